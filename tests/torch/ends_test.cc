@@ -66,6 +66,7 @@ void set_rate(DistributedOptimizer& optimizer, double rate) {
 TEST_CASE("torch: nodes with different amounts of data end as join says, or are told") {
   auto options = job(kEndingNodes, "allreduce");
   for (const End& end : train(options, 4, 1)) {
+    CAPTURE(end.thrown);
     CHECK(end.thrown.find("after 4 rounds") != std::string::npos);
   }
   for (const sotto::Join join : {sotto::Join::zeros, sotto::Join::stop}) {
@@ -73,6 +74,7 @@ TEST_CASE("torch: nodes with different amounts of data end as join says, or are 
     options.join = join;
     const auto ends = train(options, 4, 1);
     for (const End& end : ends) {
+      CAPTURE(end.thrown);
       CHECK(end.thrown.empty());
       CHECK(end.rounds == ends[0].rounds);
       CHECK(same_bits(end.net, ends[0].net));
@@ -87,6 +89,7 @@ TEST_CASE("torch: a scheduler on all nodes is no difference, and one that is mis
   };
   for (const std::string algorithm : {"allreduce", "dpsgd"}) {
     for (const End& end : train(job(kEndingNodes, algorithm), 8, 0, decay)) {
+      CAPTURE(end.thrown);
       CHECK(end.thrown.empty());
       CHECK(std::ranges::none_of(end.warnings, [](const std::string& text) {
         return text.find(" steps with ") != std::string::npos;

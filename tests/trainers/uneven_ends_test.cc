@@ -2,10 +2,12 @@
 // `join` says.
 #include <algorithm>
 #include <array>
+#include <future>
 #include <numeric>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -14,6 +16,7 @@
 #include <sotto/base/error.h>
 #include <sotto/trainers/optimizer.h>
 
+#include "support/skip.h"
 #include "trainers/nodes.h"
 
 using namespace sotto;
@@ -55,6 +58,44 @@ struct Outcome {
   Round rounds = 0;
   std::vector<float> model = std::vector<float>(kDimension);
   std::string reason;
+};
+
+/// What the two nodes of a LateLook wait for.
+struct Moments {
+  std::promise<void> looked;  ///< node 0, out of data, has read that node 1 has data
+  std::promise<void> asked;   ///< node 1 has asked for the mean that ends its run
+};
+
+/// A node's store, in which node 0 gets its first answer about node 1's data late.
+class LateLook final : public Store {
+ public:
+  LateLook(Store& store, Rank rank, Moments& moments)
+      : store_(store), rank_(rank), moments_(moments) {}
+
+  Status set(std::string_view key, std::span<const std::byte> value) override {
+    Status status = store_.set(key, value);
+    if (rank_ == 1 && key.ends_with("at/1-all") && std::exchange(first_, false)) {
+      moments_.asked.set_value();
+    }
+    return status;
+  }
+
+  Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override {
+    auto value = store_.get(key, deadline);
+    if (rank_ == 0 && key.ends_with("data/1-all") && std::exchange(first_, false)) {
+      moments_.looked.set_value();
+      moments_.asked.get_future().wait();
+    }
+    return value;
+  }
+
+  Status remove(std::string_view key) override { return store_.remove(key); }
+
+ private:
+  Store& store_;
+  const Rank rank_;
+  Moments& moments_;
+  bool first_ = true;
 };
 
 /// Gives `rounds` gradients, or as many as are wanted; then `then`, and finish.
@@ -385,6 +426,40 @@ TEST_CASE("nodes out of data take part in the means that the others ask for") {
          go_all(options_of(algorithm_info(name), Join::zeros), rounds, mean_of)) {
       CHECK_MESSAGE(outcome.status.ok(), outcome.status.message());
       CHECK(outcome.rounds == *std::ranges::max_element(rounds));
+    }
+  }
+}
+
+TEST_CASE("the mean that ends the run is not taken for one that a node with data asks for") {
+  if (!available("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  // Node 0 learns that node 1 has data, and looks for a mean only once node 1 ends with one.
+  for (const Join join : {Join::zeros, Join::stop}) {
+    const auto memory = make_memory_store();
+    Moments moments;
+    const auto statuses = play(2, [&](Rank rank) -> Status {
+      OptimizerOptions options = options_for(2, std::make_shared<LateLook>(*memory, rank, moments));
+      options.transport = "zmq";
+      options.algorithm = "allreduce";
+      options.join = join;
+      options.rank = rank;
+      std::vector<float> x(kDimension);
+      Optimizer optimizer(options, x);
+      std::vector<float> gradient(kDimension, 1);
+      for (Round round = 0; round < 3; ++round) {
+        if (Status status = optimizer.step(gradient); !status.ok()) {
+          return status;
+        }
+      }
+      if (rank == 1) {
+        moments.looked.get_future().wait();
+      }
+      std::vector<float> mean(kDimension);
+      return optimizer.finish_with_mean(mean).status();
+    });
+    for (const Status& status : statuses) {
+      CHECK_MESSAGE(status.ok(), status.message());
     }
   }
 }

@@ -112,6 +112,11 @@ Result<UnevenData::Next> UnevenData::await(Round done, const Whereabouts& wherea
       return Next::round;
     }
     if (whereabouts.asks_for_mean(*peer, done)) {
+      // Once all are out of data a node may ask for the mean that ends its own run: such a node has
+      // said before that it is out of data, and this node may have looked too early to know.
+      if (state_of(*peer, done).value_or(State()).out) {
+        continue;
+      }
       return Next::mean;
     }
     if (interrupted()) {
