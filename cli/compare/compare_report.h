@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include <sotto/console/output.h>
 #include <sotto/study/internal/comparison_json.h>
 
-#include "output.h"
 #include "repeated_run.h"
 
 namespace sotto::cli {
@@ -21,10 +21,10 @@ struct ComparisonTable {
 };
 
 /// The runs as they ended; and those that failed.
-ComparisonTable ends_table(const std::vector<RepeatedRun>& runs);
+ComparisonTable ends_table(const std::vector<study::RepeatedRun>& runs);
 /// The runs where all had spent as much as the thriftiest did in all; `expense` is not epochs.
-ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expense);
+ComparisonTable level_table(const std::vector<study::RepeatedRun>& runs, study::Expense expense);
 
-void show_table(const ComparisonTable& table, const Output& output);
+void show_table(const ComparisonTable& table, const console::Output& output);
 
 }  // namespace sotto::cli

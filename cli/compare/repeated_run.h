@@ -7,10 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <sotto/console/output.h>
 #include <sotto/study/internal/comparison_json.h>
-
-#include "output.h"
-#include "study.h"
 
 namespace sotto::cli {
 
@@ -29,22 +27,22 @@ struct Spread {
 Spread spread_of(const std::vector<double>& values);
 
 /// What a result is asked for; NaN: it has none.
-using Metric = std::function<double(const Json& result)>;
+using Metric = std::function<double(const console::Json& result)>;
 
 /// Over all results.
-Spread spread_of(const RepeatedRun& run, const Metric& metric);
+Spread spread_of(const study::RepeatedRun& run, const Metric& metric);
 
 /// "loss", "accuracy", "r2" or "consensus_distance" of the final model.
 Metric final_metric(const std::string& field);
 /// Bytes that a node sent, the mean over nodes.
-double bytes_per_node(const Json& result);
+double bytes_per_node(const console::Json& result);
 /// Seconds.
-double wall_time(const Json& result);
+double wall_time(const console::Json& result);
 
 /// "0.2128", or with several seeds "0.2128 (0.2094 – 0.2201)"; "–" where no result has the metric,
 /// "– (2 of 3)" where only so many have it.
-std::string spread_text(const RepeatedRun& run, const Metric& metric);
+std::string spread_text(const study::RepeatedRun& run, const Metric& metric);
 /// "93.18 %", "93.18 % (92.90 – 93.55)"
-std::string spread_percent(const RepeatedRun& run, const Metric& metric);
+std::string spread_percent(const study::RepeatedRun& run, const Metric& metric);
 
 }  // namespace sotto::cli

@@ -11,6 +11,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/internal/search_json.h>
 #include <sotto/study/internal/simulation_json.h>
 #include <sotto/study/plan_search.h>
@@ -22,10 +25,7 @@
 
 #include "commands.h"
 #include "compare/compare_report.h"
-#include "option_group.h"
-#include "output.h"
 #include "quality.h"
-#include "signals.h"
 #include "simulate/simulation_page.h"
 #include "simulate/simulation_progress.h"
 
@@ -41,15 +41,15 @@ constexpr const char* kPlanExamples =
     "measured.toml`";
 
 struct PlanOptions {
-  CommonOptions common;
-  PlanSettings what;
+  console::CommonOptions common;
+  study::PlanSettings what;
   std::string html;
 };
 
 /// What is to be known of the runs in the table.
-void add_notes(ComparisonTable& table, const PlanSearch& search,
-               const std::vector<PlannedRun>& runs) {
-  if (search.goal() == Goal::epoch) {
+void add_notes(ComparisonTable& table, const study::PlanSearch& search,
+               const std::vector<study::PlannedRun>& runs) {
+  if (search.goal() == study::Goal::epoch) {
     table.add_note(
         "ranked by the time for a pass over the data, whatever the loss: the scenario has no "
         "[target]");
@@ -58,26 +58,27 @@ void add_notes(ComparisonTable& table, const PlanSearch& search,
     table.add_note(fmt::format("{}: only robust runs are considered, which send all bits",
                                attack_text(*attack)));
   }
-  if (search.goal() == Goal::target && search.by_worst()) {
+  if (search.goal() == study::Goal::target && search.by_worst()) {
     table.add_note("ranked by when the worst node's own model reaches the target");
   }
-  for (const PlannedGraph& graph : search.graphs()) {
+  for (const study::PlannedGraph& graph : search.graphs()) {
     if (graph.label != graph.spec &&
-        std::any_of(runs.begin(), runs.end(),
-                    [&](const PlannedRun& run) { return run.candidate.graph == graph.spec; })) {
+        std::any_of(runs.begin(), runs.end(), [&](const study::PlannedRun& run) {
+          return run.candidate.graph == graph.spec;
+        })) {
       table.add_note(fmt::format("{}: {}", graph.label, graph.spec));
     }
   }
-  const Scenario& scenario = search.scenario();
+  const study::Scenario& scenario = search.scenario();
   if (!(scenario.events.empty() && scenario.partitions.empty() && scenario.changes.empty())) {
     table.add_note("predictions are for the network of time 0, simulations for its events too");
   }
 }
 
-std::vector<RepeatedRun> as_repeated(const std::vector<PlannedRun>& runs) {
-  std::vector<RepeatedRun> repeated;
+std::vector<study::RepeatedRun> as_repeated(const std::vector<study::PlannedRun>& runs) {
+  std::vector<study::RepeatedRun> repeated;
   repeated.reserve(runs.size());
-  for (const PlannedRun& run : runs) {
+  for (const study::PlannedRun& run : runs) {
     repeated.push_back({.words = run.label,
                         .rounds = run.simulated.result.rounds,
                         .results = {simulation_json(run.simulated.result)}});
@@ -85,22 +86,23 @@ std::vector<RepeatedRun> as_repeated(const std::vector<PlannedRun>& runs) {
   return repeated;
 }
 
-std::vector<RunPicture> pictures_of(const std::vector<PlannedRun>& runs) {
+std::vector<RunPicture> pictures_of(const std::vector<study::PlannedRun>& runs) {
   std::vector<RunPicture> pictures;
   pictures.reserve(runs.size());
-  for (const PlannedRun& run : runs) {
+  for (const study::PlannedRun& run : runs) {
     pictures.push_back({run.label, &run.simulated});
   }
   return pictures;
 }
 
-ComparisonTable table_of(const PlanSearch& search, const std::vector<PlannedRun>& runs) {
-  const Quality& quality = quality_among(as_repeated(runs));
+ComparisonTable table_of(const study::PlanSearch& search,
+                         const std::vector<study::PlannedRun>& runs) {
+  const study::Quality& quality = quality_among(as_repeated(runs));
   ComparisonTable table = {{"run", "predicted s/round", "simulated s/round", "error", "to target",
                             quality.heading, "worst node", "sent/node"},
                            {},
                            ""};
-  for (const PlannedRun& run : runs) {
+  for (const study::PlannedRun& run : runs) {
     const auto& last = run.simulated.result.final;
     const auto share = [&](std::optional<double> value) {
       return value ? quality_text(quality, *value) : "–";
@@ -110,25 +112,25 @@ ComparisonTable table_of(const PlanSearch& search, const std::vector<PlannedRun>
     table.rows.push_back({run.label, fmt::format("{:.4g}", run.candidate.seconds_per_round),
                           simulated ? fmt::format("{:.4g}", *simulated) : "ended early",
                           error ? fmt::format("{:+.1f} %", 100 * *error) : "–",
-                          time_text(run, Goal::target),
+                          time_text(run, study::Goal::target),
                           share(last ? std::optional(quality_of(last->mean)) : std::nullopt),
                           share(last && last->own ? std::optional(last->own->worst) : std::nullopt),
-                          amount(run.simulated.result.bytes_per_node())});
+                          study::amount(run.simulated.result.bytes_per_node())});
   }
   add_notes(table, search, runs);
   return table;
 }
 
-int conclude(const PlanOptions& options, const PlanSearch& search,
-             const std::vector<PlannedRun>& runs, const Output& output) {
-  const Verdict verdict = judge(runs, search.goal(), search.by_worst());
+int conclude(const PlanOptions& options, const study::PlanSearch& search,
+             const std::vector<study::PlannedRun>& runs, const console::Output& output) {
+  const study::Verdict verdict = judge(runs, search.goal(), search.by_worst());
   ComparisonTable table = table_of(search, runs);
   show_table(table, output);
   output.line("");
   for (const std::string& line : verdict.lines) {
     output.line(line);
   }
-  const Json result = search_json(search, runs, verdict);
+  const console::Json result = search_json(search, runs, verdict);
   if (verdict.winner) {
     output.line(fmt::format("  {}", result.at("command").get<std::string>()));
   }
@@ -136,7 +138,7 @@ int conclude(const PlanOptions& options, const PlanSearch& search,
     for (const std::string& line : verdict.lines) {
       table.add_note(line);
     }
-    write_result_file(
+    study::write_result_file(
         "--html", options.html,
         simulation_page("Plan: " + search.scenario().title, as_repeated(runs), {table},
                         marks_of(search.scenario()), pictures_of(runs),
@@ -144,40 +146,41 @@ int conclude(const PlanOptions& options, const PlanSearch& search,
     output.line(fmt::format("\nreport: {}", options.html));
   }
   output.json(result);
-  return kDone;
+  return console::kDone;
 }
 
 int run(const PlanOptions& options, const CLI::App& command) {
-  check_writable("--html", options.html);
-  const Output output(options.common);
-  Scenario scenario = read_scenario(options.what.scenario, given_seed(command, options.common));
-  SearchOptions how = search_options(options.what, scenario);
-  catch_stop_signals();
+  study::check_writable("--html", options.html);
+  const console::Output output(options.common);
+  study::Scenario scenario =
+      study::read_scenario(options.what.scenario, given_seed(command, options.common));
+  study::SearchOptions how = search_options(options.what, scenario);
+  console::catch_stop_signals();
   how.timelines = !options.html.empty();
   how.tell = [&](const std::string& line) { output.line(line); };
   how.observer = show_simulations(output.talks(), SimulationWarnings::hidden);
-  how.stop = stop_request();
-  PlanSearch search(std::move(how), std::move(scenario));
+  how.stop = console::stop_request();
+  study::PlanSearch search(std::move(how), std::move(scenario));
   const auto runs = search.find();
   if (!runs.ok()) {
-    say(stop_requested() ? kInterrupted : runs.status().message());
-    return kFailed;
+    console::say(console::stop_requested() ? study::kInterrupted : runs.status().message());
+    return console::kFailed;
   }
   return conclude(options, search, *runs, output);
 }
 
 }  // namespace
 
-Command add_plan_command(CLI::App& program) {
+console::Command add_plan_command(CLI::App& program) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App* command = program.add_subcommand(
       "plan", "Says which algorithm, bits and graph are there first on a network");
-  OptionGroup group(*command, "What is planned");
+  console::OptionGroup group(*command, "What is planned");
   group
       .option("SCENARIO", options->what.scenario, "FILE.toml",
               "The scenario: declared, or written by `sotto bench exchange`")
       .required();
-  for (const ListSetting& list : lists_of(options->what)) {
+  for (const study::ListSetting& list : lists_of(options->what)) {
     group.list("--" + std::string(list.name), *list.values, std::string(list.type),
                std::string(list.help));
   }
@@ -187,7 +190,7 @@ Command add_plan_command(CLI::App& program) {
   group.option("--html,--report", options->html, "FILE.html",
                "Write a self-contained page: curves, graphs, timelines");
   add_common_options(*command, options->common);
-  default_to_scenario_seed(*command);
+  console::default_to_scenario_seed(*command);
   command->footer(kPlanExamples);
   return {command, [command, options] { return run(*options, *command); }};
 }

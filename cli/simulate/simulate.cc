@@ -9,6 +9,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/internal/runs_json.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/result_file.h>
@@ -21,10 +24,7 @@
 #include "commands.h"
 #include "compare/compare_report.h"
 #include "compare/repeated_run.h"
-#include "option_group.h"
-#include "output.h"
 #include "quality.h"
-#include "signals.h"
 #include "simulation_page.h"
 #include "simulation_progress.h"
 #include "trace_file.h"
@@ -40,19 +40,19 @@ constexpr const char* kSimulateExamples =
     "`sotto train`, and so are their models, bit for bit.";
 
 struct SimulateOptions {
-  CommonOptions common;
-  SimulateSettings what;
+  console::CommonOptions common;
+  study::SimulateSettings what;
   std::string html;
   std::string csv;
   std::string trace;
   std::string trace_from = "0";
 };
 
-double figure(const Quality& quality, const Evaluation& model) {
+double figure(const study::Quality& quality, const Evaluation& model) {
   return quality.share ? model.accuracy : model.r2;
 }
 
-std::vector<std::string> row_of(const RunOutcome& outcome, const Quality& quality,
+std::vector<std::string> row_of(const study::RunOutcome& outcome, const study::Quality& quality,
                                 std::size_t columns) {
   if (!outcome.run) {
     std::vector<std::string> row(columns, "–");
@@ -60,16 +60,16 @@ std::vector<std::string> row_of(const RunOutcome& outcome, const Quality& qualit
     row[1] = outcome.fault.message();
     return row;
   }
-  const SimulationResult& result = outcome.run->result;
+  const study::SimulationResult& result = outcome.run->result;
   const auto& last = result.final;
   const auto share = [](double of) { return fmt::format("{:.0f} %", 100 * of); };
   return {outcome.name,
           fmt::to_string(result.rounds),
-          duration_text(result.virtual_s),
-          result.time_to_target_s ? duration_text(*result.time_to_target_s) : "–",
+          study::duration_text(result.virtual_s),
+          result.time_to_target_s ? study::duration_text(*result.time_to_target_s) : "–",
           last ? quality_text(quality, figure(quality, last->mean)) : "–",
           last && last->own ? quality_text(quality, last->own->worst) : "–",
-          amount(result.bytes_per_node()),
+          study::amount(result.bytes_per_node()),
           share(result.shares.compute),
           share(result.shares.codec),
           share(result.shares.wire),
@@ -78,7 +78,7 @@ std::vector<std::string> row_of(const RunOutcome& outcome, const Quality& qualit
 
 /// How old the models were at which a run's gradients were taken, where they were not the
 /// models that the gradients moved; else empty.
-std::string staleness_text(const RunOutcome& outcome) {
+std::string staleness_text(const study::RunOutcome& outcome) {
   const double mean = outcome.run ? outcome.run->result.staleness.mean.value_or(0) : 0;
   return mean > 0 ? fmt::format(
                         "{}: gradients were applied {:.2f} averagings after they were "
@@ -88,13 +88,14 @@ std::string staleness_text(const RunOutcome& outcome) {
 }
 
 /// The runs of the scenario; below them it is said who lies.
-ComparisonTable table_of(const Scenario& scenario, const std::vector<RunOutcome>& outcomes,
-                         const Quality& quality) {
+ComparisonTable table_of(const study::Scenario& scenario,
+                         const std::vector<study::RunOutcome>& outcomes,
+                         const study::Quality& quality) {
   ComparisonTable table = {{"run", "rounds", "virtual time", "to target", quality.heading,
                             "worst node", "sent/node", "computing", "codec", "on the wire", "idle"},
                            {},
                            ""};
-  for (const RunOutcome& outcome : outcomes) {
+  for (const study::RunOutcome& outcome : outcomes) {
     table.rows.push_back(row_of(outcome, quality, table.titles.size()));
     const std::string why = outcome.run ? outcome.run->result.early_end() : "";
     if (!why.empty()) {
@@ -111,9 +112,9 @@ ComparisonTable table_of(const Scenario& scenario, const std::vector<RunOutcome>
   return table;
 }
 
-std::vector<RunPicture> pictures_of(const std::vector<RunOutcome>& outcomes) {
+std::vector<RunPicture> pictures_of(const std::vector<study::RunOutcome>& outcomes) {
   std::vector<RunPicture> pictures;
-  for (const RunOutcome& outcome : outcomes) {
+  for (const study::RunOutcome& outcome : outcomes) {
     if (outcome.run) {
       pictures.push_back({outcome.name, &*outcome.run});
     }
@@ -122,26 +123,29 @@ std::vector<RunPicture> pictures_of(const std::vector<RunOutcome>& outcomes) {
 }
 
 /// The files that were asked for besides --json.
-void write_files(const SimulateOptions& options, const Scenario& scenario,
-                 const std::vector<RepeatedRun>& runs, const std::vector<ComparisonTable>& tables,
-                 const std::vector<RunPicture>& pictures, const Output& output) {
+void write_files(const SimulateOptions& options, const study::Scenario& scenario,
+                 const std::vector<study::RepeatedRun>& runs,
+                 const std::vector<ComparisonTable>& tables,
+                 const std::vector<RunPicture>& pictures, const console::Output& output) {
   if (pictures.empty()) {
     return;
   }
   if (!options.html.empty()) {
-    write_result_file("--html", options.html,
-                      simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
-                                      {scenario.target_loss, scenario.target_quality()}));
+    study::write_result_file(
+        "--html", options.html,
+        simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
+                        {scenario.target_loss, scenario.target_quality()}));
     output.line(fmt::format("\nreport: {}", options.html));
   }
   if (!options.csv.empty()) {
-    write_result_file("--csv", options.csv, history_csv(runs));
+    study::write_result_file("--csv", options.csv, history_csv(runs));
     output.line(fmt::format("history: {}", options.csv));
   }
 }
 
-void write_trace(const SimulateOptions& options, const TraceFile& trace, const Output& output) {
-  write_result_file("--trace", options.trace, trace.text());
+void write_trace(const SimulateOptions& options, const TraceFile& trace,
+                 const console::Output& output) {
+  study::write_result_file("--trace", options.trace, trace.text());
   output.line(fmt::format("trace: {}", options.trace));
   if (trace.left_out() > 0) {
     output.line(fmt::format(
@@ -153,55 +157,55 @@ void write_trace(const SimulateOptions& options, const TraceFile& trace, const O
 
 SimTime parse_trace_from(const SimulateOptions& options) {
   try {
-    return parse_duration(options.trace_from);
+    return study::parse_duration(options.trace_from);
   } catch (const Error& error) {
     throw Error(fmt::format("--trace-from: {}", error.what()));
   }
 }
 
 /// Says which run begins, and which has ended before its time.
-RunsListener listener(const Scenario& scenario, const Output& output) {
+study::RunsListener listener(const study::Scenario& scenario, const console::Output& output) {
   return {.begins =
               [&](std::size_t run) {
                 output.line(fmt::format("run {} of {}: {}", run + 1, scenario.runs.size(),
                                         scenario.runs[run].name));
               },
           .ends =
-              [](const RunOutcome& outcome) {
+              [](const study::RunOutcome& outcome) {
                 if (!outcome.run) {
-                  say(fmt::format("{}: {}", outcome.name, outcome.fault.message()));
+                  console::say(fmt::format("{}: {}", outcome.name, outcome.fault.message()));
                 } else if (const std::string why = outcome.run->result.early_end(); !why.empty()) {
-                  say(fmt::format("{}: ended early: {}", outcome.name, why));
+                  console::say(fmt::format("{}: ended early: {}", outcome.name, why));
                 }
               }};
 }
 
 int run(const SimulateOptions& options, const CLI::App& command) {
-  check_writable("--html", options.html);
-  check_writable("--csv", options.csv);
-  check_writable("--trace", options.trace);
-  const Expense expense = parse_expense(options.what.equal, Expense::virtual_time);
+  study::check_writable("--html", options.html);
+  study::check_writable("--csv", options.csv);
+  study::check_writable("--trace", options.trace);
+  const study::Expense expense = parse_expense(options.what.equal, study::Expense::virtual_time);
   const SimTime trace_from = parse_trace_from(options);
-  const Output output(options.common);
-  const Scenario scenario =
-      read_scenario(options.what.scenario, given_seed(command, options.common));
+  const console::Output output(options.common);
+  const study::Scenario scenario =
+      study::read_scenario(options.what.scenario, given_seed(command, options.common));
   for (const std::string& warning : check_runs(scenario)) {
-    warn(warning);
+    console::warn(warning);
   }
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
   TraceFile trace(trace_from, scenario.runs.size());
-  catch_stop_signals();
-  const SimulationRequest request = {
-      .threads = gradient_threads(options.what.threads),
+  console::catch_stop_signals();
+  const study::SimulationRequest request = {
+      .threads = study::gradient_threads(options.what.threads),
       .timeline = !options.html.empty(),
       .watcher = options.trace.empty() ? nullptr : &trace,
       .observer = show_simulations(output.talks(), SimulationWarnings::shown),
-      .stop = stop_request()};
+      .stop = console::stop_request()};
   const auto outcomes = simulate_runs(scenario, request, listener(scenario, output));
   const auto runs = repeated_runs(scenario, outcomes);
   const auto pictures = pictures_of(outcomes);
   std::vector<ComparisonTable> tables = {table_of(scenario, outcomes, quality_among(runs))};
-  if (expense != Expense::epochs) {
+  if (expense != study::Expense::epochs) {
     tables.push_back(level_table(runs, expense));
   }
   for (const ComparisonTable& table : tables) {
@@ -212,16 +216,16 @@ int run(const SimulateOptions& options, const CLI::App& command) {
     write_trace(options, trace, output);
   }
   output.json(runs_json(scenario, runs, expense));
-  return pictures.size() == runs.size() ? kDone : kFailed;
+  return pictures.size() == runs.size() ? console::kDone : console::kFailed;
 }
 
 }  // namespace
 
-Command add_simulate_command(CLI::App& program) {
+console::Command add_simulate_command(CLI::App& program) {
   auto options = std::make_shared<SimulateOptions>();
   CLI::App* command =
       program.add_subcommand("simulate", "Runs a scenario in virtual time, on a declared network");
-  OptionGroup group(*command, "What is simulated");
+  console::OptionGroup group(*command, "What is simulated");
   group.option("SCENARIO", options->what.scenario, "FILE.toml", "The scenario").required();
   for (const Setting& setting : settings_of(options->what).settings) {
     group.add(setting);
@@ -235,7 +239,7 @@ Command add_simulate_command(CLI::App& program) {
   group.option("--trace-from", options->trace_from, "DURATION",
                "Begin the trace at this virtual time, e.g. 10s");
   add_common_options(*command, options->common);
-  default_to_scenario_seed(*command);
+  console::default_to_scenario_seed(*command);
   command->footer(kSimulateExamples);
   return {command, [command, options] { return run(*options, *command); }};
 }

@@ -1,4 +1,4 @@
-#include "commands.h"
+#include <sotto/console/command.h>
 
 #include <CLI/CLI.hpp>  // all of it, once: what App.hpp leaves undefined
 
@@ -9,11 +9,10 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/console/option_group.h>
 #include <sotto/study/repeated_values.h>
 
-#include "option_group.h"
-
-namespace sotto::cli {
+namespace sotto::console {
 namespace {
 
 /// What such validators are called.
@@ -99,4 +98,4 @@ void default_to_scenario_seed(CLI::App& command) {
       "Seed of everything random, in place of the scenario's");
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

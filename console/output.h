@@ -8,11 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include <sotto/console/command.h>
 #include <sotto/study/internal/json.h>
 
-#include "commands.h"
-
-namespace sotto::cli {
+namespace sotto::console {
 
 using study::Json;
 
@@ -46,4 +45,4 @@ class Output {
   bool talks_ = true;
 };
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

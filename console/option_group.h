@@ -10,12 +10,11 @@
 #include <variant>
 
 #include <sotto/base/number.h>
+#include <sotto/console/command.h>
 #include <sotto/study/repeated_values.h>
 #include <sotto/trainers/optimizer_settings.h>
 
-#include "commands.h"
-
-namespace sotto::cli {
+namespace sotto::console {
 
 /// What an optional value holds, or the value itself is.
 template <typename T>
@@ -139,4 +138,4 @@ class OptionGroup {
   std::string title_;
 };
 
-}  // namespace sotto::cli
+}  // namespace sotto::console
