@@ -202,20 +202,20 @@ std::string_view obstacle(const Topology& topology, const Spectrum& figures) {
              : "";
 }
 
-console::Json finite_or_null(double value) {
-  return std::isfinite(value) ? console::Json(value) : console::Json(nullptr);
+study::Json finite_or_null(double value) {
+  return std::isfinite(value) ? study::Json(value) : study::Json(nullptr);
 }
 
 /// The mixing matrix of one round, without it for graphs of very many edges.
-void add_mixing(const Topology& topology, Round round, console::Json& result) {
+void add_mixing(const Topology& topology, Round round, study::Json& result) {
   result["round"] = round;
   result["self_weights"] = nullptr;
   result["weights"] = nullptr;
   if (topology.edge_count(round) > kMaxJsonEdges) {
     return;
   }
-  console::Json self = console::Json::array();
-  console::Json weights = console::Json::array();
+  study::Json self = study::Json::array();
+  study::Json weights = study::Json::array();
   for (Rank node = 0; node < topology.nodes(); ++node) {
     self.push_back(topology.self_weight(node, round));
     for (const Edge& edge : topology.in_edges(node, round)) {
@@ -226,10 +226,10 @@ void add_mixing(const Topology& topology, Round round, console::Json& result) {
   result["weights"] = std::move(weights);
 }
 
-console::Json to_json(const TopologyRequest& request, const Topology& topology,
-                      const Spectrum& figures, const std::vector<Candidate>& candidates) {
+study::Json to_json(const TopologyRequest& request, const Topology& topology,
+                    const Spectrum& figures, const std::vector<Candidate>& candidates) {
   const GraphProperties graph = properties(topology);
-  console::Json result = {
+  study::Json result = {
       {"sotto", SOTTO_VERSION},
       {"topology", topology.name()},
       {"nodes", topology.nodes()},
@@ -242,7 +242,7 @@ console::Json to_json(const TopologyRequest& request, const Topology& topology,
       {"spectral_gap", figures.spectral_gap},
       {"mu", figures.mu},
       {"dcd_alpha_limit",
-       suits_dcd(topology) ? finite_or_null(figures.dcd_alpha_limit) : console::Json(nullptr)},
+       suits_dcd(topology) ? finite_or_null(figures.dcd_alpha_limit) : study::Json(nullptr)},
       {"period", topology.period()},
       {"symmetric", graph.symmetric},
       {"row_stochastic", graph.row_stochastic},
@@ -250,7 +250,7 @@ console::Json to_json(const TopologyRequest& request, const Topology& topology,
       {"lazy", request.lazy},
       {"seed", request.common.seed},
   };
-  console::Json& compressors = result["compressors"] = console::Json::array();
+  study::Json& compressors = result["compressors"] = study::Json::array();
   for (const Candidate& candidate : candidates) {
     compressors.push_back(
         {{"compressor", candidate.spec},

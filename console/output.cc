@@ -75,7 +75,7 @@ void Output::table(const std::vector<std::string>& titles,
   }
 }
 
-void Output::json(const Json& result) const {
+void Output::json(const study::Json& result) const {
   if (json_.empty()) {
     return;
   }

@@ -13,8 +13,6 @@
 
 namespace sotto::console {
 
-using study::Json;
-
 /// Says a line on standard error, in the program's name.
 void say(std::string_view text);
 /// Says that something is not as it should be, though it goes on.
@@ -38,7 +36,7 @@ class Output {
              const std::vector<std::vector<std::string>>& rows) const;
   /// Writes the result where --json asked for it; nothing without --json. Throws
   /// std::runtime_error when it cannot be written.
-  void json(const Json& result) const;
+  void json(const study::Json& result) const;
 
  private:
   std::string json_;

@@ -39,8 +39,8 @@
 namespace sotto::cli {
 namespace {
 
-console::Json network_json(const study::MeasuredNetwork& network) {
-  console::Json edges = console::Json::array();
+study::Json network_json(const study::MeasuredNetwork& network) {
+  study::Json edges = study::Json::array();
   for (const study::MeasuredEdge& edge : network.edges) {
     edges.push_back({{"from", edge.from},
                      {"to", edge.to},
@@ -48,11 +48,11 @@ console::Json network_json(const study::MeasuredNetwork& network) {
                      {"bandwidth_bytes_per_s", edge.bandwidth_bytes_per_s},
                      {"bytes", edge.bytes}});
   }
-  console::Json hosts = console::Json::array();
+  study::Json hosts = study::Json::array();
   for (std::size_t node = 0; node < network.hosts.size(); ++node) {
     const study::MeasuredHost& host = network.hosts[node];
     const auto rate = [](double value) {
-      return value > 0 ? console::Json(value) : console::Json(nullptr);
+      return value > 0 ? study::Json(value) : study::Json(nullptr);
     };
     hosts.push_back({{"node", node},
                      {"up_bytes_per_s", rate(host.up_bytes_per_s)},
@@ -221,11 +221,11 @@ Result<study::MeasuredNetwork> take_part(const ProbeJob& job, Rank rank,
   return found;
 }
 
-Result<console::Json> run_as_threads(const ProbeJob& job, const BenchExchangeRequest& request) {
+Result<study::Json> run_as_threads(const ProbeJob& job, const BenchExchangeRequest& request) {
   console::catch_stop_signals();
   const auto store = make_memory_store();
   std::vector<Status> faults(static_cast<std::size_t>(job.probe.nodes));
-  console::Json result;
+  study::Json result;
   run_side_by_side(faults.size(), "nodes", [&](std::size_t rank) {
     const auto found = take_part(job, static_cast<Rank>(rank), request, store);
     faults[rank] = found.status();
@@ -235,10 +235,10 @@ Result<console::Json> run_as_threads(const ProbeJob& job, const BenchExchangeReq
     }
   });
   Status fault = root_cause(faults);
-  return fault.ok() ? Result<console::Json>(std::move(result)) : fault;
+  return fault.ok() ? Result<study::Json>(std::move(result)) : fault;
 }
 
-Result<console::Json> run_as_processes(const ProbeJob& job, const BenchExchangeRequest& request) {
+Result<study::Json> run_as_processes(const ProbeJob& job, const BenchExchangeRequest& request) {
   const PrivateDirectory meeting_place;
   const LocalStore store;
   const std::string result_path = meeting_place.path() + "/result.json";
@@ -248,7 +248,7 @@ Result<console::Json> run_as_processes(const ProbeJob& job, const BenchExchangeR
     if (!found.ok() || rank != 0) {
       return found.status();
     }
-    console::Json result = network_json(*found);
+    study::Json result = network_json(*found);
     result["scenario"] = scenario_text(*found, job.transport, request.gradient);
     std::ofstream file(result_path);
     file << json_text(result);
@@ -260,10 +260,10 @@ Result<console::Json> run_as_processes(const ProbeJob& job, const BenchExchangeR
     return status;
   }
   std::ifstream file(result_path);
-  return console::Json::parse(file);
+  return study::Json::parse(file);
 }
 
-Result<console::Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& request) {
+Result<study::Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& request) {
   const std::string where =
       request.rendezvous.empty() ? job.launched->rendezvous : request.rendezvous;
   if (where.empty()) {
@@ -276,18 +276,18 @@ Result<console::Json> run_launched(const ProbeJob& job, const BenchExchangeReque
   if (!found.ok()) {
     return found.status();
   }
-  console::Json result = network_json(*found);
+  study::Json result = network_json(*found);
   result["scenario"] = scenario_text(*found, job.transport, request.gradient);
   return result;
 }
 
-std::string rate(const console::Json& bytes_per_s) {
+std::string rate(const study::Json& bytes_per_s) {
   return bytes_per_s.is_number() ? study::rate_text(bytes_per_s.get<double>()) : "–";
 }
 
-void show(const console::Json& result, const console::Output& output) {
+void show(const study::Json& result, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
-  for (const console::Json& edge : result.at("edges")) {
+  for (const study::Json& edge : result.at("edges")) {
     rows.push_back(
         {fmt::to_string(edge.at("from").get<Rank>()), fmt::to_string(edge.at("to").get<Rank>()),
          fmt::format("{:.3f} ms", 1e3 * edge.at("latency_s").get<double>()),
@@ -295,7 +295,7 @@ void show(const console::Json& result, const console::Output& output) {
   }
   output.table({"from", "to", "latency", "bandwidth", "measured with"}, rows);
   rows.clear();
-  for (const console::Json& host : result.at("hosts")) {
+  for (const study::Json& host : result.at("hosts")) {
     rows.push_back({fmt::to_string(host.at("node").get<Rank>()), rate(host.at("up_bytes_per_s")),
                     rate(host.at("down_bytes_per_s"))});
   }
@@ -324,9 +324,9 @@ int run(BenchExchangeRequest request) {
   output.line(fmt::format("{} over {}: {}",
                           study::counted(static_cast<std::uint64_t>(job.probe.nodes), "node"),
                           job.transport, study::counted(job.probe.edges.size(), "directed edge")));
-  Result<console::Json> result = job.launched    ? run_launched(job, request)
-                                 : job.processes ? run_as_processes(job, request)
-                                                 : run_as_threads(job, request);
+  Result<study::Json> result = job.launched    ? run_launched(job, request)
+                               : job.processes ? run_as_processes(job, request)
+                                               : run_as_threads(job, request);
   if (!result.ok()) {
     console::say(console::stop_requested() ? console::interruption(result.status())
                                            : result.status().message());
@@ -342,7 +342,7 @@ int run(BenchExchangeRequest request) {
     output.line(fmt::format("\nscenario: {}", request.scenario));
   }
   result->erase("scenario");
-  console::Json all = {
+  study::Json all = {
       {"sotto", SOTTO_VERSION}, {"transport", job.transport}, {"nodes", job.probe.nodes}};
   all.update(*result);
   output.json(all);

@@ -21,6 +21,6 @@ struct BenchJob {
 
 /// Plays it and returns its entry of `sotto bench sim --json`. Peak memory is that of this process
 /// so far.
-console::Json play_job(const BenchJob& job);
+study::Json play_job(const BenchJob& job);
 
 }  // namespace sotto::cli

@@ -139,7 +139,7 @@ std::vector<ComparedRun> check_runs(const CompareOptions& options) {
   return runs;
 }
 
-Result<console::Json> run_one(const study::TrainOptions& settings, bool quiet) {
+Result<study::Json> run_one(const study::TrainOptions& settings, bool quiet) {
   console::CommonOptions silent;
   silent.quiet = true;
   const console::Output nowhere(silent);
@@ -162,7 +162,7 @@ void run_seeds(ComparedRun& planned, bool quiet) {
       run.failures.push_back({seed, study::kNotRun});
       continue;
     }
-    Result<console::Json> result = run_one(settings, quiet);
+    Result<study::Json> result = run_one(settings, quiet);
     if (result.ok()) {
       run.results.push_back(std::move(*result));
       continue;

@@ -139,7 +139,7 @@ SimulatedSitesReport run_traced(const FaultPlan& plan, std::uint64_t seed,
   return report;
 }
 
-console::Json violation_json(const SimulatedSitesReport& report) {
+study::Json violation_json(const SimulatedSitesReport& report) {
   const SimulatedSiteViolation& violation = *report.violation;
   return {{"seed", report.seed},
           {"at_s", to_seconds(violation.time)},
@@ -148,10 +148,10 @@ console::Json violation_json(const SimulatedSitesReport& report) {
           {"what", violation.what}};
 }
 
-console::Json to_json(const FaultPlan& plan, const Summary& summary,
-                      const SimulatedSitesReport* failed,
-                      const std::vector<SimulatedSitesReport>& reports) {
-  console::Json runs = console::Json::array();
+study::Json to_json(const FaultPlan& plan, const Summary& summary,
+                    const SimulatedSitesReport* failed,
+                    const std::vector<SimulatedSitesReport>& reports) {
+  study::Json runs = study::Json::array();
   for (const SimulatedSitesReport& report : reports) {
     runs.push_back({{"seed", report.seed},
                     {"events", report.events},
@@ -181,7 +181,7 @@ console::Json to_json(const FaultPlan& plan, const Summary& summary,
           {"peers_to_ask_about", summary.habits},
           {"most_pending", summary.most_pending},
           {"largest_state_bytes", summary.largest_state},
-          {"violation", failed == nullptr ? console::Json() : violation_json(*failed)},
+          {"violation", failed == nullptr ? study::Json() : violation_json(*failed)},
           {"runs", std::move(runs)}};
 }
 

@@ -9,8 +9,8 @@
 
 namespace sotto::cli {
 
-console::Json injected_json(std::span<const std::uint64_t> injected) {
-  console::Json counts = console::Json::object();
+study::Json injected_json(std::span<const std::uint64_t> injected) {
+  study::Json counts = study::Json::object();
   for (const auto& [kind, times] : faults_that_happened(injected)) {
     counts[std::string(kind->name)] = times;
   }

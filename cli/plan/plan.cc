@@ -130,7 +130,7 @@ int conclude(const PlanOptions& options, const study::PlanSearch& search,
   for (const std::string& line : verdict.lines) {
     output.line(line);
   }
-  const console::Json result = search_json(search, runs, verdict);
+  const study::Json result = search_json(search, runs, verdict);
   if (verdict.winner) {
     output.line(fmt::format("  {}", result.at("command").get<std::string>()));
   }

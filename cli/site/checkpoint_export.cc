@@ -76,7 +76,7 @@ void check(const ExportOptions& o) {
 int run(const ExportOptions& o) {
   check(o);
   const console::Output output(o.common);
-  console::Json all = {{"sotto", SOTTO_VERSION}, {"folder", printable(o.folder)}};
+  study::Json all = {{"sotto", SOTTO_VERSION}, {"folder", printable(o.folder)}};
   const auto write = [&](const std::string& option, const std::string& path,
                          const SavedModel& saved, const std::string& what) {
     const ParameterLayout layout = layout_of(saved);

@@ -34,13 +34,13 @@ struct InspectOptions {
   std::string file;
 };
 
-console::Json report_json(const std::string& path, const FileReport& report) {
-  console::Json sections = console::Json::array();
+study::Json report_json(const std::string& path, const FileReport& report) {
+  study::Json sections = study::Json::array();
   for (const FileReport::Section& section : report.sections) {
     sections.push_back(
         {{"name", section.name}, {"bytes", section.bytes}, {"whole", section.whole}});
   }
-  console::Json settings = console::Json::object();
+  study::Json settings = study::Json::object();
   std::string_view rest = report.settings;
   while (!rest.empty()) {
     const auto line = rest.substr(0, rest.find('\n'));
@@ -65,7 +65,7 @@ console::Json report_json(const std::string& path, const FileReport& report) {
           {"settings", settings}};
 }
 
-void print(const console::Output& output, const console::Json& report) {
+void print(const console::Output& output, const study::Json& report) {
   const bool site = report.contains("life");
   output.line(fmt::format(
       "{}: a {} of round {}, {}", report.at("file").get<std::string>(),
@@ -75,7 +75,7 @@ void print(const console::Output& output, const console::Json& report) {
            : fmt::format("node {} of {}", report.at("rank").get<std::uint32_t>(),
                          report.at("nodes").get<std::uint32_t>())));
   std::vector<std::vector<std::string>> rows;
-  for (const console::Json& section : report.at("sections")) {
+  for (const study::Json& section : report.at("sections")) {
     rows.push_back({section.at("name").get<std::string>(),
                     study::amount(section.at("bytes").get<double>()),
                     section.at("whole").get<bool>() ? "right" : "WRONG"});
@@ -100,7 +100,7 @@ int inspect_one(const InspectOptions& options, const console::Output& output) {
   if (!report.ok()) {
     throw std::runtime_error(report.status().message());
   }
-  const console::Json json = report_json(options.file, *report);
+  const study::Json json = report_json(options.file, *report);
   print(output, json);
   output.json(json);
   return report->trouble.empty() ? console::kDone : console::kFailed;
@@ -126,7 +126,7 @@ std::vector<std::string> states_in(const std::string& folder) {
 }
 
 int inspect_folder(const InspectOptions& options, const console::Output& output) {
-  console::Json files = console::Json::array();
+  study::Json files = study::Json::array();
   std::vector<std::vector<std::string>> rows;
   bool whole = true;
   for (const std::string& path : states_in(options.file)) {

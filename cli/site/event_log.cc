@@ -48,7 +48,7 @@ std::string text_line(const SiteEvent& event) {
 }
 
 std::string json_line(const SiteEvent& event) {
-  console::Json json = {
+  study::Json json = {
       {"time", present()}, {"level", name_of(event.level)}, {"event", std::string(event.kind)}};
   if (event.round) {
     json["round"] = *event.round;

@@ -52,14 +52,14 @@ struct NodeOptions {
   bool seed_given = false;  ///< else the site's file says it
 };
 
-console::Json result_json(const SiteResult& result, const console::Json& config) {
-  console::Json json = site_json(result.report);
+study::Json result_json(const SiteResult& result, const study::Json& config) {
+  study::Json json = site_json(result.report);
   json["config"] = config;
   json["stopped"] = result.stopped;
   json["export_trouble"] = result.export_trouble;
   json["final"] = {{"loss", result.final.loss}};
   study::add_quality(result.final, json["final"]);
-  json["history"] = console::Json::array();
+  json["history"] = study::Json::array();
   for (const HistoryPoint& point : result.history) {
     json["history"].push_back({{"round", point.round},
                                {"time_s", point.time_s},

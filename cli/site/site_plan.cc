@@ -157,22 +157,22 @@ std::optional<PrivacyOptions> site_privacy(const study::TrainOptions& o, const T
 
 /// What goes into the model and comes out of it, for those who use it elsewhere.
 ModelNotes notes_on(const Dataset& data) {
-  const auto text = [](const console::Json& json) { return json_text(json); };
+  const auto text = [](const study::Json& json) { return json_text(json); };
   const auto means = [](const std::vector<FeatureScaling>& scalings) {
-    console::Json json = console::Json::array();
+    study::Json json = study::Json::array();
     for (const FeatureScaling& scaling : scalings) {
       json.push_back(scaling.mean);
     }
     return json;
   };
   const auto deviations = [](const std::vector<FeatureScaling>& scalings) {
-    console::Json json = console::Json::array();
+    study::Json json = study::Json::array();
     for (const FeatureScaling& scaling : scalings) {
       json.push_back(1 / scaling.factor);
     }
     return json;
   };
-  console::Json classes = data.names().classes;
+  study::Json classes = data.names().classes;
   for (int number = 0; data.names().classes.empty() && number < data.classes(); ++number) {
     classes.push_back(fmt::to_string(number));
   }
@@ -208,35 +208,34 @@ void check_guarded(const SiteConfig& config, std::vector<std::string>& warnings)
   }
 }
 
-console::Json config_json(const SiteConfig& config, const SitePlan& plan,
-                          const TaskFactory& tasks) {
+study::Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFactory& tasks) {
   const SiteOptions& run = plan.run;
-  console::Json json = {{"name", run.name},
-                        {"task", tasks.data().spec},
-                        {"model", tasks.options().model},
-                        {"batch", tasks.options().batch},
-                        {"part", fmt::format("{}/{}", config.part.number, config.part.of)},
-                        {"partition", tasks.options().partition},
-                        {"algorithm", config.training.algorithm},
-                        {"compressor", run.compressor},
-                        {"rule", run.rule},
-                        {"step_rule", run.step_rule.rule},
-                        {"lr", run.step_rule.learning_rate},
-                        {"momentum", run.step_rule.momentum},
-                        {"weight_decay", run.step_rule.weight_decay},
-                        {"schedule", run.step_rule.schedule.spec()},
-                        {"privacy", study::privacy_config_json(run.privacy)},
-                        {"communication_interval", run.communication_interval},
-                        {"rounds", run.rounds},
-                        {"eval_every", run.eval_every},
-                        {"seed", run.seed},
-                        {"window", run.window},
-                        {"slack", run.slack},
-                        {"observer", run.only_takes},
-                        {"mass_return", run.mass.back},
-                        {"parcel_mass", run.mass.parcel},
-                        {"pull_most", run.pull.most},
-                        {"pull_memory", run.pull.memory}};
+  study::Json json = {{"name", run.name},
+                      {"task", tasks.data().spec},
+                      {"model", tasks.options().model},
+                      {"batch", tasks.options().batch},
+                      {"part", fmt::format("{}/{}", config.part.number, config.part.of)},
+                      {"partition", tasks.options().partition},
+                      {"algorithm", config.training.algorithm},
+                      {"compressor", run.compressor},
+                      {"rule", run.rule},
+                      {"step_rule", run.step_rule.rule},
+                      {"lr", run.step_rule.learning_rate},
+                      {"momentum", run.step_rule.momentum},
+                      {"weight_decay", run.step_rule.weight_decay},
+                      {"schedule", run.step_rule.schedule.spec()},
+                      {"privacy", study::privacy_config_json(run.privacy)},
+                      {"communication_interval", run.communication_interval},
+                      {"rounds", run.rounds},
+                      {"eval_every", run.eval_every},
+                      {"seed", run.seed},
+                      {"window", run.window},
+                      {"slack", run.slack},
+                      {"observer", run.only_takes},
+                      {"mass_return", run.mass.back},
+                      {"parcel_mass", run.mass.parcel},
+                      {"pull_most", run.pull.most},
+                      {"pull_memory", run.pull.memory}};
   for (const auto& [name, span] : {std::pair{"timeout", run.timeout},
                                    {"patience", run.patience},
                                    {"found_after", run.found_after}}) {

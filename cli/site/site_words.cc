@@ -19,7 +19,7 @@ namespace {
 /// Incarnations are numbers of 64 bits, which JSON's readers may round.
 std::string hex(std::uint64_t number) { return fmt::format("{:016x}", number); }
 
-console::Json privacy_json(const std::optional<PrivacySpent>& privacy) {
+study::Json privacy_json(const std::optional<PrivacySpent>& privacy) {
   if (!privacy) {
     return nullptr;
   }
@@ -27,10 +27,10 @@ console::Json privacy_json(const std::optional<PrivacySpent>& privacy) {
   return {{"epsilon", privacy->epsilon},
           {"delta", privacy->delta},
           {"steps", privacy->steps},
-          {"steps_left", limited ? console::Json(privacy->left) : console::Json()}};
+          {"steps_left", limited ? study::Json(privacy->left) : study::Json()}};
 }
 
-console::Json peer_json(const SitePeerReport& peer) {
+study::Json peer_json(const SitePeerReport& peer) {
   const sites::PeerState& site = peer.site;
   return {{"name", site.name},
           {"up", site.up},
@@ -65,7 +65,7 @@ console::Json peer_json(const SitePeerReport& peer) {
           {"offences", peer.offences}};
 }
 
-console::Json refused_key_json(const SiteRefusedKey& key) {
+study::Json refused_key_json(const SiteRefusedKey& key) {
   return {{"key", key.refused.key},
           {"address", key.refused.address},
           {"times", key.refused.times},
@@ -148,15 +148,15 @@ std::string ago(double then, double now) {
                            : fmt::format("{:.1f} h ago", seconds / 3'600);
 }
 
-std::string direction(const console::Json& peer) {
+std::string direction(const study::Json& peer) {
   const bool hears = peer.at("hears");
   const bool tells = peer.at("tells");
   return hears && tells ? "both" : hears ? "heard" : tells ? "told" : "none";
 }
 
-void print_refused_keys(const console::Output& output, const console::Json& status) {
+void print_refused_keys(const console::Output& output, const study::Json& status) {
   std::vector<std::vector<std::string>> rows;
-  for (const console::Json& key : status.at("refused_keys")) {
+  for (const study::Json& key : status.at("refused_keys")) {
     const auto name = key.at("name").get<std::string>();
     rows.push_back(
         {key.at("key").get<std::string>(), key.at("address").get<std::string>(),
@@ -173,16 +173,16 @@ void print_refused_keys(const console::Output& output, const console::Json& stat
 
 }  // namespace
 
-console::Json site_json(const SiteReport& report) {
-  console::Json peers = console::Json::array();
+study::Json site_json(const SiteReport& report) {
+  study::Json peers = study::Json::array();
   for (const SitePeerReport& peer : report.peers) {
     peers.push_back(peer_json(peer));
   }
-  console::Json keys = console::Json::array();
+  study::Json keys = study::Json::array();
   for (const SiteRefusedKey& key : report.refused_keys) {
     keys.push_back(refused_key_json(key));
   }
-  console::Json evaluation;
+  study::Json evaluation;
   if (report.evaluation) {
     evaluation = {{"round", report.evaluation->round}, {"loss", report.evaluation->loss}};
     study::add_quality(*report.evaluation, evaluation);
@@ -279,8 +279,8 @@ std::vector<MonitorPage> site_pages(const SiteBoard& board) {
            [&board] { return json_text(site_json(board.get()), 2) + "\n"; }}};
 }
 
-void print_site(const console::Output& output, const console::Json& status, double now) {
-  const auto number = [](const console::Json& value, const char* format) {
+void print_site(const console::Output& output, const study::Json& status, double now) {
+  const auto number = [](const study::Json& value, const char* format) {
     return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>())
                              : std::string("–");
   };
@@ -289,13 +289,12 @@ void print_site(const console::Output& output, const console::Json& status, doub
                           status.at("phase").get<std::string>(),
                           status.at("round").get<std::uint64_t>(),
                           rounds > 0 ? fmt::format(" of {}", rounds) : ""));
-  const console::Json& evaluation = status.at("evaluation");
+  const study::Json& evaluation = status.at("evaluation");
   if (evaluation.is_object()) {
     const study::Quality& quality = study::quality_in(evaluation);
     output.line(fmt::format(
         "test loss {}, {} {} (round {})", number(evaluation.at("loss"), "{:.4f}"), quality.heading,
-        quality_text(quality,
-                     study::number_or_nan(evaluation.value(quality.field, console::Json()))),
+        quality_text(quality, study::number_or_nan(evaluation.value(quality.field, study::Json()))),
         evaluation.at("round").get<std::uint64_t>()));
   }
   output.line(fmt::format(
@@ -304,7 +303,7 @@ void print_site(const console::Output& output, const console::Json& status, doub
   if (status.at("drained").get<bool>()) {
     output.line("AT THE FLOOR OF ITS MASS: peers take more than they return; see below");
   }
-  const console::Json& privacy = status.at("privacy");
+  const study::Json& privacy = status.at("privacy");
   if (privacy.is_object()) {
     output.line(fmt::format(
         "privacy: epsilon {} at delta {} after {} steps", number(privacy.at("epsilon"), "{:.4f}"),
@@ -317,7 +316,7 @@ void print_site(const console::Output& output, const console::Json& status, doub
     output.line(fmt::format("THE FILE OF PEERS IS NOT IN FORCE: {}", trouble));
   }
   std::vector<std::vector<std::string>> rows;
-  for (const console::Json& peer : status.at("peers")) {
+  for (const study::Json& peer : status.at("peers")) {
     std::string trouble = peer.at("trouble");
     if (peer.at("contested").get<bool>()) {
       trouble = fmt::format("TWO PROCESSES HAVE ITS KEY{}{}", trouble.empty() ? "" : "; ", trouble);

@@ -65,7 +65,7 @@ std::string interrupted(const study::TrainPlan& plan, const Status& end) {
 
 /// Where to find what the run has left, but the JSON, as the other commands say it.
 void name_outputs(const study::TrainPlan& plan, const TrainObservers& observers,
-                  const console::Json& result, const console::Output& output) {
+                  const study::Json& result, const console::Output& output) {
   for (const std::string& line : observers.outputs()) {
     output.line(line);
   }
@@ -94,7 +94,7 @@ int run(const TrainFlags& options, const ObserveOptions& observe) {
     }
   }
   TrainObservers observers(observe, progress, plan, report);
-  const Result<console::Json> result = execute(plan, report, observers.all());
+  const Result<study::Json> result = execute(plan, report, observers.all());
   if (result.ok()) {
     if (plan.reports()) {
       name_outputs(plan, observers, *result, output);

@@ -32,11 +32,11 @@ const char* stop_notice() {
 }
 
 /// What node 0 says and returns in the end.
-console::Json conclude(const study::TrainPlan& plan, TrainReport& report, const RunResult& result) {
+study::Json conclude(const study::TrainPlan& plan, TrainReport& report, const RunResult& result) {
   report.summary(result);
-  console::Json json = train_json(result, train_config_json(study::settings_of(plan)));
+  study::Json json = train_json(result, train_config_json(study::settings_of(plan)));
   if (const auto& data = plan.tasks->data().dataset; data && !data->names().classes.empty()) {
-    json["classes"] = console::Json::array();
+    json["classes"] = study::Json::array();
     for (const std::string& name : data->names().classes) {
       json["classes"].push_back(printable(name));
     }
@@ -55,19 +55,19 @@ void give_freed_memory_back() {
 }
 
 /// One node of a job, which has this process to itself.
-Result<console::Json> run_one(const study::TrainPlan& plan, const RunOptions& run,
-                              TrainReport& report, const RunHooks& hooks) {
+Result<study::Json> run_one(const study::TrainPlan& plan, const RunOptions& run,
+                            TrainReport& report, const RunHooks& hooks) {
   give_freed_memory_back();
   const auto task = plan.task_of(run.optimizer.rank);
   const auto result = run_node(run, *task, hooks);
   if (!result.ok()) {
     return result.status();
   }
-  return run.optimizer.rank == 0 ? conclude(plan, report, *result) : console::Json();
+  return run.optimizer.rank == 0 ? conclude(plan, report, *result) : study::Json();
 }
 
-Result<console::Json> run_as_threads(const study::TrainPlan& plan, TrainReport& report,
-                                     Observer& observer) {
+Result<study::Json> run_as_threads(const study::TrainPlan& plan, TrainReport& report,
+                                   Observer& observer) {
   console::catch_stop_signals(stop_notice());
   const auto result = run_threads(plan.run, [&](Rank rank) { return plan.task_of(rank); },
                                   {.observer = &observer, .stop = &console::stop_requested()});
@@ -77,15 +77,15 @@ Result<console::Json> run_as_threads(const study::TrainPlan& plan, TrainReport& 
   return conclude(plan, report, *result);
 }
 
-Status write_result(const std::string& path, const console::Json& result) {
+Status write_result(const std::string& path, const study::Json& result) {
   std::ofstream file(path);
   file << json_text(result);
   file.close();
   return file ? Status() : Status(Fault::io, fmt::format("{} could not be written", path));
 }
 
-Result<console::Json> run_as_processes(const study::TrainPlan& plan, TrainReport& report,
-                                       Observer& observer) {
+Result<study::Json> run_as_processes(const study::TrainPlan& plan, TrainReport& report,
+                                     Observer& observer) {
   const PrivateDirectory meeting_place;
   const LocalStore store;
   const std::string result_path = meeting_place.path() + "/result.json";
@@ -113,11 +113,11 @@ Result<console::Json> run_as_processes(const study::TrainPlan& plan, TrainReport
     return status;
   }
   std::ifstream file(result_path);
-  return console::Json::parse(file);
+  return study::Json::parse(file);
 }
 
-Result<console::Json> run_as_planned(const study::TrainPlan& plan, TrainReport& report,
-                                     Observer& observer) {
+Result<study::Json> run_as_planned(const study::TrainPlan& plan, TrainReport& report,
+                                   Observer& observer) {
   if (plan.launched) {
     console::catch_stop_signals(stop_notice());
     std::optional<PeersWatch> watch;
@@ -138,8 +138,7 @@ Result<console::Json> run_as_planned(const study::TrainPlan& plan, TrainReport& 
 
 }  // namespace
 
-Result<console::Json> execute(const study::TrainPlan& plan, TrainReport& report,
-                              Observer& observer) {
+Result<study::Json> execute(const study::TrainPlan& plan, TrainReport& report, Observer& observer) {
   auto result = [&] {
     try {
       return run_as_planned(plan, report, observer);

@@ -13,12 +13,12 @@
 namespace sotto::cli {
 namespace {
 
-console::Json point_json(const HistoryPoint& point) {
-  console::Json json = {{"round", point.round},
-                        {"time_s", point.time_s},
-                        {"loss", point.loss},
-                        {"consensus_distance", point.consensus_distance},
-                        {"bytes_per_node", point.bytes_per_node}};
+study::Json point_json(const HistoryPoint& point) {
+  study::Json json = {{"round", point.round},
+                      {"time_s", point.time_s},
+                      {"loss", point.loss},
+                      {"consensus_distance", point.consensus_distance},
+                      {"bytes_per_node", point.bytes_per_node}};
   study::add_quality(point, json);
   return json;
 }
@@ -120,26 +120,25 @@ bool diverged(double first_loss, double final_loss) {
   return !std::isfinite(final_loss) || !(final_loss <= first_loss);
 }
 
-console::Json train_json(const RunResult& result, const console::Json& config) {
-  console::Json edges = console::Json::array();
+study::Json train_json(const RunResult& result, const study::Json& config) {
+  study::Json edges = study::Json::array();
   for (const LinkTraffic& edge : result.edges) {
     edges.push_back(
         {{"from", edge.from}, {"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
   }
-  console::Json history = console::Json::array();
+  study::Json history = study::Json::array();
   for (const HistoryPoint& point : result.history) {
     history.push_back(point_json(point));
   }
-  console::Json privacy;
+  study::Json privacy;
   if (result.privacy) {
     const bool limited = result.privacy->steps_left != kUnlimitedSteps;
-    privacy = {
-        {"epsilon", result.privacy->epsilon},
-        {"delta", result.privacy->delta},
-        {"steps", result.privacy->steps},
-        {"steps_left", limited ? console::Json(result.privacy->steps_left) : console::Json()}};
+    privacy = {{"epsilon", result.privacy->epsilon},
+               {"delta", result.privacy->delta},
+               {"steps", result.privacy->steps},
+               {"steps_left", limited ? study::Json(result.privacy->steps_left) : study::Json()}};
   }
-  console::Json json = {
+  study::Json json = {
       {"sotto", SOTTO_VERSION},
       {"config", config},
       {"nodes", result.nodes},
