@@ -21,11 +21,11 @@ std::string absent(const study::RepeatedRun& run, const Spread& spread) {
 }  // namespace
 
 Spread spread_of(const std::vector<double>& values) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kNoSpread = std::numeric_limits<double>::quiet_NaN();
   const auto missing = static_cast<std::size_t>(
       std::count_if(values.begin(), values.end(), [](double value) { return std::isnan(value); }));
   if (values.empty() || missing > 0) {
-    return {kNan, kNan, kNan, values.size() - missing};
+    return {kNoSpread, kNoSpread, kNoSpread, values.size() - missing};
   }
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);

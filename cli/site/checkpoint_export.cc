@@ -45,7 +45,7 @@ ParameterLayout layout_of(const SavedModel& saved) {
     options.nodes = saved.nodes;
     options.deal = false;
     const auto data = load_task(setting_in(saved.agreement, "task").value_or(""));
-    const ParameterLayout layout = TaskFactory(data, options).make(0)->layout();
+    ParameterLayout layout = TaskFactory(data, options).make(0)->layout();
     if (layout_digest(layout) == digest) {
       return layout;
     }
