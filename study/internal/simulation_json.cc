@@ -103,6 +103,7 @@ Json simulation_json(const SimulationResult& result) {
           {"links", links_json(result.links)},
           {"bytes_per_edge", edges_json(result.edges)},
           {"faults", faults_json(result.faults)},
+          {"warnings", result.warnings},
           {"messages", result.messages},
           {"trace_sha256", result.trace_sha256},
           {"parameters_sha256", result.parameters_sha256},

@@ -8,13 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include <sotto/console/command.h>
 #include <sotto/study/internal/json.h>
 
-#include "commands.h"
-
-namespace sotto::cli {
-
-using study::Json;
+namespace sotto::console {
 
 /// Says a line on standard error, in the program's name.
 void say(std::string_view text);
@@ -39,11 +36,11 @@ class Output {
              const std::vector<std::vector<std::string>>& rows) const;
   /// Writes the result where --json asked for it; nothing without --json. Throws
   /// std::runtime_error when it cannot be written.
-  void json(const Json& result) const;
+  void json(const study::Json& result) const;
 
  private:
   std::string json_;
   bool talks_ = true;
 };
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

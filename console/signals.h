@@ -8,7 +8,7 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 
-namespace sotto::cli {
+namespace sotto::console {
 
 const std::atomic<bool>& stop_requested();
 /// What waits ask for stop_requested().
@@ -25,4 +25,4 @@ enum class SecondSignal {
 /// The first signal writes `notice`, which must live as long as the process, to standard error.
 void catch_stop_signals(const char* notice = nullptr, SecondSignal second = SecondSignal::ends);
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

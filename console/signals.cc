@@ -1,11 +1,11 @@
-#include "signals.h"
+#include <sotto/console/signals.h>
 
 #include <unistd.h>
 
 #include <csignal>
 #include <cstring>
 
-namespace sotto::cli {
+namespace sotto::console {
 namespace {
 
 /// A signal handler reaches nothing but globals.
@@ -51,4 +51,4 @@ void catch_stop_signals(const char* notice, SecondSignal second) {
   }
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

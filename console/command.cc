@@ -1,4 +1,4 @@
-#include "commands.h"
+#include <sotto/console/command.h>
 
 #include <CLI/CLI.hpp>  // all of it, once: what App.hpp leaves undefined
 
@@ -9,10 +9,10 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/console/option_group.h>
+#include <sotto/study/repeated_values.h>
 
-#include "option_group.h"
-
-namespace sotto::cli {
+namespace sotto::console {
 namespace {
 
 /// What such validators are called.
@@ -41,16 +41,6 @@ CLI::Validator number() {
       "", kNumeric);
 }
 
-void refuse_repeated(const std::string& option, const std::vector<std::string>& values) {
-  for (auto value = values.begin(); value != values.end(); ++value) {
-    const auto first = std::find(values.begin(), value, *value);
-    if (first != value) {
-      throw Error(fmt::format("{}: value {}, '{}', is value {} once more; once is enough", option,
-                              value - values.begin() + 1, *value, first - values.begin() + 1));
-    }
-  }
-}
-
 std::optional<std::vector<int>> parse_counts(const std::string& option, std::string_view text) {
   std::vector<int> values;
   std::vector<std::string> words;
@@ -63,7 +53,7 @@ std::optional<std::vector<int>> parse_counts(const std::string& option, std::str
     values.push_back(*value);
     words.push_back(fmt::to_string(*value));
     if (comma == std::string_view::npos) {
-      refuse_repeated(option, words);
+      study::refuse_repeated(option, words);
       return values;
     }
     rest.remove_prefix(comma + 1);
@@ -108,4 +98,4 @@ void default_to_scenario_seed(CLI::App& command) {
       "Seed of everything random, in place of the scenario's");
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

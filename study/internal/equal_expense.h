@@ -1,4 +1,5 @@
-// Runs set beside each other at an equal expense: of bytes, or of time.
+// Runs set beside each other at an equal expense: of bytes, or of time. Pure functions;
+// thread-safe.
 #pragma once
 
 #include <optional>
@@ -6,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "output.h"
+#include <sotto/study/internal/json.h>
 
-namespace sotto::cli {
+namespace sotto::study {
 
 /// What is held equal when runs are compared.
 enum class Expense { epochs, bytes, time, virtual_time };
@@ -36,4 +37,4 @@ double common_expense(Expense expense, const std::vector<const Json*>& results);
 /// more before it was first evaluated, or never was.
 std::optional<Standing> standing_at(Expense expense, double amount, const Json& result);
 
-}  // namespace sotto::cli
+}  // namespace sotto::study

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace sotto::cli {
+namespace sotto::study {
 
 inline constexpr std::uint64_t kRingMessageBytes = 100'000;
 /// From host to host; half of it on the way out, half on the way in.
@@ -22,4 +22,4 @@ constexpr double ring_bandwidth(int host, bool contention) {
 
 constexpr int ring_messages(int nodes, bool contention) { return contention ? 2 * nodes : nodes; }
 
-}  // namespace sotto::cli
+}  // namespace sotto::study

@@ -1,4 +1,4 @@
-#include "plot.h"
+#include <sotto/console/plot.h>
 
 #include <algorithm>
 #include <array>
@@ -7,10 +7,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/text.h>
+#include <sotto/console/axis.h>
 
-#include "axis.h"
-
-namespace sotto::cli {
+namespace sotto::console {
 namespace {
 
 constexpr double kWidth = 460;
@@ -232,4 +231,4 @@ std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& optio
   return svg + "</svg></svg>\n";
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

@@ -10,11 +10,11 @@
 #include <variant>
 
 #include <sotto/base/number.h>
+#include <sotto/console/command.h>
+#include <sotto/study/repeated_values.h>
 #include <sotto/trainers/optimizer_settings.h>
 
-#include "commands.h"
-
-namespace sotto::cli {
+namespace sotto::console {
 
 /// What an optional value holds, or the value itself is.
 template <typename T>
@@ -100,7 +100,7 @@ class OptionGroup {
   CLI::Option& list(const std::string& name, std::vector<std::string>& values,
                     const std::string& type, const std::string& help) {
     const auto take = [&values, name](const CLI::results_t& texts) {
-      refuse_repeated(name, texts);
+      study::refuse_repeated(name, texts);
       values = texts;
       return true;
     };
@@ -138,4 +138,4 @@ class OptionGroup {
   std::string title_;
 };
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

@@ -1,4 +1,4 @@
-#include "usage.h"
+#include <sotto/console/usage.h>
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 #include <sotto/base/nearest.h>
 
-namespace sotto::cli {
+namespace sotto::console {
 namespace {
 
 /// The command that was being read, and how it is called.
@@ -125,4 +125,4 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
   return error.what();
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "axis.h"
+#include <sotto/console/axis.h>
 
-namespace sotto::cli {
+namespace sotto::console {
 
 struct PlotDot {
   double x = 0;
@@ -72,4 +72,4 @@ std::string draw_axes(const Axis& x, const Axis& y, const PlotOptions& options);
 std::string draw_marks(const std::vector<PlotMark>& marks, const Axis& x, double top,
                        double bottom);
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace sotto::cli {
+namespace sotto::console {
 
 class Axis {
  public:
@@ -42,4 +42,4 @@ class Axis {
 /// 1500000 → "1.5M"
 std::string tick_label(double value);
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

@@ -1,4 +1,4 @@
-#include "axis.h"
+#include <sotto/console/axis.h>
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace sotto::cli {
+namespace sotto::console {
 namespace {
 
 constexpr int kTicks = 5;
@@ -113,4 +113,4 @@ std::string tick_label(double value) {
   return fmt::format("{:.3g}", value);
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

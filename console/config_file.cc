@@ -1,4 +1,4 @@
-#include "config_file.h"
+#include <sotto/console/config_file.h>
 
 #include <algorithm>
 #include <array>
@@ -11,11 +11,10 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
+#include <sotto/console/command.h>
 #include <sotto/study/internal/toml_reader.h>
 
-#include "commands.h"
-
-namespace sotto::cli {
+namespace sotto::console {
 namespace {
 
 /// Options of the command line alone.
@@ -40,11 +39,11 @@ std::vector<std::string> texts_of(const toml::node& value, const CLI::Option& op
                                   const std::string& where, std::string_view key) {
   const toml::array* list = value.as_array();
   if (list == nullptr || option.get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll) {
-    return {toml_value_text(value, where, key)};
+    return {study::toml_value_text(value, where, key)};
   }
   std::vector<std::string> texts;
   for (const toml::node& element : *list) {
-    texts.push_back(toml_value_text(element, where, key));
+    texts.push_back(study::toml_value_text(element, where, key));
   }
   return texts;
 }
@@ -90,13 +89,13 @@ const CLI::Option* rival_of(const CLI::Option& option) {
 }  // namespace
 
 void apply_config_file(CLI::App& command, const std::string& path) {
-  apply_settings(command, read_toml("--config", path), path);
+  apply_settings(command, study::read_toml("--config", path), path);
 }
 
 void apply_settings(CLI::App& command, const toml::table& table, const std::string& path) {
   std::map<const CLI::Option*, const toml::node*> set_here;
   for (const auto& [key, value] : table) {
-    const std::string where = toml_place(path, value);
+    const std::string where = study::toml_place(path, value);
     CLI::Option* option = find_option(command, std::string(key.str()));
     if (option == nullptr) {
       refuse_unknown_key(where, std::string(key.str()), command);
@@ -135,4 +134,4 @@ void apply_settings(CLI::App& command, const toml::table& table, const std::stri
   }
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

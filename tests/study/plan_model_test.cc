@@ -7,7 +7,6 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>  // what the library of the program leaves to its main
 
 #include <sotto/study/plan_guess.h>
 #include <sotto/study/plan_model.h>

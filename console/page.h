@@ -3,10 +3,10 @@
 
 #include <string>
 
-namespace sotto::cli {
+namespace sotto::console {
 
 /// From the doctype to the heading.
 std::string open_page(const std::string& title);
 std::string close_page();
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

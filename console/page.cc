@@ -1,14 +1,13 @@
-#include "page.h"
+#include <sotto/console/page.h>
 
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include <sotto/base/text.h>
+#include <sotto/console/plot.h>
 
-#include "plot.h"
-
-namespace sotto::cli {
+namespace sotto::console {
 namespace {
 
 constexpr std::string_view kStyle = R"(
@@ -63,4 +62,4 @@ std::string open_page(const std::string& title) {
 
 std::string close_page() { return "</body></html>\n"; }
 
-}  // namespace sotto::cli
+}  // namespace sotto::console

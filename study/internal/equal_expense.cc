@@ -1,14 +1,13 @@
-#include "compare_equal.h"
+#include <sotto/study/internal/equal_expense.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <sotto/base/error.h>
+#include <sotto/study/quality.h>
 
-#include "quality.h"
-
-namespace sotto::cli {
+namespace sotto::study {
 namespace {
 
 double spent(Expense expense, const Json& entry) {
@@ -89,4 +88,4 @@ std::optional<Standing> standing_at(Expense expense, double amount, const Json& 
   return standing;
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::study

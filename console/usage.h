@@ -6,9 +6,9 @@
 
 #include <CLI/App.hpp>
 
-namespace sotto::cli {
+namespace sotto::console {
 
 /// What is wrong with a command line that CLI11 could not read, and what would do.
 std::string explain(const CLI::App& program, const CLI::ParseError& error);
 
-}  // namespace sotto::cli
+}  // namespace sotto::console
