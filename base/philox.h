@@ -46,7 +46,7 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-/// What a random number is for; numbers of different purposes are independent.
+/// The purpose of a random number; numbers for different purposes are independent.
 enum class Purpose : std::uint8_t {
   quantize = 1,    ///< stochastic rounding
   select = 2,      ///< rand-k's choice of elements

@@ -27,7 +27,8 @@ class ReceiveForecast {
   /// No more than `rooms` at a time are foretold and not vacated.
   explicit ReceiveForecast(std::size_t rooms) : rooms_(rooms) {}
 
-  /// A receive is posted. What it returns is to be told now, and takes a room.
+  /// Notes that a receive is posted. Returns the tag of a later receive to announce to the peer
+  /// now, if any; the announced frame takes a room.
   std::optional<ExchangeTag> post(const ExchangeTag& tag);
   /// A frame has left its room for the receive that was posted.
   void vacate() { --taken_; }

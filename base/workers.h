@@ -1,4 +1,4 @@
-// A few threads that share out the parts of one job after another.
+// A small pool of threads that share the parts of a job, one job at a time.
 //
 // Thread safety: any thread may call `run`; while one does, others do their jobs by themselves, and
 // so does a part that calls it again. Ownership: owns its threads, which sleep between jobs, and
@@ -18,8 +18,8 @@ namespace sotto {
 
 class Workers {
  public:
-  /// `threads` of them, the caller of `run` among them, 1 … kMost. Throws Error for others, and
-  /// where the system gives no more threads.
+  /// A pool of `threads` threads, 1 … kMost, including the caller of `run`. Throws Error for
+  /// another number, and when the system gives no more threads.
   explicit Workers(int threads);
   ~Workers();
   Workers(const Workers&) = delete;

@@ -1,5 +1,5 @@
-// What is known of an algorithm before it is made: each states its own at the end of its file, and
-// registry.h lists them. Pure functions; thread-safe.
+// Facts about an algorithm, known before one is made. Each algorithm states its facts at the end of
+// its source file, and registry.h lists them. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace sotto {
 
-/// What an algorithm asks of the mixing matrix.
+/// The property of the mixing matrix that an algorithm needs.
 enum class GraphNeed {
   any,                ///< does not use the graph (all-reduce)
   doubly_stochastic,  ///< rows and columns sum to 1
@@ -35,7 +35,7 @@ struct StateMemory {
   std::string_view of_matrices = {};  ///< what comes on top and depends on their shapes
 };
 
-/// The exchanges of a round: who sends to whom, frames of one size.
+/// The senders and receivers of a round's exchanges, with frames of one size.
 enum class ExchangePattern {
   irregular,   ///< several of a kind a round, or frames of several sizes
   neighbours,  ///< one exchange with the graph's neighbours
@@ -50,7 +50,7 @@ struct AlgorithmInfo {
   std::string_view paper;    ///< authors, year, arXiv number
   std::string_view rule;     ///< the update in one line
   std::string_view summary;  ///< when to use it
-  /// What its specification can give besides the name.
+  /// Hyperparameters that the specification may set.
   std::span<const Hyperparameter> hyperparameters = {};
   ContractKind contract = ContractKind::any;
   GraphNeed graph = GraphNeed::any;
@@ -69,7 +69,7 @@ struct AlgorithmInfo {
   bool robust = false;               ///< meant for neighbours that may be Byzantine
   /// The largest job: beyond, the phases of a round are more than a frame can number.
   int most_nodes = std::numeric_limits<int>::max();
-  /// What it makes of nodes that come to step with different settings.
+  /// How the algorithm treats nodes whose step settings have come to differ.
   SettingsAgreement agreement = SettingsAgreement::expected;
   /// Which exchanges a round has, where they are so regular that a stand-in can play them.
   ExchangePattern pattern = ExchangePattern::irregular;

@@ -17,7 +17,7 @@
 
 namespace sotto {
 
-/// What the values of a hyperparameter are.
+/// The type of a hyperparameter's values.
 enum class HyperparameterKind {
   count,  ///< whole numbers
   real,   ///< real numbers, as float32 holds them
@@ -52,7 +52,7 @@ class Hyperparameters {
   /// Holds the fallbacks of `table`; `algorithm`, the name, and `table` are static.
   Hyperparameters(std::string_view algorithm, std::span<const Hyperparameter> table);
 
-  /// What the algorithm has.
+  /// The hyperparameters of the algorithm.
   std::span<const Hyperparameter> table() const { return table_; }
   /// The entry of a key; null where the algorithm has none.
   const Hyperparameter* find(std::string_view key) const;
@@ -66,8 +66,8 @@ class Hyperparameters {
   void set(std::string_view key, std::string_view value, std::string_view setting = {});
   /// Gives one value, in place of one that was given. Throws Error as set does.
   void replace(std::string_view key, std::string_view value);
-  /// Computes what is derived and was not given. Throws Error for a compressor of which nothing can
-  /// be derived.
+  /// Computes derived values that were not given. Throws Error for a compressor of which nothing
+  /// can be derived.
   void derive(const Compressor& compressor, std::size_t dimension);
   /// Throws Error where a value is missing.
   void require_complete() const;

@@ -1,13 +1,13 @@
 // The driver: one algorithm over one transport. It posts the exchanges that the algorithm asks for,
-// feeds it the frames that arrive, counts what is sent, and turns whatever goes wrong into a Status
-// that names the peer.
+// feeds it the frames that arrive, counts what is sent, and turns each fault into a Status that
+// names the peer.
 //
 // With overlap, exchanges are carried by a thread of the driver's own while the caller computes its
 // gradient (algorithm.h says what may run in parallel), and while it encodes further buckets;
 // without, by the caller's thread inside the calls below. Results are the same, bit for bit.
 //
 // Thread safety: one caller's thread. Ownership: algorithm and transport are the caller's and must
-// outlive the driver; meanwhile nobody else may use them, but for reading parameters().
+// outlive the driver; until then other code may only read parameters().
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@
 
 namespace sotto {
 
-/// What went over one directed edge, counted on frames as sent, headers included.
+/// Traffic of one directed edge, counted on frames as sent, headers included.
 struct LinkTraffic {
   Rank from = 0;
   Rank to = 0;
@@ -52,12 +52,12 @@ struct DriverOptions {
   /// How long a peer may be silent before it counts as failed. It must cover the slowest node's
   /// gradient.
   std::chrono::milliseconds timeout{60'000};
-  /// Is told of phases, if it wants to be; null: nobody.
+  /// Receives the phases of communication, if it wants them; null: no observer.
   Observer* observer = nullptr;
   /// The algorithm's (AlgorithmSetup::terms), where they may change; null: they do not.
   std::shared_ptr<RoundTerms> terms = {};
   /// Is asked now and then while an exchange waits for frames of these nodes, on the thread that
-  /// carries; a fault ends the run. Null: nobody is asked.
+  /// carries; a fault ends the run. Empty: no check.
   std::function<Status(std::span<const Rank>)> look = {};
   /// Ends every wait for peers with Fault::stopped, and the run with it. Asked on the caller's
   /// thread alone.
@@ -91,7 +91,8 @@ class Driver {
   Status gradient_part(std::size_t first, std::span<const float> part);
   /// All parts have been handed over; returns once the model of the next round is there.
   Status end_parts();
-  /// What the frames say that this node steps with (round_terms.h), from the next gradient on.
+  /// Sets the stamp of this node's step settings in its frames (round_terms.h), from the next
+  /// gradient on.
   void change_settings(SettingsStamp stamp) { next_settings_ = stamp; }
   /// Neighbours that were found to step with other settings since the last call.
   std::vector<SettingsDifference> take_differences();
@@ -174,7 +175,7 @@ class Driver {
   Algorithm& algorithm_;
   Transport& transport_;
   const DriverOptions options_;
-  Observer* const observer_;  ///< null: nobody wants to know of phases
+  Observer* const observer_;  ///< null: no observer of phases
 
   mutable std::mutex mutex_;  ///< guards what follows, and every call of the algorithm
   std::condition_variable progress_;

@@ -24,11 +24,11 @@
 
 namespace sotto {
 
-/// What counts stays below this; 10^15 rounds outlast any run.
+/// The limit of settings that are counts; 10^15 rounds outlast any run.
 inline constexpr std::uint64_t kMostCounted = 1'000'000'000'000'000;
 
-/// What was asked for, and what stands where nothing was. In the order in which the settings are
-/// listed, not of their sizes.
+/// The values of the settings, given or default. In the order in which the settings are listed, not
+/// of their sizes.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 struct OptimizerSettings {
   std::optional<int> nodes;

@@ -3,7 +3,7 @@
 //
 // The file is text, one `name=value` a line: the mechanism, the steps, and a SHA-256 of the lines
 // above. Steps are entered, durably, before they leave, kAhead at a time; after a crash the steps
-// entered count as spent. Whoever deletes the file, or puts an old one back, deceives himself.
+// entered count as spent. Deleting the file, or restoring an old one, voids the promise of privacy.
 //
 // Thread safety: one thread at a time; one process a file.
 #pragma once

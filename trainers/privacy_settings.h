@@ -17,7 +17,7 @@ struct PoissonSample {
   double batch = 1;  ///< what the sum is divided by
 };
 
-/// What a warning has to say of a seed for the noise.
+/// The warning about a seed for the noise.
 inline constexpr std::string_view kSeedHidesNothing =
     "--privacy-seed: NOTHING IS HIDDEN: whoever knows the seed can subtract the noise; leave it "
     "out wherever the data matter";

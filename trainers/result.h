@@ -1,4 +1,4 @@
-// What a training run found out. Plain values.
+// The results of a training run. Plain values.
 #pragma once
 
 #include <cmath>
@@ -103,7 +103,7 @@ struct RunEvaluation {
   std::optional<SiteStanding> site{};
 };
 
-/// What a run ended with.
+/// The result of a run at its end.
 struct RunResult {
   int nodes = 0;
   Round rounds = 0;

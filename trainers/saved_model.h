@@ -22,7 +22,7 @@ namespace sotto {
 /// are whole, reading says. Fault::io when there is no such folder.
 Result<std::vector<CheckpointName>> checkpoints_in(const std::string& folder);
 
-/// A node's model, and what it counts for in the mean of all (weight_of_model).
+/// A node's model, and its weight in the mean of all models (weight_of_model).
 struct NodeModel {
   std::vector<float> parameters;
   double weight = 1;
@@ -32,7 +32,7 @@ struct NodeModel {
 /// infinity.
 Result<NodeModel> model_in(const Checkpoint& checkpoint);
 
-/// What was taken from a folder.
+/// The models read from a folder.
 struct SavedModel {
   Round round = 0;
   int nodes = 1;
@@ -53,7 +53,7 @@ Result<SavedModel> read_node_model(const std::string& folder, Rank rank,
 /// left out. `noun` is what is counted: "node".
 std::string averaged_text(const SavedModel& saved, std::string_view noun);
 
-/// What settings say of a layout: equal for equal ones.
+/// A digest of a layout for settings; equal layouts have equal digests.
 std::string layout_digest(const ParameterLayout& layout);
 /// The value of a setting in what a run agreed on; none: it has no such line.
 std::optional<std::string> setting_in(const std::string& agreement, std::string_view name);

@@ -25,8 +25,8 @@
 
 namespace sotto {
 
-/// Which peers take part in an exchange, and what is due in it. What the spans show must
-/// outlive the exchange.
+/// The peers of an exchange and the frames due in it. The memory behind the spans must outlive the
+/// exchange.
 struct ExchangePlan {
   ExchangeTag tag;
   std::uint16_t compressor = 0;  ///< wire id, of the frames on both sides

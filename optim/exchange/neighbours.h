@@ -26,7 +26,7 @@ Peers peers_along(std::span<const Edge> edges, const Mailbox& mail);
 /// A mailbox for one frame of the whole model, the same to all, along every edge of the graph.
 Mailbox graph_mailbox(const LocalNode& node);
 
-/// All whom the graph makes this node talk to, in any round.
+/// The peers of this node in the graph, over all rounds.
 Peers graph_peers(const LocalNode& node, const Mailbox& mail);
 
 /// One frame of the whole model along every edge of the round's graph.
