@@ -10,7 +10,8 @@ struct MonitorAddress {
   int port = 0;
 };
 
-/// "127.0.0.1:9100", or "9100" alone, which is the same. Throws Error for what is not on this host.
+/// "127.0.0.1:9100", or "9100" alone, which is equivalent. Throws Error for an address that is not
+/// loopback.
 MonitorAddress parse_monitor_address(const std::string& text);
 
 }  // namespace sotto

@@ -24,7 +24,7 @@
 
 namespace sotto {
 
-/// What is wanted; empty: not wanted.
+/// The outputs of a Telemetry; an empty field leaves that output out.
 struct TelemetryOptions {
   std::string metrics{};      ///< [HOST:]PORT of /metrics, on this host
   std::string log_json{};     ///< a file for lines of JSON; "-": standard output
@@ -40,8 +40,8 @@ struct TelemetryOptions {
   std::optional<Rank> rank{};
   /// All nodes are here, as threads or as processes of this one's, whatever a launcher says.
   bool whole_job = false;
-  /// Takes a line when something can no longer be written; null: it goes to standard error. What is
-  /// still written here says so too.
+  /// Receives a line when an output can no longer be written; null: standard error. The other
+  /// outputs record it too.
   Tell warn{};
 };
 
@@ -52,7 +52,7 @@ class Telemetry final : public Observers {
   /// contradict each other.
   explicit Telemetry(TelemetryOptions options);
 
-  /// "trace: FILE" and the like for what was written, and which of it in part.
+  /// The outputs written, as "trace: FILE"; an incomplete one is marked.
   std::vector<std::string> outputs() const;
 
  private:

@@ -15,7 +15,7 @@
 
 namespace sotto::study {
 
-/// What a user restricts the search to; empty: the planner's own choice.
+/// The user's restrictions of the search; empty: the planner's own choice.
 struct CandidateLists {
   std::vector<std::string> algorithms;
   std::vector<std::string> compressors;
@@ -78,7 +78,7 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
 /// is built on Adam has to be measured by Adam in full precision.
 bool tries_adam(const CandidateLists& lists, const Scenario& scenario);
 
-/// What the gate and the model say of proposals.
+/// Screens proposals by the algorithms' requirements and by the model of the network.
 class Screen {
  public:
   /// Both must outlive this.

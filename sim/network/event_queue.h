@@ -20,7 +20,7 @@
 
 namespace sotto {
 
-/// What happens, and to whom: the meaning of the fields is that of the `kind`'s owner.
+/// An event in virtual time; the owner of `kind` defines the meaning of the fields.
 struct Event {
   SimTime time = 0;
   std::uint32_t subject = 0;

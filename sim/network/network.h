@@ -29,7 +29,7 @@
 
 namespace sotto {
 
-/// What the fluid model adds to plain max–min fairness. The defaults add nothing.
+/// Effects beyond plain max–min fairness. The defaults add none.
 struct NetworkModel {
   double latency_factor = 1;
   double bandwidth_factor = 1;

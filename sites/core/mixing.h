@@ -26,7 +26,7 @@
 
 namespace sotto::sites {
 
-/// What every mixing is made of.
+/// The setup that every mixing needs.
 struct MixingSetup {
   std::span<float> parameters;  ///< z
   ParameterLayout layout = {};  ///< of z, complete
@@ -50,7 +50,7 @@ struct Addressee {
   double mass = 0;
 };
 
-/// What one neighbour did to the model when the round was collected.
+/// One neighbour's influence on the model when the round was collected.
 struct Influence {
   double moved = 0;       ///< how far
   std::uint64_t cut = 0;  ///< pulls that were cut to the bound
@@ -65,7 +65,7 @@ struct Influence {
   }
 };
 
-/// What taking in a parcel came to.
+/// The result of taking in a parcel.
 struct TakenIn {
   double mass = 0;  ///< in the parcel
   Influence influence = {};

@@ -38,7 +38,7 @@ enum class FaultKind : std::uint8_t {
   leave,      ///< ends in good order; comes back after a while
 };
 
-/// What is known of a kind: its name in plans, and what it needs.
+/// A kind of fault: its name in plans and its needs.
 struct FaultKindInfo {
   FaultKind kind;
   std::string_view name;
@@ -103,7 +103,7 @@ enum class LieKind : std::uint8_t {
   ahead,     ///< says that it has come to a round beyond 2^47
 };
 
-/// What is known of a kind of lie.
+/// The name and a summary of a kind of lie.
 struct LieKindInfo {
   LieKind kind;
   std::string_view name;

@@ -66,7 +66,7 @@ struct SimulatedSitesOptions {
   std::function<bool()> stop = {};  ///< asked now and then: true ends the run early
 };
 
-/// What was found wrong, first of all.
+/// The first violation found.
 struct SimulatedSiteViolation {
   SimTime time = 0;
   Rank site = -1;
