@@ -27,8 +27,8 @@ namespace sotto {
 /// Where input may come from, and how long it may keep its reader waiting.
 struct InputOptions {
   bool pipes = true;                          ///< false: from plain files alone
-  std::chrono::milliseconds nobody{10'000};   ///< until somebody writes into a pipe
-  std::chrono::milliseconds silence{60'000};  ///< of somebody who does
+  std::chrono::milliseconds nobody{10'000};   ///< how long a pipe may be without a writer
+  std::chrono::milliseconds silence{60'000};  ///< how long a pipe's writer may be silent
 };
 
 /// For files that programs write for themselves: keys, checkpoints, states.

@@ -60,7 +60,7 @@ enum class Purpose : std::uint8_t {
   jitter = 10,        ///< simulated latency
   compute_time = 11,  ///< simulated duration of a gradient
   attack = 20,        ///< what Byzantine nodes make up
-  faults = 21,        ///< what goes wrong between simulated sites, and when
+  faults = 21,        ///< kinds and times of faults between simulated sites
 };
 
 /// Names one stream of random numbers. Rounds count modulo 2^32 and buckets modulo 2^24.

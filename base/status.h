@@ -18,7 +18,7 @@ namespace sotto {
 /// The kind of a fault.
 enum class Fault {
   none,        ///< nothing
-  malformed,   ///< bytes that break the format, or that do not fit what was announced
+  malformed,   ///< bytes that break the format, or do not fit an announced length
   unexpected,  ///< well-formed, but not due now: another run, round, phase or sender
   non_finite,  ///< a NaN or an infinity in a gradient, a parameter or a frame
   peer_lost,   ///< a peer closed, crashed or became unreachable

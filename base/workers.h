@@ -41,7 +41,7 @@ class Workers {
   struct Job {
     const Part& part;
     std::size_t parts = 0;
-    std::size_t next = 0;  ///< the first that nobody has taken
+    std::size_t next = 0;  ///< the first part not taken yet
     std::size_t running = 0;
     std::exception_ptr error{};
     std::size_t failed = 0;  ///< whose error it is

@@ -4,7 +4,7 @@
 //   public Z85
 //   secret Z85
 //
-// Thread-safe for different paths. Nothing secret ever stands in a message.
+// Thread-safe for different paths. Messages never contain a secret.
 #pragma once
 
 #include <string>

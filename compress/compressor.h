@@ -83,8 +83,8 @@ class Compressor {
   /// This compressor, or the one within where it is a decorator (metered.h).
   virtual const Compressor& undecorated() const { return *this; }
 
-  /// Lets `workers` take shares of long vectors; null: no longer. What comes out is the same. May
-  /// be used by several compressors.
+  /// Lets `workers` take shares of long vectors; null: no longer. Results do not change. May be
+  /// used by several compressors.
   virtual void use(std::shared_ptr<Workers> workers) { workers_ = std::move(workers); }
   /// The workers that `use` was given.
   const std::shared_ptr<Workers>& used() const { return workers_; }

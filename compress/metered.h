@@ -18,7 +18,7 @@ namespace sotto {
 /// Sums over all encodings v of a round.
 struct CompressionSample {
   double signal = 0;  ///< Σ‖v‖²
-  double error = 0;   ///< Σ‖v − C(v)‖²; with error feedback, of what is remembered
+  double error = 0;   ///< Σ‖v − C(v)‖²; with error feedback, of the kept error
   /// The contract's bound on the error: the tightest one for this v, including the floor; infinity
   /// if the contract states none.
   double bound = 0;

@@ -60,7 +60,7 @@ class Telemetry final : public Observers {
     std::string line;
     std::atomic<bool> lost = false;  ///< a write failed
   };
-  /// Lists an output, and gives whom it tells that it is lost.
+  /// Lists an output; returns the callback through which the output reports its failure.
   Tell list(std::string line);
   template <typename T, typename... Arguments>
   void make(Arguments&&... arguments);

@@ -32,7 +32,7 @@ struct StateMemory {
   double per_neighbour = 0;           ///< times the degree of a round
   double per_changing_neighbour = 0;  ///< the same, on graphs that change
   double per_nth = 0;                 ///< divided by the number of nodes
-  std::string_view of_matrices = {};  ///< what comes on top and depends on their shapes
+  std::string_view of_matrices = {};  ///< additional floats that depend on the matrices' shapes
 };
 
 /// The senders and receivers of a round's exchanges, with frames of one size.

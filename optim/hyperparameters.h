@@ -59,7 +59,7 @@ class Hyperparameters {
 
   /// Gives values as a specification does behind its colon: "freeze=100,limit=16", or what the
   /// algorithm itself reads. Throws Error for a key that the algorithm does not have, a value out
-  /// of bounds, and what is given twice.
+  /// of bounds, and a key that is given twice.
   void read(std::string_view text);
   /// Gives one value, which messages name as that of `setting`, or of the specification where that
   /// is empty. Throws Error as read does.

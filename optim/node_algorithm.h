@@ -46,7 +46,7 @@ class MailAlgorithm : public NodeAlgorithm {
   }
 
  protected:
-  /// Makes the mailbox of a node: whom it exchanges frames with.
+  /// Makes the mailbox of a node, for the peers that it exchanges frames with.
   using MakeMailbox = Mailbox (*)(const LocalNode& node);
 
   /// A node whose mailbox `make` makes, by default for the edges of its graph.

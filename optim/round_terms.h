@@ -5,7 +5,7 @@
 // above all, and nodes that then step differently grow apart. Each frame therefore says in 32 bits
 // what its sender steps with (frame.h, FrameHeader::settings), and its receiver compares.
 //
-// One thread at a time. Plain values; a Mailbox and whoever drives the algorithm share them.
+// One thread at a time. Plain values; a Mailbox and the algorithm's driver share them.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ inline constexpr SettingsStamp kAsAgreed = 0;
 SettingsStamp stamp_of_rate(double learning_rate);
 /// Stamp of other changed settings, in a canonical text.
 SettingsStamp stamp_of_settings(std::string_view text);
-/// Whether some settings have this stamp: what comes over the wire may be anything.
+/// Whether some settings have this stamp. A stamp from the wire may have any value.
 bool is_stamp(SettingsStamp stamp);
 
 /// What an algorithm makes of nodes that step with different settings.
@@ -70,7 +70,7 @@ struct RoundTerms {
 
   /// Frames that came from nodes with other settings.
   std::uint64_t differing_frames = 0;
-  /// Differences that nobody has been told of yet, the oldest first; the reader clears them.
+  /// Differences not reported yet, the oldest first; the reader clears them.
   std::vector<SettingsDifference> news = {};
   /// Neighbours that differ, as they were seen last and in how many exchanges.
   struct Sighting {

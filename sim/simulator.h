@@ -82,7 +82,7 @@ struct NodeSpec {
   SimTime start = 0;  ///< it joins then; its peers wait for it, until their deadline
 };
 
-/// What is simulated besides the nodes and their network.
+/// Options of a simulation besides the nodes and their network.
 struct SimulatorOptions {
   Round rounds = 0;
   NetworkModel network = {};

@@ -69,8 +69,8 @@ std::vector<ListSetting> lists_of(PlanSettings& settings);
 /// The scenario's file, or its text. Throws Error where there is none of them, or both.
 Scenario scenario_of(const ScenarioSettings& settings);
 
-/// What is searched, but for who hears of it and what ends it. Throws Error for a value that is
-/// none, or that `scenario` makes no sense of.
+/// The options of a search, except for its callbacks. Throws Error for a value that is none, or
+/// that `scenario` makes no sense of.
 SearchOptions search_options(const PlanSettings& settings, const Scenario& scenario);
 
 /// Simulates the runs of a scenario, and gives what `sotto simulate --json` gives. A fault where

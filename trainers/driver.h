@@ -109,7 +109,7 @@ class Driver {
   Status status() const;
   /// Per peer that this node sends to, sorted by peer. Exact after drain.
   std::vector<LinkTraffic> traffic() const;
-  /// Time spent so far, by what it went into.
+  /// Time spent so far, by activity.
   DriverTimes times() const;
   /// The algorithm's counters. Exact after drain.
   AlgorithmCounters counters() const;
@@ -146,15 +146,15 @@ class Driver {
   /// Carries exchanges until none is left; a fault ends the run.
   void carry();
   Status carry_all();
-  /// Posts what is in the outbox.
+  /// Posts the exchanges in the outbox.
   Status post();
-  /// Waits for the next event, and does what it asks for. Faults name node and round.
+  /// Waits for the next event and handles it. Faults name node and round.
   Status take_event();
   /// The transport's next event; meanwhile options.look is asked.
   Result<TransportEvent> await_event();
   /// Nodes whose frames are missing.
   std::vector<Rank> missing() const;
-  /// Feeds what arrived to the algorithm, and starts what it wants carried next.
+  /// Hands the complete exchange to the algorithm, and starts its next exchanges.
   Status deliver(Load::iterator done);
   Load::iterator find(const ExchangeTag& tag);
   /// `status` with this node in front of it and, unless it is of a deadline, the round.

@@ -98,7 +98,7 @@ class Meetings {
   Result<std::vector<std::byte>> await(const std::string& key, Rank peer,
                                        std::chrono::milliseconds patience,
                                        const std::string& pulse = {});
-  /// Node 0 may itself be waiting for somebody; then it is the one to say so.
+  /// Node 0 may itself wait for another node, and then reports the fault.
   std::chrono::milliseconds patience_with_node_0() const { return 2 * timeout_; }
   /// The result of `look_` for a node that is awaited or has come.
   Status look_at(Rank peer);

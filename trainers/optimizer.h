@@ -71,7 +71,7 @@ std::string_view join_name(Join join);
 /// Throws Error unless `name` is one of stop, zeros.
 Join parse_join(std::string_view name);
 
-/// An optimizer's settings. What stands here has a default that works.
+/// An optimizer's settings. Every field has a default that works.
 struct OptimizerOptions {
   // What is computed; the same on every node.
   std::string algorithm = "dcd";  ///< its name, and hyperparameters: "choco:eta=0.2"
@@ -126,7 +126,7 @@ struct OptimizerOptions {
   /// Talk to the neighbours while the caller computes its gradient.
   bool overlap = true;
   /// Threads of this node that share the encoding and decoding of long vectors, 1 to 256, the one
-  /// that asks among them. What comes out is the same.
+  /// that asks among them. Results do not change.
   int codec_threads = 1;
   /// How long peers may be silent before they count as failed; it must cover the slowest node's
   /// gradient. Short values find a hung peer sooner; a crashed one is found at once anyway.
@@ -283,7 +283,7 @@ class Optimizer {
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// Traffic by peer; complete after drain().
   std::vector<LinkTraffic> traffic() const;
-  /// Time spent so far, by what it went into.
+  /// Time spent so far, by activity.
   DriverTimes times() const;
   /// All of these and more, as an observer is told them. Seconds in training and in gradients are 0
   /// unless one is.

@@ -27,7 +27,7 @@ PrivacyUnit privacy_unit_of(const OptimizerSettings& settings);
 
 /// The mechanism that is asked for, without a ledger; none unless wants_privacy(settings). With ε
 /// alone the noise is chosen for `rounds` rounds. Requires settings that check_settings takes.
-/// Throws Error for what is out of range, before anything is computed from it.
+/// Throws Error for a setting out of range, before any computation.
 std::optional<PrivacyOptions> privacy_of(const OptimizerSettings& settings,
                                          const PoissonSample& sample, Round rounds);
 

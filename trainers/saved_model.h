@@ -1,5 +1,5 @@
-// The models in a folder of checkpoints, for whoever wants the numbers without the run: to look at
-// them, or to start another run from them.
+// The models in a folder of checkpoints, for callers that want the numbers without the run: to look
+// at them, or to start another run from them.
 //
 // Faults name the file. Files are read whole, and what they hold is bounded by what they are.
 //

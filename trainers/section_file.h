@@ -7,8 +7,8 @@
 // Sections stand in the order of their ids, from 1, each once; nothing follows. What `first` and
 // `second` are is the kind's business.
 //
-// Checksums are against accidents. Who can write a file can write one whose checksums are right;
-// what reads the contents is bounded on its own.
+// Checksums are against accidents. An attacker that can write a file can also write matching
+// checksums; what reads the contents is bounded on its own.
 //
 // Pure functions but for inspect_file; thread-safe.
 #pragma once

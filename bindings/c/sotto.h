@@ -24,7 +24,7 @@
 //
 // Threads: different objects may be used by different threads at one time. A sotto_optimizer and a
 // sotto_compressor take one thread at a time, whichever it is; a second one meanwhile gets
-// SOTTO_REFUSED and changes nothing. Stores, layouts that nobody adds to, and topologies may be
+// SOTTO_REFUSED and changes nothing. Stores, layouts that are complete, and topologies may be
 // shared. Calls may block until a peer answers or its timeout is over: hold no lock that another
 // node of the same process needs. The only callback is a step rule of the caller's own. Destroying
 // is for one thread, when no other is inside a call. After fork() the child must not use what the
@@ -310,8 +310,9 @@ SOTTO_API void sotto_compressor_destroy(sotto_compressor* compressor);
 // The length of the longest encoding of `count` floats.
 SOTTO_API sotto_status sotto_compressor_max_bytes(sotto_compressor* compressor, size_t count,
                                                   size_t* bytes);
-// Encodes `count` finite floats; *size is what was used of `capacity`, which must be max_bytes. The
-// bytes depend on the input, `seed` and `round` alone: change the round for independent rounding.
+// Encodes `count` finite floats; *size is the number of bytes used of `capacity`, which must be
+// max_bytes. The bytes depend on the input, `seed` and `round` alone: change the round for
+// independent rounding.
 SOTTO_API sotto_status sotto_compressor_encode(sotto_compressor* compressor, const float* x,
                                                size_t count, uint64_t seed, uint64_t round,
                                                void* out, size_t capacity, size_t* size);

@@ -1,5 +1,5 @@
-// What the algorithms on a graph share: whom a node talks to, the plan of a round's one exchange,
-// and mixing in rank order.
+// Shared by the algorithms on a graph: a node's peers, the plan of a round's exchange, and mixing
+// in rank order.
 //
 // Building blocks of the algorithms, not for users. Thread-safe as far as their arguments are.
 #pragma once

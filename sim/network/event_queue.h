@@ -35,7 +35,7 @@ class EventQueue {
   /// The time of the last event taken: the present.
   SimTime now() const { return static_cast<SimTime>(last_); }
 
-  /// Requires event.time ≥ now(). What is due at kNever does not come, and is not kept.
+  /// Requires event.time ≥ now(). An event due at kNever is dropped.
   void push(const Event& event) {
     check(event.time >= now(), "no event is put into the past");
     if (event.time == kNever) {

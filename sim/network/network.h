@@ -224,7 +224,7 @@ class Network {
   /// packets.
   void count_flow(const Connection& connection, bool flows);
   SimTime turns_of(const Connection& connection) const;
-  /// Books what has left the sender since the last call.
+  /// Books the bytes that have left the sender since the last call.
   void advance(ConnectionId id);
   void schedule(ConnectionId id);
   void turn_window(ConnectionId id);

@@ -61,7 +61,7 @@ struct Self {
   const Past* past = nullptr;
 };
 
-/// What comes of a hello.
+/// The decision on a hello.
 enum class Verdict : std::uint8_t {
   agreed,         ///< all as it should be
   newcomer,       ///< a new incarnation: the streams start anew

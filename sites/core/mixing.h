@@ -75,7 +75,7 @@ struct TakenIn {
 struct MixedPeer {
   std::size_t peer = 0;
   std::size_t degree = 0;
-  bool barred = false;       ///< what it says does not count
+  bool barred = false;       ///< its messages do not count
   Influence influence = {};  ///< filled in by mix, where models are mixed there
 };
 
@@ -128,7 +128,7 @@ class Mixing {
 
   /// Keeps the model, and what the step rule knows, for put_back.
   virtual void keep() = 0;
-  /// The model is that of the last keep(); what came since has no effect on it. Masses and public
+  /// Restores the model of the last keep(); later parcels have no effect on it. Masses and public
   /// copies stay, so that each parcel stays applied once.
   virtual Status put_back() = 0;
   /// The longest step of the last rounds, S.
@@ -138,7 +138,7 @@ class Mixing {
   virtual void save(ByteBuffer& out) const = 0;
   /// Sets the parameters, too. On a fault the object must be discarded.
   virtual Status load(ByteReader& in) = 0;
-  /// What is kept of one peer.
+  /// Appends the state of one peer.
   virtual void save_peer(std::size_t peer, ByteBuffer& out) const = 0;
   /// Takes back what save_peer wrote.
   virtual Status load_peer(std::size_t peer, ByteReader& in) = 0;

@@ -185,7 +185,7 @@ class Site {
   void give_up();
   std::size_t tells() const;
   std::size_t degree() const;  // sites in the list
-  /// Nobody else will say which round it is, or two do.
+  /// Whether two or more peers have said which round it is, or no absent peer could still say.
   bool has_second_opinion() const;
   /// The latest round in which a site begins on the word of one neighbour.
   Round believed_alone() const;

@@ -48,7 +48,7 @@ class SiteLinks {
 
   /// How the channel to each peer stands, in the site's order.
   std::vector<SitePeerReport> reports() const;
-  /// The latest keys that were not let in, and of whom they are or were.
+  /// The latest refused keys, and their owners now or before.
   std::vector<SiteRefusedKey> refused_keys() const;
   std::uint64_t keys_refused() const { return channels_.refused_keys().times; }
   /// Bytes of messages sent to all peers.

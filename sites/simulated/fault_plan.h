@@ -1,4 +1,4 @@
-// What goes wrong between sites, and when: the plan of a test by faults.
+// A plan of faults between sites and their times, for a test.
 //
 // A plan says nothing of how it is carried out: the simulator (sites/simulated/simulated_sites.h)
 // plays it in virtual time. `sotto faults` reads plans from TOML (docs/faults.md). Plain values;
@@ -124,7 +124,7 @@ struct PlannedLie {
 struct FaultPlan {
   std::string title;
   int sites = 0;
-  std::string graph = "ring";  ///< a topology; an edge: who hears whom
+  std::string graph = "ring";  ///< a topology, whose edges run from sender to receiver
   sites::MixingKind exchange = sites::MixingKind::push_sum;
   std::string compressor = "none";
   std::string rule = {};  ///< gossip: of aggregation

@@ -46,7 +46,7 @@ class Ways {
   virtual bool slowed(Rank a, Rank b) const = 0;
 };
 
-/// Whom a site deals with, in either direction, in order.
+/// The peers of a site in either direction, in order.
 std::vector<Rank> neighbours(const Topology& topology, Rank site);
 
 /// What anybody may wait for something that must come, where messages have about so many bytes: two
