@@ -20,8 +20,8 @@ class Error : public std::runtime_error {
   explicit Error(const std::string& message) : std::runtime_error(printable(message)) {}
 };
 
-/// What ends the making of something that has to wait when its caller wants it to end: where no
-/// `Status` can be returned, the counterpart of Fault::stopped.
+/// Thrown by a constructor whose wait was ended by its caller's request: the counterpart of
+/// Fault::stopped where no `Status` can be returned.
 class Stopped : public Error {
  public:
   using Error::Error;

@@ -24,7 +24,7 @@
 
 namespace sotto {
 
-/// Where input may come from, and how long it may keep its reader waiting.
+/// The kinds of input that a reader accepts, and how long it waits for them.
 struct InputOptions {
   bool pipes = true;                          ///< false: from plain files alone
   std::chrono::milliseconds nobody{10'000};   ///< how long a pipe may be without a writer
@@ -36,7 +36,7 @@ inline constexpr InputOptions kPlainFiles = {.pipes = false};
 
 class InputFile {
  public:
-  /// Opens a file without waiting for anybody.
+  /// Opens a file; does not wait for a pipe's writer.
   static Result<InputFile> open(const std::string& path, const InputOptions& options = {});
 
   /// Fills `out`, or less where the input ends: how many bytes it is.

@@ -1,11 +1,11 @@
-// Which receives will be posted next, so that a peer may be told of them a round early.
+// Predicts the next receives from one peer, so that the peer may be told of them a round early.
 //
-// Where a frame waits until its sender has heard of its receive, as over Gloo, it costs two
-// latencies. But algorithms ask for the same frames round after round: what was posted in three
-// rounds that lie equally far apart, under one phase and bucket, will be posted as far on again.
-// Where a forecast fails its room is lost for good, and its phase and bucket are forecast no more.
+// If a frame waits until its sender has heard of its receive, as over Gloo, it costs two latencies.
+// But algorithms ask for equal frames round after round: receives posted in three rounds that lie
+// equally far apart, under one phase and bucket, will be posted as far on again. After a wrong
+// forecast its room is lost for good, and its phase and bucket are forecast no more.
 //
-// Of one peer. One thread at a time; owns nothing of the frames.
+// One thread at a time; owns nothing of the frames.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,7 @@ namespace sotto {
 /// Lines that a file may have.
 inline constexpr std::size_t kMostPeers = 4096;
 
-/// Where a line's number comes from.
+/// The source of a line's number.
 enum class PeerNumbers {
   ranks,     ///< as the column says
   of_names,  ///< made of the name

@@ -39,9 +39,9 @@ enum class ContractKind {
 /// "exact", "unbiased" and the like, as messages have it.
 std::string_view contract_kind_name(ContractKind kind);
 
-/// What holds for every finite x of the dimension asked for (worst case, not typical), as long as
-/// the encoding saturates nothing (Compressor::saturated), and up to the rounding of float32: each
-/// bound on E‖C(x) − x‖² has d × floor_per_element² on top.
+/// Bounds on the error for every finite x of the given dimension d (worst case, not typical). They
+/// hold if the encoding saturates no element (Compressor::saturated), and up to the rounding of
+/// float32: each bound on E‖C(x) − x‖² has d × floor_per_element² on top.
 struct Contract {
   bool unbiased = false;
   /// Relative bound α; infinity if C has no such bound.

@@ -1,4 +1,5 @@
-// Where a monitor listens: loopback only. A plain value, and a pure function; thread-safe.
+// The address at which a monitor listens: loopback only. A plain value, and a pure function;
+// thread-safe.
 #pragma once
 
 #include <string>

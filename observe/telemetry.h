@@ -1,11 +1,11 @@
-// Where the figures of a training program go: a page for Prometheus, files for TensorBoard and for
-// scripts, MLPerf's lines and a trace, as one observer (docs/observability.md).
+// One observer for all outputs of a training program's figures: a page for Prometheus, files for
+// TensorBoard and for scripts, MLPerf's lines and a trace (docs/observability.md).
 //
 //   sotto::Telemetry telemetry({.metrics = "9464", .tensorboard = "board"});
 //   sotto::OptimizerOptions options{.compressor = "quant:8", .observer = &telemetry};
 //
-// All nodes of a job are given the same: node 0 serves and writes what all of them tell it, and
-// each writes a trace of its own, as their clocks differ.
+// Give all nodes of a job equal options. Node 0 serves and writes the figures that all nodes report
+// to it; each node writes a trace of its own, as their clocks differ.
 //
 // Thread safety and ownership: as an observer.
 #pragma once
@@ -65,7 +65,7 @@ class Telemetry final : public Observers {
   template <typename T, typename... Arguments>
   void make(Arguments&&... arguments);
   void make_trace();
-  /// What node 0 alone has.
+  /// Makes the outputs that only node 0 has.
   void make_pages();
 
   const TelemetryOptions options_;

@@ -1,4 +1,4 @@
-// The gate in front of every algorithm: does this setup fit what the theory asks for?
+// Admission checks a setup against the requirements of an algorithm's theory before one is made.
 // Pure functions; thread-safe.
 #pragma once
 

@@ -1,7 +1,7 @@
 // One node's side of a distributed optimizer, as a pure state machine (sans-IO).
 //
-// An algorithm never sees a socket, a clock, a thread or a file. It is told what happened and
-// answers with an `Exchange` that it wants carried. The same object runs over a real network, over
+// An algorithm never sees a socket, a clock, a thread or a file. A driver passes events to it, and
+// it answers with an `Exchange` to carry. The same object runs over a real network, over
 // threads and in the simulator, and is deterministic in (state, event).
 //
 // A driver does, for each round:
@@ -12,11 +12,11 @@
 //     or, where takes_parts(): gradient_part(first, g), as the parts of a gradient come; while
 //     others are still computed, the exchanges of these may be under way
 //   … until parameters_ready(), or idle() when it does not overlap, then the next round.
-// After each of these calls it asks for next_exchange(out) until there is none, and posts what it
-// gets. A driver that carries one exchange at a time asks when that is done. When all sends of an
-// exchange are flushed and all its frames are there, it calls complete(exchange), and asks again.
-// Exchanges that are under way at a time differ in the buckets of their tags (bucketed.h,
-// all_reduce.h); an algorithm without buckets has one under way at most.
+// After each of these calls the driver calls next_exchange(out) until it returns false, and posts
+// each exchange. A driver that carries one exchange at a time calls it when that is done. When all
+// sends of an exchange are flushed and all its frames have arrived, the driver calls
+// complete(exchange), and next_exchange again. Exchanges under way at one time differ in the
+// buckets of their tags (bucketed.h, all_reduce.h); an algorithm without buckets has at most one.
 //
 // Thread safety: one thread at a time; but while an exchange is under way and until take_gradient,
 // next_exchange and complete leave parameters() untouched whenever parameters_ready() was already

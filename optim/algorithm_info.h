@@ -97,7 +97,7 @@ std::string_view graph_need_name(GraphNeed need);
 /// Floats that a node with `degree` neighbours a round keeps among `nodes` nodes, without
 /// `of_matrices`.
 double state_floats(const StateMemory& memory, int nodes, int degree, bool changing_graph);
-/// What state_floats computes, as a formula: "2 + degree".
+/// The formula that state_floats computes: "2 + degree".
 std::string state_formula(const StateMemory& memory);
 
 }  // namespace sotto

@@ -86,8 +86,8 @@ class Hyperparameters {
   /// Any value as text, or the fallback; empty where the algorithm has no such key.
   std::string_view text(std::string_view key) const;
 
-  /// What read takes, in one form for equal values: given and derived values other than the
-  /// fallbacks, in the table's order.
+  /// The text that read takes, in one form for equal values: given and derived values other than
+  /// the fallbacks, in the table's order.
   std::string spec() const;
 
  private:

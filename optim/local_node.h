@@ -161,7 +161,7 @@ class LocalNode {
   Status begin_step(std::span<const float> gradient, bool begins = true);
   /// The rule takes its one gradient of this round.
   Status take_gradient();
-  /// What the rule said of it, which is final where it is a fault of the rule's own.
+  /// Passes on the rule's status for the gradient; a fault of the rule's own is final.
   Status leave_step_rule(const Status& status, std::span<const float> gradient, bool begins = true);
 
   const AlgorithmInfo& info_;

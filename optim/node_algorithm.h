@@ -1,5 +1,5 @@
-// What reads the same in the algorithms that are built around a LocalNode, and in those of them
-// that have one Mailbox: accessors, and the defaults of what most of them do alike.
+// Base classes of the algorithms that are built around a LocalNode, and of those with one Mailbox:
+// accessors, and defaults that fit most of them.
 //
 // Building blocks of the algorithms, not for users.
 #pragma once

@@ -53,7 +53,7 @@ struct Refusal {
   std::string why;
 };
 
-/// A run before the gate and the model have seen it.
+/// A run that has not been checked against requirements and the model of the network yet.
 struct Proposal {
   RunSpec run;
   bool own = false;
@@ -85,7 +85,8 @@ class Screen {
   Screen(const Scenario& scenario, CodecMeter& codec) : scenario_(scenario), codec_(codec) {}
 
   /// The run, and where it varies, with those intervals and delayed gradients that make a round
-  /// shorter by a tenth; each of these with Adam as well. Throws Error where the gate refuses it.
+  /// shorter by a tenth; each of these with Adam as well. Throws Error for a run that its
+  /// algorithm's requirements refuse.
   std::vector<Candidate> of(const Proposal& proposal, const Variations& variations);
 
  private:

@@ -66,7 +66,7 @@ SettingGroup settings_of(PlanSettings& settings);
 /// The lists that restrict a plan; they point into `settings`, which must outlive them.
 std::vector<ListSetting> lists_of(PlanSettings& settings);
 
-/// The scenario's file, or its text. Throws Error where there is none of them, or both.
+/// Reads the scenario from its file or its text. Throws Error if neither or both are given.
 Scenario scenario_of(const ScenarioSettings& settings);
 
 /// The options of a search, except for its callbacks. Throws Error for a value that is none, or

@@ -81,15 +81,15 @@ class Driver {
 
   /// Starts a round. Afterwards the gradient is to be taken at algorithm.parameters().
   Status begin_round();
-  /// Hands over the gradient of the round and returns once the model of the next is there. Requires
-  /// begin_round before it.
+  /// Hands over the gradient of the round and returns once the model of the next round is
+  /// complete. Requires begin_round before it.
   Status gradient_ready(std::span<const float> gradient);
   /// Hands over the gradient from parameter `first` on, while others are still computed, for an
-  /// algorithm that takes_parts(); end_parts, after the last one, returns once the model is there.
+  /// algorithm that takes_parts(); end_parts, after the last one, returns once the model is ready.
   /// In between parameters may move that have been in a part. With overlap the exchanges of buckets
   /// that are complete are under way from then on; without, from end_parts on.
   Status gradient_part(std::size_t first, std::span<const float> part);
-  /// All parts have been handed over; returns once the model of the next round is there.
+  /// All parts have been handed over; returns once the model of the next round is complete.
   Status end_parts();
   /// Sets the stamp of this node's step settings in its frames (round_terms.h), from the next
   /// gradient on.
@@ -131,7 +131,7 @@ class Driver {
   /// Hands over all that the algorithm wants carried now. Without a carrier it is posted here, as
   /// it comes. `first` says whether next_ holds the first of it already.
   Status start_exchanges(Result<bool> first);
-  /// Asks the algorithm for its next exchange, into next_; false where there is none.
+  /// Asks the algorithm for its next exchange, into next_; false if none is due.
   Result<bool> pull();
   /// Begins to take a gradient: no frame of a round before it is made any more.
   void apply_settings();

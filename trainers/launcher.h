@@ -1,5 +1,5 @@
 // Which node of a launched job this process is, read from the variables that torchrun, mpirun, srun
-// or a script set. Pure functions of the environment; thread-safe while nobody changes it.
+// or a script set. Pure functions of the environment; thread-safe while no thread changes it.
 #pragma once
 
 #include <functional>

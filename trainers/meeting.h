@@ -90,7 +90,7 @@ class Meetings {
   void give_up(const Status& given);
   /// Why a node gave up; OK when none has.
   Status given_up();
-  /// Why a node gave up; tells all nodes `cause` when none has and the store is there to tell.
+  /// Why a node gave up; tells all nodes `cause` when none has and the store can be reached.
   Status given_up_or(const Status& cause);
 
  private:

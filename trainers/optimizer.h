@@ -1,4 +1,5 @@
-// What a training program holds: its flat parameters are kept in step with the other nodes'.
+// The optimizer of a training program: keeps its flat parameters in step with those of the other
+// nodes.
 //
 //   sotto::Optimizer optimizer({.algorithm = "dcd", .compressor = "quant:8"}, parameters);
 //   for each batch:  compute the gradient at `parameters`;  optimizer.step(gradient);
@@ -173,8 +174,9 @@ class Optimizer {
   /// wrong setting or pairing.
   Optimizer(OptimizerOptions options, std::span<float> parameters,
             const ParameterLayout& layout = {});
-  /// Leaves without waiting for anybody, but to say why where a gradient was refused and no other
-  /// followed, or an exception ends the block; call finish() first when the run went well.
+  /// Leaves without waiting for other nodes. It waits only to publish the reason if a gradient was
+  /// refused and no other followed, or an exception ends the block. Call finish() first when the
+  /// run went well.
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -300,7 +302,7 @@ class Optimizer {
   std::optional<CompressionSample> compression() const;
   /// Unset without options.privacy.
   std::optional<PrivacySpent> privacy() const;
-  /// Where the nodes of this run meet, and no others.
+  /// The store in which the nodes of this run, and no others, meet.
   Store& store() { return *session_; }
   /// For a caller that waits for other nodes in the store (meeting.h): a fault when `peer` cannot
   /// come there, as it waits for this node elsewhere.
@@ -339,9 +341,9 @@ class Optimizer {
   bool keep_open(const Status& status);
   /// Counts the round, if it went well.
   Status end_step(const Status& status);
-  /// Where the parameters lie.
+  /// The vector operations for the memory of the parameters.
   const Ops& ops() const;
-  /// Success where there is no accelerator.
+  /// OK without an accelerator.
   Status accelerator_status() const;
   /// Makes the ledger count the step to come, before it leaves.
   Status enter_step();
@@ -365,7 +367,7 @@ class Optimizer {
 
   OptimizerOptions options_;
   struct EarlyStop;
-  /// What options_.stop does to waits; shared with the store, which may outlive this object.
+  /// The effect of options_.stop on waits; shared with the store, which may outlive this object.
   std::shared_ptr<EarlyStop> early_stop_;
   StopRequest stop_request_;
   std::shared_ptr<Session> session_;

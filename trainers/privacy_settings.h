@@ -1,5 +1,5 @@
-// What the settings of differential privacy come to (docs/privacy.md): one reading of them for the
-// program and for other languages. Pure functions; thread-safe.
+// Resolves the settings of differential privacy (docs/privacy.md), for the program and for other
+// languages alike. Pure functions; thread-safe.
 #pragma once
 
 #include <optional>

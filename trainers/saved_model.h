@@ -1,7 +1,7 @@
 // The models in a folder of checkpoints, for callers that want the numbers without the run: to look
 // at them, or to start another run from them.
 //
-// Faults name the file. Files are read whole, and what they hold is bounded by what they are.
+// Faults name the file. Files are read whole, and their contents are bounded by their sizes.
 //
 // Thread safety: pure functions but for the files.
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace sotto {
 
-/// The files of all nodes in `folder`, by round, the newest first, and then by rank; whether they
-/// are whole, reading says. Fault::io when there is no such folder.
+/// The files of all nodes in `folder`, by round, the newest first, and then by rank. Reads no
+/// file, so that damaged ones are listed too. Fault::io if the folder does not exist.
 Result<std::vector<CheckpointName>> checkpoints_in(const std::string& folder);
 
 /// A node's model, and its weight in the mean of all models (weight_of_model).

@@ -1,4 +1,4 @@
-// Where a run's parameters start, from a file or from another run's checkpoints. Thread-safe.
+// Reads the initial parameters of a run from a file or from another run's checkpoints. Thread-safe.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ namespace sotto {
 /// (parameter_file.h).
 inline constexpr std::string_view kTensorFile = ".safetensors";
 
-/// Where a run begins.
+/// The start of a run.
 struct Start {
   std::vector<float> parameters;
   /// State that is not taken over, as text for the user; empty for a file, which has parameters

@@ -39,7 +39,7 @@ std::span<const TaskInfo> tasks();
 struct TaskData {
   std::string spec;           ///< the specification of the task
   std::string default_model;  ///< empty where the task is the model
-  /// Exactly one of the two is there.
+  /// Exactly one of the two is not null.
   std::shared_ptr<const Dataset> dataset;
   std::shared_ptr<const QuadraticProblem> quadratic;
 

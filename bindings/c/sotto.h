@@ -88,7 +88,7 @@ SOTTO_API sotto_status sotto_list(const char* kind, char** json);
 // ----- Settings
 //
 // Names and values in turn, and a null pointer at the end: {"algorithm", "choco", "lr", "0.05",
-// NULL}; a null pointer for the whole means that there are none. Names are those of the options of
+// NULL}; a null pointer for the whole means no settings. Names are those of the options of
 // `sotto train` and of sotto_list("settings"); dashes and underscores are one. Switches are "true"
 // or "false". In addition:
 //
@@ -175,7 +175,7 @@ typedef struct sotto_optimizer sotto_optimizer;
 SOTTO_API sotto_status sotto_optimizer_create(const char* const* settings, float* parameters,
                                               size_t count, const sotto_layout* layout,
                                               sotto_store* store, sotto_optimizer** out);
-// An end to waits that can be asked for before there is an optimizer.
+// A request to end waits, which can be made before an optimizer exists.
 typedef struct sotto_interrupt sotto_interrupt;
 
 // For one optimizer, or for several that are to end together.
@@ -193,12 +193,12 @@ SOTTO_API sotto_status sotto_optimizer_create_interruptible(
     sotto_store* store, sotto_interrupt* interrupt, sotto_optimizer** out);
 // One node whose own steps `rule` makes, else as sotto_optimizer_create_interruptible. The setting
 // "lr" is then the rate that the rule begins with, as other nodes are told; other settings of the
-// local step are refused. For algorithms that are built on a rule of sotto's (onebit-adam, …)
-// there is none of the caller's. A null rule: the settings say how the node steps.
+// local step are refused. Algorithms that are built on a rule of sotto's (onebit-adam, …) take
+// no rule of the caller's. A null rule: the settings say how the node steps.
 SOTTO_API sotto_status sotto_optimizer_create_with_rule(
     const char* const* settings, float* parameters, size_t count, const sotto_layout* layout,
     sotto_store* store, sotto_interrupt* interrupt, sotto_step_rule* rule, sotto_optimizer** out);
-// Leaves without waiting for anybody; call sotto_optimizer_finish first when the run went well.
+// Leaves without waiting for other nodes; call sotto_optimizer_finish first when the run went well.
 SOTTO_API void sotto_optimizer_destroy(sotto_optimizer* optimizer);
 
 // Faults from here on end the run for this node, unless said otherwise: later calls return the
@@ -274,7 +274,7 @@ SOTTO_API sotto_status sotto_optimizer_finish_with_mean(sotto_optimizer* optimiz
 
 // Rounds done.
 SOTTO_API sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_t* round);
-// How many warnings the report holds: one that has grown says that there is something to read.
+// The number of warnings in the report; a larger number than before means new warnings.
 SOTTO_API sotto_status sotto_optimizer_warning_count(sotto_optimizer* optimizer, size_t* count);
 // A JSON object: rank, nodes, round, dimension, the settings as used, the job's entries, warnings,
 // traffic by peer, times, counters, and what is spent of the privacy budget (else null). Counts are
@@ -355,17 +355,17 @@ SOTTO_API sotto_status sotto_topology_weights(const sotto_topology* topology, ui
 // - threads: that take gradients, by default one a core; results do not depend on it
 //
 // Both compute until they are done, which may take minutes, and print nothing. `interrupt`, which
-// may be null, ends them with SOTTO_STOPPED, after the round that they simulate. They talk to
-// nobody, and any number may run at one time.
+// may be null, ends them with SOTTO_STOPPED, after the round that they simulate. They use no
+// network, and any number may run at one time.
 
 // Simulates the runs of a scenario in virtual time. *json is what `sotto simulate --json` writes; a
-// run that failed is among its "failed". Besides the settings above there is `equal`: "bytes" or
+// run that failed is among its "failed". A further setting is `equal`: "bytes" or
 // "time" also sets the runs beside each other where they had spent as much. Free the text with
 // sotto_free.
 SOTTO_API sotto_status sotto_simulate(const char* const* settings, sotto_interrupt* interrupt,
                                       char** json);
 // Finds which algorithm, how many bits and which graph reach the target first on a scenario's
-// network. *json is what `sotto plan --json` writes. Besides the settings above there are rank-by,
+// network. *json is what `sotto plan --json` writes. Further settings are rank-by,
 // codec, budget and seeds, and algorithm, compressor and topology, which may be given again and
 // again and then restrict what is considered. Free the text with sotto_free.
 SOTTO_API sotto_status sotto_plan(const char* const* settings, sotto_interrupt* interrupt,

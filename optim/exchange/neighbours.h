@@ -32,7 +32,7 @@ Peers graph_peers(const LocalNode& node, const Mailbox& mail);
 /// One frame of the whole model along every edge of the round's graph.
 ExchangePlan graph_plan(const LocalNode& node);
 
-/// Where in a payload an encoding stands.
+/// Finds the encoding in a payload.
 using EncodingIn = std::span<const std::byte> (*)(std::span<const std::byte> payload);
 /// For payloads that are an encoding and nothing else.
 inline std::span<const std::byte> whole_payload(std::span<const std::byte> payload) {

@@ -1,5 +1,5 @@
-// What a hello means: who its sender is, as far as this site remembers, and whether the two
-// streams between them fit together (the table in docs/sites.md).
+// Judges a hello: whether this site remembers its sender, and whether the two streams between them
+// fit together (the table in docs/sites.md).
 //
 // Pure functions and plain values; thread-safe.
 #pragma once

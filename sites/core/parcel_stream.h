@@ -36,7 +36,7 @@ class OutStream {
 
   /// Number of the next parcel.
   Sequence next() const { return next_; }
-  /// First parcel that can be sent again; next() when there is none.
+  /// First parcel that can be sent again; next() if none can.
   Sequence oldest() const { return next_ - items_.size(); }
   /// Last parcel that is durable at the receiver.
   Sequence receipts() const { return receipts_; }

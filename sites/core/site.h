@@ -199,8 +199,8 @@ class Site {
   bool due(const Neighbour& from) const;
   void take_in(std::size_t peer);
   bool barred(const Neighbour& peer) const { return round_ < peer.barred_until; }
-  /// Before and after a round's parcels are taken in: whom the model was moved by, who came late,
-  /// and what they make a habit of.
+  /// Called before and after a round's parcels are taken in: note the peers that moved the model,
+  /// the late ones, and their habits.
   void begin_intake();
   void end_intake(std::span<const MixedPeer> mixed);
   Status here(const Status& status) const;

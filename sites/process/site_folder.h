@@ -66,9 +66,9 @@ struct FoundSiteState {
   std::string warning;  ///< a newer state is damaged, and lost; empty: all is well
 };
 
-/// The newest state in a folder that is whole; nothing where there is none at all. A fault when
-/// there are states, and all are damaged. Looks without the folder's lock: what a process is
-/// writing meanwhile may be missed.
+/// The newest undamaged state in a folder; no value if the folder has no state. A fault if all its
+/// states are damaged. Looks without the folder's lock, and may miss a state that a process is
+/// writing.
 Result<std::optional<FoundSiteState>> read_site_state(const std::string& folder);
 
 class SiteFolder {

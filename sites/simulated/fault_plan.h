@@ -131,8 +131,8 @@ struct FaultPlan {
   Round interval = 1;     ///< steps a round
   Round slack = 0;        ///< rounds that a peer may be behind before it is waited for
   std::size_t window = 2;
-  /// The run ends after `duration`; or, with `rounds`, as soon as all that are there have done so
-  /// many, and must have by then.
+  /// The run ends after `duration`; or, with `rounds`, as soon as all running sites have done so
+  /// many rounds, and they must have by then.
   SimTime duration = 0;
   std::optional<Round> rounds = {};
 
