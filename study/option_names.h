@@ -1,4 +1,4 @@
-// Names of the library's settings as command-line options. Pure functions.
+// How the settings of the library are called by those who give them as options. Pure functions.
 #pragma once
 
 #include <string>
