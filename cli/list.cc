@@ -37,7 +37,7 @@ struct Section {
 /// What the library's catalog holds, in this order.
 std::vector<Section> catalog_sections() {
   std::vector<Section> sections = {
-      {"algorithms", "--algorithm", {"name", "contract", "graph", "summary"}},
+      {"algorithms", "--algorithm", {"synopsis", "contract", "graph", "summary"}},
       {"rules", "--rule, with --algorithm robust", {"synopsis", "summary"}},
       {"compressors", "--compressor", {"synopsis", "contract", "summary"}},
       {"topologies", "--topology", {"synopsis", "nodes", "summary"}},

@@ -10,6 +10,16 @@ bool AlgorithmInfo::has(std::string_view key) const {
   return std::ranges::find(hyperparameters, key, &Hyperparameter::key) != hyperparameters.end();
 }
 
+std::string synopsis(const AlgorithmInfo& info) {
+  std::string keys;
+  for (const Hyperparameter& one : info.hyperparameters) {
+    keys += keys.empty() ? ":" : ",";
+    keys += one.kind == HyperparameterKind::text ? std::string(one.symbol)
+                                                 : fmt::format("{}={}", one.key, one.symbol);
+  }
+  return keys.empty() ? std::string(info.name) : fmt::format("{}[{}]", info.name, keys);
+}
+
 double state_floats(const StateMemory& memory, int nodes, int degree, bool changing_graph) {
   return memory.floats + memory.per_nth / nodes +
          degree * (memory.per_neighbour + (changing_graph ? memory.per_changing_neighbour : 0));

@@ -91,6 +91,9 @@ std::unique_ptr<Algorithm> build_algorithm(AlgorithmSetup setup) {
   return std::make_unique<T>(std::move(setup));
 }
 
+/// How specifications are written: "zeroone-adam[:freeze=T_w,limit=H]".
+std::string synopsis(const AlgorithmInfo& info);
+
 /// The need in words, for messages and lists.
 std::string_view graph_need_name(GraphNeed need);
 

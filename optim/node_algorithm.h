@@ -56,4 +56,26 @@ class MailAlgorithm : public NodeAlgorithm {
   Mailbox mail_;
 };
 
+/// A MailAlgorithm that needs of a gradient only the step rule's direction.
+class DirectionAlgorithm : public MailAlgorithm {
+ public:
+  Status take_gradient(std::span<const float> gradient) override {
+    check(accepts_gradient(), "a round takes one gradient, after the exchanges that it waits for");
+    const auto d = node_.direction_in(gradient, direction_room());
+    return d ? take(*d) : d.status();
+  }
+  Status take_direction(const Direction& d) override {
+    check(accepts_gradient(), "a round takes one direction, after the exchanges that it waits for");
+    return take(d);
+  }
+
+ protected:
+  using MailAlgorithm::MailAlgorithm;
+
+  /// The round, from d_i on.
+  virtual Status take(const Direction& d) = 0;
+  /// Where d_i may be written; take may write over it once it has read d.
+  virtual std::span<float> direction_room() = 0;
+};
+
 }  // namespace sotto

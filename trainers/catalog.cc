@@ -41,6 +41,7 @@ Json algorithm_items() {
   for (const AlgorithmInfo& info : algorithms()) {
     items.push_back(
         {{"name", info.name},
+         {"synopsis", synopsis(info)},
          {"title", info.title},
          {"paper", info.paper},
          {"rule", info.rule},

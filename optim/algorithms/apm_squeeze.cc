@@ -11,24 +11,18 @@
 
 namespace sotto {
 ApmSqueeze::ApmSqueeze(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : NodeAlgorithm(info, std::move(setup)),
-      adam_(Adam::of(node_.step_rule())),
-      mean_(node_),
+    : ChunkMeanAlgorithm(info, std::move(setup)),
       work_(node_.dimension()),
       direction_(node_.dimension()),
       given_freeze_(node_.hyperparameters().optional_count("freeze")),
       freeze_round_(given_freeze_.value_or(kNotYet)) {}
 
 Status ApmSqueeze::take_gradient(std::span<const float> gradient) {
-  check(accepts_gradient(), "APMSqueeze takes one gradient a round");
-  check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+  if (Status status = enter(gradient); !status) {
     return status;
   }
   if (frozen()) {
-    adam_.clip(gradient, work_);
-    late_.take_gradient(work_, adam_, node_.round(), freeze_round_);
-    adam_.penalize(node_.x(), work_);
+    freeze_gradient(gradient, freeze_round_, work_);
     adam_.momentum_after(work_);
     if (Status status = mean_.begin_compressed(work_, variance(), late_.gradients()); !status) {
       return status;
@@ -78,10 +72,6 @@ void ApmSqueeze::watch_variance() {
     freeze_round_ = node_.round();
   }
   last_norm_ = norm;
-}
-
-AlgorithmCounters ApmSqueeze::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
 }
 
 std::vector<std::string> ApmSqueeze::take_warnings() {

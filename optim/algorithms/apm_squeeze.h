@@ -43,16 +43,12 @@
 #include <string>
 #include <vector>
 
-#include <sotto/optim/exchange/chunk_mean.h>
-#include <sotto/optim/freeze_notice.h>
-#include <sotto/optim/late_elements.h>
-#include <sotto/optim/local_node.h>
-#include <sotto/optim/node_algorithm.h>
+#include <sotto/optim/chunk_mean_algorithm.h>
 #include <sotto/optim/step_rules/adam.h>
 
 namespace sotto {
 
-class ApmSqueeze final : public NodeAlgorithm {
+class ApmSqueeze final : public ChunkMeanAlgorithm {
  public:
   static const AlgorithmInfo kApmSqueeze;
   static const AlgorithmInfo kOneBitAdam;
@@ -61,28 +57,15 @@ class ApmSqueeze final : public NodeAlgorithm {
   /// kOneBitAdam.
   ApmSqueeze(const AlgorithmInfo& info, AlgorithmSetup setup);
 
-  Peers peers() const override { return mean_.peers(); }
-  bool parameters_ready() const override { return !mean_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mean_.open(); }
-  bool idle() const override { return !node_.in_round(); }
-
   Status take_gradient(std::span<const float> gradient) override;
-  Result<bool> next_exchange(Exchange& out) override { return mean_.next_exchange(out); }
   Status complete(const Exchange& exchange) override;
 
-  AlgorithmCounters counters() const override;
   std::vector<std::string> take_warnings() override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
   /// The round under way, or the next one, has the variance frozen.
   bool frozen() const { return node_.round() >= freeze_round_; }
-  /// m̄
-  std::span<const float> momentum() const { return adam_.momentum(); }
-  /// v
-  std::span<const float> variance() const { return adam_.variance(); }
-  /// δ_i and δ̄
-  const ChunkMean& chunk_mean() const { return mean_; }
 
  private:
   static constexpr Round kNotYet = std::numeric_limits<Round>::max();
@@ -92,10 +75,6 @@ class ApmSqueeze final : public NodeAlgorithm {
   /// Sets freeze_round_ once the variance has become stable.
   void watch_variance();
 
-  FreezeNotice notice_;
-  Adam& adam_;  // node_'s step rule
-  ChunkMean mean_;
-  LateElements late_;
   std::vector<float> work_;       // m_i, then the new m̄; before the freeze the gradients
   std::vector<float> direction_;  // d, then the next x
   const std::optional<Round> given_freeze_;

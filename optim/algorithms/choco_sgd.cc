@@ -20,7 +20,7 @@ Mailbox difference_mailbox(const LocalNode& node) {
 }  // namespace
 
 ChocoSgd::ChocoSgd(AlgorithmSetup setup)
-    : MailAlgorithm(kInfo, std::move(setup), difference_mailbox),
+    : DirectionAlgorithm(kInfo, std::move(setup), difference_mailbox),
       eta_(node_.hyperparameters().real("eta")),
       public_(node_),
       own_direction_(node_.direction_room()),
@@ -28,17 +28,6 @@ ChocoSgd::ChocoSgd(AlgorithmSetup setup)
   if (node_.topology().time_varying()) {
     copies_.emplace(node_, mail_, public_.copy, /*lead=*/0);
   }
-}
-
-Status ChocoSgd::take_gradient(std::span<const float> gradient) {
-  check(accepts_gradient(), "CHOCO-SGD takes one gradient a round");
-  const auto d = node_.direction_in(gradient, own_direction_);
-  return d ? take(*d) : d.status();
-}
-
-Status ChocoSgd::take_direction(const Direction& d) {
-  check(accepts_gradient(), "CHOCO-SGD takes one gradient a round");
-  return take(d);
 }
 
 Status ChocoSgd::take(const Direction& d) {

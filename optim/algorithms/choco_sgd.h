@@ -44,15 +44,13 @@
 
 namespace sotto {
 
-class ChocoSgd final : public MailAlgorithm {
+class ChocoSgd final : public DirectionAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 
   /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
   explicit ChocoSgd(AlgorithmSetup setup);
 
-  Status take_gradient(std::span<const float> gradient) override;
-  Status take_direction(const Direction& d) override;
   Status step_ahead(const Direction& d, std::span<float> stepped) override;
   Status complete(const Exchange& exchange) override;
 
@@ -70,7 +68,8 @@ class ChocoSgd final : public MailAlgorithm {
 
  private:
   /// Steps along d, and posts the compressed change.
-  Status take(const Direction& d);
+  Status take(const Direction& d) override;
+  std::span<float> direction_room() override { return own_direction_; }
   /// Sends the difference of x_i^½ to x̂_i, once the former is known.
   Status send_difference();
   /// Takes the frames of the exchange, and applies them to the copies.

@@ -10,23 +10,12 @@
 namespace sotto {
 
 DcdPsgd::DcdPsgd(AlgorithmSetup setup)
-    : MailAlgorithm(kInfo, std::move(setup), ReplicaExchange::make_mailbox),
+    : DirectionAlgorithm(kInfo, std::move(setup), ReplicaExchange::make_mailbox),
       replicas_(node_, mail_, node_.x(), /*lead=*/1),
       z_(node_.scratch()),
       direction_(node_.direction_room()) {}
 
-Status DcdPsgd::take_gradient(std::span<const float> gradient) {
-  check(accepts_gradient(), "DCD-PSGD takes a gradient after the exchange of the round before");
-  const auto d = node_.direction_in(gradient, direction_);
-  return d ? send_movement(*d) : d.status();
-}
-
-Status DcdPsgd::take_direction(const Direction& d) {
-  check(accepts_gradient(), "DCD-PSGD takes a gradient after the exchange of the round before");
-  return send_movement(d);
-}
-
-Status DcdPsgd::send_movement(const Direction& d) {
+Status DcdPsgd::take(const Direction& d) {
   const auto x = node_.x();
 
   // 1. x_i^½ = W_ii x_i + Σ_{j≠i} W_ij x̂_j − γ g_i

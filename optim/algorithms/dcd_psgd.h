@@ -32,7 +32,7 @@
 
 namespace sotto {
 
-class DcdPsgd final : public MailAlgorithm {
+class DcdPsgd final : public DirectionAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 
@@ -41,8 +41,6 @@ class DcdPsgd final : public MailAlgorithm {
 
   bool parameters_ready() const override { return true; }
 
-  Status take_gradient(std::span<const float> gradient) override;
-  Status take_direction(const Direction& d) override;
   Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
@@ -53,8 +51,8 @@ class DcdPsgd final : public MailAlgorithm {
   std::span<const Replica> replicas() const { return replicas_.held(); }
 
  private:
-  /// Steps 1 to 3, once the direction is known.
-  Status send_movement(const Direction& d);
+  Status take(const Direction& d) override;
+  std::span<float> direction_room() override { return direction_; }
 
   ReplicaExchange replicas_;
   std::span<float> z_;

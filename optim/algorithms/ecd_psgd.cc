@@ -12,7 +12,7 @@
 namespace sotto {
 
 EcdPsgd::EcdPsgd(AlgorithmSetup setup)
-    : MailAlgorithm(kInfo, std::move(setup), ReplicaExchange::make_mailbox),
+    : DirectionAlgorithm(kInfo, std::move(setup), ReplicaExchange::make_mailbox),
       estimates_(node_, mail_, node_.x(), /*lead=*/1),
       clock_limit_(node_.hyperparameters().count("clock")),
       own_(node_.x(), node_.ops()),
@@ -23,18 +23,7 @@ float EcdPsgd::clock(Round round) const {
   return static_cast<float>(std::min(round + 1, clock_limit_));
 }
 
-Status EcdPsgd::take_gradient(std::span<const float> gradient) {
-  check(accepts_gradient(), "ECD-PSGD takes a gradient after the exchange of the round before");
-  const auto d = node_.direction_in(gradient, z_);
-  return d ? send_extrapolated(*d) : d.status();
-}
-
-Status EcdPsgd::take_direction(const Direction& d) {
-  check(accepts_gradient(), "ECD-PSGD takes a gradient after the exchange of the round before");
-  return send_extrapolated(d);
-}
-
-Status EcdPsgd::send_extrapolated(const Direction& d) {
+Status EcdPsgd::take(const Direction& d) {
   const Ops& ops = node_.ops();
   const auto x = node_.x();
   const float t = clock(node_.round());

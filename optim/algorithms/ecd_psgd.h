@@ -41,7 +41,7 @@
 
 namespace sotto {
 
-class EcdPsgd final : public MailAlgorithm {
+class EcdPsgd final : public DirectionAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 
@@ -53,8 +53,6 @@ class EcdPsgd final : public MailAlgorithm {
 
   bool parameters_ready() const override { return true; }
 
-  Status take_gradient(std::span<const float> gradient) override;
-  Status take_direction(const Direction& d) override;
   Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
@@ -66,8 +64,8 @@ class EcdPsgd final : public MailAlgorithm {
   std::span<const Replica> estimates() const { return estimates_.held(); }
 
  private:
-  /// Steps 1 to 3, once the direction is known.
-  Status send_extrapolated(const Direction& d);
+  Status take(const Direction& d) override;
+  std::span<float> direction_room() override { return z_; }
   /// t of the paper, which starts at 1 and stops at the limit.
   float clock(Round round) const;
   /// y ← y + (2/t) (C(z) − y) for the t of `round`; leaves y untouched on a fault.

@@ -23,13 +23,13 @@ void follow_ratio(double ratio, double& mean) {
   mean = mean == 0 ? ratio : kBeta3 * mean + (1 - kBeta3) * ratio;
 }
 
+Adam& moments_of(StepRule& rule) { return Lamb::of(rule).moments(); }
+
 }  // namespace
 
 OneBitLamb::OneBitLamb(AlgorithmSetup setup)
-    : NodeAlgorithm(kInfo, std::move(setup)),
+    : ChunkMeanAlgorithm(kInfo, std::move(setup), moments_of),
       lamb_(Lamb::of(node_.step_rule())),
-      adam_(lamb_.moments()),
-      mean_(node_),
       freeze_step_(node_.hyperparameters().count("freeze")),
       tensors_(lamb_.layout().size()),
       fresh_(node_.dimension()),
@@ -37,16 +37,12 @@ OneBitLamb::OneBitLamb(AlgorithmSetup setup)
       direction_(node_.dimension()) {}
 
 Status OneBitLamb::take_gradient(std::span<const float> gradient) {
-  check(accepts_gradient(), "1-bit LAMB takes one gradient a round");
-  check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+  if (Status status = enter(gradient); !status) {
     return status;
   }
   if (frozen()) {
     // 1. and 2. m_i = β₁ m̄ + (1 − β₁) g_i, all tensors at one RMS
-    adam_.clip(gradient, work_);
-    late_.take_gradient(work_, adam_, node_.round(), freeze_step_);
-    adam_.penalize(node_.x(), work_);
+    freeze_gradient(gradient, freeze_step_, work_);
     adam_.momentum_after(work_);
     for (std::size_t l = 0; l < tensors_.size(); ++l) {
       node_.ops().scale(tensors_[l].scale, lamb_.layout()[l].of(std::span(work_)));
@@ -208,10 +204,6 @@ Status OneBitLamb::squeezed_direction() {
   }
   freeze_late_tensors();
   return {};
-}
-
-AlgorithmCounters OneBitLamb::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
 }
 
 std::vector<std::string> OneBitLamb::take_warnings() {

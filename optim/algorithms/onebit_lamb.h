@@ -35,32 +35,21 @@
 #include <string>
 #include <vector>
 
-#include <sotto/optim/exchange/chunk_mean.h>
-#include <sotto/optim/freeze_notice.h>
-#include <sotto/optim/late_elements.h>
-#include <sotto/optim/local_node.h>
-#include <sotto/optim/node_algorithm.h>
+#include <sotto/optim/chunk_mean_algorithm.h>
 #include <sotto/optim/step_rules/lamb.h>
 
 namespace sotto {
 
-class OneBitLamb final : public NodeAlgorithm {
+class OneBitLamb final : public ChunkMeanAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit OneBitLamb(AlgorithmSetup setup);
 
-  Peers peers() const override { return mean_.peers(); }
-  bool parameters_ready() const override { return !mean_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mean_.open(); }
-  bool idle() const override { return !node_.in_round(); }
-
   Status take_gradient(std::span<const float> gradient) override;
-  Result<bool> next_exchange(Exchange& out) override { return mean_.next_exchange(out); }
   Status complete(const Exchange& exchange) override;
 
-  AlgorithmCounters counters() const override;
   std::vector<std::string> take_warnings() override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
@@ -93,11 +82,7 @@ class OneBitLamb final : public NodeAlgorithm {
   /// x ← x − d
   Status move();
 
-  FreezeNotice notice_;
-  Lamb& lamb_;  // node_'s step rule
-  Adam& adam_;  // its moments
-  ChunkMean mean_;
-  LateElements late_;
+  Lamb& lamb_;         // node_'s step rule
   Round freeze_step_;  // T_w
   std::vector<Tensor> tensors_;
   double mean_rms_ = 0;           // all tensors' mean of RMS(m) at T_w

@@ -94,7 +94,7 @@ namespace {
 
 constexpr Hyperparameter kRobustHyperparameters[] = {
     {.key = "rule",
-     .symbol = "rule",
+     .symbol = "RULE",
      .help = "how neighbours that may lie are taken in, see `sotto list`",
      .kind = HyperparameterKind::text,
      .fallback = kDefaultAggregation,

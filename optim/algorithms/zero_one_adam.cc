@@ -31,11 +31,9 @@ Round following_variance(Round round, Round index, std::optional<Round> freeze_s
 }  // namespace
 
 ZeroOneAdam::ZeroOneAdam(AlgorithmSetup setup)
-    : NodeAlgorithm(kInfo, std::move(setup)),
-      adam_(Adam::of(node_.step_rule())),
+    : ChunkMeanAlgorithm(kInfo, std::move(setup)),
       freeze_step_(node_.hyperparameters().optional_count("freeze")),
       local_step_limit_(node_.hyperparameters().count("limit")),
-      mean_(node_),
       common_(node_.x().begin(), node_.x().end()),
       sum_(node_.dimension()),
       gradient_(node_.dimension()),
@@ -52,9 +50,7 @@ bool ZeroOneAdam::exchanges_now() const {
 bool ZeroOneAdam::variance_frozen() const { return freeze_step_ && next_variance_ == kNoRound; }
 
 Status ZeroOneAdam::take_gradient(std::span<const float> gradient) {
-  check(accepts_gradient(), "0/1 Adam takes one gradient a round");
-  check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+  if (Status status = enter(gradient); !status) {
     return status;
   }
   node_.ops().copy(gradient, gradient_);
@@ -143,10 +139,6 @@ Status ZeroOneAdam::move() {
   node_.ops().copy(gradient_, node_.x());
   node_.finish_round();
   return {};
-}
-
-AlgorithmCounters ZeroOneAdam::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
 }
 
 std::vector<std::string> ZeroOneAdam::take_warnings() {

@@ -46,32 +46,21 @@
 #include <string>
 #include <vector>
 
-#include <sotto/optim/exchange/chunk_mean.h>
-#include <sotto/optim/freeze_notice.h>
-#include <sotto/optim/late_elements.h>
-#include <sotto/optim/local_node.h>
-#include <sotto/optim/node_algorithm.h>
+#include <sotto/optim/chunk_mean_algorithm.h>
 #include <sotto/optim/step_rules/adam.h>
 
 namespace sotto {
 
-class ZeroOneAdam final : public NodeAlgorithm {
+class ZeroOneAdam final : public ChunkMeanAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit ZeroOneAdam(AlgorithmSetup setup);
 
-  Peers peers() const override { return mean_.peers(); }
-  bool parameters_ready() const override { return !mean_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mean_.open(); }
-  bool idle() const override { return !node_.in_round(); }
-
   Status take_gradient(std::span<const float> gradient) override;
-  Result<bool> next_exchange(Exchange& out) override { return mean_.next_exchange(out); }
   Status complete(const Exchange& exchange) override;
 
-  AlgorithmCounters counters() const override;
   std::vector<std::string> take_warnings() override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
@@ -79,9 +68,6 @@ class ZeroOneAdam final : public NodeAlgorithm {
   /// Rounds in T_v and in T_u so far.
   Round variances() const { return variances_; }
   Round exchanges() const { return exchanges_; }
-  const ChunkMean& chunk_mean() const { return mean_; }
-  /// m_i
-  std::span<const float> momentum() const { return adam_.momentum(); }
 
  private:
   bool updates_variance() const { return node_.round() == next_variance_; }
@@ -99,15 +85,11 @@ class ZeroOneAdam final : public NodeAlgorithm {
   /// x_i = x' − d, d in gradient_.
   Status move();
 
-  FreezeNotice notice_;
-  Adam& adam_;                              // node_'s step rule
   const std::optional<Round> freeze_step_;  // T_w
   const Round local_step_limit_;            // H
-  ChunkMean mean_;
-  LateElements late_;
-  std::vector<float> common_;    // x'
-  std::vector<float> sum_;       // u_i
-  std::vector<float> gradient_;  // g_i while its mean is taken, then a direction
+  std::vector<float> common_;               // x'
+  std::vector<float> sum_;                  // u_i
+  std::vector<float> gradient_;             // g_i while its mean is taken, then a direction
   std::vector<float> work_;
   double rates_ = 0;          // Σ γ̂ since the last exchange
   Round since_exchange_ = 0;  // rounds

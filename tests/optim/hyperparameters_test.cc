@@ -69,6 +69,13 @@ TEST_CASE("equal specifications have one text, and fallbacks are not in it") {
   }
 }
 
+TEST_CASE("a list shows how specifications are written") {
+  CHECK(synopsis(algorithm_info("dcd")) == "dcd");
+  CHECK(synopsis(algorithm_info("choco")) == "choco[:eta=η]");
+  CHECK(synopsis(algorithm_info("zeroone-adam")) == "zeroone-adam[:freeze=T_w,limit=H]");
+  CHECK(synopsis(algorithm_info("robust")) == "robust[:RULE]");
+}
+
 TEST_CASE("every hyperparameter of every algorithm is read back from the text, and changes it") {
   const auto seed = std::random_device()();
   CAPTURE(seed);
