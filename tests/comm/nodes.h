@@ -241,6 +241,13 @@ inline bool runs_ahead(std::string_view name) { return name != "gloo" && name !=
 /// Frames are reported as they come, not when their whole exchange is done.
 inline bool reports_singly(std::string_view name) { return name != kFakeNccl; }
 
+/// Its nodes are threads of one process, which meet in memory.
+inline bool joins_threads(std::string_view name) {
+  const auto all = transports();
+  const auto found = std::ranges::find(all, name, &TransportInfo::name);
+  return found != all.end() && !found->processes;
+}
+
 /// make_transport that also knows kSecured and kFakeNccl.
 inline Result<std::unique_ptr<Transport>> open_transport(std::string_view name,
                                                          TransportOptions options) {
