@@ -98,10 +98,9 @@ class Trial {
       setup.parameters = x_[static_cast<std::size_t>(rank)];
       setup.topology = topology;
       setup.step_rule = make_step_rule({.learning_rate = 0.01, .momentum = 0.9});
-      setup.rule = cell.rule;
       setup.adversary = adversary;
       setup.seed = seed;
-      driver_.add(make_algorithm("robust", std::move(setup)));
+      driver_.add(make_algorithm("robust:" + cell.rule, std::move(setup)));
     }
   }
 

@@ -11,9 +11,8 @@
 #include <CLI/App.hpp>
 
 #include <sotto/base/error.h>
-
-#include "commands.h"
-#include "usage.h"
+#include <sotto/console/command.h>
+#include <sotto/console/usage.h>
 
 namespace sotto::bench {
 
@@ -43,14 +42,15 @@ inline int run_program(CLI::App& app, int argc, const char* const* argv,
   try {
     app.parse(argc, argv);
     work();
-    return cli::kDone;
+    return console::kDone;
   } catch (const CLI::ParseError& error) {
-    return error.get_exit_code() == 0 ? app.exit(error)  // --help
-                                      : complain(cli::explain(app, error), cli::kWrongRequest);
+    return error.get_exit_code() == 0
+               ? app.exit(error)  // --help
+               : complain(console::explain(app, error), console::kWrongRequest);
   } catch (const Error& error) {
-    return complain(error.what(), cli::kWrongRequest);
+    return complain(error.what(), console::kWrongRequest);
   } catch (const std::exception& error) {
-    return complain(error.what(), cli::kFailed);
+    return complain(error.what(), console::kFailed);
   }
 }
 

@@ -13,24 +13,23 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sotto/base/text.h>
 #include <CLI/CLI.hpp>
 
+#include <sotto/base/json_text.h>
+#include <sotto/base/text.h>
+#include <sotto/console/output.h>
+#include <sotto/console/plot.h>
 #include <sotto/study/compute_spec.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/result_file.h>
 #include <sotto/study/run_spec.h>
 #include <sotto/study/scenario.h>
 #include <sotto/study/simulated_run.h>
-#include <sotto/study/train_plan.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/local_processes.h>
 
+#include "child.h"
 #include "command_line.h"
-#include "output.h"
-#include "plot.h"
-#include "train/train_execution.h"
-#include "train/train_report.h"
 
 namespace {
 
@@ -38,7 +37,7 @@ using namespace sotto;
 using study::Json;
 
 struct Study {
-  cli::CommonOptions common;
+  console::CommonOptions common;
   std::vector<int> nodes = {4, 8, 16, 32, 64};
   std::vector<std::string> runs = {"allreduce", "dpsgd ring", "dcd quant:8 ring",
                                    "dpsgd one-peer-exponential",
@@ -93,24 +92,19 @@ Point simulate(const study::Scenario& scenario, const std::string& words, double
 
 /// Bytes of a round of the same run by as many processes.
 double real_bytes(const Study& settings, int nodes, const std::string& words) {
-  study::TrainOptions shared;
-  shared.seed = settings.common.seed;
-  shared.model = settings.model;
-  shared.nodes = nodes;
-  shared.transport = settings.real;
-  shared.rounds = static_cast<Round>(settings.rounds);
-  shared.local = true;
-  const study::TrainPlan plan =
-      study::make_train_plan(study::with_run(shared, study::parse_run(words)));
-  cli::OutputOptions nowhere;
-  nowhere.quiet = true;
-  const cli::Output silent(nowhere);
-  cli::TrainReport report(silent, cli::Progress(), plan.run.rounds);
-  const auto result = cli::execute(plan, report, report);
-  if (!result.ok()) {
-    throw std::runtime_error(words + ": " + result.status().message());
+  std::vector<std::string> command = {SOTTO_PROGRAM, "train", "--json", "-"};
+  const auto given = study::train_words(
+      study::parse_run(words),
+      {"--local", fmt::format("--nodes={}", nodes), fmt::format("--rounds={}", settings.rounds),
+       fmt::format("--seed={}", settings.common.seed), "--model=" + settings.model,
+       "--transport=" + settings.real});
+  command.insert(command.end(), given.begin(), given.end());
+  bench::Child child(command);
+  if (child.wait() != 0) {
+    throw std::runtime_error(fmt::format("{}: {}", words, child.errors()));
   }
-  return mean_bytes(*result) / settings.rounds;
+  constexpr std::size_t kDepth = 20;
+  return mean_bytes(parse_json<Json>(child.output(), kDepth)) / settings.rounds;
 }
 
 using Curves = std::map<std::string, std::vector<Point>>;
@@ -118,7 +112,6 @@ using Curves = std::map<std::string, std::vector<Point>>;
 Curves measure(const Study& settings) {
   const PrivateDirectory folder;
   Curves curves;
-  // Processes first: they are forked, and a simulation may leave threads behind.
   for (const int nodes : settings.nodes) {
     for (const std::string& words : settings.runs) {
       Point point;
@@ -148,7 +141,7 @@ double growth(const std::vector<Point>& points, double Point::*what) {
   return points.back().*what / points.front().*what;
 }
 
-void show(const Study& settings, const Curves& curves, const cli::Output& output) {
+void show(const Study& settings, const Curves& curves, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   Json results = Json::array();
   for (const std::string& words : settings.runs) {
@@ -179,18 +172,18 @@ void show(const Study& settings, const Curves& curves, const cli::Output& output
 }
 
 std::string draw(const Study& settings, const Curves& curves, double Point::*what,
-                 const cli::PlotOptions& options) {
-  std::vector<cli::Curve> lines;
+                 const console::PlotOptions& options) {
+  std::vector<console::Curve> lines;
   lines.reserve(settings.runs.size());
   for (const std::string& words : settings.runs) {
-    cli::Curve line{.name = words, .x = {}, .y = {}};
+    console::Curve line{.name = words, .x = {}, .y = {}};
     for (const Point& point : curves.at(words)) {
       line.x.push_back(point.nodes);
       line.y.push_back(point.*what);
     }
     lines.push_back(std::move(line));
   }
-  return cli::draw_plot(lines, options);
+  return console::draw_plot(lines, options);
 }
 
 /// Both plots side by side above their key.
@@ -208,11 +201,11 @@ std::string picture(const Study& settings, const Curves& curves) {
     svg += fmt::format(R"(<svg x="{}" width="{}" height="{}">{}</svg>)", column * kWidth, kWidth,
                        kHeight, plot);
   };
-  cli::PlotOptions options{.title = "Time of a round",
-                           .x_label = "nodes",
-                           .y_label = "seconds",
-                           .log_x = true,
-                           .log_y = true};
+  console::PlotOptions options{.title = "Time of a round",
+                               .x_label = "nodes",
+                               .y_label = "seconds",
+                               .log_x = true,
+                               .log_y = true};
   place(0, draw(settings, curves, &Point::seconds, options));
   options.title = "Bytes that a node sends in a round";
   options.y_label = "bytes";
@@ -221,13 +214,13 @@ std::string picture(const Study& settings, const Curves& curves) {
     const auto y = kHeight + kLine * (static_cast<int>(i) + 1);
     svg += fmt::format(R"(<g class="key"><rect x="62" y="{}" width="16" height="4" fill="{}"/>)"
                        R"(<text x="86" y="{}">{}</text></g>)",
-                       y - 6, cli::curve_colour(i), y, sotto::markup_text(settings.runs[i]));
+                       y - 6, console::curve_colour(i), y, sotto::markup_text(settings.runs[i]));
   }
   return svg + "</svg>\n";
 }
 
 void run(const Study& settings) {
-  const cli::Output output(settings.common);
+  const console::Output output(settings.common);
   study::check_writable("--plot", settings.plot);
   const Curves curves = measure(settings);
   show(settings, curves, output);
@@ -237,7 +230,7 @@ void run(const Study& settings) {
 }
 
 void add_options(CLI::App& app, Study& settings) {
-  cli::add_common_options(app, settings.common);
+  console::add_common_options(app, settings.common);
   app.remove_option(app.get_option("--config"));
   app.option_defaults()->always_capture_default();
   app.add_option("--nodes", settings.nodes, "Numbers of nodes")->delimiter(',');

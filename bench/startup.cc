@@ -16,12 +16,12 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/comm/transport.h>
+#include <sotto/console/output.h>
 #include <sotto/optim/registry.h>
 #include <sotto/topology/registry.h>
 
 #include "command_line.h"
 #include "gloo_mesh.h"
-#include "output.h"
 #include "running_job.h"
 
 namespace {
@@ -36,7 +36,7 @@ constexpr std::chrono::seconds kPatience{300};
 constexpr const char* kEndless = "1000000000";
 
 struct Study {
-  cli::CommonOptions common;
+  console::CommonOptions common;
   std::vector<int> nodes = {8, 16, 32, 64};
   std::vector<std::string> transports = {"gloo", "zmq"};
   std::vector<std::string> topologies = {"ring", "one-peer-exponential"};
@@ -224,7 +224,7 @@ Json measure_memory(const Study& settings, const std::string& algorithm,
 }
 
 void run(const Study& settings) {
-  const cli::Output output(settings.common);
+  const console::Output output(settings.common);
   check_names(settings);
   Json result = {{"starts", Json::array()}, {"memory", Json::array()}};
   std::vector<std::vector<std::string>> rows;
@@ -253,7 +253,7 @@ void run(const Study& settings) {
 int main(int argc, char** argv) {
   Study settings;
   CLI::App app("Start-up of many local nodes: time, connections, memory", "startup");
-  cli::add_common_options(app, settings.common);
+  console::add_common_options(app, settings.common);
   app.remove_option(app.get_option("--config"));
   app.option_defaults()->always_capture_default();
   app.add_option("--nodes", settings.nodes, "Numbers of nodes")->delimiter(',');

@@ -2,8 +2,8 @@
 
 namespace sotto::cli {
 
-std::vector<Command> add_all_commands(CLI::App& program) {
-  std::vector<Command> commands = {
+std::vector<console::Command> add_all_commands(CLI::App& program) {
+  std::vector<console::Command> commands = {
       add_train_command(program),  add_compare_command(program),  add_simulate_command(program),
       add_plan_command(program),   add_topology_command(program), add_list_command(program),
       add_node_command(program),   add_keygen_command(program),   add_status_command(program),

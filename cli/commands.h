@@ -1,4 +1,4 @@
-// The subcommands of `sotto`: how one is added, and what all of them share.
+// The subcommands of `sotto`: how one is added.
 //
 // To add a command NAME: write cli/NAME.cc with a function `Command add_NAME_command(CLI::App&)`,
 // declare it below, and list it in all_commands.cc. The function adds a subcommand and its options,
@@ -8,92 +8,37 @@
 // time.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <CLI/App.hpp>
 
-#include <sotto/trainers/optimizer_settings.h>
-
-#include "study.h"
+#include <sotto/console/command.h>
 
 namespace sotto::cli {
 
-inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;
-inline constexpr int kWrongRequest = 2;
-
-/// A subcommand. `program` owns the App.
-struct Command {
-  CLI::App* app = nullptr;
-  std::function<int()> run;
-};
-
-/// The options by which every command is told where its result goes, and which file has settings.
-struct OutputOptions {
-  std::string json;  ///< where the result goes as JSON; "-" is standard output, "" nowhere
-  bool quiet = false;
-  std::string config;
-};
-
-/// What every command understands.
-struct CommonOptions : OutputOptions {
-  std::uint64_t seed = 0;
-};
-
-inline constexpr std::uint64_t kMostRounds = kMostCounted;
-
-/// For options that count: refuses signs, fractions and what does not fit, which conversions to
-/// unsigned numbers would wrap or cut.
-CLI::Validator whole_number(std::uint64_t largest = ~std::uint64_t{0});
-/// For options that measure: refuses what is no decimal number.
-CLI::Validator number();
-
-/// "64,1024" → 64, 1024; nothing for anything else. Throws Error for a number that is there twice.
-std::optional<std::vector<int>> parse_counts(const std::string& option, std::string_view text);
-
-/// Throws Error for a value that a list has twice, with the places of both.
-void refuse_repeated(const std::string& option, const std::vector<std::string>& values);
-
-/// Whether the option has one of these two validators.
-bool is_numeric(CLI::Option& option);
-
-/// Adds --json, --quiet, --seed and --config; `options` must live as long as the command.
-void add_common_options(CLI::App& command, CommonOptions& options);
-/// Adds them for a command that keeps its seed elsewhere.
-void add_common_options(CLI::App& command, OutputOptions& options, std::uint64_t& seed);
-/// The seed that the command line or its file gives; none where the default stands.
-std::optional<std::uint64_t> given_seed(const CLI::App& command, const CommonOptions& options);
-/// Lets the help say that --seed is by default a scenario's.
-void default_to_scenario_seed(CLI::App& command);
-
 /// All of them, below the program `sotto`.
-std::vector<Command> add_all_commands(CLI::App& program);
+std::vector<console::Command> add_all_commands(CLI::App& program);
 
-Command add_compare_command(CLI::App& program);
-Command add_completion_command(CLI::App& program);
-Command add_keygen_command(CLI::App& program);
-Command add_faults_command(CLI::App& program);
-Command add_list_command(CLI::App& program);
-Command add_man_command(CLI::App& program);
-Command add_node_command(CLI::App& program);
-Command add_plan_command(CLI::App& program);
-Command add_simulate_command(CLI::App& program);
-Command add_status_command(CLI::App& program);
-Command add_topology_command(CLI::App& program);
-Command add_train_command(CLI::App& program);
+console::Command add_compare_command(CLI::App& program);
+console::Command add_completion_command(CLI::App& program);
+console::Command add_keygen_command(CLI::App& program);
+console::Command add_faults_command(CLI::App& program);
+console::Command add_list_command(CLI::App& program);
+console::Command add_man_command(CLI::App& program);
+console::Command add_node_command(CLI::App& program);
+console::Command add_plan_command(CLI::App& program);
+console::Command add_simulate_command(CLI::App& program);
+console::Command add_status_command(CLI::App& program);
+console::Command add_topology_command(CLI::App& program);
+console::Command add_train_command(CLI::App& program);
 /// Below `sotto data`.
-Command add_data_check_command(CLI::App& data);
+console::Command add_data_check_command(CLI::App& data);
 /// Below `sotto checkpoint`.
-Command add_export_command(CLI::App& checkpoint);
-Command add_inspect_command(CLI::App& checkpoint);
+console::Command add_export_command(CLI::App& checkpoint);
+console::Command add_inspect_command(CLI::App& checkpoint);
 /// One of the benchmarks below `sotto bench`.
-Command add_bench_codec_command(CLI::App& bench);
-Command add_bench_exchange_command(CLI::App& bench);
-Command add_bench_sim_command(CLI::App& bench);
+console::Command add_bench_codec_command(CLI::App& bench);
+console::Command add_bench_exchange_command(CLI::App& bench);
+console::Command add_bench_sim_command(CLI::App& bench);
 
 }  // namespace sotto::cli

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
 #include <sotto/sim/link_presets.h>
 #include <sotto/study/train_options.h>
 #include <sotto/study/train_plan.h>
@@ -13,14 +15,12 @@
 #include <sotto/trainers/catalog.h>
 
 #include "commands.h"
-#include "option_group.h"
-#include "output.h"
 
 namespace sotto::cli {
 namespace {
 
 struct ListOptions {
-  CommonOptions common;
+  console::CommonOptions common;
   std::string task;
   std::string model;
 };
@@ -31,7 +31,7 @@ struct Section {
   std::string option;
   /// Fields shown to people, in order; the JSON holds all.
   std::vector<std::string> columns;
-  Json items = Json::array();
+  study::Json items = study::Json::array();
 };
 
 /// What the library's catalog holds, in this order.
@@ -46,7 +46,7 @@ std::vector<Section> catalog_sections() {
       {"models", "--model", {"synopsis", "summary"}},
   };
   for (Section& section : sections) {
-    section.items = Json::parse(catalog_json(section.key));
+    section.items = study::Json::parse(catalog_json(section.key));
   }
   return sections;
 }
@@ -58,9 +58,9 @@ Section list_links() {
   for (const LinkPreset& preset : link_presets()) {
     section.items.push_back({{"name", preset.name},
                              {"summary", preset.summary},
-                             {"bandwidth", rate_text(preset.bytes_per_s)},
-                             {"latency", duration_text(to_seconds(preset.latency))},
-                             {"jitter", duration_text(to_seconds(preset.jitter))},
+                             {"bandwidth", study::rate_text(preset.bytes_per_s)},
+                             {"latency", study::duration_text(to_seconds(preset.latency))},
+                             {"jitter", study::duration_text(to_seconds(preset.jitter))},
                              {"of_host", preset.of_host},
                              {"bytes_per_s", preset.bytes_per_s},
                              {"latency_s", to_seconds(preset.latency)},
@@ -71,20 +71,20 @@ Section list_links() {
 }
 
 /// Whole numbers count, others are shares.
-std::string cell(const Json& value) {
+std::string cell(const study::Json& value) {
   if (value.is_number_integer()) {
     return fmt::to_string(value.get<std::uint64_t>());
   }
   if (value.is_number()) {
-    return percent(value.get<double>());
+    return study::percent(value.get<double>());
   }
   return value.is_boolean() ? (value.get<bool>() ? "yes" : "no") : value.get<std::string>();
 }
 
-void print(const Section& section, const Output& output) {
+void print(const Section& section, const console::Output& output) {
   output.line(fmt::format("{} ({})", section.key, section.option));
   std::vector<std::vector<std::string>> rows;
-  for (const Json& item : section.items) {
+  for (const study::Json& item : section.items) {
     std::vector<std::string> row = {" "};
     for (const std::string& column : section.columns) {
       row.push_back(cell(item.at(column)));
@@ -101,7 +101,7 @@ void print(const Section& section, const Output& output) {
 }
 
 /// The tensors of a task's model, as compressors by tensor select them.
-Section list_tensors(const TrainOptions& train) {
+Section list_tensors(const study::TrainOptions& train) {
   Section section{"tensors", "--compressor \"SPEC; TENSOR=SPEC\"", {"name", "shape", "elements"}};
   const auto task = make_train_plan(train).task_of(0);
   for (const ParameterBlock& tensor : task->layout()) {
@@ -113,17 +113,17 @@ Section list_tensors(const TrainOptions& train) {
 }
 
 int run(const ListOptions& options) {
-  const Output output(options.common);
+  const console::Output output(options.common);
   if (!options.task.empty() || !options.model.empty()) {
-    TrainOptions train;
+    study::TrainOptions train;
     train.task = options.task.empty() ? train.task : options.task;
     train.model = options.model;
     const Section section = list_tensors(train);
     print(section, output);
     output.json({{"sotto", SOTTO_VERSION}, {section.key, section.items}});
-    return kDone;
+    return console::kDone;
   }
-  Json all = {{"sotto", SOTTO_VERSION}};
+  study::Json all = {{"sotto", SOTTO_VERSION}};
   std::vector<Section> sections = catalog_sections();
   sections.push_back(list_links());
   for (const Section& section : sections) {
@@ -131,15 +131,15 @@ int run(const ListOptions& options) {
     print(section, output);
   }
   output.json(all);
-  return kDone;
+  return console::kDone;
 }
 
 }  // namespace
 
-Command add_list_command(CLI::App& program) {
+console::Command add_list_command(CLI::App& program) {
   auto options = std::make_shared<ListOptions>();
   CLI::App* command = program.add_subcommand("list", "Shows what there is to choose from");
-  OptionGroup group(*command, "The tensors of one model instead");
+  console::OptionGroup group(*command, "The tensors of one model instead");
   group.option("--task", options->task, "TASK", "Of this task, as in `sotto train`");
   group.option("--model", options->model, "MODEL", "Of this model, else of the task's usual one");
   add_common_options(*command, options->common);

@@ -15,20 +15,20 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
+#include <sotto/console/config_file.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
+#include <sotto/console/usage.h>
 #include <sotto/study/option_names.h>
 
 #include "commands.h"
-#include "config_file.h"
-#include "output.h"
-#include "signals.h"
-#include "usage.h"
 
 namespace {
 
-using sotto::cli::Command;
+using sotto::console::Command;
 
 int complain(const std::string& what, int status) {
-  sotto::cli::say(what);
+  sotto::console::say(what);
   return status;
 }
 
@@ -36,15 +36,15 @@ int complain(const std::string& what, int status) {
 int finish(int status) {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     return complain("standard output could not be written; the result is lost",
-                    sotto::cli::kFailed);
+                    sotto::console::kFailed);
   }
   return status;
 }
 
 /// The exit status of a process that a signal has ended is 128 and its number.
 int as_shells_have_it(int status) {
-  return status == sotto::cli::kFailed && sotto::cli::stop_requested()
-             ? 128 + sotto::cli::stop_signal()
+  return status == sotto::console::kFailed && sotto::console::stop_requested()
+             ? 128 + sotto::console::stop_signal()
              : status;
 }
 
@@ -86,12 +86,12 @@ int run_chosen(const std::vector<Command>& commands) {
     }
     if (const auto* config = command.app->get_option_no_throw("--config");
         config != nullptr && config->count() > 0) {
-      sotto::cli::apply_config_file(*command.app, config->as<std::string>());
+      sotto::console::apply_config_file(*command.app, config->as<std::string>());
     }
     check_files_differ(*command.app);
     return command.run();
   }
-  return sotto::cli::kWrongRequest;
+  return sotto::console::kWrongRequest;
 }
 
 }  // namespace
@@ -110,25 +110,25 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0
                ? finish(program.exit(error))  // --help and --version
-               : complain(sotto::cli::explain(program, error), sotto::cli::kWrongRequest);
+               : complain(sotto::console::explain(program, error), sotto::console::kWrongRequest);
   } catch (const sotto::Stopped& stopped) {
-    return as_shells_have_it(complain(stopped.what(), sotto::cli::kFailed));
+    return as_shells_have_it(complain(stopped.what(), sotto::console::kFailed));
   } catch (const sotto::Shortage& shortage) {
-    return complain(shortage.what(), sotto::cli::kFailed);
+    return complain(shortage.what(), sotto::console::kFailed);
   } catch (const sotto::Error& error) {
-    return complain(sotto::cli::with_option_names(error.what()), sotto::cli::kWrongRequest);
+    return complain(sotto::study::with_option_names(error.what()), sotto::console::kWrongRequest);
   } catch (const std::system_error& error) {
     const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
     return complain(no_thread ? "the system gives no more threads; use fewer nodes or threads, or "
                                 "raise the limit (`ulimit -u`, `ulimit -v`, the cgroup's pids.max)"
                               : error.what(),
-                    sotto::cli::kFailed);
+                    sotto::console::kFailed);
   } catch (const std::bad_alloc&) {
     return complain(
         "memory ran out; use fewer nodes or a smaller model, or raise the limit (`ulimit -v`, the "
         "cgroup's memory.max)",
-        sotto::cli::kFailed);
+        sotto::console::kFailed);
   } catch (const std::exception& error) {
-    return complain(error.what(), sotto::cli::kFailed);
+    return complain(error.what(), sotto::console::kFailed);
   }
 }

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "signals.h"
+#include <sotto/console/signals.h>
 
 namespace sotto::cli {
 namespace {
@@ -61,8 +61,8 @@ class Child {
   Result<std::string> read(Deadline deadline) {
     std::string text;
     while (error_ == 0) {
-      if (stop_requested() || deadline.expired()) {
-        return fault(stop_requested() ? "interrupted" : "it took too long");
+      if (console::stop_requested() || deadline.expired()) {
+        return fault(console::stop_requested() ? "interrupted" : "it took too long");
       }
       pollfd ready = {.fd = out_, .events = POLLIN, .revents = 0};
       if (::poll(&ready, 1, deadline.left_ms(kLookMs)) <= 0) {

@@ -1,31 +1,24 @@
 #include "quality.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
 #include <sotto/study/units.h>
 
-#include "study.h"
-
 namespace sotto::cli {
 
-const Quality& quality_in(const Json& point) {
-  return point.is_object() && std::isfinite(number_or_nan(point.value("r2", Json()))) ? kR2
-                                                                                      : kAccuracy;
-}
-
-const Quality& quality_among(const std::vector<RepeatedRun>& runs) {
-  const bool regression = std::any_of(runs.begin(), runs.end(), [](const RepeatedRun& run) {
-    return std::any_of(run.results.begin(), run.results.end(), [](const Json& result) {
-      return &quality_in(result.value("final", Json())) == &kR2;
+const study::Quality& quality_among(const std::vector<study::RepeatedRun>& runs) {
+  const bool regression = std::any_of(runs.begin(), runs.end(), [](const study::RepeatedRun& run) {
+    return std::any_of(run.results.begin(), run.results.end(), [](const study::Json& result) {
+      return &study::quality_in(result.value("final", study::Json())) == &study::kR2;
     });
   });
-  return regression ? kR2 : kAccuracy;
+  return regression ? study::kR2 : study::kAccuracy;
 }
 
-std::string spread_quality(const RepeatedRun& run, const Quality& quality, const Metric& metric) {
+std::string spread_quality(const study::RepeatedRun& run, const study::Quality& quality,
+                           const Metric& metric) {
   return quality.share ? spread_percent(run, metric) : spread_text(run, metric);
 }
 

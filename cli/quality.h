@@ -5,20 +5,19 @@
 #include <string>
 #include <vector>
 
+#include <sotto/console/output.h>
 #include <sotto/study/internal/json.h>
 #include <sotto/study/quality.h>
 
 #include "compare/repeated_run.h"
-#include "output.h"
 
 namespace sotto::cli {
 
-/// The figure of JSON that `add_quality` filled.
-const Quality& quality_in(const Json& point);
 /// The figure of runs of one task.
-const Quality& quality_among(const std::vector<RepeatedRun>& runs);
+const study::Quality& quality_among(const std::vector<study::RepeatedRun>& runs);
 
 /// quality_text over seeds, as spread_percent and spread_text.
-std::string spread_quality(const RepeatedRun& run, const Quality& quality, const Metric& metric);
+std::string spread_quality(const study::RepeatedRun& run, const study::Quality& quality,
+                           const Metric& metric);
 
 }  // namespace sotto::cli

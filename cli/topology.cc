@@ -12,14 +12,14 @@
 
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
 #include <sotto/study/graph_size.h>
 #include <sotto/study/result_file.h>
 #include <sotto/topology/analysis.h>
 #include <sotto/topology/registry.h>
 
 #include "commands.h"
-#include "option_group.h"
-#include "output.h"
 
 namespace sotto::cli {
 namespace {
@@ -45,7 +45,7 @@ constexpr const char* kDefaultCompressors[] = {"quant:8",  "quant:6",   "quant:4
                                                "topk:0.1", "topk:0.01"};
 
 struct TopologyRequest {
-  CommonOptions common;
+  console::CommonOptions common;
   std::string spec;
   std::optional<int> nodes;
   std::string weighting;
@@ -76,7 +76,7 @@ std::shared_ptr<const Topology> build(const TopologyRequest& request) {
   }
   options.lazy = request.lazy;
   options.seed = request.common.seed;
-  const int otherwise = names_its_size(spec) ? 0 : kDefaultNodes;
+  const int otherwise = study::names_its_size(spec) ? 0 : study::kDefaultNodes;
   return make_topology(spec, request.nodes.value_or(otherwise), options);
 }
 
@@ -113,7 +113,8 @@ bool suits_dcd(const Topology& topology) {
   return properties(topology).symmetric && !topology.time_varying();
 }
 
-void print_summary(const Output& output, const Topology& topology, const Spectrum& figures) {
+void print_summary(const console::Output& output, const Topology& topology,
+                   const Spectrum& figures) {
   const GraphProperties graph = properties(topology);
   std::vector<std::vector<std::string>> rows = {
       {"nodes", fmt::to_string(topology.nodes())},
@@ -140,7 +141,7 @@ void print_summary(const Output& output, const Topology& topology, const Spectru
   output.table({"topology", topology.name()}, rows);
 }
 
-void print_mixing(const Output& output, const Topology& topology, Round round) {
+void print_mixing(const console::Output& output, const Topology& topology, Round round) {
   std::vector<std::vector<std::string>> rows;
   for (Rank node = 0; node < std::min(topology.nodes(), kPrintedNodes); ++node) {
     const auto edges = topology.in_edges(node, round);
@@ -164,7 +165,7 @@ void print_mixing(const Output& output, const Topology& topology, Round round) {
   }
 }
 
-void print_candidates(const Output& output, const std::vector<Candidate>& candidates,
+void print_candidates(const console::Output& output, const std::vector<Candidate>& candidates,
                       double limit) {
   bool outside = false;
   std::vector<std::vector<std::string>> rows;
@@ -201,18 +202,20 @@ std::string_view obstacle(const Topology& topology, const Spectrum& figures) {
              : "";
 }
 
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+study::Json finite_or_null(double value) {
+  return std::isfinite(value) ? study::Json(value) : study::Json(nullptr);
+}
 
 /// The mixing matrix of one round, without it for graphs of very many edges.
-void add_mixing(const Topology& topology, Round round, Json& result) {
+void add_mixing(const Topology& topology, Round round, study::Json& result) {
   result["round"] = round;
   result["self_weights"] = nullptr;
   result["weights"] = nullptr;
   if (topology.edge_count(round) > kMaxJsonEdges) {
     return;
   }
-  Json self = Json::array();
-  Json weights = Json::array();
+  study::Json self = study::Json::array();
+  study::Json weights = study::Json::array();
   for (Rank node = 0; node < topology.nodes(); ++node) {
     self.push_back(topology.self_weight(node, round));
     for (const Edge& edge : topology.in_edges(node, round)) {
@@ -223,10 +226,10 @@ void add_mixing(const Topology& topology, Round round, Json& result) {
   result["weights"] = std::move(weights);
 }
 
-Json to_json(const TopologyRequest& request, const Topology& topology, const Spectrum& figures,
-             const std::vector<Candidate>& candidates) {
+study::Json to_json(const TopologyRequest& request, const Topology& topology,
+                    const Spectrum& figures, const std::vector<Candidate>& candidates) {
   const GraphProperties graph = properties(topology);
-  Json result = {
+  study::Json result = {
       {"sotto", SOTTO_VERSION},
       {"topology", topology.name()},
       {"nodes", topology.nodes()},
@@ -239,7 +242,7 @@ Json to_json(const TopologyRequest& request, const Topology& topology, const Spe
       {"spectral_gap", figures.spectral_gap},
       {"mu", figures.mu},
       {"dcd_alpha_limit",
-       suits_dcd(topology) ? finite_or_null(figures.dcd_alpha_limit) : Json(nullptr)},
+       suits_dcd(topology) ? finite_or_null(figures.dcd_alpha_limit) : study::Json(nullptr)},
       {"period", topology.period()},
       {"symmetric", graph.symmetric},
       {"row_stochastic", graph.row_stochastic},
@@ -247,7 +250,7 @@ Json to_json(const TopologyRequest& request, const Topology& topology, const Spe
       {"lazy", request.lazy},
       {"seed", request.common.seed},
   };
-  Json& compressors = result["compressors"] = Json::array();
+  study::Json& compressors = result["compressors"] = study::Json::array();
   for (const Candidate& candidate : candidates) {
     compressors.push_back(
         {{"compressor", candidate.spec},
@@ -261,13 +264,13 @@ Json to_json(const TopologyRequest& request, const Topology& topology, const Spe
 }
 
 int run(const TopologyRequest& request) {
-  check_writable("--svg", request.svg);
-  const Output output(request.common);
+  study::check_writable("--svg", request.svg);
+  const console::Output output(request.common);
   const auto topology = build(request);
   const Spectrum figures = spectrum(*topology);
   const std::vector<Candidate> candidates = measure(request);
   if (!request.svg.empty()) {
-    write_result_file("--svg", request.svg, draw_svg(*topology));
+    study::write_result_file("--svg", request.svg, draw_svg(*topology));
   }
   print_summary(output, *topology, figures);
   print_mixing(output, *topology, request.round);
@@ -283,16 +286,16 @@ int run(const TopologyRequest& request) {
     output.line("\nDCD-PSGD needs symmetric weights: this graph is not for it.");
   }
   output.json(to_json(request, *topology, figures, candidates));
-  return kDone;
+  return console::kDone;
 }
 
 }  // namespace
 
-Command add_topology_command(CLI::App& program) {
+console::Command add_topology_command(CLI::App& program) {
   auto request = std::make_shared<TopologyRequest>();
   CLI::App* command = program.add_subcommand(
       "topology", "Inspects a graph: degrees, weights, spectral gap, what DCD may compress with");
-  OptionGroup graph(*command, "The graph");
+  console::OptionGroup graph(*command, "The graph");
   graph.option("spec,--topology", request->spec, "SPEC", "The graph; `sotto list` shows all");
   graph.count("--nodes", request->nodes, "N",
               "Number of nodes; 8, or what a file, grid or torus says by itself",

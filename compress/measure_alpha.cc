@@ -28,4 +28,10 @@ double measure_alpha(Compressor& compressor, std::size_t elements, int samples,
   return norm > 0 ? std::sqrt(error / norm) : 0;
 }
 
+double typical_alpha(const Compressor& compressor, std::size_t dimension) {
+  constexpr std::size_t kMostElements = 1U << 16U;
+  constexpr int kSamples = 4;
+  return measure_alpha(*compressor.clone(), std::min(dimension, kMostElements), kSamples);
+}
+
 }  // namespace sotto

@@ -44,4 +44,8 @@ std::unique_ptr<Compressor> make_compressor(std::string_view spec,
 double measure_alpha(Compressor& compressor, std::size_t elements, int samples,
                      std::uint64_t seed = 0);
 
+/// What measure_alpha finds, as far as decisions go: in 4 samples of vectors of the model's
+/// dimension, or of 2^16 elements where it has more.
+double typical_alpha(const Compressor& compressor, std::size_t dimension);
+
 }  // namespace sotto

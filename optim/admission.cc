@@ -1,7 +1,6 @@
 #include <sotto/optim/admission.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -12,7 +11,6 @@
 #include <sotto/base/error.h>
 #include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
-#include <sotto/optim/algorithms/ecd_psgd.h>
 #include <sotto/optim/robust/attack.h>
 #include <sotto/topology/analysis.h>
 
@@ -23,14 +21,6 @@ namespace {
 constexpr std::string_view kOrAllow =
     "or allow it explicitly (--allow-contract-violation, or allow_contract_violation = true in a "
     "scenario or a program)";
-
-/// α as far as decisions go: measured on Gaussian vectors of the run's dimension, or of 2^16
-/// elements where there are more, over 4 samples.
-double typical_alpha(const Compressor& compressor, std::size_t dimension) {
-  constexpr std::size_t kMostElements = 1U << 16U;
-  constexpr int kSamples = 4;
-  return measure_alpha(*compressor.clone(), std::min(dimension, kMostElements), kSamples);
-}
 
 std::string_view examples(ContractKind kind) {
   switch (kind) {
@@ -46,20 +36,6 @@ std::string_view examples(ContractKind kind) {
       break;
   }
   return "any";
-}
-
-void admit_clock(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
-  if (!setup.extrapolation_clock) {
-    return;
-  }
-  const std::string value = fmt::to_string(*setup.extrapolation_clock);
-  if (!info.extrapolation_clock) {
-    refuse("extrapolation_clock", value, fmt::format("{} has none; leave it out", info.name));
-  }
-  if (*setup.extrapolation_clock < 1 || *setup.extrapolation_clock > EcdPsgd::kClockLimit) {
-    refuse("extrapolation_clock", value,
-           fmt::format("it must lie in 1 … {}, where float32 still follows", EcdPsgd::kClockLimit));
-  }
 }
 
 void admit_accelerator(const AlgorithmInfo& info, AlgorithmSetup& setup) {
@@ -106,17 +82,6 @@ void admit_basics(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
     refuse("parameters", fmt::format("{}", element(setup.parameters, bad.first, *setup.ops)),
            fmt::format("{} elements are not finite, the first is {}", bad.count, bad.first));
   }
-  if (setup.consensus_stepsize && !info.consensus_stepsize) {
-    refuse("consensus_stepsize", fmt::format("{}", *setup.consensus_stepsize),
-           fmt::format("{} has none; leave it out", info.name));
-  }
-  if (setup.consensus_stepsize &&
-      !(*setup.consensus_stepsize > 0 && *setup.consensus_stepsize <= 1 &&
-        static_cast<float>(*setup.consensus_stepsize) > 0)) {
-    refuse("consensus_stepsize", fmt::format("{}", *setup.consensus_stepsize),
-           "it must lie in 0 … 1, 0 and what float32 rounds to it excluded");
-  }
-  admit_clock(info, setup);
 }
 
 void admit_buckets(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
@@ -178,40 +143,6 @@ void admit_step_rule(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
            fmt::format("{} is built on {}'s moments; use {}", info.name, info.step_rule,
                        info.step_rule));
   }
-  if (!setup.freeze_step) {
-    if (info.freezing == Freezing::given) {
-      refuse("freeze_step", "none given",
-             fmt::format("{} needs the number of rounds after which it freezes the variance; 15 to "
-                         "25 % of the run is usual; or use onebit-adam, which finds it",
-                         info.name));
-    }
-    return;
-  }
-  if (info.freezing == Freezing::never) {
-    refuse("freeze_step", fmt::format("{}", *setup.freeze_step),
-           fmt::format("{} has none; leave it out", info.name));
-  }
-  if (*setup.freeze_step == 0) {
-    refuse("freeze_step", "0", "the variance needs at least 1 round");
-  }
-}
-
-void admit_local_steps(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
-  if (!setup.local_step_limit) {
-    return;
-  }
-  if (!info.local_step_limit) {
-    refuse("local_step_limit", fmt::format("{}", *setup.local_step_limit),
-           fmt::format("{} has none; leave it out", info.name));
-  }
-  if (*setup.local_step_limit == 0) {
-    refuse("local_step_limit", "0", "1 is an exchange in every round");
-  }
-  if (!setup.freeze_step) {
-    refuse("local_step_limit", fmt::format("{}", *setup.local_step_limit),
-           fmt::format("{} steps locally only once the variance is frozen; give freeze_step too",
-                       info.name));
-  }
 }
 
 /// Weights make a mean over all nodes: of gradients, or of what they moved in local steps. A node
@@ -229,7 +160,7 @@ void admit_weights(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
 
 /// What only robust gossip has.
 void admit_doubt(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
-  if (info.aggregation) {
+  if (info.robust) {
     if (setup.topology != nullptr && properties(*setup.topology).directed) {
       refuse(
           "topology", setup.topology->name(),
@@ -239,13 +170,6 @@ void admit_doubt(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
                       info.name));
     }
     return;
-  }
-  if (!setup.rule.empty()) {
-    refuse("rule", setup.rule,
-           fmt::format("{} has none{}; use robust, or leave it out", info.name,
-                       info.graph == GraphNeed::column_stochastic
-                           ? ": on directed graphs none is proven against Byzantine nodes"
-                           : ""));
   }
   if (setup.adversary != nullptr) {
     refuse("attack", setup.adversary->attack.spec(),
@@ -358,21 +282,6 @@ void admit_graph(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   admit_eigenvalues(info, graph);
 }
 
-void choose_consensus_stepsize(const AlgorithmInfo& info, AlgorithmSetup& setup) {
-  if (!info.consensus_stepsize || setup.consensus_stepsize) {
-    return;
-  }
-  const double eta = default_consensus_stepsize(*setup.compressor, setup.parameters.size(),
-                                                info.consensus_stepsize_cap);
-  if (!(eta > 0)) {
-    refuse("consensus_stepsize", "none given",
-           fmt::format("{} is no contraction on Gaussian vectors, so that no default can be "
-                       "derived; give a small one, e.g. 0.01",
-                       setup.compressor->spec()));
-  }
-  setup.consensus_stepsize = eta;
-}
-
 /// The share of a period's edges that the round before did not have.
 double share_of_new_edges(const Topology& graph) {
   std::size_t all = 0;
@@ -431,11 +340,6 @@ void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
 
 }  // namespace
 
-double default_consensus_stepsize(const Compressor& compressor, std::size_t dimension, double cap) {
-  const double alpha = dimension == 0 ? 0 : typical_alpha(compressor, dimension);
-  return alpha > 0 ? std::min(cap, std::pow(alpha, -2.0 / 3.0) - 1) : cap;
-}
-
 void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::string>* warnings) {
   admit_accelerator(info, setup);
   admit_basics(info, setup);
@@ -443,7 +347,7 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   admit_local_steps(setup);
   admit_delay(info, setup);
   admit_step_rule(info, setup);
-  admit_local_steps(info, setup);
+  setup.hyperparameters.require_complete();
   admit_weights(info, setup);
   if (setup.compressor == nullptr) {
     setup.compressor = make_compressor(info.default_compressor, info.contract,
@@ -453,7 +357,7 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   admit_buckets(info, setup);
   admit_compressor(info, setup);
   admit_graph(info, setup);
-  choose_consensus_stepsize(info, setup);
+  setup.hyperparameters.derive(*setup.compressor, setup.parameters.size());
   if (warnings != nullptr) {
     warn(info, setup, *warnings);
   }

@@ -11,15 +11,10 @@
 namespace sotto {
 
 /// Checks `setup` against what `info` needs and fills in what was left open: the layout, the
-/// default compressor and the consensus step. Throws Error naming the field, the value and what
-/// would do. With setup.allow_contract_violation a contract or a property of the graph that fails
-/// is let through, but nothing that cannot run at all. `warnings` may be null; the graph's spectrum
-/// is computed only for them.
+/// default compressor and derived hyperparameters. Throws Error naming the field, the value and
+/// what would do. With setup.allow_contract_violation a contract or a property of the graph that
+/// fails is let through, but nothing that cannot run at all. `warnings` may be null; the graph's
+/// spectrum is computed only for them.
 void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::string>* warnings);
-
-/// η = min(cap, α^(−2/3) − 1), the rule of DeepSqueeze (arXiv:1907.07346), with the compressor's α
-/// measured on Gaussian vectors. Deterministic, so that all nodes agree. Zero or less when the
-/// compressor is no contraction.
-double default_consensus_stepsize(const Compressor& compressor, std::size_t dimension, double cap);
 
 }  // namespace sotto

@@ -42,6 +42,7 @@
 #include <sotto/compress/compressor.h>
 #include <sotto/kernels/ops.h>
 #include <sotto/kernels/vector.h>
+#include <sotto/optim/hyperparameters.h>
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/round_terms.h>
 #include <sotto/optim/step_rule.h>
@@ -79,18 +80,8 @@ struct AlgorithmSetup {
   /// Clip the gradient and add noise to it before the algorithm sees it (private_gradient.h).
   std::optional<PrivacyOptions> privacy;
   std::unique_ptr<Compressor> compressor;
-  /// Step of the consensus (η, in the papers often γ), for algorithms that have one; by default
-  /// derived from the compressor's measured α.
-  std::optional<double> consensus_stepsize;
-  /// Where ECD's extrapolation clock t stops; 4096 by default (ecd_psgd.h says what it decides).
-  std::optional<Round> extrapolation_clock;
-  /// Exchanges of plain Adam before its variance is frozen, for algorithms that freeze it; at least
-  /// 1.
-  std::optional<Round> freeze_step;
-  /// 0/1 Adam: the most rounds from one exchange to the next; 16 by default, at least 1.
-  std::optional<Round> local_step_limit;
-  /// robust: make_aggregation's specification (optim/robust/aggregation.h); empty: its default.
-  std::string rule = {};
+  /// Set by make_algorithm, which reads them from the algorithm's specification.
+  Hyperparameters hyperparameters = {};
   /// robust, for tests: which nodes are Byzantine, and what they do (optim/robust/attack.h).
   std::shared_ptr<const Adversary> adversary = {};
   /// What may change after construction, for its frames and their receivers; null: nothing does.

@@ -1,8 +1,14 @@
 #include <sotto/optim/algorithm_info.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace sotto {
+
+bool AlgorithmInfo::has(std::string_view key) const {
+  return std::ranges::find(hyperparameters, key, &Hyperparameter::key) != hyperparameters.end();
+}
 
 double state_floats(const StateMemory& memory, int nodes, int degree, bool changing_graph) {
   return memory.floats + memory.per_nth / nodes +

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <sotto/compress/compressor.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/algorithm_id.h>
+#include <sotto/optim/hyperparameters.h>
 
 namespace sotto {
 
@@ -21,14 +23,6 @@ enum class GraphNeed {
   doubly_stochastic,  ///< rows and columns sum to 1
   symmetric,          ///< symmetric and doubly stochastic
   column_stochastic,  ///< columns sum to 1 (push-sum)
-};
-
-/// How an algorithm learns after how many rounds it freezes Adam's variance.
-enum class Freezing {
-  never,      ///< it does not
-  given,      ///< by AlgorithmSetup::freeze_step, which it needs
-  automatic,  ///< by itself, unless freeze_step says it
-  optional,   ///< by freeze_step; without it, it does not
 };
 
 /// Floats of state per parameter that a node keeps, besides the model, those of the step rule and
@@ -51,30 +45,28 @@ enum class ExchangePattern {
 
 /// One algorithm, as `sotto list` shows it.
 struct AlgorithmInfo {
-  std::string_view name;     ///< "dcd"
+  std::string_view name;     ///< "dcd", what its specification begins with
   std::string_view title;    ///< "DCD-PSGD, difference compression"
   std::string_view paper;    ///< authors, year, arXiv number
   std::string_view rule;     ///< the update in one line
   std::string_view summary;  ///< when to use it
+  /// What its specification can give besides the name.
+  std::span<const Hyperparameter> hyperparameters = {};
   ContractKind contract = ContractKind::any;
   GraphNeed graph = GraphNeed::any;
-  double eigenvalues_above = -1;      ///< λ_n of a symmetric W must be larger (D²: −⅓)
-  bool time_varying = false;          ///< takes graphs that change between rounds
-  bool replicas = false;              ///< and hands whole vectors over along edges that are new
-  bool overlaps = false;              ///< its exchange hides behind a gradient exactly
-  bool delayable = false;             ///< does so with gradients that do not wait for it
-  bool separable = false;             ///< parameters can be cut into buckets (bucketed.h)
-  bool cuts_itself = false;           ///< into buckets, and is not cut from outside
-  bool consensus_stepsize = false;    ///< has the parameter η
-  bool extrapolation_clock = false;   ///< has the parameter that bounds t
-  double consensus_stepsize_cap = 1;  ///< the largest η that is chosen by default
-  bool bounded_by_spectrum = false;   ///< the theory bounds the compressor's α by the graph (DCD)
-  std::string_view step_rule = {};    ///< the one that it takes; empty: any
-  std::string_view family = {};       ///< of the compressors that it takes; empty: any
-  Freezing freezing = Freezing::never;
-  bool local_step_limit = false;  ///< has the parameter that bounds its own local steps
-  bool accelerated = false;       ///< its vectors may lie where the host cannot reach them
-  bool aggregation = false;       ///< has the parameter that says how it takes neighbours in
+  double eigenvalues_above = -1;     ///< λ_n of a symmetric W must be larger (D²: −⅓)
+  bool time_varying = false;         ///< takes graphs that change between rounds
+  bool replicas = false;             ///< and hands whole vectors over along edges that are new
+  bool overlaps = false;             ///< its exchange hides behind a gradient exactly
+  bool delayable = false;            ///< does so with gradients that do not wait for it
+  bool separable = false;            ///< parameters can be cut into buckets (bucketed.h)
+  bool cuts_itself = false;          ///< into buckets, and is not cut from outside
+  bool bounded_by_spectrum = false;  ///< the theory bounds the compressor's α by the graph (DCD)
+  std::string_view step_rule = {};   ///< the one that it takes; empty: any
+  std::string_view family = {};      ///< of the compressors that it takes; empty: any
+  bool finds_freeze = false;         ///< freezes Adam's variance by itself, unless told when
+  bool accelerated = false;          ///< its vectors may lie where the host cannot reach them
+  bool robust = false;               ///< meant for neighbours that may be Byzantine
   /// The largest job: beyond, the phases of a round are more than a frame can number.
   int most_nodes = std::numeric_limits<int>::max();
   /// What it makes of nodes that come to step with different settings.
@@ -88,6 +80,9 @@ struct AlgorithmInfo {
   std::uint16_t wire_id = 0;
   /// Constructs it from a setup that make_algorithm has approved; call make_algorithm instead.
   std::unique_ptr<Algorithm> (*build)(AlgorithmSetup setup) = nullptr;
+
+  /// Whether it has the hyperparameter of this key.
+  bool has(std::string_view key) const;
 };
 
 /// The usual AlgorithmInfo::build: T is made from the setup.

@@ -47,10 +47,7 @@ class LocalNode {
   const Ops& ops() const { return *setup_.ops; }
   const Compressor& compressor() const { return *setup_.compressor; }
   StepRule& step_rule() const { return *setup_.step_rule; }
-  /// η
-  float consensus_stepsize() const {
-    return static_cast<float>(setup_.consensus_stepsize.value_or(1));
-  }
+  const Hyperparameters& hyperparameters() const { return setup_.hyperparameters; }
   const Topology& topology() const { return *setup_.topology; }
   /// What may change after construction.
   RoundTerms& terms() const { return *setup_.terms; }

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <sotto/base/nearest.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/admission.h>
@@ -74,13 +76,28 @@ std::span<const AlgorithmInfo> algorithms() {
   return all;
 }
 
-const AlgorithmInfo& algorithm_info(std::string_view name) {
+const AlgorithmInfo& algorithm_info(std::string_view spec) {
+  const std::string_view name = spec.substr(0, spec.find(':'));
   for (const AlgorithmInfo& info : algorithms()) {
     if (info.name == name) {
       return info;
     }
   }
   refuse_unknown("algorithm", name, names_of(algorithms()));
+}
+
+std::string AlgorithmSpec::text() const {
+  const std::string values = hyperparameters.spec();
+  return values.empty() ? std::string(info->name) : fmt::format("{}:{}", info->name, values);
+}
+
+AlgorithmSpec parse_algorithm(std::string_view spec) {
+  const AlgorithmInfo& info = algorithm_info(spec);
+  AlgorithmSpec parsed{&info, {info.name, info.hyperparameters}};
+  if (spec.size() > info.name.size()) {
+    parsed.hyperparameters.read(spec.substr(info.name.size() + 1));
+  }
+  return parsed;
 }
 
 std::unique_ptr<Algorithm> build_piece(const AlgorithmInfo& info, AlgorithmSetup setup) {
@@ -93,9 +110,11 @@ std::unique_ptr<Algorithm> build_exchanging(const AlgorithmInfo& info, Algorithm
                                                 : build_piece(info, std::move(setup));
 }
 
-std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup setup,
+std::unique_ptr<Algorithm> make_algorithm(std::string_view spec, AlgorithmSetup setup,
                                           std::vector<std::string>* warnings) {
-  const AlgorithmInfo& info = algorithm_info(name);
+  AlgorithmSpec parsed = parse_algorithm(spec);
+  const AlgorithmInfo& info = *parsed.info;
+  setup.hyperparameters = std::move(parsed.hyperparameters);
   admit(info, setup, warnings);
   if (setup.terms == nullptr) {
     setup.terms = std::make_shared<RoundTerms>();

@@ -21,15 +21,29 @@ std::unique_ptr<Algorithm> build_exchanging(const AlgorithmInfo& info, Algorithm
 /// All algorithms, in the order in which they are listed.
 std::span<const AlgorithmInfo> algorithms();
 
-/// The entry called `name`; throws Error listing the names if there is none.
-const AlgorithmInfo& algorithm_info(std::string_view name);
+/// The entry of a name, or of a specification that begins with one; throws Error listing the names
+/// if there is none.
+const AlgorithmInfo& algorithm_info(std::string_view spec);
 
-/// Builds a node's algorithm. Throws Error when the compressor's contract or a property of the
-/// graph is not met (and setup.allow_contract_violation is not set), naming what fails and what
-/// would do. Without a compressor in `setup` the algorithm's default is used. `warnings`, when
-/// given, receives what is admissible but outside the theory (DCD's α bound). With setup.privacy
-/// it is a PrivateGradient around the algorithm.
-std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup setup,
+/// An algorithm with values of its hyperparameters.
+struct AlgorithmSpec {
+  const AlgorithmInfo* info;
+  Hyperparameters hyperparameters;
+
+  /// What parse_algorithm takes, in one form for equal values: "ecd:clock=32".
+  std::string text() const;
+};
+
+/// Reads `NAME[:KEY=VALUE,…]`. Throws Error for a name or a key that is none, and for a value out
+/// of bounds.
+AlgorithmSpec parse_algorithm(std::string_view spec);
+
+/// Builds a node's algorithm from its specification, `NAME[:KEY=VALUE,…]`. Throws Error when the
+/// compressor's contract or a property of the graph is not met (and setup.allow_contract_violation
+/// is not set), naming what fails and what would do. Without a compressor in `setup` the
+/// algorithm's default is used. `warnings`, when given, receives what is admissible but outside the
+/// theory (DCD's α bound). With setup.privacy it is a PrivateGradient around the algorithm.
+std::unique_ptr<Algorithm> make_algorithm(std::string_view spec, AlgorithmSetup setup,
                                           std::vector<std::string>* warnings = nullptr);
 
 }  // namespace sotto

@@ -79,9 +79,12 @@ Settings adam_rate(const Scenario& scenario) {
 }
 
 /// Settings that a method needs and the task does not give.
-Settings needed_settings(const AlgorithmInfo& info, const Scenario& scenario, Round rounds) {
+Settings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenario, Round rounds) {
+  const AlgorithmInfo& info = *algorithm.info;
   Settings settings;
-  if (info.freezing != Freezing::never && scenario.task.freeze_step == "auto") {
+  const bool given = algorithm.hyperparameters.has("freeze") ||
+                     (!scenario.task.freeze_step.empty() && scenario.task.freeze_step != "auto");
+  if (info.has("freeze") && !given) {
     const auto freeze = static_cast<Round>(kWarmUp * static_cast<double>(rounds));
     settings.push_back({"freeze-step", fmt::to_string(std::max<Round>(freeze, 1))});
   }
@@ -93,16 +96,17 @@ Settings needed_settings(const AlgorithmInfo& info, const Scenario& scenario, Ro
 }
 
 /// The settings with which a method is considered.
-std::vector<Settings> settings_of(const AlgorithmInfo& info, const Scenario& scenario,
+std::vector<Settings> settings_of(const AlgorithmSpec& algorithm, const Scenario& scenario,
                                   Round rounds) {
-  return info.aggregation && scenario.attack && scenario.task.rule.empty()
-             ? rules(scenario.attack->nodes.size())
-             : std::vector<Settings>{needed_settings(info, scenario, rounds)};
+  const bool tries_rules = algorithm.info->robust && scenario.attack &&
+                           scenario.task.rule.empty() && !algorithm.hyperparameters.has("rule");
+  return tries_rules ? rules(scenario.attack->nodes.size())
+                     : std::vector<Settings>{needed_settings(algorithm, scenario, rounds)};
 }
 
 void check_lists(const CandidateLists& lists, const Scenario& scenario) {
-  for (const std::string& name : lists.algorithms) {
-    (void)algorithm_info(name);
+  for (const std::string& spec : lists.algorithms) {
+    (void)parse_algorithm(spec);
   }
   for (const std::string& spec : lists.compressors) {
     (void)make_compressor(spec);
@@ -137,12 +141,12 @@ std::vector<Family> chosen_families(const CandidateLists& lists, const Scenario&
     return known;
   }
   std::vector<Family> chosen;
-  for (const std::string& name : lists.algorithms) {
-    const auto family = std::find_if(known.begin(), known.end(),
-                                     [&](const Family& one) { return one.algorithm == name; });
-    chosen.push_back(family == known.end()
-                         ? Family{name, {std::string(algorithm_info(name).default_compressor)}}
-                         : *family);
+  for (const std::string& spec : lists.algorithms) {
+    const AlgorithmInfo& info = algorithm_info(spec);
+    const auto family = std::ranges::find(known, info.name, &Family::algorithm);
+    chosen.push_back({spec, family == known.end()
+                                ? std::vector{std::string(info.default_compressor)}
+                                : family->compressors});
   }
   return chosen;
 }
@@ -189,12 +193,12 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
   for (const Family& method : chosen_families(lists, scenario)) {
     const AlgorithmInfo& info = algorithm_info(method.algorithm);
     const bool exact = info.contract == ContractKind::exact;
-    const auto settings = settings_of(info, scenario, rounds);
+    const auto settings = settings_of(parse_algorithm(method.algorithm), scenario, rounds);
     for (const std::string& spec :
          lists.compressors.empty() || exact ? method.compressors : lists.compressors) {
       for (const std::string& graph : specs) {
         const RunSpec run =
-            run_of(info.name, exact ? "" : spec, info.graph == GraphNeed::any ? "" : graph);
+            run_of(method.algorithm, exact ? "" : spec, info.graph == GraphNeed::any ? "" : graph);
         for (const Settings& more : settings) {
           all.add({.run = with_settings(run, more), .varies = info.step_rule.empty()});
         }
@@ -224,9 +228,9 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   }
   const PlannedJob job = planned_job(scenario_, plan);
   Candidate made = {.run = proposal.run,
-                    .algorithm = options.algorithm,
+                    .algorithm = std::string(proposal.run.algorithm()),
                     .compressor = options.compressor,
-                    .method = fmt::format("{} {}", options.algorithm, options.compressor),
+                    .method = fmt::format("{} {}", proposal.run.algorithm(), options.compressor),
                     .graph = to_all ? "" : options.topology,
                     .step_rule = steps_of(proposal.run),
                     .interval = options.communication_interval,

@@ -5,7 +5,9 @@
 #include <span>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sotto/base/check.h>
+
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
 #include <sotto/optim/forwarding_algorithm.h>
@@ -124,10 +126,11 @@ PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
   if (options.outer_step_rule) {
     options.step_rule = *std::exchange(options.outer_step_rule, std::nullopt);
   }
-  const bool freezes = options.freeze_step.has_value();
-  const Round freeze = options.freeze_step.value_or(0);
-  if (freezes) {
-    options.freeze_step = kFrozenAfter;
+  AlgorithmSpec algorithm = parse_algorithm(options.algorithm);
+  const auto freeze = algorithm.hyperparameters.optional_count("freeze");
+  if (freeze) {
+    algorithm.hyperparameters.replace("freeze", fmt::to_string(kFrozenAfter));
+    options.algorithm = algorithm.text();
   }
   const JobNodes job_of = job_nodes(plan, options);
   RehearsalJob rehearsal = rehearse(job_of, options, scenario.timing_only);
@@ -136,7 +139,7 @@ PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
       overhear(std::move(rehearsal.nodes), kFrozenAfter + period,
                rehearsal.stand_ins() ? GradientFunction([](auto&&...) {}) : rehearsal.gradient);
   const auto steady = heard.end() - static_cast<std::ptrdiff_t>(period);
-  PlannedJob job = {.beginning_rounds = freezes ? freeze : 0};
+  PlannedJob job = {.beginning_rounds = freeze.value_or(0)};
   job.beginning.assign(heard.begin(), steady);
   job.steady.assign(steady, heard.end());
   return job;

@@ -14,6 +14,7 @@
 #include <sotto/sim/link_presets.h>
 #include <sotto/study/compute_spec.h>
 #include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/internal/toml_text.h>
 #include <sotto/study/option_names.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/rank_list.h>
@@ -333,8 +334,10 @@ LinkSpec read_link_between(TomlReader& in, std::string_view key) {
   return written.link;
 }
 
-Scenario read_scenario(const std::string& path, std::optional<std::uint64_t> seed) {
-  const toml::table file = read_toml("SCENARIO", path);
+namespace {
+
+Scenario scenario_in(const toml::table& file, const std::string& path,
+                     std::optional<std::uint64_t> seed) {
   TomlReader in(path, "", file);
   in.require("sotto-scenario", "the version of this format, sotto-scenario = 1");
   (void)in.count("sotto-scenario", kVersion, kVersion);
@@ -365,6 +368,17 @@ Scenario read_scenario(const std::string& path, std::optional<std::uint64_t> see
   check_attack(in, scenario);
   in.finish();
   return scenario;
+}
+
+}  // namespace
+
+Scenario read_scenario(const std::string& path, std::optional<std::uint64_t> seed) {
+  return scenario_in(read_toml("SCENARIO", path), path, seed);
+}
+
+Scenario parse_scenario(const std::string& place, const std::string& text,
+                        std::optional<std::uint64_t> seed) {
+  return scenario_in(parse_toml(place, text), place, seed);
 }
 
 void check_target(const Scenario& scenario, bool regression) {

@@ -112,4 +112,8 @@ void check_target(const Scenario& scenario, bool regression);
 /// Reads a scenario's file; `seed` is used in place of its own. Throws Error naming line and key of
 /// what is wrong.
 Scenario read_scenario(const std::string& path, std::optional<std::uint64_t> seed = {});
+/// Reads a scenario out of a text, which messages call `place`, as read_scenario does a file.
+Scenario parse_scenario(const std::string& place, const std::string& text,
+                        std::optional<std::uint64_t> seed = {});
+
 }  // namespace sotto::study

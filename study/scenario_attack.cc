@@ -71,7 +71,7 @@ void check_attack(const TomlReader& file, const Scenario& scenario) {
     refuse_without_models(file, scenario);
   }
   for (std::size_t i = 0; scenario.attack && i < scenario.runs.size(); ++i) {
-    if (!algorithm_info(scenario.runs[i].algorithm()).aggregation) {
+    if (!algorithm_info(scenario.runs[i].algorithm()).robust) {
       throw Error(fmt::format(
           "{}: '{}': under [attack] runs begin with robust; \"robust rule=mean\" is D-PSGD "
           "without a defence",

@@ -77,6 +77,7 @@ class SimulatedJob {
   std::optional<Simulator> simulator_;
   std::unique_ptr<Observer> observer_;  ///< null where nobody looks
   std::set<std::string> warned_;        ///< of what came up while it runs
+  std::vector<std::string> warnings_;   ///< those of the plan, and these, in their order
   std::vector<double> sent_;            ///< by node, so far
   std::map<Round, Gathering> gatherings_;
   std::vector<HistoryPoint> history_;
@@ -126,6 +127,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
       request_(request),
       plan_(std::make_shared<const TrainPlan>(make_train_plan(with_run(scenario.task, run)))),
       judge_(plan_->tasks->make(0)),
+      warnings_(plan_->warnings),
       sent_(static_cast<std::size_t>(scenario.nodes)) {
   if (request.observer) {
     observer_ = request.observer(plan_->run.rounds);
@@ -202,9 +204,13 @@ SimulatorHooks SimulatedJob::hooks() {
     stopped_ = stopped_ || (request_.stop && request_.stop());
     return !ended_ && !stopped_;
   };
-  if (observer_ != nullptr && !scenario_.timing_only) {
+  if (!scenario_.timing_only) {
     hooks.warning = [this](Rank /*node*/, const std::string& text) {
-      if (warned_.insert(text).second) {  // else another node has said so
+      if (!warned_.insert(text).second) {
+        return;  // another node has said so
+      }
+      warnings_.push_back(text);
+      if (observer_ != nullptr) {
         observer_->warning(fmt::format("{}: {}", name_, text));
       }
     };
@@ -381,6 +387,7 @@ SimulationResult SimulatedJob::result(const SimulationReport& report) const {
   made.links = busiest_links(report, *platform_);
   made.edges = report.edges;
   made.faults = faults_of(report);
+  made.warnings = warnings_;
   made.messages = report.messages;
   made.trace_sha256 = report.trace_sha256;
   return made;

@@ -77,6 +77,7 @@ struct SimulationResult {
   std::vector<LinkUse> links;          ///< those that were busiest
   std::vector<EdgeReport> edges;       ///< sorted by (from, to)
   std::vector<SimulatedFault> faults;  ///< by time: the first is the cause
+  std::vector<std::string> warnings;   ///< of the plan, then what nodes had to say on the way
   std::uint64_t messages = 0;          ///< delivered
   std::string trace_sha256;
   std::vector<std::string> parameters_sha256;  ///< by node; empty where none has a model

@@ -149,8 +149,7 @@ void rehearse(TrainPlan& plan, const ParameterLayout& layout) {
   std::vector<float> parameters(dimension_of(layout));
   const Optimizer optimizer(options, parameters, layout);
   plan.run.optimizer.compressor = optimizer.options().compressor;
-  plan.run.optimizer.consensus_stepsize = optimizer.options().consensus_stepsize;
-  plan.run.optimizer.rule = optimizer.options().rule;
+  plan.run.optimizer.algorithm = optimizer.options().algorithm;
   plan.run.optimizer.attack = optimizer.options().attack;
   plan.warnings = optimizer.warnings();
 }
@@ -191,22 +190,22 @@ void warn_of_late_freeze(const OptimizerOptions& optimizer, Round exchanges,
                          std::vector<std::string>& warnings) {
   const auto& outer = optimizer.outer_step_rule;
   const double beta2 = outer ? outer->beta2 : optimizer.step_rule.beta2;
-  if (optimizer.freeze_step) {
-    if (*optimizer.freeze_step >= exchanges) {
-      warnings.push_back(
-          fmt::format("--freeze-step {}: the run ends after {}, before the variance is frozen",
-                      *optimizer.freeze_step, counted(exchanges, "exchange")));
+  const AlgorithmSpec algorithm = parse_algorithm(optimizer.algorithm);
+  if (const auto freeze = algorithm.hyperparameters.optional_count("freeze")) {
+    if (*freeze >= exchanges) {
+      warnings.push_back(fmt::format("{}: the run ends after {}, before the variance is frozen",
+                                     optimizer.algorithm, counted(exchanges, "exchange")));
     }
     return;
   }
   // optim/algorithms/apm_squeeze.h: the variance is compared first at twice its memory.
   const double earliest = 2 * std::round(1 / (1 - beta2));
-  if (algorithm_info(optimizer.algorithm).freezing == Freezing::automatic &&
-      static_cast<double>(exchanges) <= earliest) {
+  if (algorithm.info->finds_freeze && static_cast<double>(exchanges) <= earliest) {
     warnings.push_back(fmt::format(
         "{} finds no freeze step before exchange {:.0f}, and the run has {}: it sends full "
-        "precision throughout; give --freeze-step, e.g. {}",
-        optimizer.algorithm, earliest, exchanges, (exchanges * 15 + 99) / 100));
+        "precision throughout; say when, e.g. {}:freeze={}",
+        optimizer.algorithm, earliest, exchanges, algorithm.info->name,
+        (exchanges * 15 + 99) / 100));
   }
 }
 

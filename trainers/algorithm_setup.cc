@@ -9,10 +9,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/workers.h>
 #include <sotto/compress/registry.h>
-#include <sotto/optim/admission.h>
 #include <sotto/optim/algorithms/bucketed.h>
 #include <sotto/optim/registry.h>
-#include <sotto/optim/robust/aggregation.h>
 #include <sotto/optim/robust/attack.h>
 #include <sotto/topology/registry.h>
 
@@ -77,7 +75,8 @@ std::shared_ptr<const Topology> make_job_topology(const OptimizerOptions& option
 AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> parameters,
                                     const ParameterLayout& layout,
                                     std::shared_ptr<const Topology> topology) {
-  const AlgorithmInfo& info = algorithm_info(options.algorithm);
+  AlgorithmSpec algorithm = parse_algorithm(options.algorithm);
+  const AlgorithmInfo& info = *algorithm.info;
   if (options.compressor.empty()) {
     options.compressor = info.default_compressor;
   }
@@ -86,13 +85,8 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   if (options.codec_threads != 1) {
     compressor->use(make_workers(options.codec_threads));
   }
-  if (info.consensus_stepsize && !options.consensus_stepsize) {
-    const double eta =
-        default_consensus_stepsize(*compressor, parameters.size(), info.consensus_stepsize_cap);
-    if (eta > 0) {
-      options.consensus_stepsize = eta;
-    }
-  }
+  algorithm.hyperparameters.derive(*compressor, parameters.size());
+  options.algorithm = algorithm.text();
   if (!options.buckets) {
     const bool whole = !info.separable || !compressor->divisible();
     options.buckets = whole ? 1 : default_buckets(parameters.size());
@@ -119,14 +113,6 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   setup.privacy = options.privacy;
   setup.weighted = options.weight.has_value();
   setup.compressor = std::move(compressor);
-  setup.consensus_stepsize = options.consensus_stepsize;
-  setup.extrapolation_clock = options.extrapolation_clock;
-  setup.freeze_step = options.freeze_step;
-  setup.local_step_limit = options.local_step_limit;
-  if (info.aggregation && options.rule.empty()) {
-    options.rule = kDefaultAggregation;
-  }
-  setup.rule = options.rule;
   setup.adversary = make_adversary(options);
   setup.buckets = *options.buckets;
   setup.seed = options.seed;

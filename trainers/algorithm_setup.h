@@ -16,7 +16,8 @@ std::shared_ptr<const Topology> make_job_topology(const OptimizerOptions& option
 
 /// The setup of node options.rank of options.nodes, for make_algorithm, without a run_id.
 /// `parameters` must outlive the algorithm; `layout` is that of the task, empty: one tensor. Fills
-/// in what `options` leaves to defaults: the compressor's whole specification and η. Throws Error.
+/// in what `options` leaves to defaults: the whole specifications of algorithm and compressor.
+/// Throws Error.
 AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> parameters,
                                     const ParameterLayout& layout,
                                     std::shared_ptr<const Topology> topology);

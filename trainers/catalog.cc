@@ -22,6 +22,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json hyperparameter_items(const AlgorithmInfo& info) {
+  Json items = Json::array();
+  for (const Hyperparameter& one : info.hyperparameters) {
+    items.push_back({{"key", one.key},
+                     {"symbol", one.symbol},
+                     {"help", one.help},
+                     {"default", one.derive != nullptr  ? Json("auto")
+                                 : one.fallback.empty() ? Json()
+                                                        : Json(one.fallback)},
+                     {"setting", one.setting.empty() ? Json() : Json(one.setting)}});
+  }
+  return items;
+}
+
 Json algorithm_items() {
   Json items = Json::array();
   for (const AlgorithmInfo& info : algorithms()) {
@@ -37,8 +51,7 @@ Json algorithm_items() {
          {"hands_replicas_over", info.replicas},
          {"overlaps", info.overlaps},
          {"delayed_gradient", info.delayable},
-         {"consensus_stepsize", info.consensus_stepsize},
-         {"extrapolation_clock", info.extrapolation_clock},
+         {"hyperparameters", hyperparameter_items(info)},
          {"step_rule", info.step_rule},
          {"compressor_family", info.family},
          {"most_nodes", info.most_nodes == std::numeric_limits<int>::max() ? Json(nullptr)

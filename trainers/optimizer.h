@@ -74,8 +74,8 @@ Join parse_join(std::string_view name);
 /// An optimizer's settings. What stands here has a default that works.
 struct OptimizerOptions {
   // What is computed; the same on every node.
-  std::string algorithm = "dcd";
-  std::string compressor;  ///< a specification; empty: the algorithm's default
+  std::string algorithm = "dcd";  ///< its name, and hyperparameters: "choco:eta=0.2"
+  std::string compressor;         ///< a specification; empty: the algorithm's default
   std::string topology = "ring";
   std::optional<Weighting> weighting;  ///< by default what fits the graph
   bool lazy = false;                   ///< mix with (I + W) / 2
@@ -87,14 +87,6 @@ struct OptimizerOptions {
   Round communication_interval = 1;
   /// What an exchange makes of the movement of those steps; by default it is taken as it is.
   std::optional<StepRuleOptions> outer_step_rule;
-  std::optional<double> consensus_stepsize;  ///< η; by default the algorithm's rule
-  std::optional<Round> extrapolation_clock;  ///< ECD: where t stops; 4096 by default
-  /// Exchanges before Adam's variance is frozen (apmsqueeze, zeroone-adam; onebit-adam finds it
-  /// when unset).
-  std::optional<Round> freeze_step;
-  std::optional<Round> local_step_limit;  ///< 0/1 Adam: rounds between exchanges; 16 by default
-  /// robust: how neighbours are taken in (optim/robust/aggregation.h); empty: its default.
-  std::string rule;
   /// robust, for tests: these nodes lie (optim/robust/attack.h), and are not among those averaged.
   std::vector<Rank> byzantine;
   std::string attack;

@@ -7,6 +7,7 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/nearest.h>
 #include <sotto/trainers/saved_model.h>
+#include <sotto/trainers/step_rule_settings.h>
 
 namespace sotto {
 namespace {
@@ -28,19 +29,6 @@ std::string graph_digest(const Topology& topology) {
     }
   }
   return sha256_hex(bytes.bytes()).substr(0, 16);
-}
-
-std::string outer_rule_text(const OptimizerOptions& options) {
-  if (!options.outer_step_rule) {
-    return "default";
-  }
-  const StepRuleOptions& rule = *options.outer_step_rule;
-  return fmt::format(
-      "{},lr={},momentum={},nesterov={},decay={},betas={},{},{},bias={},trust={},clip={},"
-      "schedule={}",
-      rule.rule, rule.learning_rate, rule.momentum, rule.nesterov, rule.weight_decay, rule.beta1,
-      rule.beta2, rule.epsilon, bias_correction_name(rule.bias_correction), rule.trust_coefficient,
-      rule.clip_norm, rule.schedule.spec());
 }
 
 /// What a promise of privacy depends on, and the nodes' common end.
@@ -80,51 +68,47 @@ Join parse_join(std::string_view name) {
 }
 
 std::string Optimizer::agreement() const {
-  const StepRuleOptions& rule = options_.step_rule;
+  // Names all members, so that none that is added is overlooked; those that are not used below are
+  // each node's own.
+  [[maybe_unused]] const auto& [algorithm, compressor, topology, weighting, lazy, step_rule,
+                                own_step_rule, communication_interval, outer_step_rule, byzantine,
+                                attack, delayed_gradient, buckets, seed, allow_contract_violation,
+                                privacy, join, weight, transport, nodes, rank, store, rendezvous,
+                                bind, insecure, security, overlap, codec_threads, timeout, stop,
+                                interrupted, job, observer, report_every, metered, accelerator] =
+      options_;
   Settings settings = {
-      {"nodes", fmt::format("{}", options_.nodes)},
-      {"dimension", fmt::format("{}", parameters_.size())},
+      {"nodes", fmt::to_string(nodes)},
+      {"dimension", fmt::to_string(parameters_.size())},
       {"layout", layout_digest(layout_)},
-      {"algorithm", options_.algorithm},
-      {"compressor", options_.compressor},
-      {"topology", options_.topology},
-      {"weights", graph_digest(*topology_)},
-      {"step-rule", rule.rule},
-      {"lr", fmt::format("{}", rule.learning_rate)},
-      {"momentum", fmt::format("{}", rule.momentum)},
-      {"nesterov", fmt::format("{}", rule.nesterov)},
-      {"weight-decay", fmt::format("{}", rule.weight_decay)},
-      {"betas", fmt::format("{},{},{}", rule.beta1, rule.beta2, rule.epsilon)},
-      {"trust-coefficient", fmt::format("{}", rule.trust_coefficient)},
-      {"bias-correction", std::string(bias_correction_name(rule.bias_correction))},
-      {"clip-norm", fmt::format("{}", rule.clip_norm)},
-      {"schedule", rule.schedule.spec()},
-      {"communication-interval", fmt::to_string(options_.communication_interval)},
-      {"outer-step-rule", outer_rule_text(options_)},
-      {"consensus-stepsize",
-       options_.consensus_stepsize ? fmt::format("{}", *options_.consensus_stepsize) : "default"},
-      {"extrapolation-clock",
-       options_.extrapolation_clock ? fmt::to_string(*options_.extrapolation_clock) : "default"},
-      {"freeze-step", options_.freeze_step ? fmt::format("{}", *options_.freeze_step) : "auto"},
-      {"local-step-limit",
-       options_.local_step_limit ? fmt::to_string(*options_.local_step_limit) : "default"},
-      {"rule", options_.rule.empty() ? "none" : options_.rule},
-      {"byzantine", fmt::format("{}", fmt::join(options_.byzantine, ","))},
-      {"attack", options_.attack.empty() ? "none" : options_.attack},
-      {"delayed-gradient", options_.delayed_gradient ? "true" : "false"},
-      {"buckets", fmt::to_string(options_.buckets.value_or(1))},
-      {"seed", fmt::format("{}", options_.seed)},
+      {"algorithm", algorithm},
+      {"compressor", compressor},
+      {"topology", topology},
+      {"weights", graph_digest(*topology_)},  // of weighting and lazy
+      {"communication-interval", fmt::to_string(communication_interval)},
+      {"byzantine", fmt::format("{}", fmt::join(byzantine, ","))},
+      {"attack", attack.empty() ? "none" : attack},
+      {"delayed-gradient", fmt::to_string(delayed_gradient)},
+      {"buckets", fmt::to_string(buckets.value_or(1))},
+      {"seed", fmt::to_string(seed)},
   };
-  if (options_.weight) {
+  const Settings own_steps = step_rule_settings(step_rule);
+  settings.insert(settings.end(), own_steps.begin(), own_steps.end());
+  if (outer_step_rule) {
+    for (const auto& [name, value] : step_rule_settings(*outer_step_rule)) {
+      settings.emplace_back("outer-" + name, value);
+    }
+  }
+  if (weight) {
     settings.emplace_back("weighted", "true");
   }
-  if (options_.join != Join::none) {
-    settings.emplace_back("join", std::string(join_name(options_.join)));
+  if (join != Join::none) {
+    settings.emplace_back("join", std::string(join_name(join)));
   }
-  if (options_.privacy) {
-    add_privacy(*options_.privacy, settings);
+  if (privacy) {
+    add_privacy(*privacy, settings);
   }
-  settings.insert(settings.end(), options_.job.begin(), options_.job.end());
+  settings.insert(settings.end(), job.begin(), job.end());
   return settings_text(settings);
 }
 

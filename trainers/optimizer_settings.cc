@@ -1,8 +1,12 @@
 #include <sotto/trainers/optimizer_settings.h>
 
+#include <algorithm>
 #include <chrono>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
@@ -26,16 +30,20 @@ double default_learning_rate(std::string_view rule) {
   return rule == "sgd" ? 0.1 : 0.001;
 }
 
-std::optional<Round> parse_freeze_step(std::string_view text) {
-  if (text == "auto") {
-    return std::nullopt;
+const Hyperparameter* hyperparameter_of(const AlgorithmInfo& info, std::string_view setting) {
+  const auto found = std::ranges::find(info.hyperparameters, setting, &Hyperparameter::setting);
+  return found == info.hyperparameters.end() ? nullptr : &*found;
+}
+
+/// The algorithms with a hyperparameter that this setting gives.
+std::vector<std::string_view> owners_of(std::string_view setting) {
+  std::vector<std::string_view> names;
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (hyperparameter_of(info, setting) != nullptr) {
+      names.push_back(info.name);
+    }
   }
-  const auto rounds = parse_number<Round>(text, 0, kMostCounted);
-  if (!rounds) {
-    refuse("--freeze-step", text,
-           fmt::format("it is a number of rounds from 0 to {}, or auto", kMostCounted));
-  }
-  return rounds;
+  return names;
 }
 
 std::optional<StepRuleOptions> outer_step_rule_of(const OptimizerSettings& o) {
@@ -86,14 +94,6 @@ void check_step_rule(const OptimizerSettings& o) {
   belongs_to("--trust-coefficient", o.trust_coefficient.has_value(), "lars");
 }
 
-void check_freeze_step(const OptimizerSettings& o) {
-  if (o.freeze_step == "auto" && algorithm_info(o.algorithm).freezing == Freezing::given) {
-    throw Error(
-        "--freeze-step: auto: only onebit-adam finds it by itself; give --freeze-step ROUNDS, "
-        "e.g. 15 % of the rounds");
-  }
-}
-
 void check_privacy_settings(const OptimizerSettings& o) {
   if (wants_privacy(o)) {
     if (!o.clip_norm) {
@@ -127,6 +127,35 @@ bool has_local_steps(const OptimizerSettings& o) {
 
 bool wants_privacy(const OptimizerSettings& o) { return o.noise_multiplier || o.privacy_epsilon; }
 
+AlgorithmSpec algorithm_of(const OptimizerSettings& settings) {
+  AlgorithmSpec algorithm = parse_algorithm(settings.algorithm);
+  OptimizerSettings copy = settings;
+  for (const SettingGroup& group : settings_of(copy)) {
+    for (const Setting& setting : group.settings) {
+      const std::string name = field_of(setting);
+      const auto owners = owners_of(name);
+      const std::string value =
+          owners.empty() ? std::string() : *std::get<std::string*>(setting.value);
+      if (value.empty()) {
+        continue;
+      }
+      if (const Hyperparameter* own = hyperparameter_of(*algorithm.info, name)) {
+        algorithm.hyperparameters.set(own->key, value, name);
+      } else if (value != "auto") {
+        const bool undefended = algorithm_info(owners.front()).robust &&
+                                algorithm.info->graph == GraphNeed::column_stochastic;
+        refuse(name, value,
+               fmt::format("{} has none{}; leave it out, it is for {}", algorithm.info->name,
+                           undefended ? ", as on directed graphs none is proven against Byzantine "
+                                        "nodes"
+                                      : "",
+                           fmt::join(owners, ", ")));
+      }
+    }
+  }
+  return algorithm;
+}
+
 std::string step_rule_name(const OptimizerSettings& o) {
   if (!o.step_rule.empty()) {
     return o.step_rule;
@@ -136,7 +165,7 @@ std::string step_rule_name(const OptimizerSettings& o) {
 
 void check_settings(const OptimizerSettings& settings) {
   check_step_rule(settings);
-  check_freeze_step(settings);
+  static_cast<void>(algorithm_of(settings));
   check_privacy_settings(settings);
 }
 
@@ -182,7 +211,7 @@ double parse_weight(std::string_view text) {
 
 OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
   OptimizerOptions made;
-  made.algorithm = o.algorithm;
+  made.algorithm = algorithm_of(o).text();
   made.compressor = o.compressor;
   made.topology = o.topology;
   if (!o.weighting.empty()) {
@@ -192,11 +221,6 @@ OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
   made.step_rule = step_rule_of(o, steps);
   made.communication_interval = o.communication_interval;
   made.outer_step_rule = outer_step_rule_of(o);
-  made.consensus_stepsize = o.consensus_stepsize;
-  made.extrapolation_clock = o.extrapolation_clock;
-  made.freeze_step = parse_freeze_step(o.freeze_step);
-  made.local_step_limit = o.local_step_limit;
-  made.rule = o.rule;
   made.attack = o.attack;
   made.allow_contract_violation = o.allow_contract_violation;
   made.transport = o.transport;

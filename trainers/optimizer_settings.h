@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/optim/registry.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/optimizer.h>
 
@@ -46,11 +47,13 @@ struct OptimizerSettings {
 
   std::string algorithm = "dcd";
   std::string compressor;
-  std::optional<double> consensus_stepsize;
-  std::optional<Round> extrapolation_clock;
-  std::string freeze_step = "auto";
-  std::optional<Round> local_step_limit;
+  // Hyperparameters by the names that they had as settings of their own.
+  std::string consensus_stepsize;
+  std::string extrapolation_clock;
+  std::string freeze_step;
+  std::string local_step_limit;
   std::string rule;
+
   std::string byzantine;
   std::string attack;
   bool allow_contract_violation = false;
@@ -99,6 +102,9 @@ struct Setting {
   std::uint64_t largest = kMostCounted;  ///< of what counts
 };
 
+/// A setting's name as programs write it, "weight_decay".
+std::string field_of(const Setting& setting);
+
 /// Settings under one title.
 struct SettingGroup {
   std::string_view title;
@@ -118,6 +124,10 @@ bool has_local_steps(const OptimizerSettings& settings);
 
 /// Whether noise is to hide what the nodes compute.
 bool wants_privacy(const OptimizerSettings& settings);
+
+/// The algorithm with all hyperparameters that the settings give. Throws Error for one that it does
+/// not have, and for one that is given twice.
+AlgorithmSpec algorithm_of(const OptimizerSettings& settings);
 
 /// The step rule that is asked for, else the one that the algorithm is built on, else sgd. With
 /// local steps the algorithm has its own in the outer rule.

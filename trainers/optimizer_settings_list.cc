@@ -69,22 +69,20 @@ SettingGroup algorithm_settings(OptimizerSettings& o) {
   return {
       "Algorithm",
       {
-          {"algorithm", &o.algorithm, "NAME", "See `sotto list`"},
+          {"algorithm", &o.algorithm, "SPEC",
+           "NAME[:KEY=VALUE,…], e.g. dcd or choco:eta=0.2; `sotto list` shows all and what they "
+           "have"},
           {"compressor", &o.compressor, "SPEC", "See `sotto list`; by default the algorithm's own"},
           {"consensus-stepsize", &o.consensus_stepsize, "ETA",
-           "How far to move to the neighbours (deepsqueeze, choco, beer); by default derived from "
-           "the compressor"},
+           "Another way to write eta=ETA behind the algorithm"},
           {"extrapolation-clock", &o.extrapolation_clock, "T",
-           "ecd: where its clock t stops; a small T suits a fine grid"},
+           "Another way to write clock=T behind the algorithm"},
           {"freeze-step", &o.freeze_step, "R|auto",
-           "Rounds of plain Adam before the variance is frozen; apmsqueeze, onebit-lamb and "
-           "onebit-adam-gossip need it, zeroone-adam takes it; auto: until it is stable "
-           "(onebit-adam), or never (zeroone-adam)"},
+           "Another way to write freeze=R behind the algorithm"},
           {"local-step-limit", &o.local_step_limit, "R",
-           "zeroone-adam: the most rounds between exchanges after the freeze; by default 16"},
+           "Another way to write limit=R behind the algorithm"},
           {"rule", &o.rule, "SPEC",
-           "robust: how neighbours that may lie are taken in; clipped:auto by default, see `sotto "
-           "list`"},
+           "robust: how neighbours that may lie are taken in, as in robust:SPEC"},
           {"byzantine", &o.byzantine, "RANKS",
            "A test tool, with robust: these nodes lie, e.g. 0-2,7; the others share the data and "
            "are averaged"},
@@ -187,13 +185,6 @@ struct Held<std::optional<T>> {
   using Type = T;
 };
 
-/// A setting's name as programs write it: texts of settings come from C and Python alone.
-std::string field_of(const Setting& setting) {
-  std::string field(setting.name);
-  std::replace(field.begin(), field.end(), '-', '_');
-  return field;
-}
-
 template <typename T>
 T read_number(const Setting& setting, std::string_view text) {
   if constexpr (std::is_integral_v<T>) {
@@ -221,6 +212,12 @@ bool read_switch(const Setting& setting, std::string_view text) {
 }
 
 }  // namespace
+
+std::string field_of(const Setting& setting) {
+  std::string field(setting.name);
+  std::replace(field.begin(), field.end(), '-', '_');
+  return field;
+}
 
 std::vector<SettingGroup> settings_of(OptimizerSettings& settings) {
   return {network_settings(settings), algorithm_settings(settings), step_settings(settings),

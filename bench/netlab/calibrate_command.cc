@@ -3,9 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <sotto/console/signals.h>
+
 #include "calibration.h"
 #include "lab_commands.h"
-#include "signals.h"
 
 namespace sotto::netlab {
 namespace {
@@ -17,8 +18,8 @@ constexpr const char* kCalibrateExamples =
     "It measures between two nodes and prints what a scenario file says of it.";
 
 int run(const LabRequest& request) {
-  const cli::Output output(request.common);
-  cli::catch_stop_signals();
+  const console::Output output(request.common);
+  console::catch_stop_signals();
   const auto found = calibrate(request.transports(), request.laboratory());
   if (!found.ok()) {
     return failed(found.status().message());
@@ -27,12 +28,12 @@ int run(const LabRequest& request) {
     output.line(calibration_toml(*found, transport));
   }
   output.json(calibration_json(*found));
-  return cli::kDone;
+  return console::kDone;
 }
 
 }  // namespace
 
-cli::Command add_calibrate_command(CLI::App& netlab, const std::string& program) {
+console::Command add_calibrate_command(CLI::App& netlab, const std::string& program) {
   auto request = std::make_shared<LabRequest>();
   request->program = program;
   CLI::App* command = netlab.add_subcommand(

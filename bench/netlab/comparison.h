@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <sotto/console/output.h>
 #include <sotto/study/scenario.h>
 
 #include "emulated_run.h"
-#include "output.h"
 #include "scene.h"
 
 namespace sotto::netlab {

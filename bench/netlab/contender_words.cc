@@ -12,10 +12,10 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/comm/deadline.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/run_spec.h>
 
 #include "../child.h"
-#include "signals.h"
 
 namespace sotto::netlab {
 namespace {
@@ -39,7 +39,7 @@ std::optional<std::string> missing_torch(const std::string& python) {
   }
   const Deadline deadline = Deadline::after(kPatience);
   bench::Child child({python, "-c", "import torch.distributed"});
-  while (!child.ended() && !deadline.expired() && !cli::stop_requested()) {
+  while (!child.ended() && !deadline.expired() && !console::stop_requested()) {
     std::this_thread::sleep_for(kTorchLook);
   }
   return child.ended() == 0

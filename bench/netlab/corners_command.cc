@@ -16,18 +16,18 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/text.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
+#include <sotto/console/page.h>
+#include <sotto/console/plot.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/result_file.h>
 #include <sotto/study/units.h>
 
 #include "calibration.h"
 #include "lab_commands.h"
-#include "option_group.h"
-#include "output.h"
-#include "page.h"
-#include "plot.h"
 #include "predicted_run.h"
 #include "scenario_text.h"
-#include "signals.h"
 #include "statistics.h"
 
 namespace sotto::netlab {
@@ -236,7 +236,7 @@ class Survey {
   Field field_;
 };
 
-void show(const Survey& survey, const cli::Output& output) {
+void show(const Survey& survey, const console::Output& output) {
   output.line(fmt::format("\nan epoch of {:g} rounds over {}: predicted / measured", kEpochRounds,
                           survey.transport()));
   std::vector<std::string> titles = {"link"};
@@ -260,9 +260,9 @@ void show(const Survey& survey, const cli::Output& output) {
 }
 
 std::string draw(const Survey& survey, const Edge& edge) {
-  std::vector<cli::Curve> curves;
+  std::vector<console::Curve> curves;
   for (std::size_t method = 0; method < kMethods.size(); ++method) {
-    cli::Curve& curve = curves.emplace_back(cli::Curve{kMethods[method].name, {}, {}});
+    console::Curve& curve = curves.emplace_back(console::Curve{kMethods[method].name, {}, {}});
     curve.dots.emplace();
     for (const double value : edge.values()) {
       const auto found = survey.field().find(edge.at(value));
@@ -277,22 +277,24 @@ std::string draw(const Survey& survey, const Edge& edge) {
       }
     }
   }
-  return cli::draw_plot(curves, {.title = edge.title,
-                                 .x_label = edge.over_latency ? "latency, ms" : "bandwidth, Mbit/s",
-                                 .y_label = "seconds an epoch",
-                                 .log_x = true,
-                                 .log_y = true});
+  return console::draw_plot(curves,
+                            {.title = edge.title,
+                             .x_label = edge.over_latency ? "latency, ms" : "bandwidth, Mbit/s",
+                             .y_label = "seconds an epoch",
+                             .log_x = true,
+                             .log_y = true});
 }
 
 std::string page_of(const std::vector<Survey>& surveys) {
-  std::string html = cli::open_page("Time of an epoch on fast and slow links");
+  std::string html = console::open_page("Time of an epoch on fast and slow links");
   html += fmt::format(
       "<p class=\"sub\">{} nodes, a model of 1.09 MB, {:g} rounds an epoch. Lines: the simulator. "
       "Dots: the real program on the emulated network; where an epoch is long, some rounds stand "
       "for those that follow.</p>\n<p>",
       kCornersNodes, kEpochRounds);
   for (std::size_t method = 0; method < kMethods.size(); ++method) {
-    html += fmt::format("{} {}&emsp;", cli::curve_key(method), markup_text(kMethods[method].name));
+    html +=
+        fmt::format("{} {}&emsp;", console::curve_key(method), markup_text(kMethods[method].name));
   }
   html += "</p>\n";
   for (const Survey& survey : surveys) {
@@ -303,7 +305,7 @@ std::string page_of(const std::vector<Survey>& surveys) {
     }
     html += "</div>\n";
   }
-  return html + cli::close_page();
+  return html + console::close_page();
 }
 
 study::Json json_of(const Survey& survey) {
@@ -333,7 +335,7 @@ struct CornersRequest {
 };
 
 int run_corners(const CornersRequest& request) {
-  const cli::Output output(request.lab.common);
+  const console::Output output(request.lab.common);
   study::check_writable("--page", request.page);
   if (!(request.seconds > 0 && request.seconds <= 600)) {
     refuse("--seconds", fmt::to_string(request.seconds), "it must be above 0 and at most 600");
@@ -341,7 +343,7 @@ int run_corners(const CornersRequest& request) {
   if (request.repeats < 1) {
     refuse("--repeats", fmt::to_string(request.repeats), "at least one is needed");
   }
-  cli::catch_stop_signals();
+  console::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
   const auto calibration = calibrate(request.lab.transports(), laboratory);
   if (!calibration.ok()) {
@@ -370,18 +372,18 @@ int run_corners(const CornersRequest& request) {
                {"epoch_rounds", kEpochRounds},
                {"transports", transports},
                {"fault", fault.empty() ? study::Json() : study::Json(fault)}});
-  return fault.empty() ? cli::kDone : failed(fault);
+  return fault.empty() ? console::kDone : failed(fault);
 }
 
 }  // namespace
 
-cli::Command add_corners_command(CLI::App& netlab, const std::string& program) {
+console::Command add_corners_command(CLI::App& netlab, const std::string& program) {
   auto request = std::make_shared<CornersRequest>();
   request->lab.program = program;
   CLI::App* command = netlab.add_subcommand(
       "corners", "Time of an epoch against bandwidth and latency: predicted and measured");
   add_lab_options(*command, request->lab);
-  cli::OptionGroup group(*command, "What is measured, and what comes out");
+  console::OptionGroup group(*command, "What is measured, and what comes out");
   group.option("--seconds", request->seconds, "S",
                "Rounds of a measured run: as many as are predicted to take so long, 6 to 100");
   group.count("--repeats", request->repeats, "N", "Measured runs of each; medians are shown");

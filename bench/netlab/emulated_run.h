@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <sotto/base/status.h>
+#include <sotto/console/output.h>
 #include <sotto/study/scenario.h>
 
 #include "lab.h"
-#include "output.h"
 
 namespace sotto::netlab {
 

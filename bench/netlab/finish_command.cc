@@ -9,13 +9,13 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/loaders.h>
 
 #include "lab_commands.h"
-#include "option_group.h"
 #include "race_heat.h"
-#include "signals.h"
 
 namespace sotto::netlab {
 namespace {
@@ -50,7 +50,7 @@ JobRequest job_of(const FinishRequest& request) {
 }
 
 void show(const std::vector<Standing>& standings, const Finishes& finishes,
-          const cli::Output& output) {
+          const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   rows.reserve(standings.size());
   for (const Standing& one : standings) {
@@ -112,8 +112,8 @@ void check_training(const FinishRequest& request) {
 }
 
 int run(const FinishRequest& request) {
-  const cli::Output output(request.heat.lab.common);
-  cli::catch_stop_signals();
+  const console::Output output(request.heat.lab.common);
+  console::catch_stop_signals();
   check_training(request);
   const Meeting meeting(request.heat, choose(trainees(), request.heat.only));
   const study::Json links = meeting.links();
@@ -132,8 +132,8 @@ int run(const FinishRequest& request) {
   for (std::uint64_t repeat = 1; repeat <= request.heat.repeats; ++repeat) {
     meeting.heat(standings, ask, take, fmt::format("repeat {}/{}", repeat, request.heat.repeats));
   }
-  if (cli::stop_requested()) {
-    return cli::kFailed;
+  if (console::stop_requested()) {
+    return console::kFailed;
   }
   output.line(fmt::format("\nuntil {} of the test examples are right, {} parameters",
                           study::percent(request.accuracy), elements_of(request.hidden)));
@@ -148,17 +148,17 @@ int run(const FinishRequest& request) {
                {"repeats", request.heat.repeats},
                {"contenders", json_of(standings, finishes)}});
   const std::string fault = failure_of_all(standings);
-  return fault.empty() ? cli::kDone : failed(fault);
+  return fault.empty() ? console::kDone : failed(fault);
 }
 
 }  // namespace
 
-cli::Command add_finish_command(CLI::App& netlab, const std::string& program) {
+console::Command add_finish_command(CLI::App& netlab, const std::string& program) {
   auto request = std::make_shared<FinishRequest>();
   request->heat.lab.program = program;
   CLI::App* command = netlab.add_subcommand(
       "finish", "The time until a model is good enough, beside Gloo's collectives and PyTorch");
-  cli::OptionGroup group(*command, "What is trained");
+  console::OptionGroup group(*command, "What is trained");
   group.option("--mnist", request->lesson.mnist, "DIR", "A folder of MNIST's IDX files").required();
   group.option("--accuracy", request->accuracy, "FRACTION", "Of the test examples, to be reached");
   group.count("--hidden", request->hidden, "N", "Hidden units of the perceptron");

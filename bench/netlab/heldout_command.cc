@@ -6,12 +6,13 @@
 
 #include <fmt/format.h>
 
+#include <sotto/console/option_group.h>
+#include <sotto/console/signals.h>
+
 #include "calibration.h"
 #include "lab_commands.h"
-#include "option_group.h"
 #include "predicted_run.h"
 #include "scenario_text.h"
-#include "signals.h"
 #include "statistics.h"
 
 namespace sotto::netlab {
@@ -109,7 +110,7 @@ class Table {
     }
   }
 
-  void show(const cli::Output& output) const {
+  void show(const console::Output& output) const {
     std::vector<std::string> titles = {"network"};
     const auto rest = comparison_titles();
     titles.insert(titles.end(), rest.begin(), rest.end());
@@ -146,8 +147,8 @@ class Table {
 };
 
 int run(const HeldoutRequest& request) {
-  const cli::Output output(request.lab.common);
-  cli::catch_stop_signals();
+  const console::Output output(request.lab.common);
+  console::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
   const auto calibration = calibrate({kTransports.begin(), kTransports.end()}, laboratory);
   if (!calibration.ok()) {
@@ -158,8 +159,8 @@ int run(const HeldoutRequest& request) {
   }
   Table table;
   for (std::uint64_t k = request.first; k < request.first + request.runs; ++k) {
-    if (cli::stop_requested()) {
-      return cli::kFailed;
+    if (console::stop_requested()) {
+      return console::kFailed;
     }
     Cell next = cell(kStep * k % kCells);
     next.made.rounds = rounds_for(next.made, *calibration, next.transport);
@@ -176,17 +177,17 @@ int run(const HeldoutRequest& request) {
   study::Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
   result.update(table.json());
   output.json(result);
-  return table.holds() ? cli::kDone : cli::kFailed;
+  return table.holds() ? console::kDone : console::kFailed;
 }
 
 }  // namespace
 
-cli::Command add_heldout_command(CLI::App& netlab, const std::string& program) {
+console::Command add_heldout_command(CLI::App& netlab, const std::string& program) {
   auto request = std::make_shared<HeldoutRequest>();
   request->lab.program = program;
   CLI::App* command = netlab.add_subcommand(
       "heldout", "Predicts runs after calibrating on two nodes, and holds them to the real ones");
-  cli::OptionGroup group(*command, "Which runs");
+  console::OptionGroup group(*command, "Which runs");
   group.count("--runs", request->runs, "N", "How many", kCells);
   group.count("--first", request->first, "K", "The number of the first", kCells);
   add_lab_options(*command, request->lab);

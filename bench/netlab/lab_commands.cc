@@ -9,9 +9,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-
-#include "option_group.h"
-#include "signals.h"
+#include <sotto/console/option_group.h>
+#include <sotto/console/signals.h>
 
 namespace sotto::netlab {
 
@@ -34,7 +33,7 @@ void LabRequest::check_program() const {
 
 Laboratory LabRequest::laboratory() const {
   check_program();
-  Laboratory laboratory = {program, &cli::stop_requested(), {}};
+  Laboratory laboratory = {program, &console::stop_requested(), {}};
   if (!common.quiet) {
     laboratory.say = [](const std::string& what) { fmt::print(stderr, "netlab: {}\n", what); };
   }
@@ -42,17 +41,17 @@ Laboratory LabRequest::laboratory() const {
 }
 
 int failed(const std::string& what) {
-  if (!cli::stop_requested()) {
+  if (!console::stop_requested()) {
     fmt::print(stderr, "netlab: {}\n", what);
   }
-  return cli::kFailed;
+  return console::kFailed;
 }
 
 void add_lab_options(CLI::App& command, LabRequest& request) {
-  cli::OptionGroup group(command, "The real program");
+  console::OptionGroup group(command, "The real program");
   group.option("--program", request.program, "PATH", "The `sotto` that runs on each node");
   group.option("--transport", request.transport, "NAME", "gloo, zmq or both");
-  cli::add_common_options(command, request.common);
+  console::add_common_options(command, request.common);
   command.remove_option(command.get_option("--config"));
 }
 

@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "commands.h"
+#include <sotto/console/command.h>
+
 #include "comparison.h"
 
 namespace sotto::netlab {
 
 /// What all of them understand.
 struct LabRequest {
-  cli::CommonOptions common;
+  console::CommonOptions common;
   std::string program;  ///< path of `sotto`
   std::string transport = "both";
 
@@ -32,15 +33,15 @@ int failed(const std::string& what);
 void add_lab_options(CLI::App& command, LabRequest& request);
 
 // `program` is the path of `sotto` unless another is asked for.
-cli::Command add_run_command(CLI::App& netlab, const std::string& program);
-cli::Command add_calibrate_command(CLI::App& netlab, const std::string& program);
-cli::Command add_heldout_command(CLI::App& netlab, const std::string& program);
-cli::Command add_loss_command(CLI::App& netlab, const std::string& program);
-cli::Command add_links_command(CLI::App& netlab, const std::string& program);
-cli::Command add_corners_command(CLI::App& netlab, const std::string& program);
-cli::Command add_overhead_command(CLI::App& netlab, const std::string& program);
-cli::Command add_race_command(CLI::App& netlab, const std::string& program);
-cli::Command add_finish_command(CLI::App& netlab, const std::string& program);
-cli::Command add_launch_command(CLI::App& netlab);
+console::Command add_run_command(CLI::App& netlab, const std::string& program);
+console::Command add_calibrate_command(CLI::App& netlab, const std::string& program);
+console::Command add_heldout_command(CLI::App& netlab, const std::string& program);
+console::Command add_loss_command(CLI::App& netlab, const std::string& program);
+console::Command add_links_command(CLI::App& netlab, const std::string& program);
+console::Command add_corners_command(CLI::App& netlab, const std::string& program);
+console::Command add_overhead_command(CLI::App& netlab, const std::string& program);
+console::Command add_race_command(CLI::App& netlab, const std::string& program);
+console::Command add_finish_command(CLI::App& netlab, const std::string& program);
+console::Command add_launch_command(CLI::App& netlab);
 
 }  // namespace sotto::netlab

@@ -10,15 +10,15 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/units.h>
 
 #include "../command_line.h"
 #include "lab_commands.h"
-#include "option_group.h"
 #include "race_job.h"
 #include "race_result.h"
-#include "signals.h"
 #include "statistics.h"
 
 namespace sotto::netlab {
@@ -46,7 +46,7 @@ struct Attempt {
 };
 
 struct LaunchRequest {
-  cli::CommonOptions common;
+  console::CommonOptions common;
   CourseShape course{.hosts = 4};
   std::vector<std::string> words;
   std::vector<std::string> attempts;
@@ -105,7 +105,7 @@ std::vector<Process> processes_for(const LaunchRequest& request, const Attempt& 
 void run_once(const LaunchRequest& request, const Course& course, Attempt& attempt) {
   const auto begin = std::chrono::steady_clock::now();
   const auto end = run_job(course, processes_for(request, attempt, course), request.patience_s,
-                           cli::stop_requested());
+                           console::stop_requested());
   if (!end.ok()) {
     attempt.failure = end.status().message();
     attempt.seconds.emplace_back();
@@ -138,7 +138,7 @@ std::vector<double> ratios(const Attempt& first, const Attempt& attempt) {
   return all;
 }
 
-void show(const std::vector<Attempt>& attempts, const cli::Output& output) {
+void show(const std::vector<Attempt>& attempts, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   for (const Attempt& attempt : attempts) {
     const Spread spread = spread_of_runs(attempt);
@@ -151,19 +151,19 @@ void show(const std::vector<Attempt>& attempts, const cli::Output& output) {
 }
 
 int run(const LaunchRequest& request) {
-  const cli::Output output(request.common);
+  const console::Output output(request.common);
   if (request.repeats < 1) {
     refuse("--repeats", "0", "at least one is needed");
   }
   std::vector<Attempt> attempts = attempts_of(request);
-  cli::catch_stop_signals();
+  console::catch_stop_signals();
   const Course course(request.course);
   output.line(course.text());
   for (std::uint64_t repeat = 1; repeat <= request.repeats; ++repeat) {
     for (Attempt& attempt : attempts) {
       run_once(request, course, attempt);
-      if (cli::stop_requested()) {
-        return cli::kFailed;
+      if (console::stop_requested()) {
+        return console::kFailed;
       }
       if (!request.common.quiet) {
         fmt::print(stderr, "netlab: repeat {}/{}: {}: {}\n", repeat, request.repeats, attempt.name,
@@ -189,16 +189,16 @@ int run(const LaunchRequest& request) {
                {"network", course.json()},
                {"repeats", request.repeats},
                {"runs", runs}});
-  return failure.empty() ? cli::kDone : failed(failure);
+  return failure.empty() ? console::kDone : failed(failure);
 }
 
 }  // namespace
 
-cli::Command add_launch_command(CLI::App& netlab) {
+console::Command add_launch_command(CLI::App& netlab) {
   auto request = std::make_shared<LaunchRequest>();
   CLI::App* command = netlab.add_subcommand(
       "launch", "Runs a program of your own on every host, as a launcher does");
-  cli::OptionGroup group(*command, "What is run");
+  console::OptionGroup group(*command, "What is run");
   command->add_option("COMMAND", request->words, "The program and its arguments, behind `--`")
       ->required()
       ->group("What is run");
@@ -206,7 +206,7 @@ cli::Command add_launch_command(CLI::App& netlab) {
              "Runs it with these arguments behind its own; may be repeated");
   group.count("--repeats", request->repeats, "N", "How often each runs, in turns with the others");
   group.option("--patience", request->patience_s, "SECONDS", "After which a run has failed");
-  cli::OptionGroup place(*command, "Where");
+  console::OptionGroup place(*command, "Where");
   place.count("--hosts", request->course.hosts, "N", "Number of nodes");
   CLI::Option& bandwidth =
       place.option("--bandwidth", request->course.bandwidth, "RATE", "Of each host, up and down");
@@ -218,7 +218,7 @@ cli::Command add_launch_command(CLI::App& netlab) {
       .flag("--loopback", request->course.loopback,
             "On this machine's loopback as it is, without these two; needs no root")
       .excludes(&bandwidth, &latency);
-  cli::add_common_options(*command, request->common);
+  console::add_common_options(*command, request->common);
   command->remove_option(command->get_option("--config"));
   command->footer(kLaunchExamples);
   return {command, [request] { return run(*request); }};

@@ -6,14 +6,14 @@
 
 #include <fmt/format.h>
 
+#include <sotto/console/option_group.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/units.h>
 
 #include "calibration.h"
 #include "lab_commands.h"
-#include "option_group.h"
 #include "predicted_run.h"
 #include "scenario_text.h"
-#include "signals.h"
 
 namespace sotto::netlab {
 namespace {
@@ -146,7 +146,7 @@ class Contest {
     return true;
   }
 
-  void show(const cli::Output& output) const {
+  void show(const console::Output& output) const {
     output.line(fmt::format("\nover {}: by formula / predicted / measured", transport_));
     std::vector<std::vector<std::string>> rows;
     for (std::size_t link = 0; link < kLinks.size(); ++link) {
@@ -208,7 +208,7 @@ class Contest {
 };
 
 /// Says whether the loss is all-reduce's.
-bool show_losses(const std::array<double, kMethods>& loss, const cli::Output& output) {
+bool show_losses(const std::array<double, kMethods>& loss, const console::Output& output) {
   bool same = true;
   for (const Method method : {dpsgd, dcd}) {
     same = same && loss[method] <= loss[allreduce] * (1 + kSameLoss);
@@ -222,8 +222,8 @@ bool show_losses(const std::array<double, kMethods>& loss, const cli::Output& ou
 }
 
 int run(const LabRequest& request) {
-  const cli::Output output(request.common);
-  cli::catch_stop_signals();
+  const console::Output output(request.common);
+  console::catch_stop_signals();
   const Laboratory laboratory = request.laboratory();
   const auto calibration = calibrate(request.transports(), laboratory);
   const auto loss = losses();
@@ -235,7 +235,7 @@ int run(const LabRequest& request) {
   for (const std::string& transport : request.transports()) {
     Contest contest(transport, *calibration, laboratory);
     if (!contest.run()) {
-      return cli::kFailed;
+      return console::kFailed;
     }
     contest.show(output);
     all.push_back(contest.json());
@@ -250,12 +250,12 @@ int run(const LabRequest& request) {
                  {"dpsgd", (*loss)[dpsgd]},
                  {"dcd", (*loss)[dcd]},
                  {"same", same}}}});
-  return holds && same ? cli::kDone : cli::kFailed;
+  return holds && same ? console::kDone : console::kFailed;
 }
 
 }  // namespace
 
-cli::Command add_links_command(CLI::App& netlab, const std::string& program) {
+console::Command add_links_command(CLI::App& netlab, const std::string& program) {
   auto request = std::make_shared<LabRequest>();
   request->program = program;
   CLI::App* command = netlab.add_subcommand(

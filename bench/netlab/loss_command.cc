@@ -10,13 +10,13 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/signals.h>
 #include "calibration.h"
 #include "lab_commands.h"
 
-#include "option_group.h"
 #include "predicted_run.h"
 #include "scenario_text.h"
-#include "signals.h"
 #include "statistics.h"
 
 namespace sotto::netlab {
@@ -113,7 +113,7 @@ class LossStudy {
     return true;
   }
 
-  void show(const cli::Output& output) const {
+  void show(const console::Output& output) const {
     output.table({"network", "transport", "rounds", "predicted", "measured", "error"}, rows_);
     if (!errors_.empty()) {
       output.line(fmt::format("{} cells: error median {:.1f} %, worst {:.1f} %", errors_.size(),
@@ -152,8 +152,8 @@ class LossStudy {
 };
 
 int run(const LossRequest& request) {
-  const cli::Output output(request.lab.common);
-  cli::catch_stop_signals();
+  const console::Output output(request.lab.common);
+  console::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
   const auto calibration = calibrate({kLossTransports.begin(), kLossTransports.end()}, laboratory);
   if (!calibration.ok()) {
@@ -162,27 +162,27 @@ int run(const LossRequest& request) {
   LossStudy study(*calibration, laboratory);
   bool complete = true;
   const std::uint64_t end = std::min<std::uint64_t>(request.first + request.cells, kLossCells);
-  for (std::uint64_t number = request.first; number < end && !cli::stop_requested(); ++number) {
+  for (std::uint64_t number = request.first; number < end && !console::stop_requested(); ++number) {
     complete = study.add(number, request.lab.common.seed, request.seeds) && complete;
   }
-  if (cli::stop_requested()) {
-    return cli::kFailed;
+  if (console::stop_requested()) {
+    return console::kFailed;
   }
   study.show(output);
   study::Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
   result.update(study.json());
   output.json(result);
-  return complete ? cli::kDone : cli::kFailed;
+  return complete ? console::kDone : console::kFailed;
 }
 
 }  // namespace
 
-cli::Command add_loss_command(CLI::App& netlab, const std::string& program) {
+console::Command add_loss_command(CLI::App& netlab, const std::string& program) {
   auto request = std::make_shared<LossRequest>();
   request->lab.program = program;
   CLI::App* command = netlab.add_subcommand(
       "loss", "Predicts runs over links that lose packets, and holds them to real ones");
-  cli::OptionGroup group(*command, "Which runs");
+  console::OptionGroup group(*command, "Which runs");
   group.count("--seeds", request->seeds, "N", "Runs of each cell", 1000);
   group.count("--cells", request->cells, "N", "How many cells", kLossCells);
   group.count("--first", request->first, "K", "The number of the first cell, from 0",

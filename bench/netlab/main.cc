@@ -9,11 +9,11 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/error.h>
+#include <sotto/console/signals.h>
+#include <sotto/console/usage.h>
 #include <sotto/study/option_names.h>
 
 #include "lab_commands.h"
-#include "signals.h"
-#include "usage.h"
 
 namespace {
 
@@ -25,7 +25,9 @@ int complain(const std::string& what, int status) {
 /// As shells have it: 128 + SIGINT.
 constexpr int kInterrupted = 130;
 
-bool stopped(int status) { return status != sotto::cli::kDone && sotto::cli::stop_requested(); }
+bool stopped(int status) {
+  return status != sotto::console::kDone && sotto::console::stop_requested();
+}
 
 }  // namespace
 
@@ -37,7 +39,7 @@ int main(int argc, char** argv) {
   program.require_subcommand(1);
   program.footer(
       "Nothing outlives netlab: hosts, links and processes go when it ends, however it ends.");
-  const std::vector<sotto::cli::Command> commands = {
+  const std::vector<sotto::console::Command> commands = {
       add_run_command(program, SOTTO_PROGRAM),      add_calibrate_command(program, SOTTO_PROGRAM),
       add_heldout_command(program, SOTTO_PROGRAM),  add_loss_command(program, SOTTO_PROGRAM),
       add_links_command(program, SOTTO_PROGRAM),    add_corners_command(program, SOTTO_PROGRAM),
@@ -51,17 +53,17 @@ int main(int argc, char** argv) {
         return stopped(status) ? complain("interrupted", kInterrupted) : status;
       }
     }
-    return sotto::cli::kWrongRequest;
+    return sotto::console::kWrongRequest;
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0
                ? program.exit(error)  // --help
-               : complain(sotto::cli::explain(program, error), sotto::cli::kWrongRequest);
+               : complain(sotto::console::explain(program, error), sotto::console::kWrongRequest);
   } catch (const sotto::Error& error) {
-    return complain(sotto::study::with_option_names(error.what()), sotto::cli::kWrongRequest);
+    return complain(sotto::study::with_option_names(error.what()), sotto::console::kWrongRequest);
   } catch (const std::exception& error) {
-    if (stopped(sotto::cli::kFailed)) {
+    if (stopped(sotto::console::kFailed)) {
       return complain("interrupted", kInterrupted);
     }
-    return complain(error.what(), sotto::cli::kFailed);
+    return complain(error.what(), sotto::console::kFailed);
   }
 }

@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
 
 #include "lab_commands.h"
-#include "option_group.h"
-#include "output.h"
 #include "scenario_text.h"
-#include "signals.h"
 #include "statistics.h"
 
 namespace sotto::netlab {
@@ -112,7 +112,7 @@ std::string milliseconds(const std::vector<double>& seconds) {
   return fmt::format("{:.1f} ms", 1e3 * quantile(seconds, 0.5));
 }
 
-void show(const std::vector<Answer>& answers, const cli::Output& output) {
+void show(const std::vector<Answer>& answers, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   for (const Answer& answer : answers) {
     const auto ratios = answer.ratios();
@@ -140,14 +140,14 @@ study::Json json_of(const std::vector<Answer>& answers) {
 }
 
 int run_overhead(const OverheadRequest& request) {
-  const cli::Output output(request.lab.common);
+  const console::Output output(request.lab.common);
   if (request.nodes < 2 || request.nodes > 64) {
     refuse("--nodes", fmt::to_string(request.nodes), "it must be 2 to 64");
   }
   if (request.repeats < 1) {
     refuse("--repeats", fmt::to_string(request.repeats), "at least one is needed");
   }
-  cli::catch_stop_signals();
+  console::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
   std::vector<Answer> answers;
   for (const std::string& transport : request.lab.transports()) {
@@ -170,18 +170,18 @@ int run_overhead(const OverheadRequest& request) {
                {"bandwidth_bit_per_s", kOverheadMbit * 1e6},
                {"latency_s", kOverheadLatencyMs / 1e3},
                {"answers", json_of(answers)}});
-  return cli::kDone;
+  return console::kDone;
 }
 
 }  // namespace
 
-cli::Command add_overhead_command(CLI::App& netlab, const std::string& program) {
+console::Command add_overhead_command(CLI::App& netlab, const std::string& program) {
   auto request = std::make_shared<OverheadRequest>();
   request->lab.program = program;
   CLI::App* command =
       netlab.add_subcommand("overhead", "A round beside its gradient alone, or its wire alone");
   add_lab_options(*command, request->lab);
-  cli::OptionGroup group(*command, "What is measured");
+  console::OptionGroup group(*command, "What is measured");
   group.count("--nodes", request->nodes, "N", "Nodes on a ring, 2 to 64");
   group.count("--repeats", request->repeats, "N", "Runs of each; medians and ranges are shown");
   command->footer(kOverheadExamples);

@@ -2,17 +2,16 @@
 
 #include <utility>
 
+#include <sotto/console/signals.h>
 #include <sotto/study/run_spec.h>
 #include <sotto/study/simulated_run.h>
-
-#include "signals.h"
 
 namespace sotto::netlab {
 
 Result<study::SimulationResult> predicted_run(const study::Scenario& scenario,
                                               const std::string& words) {
   study::SimulationRequest request;
-  request.stop = cli::stop_request();
+  request.stop = console::stop_request();
   auto run = study::simulate_run(scenario, study::parse_run(words), request);
   return run.ok() ? Result<study::SimulationResult>(std::move(run->result)) : run.status();
 }

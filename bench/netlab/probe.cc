@@ -18,8 +18,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/elapsed.h>
-
-#include "signals.h"
+#include <sotto/console/signals.h>
 
 namespace sotto::netlab {
 namespace {
@@ -118,7 +117,7 @@ Result<double> measure_round_trip(const Lab& lab, Host from, Host to, int times,
     }
   });
   double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < times && !cli::stop_requested(); ++i) {
+  for (int i = 0; i < times && !console::stop_requested(); ++i) {
     char byte = 0;
     const auto start = Clock::now();
     if (::send(connection->sender.get(), &byte, 1, MSG_NOSIGNAL) != 1 ||
@@ -152,14 +151,14 @@ Result<double> measure_rate(const Lab& lab, Host from, Host to, double warm_up_s
   const auto receive = [&] { return ::recv(connection->receiver.get(), room.data(), kPiece, 0); };
   const auto start = Clock::now();
   ssize_t size = 1;
-  while (size > 0 && seconds_since(start) < warm_up_s && !cli::stop_requested()) {
+  while (size > 0 && seconds_since(start) < warm_up_s && !console::stop_requested()) {
     size = receive();
   }
   // From one arrival to another, so that both ends of the measured time mean the same.
   const auto begin = Clock::now();
   auto end = begin;
   double bytes = 0;
-  while (size > 0 && seconds_since(begin) < measured_s && !cli::stop_requested()) {
+  while (size > 0 && seconds_since(begin) < measured_s && !console::stop_requested()) {
     size = receive();
     bytes += static_cast<double>(std::max<ssize_t>(size, 0));
     end = Clock::now();

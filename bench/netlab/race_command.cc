@@ -5,14 +5,14 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/result_file.h>
 #include <sotto/study/units.h>
 
 #include "lab_commands.h"
-#include "option_group.h"
 #include "race_heat.h"
 #include "race_plot.h"
-#include "signals.h"
 
 namespace sotto::netlab {
 namespace {
@@ -79,7 +79,7 @@ study::Json number_or_null(const std::optional<double>& value) {
   return value ? study::Json(*value) : study::Json();
 }
 
-void show(const Race& race, const cli::Output& output) {
+void show(const Race& race, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   rows.reserve(race.standings.size());
   for (const Standing& one : race.standings) {
@@ -144,9 +144,9 @@ std::string plot_of(const std::vector<Race>& races, const std::string& where) {
 }
 
 int run(const RaceRequest& request) {
-  const cli::Output output(request.heat.lab.common);
+  const console::Output output(request.heat.lab.common);
   study::check_writable("--plot", request.plot);
-  cli::catch_stop_signals();
+  console::catch_stop_signals();
   if (request.rounds < 1) {
     refuse("--rounds", fmt::to_string(request.rounds), "at least one is needed");
   }
@@ -159,8 +159,8 @@ int run(const RaceRequest& request) {
   races.reserve(request.elements.size());
   for (const std::uint64_t elements : request.elements) {
     races.push_back(run_size(request, meeting, elements));
-    if (cli::stop_requested()) {
-      return cli::kFailed;
+    if (console::stop_requested()) {
+      return console::kFailed;
     }
     show(races.back(), output);
     fault = fault.empty() ? failure_of_all(races.back().standings) : fault;
@@ -175,23 +175,23 @@ int run(const RaceRequest& request) {
                {"rounds", request.rounds},
                {"repeats", request.heat.repeats},
                {"sizes", sizes}});
-  return fault.empty() ? cli::kDone : failed(fault);
+  return fault.empty() ? console::kDone : failed(fault);
 }
 
 }  // namespace
 
-cli::Command add_race_command(CLI::App& netlab, const std::string& program) {
+console::Command add_race_command(CLI::App& netlab, const std::string& program) {
   auto request = std::make_shared<RaceRequest>();
   request->heat.lab.program = program;
   CLI::App* command = netlab.add_subcommand(
       "race", "The time of a round, beside Gloo's collectives, Open MPI and PyTorch");
-  cli::OptionGroup group(*command, "What is raced");
+  console::OptionGroup group(*command, "What is raced");
   command
       ->add_option("--elements", request->elements,
                    "Length of the model, or the next one that a perceptron has; may be repeated")
       ->type_name("D")
       ->group("What is raced")
-      ->check(cli::whole_number(200'000'000))
+      ->check(console::whole_number(200'000'000))
       ->expected(1)
       ->take_all()
       ->capture_default_str();

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <sotto/base/status.h>
+#include <sotto/console/output.h>
 
-#include "output.h"
 #include "scene.h"
 
 namespace sotto::netlab {

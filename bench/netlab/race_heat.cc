@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/units.h>
 
 #include "../command_line.h"
-#include "option_group.h"
-#include "signals.h"
 
 namespace sotto::netlab {
 namespace {
@@ -33,7 +33,7 @@ Runners runners_of(const HeatRequest& request, const std::vector<Contender>& con
 }  // namespace
 
 void add_heat_options(CLI::App& command, HeatRequest& request, const std::string& rivals) {
-  cli::OptionGroup group(command, "Where, and who");
+  console::OptionGroup group(command, "Where, and who");
   group.count("--hosts", request.course.hosts, "N", "Number of nodes");
   CLI::Option& bandwidth =
       group.option("--bandwidth", request.course.bandwidth, "RATE", "Of each host, up and down");
@@ -102,7 +102,7 @@ std::vector<Standing> Meeting::line_up() const {
 void Meeting::heat(std::vector<Standing>& standings, const Ask& ask, const Take& take,
                    const std::string& title) const {
   for (Standing& one : standings) {
-    if (cli::stop_requested()) {
+    if (console::stop_requested()) {
       return;
     }
     if (!one.failure.empty()) {
@@ -112,9 +112,9 @@ void Meeting::heat(std::vector<Standing>& standings, const Ask& ask, const Take&
     std::filesystem::create_directory(folder);
     const auto end =
         run_job(course_, processes_of(one.contender, ask(one.contender), course_, runners_, folder),
-                request_.patience_s, cli::stop_requested());
+                request_.patience_s, console::stop_requested());
     std::filesystem::remove_all(folder);
-    if (cli::stop_requested()) {
+    if (console::stop_requested()) {
       return;
     }
     const auto seconds = end.ok() ? take(one, *end) : Result<std::optional<double>>(end.status());

@@ -6,9 +6,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/text.h>
-
-#include "axis.h"
-#include "plot.h"
+#include <sotto/console/axis.h>
+#include <sotto/console/plot.h>
 
 namespace sotto::netlab {
 namespace {
@@ -20,7 +19,7 @@ constexpr double kTop = 64;
 constexpr double kBar = 11;
 constexpr double kGap = 7;
 
-std::string draw_bar(const Spread& bar, const cli::Axis& axis, double y, std::size_t series) {
+std::string draw_bar(const Spread& bar, const console::Axis& axis, double y, std::size_t series) {
   const double one = axis.pixel(1);
   const double end = axis.pixel(bar.median);
   return fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" fill="{}"/>)"
@@ -28,19 +27,19 @@ std::string draw_bar(const Spread& bar, const cli::Axis& axis, double y, std::si
                      R"(<text x="{:.1f}" y="{:.1f}">{:.3g}</text>)"
                      "\n",
                      std::min(one, end), y, std::abs(end - one), kBar - 1,
-                     cli::curve_colour(series), axis.pixel(bar.low), axis.pixel(bar.high),
+                     console::curve_colour(series), axis.pixel(bar.low), axis.pixel(bar.high),
                      y + kBar / 2 - 0.5, y + kBar / 2 - 0.5,
                      std::max({one, end, axis.pixel(bar.high)}) + 4, y + kBar - 2, bar.median);
 }
 
-std::string draw_grid(const cli::Axis& axis, double bottom) {
+std::string draw_grid(const console::Axis& axis, double bottom) {
   std::string svg;
   for (const double tick : axis.ticks()) {
     svg += fmt::format(R"(<line x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2:.1f}" stroke="{3}"/>)"
                        R"(<text x="{0:.1f}" y="{4:.1f}" text-anchor="middle">{5}</text>)"
                        "\n",
                        axis.pixel(tick), kTop - 6, bottom, tick == 1 ? "#333" : "#ddd", bottom + 14,
-                       cli::tick_label(tick));
+                       console::tick_label(tick));
   }
   return svg;
 }
@@ -48,7 +47,7 @@ std::string draw_grid(const cli::Axis& axis, double bottom) {
 }  // namespace
 
 std::string draw_bars(const BarPlot& plot) {
-  cli::Axis axis(true, kLeft, kRight);
+  console::Axis axis(true, kLeft, kRight);
   axis.include(1);
   for (const BarGroup& group : plot.groups) {
     for (const Spread& bar : group.bars) {
@@ -71,7 +70,7 @@ std::string draw_bars(const BarPlot& plot) {
   for (std::size_t i = 0; i < plot.series.size(); ++i) {
     svg += fmt::format(
         R"(<rect x="{}" y="34" width="12" height="10" fill="{}"/><text x="{}" y="43">{}</text>)",
-        key, cli::curve_colour(i), key + 16, markup_text(plot.series[i]));
+        key, console::curve_colour(i), key + 16, markup_text(plot.series[i]));
     key += 150;
   }
   svg += draw_grid(axis, bottom);

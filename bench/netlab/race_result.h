@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <sotto/base/status.h>
+#include <sotto/console/output.h>
 
 #include "contender.h"
-#include "output.h"
 #include "statistics.h"
 
 namespace sotto::netlab {

@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <sotto/console/option_group.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/run_spec.h>
 
 #include "calibration.h"
 #include "lab_commands.h"
-#include "option_group.h"
-#include "signals.h"
 
 namespace sotto::netlab {
 namespace {
@@ -25,15 +25,15 @@ struct RunRequest {
 };
 
 int run(const RunRequest& request, const CLI::App& command) {
-  const cli::Output output(request.lab.common);
+  const console::Output output(request.lab.common);
   const study::Scenario scenario =
-      study::read_scenario(request.scenario, cli::given_seed(command, request.lab.common));
+      study::read_scenario(request.scenario, console::given_seed(command, request.lab.common));
   check_emulable(scenario);
   for (const study::RunSpec& run : scenario.runs) {
     (void)study::train_words(run,
                              scenario.task_words);  // refuse what is wrong before anything runs
   }
-  cli::catch_stop_signals();
+  console::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
   const auto calibration = calibrate(request.lab.transports(), laboratory);
   if (!calibration.ok()) {
@@ -47,8 +47,8 @@ int run(const RunRequest& request, const CLI::App& command) {
     for (const std::string& transport : request.lab.transports()) {
       const Comparison found =
           compare(calibrated(scenario, *calibration, transport), run.name, transport, laboratory);
-      if (cli::stop_requested()) {
-        return cli::kFailed;
+      if (console::stop_requested()) {
+        return console::kFailed;
       }
       complete = complete && found.as_predicted();
       rows.push_back(comparison_row(found));
@@ -66,20 +66,20 @@ int run(const RunRequest& request, const CLI::App& command) {
                {"scenario", scenario.title},
                {"calibration", calibration_json(*calibration)},
                {"runs", runs}});
-  return complete ? cli::kDone : cli::kFailed;
+  return complete ? console::kDone : console::kFailed;
 }
 
 }  // namespace
 
-cli::Command add_run_command(CLI::App& netlab, const std::string& program) {
+console::Command add_run_command(CLI::App& netlab, const std::string& program) {
   auto request = std::make_shared<RunRequest>();
   request->lab.program = program;
   CLI::App* command = netlab.add_subcommand(
       "run", "Runs a scenario with the real program, and says how well it was predicted");
-  cli::OptionGroup group(*command, "What is run");
+  console::OptionGroup group(*command, "What is run");
   group.option("SCENARIO", request->scenario, "FILE.toml", "As for `sotto simulate`").required();
   add_lab_options(*command, request->lab);
-  cli::default_to_scenario_seed(*command);
+  console::default_to_scenario_seed(*command);
   command->footer(kRunExamples);
   return {command, [command, request] { return run(*request, *command); }};
 }

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "output.h"
+#include <sotto/console/output.h>
 
 namespace sotto::netlab {
 

@@ -342,6 +342,34 @@ SOTTO_API sotto_status sotto_topology_size(const sotto_topology* topology, size_
 SOTTO_API sotto_status sotto_topology_weights(const sotto_topology* topology, uint64_t round,
                                               float* w, size_t count);
 
+// ----- Studies: what runs would do on a network that need not be there
+//
+// Settings are names and values in turn, as everywhere here; they are those of the options of
+// `sotto simulate` and `sotto plan`, and where a scenario comes from:
+//
+// - scenario: its file (docs/simulator.md); or scenario-text: what would stand in the file
+//
+// - seed: of everything random, in place of the scenario's
+//
+// - threads: that take gradients, by default one a core; results do not depend on it
+//
+// Both compute until they are done, which may take minutes, and print nothing. `interrupt`, which
+// may be null, ends them with SOTTO_STOPPED, after the round that they simulate. They talk to
+// nobody, and any number may run at one time.
+
+// Simulates the runs of a scenario in virtual time. *json is what `sotto simulate --json` writes; a
+// run that failed is among its "failed". Besides the settings above there is `equal`: "bytes" or
+// "time" also sets the runs beside each other where they had spent as much. Free the text with
+// sotto_free.
+SOTTO_API sotto_status sotto_simulate(const char* const* settings, sotto_interrupt* interrupt,
+                                      char** json);
+// Finds which algorithm, how many bits and which graph are there first on a scenario's network.
+// *json is what `sotto plan --json` writes. Besides the settings above there are rank-by, codec,
+// budget and seeds, and algorithm, compressor and topology, which may be given again and again and
+// then restrict what is considered. Free the text with sotto_free.
+SOTTO_API sotto_status sotto_plan(const char* const* settings, sotto_interrupt* interrupt,
+                                  char** json);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

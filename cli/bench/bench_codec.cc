@@ -14,13 +14,13 @@
 #include <sotto/base/nearest.h>
 #include <sotto/compress/cuda/codec.h>
 #include <sotto/compress/registry.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
 #include <sotto/kernels/ops.h>
 #include <sotto/study/codec_timing.h>
 
 #include "commands.h"
 #include "device_timing.h"
-#include "option_group.h"
-#include "output.h"
 
 namespace sotto::cli {
 namespace {
@@ -40,7 +40,7 @@ constexpr const char* kHost = "host";
 constexpr const char* kCuda = "cuda";
 
 struct BenchCodecRequest {
-  CommonOptions common;
+  console::CommonOptions common;
   std::vector<std::string> compressors;
   std::size_t elements = std::size_t{1} << 24;
   int repeats = 5;
@@ -52,7 +52,7 @@ struct Row {
   std::string compressor;
   const char* operation;
   double bytes;  ///< that must move
-  Elapsed seconds;
+  study::Elapsed seconds;
   double speedup;  ///< over one thread
 
   double gbs() const { return gbs_in(seconds.fastest); }
@@ -71,10 +71,10 @@ struct CodecMeasurement {
 struct Crew {
   explicit Crew(int threads)
       : workers(threads == 1 ? nullptr : std::make_shared<Workers>(threads)),
-        clock(threads == 1 ? Clock::processor : Clock::elapsed) {}
+        clock(threads == 1 ? study::Clock::processor : study::Clock::elapsed) {}
 
   std::shared_ptr<Workers> workers;  ///< null: one thread
-  Clock clock;
+  study::Clock clock;
 };
 
 void copy_together(Workers& workers, std::span<const float> from, std::span<float> to) {
@@ -102,7 +102,7 @@ double copy_bandwidth(std::span<const float> from, std::span<float> to, int repe
 }
 
 /// Both operations of one compressor on `elements` elements, beside those of one thread.
-std::vector<Row> rows_of(const CodecTiming& timing, const CodecTiming& alone,
+std::vector<Row> rows_of(const study::CodecTiming& timing, const study::CodecTiming& alone,
                          std::size_t elements) {
   return {{timing.spec, "encode", timing.encode_bytes(elements), timing.encode,
            alone.encode.fastest / timing.encode.fastest},
@@ -112,7 +112,7 @@ std::vector<Row> rows_of(const CodecTiming& timing, const CodecTiming& alone,
 
 CodecMeasurement measure_host(const std::vector<std::string>& specs,
                               const BenchCodecRequest& request) {
-  const auto x = normal_values(request.elements, request.common.seed);
+  const auto x = study::normal_values(request.elements, request.common.seed);
   FloatVector y(x.size(), 0.0F);
   CodecMeasurement measured{.device = std::string(host_ops().name())};
   const Crew crew(request.threads);
@@ -122,8 +122,8 @@ CodecMeasurement measure_host(const std::vector<std::string>& specs,
   for (const std::string& spec : specs) {
     // Measured again and again, so that a moment's load on the machine lowers no limit.
     measured.limit = std::max(measured.limit, copy_bandwidth(x, y, request.repeats, crew));
-    const CodecTiming alone = time(spec, nullptr);
-    const CodecTiming timing = crew.workers == nullptr ? alone : time(spec, crew.workers);
+    const study::CodecTiming alone = time(spec, nullptr);
+    const study::CodecTiming timing = crew.workers == nullptr ? alone : time(spec, crew.workers);
     const auto rows = rows_of(timing, alone, request.elements);
     measured.rows.insert(measured.rows.end(), rows.begin(), rows.end());
   }
@@ -135,7 +135,7 @@ CodecMeasurement measure_device(const std::vector<std::string>& specs,
   const DeviceTimings timings =
       time_on_device(specs, request.elements, request.common.seed, request.repeats);
   CodecMeasurement measured{.device = timings.device, .limit = timings.copy_bandwidth};
-  for (const CodecTiming& timing : timings.codecs) {
+  for (const study::CodecTiming& timing : timings.codecs) {
     const auto rows = rows_of(timing, timing, request.elements);
     measured.rows.insert(measured.rows.end(), rows.begin(), rows.end());
   }
@@ -162,7 +162,7 @@ std::vector<std::string> chosen(const BenchCodecRequest& request) {
 }
 
 void print(const CodecMeasurement& measured, const BenchCodecRequest& request,
-           const Output& output) {
+           const console::Output& output) {
   const int threads = request.threads;
   output.line(request.device == kHost
                   ? fmt::format("copying: {:.1f} GB/s, {} thread{}, {} kernels", measured.limit,
@@ -219,13 +219,13 @@ void refuse_unknown_compressors(const std::vector<std::string>& specs) {
 
 int run(const BenchCodecRequest& request) {
   refuse_out_of_range(request);
-  const Output output(request.common);
+  const console::Output output(request.common);
   const auto specs = chosen(request);
   refuse_unknown_compressors(specs);
   const CodecMeasurement measured =
       request.device == kHost ? measure_host(specs, request) : measure_device(specs, request);
   print(measured, request, output);
-  Json results = Json::array();
+  study::Json results = study::Json::array();
   for (const Row& row : measured.rows) {
     results.push_back({{"compressor", row.compressor},
                        {"operation", row.operation},
@@ -239,16 +239,16 @@ int run(const BenchCodecRequest& request) {
                        {"fraction_of_limit", row.gbs() / measured.limit}});
   }
   output.json({{"copy_bandwidth_gbs", measured.limit}, {"results", results}});
-  return kDone;
+  return console::kDone;
 }
 
 }  // namespace
 
-Command add_bench_codec_command(CLI::App& bench) {
+console::Command add_bench_codec_command(CLI::App& bench) {
   auto request = std::make_shared<BenchCodecRequest>();
   CLI::App* command =
       bench.add_subcommand("codec", "Compressors against the memory's copy bandwidth");
-  OptionGroup group(*command, "What is measured");
+  console::OptionGroup group(*command, "What is measured");
   group.list("--compressor", request->compressors, "SPEC",
              "What to measure; may be given repeatedly, by default all kinds");
   group.count("--elements", request->elements, "N", "Length of the vector");

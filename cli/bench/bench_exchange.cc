@@ -19,6 +19,9 @@
 #include <sotto/comm/session.h>
 #include <sotto/comm/store.h>
 #include <sotto/comm/transport.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/compute_spec.h>
 #include <sotto/study/exchange_probe.h>
 #include <sotto/study/graph_size.h>
@@ -32,26 +35,25 @@
 #include <sotto/trainers/run.h>
 
 #include "commands.h"
-#include "option_group.h"
-#include "output.h"
-#include "signals.h"
 
 namespace sotto::cli {
 namespace {
 
-Json network_json(const MeasuredNetwork& network) {
-  Json edges = Json::array();
-  for (const MeasuredEdge& edge : network.edges) {
+study::Json network_json(const study::MeasuredNetwork& network) {
+  study::Json edges = study::Json::array();
+  for (const study::MeasuredEdge& edge : network.edges) {
     edges.push_back({{"from", edge.from},
                      {"to", edge.to},
                      {"latency_s", edge.latency_s},
                      {"bandwidth_bytes_per_s", edge.bandwidth_bytes_per_s},
                      {"bytes", edge.bytes}});
   }
-  Json hosts = Json::array();
+  study::Json hosts = study::Json::array();
   for (std::size_t node = 0; node < network.hosts.size(); ++node) {
-    const MeasuredHost& host = network.hosts[node];
-    const auto rate = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
+    const study::MeasuredHost& host = network.hosts[node];
+    const auto rate = [](double value) {
+      return value > 0 ? study::Json(value) : study::Json(nullptr);
+    };
     hosts.push_back({{"node", node},
                      {"up_bytes_per_s", rate(host.up_bytes_per_s)},
                      {"down_bytes_per_s", rate(host.down_bytes_per_s)}});
@@ -72,7 +74,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 28U;
 constexpr std::chrono::milliseconds kGrace{1'000};
 
 struct BenchExchangeRequest {
-  CommonOptions common;
+  console::CommonOptions common;
   std::optional<int> nodes;
   std::string transport;
   std::string topology = "complete";
@@ -92,7 +94,7 @@ struct ProbeJob {
   std::optional<LaunchedNode> launched;
   std::string transport;
   bool processes = false;
-  ProbeOptions probe;
+  study::ProbeOptions probe;
 };
 
 /// Without a name the first that joins processes, if this build has one.
@@ -130,7 +132,7 @@ std::vector<std::pair<Rank, Rank>> edges_of(const std::string& topology, int nod
     refuse("--topology", topology,
            fmt::format("between {} it has no edge, so that there is nothing to measure; complete "
                        "has all",
-                       counted(static_cast<std::uint64_t>(nodes), "node")));
+                       study::counted(static_cast<std::uint64_t>(nodes), "node")));
   }
   return edges;
 }
@@ -169,13 +171,14 @@ ProbeJob settle(const BenchExchangeRequest& request) {
       .seconds = request.seconds,
       .most_bytes = request.bytes,
       .timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * request.timeout_s)),
-      .stop = stop_request()};
+      .stop = console::stop_request()};
   return job;
 }
 
-Result<MeasuredNetwork> measure(const ProbeJob& job, const ProbeOptions& probe_options,
-                                const BenchExchangeRequest& request,
-                                const std::shared_ptr<Store>& store, Store& session) {
+Result<study::MeasuredNetwork> measure(const ProbeJob& job,
+                                       const study::ProbeOptions& probe_options,
+                                       const BenchExchangeRequest& request,
+                                       const std::shared_ptr<Store>& store, Store& session) {
   TransportOptions options;
   options.rank = probe_options.rank;
   options.nodes = probe_options.nodes;
@@ -197,14 +200,14 @@ Result<MeasuredNetwork> measure(const ProbeJob& job, const ProbeOptions& probe_o
     return found;
   }
   Status met = meetings.barrier("probed");
-  return met.ok() ? std::move(found) : Result<MeasuredNetwork>(met);
+  return met.ok() ? std::move(found) : Result<study::MeasuredNetwork>(met);
 }
 
 /// One node's part, from meeting to parting.
-Result<MeasuredNetwork> take_part(const ProbeJob& job, Rank rank,
-                                  const BenchExchangeRequest& request,
-                                  const std::shared_ptr<Store>& store) {
-  ProbeOptions options = job.probe;
+Result<study::MeasuredNetwork> take_part(const ProbeJob& job, Rank rank,
+                                         const BenchExchangeRequest& request,
+                                         const std::shared_ptr<Store>& store) {
+  study::ProbeOptions options = job.probe;
   options.rank = rank;
   const auto session = make_session(store, rank, options.nodes, options.timeout, options.stop);
   if (Status status = session->enter(); !status.ok()) {
@@ -218,11 +221,11 @@ Result<MeasuredNetwork> take_part(const ProbeJob& job, Rank rank,
   return found;
 }
 
-Result<Json> run_as_threads(const ProbeJob& job, const BenchExchangeRequest& request) {
-  catch_stop_signals();
+Result<study::Json> run_as_threads(const ProbeJob& job, const BenchExchangeRequest& request) {
+  console::catch_stop_signals();
   const auto store = make_memory_store();
   std::vector<Status> faults(static_cast<std::size_t>(job.probe.nodes));
-  Json result;
+  study::Json result;
   run_side_by_side(faults.size(), "nodes", [&](std::size_t rank) {
     const auto found = take_part(job, static_cast<Rank>(rank), request, store);
     faults[rank] = found.status();
@@ -232,67 +235,67 @@ Result<Json> run_as_threads(const ProbeJob& job, const BenchExchangeRequest& req
     }
   });
   Status fault = root_cause(faults);
-  return fault.ok() ? Result<Json>(std::move(result)) : fault;
+  return fault.ok() ? Result<study::Json>(std::move(result)) : fault;
 }
 
-Result<Json> run_as_processes(const ProbeJob& job, const BenchExchangeRequest& request) {
+Result<study::Json> run_as_processes(const ProbeJob& job, const BenchExchangeRequest& request) {
   const PrivateDirectory meeting_place;
   const LocalStore store;
   const std::string result_path = meeting_place.path() + "/result.json";
-  catch_stop_signals();
+  console::catch_stop_signals();
   const auto node_main = [&](Rank rank) -> Status {
     const auto found = take_part(job, rank, request, store.open());
     if (!found.ok() || rank != 0) {
       return found.status();
     }
-    Json result = network_json(*found);
+    study::Json result = network_json(*found);
     result["scenario"] = scenario_text(*found, job.transport, request.gradient);
     std::ofstream file(result_path);
     file << json_text(result);
     file.close();
     return file ? Status() : Status(Fault::io, fmt::format("{} could not be written", result_path));
   };
-  if (Status status = run_processes(job.probe.nodes, node_main, stop_requested(), kGrace);
+  if (Status status = run_processes(job.probe.nodes, node_main, console::stop_requested(), kGrace);
       !status.ok()) {
     return status;
   }
   std::ifstream file(result_path);
-  return Json::parse(file);
+  return study::Json::parse(file);
 }
 
-Result<Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& request) {
+Result<study::Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& request) {
   const std::string where =
       request.rendezvous.empty() ? job.launched->rendezvous : request.rendezvous;
   if (where.empty()) {
     throw Error("--rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT");
   }
-  catch_stop_signals();
+  console::catch_stop_signals();
   const auto store = make_store(where, job.probe.rank, request.insecure, std::nullopt,
                                 Deadline::after(job.probe.timeout, &job.probe.stop));
   const auto found = take_part(job, job.probe.rank, request, store);
   if (!found.ok()) {
     return found.status();
   }
-  Json result = network_json(*found);
+  study::Json result = network_json(*found);
   result["scenario"] = scenario_text(*found, job.transport, request.gradient);
   return result;
 }
 
-std::string rate(const Json& bytes_per_s) {
-  return bytes_per_s.is_number() ? rate_text(bytes_per_s.get<double>()) : "–";
+std::string rate(const study::Json& bytes_per_s) {
+  return bytes_per_s.is_number() ? study::rate_text(bytes_per_s.get<double>()) : "–";
 }
 
-void show(const Json& result, const Output& output) {
+void show(const study::Json& result, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
-  for (const Json& edge : result.at("edges")) {
+  for (const study::Json& edge : result.at("edges")) {
     rows.push_back(
         {fmt::to_string(edge.at("from").get<Rank>()), fmt::to_string(edge.at("to").get<Rank>()),
          fmt::format("{:.3f} ms", 1e3 * edge.at("latency_s").get<double>()),
-         rate(edge.at("bandwidth_bytes_per_s")), amount(edge.at("bytes").get<double>())});
+         rate(edge.at("bandwidth_bytes_per_s")), study::amount(edge.at("bytes").get<double>())});
   }
   output.table({"from", "to", "latency", "bandwidth", "measured with"}, rows);
   rows.clear();
-  for (const Json& host : result.at("hosts")) {
+  for (const study::Json& host : result.at("hosts")) {
     rows.push_back({fmt::to_string(host.at("node").get<Rank>()), rate(host.at("up_bytes_per_s")),
                     rate(host.at("down_bytes_per_s"))});
   }
@@ -306,7 +309,7 @@ void show(const Json& result, const Output& output) {
 int run(BenchExchangeRequest request) {
   const ProbeJob job = settle(request);
   try {
-    (void)parse_compute_time(request.gradient);
+    (void)study::parse_compute_time(request.gradient);
   } catch (const Error& error) {
     throw Error(fmt::format("--gradient: {}", error.what()));
   }
@@ -316,40 +319,43 @@ int run(BenchExchangeRequest request) {
     request.common.json.clear();
     request.scenario.clear();
   }
-  check_writable("--scenario", request.scenario);
-  const Output output(request.common);
+  study::check_writable("--scenario", request.scenario);
+  const console::Output output(request.common);
   output.line(fmt::format("{} over {}: {}",
-                          counted(static_cast<std::uint64_t>(job.probe.nodes), "node"),
-                          job.transport, counted(job.probe.edges.size(), "directed edge")));
-  Result<Json> result = job.launched    ? run_launched(job, request)
-                        : job.processes ? run_as_processes(job, request)
-                                        : run_as_threads(job, request);
+                          study::counted(static_cast<std::uint64_t>(job.probe.nodes), "node"),
+                          job.transport, study::counted(job.probe.edges.size(), "directed edge")));
+  Result<study::Json> result = job.launched    ? run_launched(job, request)
+                               : job.processes ? run_as_processes(job, request)
+                                               : run_as_threads(job, request);
   if (!result.ok()) {
-    say(stop_requested() ? interruption(result.status()) : result.status().message());
-    return kFailed;
+    console::say(console::stop_requested() ? console::interruption(result.status())
+                                           : result.status().message());
+    return console::kFailed;
   }
   if (!reports) {
-    return kDone;
+    return console::kDone;
   }
   show(*result, output);
   if (!request.scenario.empty()) {
-    write_result_file("--scenario", request.scenario, result->at("scenario").get<std::string>());
+    study::write_result_file("--scenario", request.scenario,
+                             result->at("scenario").get<std::string>());
     output.line(fmt::format("\nscenario: {}", request.scenario));
   }
   result->erase("scenario");
-  Json all = {{"sotto", SOTTO_VERSION}, {"transport", job.transport}, {"nodes", job.probe.nodes}};
+  study::Json all = {
+      {"sotto", SOTTO_VERSION}, {"transport", job.transport}, {"nodes", job.probe.nodes}};
   all.update(*result);
   output.json(all);
-  return kDone;
+  return console::kDone;
 }
 
 }  // namespace
 
-Command add_bench_exchange_command(CLI::App& bench) {
+console::Command add_bench_exchange_command(CLI::App& bench) {
   auto request = std::make_shared<BenchExchangeRequest>();
   CLI::App* command =
       bench.add_subcommand("exchange", "Bandwidth and latency between nodes, edge by edge");
-  OptionGroup what(*command, "What is measured");
+  console::OptionGroup what(*command, "What is measured");
   what.count("--nodes", request->nodes, "N", "Nodes of a job on this machine; 4 by default", 1024);
   what.option("--transport", request->transport, "NAME", "gloo, zmq, or inproc for a trial");
   what.option("--topology", request->topology, "SPEC", "The edges that are measured");
@@ -360,7 +366,7 @@ Command add_bench_exchange_command(CLI::App& bench) {
   what.option("--gradient", request->gradient, "TIME",
               "In the scenario: how long a gradient takes, e.g. \"20 ms\" or "
               "\"lognormal:20 ms,0.3\"");
-  OptionGroup job(*command, "The job");
+  console::OptionGroup job(*command, "The job");
   job.option("--rendezvous", request->rendezvous, "URL",
              "Where the nodes of a launched job meet; by default tcp://MASTER_ADDR:MASTER_PORT");
   job.option("--bind", request->bind, "ADDRESS", "Address or interface to listen on");

@@ -53,7 +53,7 @@ std::uint64_t peak_memory_bytes() {
 
 }  // namespace
 
-Json play_job(const BenchJob& job) {
+study::Json play_job(const BenchJob& job) {
   const auto start = std::chrono::steady_clock::now();
   const auto graph = make_topology(graph_of(job.nodes), job.nodes);
   SimulatorOptions options;

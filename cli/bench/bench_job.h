@@ -7,8 +7,7 @@
 #include <cstdint>
 
 #include <sotto/base/ids.h>
-
-#include "output.h"
+#include <sotto/console/output.h>
 
 namespace sotto::cli {
 
@@ -22,6 +21,6 @@ struct BenchJob {
 
 /// Plays it and returns its entry of `sotto bench sim --json`. Peak memory is that of this process
 /// so far.
-Json play_job(const BenchJob& job);
+study::Json play_job(const BenchJob& job);
 
 }  // namespace sotto::cli

@@ -10,15 +10,15 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/units.h>
 
 #include "bench_job.h"
 #include "bench_ring.h"
 #include "commands.h"
-#include "option_group.h"
-#include "output.h"
 #include "program_output.h"
-#include "signals.h"
 
 namespace sotto::cli {
 namespace {
@@ -34,7 +34,7 @@ constexpr int kMostNodes = 1'000'000;
 constexpr const char* kPlayer = "sotto-simgrid-ring";
 
 struct BenchSimRequest {
-  CommonOptions common;
+  console::CommonOptions common;
   std::string job = "exchange";
   std::vector<int> nodes;
   double seconds = 1;
@@ -72,7 +72,7 @@ Result<SimRow> measure(int nodes, bool contention, double seconds, const std::st
   return row;
 }
 
-void show(const std::vector<SimRow>& rows, const Output& output) {
+void show(const std::vector<SimRow>& rows, const console::Output& output) {
   std::vector<std::vector<std::string>> cells;
   cells.reserve(rows.size());
   for (const SimRow& row : rows) {
@@ -83,14 +83,14 @@ void show(const std::vector<SimRow>& rows, const Output& output) {
   output.table({"nodes", "contention", "SimGrid", "sotto", "sotto ÷ SimGrid"}, cells);
 }
 
-Json results_of(const std::vector<SimRow>& rows) {
-  Json results = Json::array();
+study::Json results_of(const std::vector<SimRow>& rows) {
+  study::Json results = study::Json::array();
   for (const SimRow& row : rows) {
     const auto entry = [&](const char* engine, double messages_per_s) {
-      return Json{{"engine", engine},
-                  {"nodes", row.nodes},
-                  {"contention", row.contention},
-                  {"messages_per_s", messages_per_s}};
+      return study::Json{{"engine", engine},
+                         {"nodes", row.nodes},
+                         {"contention", row.contention},
+                         {"messages_per_s", messages_per_s}};
     };
     if (row.simgrid) {
       results.push_back(entry("simgrid", *row.simgrid));
@@ -103,8 +103,8 @@ Json results_of(const std::vector<SimRow>& rows) {
   return results;
 }
 
-int run_exchange(const BenchSimRequest& request, const Output& output) {
-  catch_stop_signals();
+int run_exchange(const BenchSimRequest& request, const console::Output& output) {
+  console::catch_stop_signals();
   const std::string player = program_beside(kPlayer);
   if (player.empty()) {
     output.line(
@@ -120,39 +120,39 @@ int run_exchange(const BenchSimRequest& request, const Output& output) {
          request.nodes.empty() ? std::vector<int>{64, 1024, 4096} : request.nodes) {
       const auto row = measure(nodes, contention, request.seconds, player);
       if (!row.ok()) {
-        say(row.status().message());
-        return kFailed;
+        console::say(row.status().message());
+        return console::kFailed;
       }
       rows.push_back(*row);
     }
   }
   show(rows, output);
   output.json({{"sotto", SOTTO_VERSION}, {"results", results_of(rows)}});
-  return kDone;
+  return console::kDone;
 }
 
-int run_job(const BenchSimRequest& request, const Output& output) {
+int run_job(const BenchSimRequest& request, const console::Output& output) {
   const bool train = request.job == "train";
-  Json results = Json::array();
+  study::Json results = study::Json::array();
   std::vector<std::vector<std::string>> cells;
   for (const int nodes :
        request.nodes.empty() ? std::vector<int>{train ? 10'000 : 100'000} : request.nodes) {
-    const Json result = play_job({.real_gradients = train,
-                                  .nodes = nodes,
-                                  .dimension = request.dimension,
-                                  .rounds = request.rounds.value_or(train ? 100 : 50),
-                                  .threads = request.threads});
+    const study::Json result = play_job({.real_gradients = train,
+                                         .nodes = nodes,
+                                         .dimension = request.dimension,
+                                         .rounds = request.rounds.value_or(train ? 100 : 50),
+                                         .threads = request.threads});
     cells.push_back({request.job, fmt::to_string(nodes), fmt::to_string(request.dimension),
                      fmt::to_string(result.at("rounds").get<Round>()),
                      fmt::format("{:.1f} s", result.at("wall_s").get<double>()),
-                     amount(result.at("peak_memory_bytes").get<double>()),
+                     study::amount(result.at("peak_memory_bytes").get<double>()),
                      fmt::format("{:.4g} s", result.at("virtual_s").get<double>())});
     results.push_back(result);
   }
   output.table({"job", "nodes", "elements", "rounds", "wall time", "peak memory", "virtual time"},
                cells);
   output.json({{"sotto", SOTTO_VERSION}, {"results", results}});
-  return kDone;
+  return console::kDone;
 }
 
 int run_bench(const BenchSimRequest& request) {
@@ -167,7 +167,7 @@ int run_bench(const BenchSimRequest& request) {
   if (request.dimension < 1 || request.rounds == Round{0} || request.threads < 1) {
     refuse("--dimension, --rounds, --threads", "0", "each must be at least 1");
   }
-  const Output output(request.common);
+  const console::Output output(request.common);
   if (request.job == "exchange") {
     return run_exchange(request, output);
   }
@@ -179,11 +179,11 @@ int run_bench(const BenchSimRequest& request) {
 
 }  // namespace
 
-Command add_bench_sim_command(CLI::App& bench) {
+console::Command add_bench_sim_command(CLI::App& bench) {
   auto request = std::make_shared<BenchSimRequest>();
   CLI::App* command =
       bench.add_subcommand("sim", "The simulator beside SimGrid, and how large a job it takes");
-  OptionGroup group(*command, "What is measured");
+  console::OptionGroup group(*command, "What is measured");
   group.option("--job", request->job, "exchange|train|rehearse",
                "Messages a second of a ring exchange; or the wall time and memory of a whole job, "
                "with real gradients or with timing only");

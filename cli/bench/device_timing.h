@@ -8,14 +8,12 @@
 
 #include <sotto/study/codec_timing.h>
 
-#include "study.h"
-
 namespace sotto::cli {
 
 struct DeviceTimings {
   std::string device;
   double copy_bandwidth = 0;  ///< billions of bytes a second, reads and writes both counted
-  std::vector<CodecTiming> codecs{};
+  std::vector<study::CodecTiming> codecs{};
 };
 
 /// Times each of `specs` on vectors of `elements` elements, and in between, copies on the device;

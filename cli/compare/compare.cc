@@ -12,21 +12,20 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
+#include <sotto/console/usage.h>
 #include <sotto/study/option_names.h>
 #include <sotto/study/result_file.h>
 #include <sotto/study/run_spec.h>
 
 #include "commands.h"
-#include "compare_equal.h"
 #include "compare_page.h"
 #include "compare_report.h"
-#include "option_group.h"
-#include "output.h"
 #include "repeated_run.h"
-#include "signals.h"
 #include "train/train_execution.h"
 #include "train/train_flags.h"
-#include "usage.h"
 
 namespace sotto::cli {
 namespace {
@@ -50,18 +49,18 @@ struct CompareOptions {
 
 /// A run, and its settings for each seed.
 struct ComparedRun {
-  std::vector<TrainOptions> settings;
-  RepeatedRun run;
+  std::vector<study::TrainOptions> settings;
+  study::RepeatedRun run;
 };
 
 /// Runs must not overwrite each other's files.
 void check_files_apart(const std::vector<ComparedRun>& runs) {
-  std::vector<TrainOptions> all;
+  std::vector<study::TrainOptions> all;
   for (const ComparedRun& run : runs) {
     all.insert(all.end(), run.settings.begin(), run.settings.end());
   }
   std::set<std::string> paths;
-  for (const TrainOptions& run : all) {
+  for (const study::TrainOptions& run : all) {
     for (const auto& [option, path] : {std::pair("--checkpoint", run.checkpoint),
                                        std::pair("--dump-parameters", run.dump_parameters)}) {
       if (!path.empty() && !paths.insert(path).second) {
@@ -73,10 +72,11 @@ void check_files_apart(const std::vector<ComparedRun>& runs) {
 }
 
 /// The settings of a run, for each seed.
-std::vector<TrainOptions> settings_of(const std::string& words, const CompareOptions& options) {
-  std::vector<TrainOptions> settings;
+std::vector<study::TrainOptions> settings_of(const std::string& words,
+                                             const CompareOptions& options) {
+  std::vector<study::TrainOptions> settings;
   for (std::uint64_t repeat = 0; repeat < options.seeds; ++repeat) {
-    settings.push_back(with_run(options.shared, parse_run(words)));
+    settings.push_back(with_run(options.shared, study::parse_run(words)));
     settings.back().local = true;
     settings.back().seed += repeat;
   }
@@ -87,13 +87,13 @@ std::vector<TrainOptions> settings_of(const std::string& words, const CompareOpt
 void rehearse(ComparedRun& planned, std::vector<std::string>& warnings) {
   auto& [settings, run] = planned;
   try {
-    const TrainPlan plan = make_train_plan(settings.front());
+    const study::TrainPlan plan = make_train_plan(settings.front());
     run.rounds = plan.run.rounds;
     for (const std::string& warning : plan.warnings) {
       warnings.push_back(fmt::format("{}: {}", run.words, warning));
     }
   } catch (const Error& error) {
-    throw Error(fmt::format("--run '{}': {}", run.words, with_option_names(error.what())));
+    throw Error(fmt::format("--run '{}': {}", run.words, study::with_option_names(error.what())));
   }
 }
 
@@ -115,7 +115,7 @@ std::vector<ComparedRun> check_runs(const CompareOptions& options) {
     try {
       check();
     } catch (const Error& error) {
-      refusals.push_back(with_option_names(error.what()));
+      refusals.push_back(study::with_option_names(error.what()));
     }
   };
   for (const std::string& words : options.runs) {
@@ -133,54 +133,56 @@ std::vector<ComparedRun> check_runs(const CompareOptions& options) {
   }
   if (!options.shared.common.quiet) {
     for (const std::string& warning : warnings) {
-      warn(warning);
+      console::warn(warning);
     }
   }
   return runs;
 }
 
-Result<Json> run_one(const TrainOptions& settings, bool quiet) {
-  CommonOptions silent;
+Result<study::Json> run_one(const study::TrainOptions& settings, bool quiet) {
+  console::CommonOptions silent;
   silent.quiet = true;
-  const Output nowhere(silent);
+  const console::Output nowhere(silent);
   try {
-    const TrainPlan plan = make_train_plan(settings);
+    const study::TrainPlan plan = make_train_plan(settings);
     TrainReport report(nowhere, bar_alone(quiet), plan.run.rounds);
     return execute(plan, report, report);
   } catch (const std::exception& error) {
-    return Status(Fault::unexpected, with_option_names(error.what()));
+    return Status(Fault::unexpected, study::with_option_names(error.what()));
   }
 }
 
 /// Runs with one seed after the other; Ctrl-C interrupts the one that is under way, and keeps the
 /// others from running.
 void run_seeds(ComparedRun& planned, bool quiet) {
-  RepeatedRun& run = planned.run;
-  for (const TrainOptions& settings : planned.settings) {
+  study::RepeatedRun& run = planned.run;
+  for (const study::TrainOptions& settings : planned.settings) {
     const std::uint64_t seed = settings.seed;
-    if (!run.failures.empty() && stop_requested()) {
-      run.failures.push_back({seed, kNotRun});
+    if (!run.failures.empty() && console::stop_requested()) {
+      run.failures.push_back({seed, study::kNotRun});
       continue;
     }
-    Result<Json> result = run_one(settings, quiet);
+    Result<study::Json> result = run_one(settings, quiet);
     if (result.ok()) {
       run.results.push_back(std::move(*result));
       continue;
     }
-    run.failures.push_back({seed, stop_requested() ? kInterrupted : result.status().message()});
-    say(fmt::format("{}: {}{}", run.words, run.several() ? fmt::format("seed {}: ", seed) : "",
-                    run.failures.back().why));
+    run.failures.push_back(
+        {seed, console::stop_requested() ? study::kInterrupted : result.status().message()});
+    console::say(fmt::format("{}: {}{}", run.words,
+                             run.several() ? fmt::format("seed {}: ", seed) : "",
+                             run.failures.back().why));
   }
 }
 
 /// One run after the other. One that fails keeps none from running, Ctrl-C all that are left.
-std::vector<RepeatedRun> run_all(std::vector<ComparedRun> planned, const Output& output,
-                                 bool quiet) {
-  std::vector<RepeatedRun> runs;
+std::vector<study::RepeatedRun> run_all(std::vector<ComparedRun> planned,
+                                        const console::Output& output, bool quiet) {
+  std::vector<study::RepeatedRun> runs;
   for (ComparedRun& next : planned) {
-    if (stop_requested()) {
-      for (const TrainOptions& settings : next.settings) {
-        next.run.failures.push_back({settings.seed, kNotRun});
+    if (console::stop_requested()) {
+      for (const study::TrainOptions& settings : next.settings) {
+        next.run.failures.push_back({settings.seed, study::kNotRun});
       }
     } else {
       output.line(fmt::format("run {} of {}: {}", runs.size() + 1, planned.size(), next.run.words));
@@ -192,7 +194,7 @@ std::vector<RepeatedRun> run_all(std::vector<ComparedRun> planned, const Output&
 }
 
 /// Each process of a launched job would run all nodes of all runs.
-void check_not_launched(const TrainOptions& shared) {
+void check_not_launched(const study::TrainOptions& shared) {
   if (!shared.key.empty() || !shared.peers.empty()) {
     throw Error(
         "--key: with keys this process would be one node of a job, and compare runs all nodes "
@@ -209,27 +211,27 @@ void check_not_launched(const TrainOptions& shared) {
 
 int run(const CompareOptions& options) {
   check_not_launched(options.shared);
-  check_writable("--html", options.html);
-  const Expense expense = parse_expense(options.equal, Expense::time);
-  const Output output(options.shared.common);
+  study::check_writable("--html", options.html);
+  const study::Expense expense = parse_expense(options.equal, study::Expense::time);
+  const console::Output output(options.shared.common);
   const auto runs = run_all(check_runs(options), output, options.shared.common.quiet);
   std::vector<ComparisonTable> tables = {ends_table(runs)};
-  if (expense != Expense::epochs) {
+  if (expense != study::Expense::epochs) {
     tables.push_back(level_table(runs, expense));
   }
   for (const ComparisonTable& table : tables) {
     show_table(table, output);
   }
   const bool any = std::any_of(runs.begin(), runs.end(),
-                               [](const RepeatedRun& run) { return !run.results.empty(); });
+                               [](const study::RepeatedRun& run) { return !run.results.empty(); });
   const bool all = std::all_of(runs.begin(), runs.end(),
-                               [](const RepeatedRun& run) { return run.failures.empty(); });
+                               [](const study::RepeatedRun& run) { return run.failures.empty(); });
   if (!options.html.empty() && any) {
-    write_result_file("--html", options.html, compare_page(runs, tables));
+    study::write_result_file("--html", options.html, compare_page(runs, tables));
     output.line(fmt::format("\ncurves: {}", options.html));
   }
   output.json(comparison_json(runs, expense));
-  return all ? kDone : kFailed;
+  return all ? console::kDone : console::kFailed;
 }
 
 /// Options of train that each run has for itself.
@@ -243,11 +245,11 @@ void refuse_own(const CLI::App& command) {
 
 }  // namespace
 
-Command add_compare_command(CLI::App& program) {
+console::Command add_compare_command(CLI::App& program) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = program.add_subcommand(
       "compare", "Trains one task in several ways and sets them side by side");
-  OptionGroup group(*command, "What is compared");
+  console::OptionGroup group(*command, "What is compared");
   group.sequence(
       "--run", options->runs, "WORDS",
       "A run: ALGORITHM [COMPRESSOR] [TOPOLOGY] [NAME=VALUE…]; may be given repeatedly, and "

@@ -8,34 +8,34 @@
 #include <fmt/format.h>
 
 #include <sotto/base/text.h>
+#include <sotto/console/page.h>
+#include <sotto/console/plot.h>
 #include <sotto/study/units.h>
 
-#include "page.h"
-#include "plot.h"
 #include "quality.h"
-#include "study.h"
 
 namespace sotto::cli {
 namespace {
 
 /// Column `field` of the history of each result, of which there is one at least, as far as all go.
-std::vector<std::vector<double>> columns(const RepeatedRun& run, const char* field) {
+std::vector<std::vector<double>> columns(const study::RepeatedRun& run, const char* field) {
   std::size_t length = std::numeric_limits<std::size_t>::max();
-  for (const Json& result : run.results) {
+  for (const study::Json& result : run.results) {
     length = std::min(length, result.at("history").size());
   }
   std::vector<std::vector<double>> columns;
-  for (const Json& result : run.results) {
+  for (const study::Json& result : run.results) {
     columns.emplace_back();
     for (std::size_t i = 0; i < length; ++i) {
-      columns.back().push_back(number_or_nan(result.at("history")[i].value(field, Json())));
+      columns.back().push_back(
+          study::number_or_nan(result.at("history")[i].value(field, study::Json())));
     }
   }
   return columns;
 }
 
 /// What each row of the columns spreads over.
-std::vector<Spread> spreads(const RepeatedRun& run, const char* field) {
+std::vector<Spread> spreads(const study::RepeatedRun& run, const char* field) {
   const auto all = columns(run, field);
   std::vector<Spread> rows;
   for (std::size_t row = 0; row < all.front().size(); ++row) {
@@ -47,10 +47,11 @@ std::vector<Spread> spreads(const RepeatedRun& run, const char* field) {
   return rows;
 }
 
-std::vector<Curve> curves_of(const std::vector<RepeatedRun>& runs, const char* x, const char* y) {
-  std::vector<Curve> curves;
-  for (const RepeatedRun& run : runs) {
-    Curve& curve = curves.emplace_back(Curve{run.words, {}, {}});
+std::vector<console::Curve> curves_of(const std::vector<study::RepeatedRun>& runs, const char* x,
+                                      const char* y) {
+  std::vector<console::Curve> curves;
+  for (const study::RepeatedRun& run : runs) {
+    console::Curve& curve = curves.emplace_back(console::Curve{run.words, {}, {}});
     if (run.results.empty()) {
       continue;
     }
@@ -80,30 +81,30 @@ std::string table_row(const std::vector<std::string>& cells, const char* tag,
 std::string draw_table(const ComparisonTable& table) {
   std::string html = "<table>" + table_row(table.titles, "th", "");
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    html += table_row(table.rows[i], "td", curve_key(i));
+    html += table_row(table.rows[i], "td", console::curve_key(i));
   }
   html += "</table>\n";
   return table.note.empty() ? html
                             : html + "<p class=\"sub\">" + markup_text(table.note) + "</p>\n";
 }
 
-bool shows(const std::vector<Curve>& curves) {
-  return std::any_of(curves.begin(), curves.end(), [](const Curve& curve) {
+bool shows(const std::vector<console::Curve>& curves) {
+  return std::any_of(curves.begin(), curves.end(), [](const console::Curve& curve) {
     return std::any_of(curve.y.begin(), curve.y.end(), [](double y) { return std::isfinite(y); });
   });
 }
 
-const Json& first_result(const std::vector<RepeatedRun>& runs) {
+const study::Json& first_result(const std::vector<study::RepeatedRun>& runs) {
   return std::find_if(runs.begin(), runs.end(),
-                      [](const RepeatedRun& run) { return !run.results.empty(); })
+                      [](const study::RepeatedRun& run) { return !run.results.empty(); })
       ->results.front();
 }
 
 }  // namespace
 
-std::string page_head(const std::string& head, const std::vector<RepeatedRun>& runs) {
-  const Json& config = first_result(runs).at("config");
-  return open_page(head) +
+std::string page_head(const std::string& head, const std::vector<study::RepeatedRun>& runs) {
+  const study::Json& config = first_result(runs).at("config");
+  return console::open_page(head) +
          fmt::format("<p class=\"sub\">{} on {} nodes, model {}; {}</p>\n",
                      markup_text(config.at("task").get<std::string>()),
                      config.at("nodes").get<int>(),
@@ -123,9 +124,9 @@ std::string draw_tables(const std::vector<ComparisonTable>& tables) {
   return html;
 }
 
-std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<PageAxis>& axes,
-                        const PageTarget& target) {
-  const Quality& quality = quality_among(runs);
+std::string draw_curves(const std::vector<study::RepeatedRun>& runs,
+                        const std::vector<PageAxis>& axes, const PageTarget& target) {
+  const study::Quality& quality = quality_among(runs);
   std::string html = "<div class=\"plots\">\n";
   for (const PageAxis& x : axes) {
     if (const auto curves = curves_of(runs, x.field, "loss"); shows(curves)) {
@@ -150,16 +151,16 @@ std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<
   return html + "</div>\n";
 }
 
-std::string compare_page(const std::vector<RepeatedRun>& runs,
+std::string compare_page(const std::vector<study::RepeatedRun>& runs,
                          const std::vector<ComparisonTable>& tables) {
-  const Json& config = first_result(runs).at("config");
+  const study::Json& config = first_result(runs).at("config");
   const std::string head = fmt::format("{} over {}", config.at("task").get<std::string>(),
                                        config.at("transport").get<std::string>());
   return page_head(head, runs) + draw_tables(tables) +
          draw_curves(runs, {{"round", "rounds"},
                             {"bytes_per_node", "bytes sent per node", true},
                             {"time_s", "seconds"}}) +
-         close_page();
+         console::close_page();
 }
 
 }  // namespace sotto::cli

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <sotto/console/plot.h>
+
 #include "compare_report.h"
-#include "plot.h"
 #include "repeated_run.h"
 
 namespace sotto::cli {
@@ -16,7 +17,7 @@ struct PageAxis {
   const char* field;
   const char* label;
   bool logarithmic = false;
-  std::vector<PlotMark> marks = {};
+  std::vector<console::PlotMark> marks = {};
 };
 
 /// What runs are to reach, drawn as a line.
@@ -28,15 +29,15 @@ struct PageTarget {
 // The parts of a page about runs, of which one at least has a result.
 
 /// The head, and a line about the first run that has a result.
-std::string page_head(const std::string& head, const std::vector<RepeatedRun>& runs);
+std::string page_head(const std::string& head, const std::vector<study::RepeatedRun>& runs);
 std::string draw_tables(const std::vector<ComparisonTable>& tables);
 /// Loss, and accuracy or R², against each axis; with several seeds the means, in bands from the
 /// lowest to the highest.
-std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<PageAxis>& axes,
-                        const PageTarget& target = {});
+std::string draw_curves(const std::vector<study::RepeatedRun>& runs,
+                        const std::vector<PageAxis>& axes, const PageTarget& target = {});
 
 /// The page of `sotto compare`: against rounds, bytes and time.
-std::string compare_page(const std::vector<RepeatedRun>& runs,
+std::string compare_page(const std::vector<study::RepeatedRun>& runs,
                          const std::vector<ComparisonTable>& tables);
 
 }  // namespace sotto::cli

@@ -12,79 +12,50 @@
 #include <sotto/study/units.h>
 
 #include "quality.h"
-#include "study.h"
 #include "train/train_report.h"
 
 namespace sotto::cli {
 namespace {
 
-/// The runs where all had spent as much as the thriftiest did in all.
-struct Level {
-  Expense expense = Expense::epochs;
-  double amount = 0;
-
-  std::string in_words() const {
-    return expense == Expense::bytes  ? fmt::format("after {}/node", cli::amount(amount))
-           : expense == Expense::time ? fmt::format("after {:.3g} s", amount)
-                                      : fmt::format("after {:.3g} virtual s", amount);
-  }
-  std::optional<Standing> of(const Json& result) const {
-    return standing_at(expense, amount, result);
-  }
-};
-
-Level level_of(const std::vector<RepeatedRun>& runs, Expense expense) {
-  std::vector<const Json*> results;
-  for (const RepeatedRun& run : runs) {
-    for (const Json& result : run.results) {
-      results.push_back(&result);
-    }
-  }
-  return {expense, common_expense(expense, results)};
+std::string in_words(const study::Level& level) {
+  return level.expense == study::Expense::bytes
+             ? fmt::format("after {}/node", study::amount(level.amount))
+         : level.expense == study::Expense::time
+             ? fmt::format("after {:.3g} s", level.amount)
+             : fmt::format("after {:.3g} virtual s", level.amount);
 }
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// Says of a run that failed with some seeds only how many are left.
-std::string name_of(const RepeatedRun& run) {
+std::string name_of(const study::RepeatedRun& run) {
   return run.failures.empty() || run.results.empty()
              ? run.words
              : fmt::format("{} ({} of {})", run.words, run.results.size(), run.seeds);
 }
 
-std::vector<std::string> failed_row(const RepeatedRun& run, std::size_t columns) {
+std::vector<std::string> failed_row(const study::RepeatedRun& run, std::size_t columns) {
   const std::string& why = run.failures.front().why;
   std::vector<std::string> row(columns, "–");
   row[0] = run.words;
-  row[1] = why == kInterrupted || why == kNotRun ? why : "failed";
+  row[1] = why == study::kInterrupted || why == study::kNotRun ? why : "failed";
   return row;
 }
 
-Json at_equal(const Json& result, const Level& level) {
-  const auto at = level.of(result);
-  if (!at) {
-    return nullptr;
-  }
-  return {{expense_field(level.expense), level.amount},
-          {"round", at->round},
-          {"loss", at->loss},
-          {"accuracy", at->regression || !at->quality ? Json() : Json(*at->quality)},
-          {"r2", at->regression && at->quality ? Json(*at->quality) : Json()}};
-}
-
 /// Whether it did with one seed at least.
-bool has_diverged(const RepeatedRun& run) {
-  return std::any_of(run.results.begin(), run.results.end(), [](const Json& result) {
-    const double last = number_or_nan(result.at("final").at("loss"));
-    const Json& history = result.at("history");
-    return diverged(history.empty() ? last : number_or_nan(history.front().at("loss")), last);
+bool has_diverged(const study::RepeatedRun& run) {
+  return std::any_of(run.results.begin(), run.results.end(), [](const study::Json& result) {
+    const double last = study::number_or_nan(result.at("final").at("loss"));
+    const study::Json& history = result.at("history");
+    return diverged(history.empty() ? last : study::number_or_nan(history.front().at("loss")),
+                    last);
   });
 }
 
 }  // namespace
 
-ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
-  const Quality& quality = quality_among(runs);
+ComparisonTable ends_table(const std::vector<study::RepeatedRun>& runs) {
+  const study::Quality& quality = quality_among(runs);
   ComparisonTable table = {
       {"run", "rounds", "loss", quality.heading, "sent/node", "fewer bytes", "consensus", "time"},
       {},
@@ -92,7 +63,7 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
   std::optional<double> first;
   bool partial = false;
   bool marked = false;
-  for (const RepeatedRun& run : runs) {
+  for (const study::RepeatedRun& run : runs) {
     if (run.results.empty()) {
       table.rows.push_back(failed_row(run, table.titles.size()));
       continue;
@@ -105,7 +76,8 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
     partial = partial || spread_of(run, final_metric("loss")).partial();
     table.rows.push_back({name_of(run), fmt::to_string(run.rounds),
                           spread_text(run, final_metric("loss")) + (mark ? " !" : ""),
-                          spread_quality(run, quality, final_metric(quality.field)), amount(bytes),
+                          spread_quality(run, quality, final_metric(quality.field)),
+                          study::amount(bytes),
                           bytes > 0 ? fmt::format("{:.2f}x", *first / bytes) : "–",
                           std::isnan(consensus.mean) ? "–" : fmt::format("{:.3g}", consensus.mean),
                           fmt::format("{:.2f} s", spread_of(run, wall_time).mean)});
@@ -124,19 +96,19 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
   return table;
 }
 
-ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expense) {
-  const Level level = level_of(runs, expense);
-  const Quality& quality = quality_among(runs);
-  ComparisonTable table = {{level.in_words(), "rounds", "loss", quality.heading}, {}, ""};
+ComparisonTable level_table(const std::vector<study::RepeatedRun>& runs, study::Expense expense) {
+  const study::Level level = level_of(runs, expense);
+  const study::Quality& quality = quality_among(runs);
+  ComparisonTable table = {{in_words(level), "rounds", "loss", quality.heading}, {}, ""};
   bool none = false;
   bool partial = false;
-  for (const RepeatedRun& run : runs) {
+  for (const study::RepeatedRun& run : runs) {
     if (run.results.empty()) {
       table.rows.push_back(failed_row(run, table.titles.size()));
       continue;
     }
     const auto of_standing = [&](auto field) -> Metric {
-      return [&, field](const Json& result) {
+      return [&, field](const study::Json& result) {
         const auto at = level.of(result);
         return at ? field(*at) : kNan;
       };
@@ -159,31 +131,12 @@ ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expens
   return table;
 }
 
-void show_table(const ComparisonTable& table, const Output& output) {
+void show_table(const ComparisonTable& table, const console::Output& output) {
   output.line("");
   output.table(table.titles, table.rows);
   if (!table.note.empty()) {
     output.line(table.note);
   }
-}
-
-Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense) {
-  const Level level = expense == Expense::epochs ? Level{} : level_of(runs, expense);
-  Json finished = Json::array();
-  Json failed = Json::array();
-  for (const RepeatedRun& run : runs) {
-    for (const Json& result : run.results) {
-      finished.push_back({{"name", run.words}});
-      finished.back().update(result);
-      if (expense != Expense::epochs) {
-        finished.back()["at_equal"] = at_equal(result, level);
-      }
-    }
-    for (const FailedRun& failure : run.failures) {
-      failed.push_back({{"name", run.words}, {"seed", failure.seed}, {"error", failure.why}});
-    }
-  }
-  return {{"sotto", SOTTO_VERSION}, {"runs", std::move(finished)}, {"failed", std::move(failed)}};
 }
 
 }  // namespace sotto::cli

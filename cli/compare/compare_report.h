@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "compare_equal.h"
-#include "output.h"
+#include <sotto/console/output.h>
+#include <sotto/study/internal/comparison_json.h>
+
 #include "repeated_run.h"
 
 namespace sotto::cli {
@@ -20,13 +21,10 @@ struct ComparisonTable {
 };
 
 /// The runs as they ended; and those that failed.
-ComparisonTable ends_table(const std::vector<RepeatedRun>& runs);
+ComparisonTable ends_table(const std::vector<study::RepeatedRun>& runs);
 /// The runs where all had spent as much as the thriftiest did in all; `expense` is not epochs.
-ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expense);
+ComparisonTable level_table(const std::vector<study::RepeatedRun>& runs, study::Expense expense);
 
-void show_table(const ComparisonTable& table, const Output& output);
-
-/// The finished runs, one entry for each seed, and why the others are not there.
-Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense);
+void show_table(const ComparisonTable& table, const console::Output& output);
 
 }  // namespace sotto::cli

@@ -10,58 +10,52 @@
 
 #include <sotto/study/units.h>
 
-#include "study.h"
-
 namespace sotto::cli {
 namespace {
 
 /// In place of a mean.
-std::string absent(const RepeatedRun& run, const Spread& spread) {
+std::string absent(const study::RepeatedRun& run, const Spread& spread) {
   return spread.partial() ? fmt::format("– ({} of {})", spread.count, run.results.size()) : "–";
 }
 
 }  // namespace
 
 Spread spread_of(const std::vector<double>& values) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kNoSpread = std::numeric_limits<double>::quiet_NaN();
   const auto missing = static_cast<std::size_t>(
       std::count_if(values.begin(), values.end(), [](double value) { return std::isnan(value); }));
   if (values.empty() || missing > 0) {
-    return {kNan, kNan, kNan, values.size() - missing};
+    return {kNoSpread, kNoSpread, kNoSpread, values.size() - missing};
   }
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
   return {sum / static_cast<double>(values.size()), *low, *high, values.size()};
 }
 
-Spread spread_of(const RepeatedRun& run, const Metric& metric) {
+Spread spread_of(const study::RepeatedRun& run, const Metric& metric) {
   std::vector<double> values;
   std::transform(run.results.begin(), run.results.end(), std::back_inserter(values), metric);
   return spread_of(values);
 }
 
 Metric final_metric(const std::string& field) {
-  return [field](const Json& result) {
-    return number_or_nan(result.at("final").value(field, Json()));
+  return [field](const study::Json& result) {
+    return study::number_or_nan(result.at("final").value(field, study::Json()));
   };
 }
 
-double bytes_per_node(const Json& result) {
-  const Json& sent = result.at("bytes_sent_per_node");
+double bytes_per_node(const study::Json& result) {
+  const study::Json& sent = result.at("bytes_sent_per_node");
   double total = 0;
-  for (const Json& bytes : sent) {
+  for (const study::Json& bytes : sent) {
     total += bytes.get<double>();
   }
   return sent.empty() ? 0 : total / static_cast<double>(sent.size());
 }
 
-double wall_time(const Json& result) { return result.at("time").at("wall_s").get<double>(); }
+double wall_time(const study::Json& result) { return result.at("time").at("wall_s").get<double>(); }
 
-double number_or_nan(const Json& value) {
-  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
-}
-
-std::string spread_text(const RepeatedRun& run, const Metric& metric) {
+std::string spread_text(const study::RepeatedRun& run, const Metric& metric) {
   const Spread spread = spread_of(run, metric);
   if (std::isnan(spread.mean)) {
     return absent(run, spread);
@@ -71,14 +65,14 @@ std::string spread_text(const RepeatedRun& run, const Metric& metric) {
              : fmt::format("{:.4g}", spread.mean);
 }
 
-std::string spread_percent(const RepeatedRun& run, const Metric& metric) {
+std::string spread_percent(const study::RepeatedRun& run, const Metric& metric) {
   const Spread spread = spread_of(run, metric);
   if (std::isnan(spread.mean)) {
     return absent(run, spread);
   }
-  return run.several() ? fmt::format("{} ({:.2f} – {:.2f})", percent(spread.mean), 100 * spread.low,
-                                     100 * spread.high)
-                       : percent(spread.mean);
+  return run.several() ? fmt::format("{} ({:.2f} – {:.2f})", study::percent(spread.mean),
+                                     100 * spread.low, 100 * spread.high)
+                       : study::percent(spread.mean);
 }
 
 }  // namespace sotto::cli

@@ -7,11 +7,11 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/output.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/data_check.h>
 
 #include "commands.h"
-#include "output.h"
 
 namespace sotto::cli {
 namespace {
@@ -28,17 +28,17 @@ constexpr const char* kDataCheckExamples =
 constexpr std::size_t kRowsShown = 40;
 
 struct DataCheckOptions {
-  CommonOptions common;
+  console::CommonOptions common;
   std::string file;
 };
 
 template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
+study::Json or_null(const std::optional<T>& value) {
+  return value ? study::Json(*value) : study::Json();
 }
 
-Json check_json(const DataCheck& check) {
-  Json columns = Json::array();
+study::Json check_json(const DataCheck& check) {
+  study::Json columns = study::Json::array();
   for (const ColumnFacts& column : check.columns) {
     columns.push_back({{"name", printable(column.name)},
                        {"role", printable(column.role)},
@@ -47,46 +47,49 @@ Json check_json(const DataCheck& check) {
                        {"least", or_null(column.least)},
                        {"largest", or_null(column.largest)}});
   }
-  Json classes = Json::array();
+  study::Json classes = study::Json::array();
   for (const ClassFacts& one : check.classes) {
     classes.push_back({{"name", printable(one.name)}, {"train", one.train}, {"test", one.test}});
   }
-  Json targets = Json::array();
+  study::Json targets = study::Json::array();
   for (std::size_t k = 0; k < check.targets.size(); ++k) {
     const FeatureScaling& scaling = check.target_scaling[k];
     targets.push_back({{"name", printable(check.targets[k])},
                        {"mean", scaling.mean},
                        {"deviation", 1 / scaling.factor}});
   }
-  Json text;
+  study::Json text;
   if (check.text) {
     text = {{"encoding", check.text->encoding},
             {"gzip_members", check.text->gzip_members},
-            {"separator", check.text->separator.empty() ? Json() : Json(check.text->separator)},
-            {"header", check.text->separator.empty() ? Json() : Json(!check.text->headerless)}};
+            {"separator",
+             check.text->separator.empty() ? study::Json() : study::Json(check.text->separator)},
+            {"header",
+             check.text->separator.empty() ? study::Json() : study::Json(!check.text->headerless)}};
   }
-  Json image;
+  study::Json image;
   if (check.image) {
     image = {{"height", check.image->height}, {"width", check.image->width}};
   }
-  Json warnings = Json::array();
+  study::Json warnings = study::Json::array();
   for (const std::string& warning : check.warnings) {
     warnings.push_back(printable(warning));
   }
-  return {{"sotto", SOTTO_VERSION},
-          {"task", printable(check.task)},
-          {"format", check.format},
-          {"text", text},
-          {"rows", or_null(check.rows)},
-          {"columns", columns},
-          {"features", or_null(check.features)},
-          {"image", image},
-          {"train", check.train},
-          {"test", check.test},
-          {"classes", classes},
-          {"targets", targets},
-          {"warnings", warnings},
-          {"refused", check.refusal.empty() ? Json() : Json(printable(check.refusal))}};
+  return {
+      {"sotto", SOTTO_VERSION},
+      {"task", printable(check.task)},
+      {"format", check.format},
+      {"text", text},
+      {"rows", or_null(check.rows)},
+      {"columns", columns},
+      {"features", or_null(check.features)},
+      {"image", image},
+      {"train", check.train},
+      {"test", check.test},
+      {"classes", classes},
+      {"targets", targets},
+      {"warnings", warnings},
+      {"refused", check.refusal.empty() ? study::Json() : study::Json(printable(check.refusal))}};
 }
 
 std::string written_as(const TextFacts& text) {
@@ -102,7 +105,7 @@ std::string written_as(const TextFacts& text) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-void print_columns(const DataCheck& check, const Output& output) {
+void print_columns(const DataCheck& check, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   const auto number = [](const std::optional<double>& value) {
     return value ? fmt::format("{:.6g}", *value) : std::string("–");
@@ -121,7 +124,7 @@ void print_columns(const DataCheck& check, const Output& output) {
   }
 }
 
-void print_answers(const DataCheck& check, const Output& output) {
+void print_answers(const DataCheck& check, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   for (const ClassFacts& one : check.classes) {
     if (rows.size() == kRowsShown) {
@@ -143,12 +146,12 @@ void print_answers(const DataCheck& check, const Output& output) {
   }
 }
 
-void print_check(const DataCheck& check, const Output& output) {
+void print_check(const DataCheck& check, const console::Output& output) {
   output.line(fmt::format("{}: {}{}", printable(check.task), check.format,
                           check.text ? fmt::format(" ({})", written_as(*check.text)) : ""));
   if (check.rows) {
-    output.line(fmt::format("{}, {}", counted(*check.rows, "row"),
-                            counted(check.columns.size(), "column")));
+    output.line(fmt::format("{}, {}", study::counted(*check.rows, "row"),
+                            study::counted(check.columns.size(), "column")));
   }
   if (!check.columns.empty()) {
     print_columns(check, output);
@@ -156,10 +159,10 @@ void print_check(const DataCheck& check, const Output& output) {
   if (check.features) {
     output.line("");
     output.line(fmt::format(
-        "{}{}, {} to train, {} to test", counted(*check.features, "feature"),
+        "{}{}, {} to train, {} to test", study::counted(*check.features, "feature"),
         check.image ? fmt::format(" ({} × {} pixels)", check.image->height, check.image->width)
                     : "",
-        counted(check.train, "example"), check.test));
+        study::counted(check.train, "example"), check.test));
   }
   print_answers(check, output);
   if (!check.warnings.empty()) {
@@ -175,19 +178,19 @@ void print_check(const DataCheck& check, const Output& output) {
 }
 
 int run_data_check(const DataCheckOptions& options) {
-  const Output output(options.common);
+  const console::Output output(options.common);
   const DataCheck check = check_data(options.file);
   print_check(check, output);
   output.json(check_json(check));
   if (!check.refusal.empty()) {
     throw Error(check.refusal);
   }
-  return kDone;
+  return console::kDone;
 }
 
 }  // namespace
 
-Command add_data_check_command(CLI::App& data) {
+console::Command add_data_check_command(CLI::App& data) {
   auto options = std::make_shared<DataCheckOptions>();
   CLI::App* command = data.add_subcommand(
       "check", "Says what is read of a file: format, columns, classes, and what is odd");

@@ -12,6 +12,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 #include <sotto/study/fault_file.h>
 #include <sotto/study/result_file.h>
@@ -19,9 +22,6 @@
 
 #include "commands.h"
 #include "injected.h"
-#include "option_group.h"
-#include "output.h"
-#include "signals.h"
 #include "terminal/progress_line.h"
 
 namespace sotto::cli {
@@ -38,7 +38,7 @@ constexpr std::uint64_t kMostSeeds = 1'000'000;
 constexpr std::uint64_t kMostTraceLines = 2'000'000;
 
 struct FaultsOptions {
-  CommonOptions common;
+  console::CommonOptions common;
   std::string plan;
   std::uint64_t seeds = 1;
   std::uint64_t threads = 0;
@@ -94,9 +94,9 @@ std::vector<SimulatedSitesReport> run_seeds(const FaultPlan& plan, std::uint64_t
   std::atomic<std::uint64_t> done{0};
   std::atomic<std::uint64_t> end{count};  // seeds from here on are not wanted
   const auto work = [&](bool draws) {
-    for (std::uint64_t i = next++; i < end && !stop_requested(); i = next++) {
-      reports[i] =
-          simulate_sites(plan, {.seed = first + i, .stop = [] { return stop_requested().load(); }});
+    for (std::uint64_t i = next++; i < end && !console::stop_requested(); i = next++) {
+      reports[i] = simulate_sites(
+          plan, {.seed = first + i, .stop = [] { return console::stop_requested().load(); }});
       if (reports[i].violation) {
         for (std::uint64_t seen = end; seen > i + 1 && !end.compare_exchange_weak(seen, i + 1);) {
         }
@@ -131,15 +131,15 @@ SimulatedSitesReport run_traced(const FaultPlan& plan, std::uint64_t seed,
                                     text += to_string(event) + '\n';
                                   }
                                 },
-                            .stop = [] { return stop_requested().load(); }});
+                            .stop = [] { return console::stop_requested().load(); }});
   if (lines > kMostTraceLines) {
     text += fmt::format("{} more lines are left out\n", lines - kMostTraceLines);
   }
-  write_result_file("--trace", path, text);
+  study::write_result_file("--trace", path, text);
   return report;
 }
 
-Json violation_json(const SimulatedSitesReport& report) {
+study::Json violation_json(const SimulatedSitesReport& report) {
   const SimulatedSiteViolation& violation = *report.violation;
   return {{"seed", report.seed},
           {"at_s", to_seconds(violation.time)},
@@ -148,9 +148,10 @@ Json violation_json(const SimulatedSitesReport& report) {
           {"what", violation.what}};
 }
 
-Json to_json(const FaultPlan& plan, const Summary& summary, const SimulatedSitesReport* failed,
-             const std::vector<SimulatedSitesReport>& reports) {
-  Json runs = Json::array();
+study::Json to_json(const FaultPlan& plan, const Summary& summary,
+                    const SimulatedSitesReport* failed,
+                    const std::vector<SimulatedSitesReport>& reports) {
+  study::Json runs = study::Json::array();
   for (const SimulatedSitesReport& report : reports) {
     runs.push_back({{"seed", report.seed},
                     {"events", report.events},
@@ -180,14 +181,14 @@ Json to_json(const FaultPlan& plan, const Summary& summary, const SimulatedSites
           {"peers_to_ask_about", summary.habits},
           {"most_pending", summary.most_pending},
           {"largest_state_bytes", summary.largest_state},
-          {"violation", failed == nullptr ? Json() : violation_json(*failed)},
+          {"violation", failed == nullptr ? study::Json() : violation_json(*failed)},
           {"runs", std::move(runs)}};
 }
 
-void show(const FaultPlan& plan, const Summary& summary, const Output& output) {
+void show(const FaultPlan& plan, const Summary& summary, const console::Output& output) {
   output.line(fmt::format("{}: {}, {} under {}", plan.title,
-                          counted(static_cast<std::uint64_t>(plan.sites), "site"), plan.graph,
-                          counted(summary.runs, "seed")));
+                          study::counted(static_cast<std::uint64_t>(plan.sites), "site"),
+                          plan.graph, study::counted(summary.runs, "seed")));
   const std::uint64_t all = show_injected(summary.injected, output);
   output.table(
       {"what", "found"},
@@ -202,7 +203,7 @@ void show(const FaultPlan& plan, const Summary& summary, const Output& output) {
        {"pulls cut, models put back", fmt::format("{}, {}", summary.cuts, summary.put_backs)},
        {"peers to be asked about", fmt::to_string(summary.habits)},
        {"most parcels waiting from a peer", fmt::to_string(summary.most_pending)},
-       {"largest state", amount(static_cast<double>(summary.largest_state))}});
+       {"largest state", study::amount(static_cast<double>(summary.largest_state))}});
 }
 
 int run(const FaultsOptions& options) {
@@ -211,17 +212,17 @@ int run(const FaultsOptions& options) {
            "real sites have a program of their own, bench/sitelab of sotto's sources: "
            "build/bench/sitelab PLAN [--seed N] [--keep FOLDER]");
   }
-  check_writable("--trace", options.trace);
-  const FaultPlan plan = read_fault_plan(options.plan);
+  study::check_writable("--trace", options.trace);
+  const FaultPlan plan = study::read_fault_plan(options.plan);
   check_sites(plan);
-  const Output output(options.common);
+  const console::Output output(options.common);
   if (!options.trace.empty() && options.seeds > 1) {
     refuse("--trace", options.trace, "it is of one run; give --seeds 1");
   }
   if (options.seeds == 0) {
     refuse("--seeds", "0", "at least one is run");
   }
-  catch_stop_signals();
+  console::catch_stop_signals();
   const std::uint64_t seed = options.common.seed;
   std::vector<SimulatedSitesReport> reports;
   if (options.trace.empty()) {
@@ -233,9 +234,9 @@ int run(const FaultsOptions& options) {
     reports.push_back(run_traced(plan, seed, options.trace));
     output.line(fmt::format("trace: {}", options.trace));
   }
-  if (stop_requested()) {
-    say("interrupted");
-    return kFailed;
+  if (console::stop_requested()) {
+    console::say("interrupted");
+    return console::kFailed;
   }
   Summary summary;
   for (const SimulatedSitesReport& report : reports) {
@@ -247,24 +248,24 @@ int run(const FaultsOptions& options) {
   output.json(to_json(plan, summary, failed, reports));
   if (failed == nullptr) {
     output.line("everything held");
-    return kDone;
+    return console::kDone;
   }
   const SimulatedSiteViolation& violation = *failed->violation;
-  say(fmt::format(
+  console::say(fmt::format(
       "seed {}, at {:.9f} s: {}: {}{}", failed->seed, to_seconds(violation.time), violation.during,
       violation.site >= 0 ? fmt::format("site {} ", violation.site) : "", violation.what));
-  say(fmt::format("to see it again: sotto faults {} --seed {} --trace trace.txt", options.plan,
-                  failed->seed));
-  return kFailed;
+  console::say(fmt::format("to see it again: sotto faults {} --seed {} --trace trace.txt",
+                           options.plan, failed->seed));
+  return console::kFailed;
 }
 
 }  // namespace
 
-Command add_faults_command(CLI::App& program) {
+console::Command add_faults_command(CLI::App& program) {
   auto options = std::make_shared<FaultsOptions>();
   CLI::App* command = program.add_subcommand(
       "faults", "Plays a plan of faults on simulated sites, and checks that nothing is lost");
-  OptionGroup group(*command, "What is played");
+  console::OptionGroup group(*command, "What is played");
   group.option("PLAN", options->plan, "FILE.toml", "The plan").required();
   group.count("--seeds", options->seeds, "N", "Runs, with the seeds from --seed on", kMostSeeds);
   group.count("--threads", options->threads, "N",

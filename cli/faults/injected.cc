@@ -9,15 +9,16 @@
 
 namespace sotto::cli {
 
-Json injected_json(std::span<const std::uint64_t> injected) {
-  Json counts = Json::object();
+study::Json injected_json(std::span<const std::uint64_t> injected) {
+  study::Json counts = study::Json::object();
   for (const auto& [kind, times] : faults_that_happened(injected)) {
     counts[std::string(kind->name)] = times;
   }
   return counts;
 }
 
-std::uint64_t show_injected(std::span<const std::uint64_t> injected, const Output& output) {
+std::uint64_t show_injected(std::span<const std::uint64_t> injected,
+                            const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   std::uint64_t all = 0;
   for (const auto& [kind, times] : faults_that_happened(injected)) {

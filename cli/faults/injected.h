@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <span>
 
-#include "output.h"
+#include <sotto/console/output.h>
 
 namespace sotto::cli {
 
 /// By kind, as fault_kinds() numbers them; kinds that did not happen are left out.
-Json injected_json(std::span<const std::uint64_t> injected);
+study::Json injected_json(std::span<const std::uint64_t> injected);
 /// Shows them, and returns their sum.
-std::uint64_t show_injected(std::span<const std::uint64_t> injected, const Output& output);
+std::uint64_t show_injected(std::span<const std::uint64_t> injected, const console::Output& output);
 
 }  // namespace sotto::cli

@@ -4,10 +4,10 @@
 #include <string>
 
 #include <sotto/base/nearest.h>
+#include <sotto/console/output.h>
 
 #include "commands.h"
 #include "manual/completion_scripts.h"
-#include "output.h"
 
 namespace sotto::cli {
 namespace {
@@ -21,8 +21,8 @@ int run_completion(const CLI::App& program, const std::string& shell) {
       {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}}};
   for (const Shell& one : kShells) {
     if (shell == one.name) {
-      print_text(one.script(words_of(program)));
-      return kDone;
+      console::print_text(one.script(words_of(program)));
+      return console::kDone;
     }
   }
   refuse_unknown("shell", shell, names_of(kShells));
@@ -30,7 +30,7 @@ int run_completion(const CLI::App& program, const std::string& shell) {
 
 }  // namespace
 
-Command add_completion_command(CLI::App& program) {
+console::Command add_completion_command(CLI::App& program) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command =
       program.add_subcommand("completion", "Writes a script that completes words in a shell");

@@ -8,11 +8,11 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/output.h>
 #include <sotto/study/result_file.h>
 
 #include "commands.h"
 #include "manual/man_page.h"
-#include "output.h"
 
 namespace sotto::cli {
 namespace {
@@ -28,18 +28,18 @@ int run_man(const CLI::App& app, const ManOptions& options) {
     std::error_code code;
     std::filesystem::create_directories(options.directory, code);
     for (const CommandWords* command : all_of(program)) {
-      write_result_file("--directory",
-                        fmt::format("{}/{}.1", options.directory, command->name("-")),
-                        man_page(*command, program));
+      study::write_result_file("--directory",
+                               fmt::format("{}/{}.1", options.directory, command->name("-")),
+                               man_page(*command, program));
     }
-    return kDone;
+    return console::kDone;
   }
   std::vector<std::string> path = {program.path.front()};
   path.insert(path.end(), options.command.begin(), options.command.end());
   for (const CommandWords* command : all_of(program)) {
     if (command->path == path) {
-      print_text(man_page(*command, program));
-      return kDone;
+      console::print_text(man_page(*command, program));
+      return console::kDone;
     }
   }
   refuse("command", fmt::format("{}", fmt::join(options.command, " ")),
@@ -48,7 +48,7 @@ int run_man(const CLI::App& app, const ManOptions& options) {
 
 }  // namespace
 
-Command add_man_command(CLI::App& program) {
+console::Command add_man_command(CLI::App& program) {
   auto options = std::make_shared<ManOptions>();
   CLI::App* command = program.add_subcommand("man", "Writes manual pages");
   command->add_option("command", options->command, "The command; without one, the program")

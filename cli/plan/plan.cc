@@ -11,19 +11,21 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
+#include <sotto/study/internal/search_json.h>
 #include <sotto/study/internal/simulation_json.h>
 #include <sotto/study/plan_search.h>
 #include <sotto/study/plan_verdict.h>
 #include <sotto/study/result_file.h>
 #include <sotto/study/scenario.h>
+#include <sotto/study/study_settings.h>
 #include <sotto/study/units.h>
 
 #include "commands.h"
 #include "compare/compare_report.h"
-#include "option_group.h"
-#include "output.h"
 #include "quality.h"
-#include "signals.h"
 #include "simulate/simulation_page.h"
 #include "simulate/simulation_progress.h"
 
@@ -39,82 +41,15 @@ constexpr const char* kPlanExamples =
     "measured.toml`";
 
 struct PlanOptions {
-  CommonOptions common;
-  std::string scenario;
-  SearchOptions search;
-  std::string rank_by = "mean";
-  std::uint64_t threads = 0;
+  console::CommonOptions common;
+  study::PlanSettings what;
   std::string html;
 };
 
-Json candidates_json(const PlanSearch& search) {
-  Json candidates = Json::array();
-  for (const Candidate& one : search.candidates()) {
-    candidates.push_back({{"name", one.run.name},
-                          {"predicted_s_per_round", one.seconds_per_round},
-                          {"predicted_bytes_per_round", one.bytes_per_round},
-                          {"spectral_gap", one.spectral_gap},
-                          {"encode_s_per_byte", one.codec.encode_s_per_byte},
-                          {"decode_s_per_byte", one.codec.decode_s_per_byte},
-                          {"simulated", search.simulated(one.run)}});
-  }
-  return candidates;
-}
-
-Json run_json(const PlannedRun& run, Goal goal) {
-  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
-  Json times = Json::array();
-  for (const auto& time : run.times) {
-    times.push_back(optional(time));
-  }
-  Json found = {{"name", run.candidate.run.name},
-                {"label", run.label},
-                {"compressed", run.candidate.compressed},
-                {"predicted_s_per_round", run.candidate.seconds_per_round},
-                {"simulated_s_per_round", optional(run.seconds_per_round())},
-                {"prediction_error", optional(run.error())},
-                {"seconds", optional(time_of(run, goal))},
-                {"seconds_by_seed", times}};
-  found.update(simulation_json(run.simulated.result));
-  return found;
-}
-
-Json to_json(const PlanSearch& search, const std::vector<PlannedRun>& runs,
-             const Verdict& verdict) {
-  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
-  const auto words_of = [&](std::size_t run) { return runs[run].candidate.run.name; };
-  Json refused = Json::array();
-  for (const Refusal& refusal : search.refused()) {
-    refused.push_back({{"name", refusal.run}, {"why", refusal.why}});
-  }
-  Json finished = Json::array();
-  for (const PlannedRun& run : runs) {
-    finished.push_back(run_json(run, search.goal()));
-  }
-  const auto& winner = verdict.winner;
-  return {{"sotto", SOTTO_VERSION},
-          {"scenario", search.scenario().title},
-          {"nodes", search.scenario().nodes},
-          {"ranked_by", search.goal() == Goal::target ? "time_to_target" : "time_per_epoch"},
-          {"rank_by", search.by_worst() ? "worst" : "mean"},
-          {"codec_measured", search.codec_measured()},
-          {"winner", winner ? Json(words_of(*winner)) : Json(nullptr)},
-          {"compress", winner ? Json(verdict.compress) : Json(nullptr)},
-          {"over_allreduce", optional(verdict.over_allreduce)},
-          {"over_best_uncompressed", optional(verdict.over_best_uncompressed)},
-          {"verdict", verdict.lines},
-          {"command", winner ? Json(train_command(runs[*winner].candidate.run, search.scenario(),
-                                                  search.rounds()))
-                             : Json(nullptr)},
-          {"runs", finished},
-          {"candidates", candidates_json(search)},
-          {"refused", refused}};
-}
-
 /// What is to be known of the runs in the table.
-void add_notes(ComparisonTable& table, const PlanSearch& search,
-               const std::vector<PlannedRun>& runs) {
-  if (search.goal() == Goal::epoch) {
+void add_notes(ComparisonTable& table, const study::PlanSearch& search,
+               const std::vector<study::PlannedRun>& runs) {
+  if (search.goal() == study::Goal::epoch) {
     table.add_note(
         "ranked by the time for a pass over the data, whatever the loss: the scenario has no "
         "[target]");
@@ -123,26 +58,27 @@ void add_notes(ComparisonTable& table, const PlanSearch& search,
     table.add_note(fmt::format("{}: only robust runs are considered, which send all bits",
                                attack_text(*attack)));
   }
-  if (search.goal() == Goal::target && search.by_worst()) {
+  if (search.goal() == study::Goal::target && search.by_worst()) {
     table.add_note("ranked by when the worst node's own model reaches the target");
   }
-  for (const PlannedGraph& graph : search.graphs()) {
+  for (const study::PlannedGraph& graph : search.graphs()) {
     if (graph.label != graph.spec &&
-        std::any_of(runs.begin(), runs.end(),
-                    [&](const PlannedRun& run) { return run.candidate.graph == graph.spec; })) {
+        std::any_of(runs.begin(), runs.end(), [&](const study::PlannedRun& run) {
+          return run.candidate.graph == graph.spec;
+        })) {
       table.add_note(fmt::format("{}: {}", graph.label, graph.spec));
     }
   }
-  const Scenario& scenario = search.scenario();
+  const study::Scenario& scenario = search.scenario();
   if (!(scenario.events.empty() && scenario.partitions.empty() && scenario.changes.empty())) {
     table.add_note("predictions are for the network of time 0, simulations for its events too");
   }
 }
 
-std::vector<RepeatedRun> as_repeated(const std::vector<PlannedRun>& runs) {
-  std::vector<RepeatedRun> repeated;
+std::vector<study::RepeatedRun> as_repeated(const std::vector<study::PlannedRun>& runs) {
+  std::vector<study::RepeatedRun> repeated;
   repeated.reserve(runs.size());
-  for (const PlannedRun& run : runs) {
+  for (const study::PlannedRun& run : runs) {
     repeated.push_back({.words = run.label,
                         .rounds = run.simulated.result.rounds,
                         .results = {simulation_json(run.simulated.result)}});
@@ -150,22 +86,23 @@ std::vector<RepeatedRun> as_repeated(const std::vector<PlannedRun>& runs) {
   return repeated;
 }
 
-std::vector<RunPicture> pictures_of(const std::vector<PlannedRun>& runs) {
+std::vector<RunPicture> pictures_of(const std::vector<study::PlannedRun>& runs) {
   std::vector<RunPicture> pictures;
   pictures.reserve(runs.size());
-  for (const PlannedRun& run : runs) {
+  for (const study::PlannedRun& run : runs) {
     pictures.push_back({run.label, &run.simulated});
   }
   return pictures;
 }
 
-ComparisonTable table_of(const PlanSearch& search, const std::vector<PlannedRun>& runs) {
-  const Quality& quality = quality_among(as_repeated(runs));
+ComparisonTable table_of(const study::PlanSearch& search,
+                         const std::vector<study::PlannedRun>& runs) {
+  const study::Quality& quality = quality_among(as_repeated(runs));
   ComparisonTable table = {{"run", "predicted s/round", "simulated s/round", "error", "to target",
                             quality.heading, "worst node", "sent/node"},
                            {},
                            ""};
-  for (const PlannedRun& run : runs) {
+  for (const study::PlannedRun& run : runs) {
     const auto& last = run.simulated.result.final;
     const auto share = [&](std::optional<double> value) {
       return value ? quality_text(quality, *value) : "–";
@@ -175,25 +112,25 @@ ComparisonTable table_of(const PlanSearch& search, const std::vector<PlannedRun>
     table.rows.push_back({run.label, fmt::format("{:.4g}", run.candidate.seconds_per_round),
                           simulated ? fmt::format("{:.4g}", *simulated) : "ended early",
                           error ? fmt::format("{:+.1f} %", 100 * *error) : "–",
-                          time_text(run, Goal::target),
+                          time_text(run, study::Goal::target),
                           share(last ? std::optional(quality_of(last->mean)) : std::nullopt),
                           share(last && last->own ? std::optional(last->own->worst) : std::nullopt),
-                          amount(run.simulated.result.bytes_per_node())});
+                          study::amount(run.simulated.result.bytes_per_node())});
   }
   add_notes(table, search, runs);
   return table;
 }
 
-int conclude(const PlanOptions& options, const PlanSearch& search,
-             const std::vector<PlannedRun>& runs, const Output& output) {
-  const Verdict verdict = judge(runs, search.goal(), search.by_worst());
+int conclude(const PlanOptions& options, const study::PlanSearch& search,
+             const std::vector<study::PlannedRun>& runs, const console::Output& output) {
+  const study::Verdict verdict = judge(runs, search.goal(), search.by_worst());
   ComparisonTable table = table_of(search, runs);
   show_table(table, output);
   output.line("");
   for (const std::string& line : verdict.lines) {
     output.line(line);
   }
-  const Json result = to_json(search, runs, verdict);
+  const study::Json result = search_json(search, runs, verdict);
   if (verdict.winner) {
     output.line(fmt::format("  {}", result.at("command").get<std::string>()));
   }
@@ -201,7 +138,7 @@ int conclude(const PlanOptions& options, const PlanSearch& search,
     for (const std::string& line : verdict.lines) {
       table.add_note(line);
     }
-    write_result_file(
+    study::write_result_file(
         "--html", options.html,
         simulation_page("Plan: " + search.scenario().title, as_repeated(runs), {table},
                         marks_of(search.scenario()), pictures_of(runs),
@@ -209,77 +146,51 @@ int conclude(const PlanOptions& options, const PlanSearch& search,
     output.line(fmt::format("\nreport: {}", options.html));
   }
   output.json(result);
-  return kDone;
+  return console::kDone;
 }
 
 int run(const PlanOptions& options, const CLI::App& command) {
-  check_writable("--html", options.html);
-  for (const auto& [name, value] :
-       {std::pair("--budget", options.search.budget), std::pair("--seeds", options.search.seeds)}) {
-    if (value < 1) {
-      refuse(name, "0", "at least one is needed");
-    }
-  }
-  if (options.rank_by != "mean" && options.rank_by != "worst") {
-    refuse("--rank-by", options.rank_by, "it is mean or worst");
-  }
-  const Output output(options.common);
-  Scenario scenario = read_scenario(options.scenario, given_seed(command, options.common));
-  if (options.rank_by == "worst" && scenario.timing_only) {
-    refuse("--rank-by", options.rank_by, "the scenario is timing-only: there are no models");
-  }
-  catch_stop_signals();
-  SearchOptions how = options.search;
+  study::check_writable("--html", options.html);
+  const console::Output output(options.common);
+  study::Scenario scenario =
+      study::read_scenario(options.what.scenario, given_seed(command, options.common));
+  study::SearchOptions how = search_options(options.what, scenario);
+  console::catch_stop_signals();
   how.timelines = !options.html.empty();
-  how.by_worst = options.rank_by == "worst";
-  how.threads = gradient_threads(options.threads);
   how.tell = [&](const std::string& line) { output.line(line); };
   how.observer = show_simulations(output.talks(), SimulationWarnings::hidden);
-  how.stop = stop_request();
-  PlanSearch search(std::move(how), std::move(scenario));
+  how.stop = console::stop_request();
+  study::PlanSearch search(std::move(how), std::move(scenario));
   const auto runs = search.find();
   if (!runs.ok()) {
-    say(stop_requested() ? kInterrupted : runs.status().message());
-    return kFailed;
+    console::say(console::stop_requested() ? study::kInterrupted : runs.status().message());
+    return console::kFailed;
   }
   return conclude(options, search, *runs, output);
 }
 
 }  // namespace
 
-Command add_plan_command(CLI::App& program) {
+console::Command add_plan_command(CLI::App& program) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App* command = program.add_subcommand(
       "plan", "Says which algorithm, bits and graph are there first on a network");
-  OptionGroup group(*command, "What is planned");
+  console::OptionGroup group(*command, "What is planned");
   group
-      .option("SCENARIO", options->scenario, "FILE.toml",
+      .option("SCENARIO", options->what.scenario, "FILE.toml",
               "The scenario: declared, or written by `sotto bench exchange`")
       .required();
-  group.list("--algorithm", options->search.lists.algorithms, "NAME",
-             "Consider this one only; may be given repeatedly");
-  group.list("--compressor", options->search.lists.compressors, "SPEC",
-             "Consider this one only; may be given repeatedly");
-  group.list("--topology", options->search.lists.topologies, "SPEC",
-             "Consider this one only; may be given repeatedly");
-  group.option(
-      "--rank-by", options->rank_by, "mean|worst",
-      "Whose model is to reach the target: the nodes' average, or the worst node's own (of "
-      "more than 16 nodes, the worst of 16)");
-  group.option("--codec", options->search.codec, "SPEED",
-               "Speed of encoding and decoding, in bytes of float32, e.g. \"1 GB/s\"; none: no "
-               "time; measure: on this machine, as where the scenario says nothing");
-  group.count("--budget", options->search.budget, "N",
-              "So many candidates are simulated at most, besides the scenario's own", 10'000);
-  group.count("--seeds", options->search.seeds, "K",
-              "With so many seeds the best are simulated: this one, and those that follow", 1000);
-  group.count("--threads", options->threads, "N",
-              "Threads that take gradients; by default one a core. Results do not depend on it",
-              1024);
+  for (const study::ListSetting& list : lists_of(options->what)) {
+    group.list("--" + std::string(list.name), *list.values, std::string(list.type),
+               std::string(list.help));
+  }
+  for (const Setting& setting : settings_of(options->what).settings) {
+    group.add(setting);
+  }
   group.option("--html,--report", options->html, "FILE.html",
                "Write a self-contained page: curves, graphs, timelines");
   add_common_options(*command, options->common);
-  default_to_scenario_seed(*command);
+  console::default_to_scenario_seed(*command);
   command->footer(kPlanExamples);
   return {command, [command, options] { return run(*options, *command); }};
 }

@@ -9,23 +9,22 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/study/internal/simulation_json.h>
-#include <sotto/study/option_names.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
+#include <sotto/study/internal/runs_json.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/result_file.h>
-#include <sotto/study/run_spec.h>
 #include <sotto/study/scenario.h>
+#include <sotto/study/scenario_runs.h>
 #include <sotto/study/simulated_run.h>
-#include <sotto/study/train_plan.h>
+#include <sotto/study/study_settings.h>
 #include <sotto/study/units.h>
 
 #include "commands.h"
 #include "compare/compare_report.h"
 #include "compare/repeated_run.h"
-#include "option_group.h"
-#include "output.h"
 #include "quality.h"
-#include "signals.h"
 #include "simulation_page.h"
 #include "simulation_progress.h"
 #include "trace_file.h"
@@ -41,45 +40,36 @@ constexpr const char* kSimulateExamples =
     "`sotto train`, and so are their models, bit for bit.";
 
 struct SimulateOptions {
-  CommonOptions common;
-  std::string scenario;
-  std::uint64_t threads = 0;
-  std::string equal = "epochs";
+  console::CommonOptions common;
+  study::SimulateSettings what;
   std::string html;
   std::string csv;
   std::string trace;
   std::string trace_from = "0";
 };
 
-/// What became of a run: its result, or why it has none.
-struct Outcome {
-  std::string name;
-  std::optional<SimulatedRun> run;
-  std::string failure;
-};
-
-double figure(const Quality& quality, const Evaluation& model) {
+double figure(const study::Quality& quality, const Evaluation& model) {
   return quality.share ? model.accuracy : model.r2;
 }
 
-std::vector<std::string> row_of(const Outcome& outcome, const Quality& quality,
+std::vector<std::string> row_of(const study::RunOutcome& outcome, const study::Quality& quality,
                                 std::size_t columns) {
   if (!outcome.run) {
     std::vector<std::string> row(columns, "–");
     row[0] = outcome.name;
-    row[1] = outcome.failure;
+    row[1] = outcome.fault.message();
     return row;
   }
-  const SimulationResult& result = outcome.run->result;
+  const study::SimulationResult& result = outcome.run->result;
   const auto& last = result.final;
   const auto share = [](double of) { return fmt::format("{:.0f} %", 100 * of); };
   return {outcome.name,
           fmt::to_string(result.rounds),
-          duration_text(result.virtual_s),
-          result.time_to_target_s ? duration_text(*result.time_to_target_s) : "–",
+          study::duration_text(result.virtual_s),
+          result.time_to_target_s ? study::duration_text(*result.time_to_target_s) : "–",
           last ? quality_text(quality, figure(quality, last->mean)) : "–",
           last && last->own ? quality_text(quality, last->own->worst) : "–",
-          amount(result.bytes_per_node()),
+          study::amount(result.bytes_per_node()),
           share(result.shares.compute),
           share(result.shares.codec),
           share(result.shares.wire),
@@ -88,7 +78,7 @@ std::vector<std::string> row_of(const Outcome& outcome, const Quality& quality,
 
 /// How old the models were at which a run's gradients were taken, where they were not the
 /// models that the gradients moved; else empty.
-std::string staleness_text(const Outcome& outcome) {
+std::string staleness_text(const study::RunOutcome& outcome) {
   const double mean = outcome.run ? outcome.run->result.staleness.mean.value_or(0) : 0;
   return mean > 0 ? fmt::format(
                         "{}: gradients were applied {:.2f} averagings after they were "
@@ -97,31 +87,15 @@ std::string staleness_text(const Outcome& outcome) {
                   : "";
 }
 
-/// The runs as tables and pages of repeated runs have them.
-std::vector<RepeatedRun> as_repeated(const Scenario& scenario,
-                                     const std::vector<Outcome>& outcomes) {
-  std::vector<RepeatedRun> runs;
-  runs.reserve(outcomes.size());
-  for (const Outcome& outcome : outcomes) {
-    RepeatedRun& run = runs.emplace_back(RepeatedRun{.words = outcome.name});
-    if (outcome.run) {
-      run.rounds = outcome.run->result.rounds;
-      run.results.push_back(simulation_json(outcome.run->result));
-    } else {
-      run.failures.push_back({scenario.task.seed, outcome.failure});
-    }
-  }
-  return runs;
-}
-
 /// The runs of the scenario; below them it is said who lies.
-ComparisonTable table_of(const Scenario& scenario, const std::vector<Outcome>& outcomes,
-                         const Quality& quality) {
+ComparisonTable table_of(const study::Scenario& scenario,
+                         const std::vector<study::RunOutcome>& outcomes,
+                         const study::Quality& quality) {
   ComparisonTable table = {{"run", "rounds", "virtual time", "to target", quality.heading,
                             "worst node", "sent/node", "computing", "codec", "on the wire", "idle"},
                            {},
                            ""};
-  for (const Outcome& outcome : outcomes) {
+  for (const study::RunOutcome& outcome : outcomes) {
     table.rows.push_back(row_of(outcome, quality, table.titles.size()));
     const std::string why = outcome.run ? outcome.run->result.early_end() : "";
     if (!why.empty()) {
@@ -138,59 +112,9 @@ ComparisonTable table_of(const Scenario& scenario, const std::vector<Outcome>& o
   return table;
 }
 
-/// Where a setting stands that `why` names in front, "--lr: …", and the run does not; none: it is
-/// none of [task].
-std::optional<std::string> place_in_task(const Scenario& scenario, const RunSpec& run,
-                                         const std::string& why) {
-  const auto place = scenario.task_places.find(why.substr(0, why.find(':')));
-  if (place == scenario.task_places.end() || run.find(place->first.substr(2)) != nullptr) {
-    return std::nullopt;
-  }
-  return place->second;
-}
-
-/// Plans every run before the first one starts, so that a wrong one costs nothing.
-void check_runs(const Scenario& scenario) {
-  for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
-    const RunSpec& run = scenario.runs[i];
-    try {
-      const TrainPlan plan = make_train_plan(with_run(scenario.task, run));
-      check_target(scenario, plan.tasks->data().regression());
-      for (const std::string& warning : plan.warnings) {
-        warn(fmt::format("{}: {}", run.name, warning));
-      }
-    } catch (const Error& error) {
-      const std::string why = with_option_names(error.what());
-      if (const auto place = place_in_task(scenario, run, why)) {
-        throw Error(fmt::format("{}: {}", *place, why));
-      }
-      throw Error(fmt::format("{}: '{}': {}", scenario.run_places[i], run.name, why));
-    }
-  }
-}
-
-Outcome run_one(const Scenario& scenario, const RunSpec& run, const SimulationRequest& request) {
-  Outcome outcome = {.name = run.name, .run = {}, .failure = {}};
-  if (stop_requested()) {
-    outcome.failure = kNotRun;
-    return outcome;
-  }
-  auto simulated = simulate_run(scenario, run, request);
-  if (!simulated.ok()) {
-    outcome.failure = stop_requested() ? kInterrupted : simulated.status().message();
-    say(fmt::format("{}: {}", run.name, outcome.failure));
-    return outcome;
-  }
-  if (const std::string why = simulated->result.early_end(); !why.empty()) {
-    say(fmt::format("{}: ended early: {}", run.name, why));
-  }
-  outcome.run = std::move(*simulated);
-  return outcome;
-}
-
-std::vector<RunPicture> pictures_of(const std::vector<Outcome>& outcomes) {
+std::vector<RunPicture> pictures_of(const std::vector<study::RunOutcome>& outcomes) {
   std::vector<RunPicture> pictures;
-  for (const Outcome& outcome : outcomes) {
+  for (const study::RunOutcome& outcome : outcomes) {
     if (outcome.run) {
       pictures.push_back({outcome.name, &*outcome.run});
     }
@@ -198,38 +122,30 @@ std::vector<RunPicture> pictures_of(const std::vector<Outcome>& outcomes) {
   return pictures;
 }
 
-Json to_json(const Scenario& scenario, const std::vector<RepeatedRun>& runs, Expense expense) {
-  Json result = {{"sotto", SOTTO_VERSION},
-                 {"scenario", scenario.title},
-                 {"events", marks_json(marks_of(scenario))}};
-  if (scenario.attack) {
-    result["attack"] = {{"nodes", scenario.attack->nodes}, {"kind", scenario.attack->kind}};
-  }
-  result.update(comparison_json(runs, expense));
-  return result;
-}
-
 /// The files that were asked for besides --json.
-void write_files(const SimulateOptions& options, const Scenario& scenario,
-                 const std::vector<RepeatedRun>& runs, const std::vector<ComparisonTable>& tables,
-                 const std::vector<RunPicture>& pictures, const Output& output) {
+void write_files(const SimulateOptions& options, const study::Scenario& scenario,
+                 const std::vector<study::RepeatedRun>& runs,
+                 const std::vector<ComparisonTable>& tables,
+                 const std::vector<RunPicture>& pictures, const console::Output& output) {
   if (pictures.empty()) {
     return;
   }
   if (!options.html.empty()) {
-    write_result_file("--html", options.html,
-                      simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
-                                      {scenario.target_loss, scenario.target_quality()}));
+    study::write_result_file(
+        "--html", options.html,
+        simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
+                        {scenario.target_loss, scenario.target_quality()}));
     output.line(fmt::format("\nreport: {}", options.html));
   }
   if (!options.csv.empty()) {
-    write_result_file("--csv", options.csv, history_csv(runs));
+    study::write_result_file("--csv", options.csv, history_csv(runs));
     output.line(fmt::format("history: {}", options.csv));
   }
 }
 
-void write_trace(const SimulateOptions& options, const TraceFile& trace, const Output& output) {
-  write_result_file("--trace", options.trace, trace.text());
+void write_trace(const SimulateOptions& options, const TraceFile& trace,
+                 const console::Output& output) {
+  study::write_result_file("--trace", options.trace, trace.text());
   output.line(fmt::format("trace: {}", options.trace));
   if (trace.left_out() > 0) {
     output.line(fmt::format(
@@ -241,40 +157,55 @@ void write_trace(const SimulateOptions& options, const TraceFile& trace, const O
 
 SimTime parse_trace_from(const SimulateOptions& options) {
   try {
-    return parse_duration(options.trace_from);
+    return study::parse_duration(options.trace_from);
   } catch (const Error& error) {
     throw Error(fmt::format("--trace-from: {}", error.what()));
   }
 }
 
+/// Says which run begins, and which has ended before its time.
+study::RunsListener listener(const study::Scenario& scenario, const console::Output& output) {
+  return {.begins =
+              [&](std::size_t run) {
+                output.line(fmt::format("run {} of {}: {}", run + 1, scenario.runs.size(),
+                                        scenario.runs[run].name));
+              },
+          .ends =
+              [](const study::RunOutcome& outcome) {
+                if (!outcome.run) {
+                  console::say(fmt::format("{}: {}", outcome.name, outcome.fault.message()));
+                } else if (const std::string why = outcome.run->result.early_end(); !why.empty()) {
+                  console::say(fmt::format("{}: ended early: {}", outcome.name, why));
+                }
+              }};
+}
+
 int run(const SimulateOptions& options, const CLI::App& command) {
-  check_writable("--html", options.html);
-  check_writable("--csv", options.csv);
-  check_writable("--trace", options.trace);
-  const Expense expense = parse_expense(options.equal, Expense::virtual_time);
+  study::check_writable("--html", options.html);
+  study::check_writable("--csv", options.csv);
+  study::check_writable("--trace", options.trace);
+  const study::Expense expense = parse_expense(options.what.equal, study::Expense::virtual_time);
   const SimTime trace_from = parse_trace_from(options);
-  const Output output(options.common);
-  const Scenario scenario = read_scenario(options.scenario, given_seed(command, options.common));
-  check_runs(scenario);
+  const console::Output output(options.common);
+  const study::Scenario scenario =
+      study::read_scenario(options.what.scenario, given_seed(command, options.common));
+  for (const std::string& warning : check_runs(scenario)) {
+    console::warn(warning);
+  }
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
   TraceFile trace(trace_from, scenario.runs.size());
-  catch_stop_signals();
-  const SimulationRequest request = {
-      .threads = gradient_threads(options.threads),
+  console::catch_stop_signals();
+  const study::SimulationRequest request = {
+      .threads = study::gradient_threads(options.what.threads),
       .timeline = !options.html.empty(),
       .watcher = options.trace.empty() ? nullptr : &trace,
       .observer = show_simulations(output.talks(), SimulationWarnings::shown),
-      .stop = stop_request()};
-  std::vector<Outcome> outcomes;
-  for (const RunSpec& run : scenario.runs) {
-    output.line(
-        fmt::format("run {} of {}: {}", outcomes.size() + 1, scenario.runs.size(), run.name));
-    outcomes.push_back(run_one(scenario, run, request));
-  }
-  const auto runs = as_repeated(scenario, outcomes);
+      .stop = console::stop_request()};
+  const auto outcomes = simulate_runs(scenario, request, listener(scenario, output));
+  const auto runs = repeated_runs(scenario, outcomes);
   const auto pictures = pictures_of(outcomes);
   std::vector<ComparisonTable> tables = {table_of(scenario, outcomes, quality_among(runs))};
-  if (expense != Expense::epochs) {
+  if (expense != study::Expense::epochs) {
     tables.push_back(level_table(runs, expense));
   }
   for (const ComparisonTable& table : tables) {
@@ -284,24 +215,21 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   if (request.watcher != nullptr) {
     write_trace(options, trace, output);
   }
-  output.json(to_json(scenario, runs, expense));
-  return pictures.size() == runs.size() ? kDone : kFailed;
+  output.json(runs_json(scenario, runs, expense));
+  return pictures.size() == runs.size() ? console::kDone : console::kFailed;
 }
 
 }  // namespace
 
-Command add_simulate_command(CLI::App& program) {
+console::Command add_simulate_command(CLI::App& program) {
   auto options = std::make_shared<SimulateOptions>();
   CLI::App* command =
       program.add_subcommand("simulate", "Runs a scenario in virtual time, on a declared network");
-  OptionGroup group(*command, "What is simulated");
-  group.option("SCENARIO", options->scenario, "FILE.toml", "The scenario").required();
-  group.count("--threads", options->threads, "N",
-              "Threads that take gradients; by default one a core. Results do not depend on it",
-              1024);
-  group.option("--equal", options->equal, "epochs|bytes|time",
-               "What is held equal: also show all runs where they had sent as many bytes, or taken "
-               "as much virtual time, as the run that spent the least");
+  console::OptionGroup group(*command, "What is simulated");
+  group.option("SCENARIO", options->what.scenario, "FILE.toml", "The scenario").required();
+  for (const Setting& setting : settings_of(options->what).settings) {
+    group.add(setting);
+  }
   group.option("--html,--report", options->html, "FILE.html",
                "Write a self-contained page: curves, the graphs with their load, timelines");
   group.option("--csv", options->csv, "FILE", "Write the histories, a row for each evaluation");
@@ -311,7 +239,7 @@ Command add_simulate_command(CLI::App& program) {
   group.option("--trace-from", options->trace_from, "DURATION",
                "Begin the trace at this virtual time, e.g. 10s");
   add_common_options(*command, options->common);
-  default_to_scenario_seed(*command);
+  console::default_to_scenario_seed(*command);
   command->footer(kSimulateExamples);
   return {command, [command, options] { return run(*options, *command); }};
 }

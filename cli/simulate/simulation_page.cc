@@ -10,22 +10,21 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/text.h>
+#include <sotto/console/page.h>
+#include <sotto/console/plot.h>
 #include <sotto/study/units.h>
 
 #include "compare/compare_page.h"
-#include "page.h"
-#include "plot.h"
 #include "quality.h"
-#include "study.h"
 #include "timeline_drawing.h"
 
 namespace sotto::cli {
 namespace {
 
-std::vector<PlotMark> plot_marks(const std::vector<ScenarioMark>& marks) {
-  std::vector<PlotMark> drawn;
+std::vector<console::PlotMark> plot_marks(const std::vector<study::ScenarioMark>& marks) {
+  std::vector<console::PlotMark> drawn;
   drawn.reserve(marks.size());
-  for (const ScenarioMark& mark : marks) {
+  for (const study::ScenarioMark& mark : marks) {
     drawn.push_back(
         {to_seconds(mark.at),
          mark.until == kNever ? std::numeric_limits<double>::infinity() : to_seconds(mark.until),
@@ -35,14 +34,14 @@ std::vector<PlotMark> plot_marks(const std::vector<ScenarioMark>& marks) {
 }
 
 /// What the scenario does, numbered as the dashed lines are.
-std::string list_marks(const std::vector<ScenarioMark>& marks) {
+std::string list_marks(const std::vector<study::ScenarioMark>& marks) {
   constexpr std::size_t kMost = 20;
   if (marks.empty()) {
     return "";
   }
   std::string html = "<ol class=\"sub\">";
   for (std::size_t i = 0; i < std::min(marks.size(), kMost); ++i) {
-    const ScenarioMark& mark = marks[i];
+    const study::ScenarioMark& mark = marks[i];
     const std::string until = mark.until == mark.at ? ""
                               : mark.until == kNever
                                   ? ", for good"
@@ -66,13 +65,13 @@ std::string load_key() {
   return svg + "</svg>";
 }
 
-std::string draw_graph(const SimulatedRun& run) {
+std::string draw_graph(const study::SimulatedRun& run) {
   const std::string caption = "<figcaption>Who sends to whom, and how busy the way is</figcaption>";
   const int nodes = run.graph->nodes();
   if (nodes > kMostDrawnNodes || run.loads.size() > kMostDrawnEdges) {
     return fmt::format("<figure>{}<p>Not drawn: {} and {} would be a blot.</p></figure>\n", caption,
-                       counted(static_cast<std::uint64_t>(nodes), "node"),
-                       counted(run.loads.size(), "edge"));
+                       study::counted(static_cast<std::uint64_t>(nodes), "node"),
+                       study::counted(run.loads.size(), "edge"));
   }
   return fmt::format(
       "<figure>{}{}<p>colour of an edge: its own share of the narrowest link on its way{}, 0 {} "
@@ -81,7 +80,8 @@ std::string draw_graph(const SimulatedRun& run) {
       run.node_loads.empty() ? "" : "; of a node: how busy its own connection is", load_key());
 }
 
-std::string window_title(const Timeline& timeline, const TimelineWindow& window, bool marked) {
+std::string window_title(const study::Timeline& timeline, const study::TimelineWindow& window,
+                         bool marked) {
   const std::string rounds =
       !window.moment.empty() ? fmt::format("At {}", markup_text(window.moment))
       : window.cut           ? fmt::format("From round {} on", window.first_round + 1)
@@ -99,17 +99,17 @@ std::string window_title(const Timeline& timeline, const TimelineWindow& window,
 }
 
 std::string draw_run(const RunPicture& picture, std::size_t index,
-                     const std::vector<PlotMark>& marks) {
-  const SimulatedRun& run = *picture.run;
-  std::string html = fmt::format("<h2>{}{}</h2>\n<div class=\"plots\">\n", curve_key(index),
-                                 markup_text(picture.words));
+                     const std::vector<console::PlotMark>& marks) {
+  const study::SimulatedRun& run = *picture.run;
+  std::string html = fmt::format("<h2>{}{}</h2>\n<div class=\"plots\">\n",
+                                 console::curve_key(index), markup_text(picture.words));
   html += draw_graph(run);
   if (run.timeline) {
     html += draw_shares(*run.timeline, from_seconds(run.result.virtual_s), marks);
   }
   html += "</div>\n";
   if (run.timeline) {
-    for (const TimelineWindow& window : run.timeline->windows()) {
+    for (const study::TimelineWindow& window : run.timeline->windows()) {
       html += window_title(*run.timeline, window, !marks.empty()) +
               draw_rows(*run.timeline, window, marks);
     }
@@ -119,18 +119,18 @@ std::string draw_run(const RunPicture& picture, std::size_t index,
 }
 
 /// Empty for what is no number.
-std::string csv_number(const Json& value) {
-  const double number = number_or_nan(value);
+std::string csv_number(const study::Json& value) {
+  const double number = study::number_or_nan(value);
   return std::isfinite(number) ? fmt::format("{}", number) : "";
 }
 
 }  // namespace
 
-std::string simulation_page(const std::string& title, const std::vector<RepeatedRun>& runs,
+std::string simulation_page(const std::string& title, const std::vector<study::RepeatedRun>& runs,
                             const std::vector<ComparisonTable>& tables,
-                            const std::vector<ScenarioMark>& marks,
+                            const std::vector<study::ScenarioMark>& marks,
                             const std::vector<RunPicture>& pictures, const PageTarget& target) {
-  const std::vector<PlotMark> drawn = plot_marks(marks);
+  const std::vector<console::PlotMark> drawn = plot_marks(marks);
   std::string html = page_head(title, runs) + list_marks(marks) + draw_tables(tables) +
                      draw_curves(runs,
                                  {{"virtual_s", "virtual seconds", false, drawn},
@@ -144,23 +144,23 @@ std::string simulation_page(const std::string& title, const std::vector<Repeated
     }
     html += draw_run(picture, index++, drawn);
   }
-  return html + close_page();
+  return html + console::close_page();
 }
 
-std::string history_csv(const std::vector<RepeatedRun>& runs) {
+std::string history_csv(const std::vector<study::RepeatedRun>& runs) {
   std::vector<std::string> fields = {"round",    "virtual_s",          "loss",
                                      "accuracy", "consensus_distance", "bytes_per_node"};
   if (!quality_among(runs).share) {
     fields.insert(fields.end(), {"r2", "rmse"});
   }
   std::string csv = fmt::format("run,{}\n", fmt::join(fields, ","));
-  for (const RepeatedRun& run : runs) {
-    for (const Json& result : run.results) {
-      for (const Json& point : result.at("history")) {
+  for (const study::RepeatedRun& run : runs) {
+    for (const study::Json& result : run.results) {
+      for (const study::Json& point : result.at("history")) {
         csv += csv_text(run.words);
         for (const std::string& field : fields) {
           csv += ',';
-          csv += csv_number(point.value(field, Json()));
+          csv += csv_number(point.value(field, study::Json()));
         }
         csv += '\n';
       }

@@ -10,24 +10,23 @@
 #include "compare/compare_page.h"
 #include "compare/compare_report.h"
 #include "compare/repeated_run.h"
-#include "study.h"
 
 namespace sotto::cli {
 
 /// What is drawn of a run besides its curves.
 struct RunPicture {
   std::string words;
-  const SimulatedRun* run = nullptr;  ///< outlives the picture
+  const study::SimulatedRun* run = nullptr;  ///< outlives the picture
 };
 
 /// Tables, curves, and for each run its graph with the load of its edges and what its nodes did.
 /// `runs` holds one at least that has a result; those of `pictures` are in its order.
-std::string simulation_page(const std::string& title, const std::vector<RepeatedRun>& runs,
+std::string simulation_page(const std::string& title, const std::vector<study::RepeatedRun>& runs,
                             const std::vector<ComparisonTable>& tables,
-                            const std::vector<ScenarioMark>& marks,
+                            const std::vector<study::ScenarioMark>& marks,
                             const std::vector<RunPicture>& pictures, const PageTarget& target = {});
 
 /// The histories of all runs: a row for each evaluation, quoted as RFC 4180 says.
-std::string history_csv(const std::vector<RepeatedRun>& runs);
+std::string history_csv(const std::vector<study::RepeatedRun>& runs);
 
 }  // namespace sotto::cli

@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "output.h"
+#include <sotto/console/output.h>
+
 #include "terminal/progress.h"
 #include "terminal/progress_line.h"
 
@@ -22,7 +23,7 @@ class SimulationProgress final : public Observer {
   void warning(const std::string& text) override {
     if (warnings_ == SimulationWarnings::shown) {
       bar_.clear();
-      warn(text);
+      console::warn(text);
     }
   }
 
@@ -34,7 +35,7 @@ class SimulationProgress final : public Observer {
 
 }  // namespace
 
-MakeObserver show_simulations(bool progress, SimulationWarnings warnings) {
+study::MakeObserver show_simulations(bool progress, SimulationWarnings warnings) {
   return [bar = bar_alone(!progress).bar, warnings](Round rounds) {
     return std::make_unique<SimulationProgress>(bar, warnings, rounds);
   };

@@ -3,14 +3,12 @@
 
 #include <sotto/study/simulated_run.h>
 
-#include "study.h"
-
 namespace sotto::cli {
 
 /// Whether what comes up in a run is printed.
 enum class SimulationWarnings { shown, hidden };
 
 /// For simulate_run: a bar on a terminal where `progress` wants one, and warnings.
-MakeObserver show_simulations(bool progress, SimulationWarnings warnings);
+study::MakeObserver show_simulations(bool progress, SimulationWarnings warnings);
 
 }  // namespace sotto::cli

@@ -6,10 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/console/axis.h>
 #include <sotto/study/units.h>
-
-#include "axis.h"
-#include "study.h"
 
 namespace sotto::cli {
 namespace {
@@ -22,8 +20,8 @@ constexpr double kLeast = 0.15;              ///< pixels; what is shorter is lef
 constexpr std::size_t kMostTooltips = 1500;  ///< of a window
 
 /// What the page calls them; the classes p0 … p3 colour them.
-constexpr std::array<const char*, kPhases> kNames = {"computing", "encoding and decoding",
-                                                     "on the wire", "idle"};
+constexpr std::array<const char*, study::kPhases> kNames = {"computing", "encoding and decoding",
+                                                            "on the wire", "idle"};
 
 /// Labels with as many digits as it takes to tell neighbours apart.
 std::string label_of(double tick, const std::vector<double>& ticks) {
@@ -32,7 +30,7 @@ std::string label_of(double tick, const std::vector<double>& ticks) {
   return fmt::format("{:.{}f}", tick, digits);
 }
 
-std::string draw_time_axis(const Axis& x, double top, double bottom) {
+std::string draw_time_axis(const console::Axis& x, double top, double bottom) {
   std::string svg;
   const auto ticks = x.ticks();
   for (const double tick : ticks) {
@@ -46,11 +44,12 @@ std::string draw_time_axis(const Axis& x, double top, double bottom) {
 double row_height(int rows) { return rows <= 8 ? 20 : rows <= 16 ? 15 : 11; }
 
 /// One outline for each phase, stacked from the bottom.
-std::string draw_stack(const Timeline& timeline, const Axis& x, const Axis& y, SimTime end) {
+std::string draw_stack(const study::Timeline& timeline, const console::Axis& x,
+                       const console::Axis& y, SimTime end) {
   const auto& bins = timeline.bins();
   std::vector<double> below(bins.size());
   std::string svg;
-  for (std::size_t phase = 0; phase < kPhases; ++phase) {
+  for (std::size_t phase = 0; phase < study::kPhases; ++phase) {
     std::string there;
     std::string back;
     for (std::size_t i = 0; i < bins.size(); ++i) {
@@ -76,17 +75,18 @@ std::string draw_stack(const Timeline& timeline, const Axis& x, const Axis& y, S
 
 }  // namespace
 
-std::string draw_shares(const Timeline& timeline, SimTime end, const std::vector<PlotMark>& marks) {
-  const PlotFrame frame;
-  Axis x(false, frame.left, frame.right);
-  Axis y(false, frame.bottom, frame.top);
+std::string draw_shares(const study::Timeline& timeline, SimTime end,
+                        const std::vector<console::PlotMark>& marks) {
+  const console::PlotFrame frame;
+  console::Axis x(false, frame.left, frame.right);
+  console::Axis y(false, frame.bottom, frame.top);
   for (const double share : {0.0, 1.0}) {
     x.include(share * std::max(to_seconds(end), 1e-9));
     y.include(share);
   }
   x.settle();
   y.settle();
-  std::string svg = open_plot("Share of the nodes against virtual seconds");
+  std::string svg = console::open_plot("Share of the nodes against virtual seconds");
   svg += draw_stack(timeline, x, y, end);
   svg += draw_axes(x, y,
                    {.title = "What the nodes did",
@@ -95,12 +95,12 @@ std::string draw_shares(const Timeline& timeline, SimTime end, const std::vector
   return svg + draw_marks(marks, x, frame.top, frame.bottom) + "</svg>\n";
 }
 
-std::string draw_rows(const Timeline& timeline, const TimelineWindow& window,
-                      const std::vector<PlotMark>& marks) {
+std::string draw_rows(const study::Timeline& timeline, const study::TimelineWindow& window,
+                      const std::vector<console::PlotMark>& marks) {
   const int rows = timeline.shown_nodes();
   const double height = row_height(rows);
   const double bottom = kRowsTop + rows * height;
-  Axis x(false, kRowsLeft, kRowsWidth - 10);
+  console::Axis x(false, kRowsLeft, kRowsWidth - 10);
   x.include(to_seconds(window.from));
   x.include(to_seconds(window.until));
   x.settle();
@@ -115,7 +115,7 @@ std::string draw_rows(const Timeline& timeline, const TimelineWindow& window,
                        timeline.shown()[static_cast<std::size_t>(row)]);
   }
   const bool tooltips = window.stretches.size() <= kMostTooltips;
-  for (const Stretch& stretch : window.stretches) {
+  for (const study::Stretch& stretch : window.stretches) {
     const double left = x.pixel(to_seconds(std::max(stretch.from, window.from)));
     const double right = x.pixel(to_seconds(std::min(stretch.until, window.until)));
     if (right - left < kLeast) {
@@ -128,8 +128,8 @@ std::string draw_rows(const Timeline& timeline, const TimelineWindow& window,
     svg += tooltips ? fmt::format("><title>node {}, round {}: {} for {} from {} s</title></rect>",
                                   stretch.node, stretch.round + 1,
                                   kNames[static_cast<std::size_t>(stretch.phase)],
-                                  duration_text(to_seconds(stretch.until - stretch.from)),
-                                  exact_seconds(stretch.from))
+                                  study::duration_text(to_seconds(stretch.until - stretch.from)),
+                                  study::exact_seconds(stretch.from))
                     : "/>";
   }
   svg += draw_marks(marks, x, kRowsTop, bottom);
@@ -140,7 +140,7 @@ std::string draw_rows(const Timeline& timeline, const TimelineWindow& window,
 
 std::string phase_keys() {
   std::string html = "<p class=\"keys\">";
-  for (std::size_t phase = 0; phase < kPhases; ++phase) {
+  for (std::size_t phase = 0; phase < study::kPhases; ++phase) {
     html += fmt::format(R"(<svg class="swatch" viewBox="0 0 10 10"><rect class="p{}" width="10" )"
                         R"(height="10"/></svg>{} )",
                         phase, kNames[phase]);

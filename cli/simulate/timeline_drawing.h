@@ -4,19 +4,18 @@
 #include <string>
 #include <vector>
 
+#include <sotto/console/plot.h>
 #include <sotto/study/timeline.h>
-
-#include "plot.h"
-#include "study.h"
 
 namespace sotto::cli {
 
 /// The whole run: which share of the nodes was in which phase, over virtual time up to `end`.
-std::string draw_shares(const Timeline& timeline, SimTime end, const std::vector<PlotMark>& marks);
+std::string draw_shares(const study::Timeline& timeline, SimTime end,
+                        const std::vector<console::PlotMark>& marks);
 
 /// A window: a row for each node that is shown.
-std::string draw_rows(const Timeline& timeline, const TimelineWindow& window,
-                      const std::vector<PlotMark>& marks);
+std::string draw_rows(const study::Timeline& timeline, const study::TimelineWindow& window,
+                      const std::vector<console::PlotMark>& marks);
 
 /// What the colours mean: a line of HTML.
 std::string phase_keys();

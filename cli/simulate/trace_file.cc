@@ -5,17 +5,16 @@
 #include <fmt/format.h>
 
 #include <sotto/base/json_text.h>
+#include <sotto/console/output.h>
 #include <sotto/observe/trace_event.h>
 #include <sotto/study/units.h>
-
-#include "output.h"
 
 namespace sotto::cli {
 namespace {
 
 constexpr std::size_t kOfMessage = 4;
 
-std::string json_quoted(const std::string& text) { return json_text(Json(text)); }
+std::string json_quoted(const std::string& text) { return json_text(study::Json(text)); }
 
 }  // namespace
 
@@ -61,14 +60,14 @@ void TraceFile::name_thread(Rank node) {
         fmt::format(R"("name":"thread_sort_index","args":{{"sort_index":{}}})", node));
 }
 
-void TraceFile::add(const Stretch& stretch) {
+void TraceFile::add(const study::Stretch& stretch) {
   if (!take(stretch.from, 1)) {
     return;
   }
   name_thread(stretch.node);
   append_phase_event({runs_.size(), kFirstNode + stretch.node, stretch.from},
-                     stretch.until - stretch.from, phase_name(stretch.phase), stretch.round + 1,
-                     events_);
+                     stretch.until - stretch.from, study::phase_name(stretch.phase),
+                     stretch.round + 1, events_);
 }
 
 void TraceFile::add(const TraceEntry& entry) {
@@ -111,9 +110,9 @@ void TraceFile::deliver(const TraceEntry& entry) {
   write("f", entry.node, entry.time, fmt::format(R"("cat":"arrow","id":{},"name":"message")", id));
 }
 
-void TraceFile::end_run(SimTime end, const std::vector<ScenarioMark>& marks,
-                        const std::vector<SimulatedFault>& faults) {
-  for (const SimulatedFault& fault : faults) {
+void TraceFile::end_run(SimTime end, const std::vector<study::ScenarioMark>& marks,
+                        const std::vector<study::SimulatedFault>& faults) {
+  for (const study::SimulatedFault& fault : faults) {
     const SimTime at = from_seconds(fault.virtual_s);
     if (at >= from_) {
       name_thread(fault.node);
@@ -121,7 +120,7 @@ void TraceFile::end_run(SimTime end, const std::vector<ScenarioMark>& marks,
             fmt::format(R"("s":"t","cat":"fault","name":{})", json_quoted(fault.fault)));
     }
   }
-  for (const ScenarioMark& mark : marks) {
+  for (const study::ScenarioMark& mark : marks) {
     if (mark.at >= from_ && mark.at <= end) {
       events_ += ",\n" + trace_event("i", {runs_.size(), 1, mark.at},
                                      fmt::format(R"("s":"p","cat":"scenario","name":{})",
@@ -139,18 +138,19 @@ std::uint64_t TraceFile::left_out() const {
 }
 
 std::string TraceFile::text() const {
-  Json left = Json::array();
+  study::Json left = study::Json::array();
   for (const Run& run : runs_) {
     left.push_back({{"run", run.name},
                     {"events", run.events},
                     {"left_out", run.left_out},
-                    {"complete_until_s",
-                     run.left_out > 0 ? Json(exact_seconds(run.complete_until)) : Json()}});
+                    {"complete_until_s", run.left_out > 0
+                                             ? study::Json(study::exact_seconds(run.complete_until))
+                                             : study::Json()}});
   }
   return fmt::format(
       "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"sotto\":\"{}\",\"from_s\":{},\"runs\":{}}},\n"
       "\"traceEvents\":[\n{}\n]}}\n",
-      SOTTO_VERSION, exact_seconds(from_), json_text(left), events_);
+      SOTTO_VERSION, study::exact_seconds(from_), json_text(left), events_);
 }
 
 }  // namespace sotto::cli

@@ -16,11 +16,9 @@
 
 #include <sotto/study/simulated_run.h>
 
-#include "study.h"
-
 namespace sotto::cli {
 
-class TraceFile final : public SimulationWatcher {
+class TraceFile final : public study::SimulationWatcher {
  public:
   static constexpr std::size_t kMostEvents = 400'000;  ///< of all runs; about 50 MB
 
@@ -28,10 +26,10 @@ class TraceFile final : public SimulationWatcher {
   TraceFile(SimTime from, std::size_t runs);
 
   void begin_run(const std::string& name) override;
-  void add(const Stretch& stretch) override;
+  void add(const study::Stretch& stretch) override;
   void add(const TraceEntry& entry) override;
-  void end_run(SimTime end, const std::vector<ScenarioMark>& marks,
-               const std::vector<SimulatedFault>& faults) override;
+  void end_run(SimTime end, const std::vector<study::ScenarioMark>& marks,
+               const std::vector<study::SimulatedFault>& faults) override;
 
   std::size_t most_of_a_run() const { return most_; }
   /// Events that had no place, of all runs.

@@ -7,6 +7,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/text.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
 #include <sotto/study/result_file.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/saved_model.h>
@@ -14,8 +16,6 @@
 #include <sotto/trainers/task_registry.h>
 
 #include "commands.h"
-#include "option_group.h"
-#include "output.h"
 
 namespace sotto::cli {
 namespace {
@@ -28,7 +28,7 @@ constexpr const char* kCheckpointExportExamples =
     "What a compressor, a step rule and the clocks remember stays in the checkpoint.";
 
 struct ExportOptions {
-  CommonOptions common;
+  console::CommonOptions common;
   std::string folder;
   std::string mean;
   std::string own;
@@ -45,7 +45,7 @@ ParameterLayout layout_of(const SavedModel& saved) {
     options.nodes = saved.nodes;
     options.deal = false;
     const auto data = load_task(setting_in(saved.agreement, "task").value_or(""));
-    const ParameterLayout layout = TaskFactory(data, options).make(0)->layout();
+    ParameterLayout layout = TaskFactory(data, options).make(0)->layout();
     if (layout_digest(layout) == digest) {
       return layout;
     }
@@ -69,14 +69,14 @@ void check(const ExportOptions& o) {
   if (o.own.empty() != !o.node) {
     throw Error("--own: one node's model needs both --node I and --own FILE");
   }
-  check_writable("--mean", o.mean);
-  check_writable("--own", o.own);
+  study::check_writable("--mean", o.mean);
+  study::check_writable("--own", o.own);
 }
 
 int run(const ExportOptions& o) {
   check(o);
-  const Output output(o.common);
-  Json all = {{"sotto", SOTTO_VERSION}, {"folder", printable(o.folder)}};
+  const console::Output output(o.common);
+  study::Json all = {{"sotto", SOTTO_VERSION}, {"folder", printable(o.folder)}};
   const auto write = [&](const std::string& option, const std::string& path,
                          const SavedModel& saved, const std::string& what) {
     const ParameterLayout layout = layout_of(saved);
@@ -85,10 +85,10 @@ int run(const ExportOptions& o) {
                               {"round", fmt::to_string(saved.round)},
                               {"nodes", fmt::to_string(saved.nodes)},
                               {"averaged", fmt::to_string(saved.averaged)}};
-    write_result_file(option, path, start_file(path, layout, saved.parameters, notes));
+    study::write_result_file(option, path, start_file(path, layout, saved.parameters, notes));
     output.line(fmt::format("{}: {} at round {}, {} in {}", path, what, saved.round,
-                            counted(saved.parameters.size(), "parameter"),
-                            counted(layout.size(), "tensor")));
+                            study::counted(saved.parameters.size(), "parameter"),
+                            study::counted(layout.size(), "tensor")));
     all[option.substr(2)] = {{"file", printable(path)},
                              {"round", saved.round},
                              {"nodes", saved.nodes},
@@ -105,19 +105,19 @@ int run(const ExportOptions& o) {
           fmt::format("node {}'s model", *o.node));
   }
   output.json(all);
-  return kDone;
+  return console::kDone;
 }
 
 }  // namespace
 
-Command add_export_command(CLI::App& checkpoint) {
+console::Command add_export_command(CLI::App& checkpoint) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App* command = checkpoint.add_subcommand(
       "export", "Writes the saved models, or one node's, for a new run (--init) or other programs");
   command->add_option("DIR", options->folder, "The folder of checkpoints")
       ->type_name("DIR")
       ->required();
-  OptionGroup what(*command, "What is written");
+  console::OptionGroup what(*command, "What is written");
   what.option("--mean", options->mean, "FILE",
               "The mean of all nodes' models: tensors by name (.safetensors), or else a row of "
               "numbers (.csv)");

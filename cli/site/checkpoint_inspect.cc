@@ -9,13 +9,13 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/output.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/checkpoint.h>
 #include <sotto/trainers/saved_model.h>
 
 #include "commands.h"
-#include "output.h"
 
 namespace sotto::cli {
 namespace {
@@ -30,17 +30,17 @@ constexpr const char* kCheckpointInspectExamples =
     "Exits with 1 when the file, or one in the folder, is damaged.";
 
 struct InspectOptions {
-  CommonOptions common;
+  console::CommonOptions common;
   std::string file;
 };
 
-Json report_json(const std::string& path, const FileReport& report) {
-  Json sections = Json::array();
+study::Json report_json(const std::string& path, const FileReport& report) {
+  study::Json sections = study::Json::array();
   for (const FileReport::Section& section : report.sections) {
     sections.push_back(
         {{"name", section.name}, {"bytes", section.bytes}, {"whole", section.whole}});
   }
-  Json settings = Json::object();
+  study::Json settings = study::Json::object();
   std::string_view rest = report.settings;
   while (!rest.empty()) {
     const auto line = rest.substr(0, rest.find('\n'));
@@ -65,7 +65,7 @@ Json report_json(const std::string& path, const FileReport& report) {
           {"settings", settings}};
 }
 
-void print(const Output& output, const Json& report) {
+void print(const console::Output& output, const study::Json& report) {
   const bool site = report.contains("life");
   output.line(fmt::format(
       "{}: a {} of round {}, {}", report.at("file").get<std::string>(),
@@ -75,9 +75,9 @@ void print(const Output& output, const Json& report) {
            : fmt::format("node {} of {}", report.at("rank").get<std::uint32_t>(),
                          report.at("nodes").get<std::uint32_t>())));
   std::vector<std::vector<std::string>> rows;
-  for (const Json& section : report.at("sections")) {
+  for (const study::Json& section : report.at("sections")) {
     rows.push_back({section.at("name").get<std::string>(),
-                    amount(section.at("bytes").get<double>()),
+                    study::amount(section.at("bytes").get<double>()),
                     section.at("whole").get<bool>() ? "right" : "WRONG"});
   }
   output.table({"section", "size", "checksum"}, rows);
@@ -95,15 +95,15 @@ Result<FileReport> inspect(const std::string& path) {
   return inspect_file(path, kinds);
 }
 
-int inspect_one(const InspectOptions& options, const Output& output) {
+int inspect_one(const InspectOptions& options, const console::Output& output) {
   const auto report = inspect(options.file);
   if (!report.ok()) {
     throw std::runtime_error(report.status().message());
   }
-  const Json json = report_json(options.file, *report);
+  const study::Json json = report_json(options.file, *report);
   print(output, json);
   output.json(json);
-  return report->trouble.empty() ? kDone : kFailed;
+  return report->trouble.empty() ? console::kDone : console::kFailed;
 }
 
 /// Files of checkpoints, by round, the newest first, and of sites' states, by name.
@@ -125,21 +125,21 @@ std::vector<std::string> states_in(const std::string& folder) {
   return paths;
 }
 
-int inspect_folder(const InspectOptions& options, const Output& output) {
-  Json files = Json::array();
+int inspect_folder(const InspectOptions& options, const console::Output& output) {
+  study::Json files = study::Json::array();
   std::vector<std::vector<std::string>> rows;
   bool whole = true;
   for (const std::string& path : states_in(options.file)) {
     const auto report = inspect(path);
     const std::string trouble = report.ok() ? report->trouble : report.status().message();
     whole &= trouble.empty();
-    files.push_back(
-        report.ok()
-            ? report_json(path, *report)
-            : Json{{"file", printable(path)}, {"whole", false}, {"trouble", printable(trouble)}});
+    files.push_back(report.ok() ? report_json(path, *report)
+                                : study::Json{{"file", printable(path)},
+                                              {"whole", false},
+                                              {"trouble", printable(trouble)}});
     rows.push_back({printable(fs::path(path).filename().string()),
                     report.ok() ? fmt::to_string(report->round) : "?",
-                    report.ok() ? amount(static_cast<double>(report->bytes)) : "?",
+                    report.ok() ? study::amount(static_cast<double>(report->bytes)) : "?",
                     trouble.empty() ? "whole" : "DAMAGED: " + printable(trouble)});
   }
   if (rows.empty()) {
@@ -150,11 +150,11 @@ int inspect_folder(const InspectOptions& options, const Output& output) {
                {"folder", printable(options.file)},
                {"whole", whole},
                {"files", files}});
-  return whole ? kDone : kFailed;
+  return whole ? console::kDone : console::kFailed;
 }
 
 int run(const InspectOptions& options) {
-  const Output output(options.common);
+  const console::Output output(options.common);
   std::error_code code;
   return fs::is_directory(options.file, code) ? inspect_folder(options, output)
                                               : inspect_one(options, output);
@@ -162,7 +162,7 @@ int run(const InspectOptions& options) {
 
 }  // namespace
 
-Command add_inspect_command(CLI::App& checkpoint) {
+console::Command add_inspect_command(CLI::App& checkpoint) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command = checkpoint.add_subcommand(
       "inspect", "Tells what a checkpoint, or a site's state, holds and whether it is whole");

@@ -10,8 +10,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
-
-#include "output.h"
+#include <sotto/console/output.h>
 
 namespace sotto::cli {
 namespace {
@@ -49,7 +48,7 @@ std::string text_line(const SiteEvent& event) {
 }
 
 std::string json_line(const SiteEvent& event) {
-  Json json = {
+  study::Json json = {
       {"time", present()}, {"level", name_of(event.level)}, {"event", std::string(event.kind)}};
   if (event.round) {
     json["round"] = *event.round;

@@ -9,9 +9,9 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/security.h>
+#include <sotto/console/output.h>
 
 #include "commands.h"
-#include "output.h"
 
 namespace sotto::cli {
 namespace {
@@ -24,7 +24,7 @@ constexpr const char* kKeygenExamples =
     "  sotto train --key hospital.key --peers peers.csv";
 
 struct KeygenOptions {
-  CommonOptions common;
+  console::CommonOptions common;
   std::string name = "sotto";
 };
 
@@ -43,7 +43,7 @@ int run(const KeygenOptions& options) {
   if (name.empty()) {
     refuse("NAME", options.name, "it must end in a name, not in a slash");
   }
-  const Output output(options.common);
+  const console::Output output(options.common);
   const std::string secret_file = options.name + ".key";
   const std::string public_file = options.name + ".pub";
   if (std::filesystem::exists(public_file)) {
@@ -58,12 +58,12 @@ int run(const KeygenOptions& options) {
                {"secret_file", printable(secret_file)},
                {"public_file", printable(public_file)},
                {"public_key", keys.public_key.text()}});
-  return kDone;
+  return console::kDone;
 }
 
 }  // namespace
 
-Command add_keygen_command(CLI::App& program) {
+console::Command add_keygen_command(CLI::App& program) {
   auto options = std::make_shared<KeygenOptions>();
   CLI::App* command = program.add_subcommand("keygen", "Makes a node's key pair");
   command

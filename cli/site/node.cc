@@ -14,6 +14,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/peers_file.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
 #include <sotto/observe/monitor.h>
 #include <sotto/observe/tensorboard.h>
 #include <sotto/sites/process/site_run.h>
@@ -23,9 +25,7 @@
 
 #include "commands.h"
 #include "event_log.h"
-#include "output.h"
 #include "quality.h"
-#include "signals.h"
 #include "site_config.h"
 #include "site_plan.h"
 #include "site_words.h"
@@ -45,27 +45,27 @@ constexpr const char* kNodeExamples =
     "loses nothing but the round under way.";
 
 struct NodeOptions {
-  CommonOptions common;
+  console::CommonOptions common;
   std::string site;
   std::string log = "text";
   std::string tensorboard;
   bool seed_given = false;  ///< else the site's file says it
 };
 
-Json result_json(const SiteResult& result, const Json& config) {
-  Json json = site_json(result.report);
+study::Json result_json(const SiteResult& result, const study::Json& config) {
+  study::Json json = site_json(result.report);
   json["config"] = config;
   json["stopped"] = result.stopped;
   json["export_trouble"] = result.export_trouble;
   json["final"] = {{"loss", result.final.loss}};
-  add_quality(result.final, json["final"]);
-  json["history"] = Json::array();
+  study::add_quality(result.final, json["final"]);
+  json["history"] = study::Json::array();
   for (const HistoryPoint& point : result.history) {
     json["history"].push_back({{"round", point.round},
                                {"time_s", point.time_s},
                                {"loss", point.loss},
                                {"bytes_per_node", point.bytes_per_node}});
-    add_quality(point, json["history"].back());
+    study::add_quality(point, json["history"].back());
   }
   json["time"] = {{"wall_s", result.time.wall_s},
                   {"compute_s", result.time.compute_s},
@@ -83,7 +83,7 @@ class Exit {
   Exit(EventLog& log, bool asked_for_results)
       : thread_(start_thread("the end of a site", [this, &log, asked_for_results] {
           std::unique_lock lock(mutex_);
-          while (!over_ && !stop_requested()) {
+          while (!over_ && !console::stop_requested()) {
             change_.wait_for(lock, kLook);
           }
           if (!over_) {
@@ -94,7 +94,7 @@ class Exit {
             log.write({SiteEvent::Level::warning, "ended",
                        "was told to stop in the middle of a long step, which is dropped: the site "
                        "goes on from the state before it; no result is written"});
-            std::_Exit(asked_for_results ? kFailed : kDone);
+            std::_Exit(asked_for_results ? console::kFailed : console::kDone);
           }
         })) {}
   ~Exit() {
@@ -124,7 +124,7 @@ int run_node(const NodeOptions& options, EventLog& log) {
     config.training.seed = options.common.seed;
   }
   check_result_file(config, "--json", options.common.json);
-  const Output output(options.common);
+  const console::Output output(options.common);
   SitePlan plan = make_site_plan(config);
   std::optional<TensorBoard> board_file;
   if (!options.tensorboard.empty()) {
@@ -142,7 +142,7 @@ int run_node(const NodeOptions& options, EventLog& log) {
   first.name = config.name;
   first.phase = "starting";
   board.put(std::move(first));
-  catch_stop_signals();
+  console::catch_stop_signals();
   std::optional<Monitor> monitor;
   if (config.monitor) {
     monitor.emplace(*config.monitor, site_pages(board));
@@ -158,7 +158,7 @@ int run_node(const NodeOptions& options, EventLog& log) {
   exit.emplace(log, !options.common.json.empty() || !config.training.dump_parameters.empty());
   const auto result = [&] {
     try {
-      return run_site(plan.run, folder, *plan.task, stop_requested(), board,
+      return run_site(plan.run, folder, *plan.task, console::stop_requested(), board,
                       [&](const SiteEvent& event) { log.write(event); });
     } catch (const Error& error) {
       throw Error(config.places.blame(error.what()));
@@ -166,14 +166,14 @@ int run_node(const NodeOptions& options, EventLog& log) {
   }();
   exit.reset();
   if (!result.ok()) {
-    return kFailed;  // the log has why
+    return console::kFailed;  // the log has why
   }
   if (!config.training.dump_parameters.empty()) {
-    write_result_file("dump-parameters", config.training.dump_parameters,
-                      parameter_row(result->parameters) + "\n");
+    study::write_result_file("dump-parameters", config.training.dump_parameters,
+                             parameter_row(result->parameters) + "\n");
   }
   output.json(result_json(*result, plan.config));
-  return result->export_trouble.empty() ? kDone : kFailed;
+  return result->export_trouble.empty() ? console::kDone : console::kFailed;
 }
 
 /// With a log in JSON, nothing else goes to standard error.
@@ -187,16 +187,16 @@ int run(const NodeOptions& options) {
     return run_node(options, log);
   } catch (const Error& error) {
     log.write({SiteEvent::Level::error, "failed", error.what()});
-    return kWrongRequest;
+    return console::kWrongRequest;
   } catch (const std::exception& error) {
     log.write({SiteEvent::Level::error, "failed", error.what()});
-    return kFailed;
+    return console::kFailed;
   }
 }
 
 }  // namespace
 
-Command add_node_command(CLI::App& program) {
+console::Command add_node_command(CLI::App& program) {
   auto options = std::make_shared<NodeOptions>();
   CLI::App* command =
       program.add_subcommand("node", "Runs one site, which trains with those that it trusts");

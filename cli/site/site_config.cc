@@ -7,11 +7,10 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/console/config_file.h>
 #include <sotto/study/internal/toml_reader.h>
 #include <sotto/study/quantity.h>
 
-#include "config_file.h"
-#include "study.h"
 #include "train/train_flags.h"
 
 namespace sotto::cli {
@@ -58,14 +57,14 @@ DataPart parse_part(const std::string& text) {
 
 std::chrono::milliseconds parse_span(const std::string& text) {
   const auto span = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::nanoseconds(parse_duration(text)));
+      std::chrono::nanoseconds(study::parse_duration(text)));
   if (span.count() < 1 || span > kLongest) {
     throw Error(fmt::format("'{}' is refused: 1 ms to 24 h", text));
   }
   return span;
 }
 
-void read_network(TomlReader in, SiteConfig& config) {
+void read_network(study::TomlReader in, SiteConfig& config) {
   config.timeout = in.parsed("timeout", parse_span).value_or(config.timeout);
   config.patience = in.parsed("patience", parse_span).value_or(config.patience);
   config.found_after = in.parsed("found-after", parse_span).value_or(config.found_after);
@@ -94,7 +93,7 @@ void read_training(const toml::table& table, const std::string& path, SiteConfig
   std::string part;
   command.add_option("--part", part);
   command.add_option("--export", config.export_file);
-  apply_settings(command, table, path);
+  console::apply_settings(command, table, path);
   config.training = flags;
   try {
     config.part = part.empty() ? DataPart() : parse_part(part);
@@ -105,7 +104,7 @@ void read_training(const toml::table& table, const std::string& path, SiteConfig
     throw Error(fmt::format("{}: it is missing: the data to train on, e.g. \"csv:patients.csv\"",
                             config.places.of("training.task")));
   }
-  TrainOptions& training = config.training;
+  study::TrainOptions& training = config.training;
   training.task = task_beside(path, training.task);
   training.init = beside(path, training.init);
   training.dump_parameters = beside(path, training.dump_parameters);
@@ -115,8 +114,8 @@ void read_training(const toml::table& table, const std::string& path, SiteConfig
 }  // namespace
 
 SiteConfig read_site_config(const std::string& path) {
-  const toml::table file = read_toml("SITE.toml", path);
-  TomlReader in(path, "", file);
+  const toml::table file = study::read_toml("SITE.toml", path);
+  study::TomlReader in(path, "", file);
   in.require("sotto-site", "the version of this format, sotto-site = 1");
   (void)in.count("sotto-site", kVersion, kVersion);
   SiteConfig config;

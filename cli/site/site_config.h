@@ -14,7 +14,6 @@
 #include <sotto/study/train_options.h>
 
 #include "site_places.h"
-#include "study.h"
 
 namespace sotto::cli {
 
@@ -33,7 +32,7 @@ struct SiteConfig {
   std::string state;   ///< folder
   std::optional<MonitorAddress> monitor;
 
-  TrainOptions training;
+  study::TrainOptions training;
   DataPart part;
   std::string export_file;  ///< for other programs; empty: nowhere
   SitePlaces places;        ///< of settings, for messages

@@ -9,8 +9,6 @@
 
 #include <sotto/study/option_names.h>
 
-#include "study.h"
-
 namespace sotto::cli {
 namespace {
 
@@ -125,7 +123,7 @@ std::string SitePlaces::blame(std::string_view message) const {
   if (message.starts_with(path_ + ":")) {
     return std::string(message);
   }
-  const std::string named = with_option_names(message);
+  const std::string named = study::with_option_names(message);
   const std::string key = leading_key(named);
   return key.empty() ? fmt::format("{}: {}", of("training"), with_keys(named))
                      : of(key) + with_keys(named.substr(named.find_first_of(": ")));

@@ -15,7 +15,6 @@
 #include <sotto/comm/peers_file.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
-#include <sotto/optim/robust/aggregation.h>
 #include <sotto/sites/core/site_admission.h>
 #include <sotto/study/internal/plan_json.h>
 #include <sotto/study/paced_task.h>
@@ -24,8 +23,6 @@
 #include <sotto/study/train_checks.h>
 #include <sotto/study/train_plan.h>
 #include <sotto/trainers/start_file.h>
-
-#include "study.h"
 
 namespace sotto::cli {
 namespace {
@@ -37,12 +34,11 @@ struct Way {
   std::string_view algorithm;
   MixingKind exchange;
   bool compresses;
-  bool has_rule;
 };
-constexpr auto kWays = std::to_array<Way>({{"pushsum", MixingKind::push_sum, true, false},
-                                           {"choco", MixingKind::gossip, true, false},
-                                           {"dpsgd", MixingKind::gossip, false, false},
-                                           {"robust", MixingKind::gossip, false, true}});
+constexpr auto kWays = std::to_array<Way>({{"pushsum", MixingKind::push_sum, true},
+                                           {"choco", MixingKind::gossip, true},
+                                           {"dpsgd", MixingKind::gossip, false},
+                                           {"robust", MixingKind::gossip, false}});
 
 const Way& way_of(std::string_view algorithm) {
   const auto* const way = std::ranges::find(kWays, algorithm, &Way::algorithm);
@@ -65,28 +61,21 @@ SiteOptions read_identity(const SiteConfig& config) {
   return {.security = {keys, std::make_shared<AllowList>(std::move(lines))}, .rank = rank};
 }
 
-void take_exchange(const TrainOptions& o, SiteOptions& run) {
-  const Way& way = way_of(o.algorithm);
+void take_exchange(const study::TrainOptions& o, SiteOptions& run) {
+  const AlgorithmInfo& info = algorithm_info(o.algorithm);
+  const Way& way = way_of(info.name);
   run.exchange = way.exchange;
   run.compressor = o.compressor;
   if (run.compressor.empty()) {
-    run.compressor = algorithm_info(o.algorithm).default_compressor;
+    run.compressor = info.default_compressor;
   }
   if (!way.compresses && run.compressor != "none") {
     refuse("compressor", run.compressor,
            fmt::format("{} sends whole models; choco and pushsum compress", o.algorithm));
   }
-  if (!way.has_rule && !o.rule.empty()) {
-    refuse("rule", o.rule,
-           way.exchange == MixingKind::push_sum
-               ? "no robust rule is proven for push-sum on directed graphs; take algorithm = "
-                 "\"robust\" where all trust is mutual"
-               : "it is for algorithm = \"robust\"");
-  }
-  if (way.has_rule) {
-    run.rule = o.rule.empty() ? std::string(kDefaultAggregation) : o.rule;
-  }
-  run.consensus_stepsize = o.consensus_stepsize;
+  const AlgorithmSpec algorithm = algorithm_of(o);
+  run.rule = algorithm.hyperparameters.text("rule");
+  run.consensus_stepsize = algorithm.hyperparameters.optional_real("eta");
 }
 
 void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::string>& warnings) {
@@ -123,7 +112,7 @@ auto naming(std::string_view setting, const Read& read) {
 }
 
 TaskFactory make_tasks(const SiteConfig& config) {
-  const TrainOptions& o = config.training;
+  const study::TrainOptions& o = config.training;
   TaskOptions task;
   task.model = o.model;
   task.partition = o.partition;
@@ -131,21 +120,21 @@ TaskFactory make_tasks(const SiteConfig& config) {
   task.nodes = config.part.of;
   task.seed = o.seed;
   task.clipping = example_clipping(o);
-  if (config.part.of == 1 && o.partition != TrainOptions().partition) {
+  if (config.part.of == 1 && o.partition != study::TrainOptions().partition) {
     refuse("partition", o.partition, "it says how data are split; say into what with part");
   }
   return {naming("task", [&] { return load_task(o.task); }), task};
 }
 
 /// Noise that is to be chosen by ε alone depends on how long the site trains.
-std::optional<PrivacyOptions> site_privacy(const TrainOptions& o, const TaskFactory& tasks,
+std::optional<PrivacyOptions> site_privacy(const study::TrainOptions& o, const TaskFactory& tasks,
                                            Round steps, std::vector<std::string>& warnings) {
   if (wants_privacy(o) && !o.noise_multiplier && steps == 0) {
     refuse("privacy-epsilon", fmt::to_string(*o.privacy_epsilon),
            "how much noise it takes depends on the number of rounds: give rounds, or "
            "noise-multiplier");
   }
-  const Round asked = steps == 0 ? kMostRounds : steps;
+  const Round asked = steps == 0 ? console::kMostRounds : steps;
   Round allowed = asked;
   auto privacy = plan_privacy(o, tasks, allowed);
   if (privacy && allowed < asked) {
@@ -159,22 +148,22 @@ std::optional<PrivacyOptions> site_privacy(const TrainOptions& o, const TaskFact
 
 /// What goes into the model and comes out of it, for those who use it elsewhere.
 ModelNotes notes_on(const Dataset& data) {
-  const auto text = [](const Json& json) { return json_text(json); };
+  const auto text = [](const study::Json& json) { return json_text(json); };
   const auto means = [](const std::vector<FeatureScaling>& scalings) {
-    Json json = Json::array();
+    study::Json json = study::Json::array();
     for (const FeatureScaling& scaling : scalings) {
       json.push_back(scaling.mean);
     }
     return json;
   };
   const auto deviations = [](const std::vector<FeatureScaling>& scalings) {
-    Json json = Json::array();
+    study::Json json = study::Json::array();
     for (const FeatureScaling& scaling : scalings) {
       json.push_back(1 / scaling.factor);
     }
     return json;
   };
-  Json classes = data.names().classes;
+  study::Json classes = data.names().classes;
   for (int number = 0; data.names().classes.empty() && number < data.classes(); ++number) {
     classes.push_back(fmt::to_string(number));
   }
@@ -210,34 +199,34 @@ void check_guarded(const SiteConfig& config, std::vector<std::string>& warnings)
   }
 }
 
-Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFactory& tasks) {
+study::Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFactory& tasks) {
   const SiteOptions& run = plan.run;
-  Json json = {{"name", run.name},
-               {"task", tasks.data().spec},
-               {"model", tasks.options().model},
-               {"batch", tasks.options().batch},
-               {"part", fmt::format("{}/{}", config.part.number, config.part.of)},
-               {"partition", tasks.options().partition},
-               {"algorithm", config.training.algorithm},
-               {"compressor", run.compressor},
-               {"rule", run.rule},
-               {"step_rule", run.step_rule.rule},
-               {"lr", run.step_rule.learning_rate},
-               {"momentum", run.step_rule.momentum},
-               {"weight_decay", run.step_rule.weight_decay},
-               {"schedule", run.step_rule.schedule.spec()},
-               {"privacy", privacy_config_json(run.privacy)},
-               {"communication_interval", run.communication_interval},
-               {"rounds", run.rounds},
-               {"eval_every", run.eval_every},
-               {"seed", run.seed},
-               {"window", run.window},
-               {"slack", run.slack},
-               {"observer", run.only_takes},
-               {"mass_return", run.mass.back},
-               {"parcel_mass", run.mass.parcel},
-               {"pull_most", run.pull.most},
-               {"pull_memory", run.pull.memory}};
+  study::Json json = {{"name", run.name},
+                      {"task", tasks.data().spec},
+                      {"model", tasks.options().model},
+                      {"batch", tasks.options().batch},
+                      {"part", fmt::format("{}/{}", config.part.number, config.part.of)},
+                      {"partition", tasks.options().partition},
+                      {"algorithm", config.training.algorithm},
+                      {"compressor", run.compressor},
+                      {"rule", run.rule},
+                      {"step_rule", run.step_rule.rule},
+                      {"lr", run.step_rule.learning_rate},
+                      {"momentum", run.step_rule.momentum},
+                      {"weight_decay", run.step_rule.weight_decay},
+                      {"schedule", run.step_rule.schedule.spec()},
+                      {"privacy", study::privacy_config_json(run.privacy)},
+                      {"communication_interval", run.communication_interval},
+                      {"rounds", run.rounds},
+                      {"eval_every", run.eval_every},
+                      {"seed", run.seed},
+                      {"window", run.window},
+                      {"slack", run.slack},
+                      {"observer", run.only_takes},
+                      {"mass_return", run.mass.back},
+                      {"parcel_mass", run.mass.parcel},
+                      {"pull_most", run.pull.most},
+                      {"pull_memory", run.pull.memory}};
   for (const auto& [name, span] : {std::pair{"timeout", run.timeout},
                                    {"patience", run.patience},
                                    {"found_after", run.found_after}}) {
@@ -290,7 +279,7 @@ void check_result_file(const SiteConfig& config, std::string_view option, const 
   if (!inside.empty() && *inside.begin() != "..") {
     refuse(option, path, "it lies in the folder of this site's state, which would be damaged");
   }
-  check_writable(option, path);
+  study::check_writable(option, path);
 }
 
 void check_result_files(const SiteConfig& config) {
@@ -303,7 +292,7 @@ void check_result_files(const SiteConfig& config) {
 }
 
 SitePlan make_site_plan(const SiteConfig& config) {
-  const TrainOptions& o = config.training;
+  const study::TrainOptions& o = config.training;
   try {
     SitePlan plan{.run = read_identity(config), .task = {}, .config = {}, .warnings = {}};
     SiteOptions& run = plan.run;
@@ -314,8 +303,8 @@ SitePlan make_site_plan(const SiteConfig& config) {
     const TaskFactory tasks = make_tasks(config);
     plan.task = tasks.make(config.part.number - 1);
     if (!o.gradient_time.empty()) {
-      plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.seed,
-                                  config.part.number - 1);
+      plan.task = study::make_paced_task(std::move(plan.task), study::parse_pace(o.gradient_time),
+                                         o.seed, config.part.number - 1);
     }
     if (const auto& data = tasks.data().dataset) {
       plan.warnings.insert(plan.warnings.end(), data->warnings().begin(), data->warnings().end());

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <sotto/comm/security.h>
+#include <sotto/console/output.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/trainers/task_registry.h>
 
-#include "output.h"
 #include "site_config.h"
 
 namespace sotto::cli {
@@ -20,7 +20,7 @@ struct SitePlan {
   SiteOptions run;
   std::unique_ptr<Task> task;
   std::size_t examples = 0;  ///< of this site; 0 where the task has none
-  Json config;               ///< all settings as used
+  study::Json config;        ///< all settings as used
   std::vector<std::string> warnings;
 };
 

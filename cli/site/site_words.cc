@@ -12,7 +12,6 @@
 #include <sotto/study/units.h>
 
 #include "quality.h"
-#include "study.h"
 
 namespace sotto::cli {
 namespace {
@@ -20,7 +19,7 @@ namespace {
 /// Incarnations are numbers of 64 bits, which JSON's readers may round.
 std::string hex(std::uint64_t number) { return fmt::format("{:016x}", number); }
 
-Json privacy_json(const std::optional<PrivacySpent>& privacy) {
+study::Json privacy_json(const std::optional<PrivacySpent>& privacy) {
   if (!privacy) {
     return nullptr;
   }
@@ -28,10 +27,10 @@ Json privacy_json(const std::optional<PrivacySpent>& privacy) {
   return {{"epsilon", privacy->epsilon},
           {"delta", privacy->delta},
           {"steps", privacy->steps},
-          {"steps_left", limited ? Json(privacy->left) : Json()}};
+          {"steps_left", limited ? study::Json(privacy->left) : study::Json()}};
 }
 
-Json peer_json(const SitePeerReport& peer) {
+study::Json peer_json(const SitePeerReport& peer) {
   const sites::PeerState& site = peer.site;
   return {{"name", site.name},
           {"up", site.up},
@@ -66,7 +65,7 @@ Json peer_json(const SitePeerReport& peer) {
           {"offences", peer.offences}};
 }
 
-Json refused_key_json(const SiteRefusedKey& key) {
+study::Json refused_key_json(const SiteRefusedKey& key) {
   return {{"key", key.refused.key},
           {"address", key.refused.address},
           {"times", key.refused.times},
@@ -149,15 +148,15 @@ std::string ago(double then, double now) {
                            : fmt::format("{:.1f} h ago", seconds / 3'600);
 }
 
-std::string direction(const Json& peer) {
+std::string direction(const study::Json& peer) {
   const bool hears = peer.at("hears");
   const bool tells = peer.at("tells");
   return hears && tells ? "both" : hears ? "heard" : tells ? "told" : "none";
 }
 
-void print_refused_keys(const Output& output, const Json& status) {
+void print_refused_keys(const console::Output& output, const study::Json& status) {
   std::vector<std::vector<std::string>> rows;
-  for (const Json& key : status.at("refused_keys")) {
+  for (const study::Json& key : status.at("refused_keys")) {
     const auto name = key.at("name").get<std::string>();
     rows.push_back(
         {key.at("key").get<std::string>(), key.at("address").get<std::string>(),
@@ -174,19 +173,19 @@ void print_refused_keys(const Output& output, const Json& status) {
 
 }  // namespace
 
-Json site_json(const SiteReport& report) {
-  Json peers = Json::array();
+study::Json site_json(const SiteReport& report) {
+  study::Json peers = study::Json::array();
   for (const SitePeerReport& peer : report.peers) {
     peers.push_back(peer_json(peer));
   }
-  Json keys = Json::array();
+  study::Json keys = study::Json::array();
   for (const SiteRefusedKey& key : report.refused_keys) {
     keys.push_back(refused_key_json(key));
   }
-  Json evaluation;
+  study::Json evaluation;
   if (report.evaluation) {
     evaluation = {{"round", report.evaluation->round}, {"loss", report.evaluation->loss}};
-    add_quality(*report.evaluation, evaluation);
+    study::add_quality(*report.evaluation, evaluation);
   }
   return {{"sotto", SOTTO_VERSION},
           {"name", report.name},
@@ -280,8 +279,8 @@ std::vector<MonitorPage> site_pages(const SiteBoard& board) {
            [&board] { return json_text(site_json(board.get()), 2) + "\n"; }}};
 }
 
-void print_site(const Output& output, const Json& status, double now) {
-  const auto number = [](const Json& value, const char* format) {
+void print_site(const console::Output& output, const study::Json& status, double now) {
+  const auto number = [](const study::Json& value, const char* format) {
     return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>())
                              : std::string("–");
   };
@@ -290,12 +289,12 @@ void print_site(const Output& output, const Json& status, double now) {
                           status.at("phase").get<std::string>(),
                           status.at("round").get<std::uint64_t>(),
                           rounds > 0 ? fmt::format(" of {}", rounds) : ""));
-  const Json& evaluation = status.at("evaluation");
+  const study::Json& evaluation = status.at("evaluation");
   if (evaluation.is_object()) {
-    const Quality& quality = quality_in(evaluation);
+    const study::Quality& quality = study::quality_in(evaluation);
     output.line(fmt::format(
         "test loss {}, {} {} (round {})", number(evaluation.at("loss"), "{:.4f}"), quality.heading,
-        quality_text(quality, number_or_nan(evaluation.value(quality.field, Json()))),
+        quality_text(quality, study::number_or_nan(evaluation.value(quality.field, study::Json()))),
         evaluation.at("round").get<std::uint64_t>()));
   }
   output.line(fmt::format(
@@ -304,7 +303,7 @@ void print_site(const Output& output, const Json& status, double now) {
   if (status.at("drained").get<bool>()) {
     output.line("AT THE FLOOR OF ITS MASS: peers take more than they return; see below");
   }
-  const Json& privacy = status.at("privacy");
+  const study::Json& privacy = status.at("privacy");
   if (privacy.is_object()) {
     output.line(fmt::format(
         "privacy: epsilon {} at delta {} after {} steps", number(privacy.at("epsilon"), "{:.4f}"),
@@ -317,15 +316,15 @@ void print_site(const Output& output, const Json& status, double now) {
     output.line(fmt::format("THE FILE OF PEERS IS NOT IN FORCE: {}", trouble));
   }
   std::vector<std::vector<std::string>> rows;
-  for (const Json& peer : status.at("peers")) {
+  for (const study::Json& peer : status.at("peers")) {
     std::string trouble = peer.at("trouble");
     if (peer.at("contested").get<bool>()) {
       trouble = fmt::format("TWO PROCESSES HAVE ITS KEY{}{}", trouble.empty() ? "" : "; ", trouble);
     }
     rows.push_back({peer.at("name").get<std::string>(), peer.at("state").get<std::string>(),
                     direction(peer), fmt::to_string(peer.at("round").get<std::uint64_t>()),
-                    amount(peer.at("bytes_sent").get<double>()),
-                    amount(peer.at("bytes_received").get<double>()),
+                    study::amount(peer.at("bytes_sent").get<double>()),
+                    study::amount(peer.at("bytes_received").get<double>()),
                     fmt::to_string(peer.at("offences").get<std::uint64_t>()), std::move(trouble)});
   }
   output.line("");

@@ -4,14 +4,13 @@
 #include <string>
 #include <vector>
 
+#include <sotto/console/output.h>
 #include <sotto/observe/monitor.h>
 #include <sotto/sites/process/site_report.h>
 
-#include "output.h"
-
 namespace sotto::cli {
 
-Json site_json(const SiteReport& report);
+study::Json site_json(const SiteReport& report);
 
 /// prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4; `now` in seconds since 1970.
 std::string site_metrics(const SiteReport& report, double now);
@@ -21,6 +20,6 @@ std::vector<MonitorPage> site_pages(const SiteBoard& board);
 
 /// Prints what site_json made, as an operator reads it; `now` as above. Throws Json::exception for
 /// other JSON.
-void print_site(const Output& output, const Json& status, double now);
+void print_site(const console::Output& output, const study::Json& status, double now);
 
 }  // namespace sotto::cli

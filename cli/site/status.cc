@@ -9,10 +9,10 @@
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
 #include <sotto/base/text.h>
+#include <sotto/console/output.h>
 #include <sotto/observe/monitor.h>
 
 #include "commands.h"
-#include "output.h"
 #include "site_config.h"
 #include "site_words.h"
 
@@ -28,15 +28,15 @@ constexpr const char* kStatusExamples =
 constexpr const char* kNoSite = "what answers is no site of sotto's";
 
 struct StatusOptions {
-  CommonOptions common;
+  console::CommonOptions common;
   std::string site;
 };
 
 /// What a monitor answers, where it has a name; whoever listens at the address may answer anything.
-Json parse_status(const std::string& answer) {
+study::Json parse_status(const std::string& answer) {
   constexpr std::size_t kDeepest = 16;
   try {
-    Json status = parse_json<Json>(answer, kDeepest);
+    study::Json status = parse_json<study::Json>(answer, kDeepest);
     if (status.is_object() && status.contains("name") && status["name"].is_string()) {
       return status;
     }
@@ -53,8 +53,8 @@ int run(const StatusOptions& options) {
            "it has no monitor to ask; put the line monitor = \"127.0.0.1:9100\" above [training], "
            "and start the site again");
   }
-  const Output output(options.common);
-  const Json status = parse_status(ask_monitor(*config.monitor, "/status"));
+  const console::Output output(options.common);
+  const study::Json status = parse_status(ask_monitor(*config.monitor, "/status"));
   if (const std::string& name = status.at("name").get_ref<const std::string&>();
       name != config.name) {
     throw std::runtime_error(
@@ -63,16 +63,16 @@ int run(const StatusOptions& options) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   try {
     print_site(output, status, std::chrono::duration<double>(now).count());
-  } catch (const Json::exception&) {
+  } catch (const study::Json::exception&) {
     throw std::runtime_error(kNoSite);
   }
   output.json(status);
-  return kDone;
+  return console::kDone;
 }
 
 }  // namespace
 
-Command add_status_command(CLI::App& program) {
+console::Command add_status_command(CLI::App& program) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* command = program.add_subcommand("status", "Shows how a site here stands");
   command->add_option("SITE.toml", options->site, "The site's file")

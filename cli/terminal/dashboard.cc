@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/elapsed.h>
+#include <sotto/console/signals.h>
 #include <sotto/observe/write_all.h>
 
-#include "signals.h"
 #include "terminal.h"
 
 namespace sotto::cli {
@@ -52,7 +52,7 @@ void Dashboard::warning(const std::string& /*text*/) {
 }
 
 void Dashboard::draw() {
-  if (stop_requested() && !std::exchange(stopping_, true)) {
+  if (console::stop_requested() && !std::exchange(stopping_, true)) {
     height_ = 0;
   }
   drawn_ = Clock::now();

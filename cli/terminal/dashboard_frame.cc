@@ -12,7 +12,6 @@
 
 #include "progress_line.h"
 #include "quality.h"
-#include "study.h"
 
 namespace sotto::cli {
 namespace {
@@ -51,7 +50,7 @@ std::string time_left(const DashboardState& state) {
   }
   const double rate = static_cast<double>(here) / state.elapsed_s;
   const auto left = static_cast<double>(state.start.rounds - state.done);
-  return fmt::format("{:.4g} rounds/s, {} left", rate, duration_text(left / rate));
+  return fmt::format("{:.4g} rounds/s, {} left", rate, study::duration_text(left / rate));
 }
 
 /// Beside what was sent: what it saves.
@@ -59,12 +58,13 @@ std::string saving(const RunEvaluation& last) {
   const double ratio = last.allreduce_bytes / last.point.bytes_per_node;
   return std::isfinite(ratio) && ratio > 0
              ? fmt::format("   {:<10} {:>9} = {:.1f} × what is sent", "all-reduce",
-                           amount(last.allreduce_bytes), ratio)
+                           study::amount(last.allreduce_bytes), ratio)
              : "";
 }
 
 std::string health_line(const RunEvaluation& last) {
-  std::string text = fmt::format("{:<10} {:>9}", "sent/node", amount(last.point.bytes_per_node));
+  std::string text =
+      fmt::format("{:<10} {:>9}", "sent/node", study::amount(last.point.bytes_per_node));
   if (const auto& sample = last.compression) {
     text += fmt::format("   compression leaves out {:.3g} %", 100 * error_ratio(*sample));
     if (std::isfinite(sample->bound)) {
@@ -81,7 +81,7 @@ std::string health_line(const RunEvaluation& last) {
     text += fmt::format("   staleness {} at most", most_stale);
   }
   if (bad > 0) {
-    text += fmt::format("   {} refused", counted(bad, "frame"));
+    text += fmt::format("   {} refused", study::counted(bad, "frame"));
   }
   return text;
 }
@@ -114,7 +114,8 @@ std::string link_row(const DashboardState& state, const LinkTraffic& link) {
   const double seconds = std::max(state.last->point.time_s - since, 1e-9);
   const std::uint64_t bytes = link.bytes - std::min(link.bytes, bytes_before(state, link));
   return fmt::format("{:>4} → {:<4} {:>10}/s  {}", link.from, link.to,
-                     amount(static_cast<double>(bytes) / seconds), bytes > 0 ? "active" : "idle");
+                     study::amount(static_cast<double>(bytes) / seconds),
+                     bytes > 0 ? "active" : "idle");
 }
 
 /// At most `rows`; where there are more, the last says how many.
@@ -123,7 +124,7 @@ std::vector<std::string> fitting(std::vector<std::string> lines, std::size_t row
   if (lines.size() > rows && rows > 0) {
     const std::size_t more = lines.size() - rows + 1;
     lines.resize(rows);
-    lines.back() = fmt::format("  … {} more", counted(more, what));
+    lines.back() = fmt::format("  … {} more", study::counted(more, what));
   }
   return lines;
 }
@@ -163,7 +164,8 @@ std::vector<std::string> dashboard_lines(const DashboardState& state, const Term
                   "   " +
                   curve("consensus", state.consensus, number(state.consensus.first()),
                         number(state.consensus.last())));
-  const Quality& quality = state.last ? quality_at(state.last->point) : kAccuracy;
+  const study::Quality& quality =
+      state.last ? study::quality_at(state.last->point) : study::kAccuracy;
   lines.push_back(curve(quality.heading, state.quality,
                         quality_text(quality, state.quality.first()),
                         quality_text(quality, state.quality.last())) +

@@ -8,13 +8,13 @@
 
 #include <fmt/format.h>
 
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/result_file.h>
 #include <sotto/study/train_plan.h>
 #include <sotto/trainers/checkpoint.h>
 
 #include "commands.h"
-#include "output.h"
-#include "signals.h"
 #include "terminal/progress.h"
 #include "train_execution.h"
 #include "train_flags.h"
@@ -33,7 +33,7 @@ constexpr const char* kTrainExamples =
     "  mpirun -np 4 sotto train --transport gloo";
 
 /// The newest round that all nodes have saved; of a launched job, this one.
-std::optional<Round> saved_round(const TrainPlan& plan) {
+std::optional<Round> saved_round(const study::TrainPlan& plan) {
   if (plan.run.checkpoint.empty()) {
     return std::nullopt;
   }
@@ -51,12 +51,12 @@ std::optional<Round> saved_round(const TrainPlan& plan) {
 }
 
 /// What is said of a run that a signal has ended.
-std::string interrupted(const TrainPlan& plan, const Status& end) {
+std::string interrupted(const study::TrainPlan& plan, const Status& end) {
   const std::string who = plan.launched && end.fault() != Fault::stopped
                               ? fmt::format("node {}: ", plan.launched->rank)
                               : "";
   const auto round = saved_round(plan);
-  return who + interruption(end) +
+  return who + console::interruption(end) +
          (round ? fmt::format("; round {} is saved in {}: the same command with --resume goes on "
                               "from there",
                               *round, plan.run.checkpoint)
@@ -64,8 +64,8 @@ std::string interrupted(const TrainPlan& plan, const Status& end) {
 }
 
 /// Where to find what the run has left, but the JSON, as the other commands say it.
-void name_outputs(const TrainPlan& plan, const TrainObservers& observers, const Json& result,
-                  const Output& output) {
+void name_outputs(const study::TrainPlan& plan, const TrainObservers& observers,
+                  const study::Json& result, const console::Output& output) {
   for (const std::string& line : observers.outputs()) {
     output.line(line);
   }
@@ -78,48 +78,49 @@ void name_outputs(const TrainPlan& plan, const TrainObservers& observers, const 
 }
 
 int run(const TrainFlags& options, const ObserveOptions& observe) {
-  check_writable("--trace", observe.telemetry.trace);
-  const TrainPlan plan = make_train_plan(options);
-  OutputOptions common = options.common;
+  study::check_writable("--trace", observe.telemetry.trace);
+  const study::TrainPlan plan = make_train_plan(options);
+  console::OutputOptions common = options.common;
   if (!plan.reports()) {
     common.quiet = true;
     common.json.clear();
   }
-  const Output output(common);
+  const console::Output output(common);
   const Progress progress = choose_progress(observe.progress, common.quiet);
   TrainReport report(output, progress, plan.run.rounds);
   if (!common.quiet) {
     for (const std::string& warning : plan.warnings) {
-      warn(warning);
+      console::warn(warning);
     }
   }
   TrainObservers observers(observe, progress, plan, report);
-  const Result<Json> result = execute(plan, report, observers.all());
+  const Result<study::Json> result = execute(plan, report, observers.all());
   if (result.ok()) {
     if (plan.reports()) {
       name_outputs(plan, observers, *result, output);
       output.json(*result);
     }
     if (const auto fault = result->find(kDumpFault); fault != result->end()) {
-      say("--dump-parameters: " + fault->get<std::string>());
-      return kFailed;
+      console::say("--dump-parameters: " + fault->get<std::string>());
+      return console::kFailed;
     }
-    return kDone;
+    return console::kDone;
   }
-  if (stop_requested()) {
-    say(interrupted(plan, result.status()));
+  if (console::stop_requested()) {
+    console::say(interrupted(plan, result.status()));
   } else if (result.status().fault() == Fault::ended) {
-    say(result.status().message() +
+    console::say(
+        result.status().message() +
         (plan.run.checkpoint.empty() ? "" : ": the same command with --resume goes on from there"));
   } else {
-    say("the run failed: " + result.status().message());
+    console::say("the run failed: " + result.status().message());
   }
-  return kFailed;
+  return console::kFailed;
 }
 
 }  // namespace
 
-Command add_train_command(CLI::App& program) {
+console::Command add_train_command(CLI::App& program) {
   auto options = std::make_shared<TrainFlags>();
   auto observe = std::make_shared<ObserveOptions>();
   CLI::App* command = program.add_subcommand("train", "Trains a model on N nodes");

@@ -15,11 +15,9 @@
 #include <sotto/comm/local_store.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/comm/transport.h>
+#include <sotto/console/signals.h>
 #include <sotto/study/internal/plan_json.h>
 #include <sotto/trainers/local_processes.h>
-
-#include "signals.h"
-#include "study.h"
 
 namespace sotto::cli {
 namespace {
@@ -34,11 +32,11 @@ const char* stop_notice() {
 }
 
 /// What node 0 says and returns in the end.
-Json conclude(const TrainPlan& plan, TrainReport& report, const RunResult& result) {
+study::Json conclude(const study::TrainPlan& plan, TrainReport& report, const RunResult& result) {
   report.summary(result);
-  Json json = train_json(result, train_config_json(study::settings_of(plan)));
+  study::Json json = train_json(result, train_config_json(study::settings_of(plan)));
   if (const auto& data = plan.tasks->data().dataset; data && !data->names().classes.empty()) {
-    json["classes"] = Json::array();
+    json["classes"] = study::Json::array();
     for (const std::string& name : data->names().classes) {
       json["classes"].push_back(printable(name));
     }
@@ -57,73 +55,78 @@ void give_freed_memory_back() {
 }
 
 /// One node of a job, which has this process to itself.
-Result<Json> run_one(const TrainPlan& plan, const RunOptions& run, TrainReport& report,
-                     const RunHooks& hooks) {
+Result<study::Json> run_one(const study::TrainPlan& plan, const RunOptions& run,
+                            TrainReport& report, const RunHooks& hooks) {
   give_freed_memory_back();
   const auto task = plan.task_of(run.optimizer.rank);
   const auto result = run_node(run, *task, hooks);
   if (!result.ok()) {
     return result.status();
   }
-  return run.optimizer.rank == 0 ? conclude(plan, report, *result) : Json();
+  return run.optimizer.rank == 0 ? conclude(plan, report, *result) : study::Json();
 }
 
-Result<Json> run_as_threads(const TrainPlan& plan, TrainReport& report, Observer& observer) {
-  catch_stop_signals(stop_notice());
+Result<study::Json> run_as_threads(const study::TrainPlan& plan, TrainReport& report,
+                                   Observer& observer) {
+  console::catch_stop_signals(stop_notice());
   const auto result = run_threads(plan.run, [&](Rank rank) { return plan.task_of(rank); },
-                                  {.observer = &observer, .stop = &stop_requested()});
+                                  {.observer = &observer, .stop = &console::stop_requested()});
   if (!result.ok()) {
     return result.status();
   }
   return conclude(plan, report, *result);
 }
 
-Status write_result(const std::string& path, const Json& result) {
+Status write_result(const std::string& path, const study::Json& result) {
   std::ofstream file(path);
   file << json_text(result);
   file.close();
   return file ? Status() : Status(Fault::io, fmt::format("{} could not be written", path));
 }
 
-Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report, Observer& observer) {
+Result<study::Json> run_as_processes(const study::TrainPlan& plan, TrainReport& report,
+                                     Observer& observer) {
   const PrivateDirectory meeting_place;
   const LocalStore store;
   const std::string result_path = meeting_place.path() + "/result.json";
-  catch_stop_signals(stop_notice());
+  console::catch_stop_signals(stop_notice());
   // Nodes that have nothing to save end at once, by the signal.
   const bool saves = !plan.run.checkpoint.empty();
   const std::atomic<bool> never{false};
   const auto node_main = [&](Rank rank) {
     if (saves) {
-      catch_stop_signals(nullptr, SecondSignal::waits);
+      catch_stop_signals(nullptr, console::SecondSignal::waits);
     }
     RunOptions run = plan.run;
     run.optimizer.rank = rank;
     run.optimizer.store = store.open();
-    const RunHooks hooks{.observer = &observer, .stop = saves ? &stop_requested() : &never};
+    const RunHooks hooks{.observer = &observer,
+                         .stop = saves ? &console::stop_requested() : &never};
     const auto result = run_one(plan, run, report, hooks);
     return result.ok() && rank == 0 ? write_result(result_path, *result) : result.status();
   };
   // As long as nodes may wait for each other in the round under way.
   const auto farewell = saves ? 2 * plan.run.optimizer.timeout : kGrace;
-  if (Status status =
-          run_processes(plan.run.optimizer.nodes, node_main, stop_requested(), kGrace, farewell);
+  if (Status status = run_processes(plan.run.optimizer.nodes, node_main, console::stop_requested(),
+                                    kGrace, farewell);
       !status) {
     return status;
   }
   std::ifstream file(result_path);
-  return Json::parse(file);
+  return study::Json::parse(file);
 }
 
-Result<Json> run_as_planned(const TrainPlan& plan, TrainReport& report, Observer& observer) {
+Result<study::Json> run_as_planned(const study::TrainPlan& plan, TrainReport& report,
+                                   Observer& observer) {
   if (plan.launched) {
-    catch_stop_signals(stop_notice());
+    console::catch_stop_signals(stop_notice());
     std::optional<PeersWatch> watch;
     if (plan.run.optimizer.security) {
       watch.emplace(plan.peers, plan.run.optimizer.security->peers,
-                    [](const std::string& line) { say(line); });
+                    [](const std::string& line) { console::say(line); });
     }
-    return run_one(plan, plan.run, report, {.observer = &observer, .stop = &stop_requested()});
+    return run_one(plan, plan.run, report,
+                   {.observer = &observer, .stop = &console::stop_requested()});
   }
   const auto all = transports();
   const bool processes = std::any_of(all.begin(), all.end(), [&](const TransportInfo& info) {
@@ -135,7 +138,7 @@ Result<Json> run_as_planned(const TrainPlan& plan, TrainReport& report, Observer
 
 }  // namespace
 
-Result<Json> execute(const TrainPlan& plan, TrainReport& report, Observer& observer) {
+Result<study::Json> execute(const study::TrainPlan& plan, TrainReport& report, Observer& observer) {
   auto result = [&] {
     try {
       return run_as_planned(plan, report, observer);

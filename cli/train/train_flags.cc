@@ -1,12 +1,12 @@
 #include "train_flags.h"
 
-#include "option_group.h"
+#include <sotto/console/option_group.h>
 
 namespace sotto::cli {
 
 void add_train_options(CLI::App& command, TrainFlags& flags) {
   for (const SettingGroup& settings : train_settings(flags)) {
-    OptionGroup group(command, std::string(settings.title));
+    console::OptionGroup group(command, std::string(settings.title));
     for (const Setting& setting : settings.settings) {
       if (setting.name != "seed") {  // which all commands have
         group.add(setting);

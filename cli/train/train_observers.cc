@@ -6,24 +6,23 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/base/nearest.h>
+#include <sotto/console/option_group.h>
 #include <sotto/study/internal/plan_json.h>
 #include <sotto/study/units.h>
 #include <sotto/topology/registry.h>
 
-#include "option_group.h"
-#include "study.h"
-
 namespace sotto::cli {
 namespace {
 
-std::string title_of(const TrainPlan& plan) {
+std::string title_of(const study::TrainPlan& plan) {
   const OptimizerOptions& used = plan.run.optimizer;
   return fmt::format("sotto train   {}   {}   {}   {}   {} over {}", plan.tasks->data().spec,
                      used.algorithm, used.compressor, used.topology,
-                     counted(static_cast<std::uint64_t>(used.nodes), "node"), used.transport);
+                     study::counted(static_cast<std::uint64_t>(used.nodes), "node"),
+                     used.transport);
 }
 
-MllogSettings mllog_settings(const TrainPlan& plan) {
+MllogSettings mllog_settings(const study::TrainPlan& plan) {
   const OptimizerOptions& used = plan.run.optimizer;
   return {.benchmark = std::string(family(plan.tasks->data().spec)),
           .seed = used.seed,
@@ -33,7 +32,7 @@ MllogSettings mllog_settings(const TrainPlan& plan) {
 }
 
 /// Warnings go the way of any, for which what stands on the terminal makes room.
-TelemetryOptions of_plan(TelemetryOptions telemetry, const TrainPlan& plan, Tell warn) {
+TelemetryOptions of_plan(TelemetryOptions telemetry, const study::TrainPlan& plan, Tell warn) {
   telemetry.keep = plan.run.resume;
   telemetry.config = json_text(train_config_json(study::settings_of(plan)));
   telemetry.mllog_settings = mllog_settings(plan);
@@ -48,7 +47,7 @@ TelemetryOptions of_plan(TelemetryOptions telemetry, const TrainPlan& plan, Tell
 }  // namespace
 
 void add_observe_options(CLI::App& command, ObserveOptions& o) {
-  OptionGroup group(command, "While it runs (docs/observability.md)");
+  console::OptionGroup group(command, "While it runs (docs/observability.md)");
   group.option("--progress", o.progress, "HOW",
                "auto: a dashboard on a terminal of 100 columns, a bar on a narrower one, else a "
                "line for each evaluation; or plain, bar, dashboard, none");
@@ -64,7 +63,7 @@ void add_observe_options(CLI::App& command, ObserveOptions& o) {
 }
 
 TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& progress,
-                               const TrainPlan& plan, Observer& report)
+                               const study::TrainPlan& plan, Observer& report)
     : dashboard_(progress.dashboard && plan.reports() ? std::make_unique<Dashboard>(title_of(plan))
                                                       : nullptr),
       telemetry_(of_plan(options.telemetry, plan, [this, &report](const std::string& text) {

@@ -11,7 +11,6 @@
 #include <sotto/study/train_plan.h>
 #include <sotto/trainers/observer.h>
 
-#include "study.h"
 #include "terminal/dashboard.h"
 #include "terminal/progress.h"
 
@@ -29,8 +28,8 @@ class TrainObservers {
  public:
   /// Makes the files. `report` is the first observer, and must outlive this object. Throws Error
   /// for what cannot be made.
-  TrainObservers(const ObserveOptions& options, const Progress& progress, const TrainPlan& plan,
-                 Observer& report);
+  TrainObservers(const ObserveOptions& options, const Progress& progress,
+                 const study::TrainPlan& plan, Observer& report);
 
   /// All of them.
   Observer& all() { return all_; }

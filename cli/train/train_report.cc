@@ -8,26 +8,25 @@
 #include <sotto/study/units.h>
 
 #include "quality.h"
-#include "study.h"
 #include "terminal/dashboard_frame.h"
 
 namespace sotto::cli {
 namespace {
 
-Json point_json(const HistoryPoint& point) {
-  Json json = {{"round", point.round},
-               {"time_s", point.time_s},
-               {"loss", point.loss},
-               {"consensus_distance", point.consensus_distance},
-               {"bytes_per_node", point.bytes_per_node}};
-  add_quality(point, json);
+study::Json point_json(const HistoryPoint& point) {
+  study::Json json = {{"round", point.round},
+                      {"time_s", point.time_s},
+                      {"loss", point.loss},
+                      {"consensus_distance", point.consensus_distance},
+                      {"bytes_per_node", point.bytes_per_node}};
+  study::add_quality(point, json);
   return json;
 }
 
 std::string privacy_line(const PrivacyReport& privacy) {
   const bool limited = privacy.steps_left != kUnlimitedSteps;
   return fmt::format("privacy: epsilon {:.4g} at delta {:g} after {}{}", privacy.epsilon,
-                     privacy.delta, counted(privacy.steps, "step"),
+                     privacy.delta, study::counted(privacy.steps, "step"),
                      limited ? fmt::format("; the budget allows {} more", privacy.steps_left) : "");
 }
 
@@ -36,18 +35,18 @@ std::string saving(const RunResult& result, double sent) {
   const double others =
       result.nodes * allreduce_bytes(result.nodes, result.dimension, result.rounds);
   return others > 0 && sent > 0
-             ? fmt::format(" (all-reduce: {}, {:.1f} ×)", amount(others), others / sent)
+             ? fmt::format(" (all-reduce: {}, {:.1f} ×)", study::amount(others), others / sent)
              : "";
 }
 
 }  // namespace
 
-TrainReport::TrainReport(const Output& output, const Progress& progress, Round rounds)
+TrainReport::TrainReport(const console::Output& output, const Progress& progress, Round rounds)
     : output_(output), progress_(progress), rounds_(rounds), bar_(progress.bar) {}
 
 void TrainReport::warning(const std::string& text) {
   bar_.clear();
-  warn(text);
+  console::warn(text);
 }
 
 void TrainReport::evaluated(const RunEvaluation& evaluation) {
@@ -58,13 +57,13 @@ void TrainReport::evaluated(const RunEvaluation& evaluation) {
   bar_.clear();
   if (!titled_) {
     output_.line(fmt::format("{:>8}  {:>9}  {:>11}  {:>9}  {:>13}  {:>10}", "round", "time", "loss",
-                             quality_at(point).heading, "consensus", "sent/node"));
+                             study::quality_at(point).heading, "consensus", "sent/node"));
     titled_ = true;
   }
   output_.line(fmt::format("{:>8}  {:>7.2f} s  {:>11.5g}  {:>9}  {:>13.4g}  {:>10}", point.round,
                            point.time_s, point.loss,
-                           quality_text(quality_at(point), quality_of(point)),
-                           point.consensus_distance, amount(point.bytes_per_node)));
+                           quality_text(study::quality_at(point), quality_of(point)),
+                           point.consensus_distance, study::amount(point.bytes_per_node)));
 }
 
 void TrainReport::summary(const RunResult& result) {
@@ -72,15 +71,16 @@ void TrainReport::summary(const RunResult& result) {
   const auto sent = result.bytes_sent_per_node();
   const auto total = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
   output_.line(fmt::format(
-      "{}, {}, {}, {} sent in all{}", counted(static_cast<std::uint64_t>(result.nodes), "node"),
-      counted(result.rounds, "round"), counted(result.dimension, "parameter"),
-      amount(static_cast<double>(total)), saving(result, static_cast<double>(total))));
+      "{}, {}, {}, {} sent in all{}",
+      study::counted(static_cast<std::uint64_t>(result.nodes), "node"),
+      study::counted(result.rounds, "round"), study::counted(result.dimension, "parameter"),
+      study::amount(static_cast<double>(total)), saving(result, static_cast<double>(total))));
   output_.line(fmt::format(
       "time {:.2f} s: gradients {:.2f} s, compression and mixing {:.2f} s, waiting {:.2f} s",
       result.time.wall_s, result.time.compute_s, result.time.encode_s, result.time.wait_s));
   if (std::isfinite(result.final.rmse)) {
     output_.line(fmt::format("on the test set: R² {}, RMSE {:.4g} in the file's units",
-                             quality_text(kR2, result.final.r2), result.final.rmse));
+                             quality_text(study::kR2, result.final.r2), result.final.rmse));
   }
   const double first = result.history.empty() ? result.final.loss : result.history.front().loss;
   if (diverged(first, result.final.loss)) {
@@ -98,11 +98,11 @@ void TrainReport::summary(const RunResult& result) {
   }
   if (result.counters.set_aside > 0) {
     output_.line(fmt::format("{} of neighbours had no influence: the rule set them aside",
-                             counted(result.counters.set_aside, "model")));
+                             study::counted(result.counters.set_aside, "model")));
   }
   if (result.counters.drifted > 0) {
     output_.line(fmt::format("{} of neighbours had drifted and were replaced",
-                             counted(result.counters.drifted, "replica")));
+                             study::counted(result.counters.drifted, "replica")));
   }
   if (result.counters.staleness > 0) {
     const double gradients = static_cast<double>(result.rounds) * result.nodes;
@@ -120,25 +120,25 @@ bool diverged(double first_loss, double final_loss) {
   return !std::isfinite(final_loss) || !(final_loss <= first_loss);
 }
 
-Json train_json(const RunResult& result, const Json& config) {
-  Json edges = Json::array();
+study::Json train_json(const RunResult& result, const study::Json& config) {
+  study::Json edges = study::Json::array();
   for (const LinkTraffic& edge : result.edges) {
     edges.push_back(
         {{"from", edge.from}, {"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
   }
-  Json history = Json::array();
+  study::Json history = study::Json::array();
   for (const HistoryPoint& point : result.history) {
     history.push_back(point_json(point));
   }
-  Json privacy;
+  study::Json privacy;
   if (result.privacy) {
     const bool limited = result.privacy->steps_left != kUnlimitedSteps;
     privacy = {{"epsilon", result.privacy->epsilon},
                {"delta", result.privacy->delta},
                {"steps", result.privacy->steps},
-               {"steps_left", limited ? Json(result.privacy->steps_left) : Json()}};
+               {"steps_left", limited ? study::Json(result.privacy->steps_left) : study::Json()}};
   }
-  Json json = {
+  study::Json json = {
       {"sotto", SOTTO_VERSION},
       {"config", config},
       {"nodes", result.nodes},
@@ -166,7 +166,7 @@ Json train_json(const RunResult& result, const Json& config) {
         {"other_settings", result.counters.other_settings}}},
       {"privacy", privacy},
       {"parameters_sha256", result.parameters_sha256}};
-  add_quality(result.final, json["final"]);
+  study::add_quality(result.final, json["final"]);
   if (!result.dumped.ok()) {
     json[kDumpFault] = result.dumped.message();
   }

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <string>
 
+#include <sotto/console/output.h>
 #include <sotto/trainers/observer.h>
 #include <sotto/trainers/result.h>
 
-#include "output.h"
 #include "terminal/progress.h"
 #include "terminal/progress_line.h"
 
@@ -17,7 +17,7 @@ namespace sotto::cli {
 /// observer.
 class TrainReport final : public Observer {
  public:
-  TrainReport(const Output& output, const Progress& progress, Round rounds);
+  TrainReport(const console::Output& output, const Progress& progress, Round rounds);
 
   void round_done(Round done) override;
   void evaluated(const RunEvaluation& evaluation) override;
@@ -25,7 +25,7 @@ class TrainReport final : public Observer {
   void summary(const RunResult& result);
 
  private:
-  const Output& output_;
+  const console::Output& output_;
   const Progress progress_;
   Round rounds_;
   ProgressLine bar_;
@@ -40,6 +40,6 @@ bool diverged(double first_loss, double final_loss);
 inline constexpr const char* kDumpFault = "dump_parameters_fault";
 
 /// The result as JSON.
-Json train_json(const RunResult& result, const Json& config);
+study::Json train_json(const RunResult& result, const study::Json& config);
 
 }  // namespace sotto::cli

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
@@ -15,7 +16,8 @@ ApmSqueeze::ApmSqueeze(const AlgorithmInfo& info, AlgorithmSetup setup)
       mean_(node_),
       work_(node_.dimension()),
       direction_(node_.dimension()),
-      freeze_round_(node_.setup().freeze_step.value_or(kNotYet)) {}
+      given_freeze_(node_.hyperparameters().optional_count("freeze")),
+      freeze_round_(given_freeze_.value_or(kNotYet)) {}
 
 Status ApmSqueeze::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "APMSqueeze takes one gradient a round");
@@ -104,13 +106,13 @@ Status ApmSqueeze::load(ByteReader& in) {
   if (in.failed() || saved_freeze == 0 || !std::isfinite(last_norm_) || last_norm_ < 0) {
     return {Fault::malformed, "checkpoint without the state of the variance"};
   }
-  if (node_.setup().freeze_step && saved_freeze != *node_.setup().freeze_step) {
+  if (given_freeze_ && saved_freeze != *given_freeze_) {
     return {Fault::malformed,
             fmt::format(
                 "checkpoint of a run that freezes the variance {} where it is to be after "
                 "round {}",
                 saved_freeze == kNotYet ? "by itself" : fmt::format("after round {}", saved_freeze),
-                *node_.setup().freeze_step)};
+                *given_freeze_)};
   }
   freeze_round_ = saved_freeze;
   if (Status status = mean_.load(in); !status) {
@@ -130,6 +132,9 @@ std::unique_ptr<Algorithm> build_squeeze(AlgorithmSetup setup) {
   return std::make_unique<ApmSqueeze>(info, std::move(setup));
 }
 
+constexpr Hyperparameter kApmSqueezeHyperparameters[] = {freeze_step("")};
+constexpr Hyperparameter kOneBitAdamHyperparameters[] = {freeze_step("auto")};
+
 }  // namespace
 
 constinit const AlgorithmInfo ApmSqueeze::kApmSqueeze = {
@@ -138,11 +143,11 @@ constinit const AlgorithmInfo ApmSqueeze::kApmSqueeze = {
     .paper = "Tang et al. 2020, arXiv:2008.11343",
     .rule = kSqueezeRule,
     .summary = "Adam to all nodes in a bit an element, after freeze_step plain rounds",
+    .hyperparameters = kApmSqueezeHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
     .time_varying = true,
     .step_rule = "adam",
-    .freezing = Freezing::given,
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · |C|; 4d for |C| before freeze_step",
     .memory = {.floats = 3, .per_nth = 3},
@@ -156,11 +161,12 @@ constinit const AlgorithmInfo ApmSqueeze::kOneBitAdam = {
     .paper = "Tang et al. 2021, arXiv:2102.02888",
     .rule = kSqueezeRule,
     .summary = "as apmsqueeze, but finds by itself when the variance is stable",
+    .hyperparameters = kOneBitAdamHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
     .time_varying = true,
     .step_rule = "adam",
-    .freezing = Freezing::automatic,
+    .finds_freeze = true,
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · |C|; 4d for |C| before the freeze",
     .memory = {.floats = 3, .per_nth = 3},

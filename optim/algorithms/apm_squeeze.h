@@ -98,8 +98,9 @@ class ApmSqueeze final : public NodeAlgorithm {
   LateElements late_;
   std::vector<float> work_;       // m_i, then the new m̄; before the freeze the gradients
   std::vector<float> direction_;  // d, then the next x
-  Round freeze_round_;            // T_w
-  double last_norm_ = 0;          // ‖v̂‖₁ when it was last looked at
+  const std::optional<Round> given_freeze_;
+  Round freeze_round_;    // T_w
+  double last_norm_ = 0;  // ‖v̂‖₁ when it was last looked at
 };
 
 }  // namespace sotto

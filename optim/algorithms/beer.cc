@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
@@ -44,7 +45,7 @@ Mailbox two_encodings_mailbox(const LocalNode& node) {
 
 Beer::Beer(AlgorithmSetup setup)
     : MailAlgorithm(kInfo, std::move(setup), two_encodings_mailbox),
-      eta_(node_.consensus_stepsize()),
+      eta_(node_.hyperparameters().real("eta")),
       model_(node_),
       gradient_(node_),
       shift_(node_.vector()),
@@ -148,6 +149,12 @@ Status Beer::load(ByteReader& in) {
   return read_floats(in, "shift", shift_);
 }
 
+namespace {
+
+constexpr Hyperparameter kBeerHyperparameters[] = {consensus_stepsize(default_eta<1>)};
+
+}  // namespace
+
 constinit const AlgorithmInfo Beer::kInfo = {
     .name = "beer",
     .title = "BEER, compressed gradient tracking",
@@ -156,11 +163,10 @@ constinit const AlgorithmInfo Beer::kInfo = {
         "V ← V + η G (W − I) + ∇_t − ∇_{t−1}; X ← X + η H (W − I) − γ V; "
         "G ← G + C(V − G); H ← H + C(X − H)",
     .summary = "any contraction where the nodes' data differ much; two messages a round",
+    .hyperparameters = kBeerHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::symmetric,
     .overlaps = true,
-    .consensus_stepsize = true,
-    .consensus_stepsize_cap = 0.5,
     .accelerated = true,
     .bytes = "degree · 2 |C|",
     .memory = {.floats = 7},

@@ -24,8 +24,7 @@ AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
   part.step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
   part.compressor = setup.compressor->clone();
   part.compressor->use(setup.compressor->used());
-  part.consensus_stepsize = setup.consensus_stepsize;
-  part.extrapolation_clock = setup.extrapolation_clock;
+  part.hyperparameters = setup.hyperparameters;
   part.terms = setup.terms;
   part.seed = setup.seed;
   part.run_id = setup.run_id;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
@@ -20,7 +21,7 @@ Mailbox difference_mailbox(const LocalNode& node) {
 
 ChocoSgd::ChocoSgd(AlgorithmSetup setup)
     : MailAlgorithm(kInfo, std::move(setup), difference_mailbox),
-      eta_(node_.consensus_stepsize()),
+      eta_(node_.hyperparameters().real("eta")),
       public_(node_),
       own_direction_(node_.direction_room()),
       scratch_(node_.scratch()) {
@@ -162,6 +163,12 @@ Status ChocoSgd::load(ByteReader& in) {
   return copies_->load(in);
 }
 
+namespace {
+
+constexpr Hyperparameter kChocoHyperparameters[] = {consensus_stepsize(default_eta<2>)};
+
+}  // namespace
+
 constinit const AlgorithmInfo ChocoSgd::kInfo = {
     .name = "choco",
     .title = "CHOCO-SGD, compressed gossip",
@@ -170,13 +177,13 @@ constinit const AlgorithmInfo ChocoSgd::kInfo = {
         "x̂_i ← x̂_i + C(x_i − γ g_i − x̂_i); "
         "x_i ← x_i − γ g_i + η Σ_j W_ij (x̂_j − x̂_i)",
     .summary = "any contraction, however strong; cheap on a graph that stays",
+    .hyperparameters = kChocoHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::symmetric,
     .time_varying = true,
     .replicas = true,
     .delayable = true,
     .separable = true,
-    .consensus_stepsize = true,
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "degree · |C|; 4d along a new edge",

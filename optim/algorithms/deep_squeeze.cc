@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
@@ -12,7 +13,7 @@ namespace sotto {
 
 DeepSqueeze::DeepSqueeze(AlgorithmSetup setup)
     : MailAlgorithm(kInfo, std::move(setup)),
-      eta_(node_.consensus_stepsize()),
+      eta_(node_.hyperparameters().real("eta")),
       sum_(node_),
       error_(node_.vector()),
       v_(node_.vector()),
@@ -93,6 +94,12 @@ Status DeepSqueeze::load(ByteReader& in) {
   return read_floats(in, "error", error_);
 }
 
+namespace {
+
+constexpr Hyperparameter kDeepSqueezeHyperparameters[] = {consensus_stepsize(default_eta<1>)};
+
+}  // namespace
+
 constinit const AlgorithmInfo DeepSqueeze::kInfo = {
     .name = "deepsqueeze",
     .title = "DeepSqueeze, error-compensated compression",
@@ -101,13 +108,12 @@ constinit const AlgorithmInfo DeepSqueeze::kInfo = {
         "v_i = x_i − γ g_i + δ_i; δ_i ← v_i − C(v_i); "
         "x_i ← x_i − γ g_i + η Σ_j (W_ij − 1[i=j]) C(v_j)",
     .summary = "any contraction, changing graphs, little memory",
+    .hyperparameters = kDeepSqueezeHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::doubly_stochastic,
     .time_varying = true,
     .delayable = true,
     .separable = true,
-    .consensus_stepsize = true,
-    .consensus_stepsize_cap = 0.5,
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "degree · |C|",

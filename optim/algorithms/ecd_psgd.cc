@@ -14,7 +14,7 @@ namespace sotto {
 EcdPsgd::EcdPsgd(AlgorithmSetup setup)
     : MailAlgorithm(kInfo, std::move(setup), ReplicaExchange::make_mailbox),
       estimates_(node_, mail_, node_.x(), /*lead=*/1),
-      clock_limit_(node_.setup().extrapolation_clock.value_or(kClockLimit)),
+      clock_limit_(node_.hyperparameters().count("clock")),
       own_(node_.x(), node_.ops()),
       next_(node_.vector()),
       z_(node_.vector()) {}
@@ -116,6 +116,19 @@ Status EcdPsgd::load(ByteReader& in) {
   return estimates_.load(in);
 }
 
+namespace {
+
+constexpr Hyperparameter kEcdHyperparameters[] = {
+    {.key = "clock",
+     .symbol = "T",
+     .help = "where the extrapolation's clock t stops; a small T suits a fine grid",
+     .most = static_cast<double>(EcdPsgd::kClockLimit),
+     .why = "float32 follows no further",
+     .fallback = "4096",
+     .setting = "extrapolation_clock"}};
+
+}  // namespace
+
 constinit const AlgorithmInfo EcdPsgd::kInfo = {
     .name = "ecd",
     .title = "ECD-PSGD, extrapolation compression",
@@ -124,13 +137,13 @@ constinit const AlgorithmInfo EcdPsgd::kInfo = {
         "x_i⁺ = Σ_j W_ij y_j − γ g_i; y_i ← (1 − 2/t) y_i + (2/t) C(z_i), "
         "z_i = (1 − t/2) x_i + (t/2) x_i⁺",
     .summary = "for coarse unbiased quantizers with a fixed step",
+    .hyperparameters = kEcdHyperparameters,
     .contract = ContractKind::unbiased_absolute,
     .graph = GraphNeed::symmetric,
     .time_varying = true,
     .replicas = true,
     .overlaps = true,
     .separable = true,
-    .extrapolation_clock = true,
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "degree · |C|; 4d along a new edge",

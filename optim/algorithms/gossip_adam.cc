@@ -6,6 +6,7 @@
 
 #include <sotto/compress/none.h>
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/zero_where_zero.h>
 #include <sotto/topology/analysis.h>
@@ -54,8 +55,8 @@ GossipAdam::GossipAdam(AlgorithmSetup setup)
       adam_(Adam::of(node_.step_rule())),
       exact_(make_none(node_.ops())),
       vector_bytes_(exact_->max_bytes(node_.dimension())),
-      eta_(node_.consensus_stepsize()),
-      freeze_step_(node_.setup().freeze_step.value_or(0)),
+      eta_(node_.hyperparameters().real("eta")),
+      freeze_step_(node_.hyperparameters().count("freeze")),
       agreement_(spreading_time(node_.topology())),
       late_(agreement_),
       late_gossip_(late_),
@@ -262,6 +263,13 @@ Status GossipAdam::load(ByteReader& in) {
   return late_.load(in, adam_, freeze_step_);
 }
 
+namespace {
+
+constexpr Hyperparameter kGossipAdamHyperparameters[] = {freeze_step(""),
+                                                         consensus_stepsize(default_eta<1>)};
+
+}  // namespace
+
 constinit const AlgorithmInfo GossipAdam::kInfo = {
     .name = "onebit-adam-gossip",
     .title = "Decentralized 1-bit Adam",
@@ -272,12 +280,10 @@ constinit const AlgorithmInfo GossipAdam::kInfo = {
     .summary =
         "Adam between neighbours in a bit an element, after freeze_step rounds in "
         "full precision",
+    .hyperparameters = kGossipAdamHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::symmetric,
-    .consensus_stepsize = true,
-    .consensus_stepsize_cap = 0.5,
     .step_rule = "adam",
-    .freezing = Freezing::given,
     .bytes = "degree · |C|; degree · 8d before the freeze",
     .memory = {.floats = 5},
     .default_compressor = "sign",

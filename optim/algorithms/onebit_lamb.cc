@@ -6,6 +6,7 @@
 
 #include <sotto/kernels/norm.h>
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/trust_ratio.h>
 
@@ -29,7 +30,7 @@ OneBitLamb::OneBitLamb(AlgorithmSetup setup)
       lamb_(Lamb::of(node_.step_rule())),
       adam_(lamb_.moments()),
       mean_(node_),
-      freeze_step_(node_.setup().freeze_step.value_or(0)),
+      freeze_step_(node_.hyperparameters().count("freeze")),
       tensors_(lamb_.layout().size()),
       fresh_(node_.dimension()),
       work_(node_.dimension()),
@@ -266,6 +267,12 @@ Status OneBitLamb::load(ByteReader& in) {
   return late_.load(in, adam_, freeze_step_);
 }
 
+namespace {
+
+constexpr Hyperparameter kOneBitLambHyperparameters[] = {freeze_step("")};
+
+}  // namespace
+
 constinit const AlgorithmInfo OneBitLamb::kInfo = {
     .name = "onebit-lamb",
     .title = "1-bit LAMB, step lengths by tensor",
@@ -274,11 +281,11 @@ constinit const AlgorithmInfo OneBitLamb::kInfo = {
         "m_i = β₁ m̄ + (1 − β₁) g_i; m̄ ← C(mean_i C(s m_i + δ_i) + δ̄) / s; "
         "x_l ← x_l − γ r_l c_l (m̄ / (√v + ε) + λ x)_l, v and c frozen",
     .summary = "as onebit-adam, for large batches",
+    .hyperparameters = kOneBitLambHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
     .time_varying = true,
     .step_rule = "lamb",
-    .freezing = Freezing::given,
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · |C|; 4d for |C| before freeze_step",
     .memory = {.floats = 4, .per_nth = 3},

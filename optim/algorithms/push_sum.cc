@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
@@ -54,7 +55,7 @@ Mailbox share_mailbox(const LocalNode& node) {
 
 PushSum::PushSum(AlgorithmSetup setup)
     : MailAlgorithm(kInfo, std::move(setup), share_mailbox),
-      eta_(node_.consensus_stepsize()),
+      eta_(node_.hyperparameters().real("eta")),
       sum_(node_),
       x_(node_.x(), node_.ops()),
       error_(node_.vector()),
@@ -263,18 +264,24 @@ Status PushSum::load(ByteReader& in) {
   return read_floats(in, "error", error_);
 }
 
+namespace {
+
+constexpr Hyperparameter kPushSumHyperparameters[] = {consensus_stepsize(default_eta<2>)};
+
+}  // namespace
+
 constinit const AlgorithmInfo PushSum::kInfo = {
     .name = "pushsum",
     .title = "Push-sum, stochastic gradient push on directed graphs",
     .paper = "He et al. 2019, arXiv:1910.04956; Assran et al. 2018, arXiv:1811.10792",
     .rule = "x_i ← Σ_j P_ij (x_j − γ ∇f_j(z_j)); ω_i ← Σ_j P_ij ω_j; z_i = x_i / ω_i",
     .summary = "directed and changing graphs; its compressed form is sotto's own",
+    .hyperparameters = kPushSumHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::column_stochastic,
     .time_varying = true,
     .delayable = true,
     .separable = true,
-    .consensus_stepsize = true,
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "out-degree · (|C| + 16)",

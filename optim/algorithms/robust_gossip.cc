@@ -12,9 +12,8 @@ namespace sotto {
 
 RobustGossip::RobustGossip(AlgorithmSetup setup)
     : MailAlgorithm(kInfo, std::move(setup)),
-      rule_(make_aggregation(
-          node_.setup().rule.empty() ? kDefaultAggregation : std::string_view(node_.setup().rule),
-          max_in_degree(node_), node_.dimension(), node_.ops())),
+      rule_(make_aggregation(node_.hyperparameters().text("rule"), max_in_degree(node_),
+                             node_.dimension(), node_.ops())),
       half_(node_.dimension()),
       step_(node_.dimension()),
       next_(node_.dimension()),
@@ -91,6 +90,18 @@ std::unique_ptr<Algorithm> build_robust(AlgorithmSetup setup) {
 
 }  // namespace
 
+namespace {
+
+constexpr Hyperparameter kRobustHyperparameters[] = {
+    {.key = "rule",
+     .symbol = "rule",
+     .help = "how neighbours that may lie are taken in, see `sotto list`",
+     .kind = HyperparameterKind::text,
+     .fallback = kDefaultAggregation,
+     .setting = "rule"}};
+
+}  // namespace
+
 constinit const AlgorithmInfo RobustGossip::kInfo = {
     .name = "robust",
     .title = "Robust gossip, for neighbours that may lie",
@@ -99,10 +110,11 @@ constinit const AlgorithmInfo RobustGossip::kInfo = {
         "x_i^½ = x_i − γ g_i; x_i ← x_i^½ + Σ_j W_ij clip(x_j^½ − x_i^½, τ_i), "
         "or another robust mean",
     .summary = "sites that may be Byzantine; --rule says how neighbours are doubted",
+    .hyperparameters = kRobustHyperparameters,
     .contract = ContractKind::exact,
     .graph = GraphNeed::symmetric,
     .time_varying = true,
-    .aggregation = true,
+    .robust = true,
     .bytes = "degree · 4d",
     .memory = {.floats = 3, .per_neighbour = 1},
     .default_compressor = "none",

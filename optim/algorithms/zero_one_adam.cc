@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/zero_where_zero.h>
 
@@ -15,7 +16,6 @@ namespace sotto {
 namespace {
 
 constexpr Round kNoRound = std::numeric_limits<Round>::max();
-constexpr Round kDefaultLimit = 16;
 
 /// 2^exponent, as far as it fits.
 Round doubled(Round exponent) { return Round{1} << std::min<Round>(exponent, 62); }
@@ -33,6 +33,8 @@ Round following_variance(Round round, Round index, std::optional<Round> freeze_s
 ZeroOneAdam::ZeroOneAdam(AlgorithmSetup setup)
     : NodeAlgorithm(kInfo, std::move(setup)),
       adam_(Adam::of(node_.step_rule())),
+      freeze_step_(node_.hyperparameters().optional_count("freeze")),
+      local_step_limit_(node_.hyperparameters().count("limit")),
       mean_(node_),
       common_(node_.x().begin(), node_.x().end()),
       sum_(node_.dimension()),
@@ -40,17 +42,14 @@ ZeroOneAdam::ZeroOneAdam(AlgorithmSetup setup)
       work_(node_.dimension()) {}
 
 bool ZeroOneAdam::exchanges_now() const {
-  if (!node_.setup().freeze_step) {
+  if (!freeze_step_) {
     return true;
   }
-  const Round interval = std::min(node_.setup().local_step_limit.value_or(kDefaultLimit),
-                                  doubled(node_.round() / *node_.setup().freeze_step));
+  const Round interval = std::min(local_step_limit_, doubled(node_.round() / *freeze_step_));
   return since_exchange_ + 1 >= interval;
 }
 
-bool ZeroOneAdam::variance_frozen() const {
-  return node_.setup().freeze_step && next_variance_ == kNoRound;
-}
+bool ZeroOneAdam::variance_frozen() const { return freeze_step_ && next_variance_ == kNoRound; }
 
 Status ZeroOneAdam::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "0/1 Adam takes one gradient a round");
@@ -65,7 +64,7 @@ Status ZeroOneAdam::take_gradient(std::span<const float> gradient) {
   }
   adam_.clip(gradient_, work_);
   if (variance_frozen()) {
-    late_.take_gradient(work_, adam_, node_.round(), *node_.setup().freeze_step);
+    late_.take_gradient(work_, adam_, node_.round(), *freeze_step_);
   }
   adam_.penalize(node_.x(), work_);
   step();
@@ -102,7 +101,7 @@ Status ZeroOneAdam::take_variance() {
     return status;
   }
   mean_.clear_errors();
-  next_variance_ = following_variance(node_.round(), variances_, node_.setup().freeze_step);
+  next_variance_ = following_variance(node_.round(), variances_, freeze_step_);
   ++variances_;
   return {};
 }
@@ -151,14 +150,13 @@ AlgorithmCounters ZeroOneAdam::counters() const {
 }
 
 std::vector<std::string> ZeroOneAdam::take_warnings() {
-  return variance_frozen()
-             ? notice_.take(node_.layout(), adam_.variance(), *node_.setup().freeze_step)
-             : std::vector<std::string>();
+  return variance_frozen() ? notice_.take(node_.layout(), adam_.variance(), *freeze_step_)
+                           : std::vector<std::string>();
 }
 
 void ZeroOneAdam::save(ByteBuffer& out) const {
   node_.save(out);
-  out.write(node_.setup().freeze_step.value_or(kNoRound));
+  out.write(freeze_step_.value_or(kNoRound));
   out.write(rates_);
   out.write(since_exchange_);
   out.write(next_variance_);
@@ -183,7 +181,7 @@ Status ZeroOneAdam::load(ByteReader& in) {
   if (in.failed() || !std::isfinite(rates_) || rates_ < 0) {
     return {Fault::malformed, "checkpoint without the state of the schedule of exchanges"};
   }
-  if (freeze_step != node_.setup().freeze_step.value_or(kNoRound)) {
+  if (freeze_step != freeze_step_.value_or(kNoRound)) {
     return {Fault::malformed, "checkpoint of a run with another freeze step"};
   }
   if (Status status = read_floats(in, "common model", common_); !status) {
@@ -195,8 +193,22 @@ Status ZeroOneAdam::load(ByteReader& in) {
   if (Status status = mean_.load(in); !status) {
     return status;
   }
-  return late_.load(in, adam_, node_.setup().freeze_step.value_or(kNoRound));
+  return late_.load(in, adam_, freeze_step_.value_or(kNoRound));
 }
+
+namespace {
+
+constexpr Hyperparameter kZeroOneAdamHyperparameters[] = {
+    freeze_step("auto"),
+    {.key = "limit",
+     .symbol = "H",
+     .help = "the most rounds from one exchange to the next after the freeze",
+     .why = "1 is an exchange in every round",
+     .fallback = "16",
+     .needs = "freeze",
+     .setting = "local_step_limit"}};
+
+}  // namespace
 
 constinit const AlgorithmInfo ZeroOneAdam::kInfo = {
     .name = "zeroone-adam",
@@ -208,12 +220,11 @@ constinit const AlgorithmInfo ZeroOneAdam::kInfo = {
     .summary =
         "as onebit-adam without its warm-up: a bit an element from the start, "
         "and not in every round after freeze_step",
+    .hyperparameters = kZeroOneAdamHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
     .time_varying = true,
     .step_rule = "adam",
-    .freezing = Freezing::optional,
-    .local_step_limit = true,
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · |C|; 4d for |C| in rounds of variance, 0 in local steps",
     .memory = {.floats = 5, .per_nth = 3},

@@ -100,7 +100,9 @@ class ZeroOneAdam final : public NodeAlgorithm {
   Status move();
 
   FreezeNotice notice_;
-  Adam& adam_;  // node_'s step rule
+  Adam& adam_;                              // node_'s step rule
+  const std::optional<Round> freeze_step_;  // T_w
+  const Round local_step_limit_;            // H
   ChunkMean mean_;
   LateElements late_;
   std::vector<float> common_;    // x'

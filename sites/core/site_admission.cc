@@ -9,7 +9,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
-#include <sotto/optim/admission.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/sites/core/gossip_mixing.h>
 #include <sotto/sites/core/neighbour.h>
 #include <sotto/sites/core/push_sum_mixing.h>

@@ -9,16 +9,10 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/digest.h>
+#include <sotto/trainers/step_rule_settings.h>
 
 namespace sotto {
 namespace {
-
-/// A cosine's shape depends on the run's length.
-std::string schedule_text(const Schedule& schedule) {
-  return schedule.shape == Schedule::Shape::cosine
-             ? fmt::format("{} of {} steps", schedule.spec(), schedule.total)
-             : schedule.spec();
-}
 
 std::string short_digest(std::span<const std::byte> bytes) {
   return sha256_hex(bytes).substr(0, 16);
@@ -41,7 +35,6 @@ std::string brief(std::span<const std::string> all) {
 }  // namespace
 
 Settings shared_settings(const SiteOptions& options, const ParameterLayout& layout) {
-  const StepRuleOptions& rule = options.step_rule;
   const std::string shapes = layout_text(layout);
   const bool gossip = options.exchange == sites::MixingKind::gossip;
   Settings settings = {
@@ -56,19 +49,12 @@ Settings shared_settings(const SiteOptions& options, const ParameterLayout& layo
        options.consensus_stepsize ? fmt::format("{}", *options.consensus_stepsize) : "default"},
       {"communication-interval", fmt::to_string(options.communication_interval)},
       {"window", fmt::to_string(options.window)},
-      {"step-rule", rule.rule},
-      {"lr", fmt::format("{}", rule.learning_rate)},
-      {"momentum", fmt::format("{}", rule.momentum)},
-      {"nesterov", fmt::format("{}", rule.nesterov)},
-      {"weight-decay", fmt::format("{}", rule.weight_decay)},
-      {"betas", fmt::format("{},{},{}", rule.beta1, rule.beta2, rule.epsilon)},
-      {"bias-correction", std::string(bias_correction_name(rule.bias_correction))},
-      {"trust-coefficient", fmt::format("{}", rule.trust_coefficient)},
-      {"schedule", schedule_text(rule.schedule)},
       {"seed", fmt::to_string(options.seed)},
       {"init",
        options.start.empty() ? "none" : short_digest(std::as_bytes(std::span(options.start)))},
   };
+  const Settings steps = step_rule_settings(options.step_rule);
+  settings.insert(settings.end(), steps.begin(), steps.end());
   if (!gossip) {
     settings.push_back({"mass-return", fmt::format("{}", options.mass.back)});
     settings.push_back({"parcel-mass", fmt::format("{}", options.mass.parcel)});

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <sotto/study/quality.h>
+
 namespace sotto::study {
 
 using Json = nlohmann::ordered_json;
@@ -14,5 +16,10 @@ void add_quality(const Found& found, Json& json) {
   json["r2"] = found.r2;
   json["rmse"] = found.rmse;
 }
+
+/// The value of a field; NaN unless it is a number.
+double number_or_nan(const Json& value);
+/// The figure of JSON that `add_quality` filled.
+const Quality& quality_in(const Json& point);
 
 }  // namespace sotto::study

@@ -25,13 +25,9 @@ Json settings_json(const RunSettings& settings) {
           {"join", o.join.empty() ? "none" : o.join},
           {"weight", o.weight.empty() ? "none" : o.weight},
           {"lazy", used.lazy},
-          {"algorithm", used.algorithm},
+          {"algorithm", algorithm_info(used.algorithm).name},
+          {"hyperparameters", hyperparameters_json(used.algorithm)},
           {"compressor", used.compressor},
-          {"consensus_stepsize", optional(used.consensus_stepsize)},
-          {"extrapolation_clock", optional(used.extrapolation_clock)},
-          {"freeze_step", optional(used.freeze_step)},
-          {"local_step_limit", optional(used.local_step_limit)},
-          {"rule", used.rule},
           {"byzantine", used.byzantine},
           {"attack", used.attack},
           {"allow_contract_violation", used.allow_contract_violation},
@@ -71,7 +67,39 @@ Json settings_json(const RunSettings& settings) {
           {"seed", used.seed}};
 }
 
+/// The keys that configurations had before algorithms had hyperparameters; null where this
+/// algorithm has none, or finds it itself.
+void add_older_keys(const OptimizerOptions& used, Json& config) {
+  for (const AlgorithmInfo& info : algorithms()) {
+    for (const Hyperparameter& one : info.hyperparameters) {
+      if (!one.setting.empty()) {
+        config.emplace(one.setting, nullptr);
+      }
+    }
+  }
+  const AlgorithmSpec algorithm = parse_algorithm(used.algorithm);
+  const Json values = hyperparameters_json(used.algorithm);
+  for (const Hyperparameter& one : algorithm.info->hyperparameters) {
+    config[one.setting] = values.at(one.key);
+  }
+}
+
 }  // namespace
+
+Json hyperparameters_json(std::string_view algorithm) {
+  const AlgorithmSpec spec = parse_algorithm(algorithm);
+  Json values = Json::object();
+  for (const Hyperparameter& one : spec.info->hyperparameters) {
+    const std::string_view text = spec.hyperparameters.text(one.key);
+    const auto count = spec.hyperparameters.optional_count(one.key);
+    const auto real = spec.hyperparameters.optional_real(one.key);
+    values[one.key] = count            ? Json(*count)
+                      : real           ? Json(*real)
+                      : text == "auto" ? Json()
+                                       : Json(text);
+  }
+  return values;
+}
 
 Json privacy_config_json(const std::optional<PrivacyOptions>& privacy) {
   if (!privacy) {
@@ -87,6 +115,7 @@ Json privacy_config_json(const std::optional<PrivacyOptions>& privacy) {
 
 Json train_config_json(const RunSettings& settings) {
   Json config = settings_json(settings);
+  add_older_keys(settings.run.optimizer, config);
   if (settings.options.simulated) {
     config.erase("transport");  // nothing is carried: the scenario says what links do
   }

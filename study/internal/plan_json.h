@@ -10,6 +10,8 @@
 namespace sotto::study {
 
 /// What noise hides, and what it costs; null without it.
+/// The values of an algorithm's hyperparameters, from its specification; null: it finds one itself.
+Json hyperparameters_json(std::string_view algorithm);
 Json privacy_config_json(const std::optional<PrivacyOptions>& privacy);
 
 /// All settings as used, as results have them under "config".

@@ -80,7 +80,7 @@ Json marks_json(const std::vector<ScenarioMark>& marks) {
 Json simulation_json(const SimulationResult& result) {
   const OptimizerOptions& used = result.settings->run.optimizer;
   const PhaseShares& shares = result.shares;
-  return {{"algorithm", used.algorithm},
+  return {{"algorithm", algorithm_info(used.algorithm).name},
           {"compressor", used.compressor},
           {"topology", used.topology},
           {"nodes", result.nodes},
@@ -103,6 +103,7 @@ Json simulation_json(const SimulationResult& result) {
           {"links", links_json(result.links)},
           {"bytes_per_edge", edges_json(result.edges)},
           {"faults", faults_json(result.faults)},
+          {"warnings", result.warnings},
           {"messages", result.messages},
           {"trace_sha256", result.trace_sha256},
           {"parameters_sha256", result.parameters_sha256},

@@ -61,7 +61,7 @@ class OnDevice final : public ForwardingAlgorithm {
     x.write(start);
     auto setup = node_setup(options, rank, x.there(), topology, accelerator->ops());
     setup.accelerator = accelerator;
-    return make_algorithm(options.algorithm, std::move(setup));
+    return make_algorithm(spec_of(options), std::move(setup));
   }
   static cuda::Stream stream() {
     static const cuda::Stream one = test::make_stream();
@@ -83,7 +83,7 @@ struct Mixed {
       if (rank % static_cast<std::size_t>(every) == 0) {
         driver.add(std::make_unique<OnDevice>(options, rank, start[rank], topology));
       } else {
-        driver.add(make_algorithm(options.algorithm, node_setup(options, rank, x[rank], topology)));
+        driver.add(make_algorithm(spec_of(options), node_setup(options, rank, x[rank], topology)));
       }
     }
   }
@@ -171,8 +171,8 @@ TEST_CASE("algorithms on a device leave the bits of the host, alone and beside n
         options.topology = info.time_varying ? "matching" : "complete";
       }
       options.compressor = compressor_for(info);
-      if (info.consensus_stepsize) {
-        options.consensus_stepsize = 0.3;
+      if (info.has("eta")) {
+        options.algorithm += ":eta=0.3";
       }
       check_same(options);
       check_same(options, 2);
@@ -245,7 +245,7 @@ TEST_CASE(
     options.dimension = 5000;
     options.compressor = compressor;
     if (options.algorithm == "choco") {
-      options.consensus_stepsize = 0.3;
+      options.algorithm += ":eta=0.3";
     }
     check_same(options, 2, {}, 50);
   }
@@ -279,7 +279,7 @@ TEST_CASE("what only hosts can do is refused on a device, and says what would do
     auto setup = node_setup(options, 0, x.there(), cluster_topology(options), accelerator->ops());
     setup.accelerator = accelerator;
     try {
-      make_algorithm(options.algorithm, std::move(setup));
+      make_algorithm(spec_of(options), std::move(setup));
     } catch (const Error& error) {
       return error.what();
     }
@@ -295,7 +295,7 @@ TEST_CASE("what only hosts can do is refused on a device, and says what would do
     const DeviceFloats x(options.dimension);  // NaNs
     auto setup = node_setup(options, 0, x.there(), cluster_topology(options), accelerator->ops());
     setup.accelerator = accelerator;
-    make_algorithm(options.algorithm, std::move(setup));
+    make_algorithm(spec_of(options), std::move(setup));
   };
   CHECK_THROWS_WITH_AS(not_finite(), doctest::Contains("300 elements are not finite"), Error);
 }

@@ -106,8 +106,7 @@ TEST_CASE("a run through the C library ends with the bits of a C++ one") {
                   30) == cpp_trained(options, 30));
 
   options = cpp_options();
-  options.algorithm = "onebit-adam";
-  options.freeze_step = 5;
+  options.algorithm = "onebit-adam:freeze=5";
   options.step_rule.rule = "adam";
   CHECK(c_trained({"algorithm", "onebit-adam", "freeze-step", "5"}, 30) ==
         cpp_trained(options, 30));

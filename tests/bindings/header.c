@@ -58,6 +58,8 @@ int sotto_c_functions(void) {
       (function)sotto_topology_destroy,
       (function)sotto_topology_size,
       (function)sotto_topology_weights,
+      (function)sotto_simulate,
+      (function)sotto_plan,
   };
   int count = 0;
   for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); ++i) {

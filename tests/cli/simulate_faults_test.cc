@@ -7,8 +7,6 @@
 #include <doctest/doctest.h>
 
 #include <sotto/sim/network/platform.h>
-#include <sotto/study/timeline.h>
-#include <sotto/study/units.h>
 
 #include "cli/scenario_text.h"
 
@@ -265,34 +263,6 @@ TEST_CASE("a setting of [task] is refused where it stands, one of a run there") 
   CHECK(contains(says("dpsgd rounds=0", "rounds = 5\n"), "s.toml:2: run: 'dpsgd rounds=0': "));
 }
 
-TEST_CASE("a timeline shows those first to whom something happens, and when it does") {
-  using sotto::Phase;
-  using sotto::SimTime;
-  sotto::study::Timeline timeline(100, 50,
-                                  {.moments = {{2'050, "so"}, {2'060, "too"}}, .nodes = {70}});
-  CHECK(timeline.shown_nodes() == 32);
-  CHECK(timeline.shown().back() == 70);
-  CHECK(timeline.row(70) == 31);
-  CHECK(timeline.row(31) < 0);
-  for (sotto::Round round = 0; round < 50; ++round) {
-    const auto from = static_cast<SimTime>(100 * round);
-    for (const sotto::Rank node : timeline.shown()) {
-      timeline.add({.node = node, .phase = Phase::compute, .from = from, .until = from + 100});
-    }
-    for (const sotto::Rank node : timeline.shown()) {
-      timeline.finished(node, round, from + 100);
-    }
-  }
-  timeline.finish(5'000);
-  REQUIRE(timeline.windows().size() == 2);
-  CHECK(timeline.windows()[0].until == 500);
-  const auto& window = timeline.windows()[1];
-  CHECK(window.moment == "so; too");
-  CHECK(window.from == 1'900);
-  CHECK(window.until == 2'300);
-  CHECK(window.stretches.size() == 4 * 32);
-}
-
 TEST_CASE("groups and numbers are named together") {
   const Scratch scratch;
   const std::string groups = ", groups = { a = \"0\", b = \"1-2\" }, stragglers = { slower = 3, ";
@@ -328,32 +298,6 @@ TEST_CASE("time spent in encoding has a column of its own") {
   CHECK(contains(ended.out, "computing  codec  on the wire  idle"));
 }
 
-TEST_CASE("a timeline holds what lasts as long as time does") {
-  sotto::study::Timeline timeline(1, 1);
-  const sotto::SimTime end = sotto::kNever - 1;
-  timeline.add({.node = 0, .phase = sotto::Phase::compute, .from = 0, .until = end / 2});
-  timeline.add({.node = 0, .phase = sotto::Phase::compute, .from = end / 2, .until = end});
-  sotto::SimTime sum = 0;
-  for (const auto& bin : timeline.bins()) {
-    sum += bin[0];
-  }
-  CHECK(sum == end);
-  CHECK(timeline.bins().size() <= 240);
-  CHECK(timeline.bins().size() > 100);
-}
-
-TEST_CASE("a timeline of many nodes that last as long as time does counts no negative time") {
-  constexpr int kNodes = 1000;
-  sotto::study::Timeline timeline(kNodes, 1);
-  for (sotto::Rank node = 0; node < kNodes; ++node) {
-    timeline.add(
-        {.node = node, .phase = sotto::Phase::idle, .from = 0, .until = sotto::kNever - 1});
-  }
-  for (const auto& bin : timeline.bins()) {
-    CHECK(bin[static_cast<std::size_t>(sotto::Phase::idle)] > 0);
-  }
-}
-
 TEST_CASE("a run that outlasts virtual time says so, and what would come later") {
   const Scratch scratch;
   struct Case {
@@ -371,20 +315,6 @@ TEST_CASE("a run that outlasts virtual time says so, and what would come later")
     CHECK(contains(fault, one.says));
     CHECK(run.at("virtual_s").get<double>() >= 0);
   }
-}
-
-TEST_CASE("durations are told with four digits, in a unit that fits") {
-  using sotto::study::duration_text;
-  CHECK(duration_text(0) == "0 s");
-  CHECK(duration_text(0.00025) == "250 µs");
-  CHECK(duration_text(0.01234567) == "12.35 ms");
-  CHECK(duration_text(0.99996) == "1000 ms");
-  CHECK(duration_text(60) == "60 s");
-  CHECK(duration_text(86'400) == "86400 s");
-  CHECK(sotto::study::exact_seconds(60'000'000'000) == 60.0);
-  CHECK(sotto::study::rate_text(1.25e6) == "10 Mbit/s");
-  CHECK(sotto::study::rate_text(3.125e9) == "25 Gbit/s");
-  CHECK(sotto::study::rate_text(sotto::kUnlimited) == "no limit");
 }
 
 TEST_CASE("a lossy link that was cut and heals carries on, and a loss near 1 ends a run") {

@@ -175,8 +175,8 @@ class Job {
     if (info.graph == sotto::GraphNeed::column_stochastic) {
       options_.topology = "exponential";
     }
-    if (info.consensus_stepsize) {
-      options_.consensus_stepsize = 0.25;  // else measured, which takes long
+    if (info.has("eta")) {
+      options_.algorithm += ":eta=0.25";  // else measured, which takes long
     }
     topology_ = graph_for(info, options_);
   }
@@ -184,7 +184,7 @@ class Job {
   void add(std::size_t rank, ByteReader* in) {
     auto setup = node_setup(options_, rank, x_[rank], topology_);
     setup.layout = tensors();
-    auto algorithm = make_algorithm(options_.algorithm, std::move(setup));
+    auto algorithm = make_algorithm(spec_of(options_), std::move(setup));
     if (in != nullptr) {
       algorithm = std::make_unique<Disturbed>(std::move(algorithm), *in);
     }

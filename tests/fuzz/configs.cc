@@ -4,26 +4,22 @@
 #include <array>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/optim/robust/attack.h>
 #include <sotto/optim/schedule.h>
 #include <sotto/study/compute_spec.h>
+#include <sotto/study/fault_file.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/rank_list.h>
 #include <sotto/study/run_spec.h>
 #include <sotto/study/scenario.h>
 #include <sotto/trainers/partition.h>
 
-#include <sotto/study/fault_file.h>
 #include "../../comm/internal/host_port.h"
-#include "config_file.h"
+#include "cli/fuzzed_files.h"
 #include "memory_file.h"
-#include "site/site_config.h"
-#include "train/train_flags.h"
 
 namespace sotto_fuzz {
 namespace {
@@ -32,8 +28,7 @@ using sotto::check;
 
 void read(std::string_view name, const std::string& path) {
   if (name == "site_config") {
-    const auto site = sotto::cli::read_site_config(path);
-    check(!site.name.empty() && site.window >= 1, "a site has a name and a window");
+    sotto::test::read_as_site(path);
   } else if (name == "fault_plan") {
     const auto plan = sotto::study::read_fault_plan(path);
     check(plan.sites >= 1 && plan.window >= 1, "a plan has sites, and windows");
@@ -42,10 +37,7 @@ void read(std::string_view name, const std::string& path) {
             "faults strike sites that there are");
     }
   } else if (name == "config") {
-    CLI::App train("sotto train");
-    sotto::cli::TrainFlags options;
-    sotto::cli::add_train_options(train, options);
-    sotto::cli::apply_config_file(train, path);
+    sotto::test::read_as_config(path);
   } else {
     const auto scenario = sotto::study::read_scenario(path);
     check(scenario.nodes >= 1, "a scenario has nodes");

@@ -12,7 +12,8 @@ set(CMAKE_INSTALL_LIBDIR lib)
 set(SOTTO_BUILD_BINDINGS ON)
 
 # Stand-ins, so that the test needs no component installed.
-foreach(module IN ITEMS fmt libsodium zlib libxxhash libhwy libzmq hiredis cpp-httplib libisal)
+foreach(module IN ITEMS fmt libsodium zlib libxxhash libhwy libzmq hiredis cpp-httplib libisal
+               tomlplusplus)
   file(WRITE ${WORK}/modules/${module}.pc
        "Name: ${module}\nDescription: a stand-in\nVersion: 1\nLibs: -l${module}\n")
 endforeach()
@@ -48,7 +49,7 @@ endfunction()
 
 set(SOTTO_NCCL_LIBRARY /somewhere/libnccl.so)
 set(CUDAToolkit_LIBRARY_DIR /somewhere)
-set(options XXHASH_DISPATCH HIGHWAY ZMQ REDIS GLOO NCCL CUDA OBSERVE ISAL)
+set(options XXHASH_DISPATCH HIGHWAY ZMQ REDIS GLOO NCCL CUDA OBSERVE ISAL STUDY)
 set(libs -llibxxhash -llibhwy -llibzmq -lhiredis -lgloo /somewhere/libnccl.so -lcudart_static)
 foreach(BUILD_SHARED_LIBS IN ITEMS OFF ON)
   # None, all, and each alone.
@@ -74,6 +75,9 @@ foreach(BUILD_SHARED_LIBS IN ITEMS OFF ON)
     expect_linked(${directory} sotto-c -lsotto)
     if(SOTTO_HAVE_OBSERVE)
       expect_linked(${directory} sotto-observe ${expected} -lsotto_observe -lcpp-httplib)
+    endif()
+    if(SOTTO_HAVE_STUDY)
+      expect_linked(${directory} sotto-study ${expected} -lsotto_study -ltomlplusplus)
     endif()
     if(SOTTO_HAVE_OBSERVE AND SOTTO_HAVE_ISAL)
       expect_linked(${directory} sotto-observe -llibisal)

@@ -5,6 +5,7 @@
 #include <set>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "bench/netlab/contender_words.h"
 #include "bench/netlab/race_plot.h"

@@ -9,12 +9,12 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/usage.h>
 #include <sotto/study/quantity.h>
 #include <sotto/trainers/local_processes.h>
 
 #include "bench/command_line.h"
 #include "bench/netlab/lab_commands.h"
-#include "usage.h"
 
 using namespace sotto;
 using namespace sotto::netlab;
@@ -29,7 +29,7 @@ struct Ending {
 Ending run_netlab(std::vector<std::string> words) {
   CLI::App program("", "netlab");
   program.require_subcommand(1);
-  const std::vector<cli::Command> commands = {
+  const std::vector<console::Command> commands = {
       add_calibrate_command(program, SOTTO_PROGRAM), add_heldout_command(program, SOTTO_PROGRAM),
       add_loss_command(program, SOTTO_PROGRAM),      add_links_command(program, SOTTO_PROGRAM),
       add_corners_command(program, SOTTO_PROGRAM),   add_overhead_command(program, SOTTO_PROGRAM),
@@ -38,12 +38,12 @@ Ending run_netlab(std::vector<std::string> words) {
   try {
     program.parse(words);
     const auto chosen = std::ranges::find_if(
-        commands, [](const cli::Command& command) { return command.app->parsed(); });
+        commands, [](const console::Command& command) { return command.app->parsed(); });
     return {chosen->run(), {}};
   } catch (const CLI::ParseError& error) {
-    return {cli::kWrongRequest, cli::explain(program, error)};
+    return {console::kWrongRequest, console::explain(program, error)};
   } catch (const Error& error) {
-    return {cli::kWrongRequest, error.what()};
+    return {console::kWrongRequest, error.what()};
   }
 }
 
@@ -51,7 +51,7 @@ void check_refused(const std::vector<std::string>& words, const std::string& wha
   const Ending end = run_netlab(words);
   CAPTURE(what);
   CAPTURE(end.refusal);
-  CHECK(end.status == cli::kWrongRequest);
+  CHECK(end.status == console::kWrongRequest);
   CHECK(end.refusal.find(what) != std::string::npos);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("a race in which no contender runs has failed") {
   const Ending end = run_netlab(
       {"race", "--loopback", "--hosts", "2", "--quiet", "--only", "ddp", "--python", "/nowhere"});
   CAPTURE(end.refusal);
-  CHECK(end.status == cli::kFailed);
+  CHECK(end.status == console::kFailed);
 }
 
 TEST_CASE("the programs beside sotto end with its statuses: 0, 1 a failure, 2 a wrong request") {
@@ -109,10 +109,10 @@ TEST_CASE("the programs beside sotto end with its statuses: 0, 1 a failure, 2 a 
     return bench::run_program(app, static_cast<int>(words.size()), words.data(), work);
   };
   const auto nothing = [] {};
-  CHECK(status({"study", "--rate", "5 Mbit/s"}, nothing) == cli::kDone);
-  CHECK(status({"study", "--help"}, nothing) == cli::kDone);
-  CHECK(status({"study", "--rate", "5 Mbits"}, nothing) == cli::kWrongRequest);
-  CHECK(status({"study", "--rats", "5 Mbit/s"}, nothing) == cli::kWrongRequest);
-  CHECK(status({"study"}, [] { throw Error("refused"); }) == cli::kWrongRequest);
-  CHECK(status({"study"}, [] { throw std::runtime_error("failed"); }) == cli::kFailed);
+  CHECK(status({"study", "--rate", "5 Mbit/s"}, nothing) == console::kDone);
+  CHECK(status({"study", "--help"}, nothing) == console::kDone);
+  CHECK(status({"study", "--rate", "5 Mbits"}, nothing) == console::kWrongRequest);
+  CHECK(status({"study", "--rats", "5 Mbit/s"}, nothing) == console::kWrongRequest);
+  CHECK(status({"study"}, [] { throw Error("refused"); }) == console::kWrongRequest);
+  CHECK(status({"study"}, [] { throw std::runtime_error("failed"); }) == console::kFailed);
 }

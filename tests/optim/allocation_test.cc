@@ -157,7 +157,7 @@ double constructed_floats(const ClusterOptions& options) {
   std::unique_ptr<Algorithm> made;
   {
     const Window window;
-    made = make_algorithm(options.algorithm, std::move(setup));
+    made = make_algorithm(spec_of(options), std::move(setup));
   }
   return static_cast<double>(live_bytes) / static_cast<double>(sizeof(float) * x.size());
 }

@@ -73,12 +73,11 @@ TEST_CASE("BEER without compression is Algorithm 1 of its paper, from G = H = 0"
   constexpr double kRate = 0.05;
   constexpr double kEta = 0.4;
   const Uneven task(kNodes, 1, 3);
-  Cluster cluster({.algorithm = "beer",
+  Cluster cluster({.algorithm = "beer:eta=0.4",
                    .compressor = "none",
                    .nodes = kNodes,
                    .dimension = 1,
-                   .step = {.learning_rate = kRate},
-                   .consensus_stepsize = kEta});
+                   .step = {.learning_rate = kRate}});
   using Row = std::vector<double>;
   const auto gradient_of = [&](const Row& x) {
     Row g(kNodes);

@@ -55,7 +55,7 @@ struct Lone {
   Lone(const std::string& algorithm, const StepRuleOptions& rule, std::uint32_t buckets = 3)
       : options(options_for(algorithm, buckets)), x(kDimension, 1) {
     options.step = rule;
-    node = make_algorithm(algorithm, setup());
+    node = make_algorithm(spec_of(options), setup());
   }
 
   AlgorithmSetup setup() {

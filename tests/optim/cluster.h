@@ -20,6 +20,8 @@
 #include <sotto/sim/lockstep.h>
 #include <sotto/topology/registry.h>
 
+#include "optim/with_freeze.h"
+
 namespace sotto::test {
 
 struct ClusterOptions {
@@ -33,17 +35,21 @@ struct ClusterOptions {
   std::uint32_t buckets = 1;
   bool delayed_gradient = false;
   std::optional<StepRuleOptions> outer_step = {};
-  std::optional<double> consensus_stepsize = {};
-  std::optional<Round> extrapolation_clock = {};
-  /// For algorithms that have one: early, so that short runs see both of their phases.
+  /// For algorithms that have one and are not given it in their specification: early, so that short
+  /// runs see both of their phases.
   std::optional<Round> freeze_step = 2;
-  std::optional<Round> local_step_limit = {};
   std::uint64_t seed = 1;
   bool allow_contract_violation = false;
   Delivery delivery = Delivery::eager;
   double initial_scale = 1;     ///< all nodes start from this times the same N(0, 1) vector
   ParameterLayout layout = {};  ///< one tensor when empty
 };
+
+/// The algorithm's whole specification.
+inline std::string spec_of(const ClusterOptions& options) {
+  return options.freeze_step ? with_freeze(options.algorithm, *options.freeze_step)
+                             : options.algorithm;
+}
 
 /// The graph that options.topology names, with weights that the algorithm takes.
 inline std::shared_ptr<const Topology> cluster_topology(const ClusterOptions& options) {
@@ -100,12 +106,6 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   if (!options.compressor.empty()) {
     setup.compressor = make_compressor(options.compressor, info.contract);
   }
-  setup.consensus_stepsize = options.consensus_stepsize;
-  setup.extrapolation_clock = options.extrapolation_clock;
-  if (info.freezing != Freezing::never) {
-    setup.freeze_step = options.freeze_step;
-  }
-  setup.local_step_limit = options.local_step_limit;
   setup.seed = options.seed;
   setup.run_id = 77;
   setup.allow_contract_violation = options.allow_contract_violation;
@@ -122,7 +122,7 @@ inline bool same_bits(std::span<const float> a, std::span<const float> b) {
 inline std::vector<const AlgorithmInfo*> freezing_algorithms() {
   std::vector<const AlgorithmInfo*> found;
   for (const AlgorithmInfo& info : algorithms()) {
-    if (info.freezing != Freezing::never) {
+    if (info.has("freeze")) {
       found.push_back(&info);
     }
   }
@@ -146,7 +146,7 @@ class Cluster {
         value = static_cast<float>(options.initial_scale * stream.normal());
       }
       auto algorithm =
-          make_algorithm(options.algorithm, node_setup(options, rank, x[rank], topology));
+          make_algorithm(spec_of(options), node_setup(options, rank, x[rank], topology));
       driver.add(wrap ? wrap(std::move(algorithm)) : std::move(algorithm));
     }
   }

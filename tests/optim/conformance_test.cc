@@ -65,8 +65,8 @@ TEST_CASE("every algorithm brings the quadratic's excess down by a factor of 100
     CAPTURE(info.name);
     auto options = gentle(info);
     options.freeze_step = 100;
-    if (info.local_step_limit) {
-      options.local_step_limit = 1;  // the nodes' optima differ: local steps leave a floor
+    if (info.has("limit")) {
+      options.algorithm += ":limit=1";  // the nodes' optima differ: local steps leave a floor
     }
     Cluster cluster(options);
     const Quadratic task(8, 64, 5);

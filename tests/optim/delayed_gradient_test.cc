@@ -48,7 +48,7 @@ std::vector<std::pair<std::string_view, std::uint32_t>> names_and_buckets() {
 std::string refusal(const ClusterOptions& options) {
   std::vector<float> x(options.dimension);
   try {
-    make_algorithm(options.algorithm, node_setup(options, 0, x, cluster_topology(options)));
+    make_algorithm(spec_of(options), node_setup(options, 0, x, cluster_topology(options)));
   } catch (const Error& error) {
     return error.what();
   }
@@ -183,19 +183,17 @@ TEST_CASE("a delay is the algorithm itself with gradients from before its nodes 
 }
 
 TEST_CASE("with exact communication a delay makes D-PSGD of CHOCO-SGD") {
-  ClusterOptions options{.algorithm = "choco",
+  ClusterOptions options{.algorithm = "choco:eta=1",
                          .compressor = "none",
                          .nodes = kNodes,
                          .dimension = 40,
-                         .step = {.learning_rate = 0.2},
-                         .consensus_stepsize = 1};
+                         .step = {.learning_rate = 0.2}};
   options.delayed_gradient = true;
   const Quadratic task(kNodes, options.dimension, 7);
   Cluster delayed(options);
   REQUIRE(delayed.driver.run(50, task).ok());
   options.delayed_gradient = false;
   options.algorithm = "dpsgd";
-  options.consensus_stepsize = {};
   Cluster dpsgd(options);
   REQUIRE(dpsgd.driver.run(50, task).ok());
   for (std::size_t rank = 0; rank < kNodes; ++rank) {

@@ -232,7 +232,7 @@ TEST_CASE("on graphs that change, the algorithms converge, and CHOCO's mean foll
       options.allow_contract_violation = false;
       options.step = {.learning_rate = 0.05};
       if (algorithm == "ecd") {
-        options.extrapolation_clock = 16;  // holds ‖z‖ within the grid
+        options.algorithm = "ecd:clock=16";  // holds ‖z‖ within the grid
       }
       Cluster cluster(options, graph);
       const Quadratic task(kNodes, kDimension, 3);

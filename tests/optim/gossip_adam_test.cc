@@ -156,9 +156,9 @@ TEST_CASE("a frame with a negative variance is refused") {
   const ClusterOptions chosen{.algorithm = "onebit-adam-gossip", .nodes = 2, .dimension = 1};
   std::vector<float> x = {1};
   const auto graph = cluster_topology(chosen);
-  const auto node = make_algorithm("onebit-adam-gossip", node_setup(chosen, 0, x, graph));
+  const auto node = make_algorithm(spec_of(chosen), node_setup(chosen, 0, x, graph));
   std::vector<float> y = {1};
-  const auto peer = make_algorithm("onebit-adam-gossip", node_setup(chosen, 1, y, graph));
+  const auto peer = make_algorithm(spec_of(chosen), node_setup(chosen, 1, y, graph));
   Exchange mine;
   Exchange theirs;
   node->begin_round();

@@ -111,19 +111,18 @@ TEST_CASE("with noise, ECD needs a grid that holds the extrapolated model") {
 }
 
 TEST_CASE("with noise, an early stop of ECD's clock lets a fine grid hold the extrapolated model") {
-  const auto saturated = [](std::optional<Round> clock) {
-    Cluster cluster({.algorithm = "ecd",
+  const auto saturated = [](const std::string& algorithm) {
+    Cluster cluster({.algorithm = algorithm,
                      .compressor = "grid:8:0.05",
                      .step = {.learning_rate = 0.05},
-                     .extrapolation_clock = clock,
                      .initial_scale = 0});
     const Quadratic task(8, 64, 11, 1);
     REQUIRE(cluster.driver.run(1000, task).ok());
-    MESSAGE("clock ", clock.value_or(0), ": ", task.excess(cluster.mean()));
+    MESSAGE(algorithm, ": ", task.excess(cluster.mean()));
     return std::pair(cluster.driver.node(0).counters().saturated, task.excess(cluster.mean()));
   };
-  const auto [never_stopped, far] = saturated(std::nullopt);
-  const auto [stopped, near] = saturated(8);
+  const auto [never_stopped, far] = saturated("ecd");
+  const auto [stopped, near] = saturated("ecd:clock=8");
   CHECK(never_stopped > 1000);
   CHECK(stopped == 0);
   CHECK(near < 0.2);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <sotto/base/frame.h>
 #include <sotto/optim/algorithms/gossip_adam.h>
@@ -68,17 +69,14 @@ void noisy(Rank rank, Round round, std::span<const float> /*x*/, std::span<float
 
 /// `local_steps` is for the algorithm that takes some by itself.
 ClusterOptions options_of(const AlgorithmInfo& info, std::string compressor = "sign",
-                          std::optional<Round> local_steps = 1) {
-  if (info.name != "zeroone-adam") {
-    local_steps.reset();
-  }
-  return {.algorithm = std::string(info.name),
+                          Round local_steps = 1) {
+  return {.algorithm = info.has("limit") ? fmt::format("{}:limit={}", info.name, local_steps)
+                                         : std::string(info.name),
           .compressor = std::move(compressor),
           .nodes = 5,
           .dimension = 43,
           .step = {.rule = "adam", .learning_rate = 0.01, .beta2 = 0.95},
-          .freeze_step = kFreeze,
-          .local_step_limit = local_steps};
+          .freeze_step = kFreeze};
 }
 
 void run(Cluster& cluster, Round rounds, const GradientFunction& gradient) {
@@ -225,7 +223,7 @@ TEST_CASE("late elements: with few bits an element all algorithms bring them to 
 TEST_CASE("late elements: nodes agree to the bit, in whatever order frames arrive") {
   for (const AlgorithmInfo* info : freezing_algorithms()) {
     CAPTURE(std::string(info->name));
-    ClusterOptions options = options_of(*info, "sign", {});
+    ClusterOptions options = options_of(*info, "sign", 16);
     options.nodes = 6;
     const Onsets onsets(options.dimension, exact_rounds(*info), options.nodes, 11);
     Cluster eager(options);
@@ -265,7 +263,7 @@ TEST_CASE("late elements: a run that is saved in any round ends as one that goes
     for (const Round interval : {Round{1}, Round{3}}) {
       CAPTURE(std::string(info->name));
       CAPTURE(interval);
-      ClusterOptions options = options_of(*info, "sign", {});
+      ClusterOptions options = options_of(*info, "sign", 16);
       options.communication_interval = interval;
       const Onsets onsets(options.dimension, interval * exact_rounds(*info), options.nodes, 23);
       const Round rounds = interval * (exact_rounds(*info) + 24);

@@ -369,7 +369,7 @@ TEST_CASE("wrong settings of local steps are refused, and the message says what 
     auto setup = node_setup(options, 0, x, cluster_topology(options));
     change(setup);
     try {
-      (void)make_algorithm(options.algorithm, std::move(setup));
+      (void)make_algorithm(spec_of(options), std::move(setup));
       return {};
     } catch (const Error& error) {
       return error.what();

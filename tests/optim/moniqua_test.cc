@@ -34,7 +34,7 @@ void still(Rank, Round, std::span<const float>, std::span<float> g) {
 std::string refusal(const ClusterOptions& options) {
   std::vector<float> x(options.dimension);
   try {
-    (void)make_algorithm(options.algorithm, node_setup(options, 0, x, cluster_topology(options)));
+    (void)make_algorithm(spec_of(options), node_setup(options, 0, x, cluster_topology(options)));
     return {};
   } catch (const Error& error) {
     return error.what();

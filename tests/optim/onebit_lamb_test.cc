@@ -62,7 +62,7 @@ struct LayoutCluster {
       }
       auto setup = node_setup(chosen, rank, x[rank], cluster_topology(chosen));
       setup.layout = two_matrices();
-      driver.add(make_algorithm("onebit-lamb", std::move(setup)));
+      driver.add(make_algorithm(spec_of(chosen), std::move(setup)));
     }
   }
   const OneBitLamb& node(std::size_t rank) const {

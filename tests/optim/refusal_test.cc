@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
-#include <sotto/optim/admission.h>
+#include <sotto/optim/common_hyperparameters.h>
 
 #include "optim/cluster.h"
 
@@ -20,7 +20,7 @@ std::string refusal(const ClusterOptions& options, std::shared_ptr<const Topolog
                     std::vector<std::string>* warnings = nullptr) {
   std::vector<float> x(options.dimension);
   try {
-    make_algorithm(options.algorithm, node_setup(options, 0, x, std::move(topology)), warnings);
+    make_algorithm(spec_of(options), node_setup(options, 0, x, std::move(topology)), warnings);
   } catch (const Error& error) {
     return error.what();
   }
@@ -113,8 +113,9 @@ TEST_CASE("a compressor whose contract is not met is refused by the contract's n
     CHECK(mentions(why, {"compressor: '", "is refused", pairing.algorithm, pairing.contract,
                          pairing.would_do, "--allow-contract-violation"}));
     options.allow_contract_violation = true;
-    options.consensus_stepsize =
-        algorithm_info(pairing.algorithm).consensus_stepsize ? std::optional(0.01) : std::nullopt;
+    if (algorithm_info(pairing.algorithm).has("eta")) {
+      options.algorithm += ":eta=0.01";
+    }
     CHECK(refusal(options).empty());
   }
 }
@@ -198,21 +199,25 @@ TEST_CASE("settings outside their range are refused by name") {
   CHECK(mentions(why([](AlgorithmSetup& s) { s.step_rule = nullptr; }), {"step_rule"}));
   CHECK(mentions(why([&](AlgorithmSetup& s) { s.parameters = x; }),
                  {"parameters: 'nan'", "the first is 1"}));
-  for (const double eta : {0.0, -0.1, 1.1, std::numeric_limits<double>::quiet_NaN(), 1e-46}) {
-    CHECK(mentions(why([&](AlgorithmSetup& s) { s.consensus_stepsize = eta; }),
-                   {"consensus_stepsize", "0 … 1"}));
-  }
-  CHECK(mentions(refusal({.algorithm = "dcd", .consensus_stepsize = 0.5}),
-                 {"consensus_stepsize: '0.5'", "dcd has none"}));
 }
 
-TEST_CASE("the extrapolation clock is ECD's alone, and stops where float32 follows") {
-  CHECK(mentions(refusal({.algorithm = "dcd", .extrapolation_clock = 32}),
-                 {"extrapolation_clock: '32'", "dcd has none"}));
-  CHECK(mentions(refusal({.algorithm = "ecd", .extrapolation_clock = 0}),
-                 {"extrapolation_clock: '0'", "1 … 4096"}));
-  CHECK(mentions(refusal({.algorithm = "ecd", .extrapolation_clock = 4097}), {"4097"}));
-  CHECK(refusal({.algorithm = "ecd", .extrapolation_clock = 32}).empty());
+TEST_CASE("hyperparameters that are needed are asked for, with what would do") {
+  CHECK(refusal({.algorithm = "onebit-adam", .freeze_step = {}}).empty());
+  CHECK(mentions(refusal({.algorithm = "apmsqueeze", .freeze_step = {}}),
+                 {"freeze_step: 'none given'", "apmsqueeze needs freeze", "apmsqueeze:freeze=100",
+                  "onebit-adam"}));
+  CHECK(mentions(refusal({.algorithm = "zeroone-adam:limit=4", .freeze_step = {}}),
+                 {"algorithm: 'zeroone-adam:limit=4'", "nothing without freeze"}));
+  CHECK(refusal({.algorithm = "zeroone-adam:limit=4,freeze=9"}).empty());
+}
+
+TEST_CASE("η that cannot be derived is asked for") {
+  ClusterOptions options{.algorithm = "choco",
+                         .compressor = "quant:1,rounding=stochastic",
+                         .allow_contract_violation = true};
+  CHECK(mentions(refusal(options), {"consensus_stepsize: 'none given'", "choco:eta=0.01"}));
+  options.algorithm = "choco:eta=0.01";
+  CHECK(refusal(options).empty());
 }
 
 TEST_CASE("a step rule that the algorithm is not built on is refused by name") {
@@ -231,24 +236,6 @@ TEST_CASE("a step rule that the algorithm is not built on is refused by name") {
         CHECK(mentions(error.what(), {"step_rule: '", rule, algorithm, "use adam"}));
       }
     }
-  }
-}
-
-TEST_CASE("freeze_step is refused where there is none, and asked for where it is needed") {
-  CHECK(refusal({.algorithm = "onebit-adam", .freeze_step = {}}).empty());
-  CHECK(mentions(refusal({.algorithm = "apmsqueeze", .freeze_step = {}}),
-                 {"freeze_step: 'none given'", "apmsqueeze needs", "onebit-adam"}));
-  CHECK(mentions(refusal({.algorithm = "onebit-adam", .freeze_step = 0}),
-                 {"freeze_step: '0'", "at least 1"}));
-  std::vector<float> x(4);
-  AlgorithmSetup setup =
-      node_setup({.algorithm = "dcd", .nodes = 2, .dimension = 4}, 0, x, make_topology("ring", 2));
-  setup.freeze_step = 10;
-  try {
-    make_algorithm("dcd", std::move(setup));
-    FAIL("it was taken");
-  } catch (const Error& error) {
-    CHECK(mentions(error.what(), {"freeze_step: '10'", "dcd has none"}));
   }
 }
 

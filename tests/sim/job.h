@@ -12,6 +12,8 @@
 #include <sotto/sim/simulator.h>
 #include <sotto/topology/registry.h>
 
+#include "optim/with_freeze.h"
+
 namespace sotto {
 
 inline constexpr std::size_t kJobDimension = 60;
@@ -45,11 +47,8 @@ struct Job {
       setup.seed = 5;
       setup.buckets = buckets;
       setup.delayed_gradient = delayed_gradient;
-      if (algorithm_info(algorithm).freezing == Freezing::given) {
-        setup.freeze_step = 10;
-      }
       setup.allow_contract_violation = true;
-      algorithms.push_back(make_algorithm(algorithm, std::move(setup)));
+      algorithms.push_back(make_algorithm(test::with_freeze(algorithm, 10), std::move(setup)));
     }
     return algorithms;
   }

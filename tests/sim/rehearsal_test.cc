@@ -13,6 +13,8 @@
 #include <sotto/sim/simulator.h>
 #include <sotto/topology/registry.h>
 
+#include "optim/with_freeze.h"
+
 using namespace sotto;
 
 namespace {
@@ -54,13 +56,10 @@ NodeFactory factory(const Job& job, const std::shared_ptr<const Topology>& graph
       setup.outer_step_rule = make_step_rule({.learning_rate = 1});
     }
     setup.compressor = job.compressor.empty() ? nullptr : make_compressor(job.compressor);
-    if (info.freezing != Freezing::never) {
-      setup.freeze_step = 10;
-    }
     setup.seed = kSeed;
     setup.buckets = job.buckets;
     setup.allow_contract_violation = true;
-    return make_algorithm(job.algorithm, std::move(setup));
+    return make_algorithm(test::with_freeze(job.algorithm, 10), std::move(setup));
   };
 }
 

@@ -38,11 +38,12 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"study",
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim",
       "sites/simulated"}},
+    {"console", {"base", "comm", "trainers", "study"}},
     {"cli",
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "sites/core",
-      "sites/process", "sites/simulated", "observe", "study"}},
+      "sites/process", "sites/simulated", "observe", "study", "console"}},
     {"bindings",
-     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "observe"}},
+     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "observe", "study"}},
 };
 
 std::vector<std::string> read_lines(const fs::path& path) {
@@ -94,6 +95,26 @@ TEST_CASE("folders include each other along the arrows only") {
         std::smatch match;
         if (std::regex_search(line, match, include) && match[1] != folder) {
           CHECK_MESSAGE(allowed.contains(match[1]), shown(path), ": ", line);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("what the program alone has is the program's and its tests'") {
+  const std::regex include(R"re(^\s*#include "([^"]+)")re");
+  for (const auto* folder : {"bench", "tests", "examples"}) {
+    for (const auto& path : sources_in(kRoot / folder)) {
+      if (shown(path).starts_with("tests/cli/")) {
+        continue;
+      }
+      for (const auto& line : read_lines(path)) {
+        std::smatch match;
+        if (std::regex_search(line, match, include)) {
+          const fs::path header(match[1].str());
+          const bool own = fs::exists(path.parent_path() / header) &&
+                           !shown(path.parent_path() / header).starts_with("cli/");
+          CHECK_MESSAGE((own || !fs::exists(kRoot / "cli" / header)), shown(path), ": ", line);
         }
       }
     }

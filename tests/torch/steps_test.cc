@@ -164,9 +164,9 @@ TEST_CASE("algorithms that are built on sotto's adam run on torch's models, by t
   std::vector<Net> nets = {make_net(), make_net()};
   const auto batches = make_batches(40, 8);
   auto options = job(2, "onebit-adam-gossip", "sign; *.bias=none");
+  options.algorithm = "onebit-adam-gossip:freeze=8";
   options.step_rule.rule = "adam";
   options.step_rule.learning_rate = 0.01;
-  options.freeze_step = 8;
   const auto thrown = play(2, [&](int rank) {
     Net& net = nets[static_cast<std::size_t>(rank)];
     DistributedOptimizer optimizer(net->named_parameters(), at_rank(options, rank));

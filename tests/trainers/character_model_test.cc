@@ -32,7 +32,7 @@ Ended trained(const TaskFactory& tasks, const std::string& algorithm, const std:
   options.optimizer.step_rule.momentum = momentum;
   options.optimizer.step_rule.schedule.warmup = 30;
   if (algorithm == "apmsqueeze") {
-    options.optimizer.freeze_step = 60;
+    options.optimizer.algorithm = "apmsqueeze:freeze=60";
   }
   options.rounds = 400;
   const auto result = run_threads(options, [&](Rank rank) { return tasks.make(rank); }, {});

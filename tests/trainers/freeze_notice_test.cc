@@ -73,7 +73,7 @@ TaskOfNode tasks() {
 
 TEST_CASE("in a loop of one's own each node's optimizer warns, and the observer hears it once") {
   for (const AlgorithmInfo& info : algorithms()) {
-    if (info.freezing == Freezing::never) {
+    if (!info.has("freeze")) {
       continue;
     }
     for (const bool overlap : {true, false}) {
@@ -116,7 +116,7 @@ TEST_CASE("in a loop of one's own each node's optimizer warns, and the observer 
 
 TEST_CASE("a whole run tells its observer when the variance freezes") {
   for (const AlgorithmInfo& info : algorithms()) {
-    if (info.freezing == Freezing::never) {
+    if (!info.has("freeze")) {
       continue;
     }
     CAPTURE(std::string(info.name));
@@ -130,6 +130,6 @@ TEST_CASE("a whole run tells its observer when the variance freezes") {
     REQUIRE(result.ok());
     CHECK(tells(listener.heard));
     const Round agreement = info.name == "onebit-adam-gossip" ? 2 : 0;
-    CHECK(listener.after == std::vector<Round>{*options.optimizer.freeze_step + agreement - 1});
+    CHECK(listener.after == std::vector<Round>{*ClusterOptions().freeze_step + agreement - 1});
   }
 }

@@ -28,7 +28,7 @@ std::vector<std::vector<float>> train_over(std::string_view transport,
   spawn(static_cast<int>(options.nodes), [&](Rank rank) {
     const auto place = static_cast<std::size_t>(rank);
     const auto algorithm =
-        make_algorithm(options.algorithm, node_setup(options, place, x[place], topology));
+        make_algorithm(spec_of(options), node_setup(options, place, x[place], topology));
     const Peers peers = algorithm->peers();
     TransportOptions settings;
     settings.rank = rank;

@@ -40,11 +40,8 @@ inline OptimizerOptions options_for(int nodes, std::shared_ptr<Store> store) {
 
 /// Chooses an algorithm, with the step rule that it insists on and an early freeze.
 inline void choose(OptimizerOptions& options, const AlgorithmInfo& info) {
-  options.algorithm = info.name;
+  options.algorithm = spec_of({.algorithm = std::string(info.name)});
   options.step_rule = fitting(options.step_rule, info);
-  if (info.freezing != Freezing::never) {
-    options.freeze_step = ClusterOptions().freeze_step;
-  }
 }
 
 /// Writes the gradient of node `rank` in `round` at `x`.

@@ -347,7 +347,7 @@ TEST_CASE("with join = stop all end with the shortest, and say whose data are ou
     }
     CHECK(outcomes[(shortest + 1) % kNodes].step.fault() == Fault::ended);
     // Those that exchange with all others can be one round ahead at most.
-    CHECK((info.agreement != SettingsAgreement::required || info.local_step_limit ||
+    CHECK((info.agreement != SettingsAgreement::required || info.has("limit") ||
            outcomes.front().rounds <= rounds[shortest] + 2));
   }
 }
@@ -475,7 +475,7 @@ TEST_CASE(
     for (const Half& half : halves) {
       CHECK_MESSAGE(half.status.ok(), half.status.message());
       // Where nodes are rounds apart one may have begun its last round before it hears of it.
-      const bool apart = info.agreement == SettingsAgreement::loose || info.local_step_limit;
+      const bool apart = info.agreement == SettingsAgreement::loose || info.has("limit");
       const bool to_the_end = apart && halves[0].rounds == kWhole;
       CHECK((to_the_end || half.step.fault() == Fault::ended));
       CHECK(half.rounds == halves[0].rounds);

@@ -13,6 +13,8 @@ copied: the parameters are changed where they lie.
 Settings are keyword arguments under the names of the options of `sotto train`, with underscores:
 `weight_decay=0.01`; `sotto.choices("settings")` lists them.
 
+`sotto.simulate` and `sotto.plan` say what runs would do on a network that need not be there.
+
 Errors are sotto.Error and what is derived from it; the message says what is wrong and what would do.
 
 Threads: calls let go of the interpreter's lock, so that other threads run meanwhile, other nodes
@@ -40,6 +42,7 @@ from ._library import choices, version
 from ._optimizer import Optimizer, Store
 from ._parts import Compressor, Topology
 from ._step_rule import StepRule
+from ._study import plan, simulate
 
 __version__: str = version()
 
@@ -63,5 +66,7 @@ __all__ = [
     "Unexpected",
     "choices",
     "floats",
+    "plan",
+    "simulate",
     "version",
 ]

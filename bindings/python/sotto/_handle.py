@@ -84,6 +84,21 @@ class Handle:
                 own.destroy()
 
 
+class Interrupt(Handle):
+    """Ends calls that wait or compute, from before they begin. It lives as long as what uses it and is
+    nobody's in turn, so that it may be raised at any time."""
+
+    def __init__(self):
+        super().__init__("interrupt", "interrupt_create")
+
+    @property
+    def handle(self):
+        return self._own.handle
+
+    def __call__(self):
+        library.sotto_interrupt_raise(self.handle)
+
+
 @contextlib.contextmanager
 def handle_of(held, kind, what):
     """The handle of an object of that kind for one block; None for None."""

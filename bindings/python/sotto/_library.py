@@ -95,6 +95,8 @@ _SIGNATURES = {
     "sotto_topology_create": [_texts, _handle_p],
     "sotto_topology_size": [_handle, _size_p, _uint64_p],
     "sotto_topology_weights": [_handle, ctypes.c_uint64, c_float_p, ctypes.c_size_t],
+    "sotto_simulate": [_texts, _handle, _text_p],
+    "sotto_plan": [_texts, _handle, _text_p],
 }
 
 
@@ -185,8 +187,13 @@ def encoded(what, text):
     return given
 
 
+class TextList(tuple):
+    """Texts for a setting that may be given again and again."""
+
+
 def setting_texts(settings):
-    """Keyword arguments as the library takes settings; None leaves one out."""
+    """Keyword arguments as the library takes settings; None leaves one out, and each text of a list is
+    given by itself."""
     given = dict(settings)
     job = given.pop("job", None) or {}
     given.update(("job." + name, str(value)) for name, value in job.items())
@@ -196,7 +203,8 @@ def setting_texts(settings):
             continue
         if isinstance(value, bool):
             value = "true" if value else "false"
-        words += [encoded("the name of a setting", name), encoded(name, str(value))]
+        for each in value if isinstance(value, TextList) else [value]:
+            words += [encoded("the name of a setting", name), encoded(name, str(each))]
     array = (ctypes.c_char_p * (len(words) + 1))()
     for place, word in enumerate(words):
         array[place] = word

@@ -14,7 +14,7 @@ from typing import Any, Optional, TypeVar
 
 from ._arrays import count, place
 from ._errors import Ended, Error, Refused
-from ._handle import Handle, handle_of, layout_handle
+from ._handle import Handle, Interrupt, handle_of, layout_handle
 from ._library import call, call_for_json, encoded, library, setting_texts
 from ._step_rule import StepRule
 from ._types import Array, Layout, Path, Setting
@@ -29,21 +29,6 @@ class Store(Handle):
 
     def __init__(self) -> None:
         super().__init__("store", "store_create")
-
-
-class _Interrupt(Handle):
-    """Ends the waits of an optimizer, from before it is made. It lives as long as the optimizer's
-    object and is nobody's in turn, so that it may be raised at any time."""
-
-    def __init__(self):
-        super().__init__("interrupt", "interrupt_create")
-
-    @property
-    def handle(self):
-        return self._own.handle
-
-    def __call__(self):
-        library.sotto_interrupt_raise(self.handle)
 
 
 class _Trained:
@@ -109,7 +94,7 @@ class Optimizer(Handle):
         self._rule = own_step_rule
         self._carried: Optional[Array] = None
         self._shown: list[str] = []  # of the report's warnings
-        self._interrupt = _Interrupt()
+        self._interrupt = Interrupt()
         with layout_handle(layout) as tensors, handle_of(
             store, Store, "store"
         ) as meeting_place, handle_of(own_step_rule, StepRule, "own_step_rule") as rule:

@@ -76,6 +76,15 @@ def parts(x: NDArray[numpy.float32]) -> None:
         takes_number(error.status)
 
 
+def studies(folder: pathlib.Path) -> None:
+    simulated = sotto.simulate(folder / "ocean.toml", seed=3, threads=2, equal="bytes")
+    takes_text(str(simulated["runs"][0]["name"]))
+    sotto.simulate(scenario_text="sotto-scenario = 1")
+    planned = sotto.plan("ocean.toml", compressor=["sign", "quant:8"], codec="none", budget=3)
+    takes_text(str(planned["winner"]))
+    sotto.plan("ocean.toml", topology="ring", rank_by="worst", seeds=2)
+
+
 def mistakes(x: NDArray[numpy.float32], optimizer: sotto.Optimizer) -> None:
     sotto.Optimizer([1.0, 2.0])  # type: ignore[arg-type]
     sotto.Optimizer(x, store="here")  # type: ignore[arg-type]
@@ -90,4 +99,6 @@ def mistakes(x: NDArray[numpy.float32], optimizer: sotto.Optimizer) -> None:
     sotto.Compressor("sign").decode("text", 3)  # type: ignore[arg-type]
     sotto.Topology("ring", "8")  # type: ignore[arg-type]
     sotto.StepRule("descent", 3)  # type: ignore[arg-type]
+    sotto.simulate(3)  # type: ignore[arg-type]
+    sotto.plan("ocean.toml", budget="many")  # type: ignore[arg-type]
     sotto.choices()  # type: ignore[call-arg]

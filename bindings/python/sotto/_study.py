@@ -1,0 +1,121 @@
+"""Simulations and plans: what runs would do on a network that need not be there."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from typing import Any, Optional, Union
+
+from ._errors import Refused
+from ._handle import Interrupt
+from ._library import TextList, call_for_json, setting_texts
+from ._types import Path
+from ._waiting import waiting
+
+# One text, or several.
+Texts = Union[str, Iterable[str], None]
+
+
+def _texts(value):
+    if value is None or isinstance(value, str):
+        return value
+    return TextList(value)
+
+
+def _with_argument_name(error, settings):
+    """A refusal that calls the setting in front of its message as the argument is called."""
+    name, colon, rest = str(error).partition(":")
+    argument = name.replace("-", "_")
+    if not colon or argument not in settings:
+        return error
+    renamed = Refused(argument + colon + rest)
+    renamed.status = error.status
+    return renamed
+
+
+def _studied(function, settings):
+    """What sotto_FUNCTION gives for these settings."""
+    texts = setting_texts(settings)
+    interrupt = Interrupt()
+    found = []
+    try:
+        waiting(
+            lambda: found.append(call_for_json(function, texts, interrupt.handle)), interrupt
+        )
+    except Refused as error:
+        raise _with_argument_name(error, settings) from None
+    return found[0]
+
+
+def _file(scenario):
+    return None if scenario is None else os.fsdecode(scenario)
+
+
+def simulate(
+    scenario: Optional[Path] = None,
+    *,
+    scenario_text: Optional[str] = None,
+    seed: Optional[int] = None,
+    threads: Optional[int] = None,
+    equal: Optional[str] = None,
+) -> dict[str, Any]:
+    """Simulates the runs of a scenario in virtual time; returns a dictionary, that of `sotto simulate
+    --json`, with an entry of "runs" for each. The scenario is a file or, in `scenario_text`, what would
+    stand in it; `seed` takes the place of its own. `equal="bytes"` or "time" also sets the runs beside
+    each other where they had spent as much. What a run warns of is a RuntimeWarning, and a run that
+    failed is among "failed".
+
+    It may take minutes. Ctrl-C ends it within a round of what is simulated; other threads run
+    meanwhile."""
+    settings = {
+        "scenario": _file(scenario),
+        "scenario_text": scenario_text,
+        "seed": seed,
+        "threads": threads,
+        "equal": equal,
+    }
+    result: dict[str, Any] = _studied("simulate", settings)
+    for run in result["runs"]:
+        for text in run["warnings"]:
+            warnings.warn(f"{run['name']}: {text}", RuntimeWarning, stacklevel=2)
+    return result
+
+
+def plan(
+    scenario: Optional[Path] = None,
+    *,
+    scenario_text: Optional[str] = None,
+    algorithm: Texts = None,
+    compressor: Texts = None,
+    topology: Texts = None,
+    rank_by: Optional[str] = None,
+    codec: Optional[str] = None,
+    budget: Optional[int] = None,
+    seeds: Optional[int] = None,
+    threads: Optional[int] = None,
+    seed: Optional[int] = None,
+) -> dict[str, Any]:
+    """Finds which algorithm, how many bits and which graph are there first on a scenario's network;
+    returns a dictionary, that of `sotto plan --json`: "winner", "verdict", "command", "runs", ….
+    Arguments are the options of `sotto plan`: `algorithm`, `compressor` and `topology`, a text or
+    several, restrict what is considered; `codec="none"` leaves the time of encoding out, so that the
+    result does not depend on this machine.
+
+    It may take minutes. Ctrl-C ends it within a round of what is simulated; other threads run
+    meanwhile."""
+    settings = {
+        "scenario": _file(scenario),
+        "scenario_text": scenario_text,
+        "algorithm": _texts(algorithm),
+        "compressor": _texts(compressor),
+        "topology": _texts(topology),
+        "rank_by": rank_by,
+        "codec": codec,
+        "budget": budget,
+        "seeds": seeds,
+        "threads": threads,
+        "seed": seed,
+    }
+    result: dict[str, Any] = _studied("plan", settings)
+    return result

@@ -1,0 +1,54 @@
+#include <sotto/console/signals.h>
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+
+namespace sotto::console {
+namespace {
+
+/// A signal handler reaches nothing but globals.
+std::atomic<bool> stop{false};
+std::atomic<bool> second_ends{true};
+std::atomic<int> last_signal{0};
+std::atomic<const char*> notice_of_first{nullptr};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+              std::atomic<const char*>::is_always_lock_free);
+
+void on_signal(int signal) {
+  last_signal = signal;
+  if (const char* notice = notice_of_first; notice != nullptr && !stop) {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, notice, std::strlen(notice));
+  }
+  stop = true;
+  if (second_ends) {
+    ::signal(signal, SIG_DFL);
+  }
+}
+
+}  // namespace
+
+const std::atomic<bool>& stop_requested() { return stop; }
+
+StopRequest stop_request() {
+  return [] { return stop.load(); };
+}
+
+std::string interruption(const Status& status) {
+  return status.fault() == Fault::stopped ? "interrupted: " + status.message() : "interrupted";
+}
+
+int stop_signal() { return last_signal; }
+
+void catch_stop_signals(const char* notice, SecondSignal second) {
+  notice_of_first = notice;
+  second_ends = second == SecondSignal::ends;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+}  // namespace sotto::console

@@ -1,0 +1,28 @@
+// Ctrl-C as a flag: after catch_stop_signals, SIGINT, SIGTERM and SIGHUP set stop_requested instead
+// of ending the process; a second one ends it at once, unless it is told not to. One per process.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include <sotto/base/status.h>
+#include <sotto/comm/deadline.h>
+
+namespace sotto::console {
+
+const std::atomic<bool>& stop_requested();
+/// What waits ask for stop_requested().
+StopRequest stop_request();
+/// The signal that came last; 0: none.
+int stop_signal();
+/// What is said of a command that was to end: "interrupted", and the wait that ended with it.
+std::string interruption(const Status& status);
+enum class SecondSignal {
+  ends,   ///< the process, at once
+  waits,  ///< as the first: for a child, which may be sent one by its parent and by the group's
+          ///< sender
+};
+/// The first signal writes `notice`, which must live as long as the process, to standard error.
+void catch_stop_signals(const char* notice = nullptr, SecondSignal second = SecondSignal::ends);
+
+}  // namespace sotto::console

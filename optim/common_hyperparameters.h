@@ -1,0 +1,44 @@
+// Hyperparameters that several algorithms share.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include <sotto/optim/hyperparameters.h>
+
+namespace sotto {
+
+/// η = min(cap, α^(−2/3) − 1), the rule of DeepSqueeze (arXiv:1907.07346), with the compressor's α
+/// measured on Gaussian vectors. Deterministic, so that all nodes agree. Zero or less when the
+/// compressor is no contraction.
+double default_consensus_stepsize(const Compressor& compressor, std::size_t dimension, double cap);
+
+/// default_consensus_stepsize with a cap of so many halves.
+template <int Halves>
+double default_eta(const Compressor& compressor, std::size_t dimension) {
+  return default_consensus_stepsize(compressor, dimension, 0.5 * Halves);
+}
+
+/// η, the step of the consensus, in the papers often γ. `derive` is a default_eta.
+constexpr Hyperparameter consensus_stepsize(double (*derive)(const Compressor&, std::size_t)) {
+  return {.key = "eta",
+          .symbol = "η",
+          .help = "how far to move to the neighbours; by default derived from the compressor",
+          .kind = HyperparameterKind::real,
+          .most = 1,
+          .derive = derive,
+          .setting = "consensus_stepsize"};
+}
+
+/// T_w, after which Adam's variance is frozen. `fallback` says what happens without it: "auto", the
+/// algorithm finds it or does without; empty, it must be given.
+constexpr Hyperparameter freeze_step(std::string_view fallback) {
+  return {.key = "freeze",
+          .symbol = "T_w",
+          .help = "the number of exchanges of plain Adam before its variance is frozen",
+          .why = "15 to 25 % of the run is usual; onebit-adam finds it by itself",
+          .fallback = fallback,
+          .setting = "freeze_step"};
+}
+
+}  // namespace sotto

@@ -1,0 +1,114 @@
+// The hyperparameters of an algorithm: which it has is stated in its own file, and their values are
+// part of its specification, `NAME[:KEY=VALUE,…]`, e.g. "zeroone-adam:freeze=100,limit=16".
+//
+// Plain values, which own their text and view static tables; thread-safe as such.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/compress/compressor.h>
+
+namespace sotto {
+
+/// What the values of a hyperparameter are.
+enum class HyperparameterKind {
+  count,  ///< whole numbers
+  real,   ///< real numbers, as float32 holds them
+  text,   ///< what the algorithm itself reads; it stands alone behind the colon
+};
+
+/// One hyperparameter, as the algorithm's file states it and `sotto list` shows it.
+struct Hyperparameter {
+  std::string_view key;     ///< "clock"
+  std::string_view symbol;  ///< "T", as the paper has it
+  std::string_view help;
+  HyperparameterKind kind = HyperparameterKind::count;
+  double above = 0;  ///< values are larger, and `most` at most
+  double most = std::numeric_limits<double>::infinity();
+  std::string_view why = {};  ///< these bounds, or what would do
+  /// The value where none is given: "4096"; "auto": the algorithm finds one itself; empty: one must
+  /// be given.
+  std::string_view fallback = {};
+  std::string_view needs = {};  ///< the key of another one without which this one does nothing
+  /// Computes the value where none is given, from the compressor and the model's dimension; not
+  /// above 0: there is none. Null: `fallback` says it.
+  double (*derive)(const Compressor& compressor, std::size_t dimension) = nullptr;
+  /// The setting of Optimizer and program that gives it too (OptimizerSettings), without dashes.
+  std::string_view setting = {};
+};
+
+/// Values of an algorithm's hyperparameters.
+class Hyperparameters {
+ public:
+  /// Holds nothing, for an algorithm that has none.
+  Hyperparameters() = default;
+  /// Holds the fallbacks of `table`; `algorithm`, the name, and `table` are static.
+  Hyperparameters(std::string_view algorithm, std::span<const Hyperparameter> table);
+
+  /// What the algorithm has.
+  std::span<const Hyperparameter> table() const { return table_; }
+  /// The entry of a key; null where the algorithm has none.
+  const Hyperparameter* find(std::string_view key) const;
+
+  /// Gives values as a specification does behind its colon: "freeze=100,limit=16", or what the
+  /// algorithm itself reads. Throws Error for a key that the algorithm does not have, a value out
+  /// of bounds, and what is given twice.
+  void read(std::string_view text);
+  /// Gives one value, which messages name as that of `setting`, or of the specification where that
+  /// is empty. Throws Error as read does.
+  void set(std::string_view key, std::string_view value, std::string_view setting = {});
+  /// Gives one value, in place of one that was given. Throws Error as set does.
+  void replace(std::string_view key, std::string_view value);
+  /// Computes what is derived and was not given. Throws Error for a compressor of which nothing can
+  /// be derived.
+  void derive(const Compressor& compressor, std::size_t dimension);
+  /// Throws Error where a value is missing.
+  void require_complete() const;
+
+  /// Whether another value than the fallback was given or derived.
+  bool has(std::string_view key) const { return value_of(key) != nullptr; }
+  /// The whole number of a key, or its fallback. There must be one: require_complete was called,
+  /// and the algorithm does not find it itself.
+  std::uint64_t count(std::string_view key) const;
+  /// The real number of a key, or its fallback, as count has it; derive was called.
+  float real(std::string_view key) const;
+  /// The whole number of a key; none where the algorithm finds it itself, or has no such key.
+  std::optional<std::uint64_t> optional_count(std::string_view key) const;
+  /// The real number of a key; none where it is yet to be derived, or has no such key.
+  std::optional<double> optional_real(std::string_view key) const;
+  /// Any value as text, or the fallback; empty where the algorithm has no such key.
+  std::string_view text(std::string_view key) const;
+
+  /// What read takes, in one form for equal values: given and derived values other than the
+  /// fallbacks, in the table's order.
+  std::string spec() const;
+
+ private:
+  struct Value {
+    bool given = false;
+    std::string text{};     ///< empty: the fallback
+    std::string setting{};  ///< that gave it
+  };
+  std::size_t index_of(std::string_view key) const;
+  /// Null: the fallback stands.
+  const std::string* value_of(std::string_view key) const;
+  [[noreturn]] void refuse_key(std::string_view key) const;
+  [[noreturn]] void refuse_value(const Hyperparameter& one, std::string_view value,
+                                 std::string_view setting, std::string_view reason) const;
+  /// The one text of this value; empty for the fallback.
+  std::string canonical(const Hyperparameter& one, std::string_view value,
+                        std::string_view setting) const;
+
+  std::string_view algorithm_;
+  std::span<const Hyperparameter> table_;
+  std::vector<Value> values_;  ///< in the table's order
+};
+
+}  // namespace sotto

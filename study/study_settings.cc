@@ -1,0 +1,132 @@
+#include <sotto/study/study_settings.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/json_text.h>
+#include <sotto/study/internal/runs_json.h>
+#include <sotto/study/internal/search_json.h>
+#include <sotto/study/plan_verdict.h>
+#include <sotto/study/scenario_runs.h>
+#include <sotto/study/simulated_run.h>
+
+namespace sotto::study {
+namespace {
+
+constexpr std::uint64_t kMostThreads = 1024;
+constexpr std::uint64_t kMostBudget = 10'000;
+constexpr std::uint64_t kMostSeeds = 1000;
+constexpr const char* kThreadsHelp =
+    "Threads that take gradients; by default one a core. Results do not depend on it";
+constexpr const char* kOnlyThis = "Consider this one only; may be given repeatedly";
+
+/// What a text is called in messages, in place of a file.
+constexpr const char* kTextPlace = "scenario-text";
+
+bool ended_by_request(const RunOutcome& outcome) {
+  return !outcome.run && outcome.fault.fault() == Fault::stopped;
+}
+
+}  // namespace
+
+SettingGroup scenario_settings(ScenarioSettings& settings) {
+  return {"Where",
+          {{"scenario", &settings.scenario, "FILE.toml", "The scenario"},
+           {"scenario-text", &settings.scenario_text, "TOML",
+            "The scenario itself, in place of its file"},
+           {"seed", &settings.seed, "S", "Seed of everything random, in place of the scenario's",
+            std::numeric_limits<std::uint64_t>::max()}}};
+}
+
+SettingGroup settings_of(SimulateSettings& settings) {
+  return {"What is simulated",
+          {{"threads", &settings.threads, "N", kThreadsHelp, kMostThreads},
+           {"equal", &settings.equal, "epochs|bytes|time",
+            "What is held equal: also show all runs where they had sent as many bytes, or taken as "
+            "much virtual time, as the run that spent the least"}}};
+}
+
+SettingGroup settings_of(PlanSettings& settings) {
+  return {
+      "What is planned",
+      {{"rank-by", &settings.rank_by, "mean|worst",
+        "Whose model is to reach the target: the nodes' average, or the worst node's own (of "
+        "more than 16 nodes, the worst of 16)"},
+       {"codec", &settings.codec, "SPEED",
+        "Speed of encoding and decoding, in bytes of float32, e.g. \"1 GB/s\"; none: no time; "
+        "measure: on this machine, as where the scenario says nothing"},
+       {"budget", &settings.budget, "N",
+        "So many candidates are simulated at most, besides the scenario's own", kMostBudget},
+       {"seeds", &settings.seeds, "K",
+        "With so many seeds the best are simulated: this one, and those that follow", kMostSeeds},
+       {"threads", &settings.threads, "N", kThreadsHelp, kMostThreads}}};
+}
+
+std::vector<ListSetting> lists_of(PlanSettings& settings) {
+  return {{"algorithm", &settings.lists.algorithms, "NAME", kOnlyThis},
+          {"compressor", &settings.lists.compressors, "SPEC", kOnlyThis},
+          {"topology", &settings.lists.topologies, "SPEC", kOnlyThis}};
+}
+
+Scenario scenario_of(const ScenarioSettings& settings) {
+  if (settings.scenario.empty() == settings.scenario_text.empty()) {
+    throw Error(settings.scenario.empty()
+                    ? "--scenario: it is missing; give a file, or the text itself"
+                    : "--scenario: it has a text beside it; one is enough");
+  }
+  return settings.scenario.empty()
+             ? parse_scenario(kTextPlace, settings.scenario_text, settings.seed)
+             : read_scenario(settings.scenario, settings.seed);
+}
+
+SearchOptions search_options(const PlanSettings& settings, const Scenario& scenario) {
+  for (const auto& [name, value] :
+       {std::pair("--budget", settings.budget), std::pair("--seeds", settings.seeds)}) {
+    if (value < 1) {
+      refuse(name, "0", "at least one is needed");
+    }
+  }
+  if (settings.rank_by != "mean" && settings.rank_by != "worst") {
+    refuse("--rank-by", settings.rank_by, "it is mean or worst");
+  }
+  if (settings.rank_by == "worst" && scenario.timing_only) {
+    refuse("--rank-by", settings.rank_by, "the scenario is timing-only: there are no models");
+  }
+  return {.lists = settings.lists,
+          .codec = settings.codec,
+          .budget = settings.budget,
+          .seeds = settings.seeds,
+          .by_worst = settings.rank_by == "worst",
+          .threads = gradient_threads(settings.threads)};
+}
+
+Result<std::string> simulated_json(const SimulateSettings& settings, const StopRequest& stop) {
+  const Expense expense = parse_expense(settings.equal, Expense::virtual_time);
+  const Scenario scenario = scenario_of(settings);
+  check_runs(scenario);
+  const auto outcomes =
+      simulate_runs(scenario, {.threads = gradient_threads(settings.threads), .stop = stop});
+  const auto ended = std::find_if(outcomes.begin(), outcomes.end(), ended_by_request);
+  if (ended != outcomes.end()) {
+    return ended->fault;
+  }
+  return json_text(runs_json(scenario, repeated_runs(scenario, outcomes), expense));
+}
+
+Result<std::string> planned_json(const PlanSettings& settings, const StopRequest& stop) {
+  Scenario scenario = scenario_of(settings);
+  SearchOptions options = search_options(settings, scenario);
+  options.stop = stop;
+  PlanSearch search(std::move(options), std::move(scenario));
+  const auto runs = search.find();
+  if (!runs.ok()) {
+    return runs.status();
+  }
+  return json_text(search_json(search, *runs, judge(*runs, search.goal(), search.by_worst())));
+}
+
+}  // namespace sotto::study
