@@ -11,7 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
-#include <sotto/study/option_names.h>
+#include <sotto/study/flag_spelling.h>
 #include <sotto/study/plan_pattern.h>
 #include <sotto/study/train_plan.h>
 #include <sotto/topology/analysis.h>
@@ -115,7 +115,7 @@ void check_lists(const CandidateLists& lists, const Scenario& scenario) {
     try {
       (void)make_topology(spec, scenario.nodes, {.seed = scenario.task.seed});
     } catch (const Error& error) {
-      throw Error(with_option_names(error.what()));
+      throw Error(in_flags(error));
     }
   }
 }

@@ -28,7 +28,7 @@ std::optional<ExampleClipping> example_clipping(const TrainOptions& o) {
     return std::nullopt;
   }
   if (!(*o.clip_norm > 0)) {
-    refuse("--clip-norm", fmt::to_string(*o.clip_norm), "it must be positive, e.g. 1");
+    refuse("clip_norm", fmt::to_string(*o.clip_norm), "it must be positive, e.g. 1");
   }
   return ExampleClipping{*o.clip_norm, noise_seed(o)};
 }

@@ -13,9 +13,9 @@
 #include <sotto/base/text.h>
 #include <sotto/sim/link_presets.h>
 #include <sotto/study/compute_spec.h>
+#include <sotto/study/flag_spelling.h>
 #include <sotto/study/internal/scenario_reader.h>
 #include <sotto/study/internal/toml_text.h>
-#include <sotto/study/option_names.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/rank_list.h>
 
@@ -279,7 +279,7 @@ void read_runs(TomlReader& in, const toml::table& file, const std::string& path,
     try {
       scenario.runs.push_back(parse_run(runs[i]));
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: '{}': {}", place, runs[i], with_option_names(error.what())));
+      throw Error(fmt::format("{}: '{}': {}", place, runs[i], in_flags(error)));
     }
   }
 }

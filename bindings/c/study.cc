@@ -10,7 +10,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/study/option_names.h>
+#include <sotto/study/flag_spelling.h>
 #include <sotto/study/repeated_values.h>
 #include <sotto/study/study_settings.h>
 
@@ -79,11 +79,12 @@ StopRequest stop_of(const sotto_interrupt* interrupt) {
 }
 
 /// The message with the name that a setting has here.
-std::string with_names_of_settings(std::string_view message) {
+std::string with_names_of_settings(const Error& error) {
   constexpr std::string_view kPositional = "SCENARIO:";  // which the program takes without a name
+  const std::string message = study::in_flags(error);
   return message.starts_with(kPositional)
              ? fmt::format("scenario:{}", message.substr(kPositional.size()))
-             : study::with_option_names(message);
+             : message;
 }
 
 /// What `run` gives, as the caller's text.
@@ -99,7 +100,7 @@ sotto_status give_json(char** json, const Run& run) noexcept {
     } catch (const Shortage&) {
       throw;
     } catch (const Error& error) {
-      return fail(SOTTO_REFUSED, with_names_of_settings(error.what()));
+      return fail(SOTTO_REFUSED, with_names_of_settings(error));
     }
   });
 }

@@ -147,7 +147,7 @@ Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& 
   ByteReader in(*answer);
   const std::string obstacle = in.read_string(kMaxText);
   if (!obstacle.empty()) {
-    throw Error("--resume: " + obstacle);
+    throw Error("resume", obstacle);
   }
   return in.read<Round>();
 }
