@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include <sotto/study/study_settings.h>
 #include <sotto/study/train_options.h>
 
 namespace sotto::study {
@@ -17,12 +18,18 @@ constexpr auto kOtherNames = std::to_array<std::pair<std::string_view, std::stri
 const std::set<std::string, std::less<>>& names() {
   static const std::set<std::string, std::less<>> kNames = [] {
     std::set<std::string, std::less<>> all;
-    TrainOptions unused;
-    for (const SettingGroup& group : train_settings(unused)) {
+    TrainOptions train;
+    SimulateSettings simulate;
+    PlanSettings plan;
+    auto groups = train_settings(train);
+    groups.push_back(settings_of(simulate));
+    groups.push_back(settings_of(plan));
+    for (const SettingGroup& group : groups) {
       for (const Setting& setting : group.settings) {
         all.emplace(setting.name);
       }
     }
+    all.emplace("run");
     return all;
   }();
   return kNames;
@@ -38,6 +45,9 @@ std::string dashed(std::string_view setting) {
 }  // namespace
 
 std::string FlagSpelling::subject(std::string_view setting) const {
+  if (setting == "scenario") {
+    return "SCENARIO";  // the one that is no flag
+  }
   const auto* const other = std::ranges::find(
       kOtherNames, setting, &std::pair<std::string_view, std::string_view>::first);
   const std::string name = dashed(other == kOtherNames.end() ? setting : other->second);

@@ -8,8 +8,9 @@
 
 namespace sotto::study {
 
-/// The settings of `train_settings` as flags: `lr` is `--lr`, `lazy = true` is `--lazy`
-/// and `weighting = shares` is `--weighting shares`. What is no setting stays as it is. Stateless.
+/// The settings of `sotto train`, simulate, plan and compare as flags: `lr` is `--lr`, `lazy =
+/// true` is `--lazy` and `weighting = shares` is `--weighting shares`. What is no setting stays as
+/// it is. Stateless.
 class FlagSpelling final : public Spelling {
  public:
   std::string subject(std::string_view setting) const override;

@@ -12,6 +12,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/study/flag_spelling.h>
+#include <sotto/study/internal/placed_error.h>
 #include <sotto/study/train_plan.h>
 #include <sotto/study/units.h>
 
@@ -100,8 +101,7 @@ void PlanSearch::check_own_runs() const {
     try {
       (void)make_train_plan(with_run(scenario_.task, scenario_.runs[k]));
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: '{}': {}", scenario_.run_places[k], scenario_.runs[k].name,
-                              in_flags(error)));
+      throw placed(fmt::format("{}: '{}'", scenario_.run_places[k], scenario_.runs[k].name), error);
     }
   }
 }

@@ -55,7 +55,7 @@ void warn_of_privacy(const TrainOptions& o, const std::optional<PrivacyOptions>&
     return;
   }
   if (o.privacy_seed) {
-    warnings.emplace_back(kSeedHidesNothing);
+    warnings.push_back(fmt::format("--privacy-seed: {}", kSeedHidesNothing));
   }
   if (rounds < asked) {
     warnings.push_back(fmt::format(

@@ -7,6 +7,7 @@
 #include <sotto/base/error.h>
 #include <sotto/study/flag_spelling.h>
 #include <sotto/study/internal/comparison_json.h>
+#include <sotto/study/internal/placed_error.h>
 #include <sotto/study/run_spec.h>
 #include <sotto/study/train_plan.h>
 
@@ -48,11 +49,10 @@ std::vector<std::string> check_runs(const Scenario& scenario) {
         warnings.push_back(fmt::format("{}: {}", run.name, warning));
       }
     } catch (const Error& error) {
-      const std::string why = in_flags(error);
       if (const auto place = place_in_task(scenario, run, error)) {
-        throw Error(fmt::format("{}: {}", *place, why));
+        throw placed(*place, error);
       }
-      throw Error(fmt::format("{}: '{}': {}", scenario.run_places[i], run.name, why));
+      throw placed(fmt::format("{}: '{}'", scenario.run_places[i], run.name), error);
     }
   }
   return warnings;

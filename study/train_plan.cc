@@ -34,8 +34,8 @@ constexpr double kMaxRounds = 1e15;
 void find_place(const TrainOptions& o, TrainPlan& plan) {
   plan.launched = o.local ? std::nullopt : read_launcher();
   if (o.local && !o.key.empty() && !o.peers.empty()) {
-    throw Error(
-        "--local: with --key and --peers this process is one of the nodes; leave one of them out");
+    throw Error("local", "with " + mention("key") + " and " + mention("peers") +
+                             " this process is one of the nodes; leave one of them out");
   }
   if (const auto secured = read_secured_node(o, plan.launched)) {
     plan.launched = secured->place;
@@ -43,10 +43,9 @@ void find_place(const TrainOptions& o, TrainPlan& plan) {
     plan.run.optimizer.security = secured->security;
     plan.run.optimizer.bind = secured->bind;
   } else if (!plan.launched && !o.rendezvous.empty()) {
-    refuse(
-        "rendezvous", o.rendezvous,
-        "it is for launched jobs: set RANK and WORLD_SIZE, use mpirun or srun, or give --key and "
-        "--peers");
+    refuse("rendezvous", o.rendezvous,
+           "it is for launched jobs: set RANK and WORLD_SIZE, use mpirun or srun, or give " +
+               mention("key") + " and " + mention("peers"));
   }
 }
 
@@ -56,10 +55,9 @@ int count_nodes(const TrainOptions& o, const TaskData& data,
   if (launched) {
     if (o.nodes && *o.nodes != launched->nodes) {
       refuse("nodes", fmt::to_string(*o.nodes),
-             fmt::format("{} say that the job has {}; leave --nodes out, or give --local to run "
-                         "all nodes here",
-                         launched->source,
-                         counted(static_cast<std::uint64_t>(launched->nodes), "node")));
+             fmt::format("{} say that the job has {}; leave ", launched->source,
+                         counted(static_cast<std::uint64_t>(launched->nodes), "node")) +
+                 mention("nodes") + " out, or run all nodes here with " + mention("local", "true"));
     }
     return launched->nodes;
   }
@@ -136,8 +134,9 @@ void check_transport(const OptimizerOptions& optimizer,
     refuse(
         "transport", info.name,
         fmt::format("{} say that this is one node of a launched job, and {} joins threads of one "
-                    "process; choose another, or --local to run all nodes here",
-                    launched->source, info.name));
+                    "process; choose another, or run all nodes here with ",
+                    launched->source, info.name) +
+            mention("local", "true"));
   }
 }
 
@@ -283,7 +282,7 @@ RunSettings settings_of(const TrainPlan& plan) {
 
 TrainPlan make_train_plan(const TrainOptions& options) {
   check_options(options);
-  check_writable("--dump-parameters", options.dump_parameters);
+  check_writable("dump_parameters", options.dump_parameters);
   TrainPlan plan;
   find_place(options, plan);
   const auto data = load_task(options.task);

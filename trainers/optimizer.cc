@@ -396,8 +396,7 @@ void Optimizer::require_part(std::size_t first, std::size_t elements) const {
     refuse_part("this run takes gradients whole: parts need an algorithm with " +
                 mention("buckets") +
                 " (dpsgd, dcd, ecd, choco, deepsqueeze or pushsum), another transport than nccl, "
-                "no clipping, "
-                "privacy or local steps, and no lars or lamb");
+                "no clipping, privacy or local steps, and no lars or lamb");
   }
   if (first > parameters_.size() || elements > parameters_.size() - first) {
     refuse_part(fmt::format("there are {} parameters", parameters_.size()));

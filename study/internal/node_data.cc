@@ -67,7 +67,8 @@ std::vector<Round> rounds_of_nodes(const TrainOptions& options, const TaskFactor
   static_cast<void>(parse_join(options.join));
   if (options.rounds) {
     refuse("join", options.join,
-           "with --rounds every node takes so many steps, whatever its data: give --epochs");
+           "with " + mention("rounds") +
+               " every node takes so many steps, whatever its data: give " + mention("epochs"));
   }
   if (wants_privacy(options)) {
     refuse("join", options.join, "a round without data would cost privacy");

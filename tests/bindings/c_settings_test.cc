@@ -94,7 +94,7 @@ TEST_CASE("a private run that has spent its budget is saved, finished and gone o
   std::vector<float> x(kDimension);
   const std::vector<float> gradient(kDimension, 0.1F);
   const COptimizer optimizer = c_optimizer(words, x);
-  CHECK(warns(optimizer.get(), "privacy-seed: NOTHING IS HIDDEN"));
+  CHECK(warns(optimizer.get(), "privacy_seed: NOTHING IS HIDDEN"));
   CHECK_FALSE(warns(optimizer.get(), "--"));
   sotto_status status = SOTTO_OK;
   for (int round = 0; status == SOTTO_OK && round < 1000; ++round) {

@@ -29,8 +29,10 @@ TEST_CASE("settings are flags, and what is no setting stays as it is") {
   CHECK(flags.subject("weight_decay") == "--weight-decay");
   CHECK(flags.subject("lr") == "--lr");
   CHECK(flags.subject("start") == "--init");
+  CHECK(flags.subject("rank_by") == "--rank-by");
+  CHECK(flags.subject("scenario") == "SCENARIO");
   CHECK(flags.subject("gradient") == "gradient");
-  CHECK(flags.subject("--run") == "--run");
+  CHECK(flags.subject("run") == "--run");
   CHECK(flags.mention("weighting", "shares") == "--weighting shares");
   CHECK(flags.mention("lazy", "true") == "--lazy");
   CHECK(flags.mention("clip_norm", "") == "--clip-norm");
