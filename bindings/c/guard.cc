@@ -51,8 +51,23 @@ class ArgumentSpelling final : public Spelling {
 
 }  // namespace
 
+std::string without_dashes(std::string_view text) {
+  std::string plain;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool starts = at == 0 || text[at - 1] == ' ' || text[at - 1] == '(';
+    const bool option = starts && text.substr(at).starts_with("--") && at + 2 < text.size() &&
+                        text[at + 2] >= 'a' && text[at + 2] <= 'z';
+    if (option) {
+      ++at;
+    } else {
+      plain += text[at];
+    }
+  }
+  return plain;
+}
+
 sotto_status fail(sotto_status status, std::string_view message) {
-  last_error = printable(message);
+  last_error = without_dashes(printable(message));
   return status;
 }
 

@@ -15,6 +15,9 @@
 
 namespace sotto::c {
 
+/// Names of settings as they are where there is no command line: "--lr" becomes "lr".
+std::string without_dashes(std::string_view text);
+
 /// Keeps the message for sotto_last_error and returns `status`.
 sotto_status fail(sotto_status status, std::string_view message);
 /// Keeps a fault for sotto_last_error and returns its code; SOTTO_OK for no fault.

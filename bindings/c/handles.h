@@ -36,7 +36,7 @@ class Notices {
     if (texts_.size() == kMost) {
       texts_.pop_front();
     }
-    texts_.push_back(std::move(text));
+    texts_.push_back(without_dashes(text));
   }
   std::vector<std::string> texts() const {
     const std::lock_guard lock(mutex_);
