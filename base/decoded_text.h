@@ -1,9 +1,9 @@
-// What a text file holds, as UTF-8, whatever it was written as: gzip with any number of members,
-// UTF-8, UTF-16 with or without a byte-order mark, or the letters of old Windows programs. Formats
-// that are no text are refused by name (file_signature.h).
+// Decodes a text file to UTF-8. The file may be gzip with any number of members, UTF-8, UTF-16 with
+// or without a byte-order mark, or Windows-1252. Formats other than text are refused by name
+// (file_signature.h).
 //
-// Everything that reads text of users goes through here, above the reader of bytes and below the
-// parser. Pure functions; thread-safe.
+// Every reader of users' text decodes it here, between the reader of bytes and the parser. Pure
+// functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace sotto {
 /// The bytes that a text has at most, unless the caller says otherwise.
 inline constexpr std::uint64_t kMaxDecodedBytes = std::uint64_t{1} << 30;
 
-/// A text, and what it was.
+/// A text, and the encoding and packing of its file.
 struct DecodedText {
   std::string text;
   std::string_view encoding = "UTF-8";  ///< "UTF-16LE", "UTF-16BE", "Windows-1252"
@@ -29,8 +29,8 @@ struct DecodedText {
 /// UTF-32, and a text that has more than `max_bytes` unpacked.
 DecodedText decode_text(std::string bytes, const std::string& name,
                         std::uint64_t max_bytes = kMaxDecodedBytes);
-/// The bytes of the same file, unpacked where they are gzip, and nothing else: for those who learn
-/// bytes. Refuses, as `decode_text` does, what is packed in another way.
+/// The bytes of a file, unpacked if they are gzip and otherwise unchanged, for models that learn
+/// bytes. Refuses other packed formats, as `decode_text` does.
 std::string unpack_text(std::string bytes, const std::string& name,
                         std::uint64_t max_bytes = kMaxDecodedBytes);
 

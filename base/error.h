@@ -52,8 +52,8 @@ class Error : public std::runtime_error {
   std::shared_ptr<const Parts> parts_;  ///< so that copies do not throw
 };
 
-/// What ends the making of something that has to wait when its caller wants it to end: where no
-/// `Status` can be returned, the counterpart of Fault::stopped.
+/// Thrown by a constructor whose wait was ended by its caller's request: the counterpart of
+/// Fault::stopped where no `Status` can be returned.
 class Stopped : public Error {
  public:
   using Error::Error;

@@ -22,7 +22,8 @@ class FileDescriptor {
   /// Negative: none.
   int get() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
-  /// False when the system says that what was written may be lost (errno). Once closed, it is none.
+  /// Closes the descriptor, after which the object holds none. False when the system reports that
+  /// written bytes may be lost (errno).
   bool close() {
     const int number = std::exchange(number_, -1);
     return number < 0 || ::close(number) == 0;

@@ -1,5 +1,5 @@
-// Which format a file has that is no text: by its first bytes, for readers of text to say what they
-// were given. Pure functions; thread-safe.
+// Recognizes the format of a file that is not text by its first bytes, so that a reader of text can
+// name it. Pure functions; thread-safe.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@ namespace sotto {
 struct FileSignature {
   std::string_view format;  ///< "an Excel workbook (xlsx)"
   std::string_view advice;  ///< what would do: "save it as CSV"
-  bool packed = false;      ///< what is inside may be a text
+  bool packed = false;      ///< the format packs files, which may be text
 };
 
 /// The format of a file that begins with these bytes, a kilobyte or all of it; none for text and
-/// for what is unknown.
+/// for an unknown format.
 std::optional<FileSignature> find_signature(std::string_view head);
 
 }  // namespace sotto

@@ -13,7 +13,7 @@ namespace sotto {
 /// An allocator whose memory starts on a cache line.
 template <typename T>
 struct LineAllocator {
-  /// What is allocated.
+  /// The element type.
   using value_type = T;
   static constexpr std::align_val_t kLine{64};
 

@@ -18,17 +18,17 @@ namespace sotto {
 inline constexpr std::size_t kFrameHeaderBytes = 64;  ///< a header's length
 /// A frame's first four bytes, "SOTO" on the wire.
 inline constexpr std::uint32_t kFrameMagic = 0x4F544F53;
-inline constexpr std::uint8_t kFrameVersion = 1;  ///< the only version there is
+inline constexpr std::uint8_t kFrameVersion = 1;  ///< the only version so far
 
-/// What a frame says of itself; the checksum is kept by the functions below.
+/// The fields of a frame's header; the functions below handle the checksum.
 struct FrameHeader {
   std::uint64_t run_id = 0;      ///< one job; frames of another are refused
   std::uint16_t algorithm = 0;   ///< Algorithm's wire id
   std::uint16_t compressor = 0;  ///< Compressor's wire id
   Round round = 0;
   Rank sender = 0;
-  /// What the sender steps with, where a call has changed it since the start
-  /// (optim/round_terms.h); 0: what the nodes agreed on.
+  /// Stamp of the sender's step settings, if a call has changed them since the start
+  /// (optim/round_terms.h); 0: the settings that the nodes agreed on.
   std::uint32_t settings = 0;
   std::uint16_t phase = 0;     ///< exchange within the round
   std::uint32_t bucket = 0;    ///< part of the parameters

@@ -1,10 +1,10 @@
-// The one reader below all that read files: of plain files, and where people write them, of pipes.
-// Bounded in bytes and in time: a folder, a device and a socket are refused, and so is a pipe into
-// which nobody writes. A signal that the process handles ends a wait.
+// Reads files for all other readers: plain files and, for files that people name, pipes. Bounded in
+// bytes and in time: a folder, a device and a socket are refused, and so is a pipe without a
+// writer. A signal that the process handles ends a wait.
 //
 //   sotto train --config <(ssh host cat run.toml)
 //
-// Messages of faults say what is wrong without the path, which the caller knows how to call.
+// Messages of faults leave out the path; the caller adds the name that its user knows.
 //
 // Thread safety: an object belongs to one thread; functions are thread-safe.
 #pragma once
@@ -24,11 +24,11 @@
 
 namespace sotto {
 
-/// Where input may come from, and how long it may keep its reader waiting.
+/// The kinds of input that a reader accepts, and how long it waits for them.
 struct InputOptions {
   bool pipes = true;                          ///< false: from plain files alone
-  std::chrono::milliseconds nobody{10'000};   ///< until somebody writes into a pipe
-  std::chrono::milliseconds silence{60'000};  ///< of somebody who does
+  std::chrono::milliseconds nobody{10'000};   ///< how long a pipe may be without a writer
+  std::chrono::milliseconds silence{60'000};  ///< how long a pipe's writer may be silent
 };
 
 /// For files that programs write for themselves: keys, checkpoints, states.
@@ -36,20 +36,20 @@ inline constexpr InputOptions kPlainFiles = {.pipes = false};
 
 class InputFile {
  public:
-  /// Opens a file without waiting for anybody.
+  /// Opens a file; does not wait for a pipe's writer.
   static Result<InputFile> open(const std::string& path, const InputOptions& options = {});
 
   /// Fills `out`, or less where the input ends: how many bytes it is.
   Result<std::size_t> read(std::span<std::byte> out);
-  /// What there is by now, one byte at least; 0 where the input ends.
+  /// Reads the bytes available now, at least one; returns their number, 0 at the end of the input.
   Result<std::size_t> read_some(std::span<std::byte> out);
   /// Asks the system anew for facts().
   Status refresh_facts();
 
   bool pipe() const { return S_ISFIFO(facts_.st_mode); }
-  /// Whether it is a pipe that no folder has a name for, as those of <(COMMAND).
+  /// Whether the input is a pipe without a name in any folder, as those of <(COMMAND) are.
   bool nameless() const;
-  /// What the system says of it, as it was opened.
+  /// The result of fstat(2) when the file was opened.
   const struct stat& facts() const { return facts_; }
   /// Bytes of a plain file; of a pipe 0.
   std::uint64_t size() const { return static_cast<std::uint64_t>(facts_.st_size); }
@@ -57,9 +57,9 @@ class InputFile {
  private:
   InputFile(FileDescriptor file, const struct stat& facts, const InputOptions& options)
       : file_(std::move(file)), facts_(facts), options_(options) {}
-  /// Until there is something to read, or nothing will come.
+  /// Waits until the input is readable or at its end.
   Status await(std::chrono::milliseconds patience, const char* otherwise);
-  /// Whether the other end of a pipe from which nothing came has been there and is gone.
+  /// Whether a writer opened the pipe and closed it without writing.
   bool hung_up() const;
 
   FileDescriptor file_;
@@ -68,21 +68,21 @@ class InputFile {
   bool heard_ = false;  ///< something came
 };
 
-/// The whole input, `most` bytes at most. What comes through a pipe can be read once: it is kept,
-/// so that whoever reads the same pipe again in this process finds it, as long as nobody writes
-/// more. An empty pipe is refused: the command behind it has failed.
+/// The whole input, `most` bytes at most. A pipe can be read only once, so its bytes are kept: a
+/// second read of the same pipe in this process returns them, unless a writer has added more. An
+/// empty pipe is refused: the command behind it has failed.
 Result<std::string> read_input(const std::string& path, std::uint64_t most,
                                const InputOptions& options = {});
 
-/// The whole of an open file, `most` bytes at most, so that what was checked of it is true of what
-/// is read. To be called once.
+/// The whole of an open file, `most` bytes at most, so that checks of the open file hold for the
+/// bytes read. Call it once.
 Result<std::string> read_input(InputFile& file, std::uint64_t most);
 
 /// A whole plain file, `most` bytes at most.
 Result<std::vector<std::byte>> read_bytes(const std::string& path, std::uint64_t most);
 
-/// The first line, without its end; `most` bytes at most. What follows it is neither waited for nor
-/// counted. Of a pipe without a name read_input still finds all.
+/// The first line, without its end; `most` bytes at most. Later bytes are neither awaited nor
+/// counted. For a pipe without a name, read_input still returns the whole input.
 Result<std::string> read_first_line(const std::string& path, std::uint64_t most,
                                     const InputOptions& options = {});
 

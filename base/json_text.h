@@ -18,8 +18,8 @@
 
 namespace sotto {
 
-/// `json` as text, on one line or with `indent` blanks a level. What is no number becomes null, as
-/// JSON has neither NaN nor infinities, and bytes that are no UTF-8 become U+FFFD.
+/// `json` as text, on one line or with `indent` blanks a level. NaN and infinities become null, as
+/// JSON has neither; bytes that are not UTF-8 become U+FFFD.
 template <typename Json>
 std::string json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
@@ -65,9 +65,8 @@ inline std::string_view json_complaint(std::string_view what) {
 
 }  // namespace internal
 
-/// What `text` says, with lists and objects within each other `most_depth` deep at most. Throws
-/// Error with the line of what is no JSON, of what is nested deeper, and of a key that its object
-/// has already, with the line of that one.
+/// Parses `text` as JSON, nested at most `most_depth` deep. Throws Error with the line for text
+/// that is not JSON, for deeper nesting, and for a duplicate key, with the line of its first use.
 template <typename Json>
 Json parse_json(std::string_view text, std::size_t most_depth) {
   std::size_t line = 1;

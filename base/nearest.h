@@ -1,4 +1,4 @@
-// What a mistyped word may have meant, and the refusal of a name that a list does not have. Pure
+// Suggests the nearest name for a mistyped word, and refuses names that a list does not have. Pure
 // functions; thread-safe.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace sotto {
 /// next); capital letters count as small ones. Empty when none is near, or `word` is one of them.
 std::string nearest(std::string_view word, const std::vector<std::string>& names);
 
-/// "; did you mean NAME?", or ";" when none is near: what there is goes behind it.
+/// "; did you mean NAME?", or ";" when no name is near. The caller appends the list of names.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
 
 /// "quant:8,chunk=64" → "quant"

@@ -15,7 +15,7 @@
 
 namespace sotto {
 
-/// What a text can be read as. Whole numbers are not negative, whatever their type.
+/// Parses a number from a text. Whole numbers are not negative, whatever their type.
 template <typename T>
 concept TextNumber = std::same_as<T, double> || std::same_as<T, float> ||
     (std::integral<T> && !std::same_as<T, bool>);

@@ -46,7 +46,7 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-/// What a random number is for; numbers of different purposes are independent.
+/// The purpose of a random number; numbers for different purposes are independent.
 enum class Purpose : std::uint8_t {
   quantize = 1,    ///< stochastic rounding
   select = 2,      ///< rand-k's choice of elements
@@ -60,7 +60,7 @@ enum class Purpose : std::uint8_t {
   jitter = 10,        ///< simulated latency
   compute_time = 11,  ///< simulated duration of a gradient
   attack = 20,        ///< what Byzantine nodes make up
-  faults = 21,        ///< what goes wrong between simulated sites, and when
+  faults = 21,        ///< kinds and times of faults between simulated sites
 };
 
 /// Names one stream of random numbers. Rounds count modulo 2^32 and buckets modulo 2^24.

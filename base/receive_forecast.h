@@ -1,11 +1,11 @@
-// Which receives will be posted next, so that a peer may be told of them a round early.
+// Predicts the next receives from one peer, so that the peer may be told of them a round early.
 //
-// Where a frame waits until its sender has heard of its receive, as over Gloo, it costs two
-// latencies. But algorithms ask for the same frames round after round: what was posted in three
-// rounds that lie equally far apart, under one phase and bucket, will be posted as far on again.
-// Where a forecast fails its room is lost for good, and its phase and bucket are forecast no more.
+// If a frame waits until its sender has heard of its receive, as over Gloo, it costs two latencies.
+// But algorithms ask for equal frames round after round: receives posted in three rounds that lie
+// equally far apart, under one phase and bucket, will be posted as far on again. After a wrong
+// forecast its room is lost for good, and its phase and bucket are forecast no more.
 //
-// Of one peer. One thread at a time; owns nothing of the frames.
+// One thread at a time; owns nothing of the frames.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ class ReceiveForecast {
   /// No more than `rooms` at a time are foretold and not vacated.
   explicit ReceiveForecast(std::size_t rooms) : rooms_(rooms) {}
 
-  /// A receive is posted. What it returns is to be told now, and takes a room.
+  /// Notes that a receive is posted. Returns the tag of a later receive to announce to the peer
+  /// now, if any; the announced frame takes a room.
   std::optional<ExchangeTag> post(const ExchangeTag& tag);
   /// A frame has left its room for the receive that was posted.
   void vacate() { --taken_; }

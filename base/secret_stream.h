@@ -1,5 +1,5 @@
-// Random numbers that nobody else can foretell: what hides data must come from here, not from
-// philox.h, whose seed all nodes share.
+// Random numbers that no other process can predict. Noise that hides data must come from here, not
+// from philox.h, whose seed all nodes share.
 //
 // ChaCha20 (as XChaCha20, libsodium) under a key of 256 bits from the operating system. A key never
 // leaves the process and is not part of a checkpoint. A stream is a function of (key, purpose,
@@ -20,8 +20,7 @@ class SecretKey {
  public:
   /// A new key from the operating system's generator.
   static SecretKey fresh();
-  /// A key that whoever knows the seed knows too: for tests and simulations, never to hide
-  /// anything.
+  /// A key derived from a known seed: for tests and simulations, never to hide data.
   static SecretKey for_tests(std::uint64_t seed, Rank rank);
 
   SecretKey(const SecretKey&) = default;
@@ -35,7 +34,7 @@ class SecretKey {
   std::array<unsigned char, 32> bytes_{};
 };
 
-/// What secret numbers are for; those of different purposes are independent.
+/// The purpose of secret numbers; numbers for different purposes are independent.
 enum class SecretPurpose : std::uint8_t {
   noise = 1,   ///< of the Gaussian mechanism
   sample = 2,  ///< which examples make a batch
@@ -53,8 +52,8 @@ class SecretStream {
   std::uint64_t next_u64();
   /// Uniform in [0, 1), 53 bits.
   double uniform() { return static_cast<double>(next_u64() >> 11) * 0x1.0p-53; }
-  /// Standard normal (Box–Muller, in double precision). Beyond 8.5, which has a probability of
-  /// 2 × 10^-17, there is nothing.
+  /// Standard normal (Box–Muller, in double precision). Values lie within ±8.5; beyond it the
+  /// normal distribution has a probability of 2 × 10^-17.
   double normal();
 
  private:

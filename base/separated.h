@@ -15,7 +15,7 @@ namespace sotto {
 /// Cuts the next line off `rest`, without its end: "\n", "\r\n", or "\r" alone. False at the end.
 bool take_line(std::string_view& rest, std::string_view& line);
 
-/// What sets fields apart.
+/// The separator, quotes and decimal mark of a table.
 struct Dialect {
   char separator = ',';  ///< ',', ';', '|', a tab; a blank stands for any number of blanks and tabs
 
@@ -36,7 +36,7 @@ class FieldSplitter {
 
   /// The fields of `line`, which must outlive their use; valid until the next call.
   const std::vector<std::string_view>& split(std::string_view line);
-  /// What is wrong with the last line; empty when nothing is.
+  /// The fault of the last line; empty when it has none.
   const std::string& fault() const { return fault_; }
 
  private:

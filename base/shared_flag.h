@@ -1,5 +1,5 @@
-// A flag that any thread may raise and that is read when they are done, for those who work in
-// pieces (workers.h) and know of no threads. Thread safety: any.
+// A flag that any thread may raise and that is read when all are done, for code that runs in pieces
+// (workers.h). Thread safety: any.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@ namespace sotto {
 
 class SharedFlag {
  public:
-  /// Orders nothing else: who reads the flag has waited for those who raise it.
+  /// Orders no other memory access: a reader first waits for the threads that may raise the flag.
   void raise() { raised_.store(true, std::memory_order_relaxed); }
   bool raised() const { return raised_.load(std::memory_order_relaxed); }
 

@@ -14,17 +14,17 @@
 
 namespace sotto {
 
-/// What the system does not give to a node that is under way: where no `Status` can be returned,
-/// the counterpart of Fault::io.
+/// Thrown when the system refuses a resource to a running node: the counterpart of Fault::io where
+/// no `Status` can be returned.
 class Shortage : public Error {
  public:
   using Error::Error;
 };
 
 /// Starts `count` threads; number k runs body(k). All or none: where the system gives fewer, `end`
-/// is called, which must make `body` return, the threads that were started are joined, and Error
-/// is thrown, which names the limit that is the likely reason. `purpose` is what they are for, as
-/// in "nodes".
+/// is called, which must make `body` return, the threads that were started are joined, and Error is
+/// thrown, which names the limit that is the likely reason. `purpose` names the threads in the
+/// message, as "nodes".
 std::vector<std::thread> start_threads(std::size_t count, std::string_view purpose,
                                        const std::function<void(std::size_t)>& body,
                                        const std::function<void()>& end);
@@ -34,8 +34,8 @@ std::vector<std::thread> start_threads(std::size_t count, std::string_view purpo
 std::thread start_thread(std::string_view purpose, const std::function<void()>& body);
 
 /// Runs body(k) for k = 0 … count − 1, each on a thread of its own, and returns when all are done.
-/// None begins before all threads are there, so that none waits for one that the system did not
-/// give: then Error is thrown and nothing was run. `body` must not throw.
+/// No body begins before all threads have started. If the system refuses a thread, Error is thrown
+/// and no body has run. `body` must not throw.
 void run_side_by_side(std::size_t count, std::string_view purpose,
                       const std::function<void(std::size_t)>& body);
 

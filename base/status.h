@@ -15,14 +15,14 @@
 
 namespace sotto {
 
-/// What went wrong.
+/// The kind of a fault.
 enum class Fault {
   none,        ///< nothing
-  malformed,   ///< bytes that break the format, or that do not fit what was announced
+  malformed,   ///< bytes that break the format, or do not fit an announced length
   unexpected,  ///< well-formed, but not due now: another run, round, phase or sender
   non_finite,  ///< a NaN or an infinity in a gradient, a parameter or a frame
   peer_lost,   ///< a peer closed, crashed or became unreachable
-  deadline,    ///< a wait ended without what it waited for
+  deadline,    ///< a wait reached its deadline
   io,          ///< the operating system refused a read or write
   budget,      ///< a budget is spent: of privacy, so that nothing more may leave this node, or of
                ///< bytes that may wait for a peer
@@ -37,8 +37,8 @@ std::string_view fault_name(Fault fault);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  /// A fault, which is not Fault::none, and what it was in words, which are made printable: they
-  /// may quote what a peer or a file says.
+  /// A fault other than Fault::none, with a message. The message is made printable, as it may quote
+  /// bytes of a peer or a file.
   Status(Fault fault, const std::string& message) : fault_(fault), message_(printable(message)) {
     check(fault != Fault::none, "a Status with a message has a fault");
   }

@@ -1,4 +1,4 @@
-// What the wall clock says. For people and files only: it may jump. Thread-safe.
+// Reads the wall clock. For people and files only: the wall clock may jump. Thread-safe.
 #pragma once
 
 #include <chrono>

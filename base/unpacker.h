@@ -1,7 +1,7 @@
 // A file's bytes, unpacked where it is gzip (RFC 1952), with any number of members.
 //
-// Memory is that of what is read. A damaged stream gives an Error that names the file and the
-// place. One thread at a time; views the packed bytes, which must outlive it.
+// Memory is in proportion to the bytes read. A damaged stream gives an Error that names the file
+// and the place. One thread at a time; views the packed bytes, which must outlive it.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ class Unpacker {
   Unpacker(const Unpacker&) = delete;
   Unpacker& operator=(const Unpacker&) = delete;
 
-  /// Fills as much of `out` as there is; less only at the end. Throws Error for a damaged stream,
-  /// and for a packed one that is followed by anything but a further member.
+  /// Fills `out`, and less of it only at the end of the input. Throws Error for a damaged stream,
+  /// and for bytes after a member that are not another member.
   std::size_t read(std::span<char> out);
 
   /// The most bytes that the file can hold, unpacked.
   std::uint64_t capacity() const;
   /// Members begun so far; 0 where the file is not packed.
   std::size_t members() const { return members_; }
-  /// Where a byte stands that was the `at`-th to be read: in the file where it opens a member, else
-  /// in what was unpacked.
+  /// The place of the `at`-th byte read: its offset in the file if it opens a member, else its
+  /// offset in the unpacked bytes.
   std::uint64_t place_of(std::uint64_t at) const;
 
  private:

@@ -1,4 +1,4 @@
-// A few threads that share out the parts of one job after another.
+// A small pool of threads that share the parts of a job, one job at a time.
 //
 // Thread safety: any thread may call `run`; while one does, others do their jobs by themselves, and
 // so does a part that calls it again. Ownership: owns its threads, which sleep between jobs, and
@@ -18,8 +18,8 @@ namespace sotto {
 
 class Workers {
  public:
-  /// `threads` of them, the caller of `run` among them, 1 … kMost. Throws Error for others, and
-  /// where the system gives no more threads.
+  /// A pool of `threads` threads, 1 … kMost, including the caller of `run`. Throws Error for
+  /// another number, and when the system gives no more threads.
   explicit Workers(int threads);
   ~Workers();
   Workers(const Workers&) = delete;
@@ -41,7 +41,7 @@ class Workers {
   struct Job {
     const Part& part;
     std::size_t parts = 0;
-    std::size_t next = 0;  ///< the first that nobody has taken
+    std::size_t next = 0;  ///< the first part not taken yet
     std::size_t running = 0;
     std::exception_ptr error{};
     std::size_t failed = 0;  ///< whose error it is

@@ -1,23 +1,23 @@
 // Channels between sites: whole messages, both ways, to peers that come, go and come back.
 //
-// Contract. A channel to each listed peer is tried for as long as the object lives; one that the
-// list lets do anything at all, `may_send` or `send_to`, has a channel, since receipts go back on a
-// one-sided edge too: what may be in a message is its reader's to judge. `up` says that messages
-// flow both ways; what was sent before is not delivered. Between an `up` and its `down` messages
-// arrive whole, in order, once. `down` says why: the connection ended, nothing was heard for the
-// deadline, the peer broke a rule of the wire, the list of peers changed, or `close` was called.
-// Whatever was under way is then gone; messages that had arrived come before the `down`, but after
-// a change of the list or `close` nothing more of the peer comes. An `up` that nobody has seen is
-// taken back with its `down`, so that events do not pile up. Nothing blocks without a deadline.
+// Contract. A channel to each listed peer is tried for as long as the object lives; a peer with
+// `may_send` or `send_to` in the list has a channel, since receipts go back on a one-sided edge
+// too. The reader of a message judges its contents. `up` says that messages flow both ways; what
+// was sent before is not delivered. Between an `up` and its `down` messages arrive whole, in order,
+// once. `down` says why: the connection ended, nothing was heard for the deadline, the peer broke a
+// rule of the wire, the list of peers changed, or `close` was called. Messages under way are then
+// lost; messages that had arrived are delivered before the `down`, except after a change of the
+// list or `close`. An `up` that was never polled is withdrawn with its `down`, so that events do
+// not pile up. Nothing blocks without a deadline.
 //
 // One key, one process. While a peer's channel is up, another connection that proves the same key
-// waits: if the process behind the channel is gone, that shows, and the other takes its place; if
-// it is heard on, two processes have one key, which is told (`contested`), and the first stays.
+// waits. If the first process falls silent, the other takes its place; if the first is still heard,
+// two processes have one key: `contested` reports that, and the first stays.
 //
 // A peer is silent when neither a chunk nor a sign of life came from it for `timeout`, or longer
 // where its link, as measured, needs longer for a chunk; so that a large message on a slow link
-// never looks like death, and a crash is noticed at once by its broken connection. Signs of life
-// come from a thread of the object: who uses it may be busy for as long as he likes.
+// never looks like death, and a crash is noticed at once by its broken connection. A thread of the
+// object sends signs of life, so that its user may be busy for any time.
 //
 // Memory. Of each peer, at most two of the longest messages are held here; more is not let in until
 // they have been taken with `poll`. To each peer, at most `max_queued_bytes` wait. Beside them a
@@ -42,9 +42,9 @@
 
 namespace sotto {
 
-/// What a channel has to tell: a peer came, went, or said something.
+/// An event of a channel: a peer came or went, or a message arrived.
 struct ChannelEvent {
-  /// What happened.
+  /// The kind of event.
   enum class Kind { up, message, down };
   Kind kind = Kind::down;
   Rank peer = -1;                    ///< of the allow-list
@@ -52,7 +52,7 @@ struct ChannelEvent {
   std::string reason{};              ///< of a down
 };
 
-/// What a site's channels are made with: own key, address book, patience.
+/// Options of a site's channels: its key, its peers' addresses, its timeouts.
 struct ChannelOptions {
   Security security;                  ///< own key and the list; all its addresses must be there
   Rank rank = 0;                      ///< own line in the list
@@ -62,7 +62,7 @@ struct ChannelOptions {
   std::chrono::milliseconds timeout{10'000};  ///< of silence; 100 at least
   /// How long a peer that broke a rule of the wire is not let in.
   std::chrono::milliseconds offence_pause{30'000};
-  /// How long the destructor may take to bring out what is queued.
+  /// How long the destructor may take to send queued messages.
   std::chrono::milliseconds close_timeout{1'000};
 };
 
@@ -74,13 +74,13 @@ enum class ChannelTrouble {
   closed,        ///< `close` was called
   offence,       ///< the peer broke a rule of the wire
   revoked,       ///< the list trusts it no more
-  unreachable,   ///< nobody answers at its address
+  unreachable,   ///< no process answers at its address
   unanswered,    ///< it lets this site connect, and does not connect to it
   not_admitted,  ///< its list does not admit this site's key
   other_key,     ///< what listens at its address has not the key of the list
 };
 
-/// What has gone to and come from one peer since the Channels were made.
+/// Traffic to and from one peer since the Channels were made.
 struct ChannelTraffic {
   Rank peer = -1;
   bool up = false;

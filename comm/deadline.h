@@ -1,7 +1,7 @@
-// When a wait must end: at a point in time, or as soon as somebody wants it to.
+// The end of a wait: a point in time, or earlier if a stop is requested.
 //
 // Uses the steady clock, so a change of the wall clock never expires a wait. A plain value;
-// thread-safe. What it was told to ask must outlive it.
+// thread-safe. The stop request must outlive the deadline.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,14 @@ namespace sotto {
 /// Whether waits are to end before their time: a caller's flag, set by Ctrl-C or by another thread.
 /// Every wait asks it some twenty times a second, on whichever thread it waits, and ends with
 /// Fault::stopped once the answer is true; which it must stay. Must be thread-safe, take no time
-/// and throw nothing. Empty: nobody stops anything.
+/// and throw nothing. Empty: no stop is ever requested.
 using StopRequest = std::function<bool()>;
 
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;  ///< the clock by which deadlines are kept
 
-  /// Expires a span from now, or once `stop`, if it is there, answers true.
+  /// Expires a span from now, or earlier once `*stop` returns true; `stop` may be null.
   static Deadline after(Clock::duration span, const StopRequest* stop = nullptr) {
     return Deadline(Clock::now() + span, stop);
   }
@@ -48,18 +48,18 @@ class Deadline {
   int left_ms(int cap = 1'000'000) const { return ms_until(at_, cap); }
   Clock::time_point at() const { return at_; }
 
-  /// By when a wait that nothing else ends must ask again whether this has expired.
+  /// The time at which a wait must check again whether the deadline has expired.
   Clock::time_point next_look() const {
     return stop_ == nullptr ? at_ : std::min(at_, Clock::now() + kLook);
   }
-  /// next_look() in whole milliseconds from now: for poll() and its kin.
+  /// next_look() in whole milliseconds from now, for calls such as poll().
   int look_ms() const { return ms_until(next_look(), 1'000'000); }
 
   /// This one, or `at` if that is earlier.
   Deadline or_at(Clock::time_point at) const { return Deadline(std::min(at_, at), stop_); }
   /// This one, or a span from now if that is earlier.
   Deadline or_after(Clock::duration span) const { return or_at(Clock::now() + span); }
-  /// What it asks; null: nothing.
+  /// The stop request that the deadline asks; null if it has none.
   const StopRequest* stop() const { return stop_; }
 
  private:

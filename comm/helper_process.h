@@ -10,14 +10,16 @@ namespace sotto {
 
 class HelperProcess {
  public:
-  /// What the process does with its end of the line. It ends when this returns; it should when the
-  /// line ends, or when a byte without a descriptor comes. It holds nothing else of its parent's
-  /// open, its standard streams lead nowhere, and of the signals only SIGKILL ends it.
+  /// The main function of the process, with its end of the line. The process ends when the function
+  /// returns; it should return when the line ends, or when a byte without a descriptor comes. The
+  /// process keeps no other descriptor of its parent open, its standard streams are /dev/null, and
+  /// only SIGKILL among the signals ends it.
   using Life = std::function<void(int line)>;
 
   /// Starts the process, which runs `life`; line() says whether that went well.
   explicit HelperProcess(const Life& life);
-  /// Says that it is over, and waits until the process is gone. In the process that made it.
+  /// Sends the byte that ends the process, and waits until the process has closed its end of the
+  /// line. Only in the process that made it.
   ~HelperProcess();
   HelperProcess(const HelperProcess&) = delete;
   HelperProcess& operator=(const HelperProcess&) = delete;
@@ -29,7 +31,7 @@ class HelperProcess {
   int line_ = -1;
 };
 
-/// What read(2) returns for one byte of the line, a signal apart: 0 at its end.
+/// The result of read(2) for one byte of the line, repeated after a signal: 0 at its end.
 long read_byte(int line);
 
 }  // namespace sotto

@@ -4,7 +4,7 @@
 //   public Z85
 //   secret Z85
 //
-// Thread-safe for different paths. Nothing secret ever stands in a message.
+// Thread-safe for different paths. Messages never contain a secret.
 #pragma once
 
 #include <string>
@@ -14,17 +14,17 @@
 
 namespace sotto {
 
-/// Reads a key file. Throws Error, with file and line, when it is not there, is no plain file of
-/// this user's, can be read or written by others, is too long, breaks the format, or holds two keys
-/// that are no pair.
+/// Reads a key file. Throws Error, with file and line, when the file does not exist, is not a plain
+/// file of this user, can be read or written by others, is too long, breaks the format, or holds
+/// two keys that are not a pair.
 KeyPair read_key_file(const std::string& path);
 
-/// What such a file says. Throws Error, with `path` and line, as read_key_file does.
+/// Parses the text of a key file. Throws Error, with `path` and line, as read_key_file does.
 KeyPair parse_key_file(const std::string& path, std::string_view text);
 
 /// Writes a new key file, mode 0600, and syncs it. `name` is for people and goes into the first
-/// line. Throws Error when the file is there already or cannot be written; then nothing is left of
-/// it.
+/// line. Throws Error, and leaves no partial file, when the file exists already or cannot be
+/// written.
 void write_key_file(const std::string& path, std::string_view name, const KeyPair& keys);
 
 }  // namespace sotto

@@ -1,10 +1,9 @@
-// The store through which the processes of a local job meet: a process of its own keeps the values
-// in memory, and who waits for a key is woken by who sets it. Nothing is looked for again and
-// again, and no file is written, so that many nodes that start at once do not stand in each other's
-// way.
+// The store through which the processes of a local job meet. A server process keeps the values in
+// memory, and setting a key wakes the processes that wait for it. Without polling and without
+// files, many nodes can start at once.
 //
-// The process is forked; a caller must hold no threads yet. It ends with the last of those who
-// could still ask it. POSIX (Linux) only.
+// The process is forked; a caller must hold no threads yet. The server ends with the last process
+// that could still ask it. POSIX (Linux) only.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The file in which a node keeps whom it trusts: one line a node, itself included.
+// The file that lists the nodes a node trusts: one line a node, itself included.
 //
 //   rank,name,key,address,may_send,send_to
 //   0,hospital,<40 characters>,10.0.0.1:9001,yes,yes
@@ -31,16 +31,16 @@ namespace sotto {
 /// Lines that a file may have.
 inline constexpr std::size_t kMostPeers = 4096;
 
-/// Where a line's number comes from.
+/// The source of a line's number.
 enum class PeerNumbers {
   ranks,     ///< as the column says
   of_names,  ///< made of the name
 };
 
-/// Throws Error, with file and line, for what is no such file.
+/// Reads a list of peers. Throws Error, with file and line, for a malformed file.
 std::vector<TrustedPeer> read_peers_file(const std::string& path,
                                          PeerNumbers numbers = PeerNumbers::ranks);
-/// What such a file says.
+/// Parses the text of a list of peers.
 std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_view text,
                                           PeerNumbers numbers = PeerNumbers::ranks);
 

@@ -1,5 +1,5 @@
-// What the keys are called through which the nodes of a run meet in a store: for the session and
-// the meetings, which write them, and for who watches a run from outside.
+// Names of the keys through which the nodes of a run meet in a store: for the session and the
+// meetings, which write them, and for tools that watch a run from outside.
 //
 // Pure functions and constants; thread-safe.
 #pragma once
@@ -17,7 +17,7 @@ namespace sotto {
 inline constexpr std::string_view kSessionKey = "session";
 /// The mark in the value of that key; none: it holds none.
 std::optional<std::uint64_t> session_mark(std::span<const std::byte> value);
-/// What the store calls a key of the session with this mark.
+/// The name in the store of a key of the session with this mark.
 std::string key_in_session(std::uint64_t mark, std::string_view key);
 
 /// In a session: a node gave up, and says why (Meetings::give_up).

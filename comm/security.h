@@ -1,5 +1,5 @@
-// Who a node is, and whom it believes: CURVE keys, and the two lists of peers, those that may send
-// to it and those that it sends to.
+// A node's identity and the peers that it trusts: CURVE keys, and two lists of peers, those that
+// may send to the node and those that it sends to.
 //
 // Thread safety: plain values, but AllowList, which any thread may read and replace. Ownership: a
 // secret key's memory is shared by its copies, kept out of swap and core dumps where the system
@@ -27,20 +27,20 @@ inline constexpr std::size_t kKeyBytes = 32;  ///< a key's length, public or pri
 /// A key as text, in Z85 (rfc.zeromq.org/spec/32).
 inline constexpr std::size_t kKeyCharacters = 40;
 
-/// What a node is known by. Not secret.
+/// The public key that identifies a node. Not secret.
 class PublicKey {
  public:
   PublicKey() = default;
   /// A key as its bytes are.
   explicit PublicKey(std::span<const std::byte, kKeyBytes> bytes);
-  /// Nothing for what is no key in Z85.
+  /// Parses a key in Z85; no value if `text` is not one.
   static std::optional<PublicKey> parse(std::string_view text);
 
   /// In Z85, kKeyCharacters long.
   std::string text() const;
   std::span<const std::byte, kKeyBytes> bytes() const { return bytes_; }
-  /// False for the few keys, all zeros among them, that anybody can pose as: points of low order,
-  /// with which every secret gives the same (RFC 7748, section 6.1).
+  /// False for points of low order, all zeros among them: every secret key gives the same shared
+  /// secret with them, so that any node can impersonate their owner (RFC 7748, section 6.1).
   bool sound() const;
   auto operator<=>(const PublicKey&) const = default;
 
@@ -48,7 +48,7 @@ class PublicKey {
   std::array<std::byte, kKeyBytes> bytes_{};
 };
 
-/// What a node proves with that it is who it says. Never printed, logged or sent.
+/// The secret key with which a node proves its identity. Never printed, logged or sent.
 class PrivateKey {
  public:
   /// A key as its bytes are; they are copied into memory that is wiped at the end.
@@ -95,7 +95,7 @@ class AllowList {
   void update_allow_list(std::vector<TrustedPeer> peers);
   /// Why the list that was to be put in force last was not; empty: it was.
   void set_trouble(std::string trouble);
-  /// What set_trouble was told last.
+  /// The text last given to set_trouble.
   std::string trouble() const;
   /// Counts the updates.
   std::uint64_t version() const { return version_; }
@@ -114,8 +114,8 @@ class AllowList {
   std::atomic<std::uint64_t> version_{0};
 };
 
-/// What makes a transport or a store secure: everything is encrypted, and only listed keys are
-/// heard.
+/// Keys and peers of a secure transport or store: all traffic is encrypted, and only listed keys
+/// are accepted.
 struct Security {
   KeyPair own;
   std::shared_ptr<AllowList> peers;

@@ -22,12 +22,12 @@ class Session : public Store {
  public:
   /// Waits until all nodes have come, and removes what this node left in the store's last session.
   /// Fault::unexpected names another living process, or another session of this one, that is this
-  /// node already: that one is not disturbed. Fault::deadline names who did not come: node 0 waits
-  /// for the others as long as its patience, they for node 0 to be there, and then twice as long
-  /// for the rest, however often node 0 starts again. Where nobody can say whether the last node 0
-  /// lives, node 0 leaves the store's session alone until another node waits for it. Node 0 may
-  /// afterwards still set keys, to say why it gives up; the others then enter. Every other use
-  /// enters first.
+  /// node already: that one is not disturbed. Fault::deadline names the nodes that did not come:
+  /// node 0 waits for the others for its timeout; the others wait as long for node 0, and then
+  /// twice as long for the rest, however often node 0 starts again. When it is unknown whether the
+  /// last node 0 lives, node 0 leaves the store's session alone until another node waits for it.
+  /// Node 0 may afterwards still set keys, to say why it gives up; the others then enter. Every
+  /// other use enters first.
   virtual Status enter() = 0;
 };
 

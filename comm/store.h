@@ -28,8 +28,8 @@ class Store {
   virtual ~Store() = default;
   /// Publishes a value; a second set of the same key replaces it.
   virtual Status set(std::string_view key, std::span<const std::byte> value) = 0;
-  /// Waits until the key is there; looks once even when the deadline is over, and gives a server a
-  /// second for that. Fault::deadline names the key.
+  /// Waits until the key is set. Looks once even if the deadline is over, and then gives a server
+  /// one second. Fault::deadline names the key.
   virtual Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) = 0;
   /// Forgets a key; forgetting an absent one is fine.
   virtual Status remove(std::string_view key) = 0;
@@ -45,7 +45,7 @@ std::shared_ptr<Store> make_file_store(const std::string& directory);
 /// answered, each for its own keys (zmq/store/store_rules.h) and within its room
 /// (zmq/store/stored_values.h): a key that ends in "/3" is node 3's alone, in "/3-5" node 3's for
 /// node 5, in "/any" the first one's to set it, and others are node 0's for all. Without, serving
-/// beyond loopback is refused unless `insecure`. A `host` that nobody knows is waited for until
+/// beyond loopback is refused unless `insecure`. A `host` that cannot be resolved is awaited until
 /// `known_by`, whose stop request, of which the store keeps a copy, also ends waits for a server
 /// that does not answer. Throws Stopped when it ends this one.
 std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve,
@@ -57,13 +57,13 @@ std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool se
 std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
                                         const std::string& prefix, StopRequest stop = {});
 
-/// How the URL of a store in a TCPStore of PyTorch's begins.
+/// The URL scheme of a store in PyTorch's TCPStore.
 inline constexpr std::string_view kTorchScheme = "torch://";
 /// In a TCPStore of PyTorch's, as torchrun's agent serves one, keys prefixed by `prefix`; the
 /// program needs no PyTorch. Like Redis it survives node 0. Its values lie in the server's memory,
-/// and travel in plain text. The server must be there: its first answer is waited for 10 s, and
-/// what is no TCPStore is Fault::unexpected. `stop` also ends waits for a server that does not
-/// answer. Throws Error for a host that nobody knows.
+/// and travel in plain text. The server must be running: its first answer is awaited for 10 s, and
+/// an answer of another kind of server is Fault::unexpected. `stop` also ends waits for a server
+/// that does not answer. Throws Error for a host that cannot be resolved.
 std::shared_ptr<Store> make_torch_store(const std::string& host, int port,
                                         const std::string& prefix, StopRequest stop = {});
 

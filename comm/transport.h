@@ -8,8 +8,8 @@
 // receives are posted, and further ones wait at the sender, whose exchange is not done before. A
 // peer that crashes or breaks the protocol gives `peer_lost`, once; one that closed in good order
 // gives it when something still needs it. Exchanges that need a lost peer never complete. Nothing
-// blocks without a deadline. A destructor lets what was handed over reach its receivers, for at
-// most `close_timeout`, and returns at once when nothing is left to send or the peers are gone.
+// blocks without a deadline. A destructor waits at most `close_timeout` for posted frames to reach
+// their receivers, and returns at once when none are left or the peers are gone.
 //
 // Thread safety: one thread at a time, but interrupt() from any. Ownership: owns its connections;
 // frames are the caller's.
@@ -32,26 +32,25 @@
 
 namespace sotto {
 
-/// What a transport has to tell.
+/// An event that a transport reports.
 struct TransportEvent {
-  /// What happened.
+  /// The kind of event.
   enum class Kind {
     frame,          ///< a frame from `peer` stands in its receive's buffer, `bytes` long
     exchange_done,  ///< all sends handed over, all frames reported
     peer_lost,      ///< `peer` is gone; `reason` says how it was noticed
-    interrupted,    ///< somebody called interrupt()
+    interrupted,    ///< interrupt() was called
   };
   Kind kind = Kind::exchange_done;
   ExchangeTag tag;
   Rank peer = -1;
   std::size_t bytes = 0;
   std::string reason;
-  /// With a lost peer: an exchange under way needs the peer, to hear from or to send to, and
-  /// will therefore never complete.
+  /// For `peer_lost`: an exchange under way needs the peer and will therefore never complete.
   bool needed = false;
 };
 
-/// What a transport needs to know of its node and of the run.
+/// The node, its peers and the run that a transport serves.
 struct TransportOptions {
   Rank rank = 0;
   int nodes = 1;
@@ -66,8 +65,8 @@ struct TransportOptions {
   /// Where peers find each other; inproc needs one memory store shared by all nodes. Not needed
   /// when the list of peers says where each neighbour listens.
   std::shared_ptr<Store> store;
-  /// Keys and the list of peers; only zmq takes them. Its list may change at any time: a peer that
-  /// it lets take part no longer is lost, and nothing more of it is delivered.
+  /// Keys and the list of peers; only zmq takes them. Its list may change at any time: a peer
+  /// removed from it is lost, and no further frame of that peer is delivered.
   std::optional<Security> security{};
   /// Address or interface to bind; loopback by default.
   std::string bind = "127.0.0.1";
@@ -109,7 +108,7 @@ struct TransportInfo {
   bool any_order = true;   ///< nodes may post the exchanges of a round in different orders
 };
 
-/// All transports; which of them this build has, they say.
+/// All transports; TransportInfo::available says whether this build has one.
 std::span<const TransportInfo> transports();
 
 /// Throws Error for an unknown name.

@@ -1,8 +1,9 @@
-// What works on a node's vectors where the host need not reach them: a GPU, as algorithms see it.
+// An accelerator holds a node's vectors in its own memory and operates on them: a GPU, as
+// algorithms see it.
 //
-// The model, its gradients and all state of an algorithm then lie in the accelerator's memory; what
-// is encoded of them lies with the host, in frames. An algorithm is the same object: it touches
-// vectors through `ops` and through compressors that `adopt` has made.
+// The model, its gradients and all state of an algorithm then lie in the accelerator's memory;
+// encodings lie in the host's, in frames. The algorithm's code does not change: it touches vectors
+// through `ops` and through compressors that `adopt` has made.
 //
 // Thread safety: one thread at a time, but for status() and reaches(). So it serves one optimizer.
 // Ownership: it must outlive the vectors and compressors that it made.
@@ -24,7 +25,7 @@ class Accelerator {
 
   /// "CUDA"
   virtual std::string_view name() const = 0;
-  /// For the vectors that lie there.
+  /// The vector operations for this memory.
   virtual const Ops& ops() const = 0;
   /// `compressor`, one of the host's, for vectors that lie there: the same encodings, byte for
   /// byte. Throws Error for a family that only hosts have.
@@ -32,14 +33,14 @@ class Accelerator {
   /// Zeroed memory of the host, between which and the vectors' memory copies go straight: for
   /// frames. Goes before the accelerator.
   virtual std::shared_ptr<std::byte> frame_memory(std::size_t bytes) const = 0;
-  /// Whether its operations can work on what lies there.
+  /// Whether the operations can work on memory at this address.
   virtual bool reaches(const float* at) const = 0;
 
-  /// Work on the vectors begins after what the caller has put on its own stream so far, a gradient
-  /// say. Nobody waits.
+  /// Work on the vectors begins after what the caller has put on its own stream so far, for example
+  /// a gradient. The call does not block.
   virtual void follow_caller() = 0;
-  /// What the caller puts on its own stream from now on begins after the work so far. Calls come in
-  /// pairs, from one thread.
+  /// Work that the caller puts on its own stream from now on begins after the accelerator's work so
+  /// far. Calls come in pairs, from one thread.
   virtual void lead_caller() = 0;
   /// Waits for all work; what went wrong, as status().
   virtual Status finish() = 0;
@@ -52,7 +53,7 @@ class Accelerator {
 /// whatever is enqueued within waits for the caller's work too.
 class AcceleratorScope {
  public:
-  /// Null: there is no accelerator, and nothing to order.
+  /// Null: no accelerator, and the scope does nothing.
   explicit AcceleratorScope(Accelerator* accelerator) : accelerator_(accelerator) {
     if (accelerator_ != nullptr) {
       accelerator_->follow_caller();

@@ -39,21 +39,21 @@ enum class ContractKind {
 /// "exact", "unbiased" and the like, as messages have it.
 std::string_view contract_kind_name(ContractKind kind);
 
-/// What holds for every finite x of the dimension asked for (worst case, not typical), as long as
-/// the encoding saturates nothing (Compressor::saturated), and up to the rounding of float32: each
-/// bound on E‖C(x) − x‖² has d × floor_per_element² on top.
+/// Bounds on the error for every finite x of the given dimension d (worst case, not typical). They
+/// hold if the encoding saturates no element (Compressor::saturated), and up to the rounding of
+/// float32: each bound on E‖C(x) − x‖² has d × floor_per_element² on top.
 struct Contract {
   bool unbiased = false;
-  /// Relative bound α; infinity when there is none.
+  /// Relative bound α; infinity if C has no such bound.
   double alpha = std::numeric_limits<double>::infinity();
-  /// Absolute bound per element, so that σ̃² = d × this²; infinity when there is none.
+  /// Absolute bound per element, so that σ̃² = d × this²; infinity if C has no such bound.
   double absolute_per_element = std::numeric_limits<double>::infinity();
-  /// δ of the contraction; 0 when there is none.
+  /// δ of the contraction; 0 if C is none.
   double delta = 0;
   /// Resolution of the format, below which it loses small elements altogether.
   double floor_per_element = 0;
 
-  /// Whether whoever needs `kind` may take this compressor.
+  /// Whether the compressor fulfils a need for `kind`.
   bool meets(ContractKind kind) const;
   /// One line, e.g. "unbiased, α ≤ 0.13".
   std::string describe() const;
@@ -73,7 +73,7 @@ class Compressor {
   virtual std::uint16_t wire_id() const = 0;
   /// Length of the longest encoding of `elements` elements.
   virtual std::size_t max_bytes(std::size_t elements) const = 0;
-  /// What holds of vectors of this length.
+  /// The contract for vectors of this length.
   virtual Contract contract(std::size_t elements) const = 0;
   /// An equal compressor, which works alone.
   virtual std::unique_ptr<Compressor> clone() const = 0;
@@ -83,8 +83,8 @@ class Compressor {
   /// This compressor, or the one within where it is a decorator (metered.h).
   virtual const Compressor& undecorated() const { return *this; }
 
-  /// Lets `workers` take shares of long vectors; null: no longer. What comes out is the same. May
-  /// be used by several compressors.
+  /// Lets `workers` take shares of long vectors; null: no longer. Results do not change. May be
+  /// used by several compressors.
   virtual void use(std::shared_ptr<Workers> workers) { workers_ = std::move(workers); }
   /// The workers that `use` was given.
   const std::shared_ptr<Workers>& used() const { return workers_; }
@@ -118,16 +118,16 @@ class Compressor {
   virtual Status decode_sum(std::span<const Term> terms, std::span<float> scratch,
                             const Visitor& visit, std::size_t& refused) const;
 
-  /// How v becomes what is to be encoded.
+  /// How the vector v is made, piece by piece, before it is encoded.
   struct Prepare {
     /// Makes v[first … first + piece.size()), shortly before it is encoded; pieces cover v. They
     /// come in order, or where there are workers, from several threads, in order on each share of
     /// v. False: v is not to be encoded. Give a std::ref: copies may allocate.
     std::function<bool(std::size_t first, std::span<float> piece)> make;
-    /// What `make` reads beside v, element for element: it is fetched ahead.
+    /// Vectors that `make` reads beside v, element for element; they are prefetched.
     std::array<std::span<const float>, 2> reads{};
-    /// False: nobody needs the residual. v is only room then, in which pieces may be made over each
-    /// other: `make` may get any memory for v[first …], and what is left in v is unspecified.
+    /// False: the residual is not needed. v is then scratch, in which pieces may overlap: `make`
+    /// may get any memory for v[first …], and the contents of v are unspecified afterwards.
     bool residual = true;
     /// As long as v, or empty: to this C(v) is added, after what `make` reads there was read.
     std::span<float> add_to{};
@@ -149,8 +149,8 @@ class Compressor {
   /// grids and fp16; the others only near the end of float32's own range.
   virtual std::size_t saturated() const { return 0; }
 
-  /// What an encoder remembers from one encoding to the next, for checkpoints: nothing, except
-  /// where a header says so. load expects what save wrote of an equal compressor.
+  /// Saves the state that an encoder keeps between encodings, for checkpoints. A compressor has no
+  /// state unless its header says so. load expects what save wrote of an equal compressor.
   virtual void save(ByteBuffer& /*out*/) const {}
   /// Takes back what save wrote. On a fault the compressor must be discarded.
   virtual Status load(ByteReader& /*in*/) { return {}; }

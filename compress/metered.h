@@ -1,8 +1,8 @@
-// Measures what a compressor leaves out against its contract, in rounds that somebody asks for.
+// Measures a compressor's error against its contract, in rounds that a caller asks for.
 //
-// Around any compressor; the bytes, and what is left in vectors, are the same. In a round that is
-// measured v is made, encoded and decoded in three passes instead of one, and its norm is taken
-// twice; in all others each call costs one comparison.
+// Wraps any compressor, with equal bytes and equal residuals. In a round that is measured v is
+// made, encoded and decoded in three passes instead of one, and its norm is taken twice; in all
+// others each call costs one comparison.
 //
 // Thread safety: as a compressor. A meter and all compressors that share it belong to one thread.
 #pragma once
@@ -18,16 +18,16 @@ namespace sotto {
 /// Sums over all encodings v of a round.
 struct CompressionSample {
   double signal = 0;  ///< Σ‖v‖²
-  double error = 0;   ///< Σ‖v − C(v)‖²; with error feedback, of what is remembered
-  /// What the contract lets the error be: its tightest bound for this v, its floor included;
-  /// infinity when it states none.
+  double error = 0;   ///< Σ‖v − C(v)‖²; with error feedback, of the kept error
+  /// The contract's bound on the error: the tightest one for this v, including the floor; infinity
+  /// if the contract states none.
   double bound = 0;
 };
 
-/// What `contract` lets ‖C(v) − v‖² be for a v of so many elements and this ‖v‖².
+/// The bound of `contract` on ‖C(v) − v‖² for a v of `elements` elements and this ‖v‖².
 double contract_bound(const Contract& contract, double squared_norm, std::size_t elements);
 
-/// Waits for the round that is to be measured, and keeps what was. One thread at a time.
+/// Selects the round to measure, and keeps the latest measurement. One thread at a time.
 class CompressionMeter {
  public:
   /// Measures the first round from `first` on in which something is encoded.

@@ -22,7 +22,7 @@ namespace sotto {
 
 inline constexpr std::uint16_t kRandkWireId = 8;  ///< the compressor's number in frames
 
-/// Whether what is kept is scaled by d / k, which makes the mean right, or stays as it is.
+/// Whether kept elements are scaled by d / k, which makes C unbiased, or stay unscaled.
 enum class RandkScale { unbiased, none };
 
 /// The settings of `randk`.

@@ -19,7 +19,7 @@ struct CompressorInfo {
   std::string_view name;      ///< "quant"
   std::string_view synopsis;  ///< "quant:B[,chunk=N][,rounding=stochastic|nearest]"
   std::string_view summary;   ///< one sentence
-  std::string_view contract;  ///< what it promises, in words
+  std::string_view contract;  ///< the contract in words
   std::string_view example;   ///< a specification that builds
   std::uint16_t wire_id = 0;
 };
@@ -44,8 +44,8 @@ std::unique_ptr<Compressor> make_compressor(std::string_view spec,
 double measure_alpha(Compressor& compressor, std::size_t elements, int samples,
                      std::uint64_t seed = 0);
 
-/// What measure_alpha finds, as far as decisions go: in 4 samples of vectors of the model's
-/// dimension, or of 2^16 elements where it has more.
+/// The α that decisions use: measure_alpha over 4 samples of vectors of the model's dimension, at
+/// most 2^16 elements.
 double typical_alpha(const Compressor& compressor, std::size_t dimension);
 
 }  // namespace sotto

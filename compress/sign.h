@@ -22,7 +22,7 @@ namespace sotto {
 
 inline constexpr std::uint16_t kSignWireId = 6;  ///< the compressor's number in frames
 
-/// What the scale is: the mean magnitude, or the root of the mean square.
+/// The scale of a chunk: the mean magnitude, or the root of the mean square.
 enum class SignScale { mean, l2 };
 
 /// The settings of `sign`.

@@ -1,7 +1,7 @@
 // A linear combination (Ops::combine) whose summands come one by one, as those of a node's
 // neighbours do.
 //
-// Views what is added, and the operations, until it is written. One thread at a time.
+// Views the summands and the operations until the sum is written. One thread at a time.
 #pragma once
 
 #include <array>

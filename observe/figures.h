@@ -1,5 +1,5 @@
-// What is told of a training run, as one table: each figure with its name, unit and meaning, for
-// all that show figures. docs/observability.md lists the same. Pure functions; thread-safe.
+// The table of a training run's figures, each with name, unit and meaning, for every output.
+// docs/observability.md lists the same. Pure functions; thread-safe.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-/// What a figure is, whatever it is of. Names say the unit: _seconds, _bytes; counters end in
+/// The name and the meaning of a figure. Names end in the unit, _seconds or _bytes; counters end in
 /// _total.
 struct FigureInfo {
   std::string_view name;

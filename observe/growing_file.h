@@ -1,5 +1,5 @@
-// A file that grows while a run goes on, and of which whatever was written can be read at once. A
-// write that fails is told once, and the run goes on.
+// A file that grows during a run and can be read at any time. The first write that fails is
+// reported, and the run goes on.
 //
 // Thread-safe, but that `tell` is called from the thread whose write fails. After a fork, parent
 // and children may all append.

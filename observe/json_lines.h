@@ -1,5 +1,5 @@
-// A training run as lines of JSON: one as it begins, one for each evaluation, one in the end. What
-// is no number is null. As an observer.
+// A training run as lines of JSON: one as it begins, one for each evaluation, one in the end. NaN
+// and infinities become null. Implemented as an observer.
 #pragma once
 
 #include <string>

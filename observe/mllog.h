@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-/// What MLPerf's keys ask of a run's settings.
+/// The settings of a run that MLPerf's keys ask for.
 struct MllogSettings {
   std::string benchmark;  ///< submission_benchmark: the task
   std::uint64_t seed = 0;

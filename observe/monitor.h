@@ -1,10 +1,11 @@
-// How something that runs stands, for operators and their tools: a small HTTP server on loopback.
+// A small HTTP server on loopback that shows operators and their tools the state of a running
+// process.
 //
 //   /healthz   200 while the process lives        and the pages that it is given, as /metrics
 //
 // Bounded: GET only, a few threads and connections that wait for one, a second for each request,
 // and requests that name this host, so that a page in a browser here cannot ask through a name of
-// its own. It tells nothing secret, and changes nothing.
+// its own. It shows no secrets and changes nothing.
 //
 // Thread safety: the object belongs to one thread; it makes pages in threads of its own.
 #pragma once
@@ -41,7 +42,7 @@ class Monitor {
   std::unique_ptr<Parts> parts_;
 };
 
-/// What a monitor answers to GET `path`; throws std::runtime_error when there is none that answers.
+/// The body of a monitor's answer to GET `path`; throws std::runtime_error when no monitor answers.
 std::string ask_monitor(const MonitorAddress& address, const std::string& path);
 
 }  // namespace sotto

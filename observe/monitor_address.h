@@ -1,4 +1,5 @@
-// Where a monitor listens: loopback only. A plain value, and a pure function; thread-safe.
+// The address at which a monitor listens: loopback only. A plain value, and a pure function;
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -10,7 +11,8 @@ struct MonitorAddress {
   int port = 0;
 };
 
-/// "127.0.0.1:9100", or "9100" alone, which is the same. Throws Error for what is not on this host.
+/// "127.0.0.1:9100", or "9100" alone, which is equivalent. Throws Error for an address that is not
+/// loopback.
 MonitorAddress parse_monitor_address(const std::string& text);
 
 }  // namespace sotto

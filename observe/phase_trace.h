@@ -45,13 +45,14 @@ class PhaseTrace final : public Observer {
   void ended(const Status& status) override;
 
  private:
-  /// Opens the file, in each process anew: locks are those of who opened.
+  /// Opens the file, in each process anew, since a lock belongs to the process that opened.
   void open(int flags);
   void name_node(Rank node);
   void add(const std::string& event);
-  /// Writes what is held, if the file's lock comes within `patience`.
+  /// Writes the events held, if the file can be locked within `patience`.
   void flush(std::chrono::milliseconds patience);
-  /// Locks the file: 0, or an errno; EWOULDBLOCK: somebody else has kept it for all of `patience`.
+  /// Locks the file: 0, or an errno; EWOULDBLOCK: another process has held the lock for all of
+  /// `patience`.
   int take_turn(std::chrono::milliseconds patience) const;
   /// Leaves out all that follows.
   void give_up(std::string trouble);

@@ -1,11 +1,11 @@
-// Where the figures of a training program go: a page for Prometheus, files for TensorBoard and for
-// scripts, MLPerf's lines and a trace, as one observer (docs/observability.md).
+// One observer for all outputs of a training program's figures: a page for Prometheus, files for
+// TensorBoard and for scripts, MLPerf's lines and a trace (docs/observability.md).
 //
 //   sotto::Telemetry telemetry({.metrics = "9464", .tensorboard = "board"});
 //   sotto::OptimizerOptions options{.compressor = "quant:8", .observer = &telemetry};
 //
-// All nodes of a job are given the same: node 0 serves and writes what all of them tell it, and
-// each writes a trace of its own, as their clocks differ.
+// Give all nodes of a job equal options. Node 0 serves and writes the figures that all nodes report
+// to it; each node writes a trace of its own, as their clocks differ.
 //
 // Thread safety and ownership: as an observer.
 #pragma once
@@ -24,7 +24,7 @@
 
 namespace sotto {
 
-/// What is wanted; empty: not wanted.
+/// The outputs of a Telemetry; an empty field leaves that output out.
 struct TelemetryOptions {
   std::string metrics{};      ///< [HOST:]PORT of /metrics, on this host
   std::string log_json{};     ///< a file for lines of JSON; "-": standard output
@@ -40,8 +40,8 @@ struct TelemetryOptions {
   std::optional<Rank> rank{};
   /// All nodes are here, as threads or as processes of this one's, whatever a launcher says.
   bool whole_job = false;
-  /// Takes a line when something can no longer be written; null: it goes to standard error. What is
-  /// still written here says so too.
+  /// Receives a line when an output can no longer be written; null: standard error. The other
+  /// outputs record it too.
   Tell warn{};
 };
 
@@ -52,7 +52,7 @@ class Telemetry final : public Observers {
   /// contradict each other.
   explicit Telemetry(TelemetryOptions options);
 
-  /// "trace: FILE" and the like for what was written, and which of it in part.
+  /// The outputs written, as "trace: FILE"; an incomplete one is marked.
   std::vector<std::string> outputs() const;
 
  private:
@@ -60,12 +60,12 @@ class Telemetry final : public Observers {
     std::string line;
     std::atomic<bool> lost = false;  ///< a write failed
   };
-  /// Lists an output, and gives whom it tells that it is lost.
+  /// Lists an output; returns the callback through which the output reports its failure.
   Tell list(std::string line);
   template <typename T, typename... Arguments>
   void make(Arguments&&... arguments);
   void make_trace();
-  /// What node 0 alone has.
+  /// Makes the outputs that only node 0 has.
   void make_pages();
 
   const TelemetryOptions options_;

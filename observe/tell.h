@@ -1,4 +1,5 @@
-// How what tells of a run says that the run goes on without it. A plain type.
+// The callback through which an output reports that it failed and that the run goes on. A plain
+// type.
 #pragma once
 
 #include <functional>

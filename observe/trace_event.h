@@ -13,7 +13,7 @@ namespace sotto {
 /// whose number is that of its process for the main one.
 inline constexpr std::int64_t kFirstNode = 1000;
 
-/// Where an event stands: a process, a thread of it, and when, in nanoseconds.
+/// The place of an event: a process, a thread of it, and a time in nanoseconds.
 struct TracePlace {
   std::uint64_t process = 1;
   std::int64_t thread = 1;

@@ -1,4 +1,4 @@
-// The gate in front of every algorithm: does this setup fit what the theory asks for?
+// Admission checks a setup against the requirements of an algorithm's theory before one is made.
 // Pure functions; thread-safe.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace sotto {
 
-/// Checks `setup` against what `info` needs and fills in what was left open: the layout, the
-/// default compressor and derived hyperparameters. Throws Error naming the field, the value and
-/// what would do. With setup.allow_contract_violation a contract or a property of the graph that
+/// Checks `setup` against the needs of `info` and fills in open fields: the layout, the default
+/// compressor and derived hyperparameters. Throws Error that names the field, the value and a value
+/// that would do. With setup.allow_contract_violation a contract or a property of the graph that
 /// fails is let through, but nothing that cannot run at all. `warnings` may be null; the graph's
 /// spectrum is computed only for them.
 void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::string>* warnings);

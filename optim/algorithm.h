@@ -1,7 +1,7 @@
 // One node's side of a distributed optimizer, as a pure state machine (sans-IO).
 //
-// An algorithm never sees a socket, a clock, a thread or a file. It is told what happened and
-// answers with an `Exchange` that it wants carried. The same object runs over a real network, over
+// An algorithm never sees a socket, a clock, a thread or a file. A driver passes events to it, and
+// it answers with an `Exchange` to carry. The same object runs over a real network, over
 // threads and in the simulator, and is deterministic in (state, event).
 //
 // A driver does, for each round:
@@ -12,11 +12,11 @@
 //     or, where takes_parts(): gradient_part(first, g), as the parts of a gradient come; while
 //     others are still computed, the exchanges of these may be under way
 //   … until parameters_ready(), or idle() when it does not overlap, then the next round.
-// After each of these calls it asks for next_exchange(out) until there is none, and posts what it
-// gets. A driver that carries one exchange at a time asks when that is done. When all sends of an
-// exchange are flushed and all its frames are there, it calls complete(exchange), and asks again.
-// Exchanges that are under way at a time differ in the buckets of their tags (bucketed.h,
-// all_reduce.h); an algorithm without buckets has one under way at most.
+// After each of these calls the driver calls next_exchange(out) until it returns false, and posts
+// each exchange. A driver that carries one exchange at a time calls it when that is done. When all
+// sends of an exchange are flushed and all its frames have arrived, the driver calls
+// complete(exchange), and next_exchange again. Exchanges under way at one time differ in the
+// buckets of their tags (bucketed.h, all_reduce.h); an algorithm without buckets has at most one.
 //
 // Thread safety: one thread at a time; but while an exchange is under way and until take_gradient,
 // next_exchange and complete leave parameters() untouched whenever parameters_ready() was already
@@ -71,8 +71,8 @@ struct AlgorithmSetup {
   std::unique_ptr<StepRule> step_rule;
   /// H: rounds from one exchange to the next, in which a node steps by itself (local_steps.h).
   Round communication_interval = 1;
-  /// What an exchange makes of the movement of the H rounds; by default it is taken as it is. When
-  /// given, step_rule makes the local steps, also with H = 1.
+  /// The step rule that an exchange applies to the movement of the H rounds; by default the
+  /// movement is applied unchanged. When given, step_rule makes the local steps, also with H = 1.
   std::unique_ptr<StepRule> outer_step_rule;
   /// Take each gradient before the neighbours' part of the round before is in, so that the exchange
   /// hides behind it (delayed_gradient.h); for algorithms that allow it (AlgorithmInfo::delayable).
@@ -82,9 +82,9 @@ struct AlgorithmSetup {
   std::unique_ptr<Compressor> compressor;
   /// Set by make_algorithm, which reads them from the algorithm's specification.
   Hyperparameters hyperparameters = {};
-  /// robust, for tests: which nodes are Byzantine, and what they do (optim/robust/attack.h).
+  /// For tests of robust: the Byzantine nodes and their attack (optim/robust/attack.h).
   std::shared_ptr<const Adversary> adversary = {};
-  /// What may change after construction, for its frames and their receivers; null: nothing does.
+  /// Settings that may change after construction, for frames and their receivers; null: none may.
   std::shared_ptr<RoundTerms> terms = {};
   /// Count this node's data by terms->share.
   bool weighted = false;
@@ -104,7 +104,7 @@ struct AlgorithmSetup {
   const Ops* ops = &host_ops();
 };
 
-/// Whom a node talks to over a whole run, and how large a frame can get.
+/// The peers of a node over a whole run, and the longest frame.
 struct Peers {
   std::vector<Rank> to;    ///< sorted
   std::vector<Rank> from;  ///< sorted
@@ -135,9 +135,9 @@ class Algorithm {
  public:
   virtual ~Algorithm() = default;
 
-  /// As the registry has it, "dcd".
+  /// The name in the registry, for example "dcd".
   virtual std::string_view name() const = 0;
-  /// Whom this node sends to and hears, over all rounds, with the longest frames.
+  /// The peers of this node over all rounds, and its longest frame.
   virtual Peers peers() const = 0;
 
   /// The model at which the next gradient is taken.
@@ -179,7 +179,7 @@ class Algorithm {
   /// stay as they are, for the gradients to come; the others may have moved. Faults are those of
   /// take_gradient.
   virtual Status gradient_part(std::size_t first, std::span<const float> part);
-  /// Writes the next exchange that is to be posted to `out`; false when there is none now. A fault
+  /// Writes the next exchange that is to be posted to `out`; false when none is due now. A fault
   /// ends the run.
   virtual Result<bool> next_exchange(Exchange& out) = 0;
   /// Takes the frames of an exchange that next_exchange gave and that is complete: they stand in
@@ -189,10 +189,10 @@ class Algorithm {
   /// is final: the algorithm must be discarded, and parameters() may hold what overflowed.
   virtual Status complete(const Exchange& exchange) = 0;
 
-  /// What has been counted so far.
+  /// The counters so far.
   virtual AlgorithmCounters counters() const = 0;
-  /// What the user should know of that has come up since the last call, a line each, without the
-  /// node. Once parameters_ready(), as after each round.
+  /// Warnings for the user since the last call, a line each, without the node's name. Requires
+  /// parameters_ready(), as after each round.
   virtual std::vector<std::string> take_warnings() { return {}; }
 
   /// The whole state but parameters(), which the caller saves. Requires idle(); or that no exchange

@@ -1,5 +1,5 @@
-// What is known of an algorithm before it is made: each states its own at the end of its file, and
-// registry.h lists them. Pure functions; thread-safe.
+// Facts about an algorithm, known before one is made. Each algorithm states its facts at the end of
+// its source file, and registry.h lists them. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace sotto {
 
-/// What an algorithm asks of the mixing matrix.
+/// The property of the mixing matrix that an algorithm needs.
 enum class GraphNeed {
   any,                ///< does not use the graph (all-reduce)
   doubly_stochastic,  ///< rows and columns sum to 1
@@ -32,10 +32,10 @@ struct StateMemory {
   double per_neighbour = 0;           ///< times the degree of a round
   double per_changing_neighbour = 0;  ///< the same, on graphs that change
   double per_nth = 0;                 ///< divided by the number of nodes
-  std::string_view of_matrices = {};  ///< what comes on top and depends on their shapes
+  std::string_view of_matrices = {};  ///< additional floats that depend on the matrices' shapes
 };
 
-/// The exchanges of a round: who sends to whom, frames of one size.
+/// The senders and receivers of a round's exchanges, with frames of one size.
 enum class ExchangePattern {
   irregular,   ///< several of a kind a round, or frames of several sizes
   neighbours,  ///< one exchange with the graph's neighbours
@@ -50,7 +50,7 @@ struct AlgorithmInfo {
   std::string_view paper;    ///< authors, year, arXiv number
   std::string_view rule;     ///< the update in one line
   std::string_view summary;  ///< when to use it
-  /// What its specification can give besides the name.
+  /// Hyperparameters that the specification may set.
   std::span<const Hyperparameter> hyperparameters = {};
   ContractKind contract = ContractKind::any;
   GraphNeed graph = GraphNeed::any;
@@ -69,7 +69,7 @@ struct AlgorithmInfo {
   bool robust = false;               ///< meant for neighbours that may be Byzantine
   /// The largest job: beyond, the phases of a round are more than a frame can number.
   int most_nodes = std::numeric_limits<int>::max();
-  /// What it makes of nodes that come to step with different settings.
+  /// How the algorithm treats nodes whose step settings have come to differ.
   SettingsAgreement agreement = SettingsAgreement::expected;
   /// Which exchanges a round has, where they are so regular that a stand-in can play them.
   ExchangePattern pattern = ExchangePattern::irregular;
@@ -97,7 +97,7 @@ std::string_view graph_need_name(GraphNeed need);
 /// Floats that a node with `degree` neighbours a round keeps among `nodes` nodes, without
 /// `of_matrices`.
 double state_floats(const StateMemory& memory, int nodes, int degree, bool changing_graph);
-/// What state_floats computes, as a formula: "2 + degree".
+/// The formula that state_floats computes: "2 + degree".
 std::string state_formula(const StateMemory& memory);
 
 }  // namespace sotto

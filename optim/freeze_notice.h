@@ -1,6 +1,6 @@
-// What users are told when Adam's variance is frozen: which parameters had no gradient until then,
-// as rows of an embedding that had not been seen, layers that are unfrozen late, and pixels that
-// are blank in the first rounds. Their gradients are not compressed at first (late_elements.h).
+// Tells users, when Adam's variance is frozen, which parameters had no gradient until then: for
+// example rows of an embedding not seen yet, layers unfrozen late, and pixels that are blank in the
+// first rounds. Their gradients are not compressed at first (late_elements.h).
 //
 // Allocates only in `take`. One thread at a time.
 #pragma once

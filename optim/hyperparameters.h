@@ -17,7 +17,7 @@
 
 namespace sotto {
 
-/// What the values of a hyperparameter are.
+/// The type of a hyperparameter's values.
 enum class HyperparameterKind {
   count,  ///< whole numbers
   real,   ///< real numbers, as float32 holds them
@@ -52,22 +52,22 @@ class Hyperparameters {
   /// Holds the fallbacks of `table`; `algorithm`, the name, and `table` are static.
   Hyperparameters(std::string_view algorithm, std::span<const Hyperparameter> table);
 
-  /// What the algorithm has.
+  /// The hyperparameters of the algorithm.
   std::span<const Hyperparameter> table() const { return table_; }
   /// The entry of a key; null where the algorithm has none.
   const Hyperparameter* find(std::string_view key) const;
 
   /// Gives values as a specification does behind its colon: "freeze=100,limit=16", or what the
   /// algorithm itself reads. Throws Error for a key that the algorithm does not have, a value out
-  /// of bounds, and what is given twice.
+  /// of bounds, and a key that is given twice.
   void read(std::string_view text);
   /// Gives one value, which messages name as that of `setting`, or of the specification where that
   /// is empty. Throws Error as read does.
   void set(std::string_view key, std::string_view value, std::string_view setting = {});
   /// Gives one value, in place of one that was given. Throws Error as set does.
   void replace(std::string_view key, std::string_view value);
-  /// Computes what is derived and was not given. Throws Error for a compressor of which nothing can
-  /// be derived.
+  /// Computes derived values that were not given. Throws Error for a compressor of which nothing
+  /// can be derived.
   void derive(const Compressor& compressor, std::size_t dimension);
   /// Throws Error where a value is missing.
   void require_complete() const;
@@ -86,8 +86,8 @@ class Hyperparameters {
   /// Any value as text, or the fallback; empty where the algorithm has no such key.
   std::string_view text(std::string_view key) const;
 
-  /// What read takes, in one form for equal values: given and derived values other than the
-  /// fallbacks, in the table's order.
+  /// The text that read takes, in one form for equal values: given and derived values other than
+  /// the fallbacks, in the table's order.
   std::string spec() const;
 
  private:

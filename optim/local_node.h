@@ -1,5 +1,5 @@
-// What every algorithm holds of its setup, and the chores that all of them share: the round
-// counter, the step rule's direction, keyed encoding, the search for values that are not finite.
+// The state and the operations that all algorithms share: the setup, the round counter, the step
+// rule's direction, keyed encoding, the search for values that are not finite.
 //
 // A building block of the algorithms, not for users. One thread at a time. Owns the step rule and
 // the compressor; views the caller's parameters.
@@ -22,8 +22,8 @@
 
 namespace sotto {
 
-/// What a node that steps by itself and exchanges through other algorithms needs of `setup`, whose
-/// step rule is taken out of it.
+/// The part of `setup` for a node that steps by itself and exchanges through other algorithms;
+/// moves the step rule out of `setup`.
 AlgorithmSetup stepping_part(AlgorithmSetup& setup);
 
 class LocalNode {
@@ -31,10 +31,10 @@ class LocalNode {
   /// `setup` is one that make_algorithm has approved; sizes the step rule.
   LocalNode(const AlgorithmInfo& info, AlgorithmSetup setup);
 
-  /// What is known of the algorithm that the node runs.
+  /// The facts of the algorithm that the node runs.
   const AlgorithmInfo& info() const { return info_; }
   std::string_view name() const { return info_.name; }
-  /// What the algorithm was made from.
+  /// The setup that the algorithm was made from.
   const AlgorithmSetup& setup() const { return setup_; }
   Rank rank() const { return setup_.rank; }
   int nodes() const { return setup_.nodes; }
@@ -49,7 +49,7 @@ class LocalNode {
   StepRule& step_rule() const { return *setup_.step_rule; }
   const Hyperparameters& hyperparameters() const { return setup_.hyperparameters; }
   const Topology& topology() const { return *setup_.topology; }
-  /// What may change after construction.
+  /// Settings that may change after construction.
   RoundTerms& terms() const { return *setup_.terms; }
   /// Rounds begin with Algorithm::step_ahead.
   bool steps_ahead() const { return setup_.delayed_gradient; }
@@ -161,7 +161,7 @@ class LocalNode {
   Status begin_step(std::span<const float> gradient, bool begins = true);
   /// The rule takes its one gradient of this round.
   Status take_gradient();
-  /// What the rule said of it, which is final where it is a fault of the rule's own.
+  /// Passes on the rule's status for the gradient; a fault of the rule's own is final.
   Status leave_step_rule(const Status& status, std::span<const float> gradient, bool begins = true);
 
   const AlgorithmInfo& info_;

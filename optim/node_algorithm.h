@@ -1,5 +1,5 @@
-// What reads the same in the algorithms that are built around a LocalNode, and in those of them
-// that have one Mailbox: accessors, and the defaults of what most of them do alike.
+// Base classes of the algorithms that are built around a LocalNode, and of those with one Mailbox:
+// accessors, and defaults that fit most of them.
 //
 // Building blocks of the algorithms, not for users.
 #pragma once
@@ -46,7 +46,7 @@ class MailAlgorithm : public NodeAlgorithm {
   }
 
  protected:
-  /// Makes the mailbox of a node: whom it exchanges frames with.
+  /// Makes the mailbox of a node, for the peers that it exchanges frames with.
   using MakeMailbox = Mailbox (*)(const LocalNode& node);
 
   /// A node whose mailbox `make` makes, by default for the edges of its graph.

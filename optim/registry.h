@@ -30,7 +30,7 @@ struct AlgorithmSpec {
   const AlgorithmInfo* info;
   Hyperparameters hyperparameters;
 
-  /// What parse_algorithm takes, in one form for equal values: "ecd:clock=32".
+  /// The specification that parse_algorithm takes, in one form for equal values: "ecd:clock=32".
   std::string text() const;
 };
 

@@ -1,11 +1,13 @@
-// The terms on which a node takes part in a round: what is known, or may change, only after its
-// algorithm was made. The driver of a node writes them between rounds, its algorithm reads them.
+// The terms on which a node takes part in a round: settings that are known, or may change, only
+// after its algorithm was made. The driver of a node writes them between rounds, its algorithm
+// reads them.
 //
 // Nodes agree on their settings when they meet. A call can change some afterwards, a learning rate
-// above all, and nodes that then step differently grow apart. Each frame therefore says in 32 bits
-// what its sender steps with (frame.h, FrameHeader::settings), and its receiver compares.
+// above all, and nodes that then step differently grow apart. Each frame therefore
+// has a stamp of 32 bits of its sender's step settings (frame.h, FrameHeader::settings), and its
+// receiver compares.
 //
-// One thread at a time. Plain values; a Mailbox and whoever drives the algorithm share them.
+// One thread at a time. Plain values; a Mailbox and the algorithm's driver share them.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +31,15 @@ inline constexpr SettingsStamp kAsAgreed = 0;
 SettingsStamp stamp_of_rate(double learning_rate);
 /// Stamp of other changed settings, in a canonical text.
 SettingsStamp stamp_of_settings(std::string_view text);
-/// Whether some settings have this stamp: what comes over the wire may be anything.
+/// Whether some settings have this stamp. A stamp from the wire may have any value.
 bool is_stamp(SettingsStamp stamp);
 
-/// What an algorithm makes of nodes that step with different settings.
+/// How an algorithm treats nodes that step with different settings.
 enum class SettingsAgreement {
   /// Every difference is a warning: the models settle where the nodes' objectives, weighted by
   /// their rates, are balanced.
   expected,
-  /// Models are to stay equal: a difference ends the run, before anybody has stepped with it.
+  /// Models are to stay equal: a difference ends the run, before any node has stepped with it.
   required,
   /// Nodes are rounds apart (AD-PSGD), and change settings rounds apart: what stays different for
   /// some exchanges is a warning.
@@ -59,7 +61,7 @@ constexpr bool is_weight(double weight) { return weight >= 1e-12 && weight <= 1e
 float share_of_weight(double weight, double sum_of_weights, int nodes);
 
 struct RoundTerms {
-  /// What this node's frames say.
+  /// The stamp in this node's frames.
   SettingsStamp stamp = kAsAgreed;
   /// The base learning rate that the nodes agreed on, for messages.
   double agreed_rate = 0;
@@ -70,7 +72,7 @@ struct RoundTerms {
 
   /// Frames that came from nodes with other settings.
   std::uint64_t differing_frames = 0;
-  /// Differences that nobody has been told of yet, the oldest first; the reader clears them.
+  /// Differences not reported yet, the oldest first; the reader clears them.
   std::vector<SettingsDifference> news = {};
   /// Neighbours that differ, as they were seen last and in how many exchanges.
   struct Sighting {

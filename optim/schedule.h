@@ -21,7 +21,7 @@ struct Schedule {
   double floor = 0;
   Round total = 0;
 
-  /// What the learning rate is multiplied by in `round`.
+  /// The factor of the learning rate in `round`.
   double multiplier(Round round) const;
   /// The specification that parses to this schedule.
   std::string spec() const;

@@ -31,7 +31,7 @@ enum class Delivery {
   late,   ///< when nodes cannot go on without it, frames in reverse order: all overlap is used
 };
 
-/// What went along one directed edge, headers included.
+/// Traffic along one directed edge, headers included.
 struct EdgeTraffic {
   std::uint64_t frames = 0;
   std::uint64_t bytes = 0;
@@ -56,8 +56,8 @@ class LockstepDriver {
   const Algorithm& node(std::size_t rank) const { return *nodes_[rank].algorithm; }
 
   /// Runs `rounds` rounds and carries what is then still under way, so that all nodes are idle.
-  /// Stops at the first fault, in rank order, and returns it. Nodes that wait for frames that
-  /// nobody posts are Fault::deadline.
+  /// Stops at the first fault, in rank order, and returns it. Fault::deadline if nodes wait for
+  /// frames that no node posts.
   Status run(Round rounds, const GradientFunction& gradient);
 
   /// Traffic so far by (from, to).

@@ -22,7 +22,7 @@
 
 namespace sotto {
 
-/// What of an algorithm decides the time that it takes.
+/// The properties of an algorithm that decide how long its rounds take.
 struct RehearsalShape {
   /// When an exchange is posted, and what it hides behind.
   enum class Timing {
@@ -49,10 +49,10 @@ struct RehearsalShape {
 /// The shape of a freshly made algorithm of a job on `topology`, found by driving it to its first
 /// exchange; discard it afterwards. Empty for one that no stand-in plays exactly: that exchanges
 /// more than once a round, or frames of several sizes, or with others than all its neighbours; and
-/// for a node that has nobody to send to in its first round, and so shows no frame. The
-/// frames of a model's buckets go as one but on the ring: bytes are the same, and times but for
-/// what codecs overlap with the wire. An algorithm with local steps must not be given: it looks
-/// like the one within. `seed` is the job's.
+/// for a node that sends to no peer in its first round, and so shows no frame. The frames of a
+/// model's buckets go as one but on the ring: bytes are the same, and times but for what codecs
+/// overlap with the wire. An algorithm with local steps must not be given: it looks like the one
+/// within. `seed` is the job's.
 std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology,
                                               std::uint64_t seed = 0);
 

@@ -51,9 +51,9 @@ struct TransportModel {
   /// A frame leaves its sender once that has heard, a latency later, of its receive.
   bool on_demand = false;
 
-  /// Gloo 0.5 over TCP: whoever posts a receive notifies the sender, and a send that is not awaited
-  /// yet stays where it is (Pair::sendNotifyRecvReady). Receives that the next round will post are
-  /// told of in this one, as comm/gloo does (ReceiveForecast).
+  /// Gloo 0.5 over TCP: a node that posts a receive notifies the sender, and a send that is not
+  /// awaited yet stays where it is (Pair::sendNotifyRecvReady). Receives that the next round will
+  /// post are told of in this one, as comm/gloo does (ReceiveForecast).
   static TransportModel gloo() { return {.on_demand = true}; }
   /// ZeroMQ as comm/zmq uses it: its socket holds four chunks of 256 KiB besides the kernel.
   static TransportModel zmq() { return {.send_buffer_bytes = std::uint64_t{5} << 20U}; }
@@ -82,7 +82,7 @@ struct NodeSpec {
   SimTime start = 0;  ///< it joins then; its peers wait for it, until their deadline
 };
 
-/// What is simulated besides the nodes and their network.
+/// Options of a simulation besides the nodes and their network.
 struct SimulatorOptions {
   Round rounds = 0;
   NetworkModel network = {};
@@ -167,8 +167,8 @@ struct SimulatorHooks {
   std::function<void(Rank node, const std::string& text)> warning;
   /// A node has finished `round`, counted from 0, and its parameters are those of the next.
   std::function<void(Rank node, Round round, SimTime time)> round_finished;
-  /// The last node that is still there has finished `round`. Others may be further already: who
-  /// wants all models as of a round keeps them in round_finished. False ends the simulation.
+  /// The last node that still runs has finished `round`. Others may be further already: to have all
+  /// models as of a round, keep them in round_finished. False ends the simulation.
   std::function<bool(Round round, SimTime time)> round_finished_by_all;
   std::function<void(const TraceEntry&)> trace;
   /// A node has been in `phase` from `from` to `until`. A node's stretches follow each other

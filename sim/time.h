@@ -27,14 +27,14 @@ constexpr SimTime later(SimTime now, SimTime span) {
   return span < kNever - now ? now + span : kNever;
 }
 
-/// `count` spans one after the other; what is beyond the end of time is kNever. Requires span ≥ 0.
+/// `count` spans one after the other; a time beyond the end is kNever. Requires span ≥ 0.
 constexpr SimTime times(std::uint64_t count, SimTime span) {
   return span == 0 || count <= static_cast<std::uint64_t>(kNever / span)
              ? static_cast<SimTime>(count) * span
              : kNever;
 }
 
-/// Whole nanoseconds, what is left over cut off; spans beyond 292 years, and infinity, are kNever.
+/// Whole nanoseconds, rounded down; spans beyond 292 years, and infinity, are kNever.
 inline SimTime from_nanoseconds(double nanoseconds) {
   constexpr double kMost = 9.2e18;
   return nanoseconds < kMost ? static_cast<SimTime>(nanoseconds) : kNever;

@@ -1,4 +1,4 @@
-// How long a compressor takes on this machine. Measures time: results vary.
+// Times compressors on this machine; results vary.
 #pragma once
 
 #include <cstddef>

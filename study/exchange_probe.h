@@ -1,8 +1,8 @@
 // Measures the links between the nodes of a job, over the transports that training uses.
 //
 // All nodes do the same steps in the same order: first each directed edge alone, then each node
-// with all its edges at once. In a step one node asks, those that it talks to answer, and all wait
-// for what it publishes in the store. Every wait has a deadline.
+// with all its edges at once. In a step one node asks, its peers answer, and all wait for the
+// result that it publishes in the store. Every wait has a deadline.
 //
 // Thread safety: one thread a node. Transport and meetings are the caller's.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace sotto::study {
 
-/// What was measured from one node to another.
+/// A measured link from one node to another.
 struct MeasuredEdge {
   Rank from = 0;
   Rank to = 0;
@@ -29,19 +29,20 @@ struct MeasuredEdge {
   std::uint64_t bytes = 0;  ///< of the message with which the bandwidth was measured
 };
 
-/// What a node's own connection carries, all its edges busy at once; 0 where it has none.
+/// The measured bandwidth of a node's own connection, with all its edges busy at once; 0 where it
+/// has none.
 struct MeasuredHost {
   double up_bytes_per_s = 0;
   double down_bytes_per_s = 0;
 };
 
-/// What was measured between all nodes.
+/// The measurements between all nodes.
 struct MeasuredNetwork {
   std::vector<MeasuredEdge> edges;  ///< sorted by (from, to)
   std::vector<MeasuredHost> hosts;  ///< by rank
 };
 
-/// What one node measures, and with whom.
+/// The node that measures, its peers, and the sizes and times of a measurement.
 struct ProbeOptions {
   Rank rank = 0;
   int nodes = 1;
@@ -52,7 +53,7 @@ struct ProbeOptions {
   StopRequest stop{};  ///< ends every wait
 };
 
-/// Whom `rank` must be connected with: answers come back, so both ways.
+/// The peers that `rank` must be connected with, both ways since answers come back.
 std::vector<Rank> probe_peers(const ProbeOptions& options);
 /// Bytes of a frame that a probe sends.
 std::size_t probe_frame_bytes(const ProbeOptions& options);

@@ -7,7 +7,7 @@
 
 namespace sotto::study {
 
-/// Throws Error naming line and key of what is wrong.
+/// Reads a plan of faults. Throws Error that names the line and the key of a fault.
 FaultPlan read_fault_plan(const std::string& path);
 
 }  // namespace sotto::study

@@ -1,11 +1,11 @@
-// How many nodes a run or a graph has when nobody says. Pure functions.
+// The default number of nodes of a run or a graph. Pure functions.
 #pragma once
 
 #include <string_view>
 
 namespace sotto::study {
 
-/// The number of nodes when nobody says one.
+/// The default number of nodes.
 inline constexpr int kDefaultNodes = 8;
 
 /// Whether the specification of a topology says by itself how many nodes it has; make_topology then

@@ -1,4 +1,4 @@
-// What was measured between hosts, as a scenario. Pure functions; thread-safe.
+// Turns measurements between hosts into a scenario. Pure functions; thread-safe.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 
 namespace sotto::study {
 
-/// What --gradient-time says. Throws Error naming it.
+/// Parses --gradient-time. Throws Error that names the option.
 ComputeTime parse_pace(const std::string& spec);
 
 /// `task` with the pace that node `rank` has in a simulation of the same seed (sim/compute_time.h).

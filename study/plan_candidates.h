@@ -15,7 +15,7 @@
 
 namespace sotto::study {
 
-/// What a user restricts the search to; empty: the planner's own choice.
+/// The user's restrictions of the search; empty: the planner's own choice.
 struct CandidateLists {
   std::vector<std::string> algorithms;
   std::vector<std::string> compressors;
@@ -53,7 +53,7 @@ struct Refusal {
   std::string why;
 };
 
-/// A run before the gate and the model have seen it.
+/// A run that has not been checked against requirements and the model of the network yet.
 struct Proposal {
   RunSpec run;
   bool own = false;
@@ -78,14 +78,15 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
 /// is built on Adam has to be measured by Adam in full precision.
 bool tries_adam(const CandidateLists& lists, const Scenario& scenario);
 
-/// What the gate and the model say of proposals.
+/// Screens proposals by the algorithms' requirements and by the model of the network.
 class Screen {
  public:
   /// Both must outlive this.
   Screen(const Scenario& scenario, CodecMeter& codec) : scenario_(scenario), codec_(codec) {}
 
   /// The run, and where it varies, with those intervals and delayed gradients that make a round
-  /// shorter by a tenth; each of these with Adam as well. Throws Error where the gate refuses it.
+  /// shorter by a tenth; each of these with Adam as well. Throws Error for a run that its
+  /// algorithm's requirements refuse.
   std::vector<Candidate> of(const Proposal& proposal, const Variations& variations);
 
  private:

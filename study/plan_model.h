@@ -48,10 +48,10 @@ struct PlannedFrame {
   std::uint32_t buckets = 1;   ///< for which it stands: encoded, sent and decoded one by one
 };
 
-/// What all nodes exchange at a time.
+/// The frames that all nodes exchange at one time.
 using PlannedExchange = std::vector<PlannedFrame>;
 
-/// What all nodes exchange in a round.
+/// The exchanges of all nodes in a round.
 struct PlannedRound {
   std::vector<PlannedExchange> before;  ///< posted at its start, one after another
   std::vector<PlannedExchange> after;   ///< posted once the gradient is there

@@ -18,7 +18,7 @@
 
 namespace sotto::study {
 
-/// What is searched, for how long, and who hears of it.
+/// Options of a search: its candidates, its budget and its progress reports.
 struct SearchOptions {
   CandidateLists lists = {};
   std::string codec = {};     ///< as CodecMeter takes it
@@ -27,7 +27,7 @@ struct SearchOptions {
   bool by_worst = false;      ///< the worst node is to reach the target, not the averaged model
   int threads = 1;            ///< that take gradients; results do not depend on it
   bool timelines = false;     ///< keep what the nodes did
-  /// Hears, in lines for people, what is done next; nobody by default.
+  /// Receives progress as lines for people; by default none.
   std::function<void(const std::string& line)> tell = {};
   MakeObserver observer = {};  ///< as SimulationRequest has it
   StopRequest stop = {};       ///< true ends the search with a fault
@@ -35,7 +35,7 @@ struct SearchOptions {
 
 class PlanSearch {
  public:
-  /// Throws Error for what is no request.
+  /// A search of `scenario`. Throws Error for invalid options.
   PlanSearch(SearchOptions options, Scenario scenario);
 
   /// The runs that a user should see: all-reduce first, the scenario's own, and the best. A fault

@@ -1,4 +1,4 @@
-// What the planner concludes from simulated runs, in plain words. Pure functions; thread-safe.
+// The planner's conclusion from simulated runs, in plain words. Pure functions; thread-safe.
 #pragma once
 
 #include <optional>
@@ -26,16 +26,16 @@ struct PlannedRun {
   std::optional<double> error() const;
 };
 
-/// By what runs are ranked.
+/// The figure by which runs are ranked.
 enum class Goal {
   target,  ///< virtual seconds to the scenario's target
   epoch,   ///< seconds a round, and so for each pass over the data
 };
 
-/// What is gained has to be more than this factor: a prediction is good for no more.
+/// A gain counts only above this factor, the accuracy of a prediction.
 inline constexpr double kWorthwhile = 1.05;
 
-/// The run that wins, and what is said of it.
+/// The winning run, and the conclusion in words.
 struct Verdict {
   std::optional<std::size_t> winner;  ///< none: no run reached the target
   bool compress = false;

@@ -1,5 +1,5 @@
-// Differential privacy in the settings of `sotto train`: what was asked for, what it comes to for
-// the task at hand, and what is refused. Pure functions but for the data that they are shown.
+// Differential privacy in the settings of `sotto train`: resolves the request for a task, or
+// refuses it. Pure functions of the settings and the data.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,8 @@
 
 namespace sotto::study {
 
-/// What the tasks have to do for it. Requires options that check_settings takes.
+/// The clipping that tasks must do for privacy by example. Requires options that check_settings
+/// takes.
 std::optional<ExampleClipping> example_clipping(const TrainOptions& options);
 
 /// The mechanism of every node, accounted for the node with the fewest examples. Chooses the noise

@@ -7,7 +7,7 @@
 
 namespace sotto::study {
 
-/// What the figure is called, and how it is written.
+/// The name and the format of the figure.
 struct Quality {
   const char* heading;  ///< "accuracy", "R²"
   const char* title;    ///< "Accuracy", "R²": at the beginning of a sentence

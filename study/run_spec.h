@@ -15,7 +15,7 @@ struct RunSetting {
   std::string value;
 };
 
-/// A run of a scenario or a comparison: what it sets otherwise than the others.
+/// A run of a scenario or a comparison: the settings in which it differs from the others.
 struct RunSpec {
   std::string name;                  ///< how it was written; tables and results call it so
   std::vector<RunSetting> settings;  ///< the algorithm first

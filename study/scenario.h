@@ -99,7 +99,7 @@ struct Scenario {
     return target_accuracy ? target_accuracy : target_r2;
   }
 
-  /// What lies between two nodes, from one to the other.
+  /// The link from one node to another.
   LinkSpec link_between(Rank from, Rank to) const;
   /// The network between these nodes, with a link for each pair that talks: (from, to).
   Platform platform(const std::vector<std::pair<Rank, Rank>>& pairs) const;
@@ -109,8 +109,8 @@ struct Scenario {
 /// anything else.
 void check_target(const Scenario& scenario, bool regression);
 
-/// Reads a scenario's file; `seed` is used in place of its own. Throws Error naming line and key of
-/// what is wrong.
+/// Reads a scenario's file; `seed` is used in place of its own. Throws Error that names the line
+/// and the key of a fault.
 Scenario read_scenario(const std::string& path, std::optional<std::uint64_t> seed = {});
 /// Reads a scenario out of a text, which messages call `place`, as read_scenario does a file.
 Scenario parse_scenario(const std::string& place, const std::string& text,

@@ -1,4 +1,4 @@
-// What a scenario does to its nodes and links, in the order of time. Pure functions; thread-safe.
+// A scenario's events of nodes and links, in the order of time. Pure functions; thread-safe.
 #pragma once
 
 #include <string>

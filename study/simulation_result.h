@@ -98,8 +98,8 @@ Staleness staleness_of(const SimulationReport& report, bool rehearsed);
 std::vector<SimulatedFault> faults_of(const SimulationReport& report);
 /// Whether an evaluation reaches the scenario's target.
 bool reaches_target(const Scenario& scenario, const HistoryPoint& point);
-/// Seconds until an evaluation reaches the scenario's target; none where none does, or there is no
-/// target.
+/// Seconds until an evaluation reaches the scenario's target; none if no evaluation does, or
+/// the scenario has no target.
 std::optional<double> time_to_target(const Scenario& scenario,
                                      const std::vector<HistoryPoint>& history);
 

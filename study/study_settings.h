@@ -65,11 +65,11 @@ SettingGroup settings_of(PlanSettings& settings);
 /// The lists that restrict a plan; they point into `settings`, which must outlive them.
 std::vector<ListSetting> lists_of(PlanSettings& settings);
 
-/// The scenario's file, or its text. Throws Error where there is none of them, or both.
+/// Reads the scenario from its file or its text. Throws Error if neither or both are given.
 Scenario scenario_of(const ScenarioSettings& settings);
 
-/// What is searched, but for who hears of it and what ends it. Throws Error for a value that is
-/// none, or that `scenario` makes no sense of.
+/// The options of a search, except for its callbacks. Throws Error for a value that is none, or
+/// that `scenario` makes no sense of.
 SearchOptions search_options(const PlanSettings& settings, const Scenario& scenario);
 
 /// Simulates the runs of a scenario, and gives what `sotto simulate --json` gives. A fault where

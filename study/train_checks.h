@@ -1,5 +1,5 @@
-// What the settings of `sotto train` tell by themselves, before any data are read. Looks
-// whether files are there, opens none.
+// Checks of the settings of `sotto train` before any data are read. They look whether files exist,
+// but open none.
 #pragma once
 
 #include <sotto/study/train_options.h>

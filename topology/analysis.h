@@ -1,5 +1,5 @@
-// What can be said of a graph and its mixing matrix: degrees, connectivity, stochasticity,
-// spectrum. Pure functions; thread-safe.
+// Properties of a graph and its mixing matrix: degrees, connectivity, stochasticity, spectrum. Pure
+// functions; thread-safe.
 #pragma once
 
 #include <string>

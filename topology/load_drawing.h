@@ -12,7 +12,7 @@ namespace sotto {
 inline constexpr int kMostDrawnNodes = 400;           ///< nodes of a drawing, at most
 inline constexpr std::size_t kMostDrawnEdges = 6000;  ///< edges of a drawing, at most
 
-/// What goes one way between two nodes.
+/// The load of one direction between two nodes.
 struct EdgeLoad {
   Rank from = 0;
   Rank to = 0;

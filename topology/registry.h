@@ -24,7 +24,7 @@ struct TopologyInfo {
 /// All families of graphs, in the order in which they are listed.
 std::span<const TopologyInfo> topologies();
 
-/// What a graph is made with besides its specification.
+/// Options of a graph besides its specification.
 struct TopologyOptions {
   /// When not given: the weights of a file or of base:K itself; else Metropolis for undirected
   /// graphs, uniform for directed families (they are regular), shares for directed files.

@@ -58,7 +58,8 @@ class Topology {
   Round period() const { return period_; }
   bool time_varying() const { return period_ > 1; }
 
-  /// Whom `node` hears in `round`, without itself, sorted by peer; W_{node,peer} as weight.
+  /// The in-edges of `node` in `round`, without the self-loop, sorted by peer; the weight is
+  /// W_{node,peer}.
   std::span<const Edge> in_edges(Rank node, Round round) const;
   /// Edges to the nodes that hear `node` in `round`, without itself, sorted by peer;
   /// W_{peer,node} as weight.
@@ -66,9 +67,9 @@ class Topology {
   /// W_{node,node} in `round`.
   float self_weight(Rank node, Round round) const;
 
-  /// Peers over all rounds, sorted: whom `node` must be able to hear, and to reach.
+  /// The peers, sorted, that `node` receives from in any round.
   std::vector<Rank> in_peers(Rank node) const;
-  /// Whom `node` sends to in any round, sorted.
+  /// The peers, sorted, that `node` sends to in any round.
   std::vector<Rank> out_peers(Rank node) const;
 
   /// Directed edges of that round, self-loops not counted.

@@ -1,5 +1,5 @@
-// What there is to choose from, as JSON: for lists and for other languages. Pure functions;
-// thread-safe.
+// Lists algorithms, compressors, settings and so on as JSON, for `sotto list` and for other
+// languages. Pure functions; thread-safe.
 #pragma once
 
 #include <span>

@@ -29,23 +29,23 @@ struct Checkpoint {
   std::vector<std::byte> run;        ///< history and clocks
 };
 
-/// What a checkpoint's file begins with, and the sections that it has.
+/// The magic and the sections of a checkpoint's file.
 const FileKind& checkpoint_kind();
 
 /// The file's bytes.
 std::vector<std::byte> encode_checkpoint(const Checkpoint& checkpoint);
 
-/// Fault::malformed says what is wrong; a damaged file is never taken for a whole one.
+/// Decodes a checkpoint. Fault::malformed describes the damage; a damaged file is never accepted.
 Result<Checkpoint> decode_checkpoint(std::span<const std::byte> bytes);
 
-/// What the name of a checkpoint's file says.
+/// The fields in the name of a checkpoint's file.
 struct CheckpointName {
   Rank rank = 0;
   Round round = 0;
   std::string path;
 };
 
-/// None: the file at `path` is not called as checkpoints are.
+/// Parses the name of a checkpoint's file; none if `path` is not such a name.
 std::optional<CheckpointName> checkpoint_name(const std::string& path);
 
 /// The checkpoint in the file of this name; Fault::malformed too where it is another node's or

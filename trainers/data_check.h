@@ -1,5 +1,5 @@
-// What a loader sees in a file, before anything is trained on it: format, columns, classes, and
-// what is odd or wrong.
+// Reports what a loader reads from a file, before any training: format, columns, classes, warnings
+// and faults.
 //
 // Pure functions of the files; thread-safe.
 #pragma once

@@ -1,5 +1,4 @@
-// Examples with what is to be predicted of them, classes or numbers: the immutable data behind a
-// task.
+// Examples with their classes or target numbers: the immutable data behind a task.
 //
 // Thread safety: everything here is immutable after construction, so one data set serves any number
 // of nodes in a process. Ownership: examples own their values; a data set owns its examples; nodes
@@ -34,12 +33,12 @@ struct SequenceShape {
   std::size_t size() const { return positions * symbols; }
 };
 
-/// What is to be predicted: of each example a class, or for a regression some numbers.
+/// The labels of examples: a class for each, or for a regression a row of numbers.
 struct Answers {
   Answers() = default;
   /// A class for each example.
   Answers(std::vector<std::int32_t> classes) : labels(std::move(classes)) {}  // NOLINT: implicit
-  /// Answers of as many numbers for each example as there are outputs: row-major.
+  /// Targets of a regression: `outputs_an_example` numbers for each example, row-major.
   Answers(std::size_t outputs_an_example, std::vector<float> numbers)
       : targets(std::move(numbers)), outputs(outputs_an_example) {}
 
@@ -47,7 +46,7 @@ struct Answers {
   std::vector<float> targets;
   std::size_t outputs = 0;  ///< 0 where classes are to be predicted
 
-  /// How many examples these are of.
+  /// The number of examples.
   std::size_t size() const { return outputs > 0 ? targets.size() / outputs : labels.size(); }
 };
 
@@ -61,7 +60,7 @@ class Examples {
   std::size_t features() const { return features_; }
   /// The class of each example; empty for a regression.
   std::span<const std::int32_t> labels() const { return answers_.labels; }
-  /// How many numbers are to be predicted of an example; 0 where its class is.
+  /// The number of targets of an example; 0 for a classification.
   std::size_t outputs() const { return answers_.outputs; }
   /// The numbers to be predicted, size() × outputs(), row-major.
   std::span<const float> targets() const { return answers_.targets; }
@@ -110,8 +109,8 @@ class SparseExamples final : public Examples {
   std::vector<float> values_;
 };
 
-/// What features, classes and targets stand for, in their order, where files say so: data of one
-/// model must agree in it.
+/// Names of features, classes and targets, in order, if the file gives them. Data for one model
+/// must have equal names.
 struct DataNames {
   std::vector<std::string> columns{};
   std::vector<std::string> classes{};
@@ -124,7 +123,7 @@ struct FeatureScaling {
   double factor = 1;
 };
 
-/// What is known of a data set beside its examples.
+/// Facts of a data set besides its examples.
 struct DataFacts {
   std::optional<ImageShape> image{};
   std::optional<SequenceShape> sequence{};
@@ -132,7 +131,7 @@ struct DataFacts {
   std::vector<FeatureScaling> scaling{};  ///< of each feature; empty where none was scaled
   /// How each target was scaled; empty where none was.
   std::vector<FeatureScaling> target_scaling{};
-  /// What the user should look at, in sentences that name the file.
+  /// Warnings for the user, in sentences that name the file.
   std::vector<std::string> warnings{};
 };
 
@@ -152,7 +151,7 @@ class Dataset {
   int classes() const { return classes_; }
   /// Whether numbers are to be predicted, not classes.
   bool regression() const { return train_->outputs() > 0; }
-  /// What a model has to give for an example: a score for each class, or the targets.
+  /// The number of a model's outputs for an example: a score for each class, or the targets.
   std::size_t outputs() const;
   const std::optional<ImageShape>& image() const { return facts_.image; }
   const std::optional<SequenceShape>& sequence() const { return facts_.sequence; }
@@ -161,7 +160,7 @@ class Dataset {
   const std::vector<FeatureScaling>& scaling() const { return facts_.scaling; }
   /// How each target was scaled; empty where none was.
   const std::vector<FeatureScaling>& target_scaling() const { return facts_.target_scaling; }
-  /// What the user should look at.
+  /// Warnings for the user.
   const std::vector<std::string>& warnings() const { return facts_.warnings; }
   const Examples& train() const { return *train_; }
   const Examples& test() const { return *test_; }

@@ -1,13 +1,13 @@
 // The driver: one algorithm over one transport. It posts the exchanges that the algorithm asks for,
-// feeds it the frames that arrive, counts what is sent, and turns whatever goes wrong into a Status
-// that names the peer.
+// feeds it the frames that arrive, counts what is sent, and turns each fault into a Status that
+// names the peer.
 //
 // With overlap, exchanges are carried by a thread of the driver's own while the caller computes its
 // gradient (algorithm.h says what may run in parallel), and while it encodes further buckets;
 // without, by the caller's thread inside the calls below. Results are the same, bit for bit.
 //
 // Thread safety: one caller's thread. Ownership: algorithm and transport are the caller's and must
-// outlive the driver; meanwhile nobody else may use them, but for reading parameters().
+// outlive the driver; until then other code may only read parameters().
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@
 
 namespace sotto {
 
-/// What went over one directed edge, counted on frames as sent, headers included.
+/// Traffic of one directed edge, counted on frames as sent, headers included.
 struct LinkTraffic {
   Rank from = 0;
   Rank to = 0;
@@ -52,12 +52,12 @@ struct DriverOptions {
   /// How long a peer may be silent before it counts as failed. It must cover the slowest node's
   /// gradient.
   std::chrono::milliseconds timeout{60'000};
-  /// Is told of phases, if it wants to be; null: nobody.
+  /// Receives the phases of communication, if it wants them; null: no observer.
   Observer* observer = nullptr;
   /// The algorithm's (AlgorithmSetup::terms), where they may change; null: they do not.
   std::shared_ptr<RoundTerms> terms = {};
   /// Is asked now and then while an exchange waits for frames of these nodes, on the thread that
-  /// carries; a fault ends the run. Null: nobody is asked.
+  /// carries; a fault ends the run. Empty: no check.
   std::function<Status(std::span<const Rank>)> look = {};
   /// Ends every wait for peers with Fault::stopped, and the run with it. Asked on the caller's
   /// thread alone.
@@ -81,17 +81,18 @@ class Driver {
 
   /// Starts a round. Afterwards the gradient is to be taken at algorithm.parameters().
   Status begin_round();
-  /// Hands over the gradient of the round and returns once the model of the next is there. Requires
-  /// begin_round before it.
+  /// Hands over the gradient of the round and returns once the model of the next round is
+  /// complete. Requires begin_round before it.
   Status gradient_ready(std::span<const float> gradient);
   /// Hands over the gradient from parameter `first` on, while others are still computed, for an
-  /// algorithm that takes_parts(); end_parts, after the last one, returns once the model is there.
+  /// algorithm that takes_parts(); end_parts, after the last one, returns once the model is ready.
   /// In between parameters may move that have been in a part. With overlap the exchanges of buckets
   /// that are complete are under way from then on; without, from end_parts on.
   Status gradient_part(std::size_t first, std::span<const float> part);
-  /// All parts have been handed over; returns once the model of the next round is there.
+  /// All parts have been handed over; returns once the model of the next round is complete.
   Status end_parts();
-  /// What the frames say that this node steps with (round_terms.h), from the next gradient on.
+  /// Sets the stamp of this node's step settings in its frames (round_terms.h), from the next
+  /// gradient on.
   void change_settings(SettingsStamp stamp) { next_settings_ = stamp; }
   /// Neighbours that were found to step with other settings since the last call.
   std::vector<SettingsDifference> take_differences();
@@ -108,7 +109,7 @@ class Driver {
   Status status() const;
   /// Per peer that this node sends to, sorted by peer. Exact after drain.
   std::vector<LinkTraffic> traffic() const;
-  /// Time spent so far, by what it went into.
+  /// Time spent so far, by activity.
   DriverTimes times() const;
   /// The algorithm's counters. Exact after drain.
   AlgorithmCounters counters() const;
@@ -130,7 +131,7 @@ class Driver {
   /// Hands over all that the algorithm wants carried now. Without a carrier it is posted here, as
   /// it comes. `first` says whether next_ holds the first of it already.
   Status start_exchanges(Result<bool> first);
-  /// Asks the algorithm for its next exchange, into next_; false where there is none.
+  /// Asks the algorithm for its next exchange, into next_; false if none is due.
   Result<bool> pull();
   /// Begins to take a gradient: no frame of a round before it is made any more.
   void apply_settings();
@@ -145,15 +146,15 @@ class Driver {
   /// Carries exchanges until none is left; a fault ends the run.
   void carry();
   Status carry_all();
-  /// Posts what is in the outbox.
+  /// Posts the exchanges in the outbox.
   Status post();
-  /// Waits for the next event, and does what it asks for. Faults name node and round.
+  /// Waits for the next event and handles it. Faults name node and round.
   Status take_event();
   /// The transport's next event; meanwhile options.look is asked.
   Result<TransportEvent> await_event();
   /// Nodes whose frames are missing.
   std::vector<Rank> missing() const;
-  /// Feeds what arrived to the algorithm, and starts what it wants carried next.
+  /// Hands the complete exchange to the algorithm, and starts its next exchanges.
   Status deliver(Load::iterator done);
   Load::iterator find(const ExchangeTag& tag);
   /// `status` with this node in front of it and, unless it is of a deadline, the round.
@@ -174,7 +175,7 @@ class Driver {
   Algorithm& algorithm_;
   Transport& transport_;
   const DriverOptions options_;
-  Observer* const observer_;  ///< null: nobody wants to know of phases
+  Observer* const observer_;  ///< null: no observer of phases
 
   mutable std::mutex mutex_;  ///< guards what follows, and every call of the algorithm
   std::condition_variable progress_;

@@ -1,5 +1,5 @@
 // Which node of a launched job this process is, read from the variables that torchrun, mpirun, srun
-// or a script set. Pure functions of the environment; thread-safe while nobody changes it.
+// or a script set. Pure functions of the environment; thread-safe while no thread changes it.
 #pragma once
 
 #include <functional>
@@ -24,16 +24,15 @@ struct LaunchedNode {
 using Environment = std::function<const char*(const char*)>;
 
 /// Looks, in this order, for RANK and WORLD_SIZE, for OMPI_COMM_WORLD_RANK and _SIZE (Open MPI),
-/// PMI_RANK and PMI_SIZE (MPICH and its kin), SLURM_PROCID and SLURM_NTASKS, and then for
+/// PMI_RANK and PMI_SIZE (MPICH and its derivatives), SLURM_PROCID and SLURM_NTASKS, and then for
 /// MASTER_ADDR and MASTER_PORT (29500 when not set). A job whose nodes are all on this host, as the
 /// launcher says, needs no MASTER_ADDR. Where torchrun's agent says that it serves a store there
 /// itself (TORCHELASTIC_USE_AGENT_STORE), the nodes meet in that one, under TORCHELASTIC_RUN_ID.
 /// TORCHELASTIC_RESTART_COUNT is not looked at, as agents of one group may count differently: that
-/// nodes meet those of now is the session's business (comm/session.h).
-/// Throws Error when a variable is no number, when only one of RANK and WORLD_SIZE is set, when the
-/// rank is not below the size, or when two of the first three contradict each other: but torchrun
-/// (LOCAL_WORLD_SIZE) may have been started by another launcher, and any of them in a job of one
-/// process.
+/// nodes meet those of now is the session's business (comm/session.h). Throws Error when a variable
+/// is no number, when only one of RANK and WORLD_SIZE is set, when the rank is not below the size,
+/// or when two of the first three contradict each other: but torchrun (LOCAL_WORLD_SIZE) may have
+/// been started by another launcher, and any of them in a job of one process.
 std::optional<LaunchedNode> read_launcher();
 /// The place that given variables say, for tests.
 std::optional<LaunchedNode> read_launcher(const Environment& environment);

@@ -31,7 +31,7 @@ struct ImageRequest {
 std::shared_ptr<const Dataset> load_mnist(const std::filesystem::path& directory,
                                           const ImageRequest& request = {});
 
-/// What is wanted of a table.
+/// Options of reading a table.
 struct TableRequest {
   /// As the task is written, "csv:data.csv", for advice; empty where it has no parameters.
   std::string task{};
@@ -64,7 +64,7 @@ std::shared_ptr<const Dataset> load_occupancy(const std::filesystem::path& direc
 struct SparseRequest {
   /// As the task is written, "libsvm:rows.txt", for advice; empty where it has no parameters.
   std::string task{};
-  std::size_t features = 0;  ///< how many there are; 0 takes the largest index
+  std::size_t features = 0;  ///< number of features; 0 takes the largest index
   bool regression = false;   ///< labels are numbers to be predicted, not classes
   bool zero_based = false;   ///< indices count from 0
 };

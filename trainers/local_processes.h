@@ -15,7 +15,7 @@
 
 namespace sotto {
 
-/// What one child does. A fault it returns, or an Error it throws, reaches the parent.
+/// The main function of one child. Its fault, or the Error that it throws, reaches the parent.
 using NodeMain = std::function<Status(Rank)>;
 
 /// Forks a child for each rank and waits for all. When one fails the others get `grace` to notice

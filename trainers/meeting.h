@@ -2,7 +2,7 @@
 // averaged model for evaluation. Nothing here is counted as sent.
 //
 // Every node of the run calls the same functions in the same order. A wait ends with a fault when
-// whom it is for stays away for the timeout, and at once when some node publishes why it gave up.
+// the awaited node stays away for the timeout, and at once when some node publishes why it gave up.
 // Faults name the node.
 //
 // Thread safety: one thread a node.
@@ -28,7 +28,7 @@ namespace sotto {
 struct AveragedModel {
   std::vector<float> parameters;              ///< x̄, weighted, summed in double in rank order
   double consensus_distance = 0;              ///< (1/n) Σ‖x_i − x̄‖²
-  double bytes_per_node = 0;                  ///< mean over nodes of what they had sent
+  double bytes_per_node = 0;                  ///< bytes sent, mean over nodes
   std::vector<std::vector<std::byte>> notes;  ///< of all nodes, in rank order
 };
 
@@ -56,7 +56,7 @@ class Meetings {
   /// Asks `miss`, too, but only while what the other node owes is missing.
   void miss_with(Look miss) { miss_ = std::move(miss); }
 
-  /// What node 0 does with the models; it may take as long as it likes.
+  /// Called on node 0 with the averaged model; it may take any time.
   using Inspect = std::function<void(const AveragedModel&)>;
   /// Sees each node's model, in rank order.
   using Visit = std::function<void(Rank, std::span<const float>)>;
@@ -77,11 +77,11 @@ class Meetings {
   /// Node 0's `value`, on every node. `name` is used once a run.
   Result<std::vector<std::byte>> broadcast(std::string_view name, std::span<const std::byte> value);
 
-  /// What `peer` publishes under `key`.
+  /// Waits for the value that `peer` publishes under `key`.
   Result<std::vector<std::byte>> await(const std::string& key, Rank peer) {
     return await(key, peer, timeout_);
   }
-  /// What node 0 publishes under `key` once it has heard from all others.
+  /// Waits for the value that node 0 publishes under `key` once it has heard from all others.
   Result<std::vector<std::byte>> await_node_0(const std::string& key) {
     return await(key, 0, patience_with_node_0());
   }
@@ -90,7 +90,7 @@ class Meetings {
   void give_up(const Status& given);
   /// Why a node gave up; OK when none has.
   Status given_up();
-  /// Why a node gave up; tells all nodes `cause` when none has and the store is there to tell.
+  /// Why a node gave up; tells all nodes `cause` when none has and the store can be reached.
   Status given_up_or(const Status& cause);
 
  private:
@@ -98,9 +98,9 @@ class Meetings {
   Result<std::vector<std::byte>> await(const std::string& key, Rank peer,
                                        std::chrono::milliseconds patience,
                                        const std::string& pulse = {});
-  /// Node 0 may itself be waiting for somebody; then it is the one to say so.
+  /// Node 0 may itself wait for another node, and then reports the fault.
   std::chrono::milliseconds patience_with_node_0() const { return 2 * timeout_; }
-  /// What `look_` says of a node for which this one waits, or which has come.
+  /// The result of `look_` for a node that is awaited or has come.
   Status look_at(Rank peer);
   Status await_all(std::string_view name);
   Status inspect_all(Round round, std::size_t dimension, const Inspect& inspect,

@@ -28,7 +28,7 @@ class Model {
   virtual const ParameterLayout& layout() const = 0;
   /// Writes initial parameters; the same bits on every machine for the same seed.
   virtual void initialize(std::span<float> parameters, std::uint64_t seed) const = 0;
-  /// How many places of an example it predicts the class at: 1, or the positions of a sequence.
+  /// The number of predictions for an example: 1, or the positions of a sequence.
   virtual std::size_t positions() const { return 1; }
   /// About how many floats it keeps for each example of a pass, besides the features.
   virtual std::size_t activations() const = 0;
@@ -43,7 +43,7 @@ class Model {
                         std::span<float> gradient) = 0;
 };
 
-/// What a model is built for.
+/// The inputs and outputs of a model.
 struct ModelInput {
   std::size_t features = 0;
   std::size_t classes = 0;
@@ -51,7 +51,7 @@ struct ModelInput {
   std::optional<SequenceShape> sequence{};
   std::size_t targets = 0;  ///< numbers to be predicted in place of classes: a regression
 
-  /// What the model gives for an example, or for each position of it.
+  /// The number of outputs for an example, or for each position of a sequence.
   std::size_t outputs() const { return targets > 0 ? targets : classes; }
 };
 

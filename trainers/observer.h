@@ -1,4 +1,4 @@
-// Who watches a training run: one interface for all that a run tells while it goes on.
+// The interface through which a training run reports its progress to dashboards, files and tests.
 //
 // A run without an observer reads no clock and measures nothing for one.
 //
@@ -20,13 +20,13 @@ namespace sotto {
 
 struct RunEvaluation;
 
-/// What a node does. `wire` overlaps with all others, and with itself; of a thread's others each
-/// lies within another or beside it.
+/// A phase of a node's work. `wire` overlaps with all others, and with itself; of a thread's others
+/// each lies within another or beside it.
 enum class RunPhase : std::uint8_t {
   round,       ///< a whole round: all but wire, evaluation and checkpoint lie within
   gradient,    ///< the task
   encode,      ///< the algorithm makes and compresses messages, and steps
-  decode,      ///< the algorithm decodes and mixes what has come
+  decode,      ///< the algorithm decodes and mixes frames
   wait,        ///< for the neighbours; without overlap the work on their frames lies within
   wire,        ///< an exchange, from when it is posted until all of it is sent and here
   evaluation,  ///< the nodes meet; node 0 evaluates the averaged model
@@ -49,7 +49,7 @@ struct PhaseSpan {
   std::uint32_t bucket = 0;  ///< wire
 };
 
-/// What a run is about to do.
+/// The settings of a run that begins.
 struct RunStart {
   int nodes = 0;
   Round done = 0;    ///< rounds of an earlier process, from whose checkpoint it goes on
@@ -80,15 +80,15 @@ class Observer {
   /// An evaluation is done; or, of a loop of the caller's own, a report without one, whose loss is
   /// NaN.
   virtual void evaluated(const RunEvaluation& /*evaluation*/) {}
-  /// What the user should know of; one line.
+  /// A warning for the user; one line.
   virtual void warning(const std::string& /*text*/) {}
   /// A phase of a node is over; from that node's thread.
   virtual void phase(const PhaseSpan& /*span*/) {}
   /// A node of this process has ended; from its thread, as phase. Nothing of it follows.
   virtual void node_ended(Rank /*node*/) {}
-  /// The run is over. The last call; for who started the run to make, not the run: with nodes in
-  /// processes of their own it comes in their parent. In a loop of the caller's own node 0's
-  /// optimizer makes it; where other nodes are threads of the process, their phases may follow.
+  /// The run is over. This is the last call. The code that started the run makes it: with nodes in
+  /// processes of their own, the parent does. In a loop of the caller's own node 0's optimizer
+  /// makes it; where other nodes are threads of the process, their phases may follow.
   virtual void ended(const Status& /*status*/) {}
 };
 
@@ -98,7 +98,7 @@ inline constexpr Round kMeasureEvery = 64;
 /// Passes all on to several, in order.
 class Observers : public Observer {
  public:
-  /// `observer` must outlive this object; null adds nobody.
+  /// `observer` must outlive this object; null is ignored.
   void add(Observer* observer);
 
   bool wants_phases() const override;

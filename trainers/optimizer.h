@@ -1,4 +1,5 @@
-// What a training program holds: its flat parameters are kept in step with the other nodes'.
+// The optimizer of a training program: keeps its flat parameters in step with those of the other
+// nodes.
 //
 //   sotto::Optimizer optimizer({.algorithm = "dcd", .compressor = "quant:8"}, parameters);
 //   for each batch:  compute the gradient at `parameters`;  optimizer.step(gradient);
@@ -51,7 +52,7 @@ struct NodeStanding;
 class PrivacyLedger;
 class PrivateGradient;
 
-/// What a node has told of its data so far.
+/// The privacy budget that a node has spent so far.
 struct PrivacySpent {
   std::uint64_t steps = 0;
   std::uint64_t left = kUnlimitedSteps;  ///< before the budget is spent
@@ -59,7 +60,7 @@ struct PrivacySpent {
   double delta = 0;
 };
 
-/// What happens when a node calls finish() while others go on: it is out of data before them.
+/// The rule for a node that is out of data, and calls finish(), before the others.
 enum class Join {
   none,   ///< a fault that names the node and its rounds, at all nodes
   stop,   ///< all end with the round that the furthest has begun: step() gives Fault::ended
@@ -71,7 +72,7 @@ std::string_view join_name(Join join);
 /// Throws Error unless `name` is one of stop, zeros.
 Join parse_join(std::string_view name);
 
-/// An optimizer's settings. What stands here has a default that works.
+/// An optimizer's settings. Every field has a default that works.
 struct OptimizerOptions {
   // What is computed; the same on every node.
   std::string algorithm = "dcd";  ///< its name, and hyperparameters: "choco:eta=0.2"
@@ -85,7 +86,8 @@ struct OptimizerOptions {
   StepRuleFactory own_step_rule;
   /// H: steps from one exchange to the next, made by each node alone (local_steps.h).
   Round communication_interval = 1;
-  /// What an exchange makes of the movement of those steps; by default it is taken as it is.
+  /// The step rule that an exchange applies to the movement of the local steps; by default the
+  /// movement is applied unchanged.
   std::optional<StepRuleOptions> outer_step_rule;
   /// robust, for tests: these nodes lie (optim/robust/attack.h), and are not among those averaged.
   std::vector<Rank> byzantine;
@@ -105,9 +107,9 @@ struct OptimizerOptions {
   std::optional<PrivacyOptions> privacy;
 
   Join join = Join::none;
-  /// What this node's data count for in the mean of all gradients, or of what nodes moved in local
-  /// steps, e.g. its number of examples (weighted_gradient.h): 1e-12 to 1e15. Given at all nodes or
-  /// at none; unset: all count alike.
+  /// The weight of this node's data in the mean of gradients, or of the movements of local steps,
+  /// for example its number of examples (weighted_gradient.h): 1e-12 to 1e15. Set it at all nodes
+  /// or at none; by default all nodes weigh equally.
   std::optional<double> weight;
 
   // Who takes part, and how they meet.
@@ -125,24 +127,25 @@ struct OptimizerOptions {
   /// Talk to the neighbours while the caller computes its gradient.
   bool overlap = true;
   /// Threads of this node that share the encoding and decoding of long vectors, 1 to 256, the one
-  /// that asks among them. What comes out is the same.
+  /// that asks among them. Results do not change.
   int codec_threads = 1;
   /// How long peers may be silent before they count as failed; it must cover the slowest node's
   /// gradient. Short values find a hung peer sooner; a crashed one is found at once anyway.
   std::chrono::milliseconds timeout{60'000};
   /// Once true, as a call of ask_to_stop(), e.g. a flag that a signal's handler sets. Must outlive
-  /// the optimizer. Null: there is none.
+  /// the optimizer. Null: no flag.
   const std::atomic<bool>* stop = nullptr;
   /// Asked some twenty times a second while a call waits for other nodes, on whichever thread
   /// waits. Once it answers true, as it must from then on, the wait ends with Fault::stopped, which
-  /// names whom it was for, and the run with it: for whoever will not wait for an agreed end.
-  /// `stop` does the same before the first round, when there is nothing to agree on. Empty: nobody
-  /// asks.
+  /// names the awaited nodes, and the run ends with it: for a caller that will not wait for an
+  /// agreed end. `stop` ends waits, too, before the first round, when no end has to be agreed on.
+  /// Empty: waits are not interrupted.
   StopRequest interrupted{};
-  /// What else the nodes must agree on, e.g. model and data; compared when they meet.
+  /// Further settings that the nodes must agree on, for example model and data; compared when they
+  /// meet.
   Settings job;
   /// The observer, with the same wishes on all nodes (a Telemetry, observe/telemetry.h); null:
-  /// nobody. Results are the same. Must outlive the optimizer.
+  /// none. Results do not depend on it. Must outlive the optimizer.
   Observer* observer = nullptr;
   /// Rounds from one report to the observer to the next, of how all nodes stand; before one, this
   /// node waits for its own exchanges to be complete. 0: it is told of phases alone.
@@ -157,8 +160,8 @@ struct OptimizerOptions {
   std::shared_ptr<Accelerator> accelerator{};
 };
 
-/// What a node's model counts for in the mean of all: its weight where nodes take local steps,
-/// which are averaged by it; else 1, as weighted gradients have moved the models.
+/// The weight of a node's model in the mean of all models: options.weight if nodes take local
+/// steps; else 1, since the gradients have been weighted.
 inline double weight_of_model(const OptimizerOptions& options) {
   const bool local_steps = options.communication_interval > 1 || options.outer_step_rule;
   return local_steps ? options.weight.value_or(1) : 1;
@@ -166,13 +169,14 @@ inline double weight_of_model(const OptimizerOptions& options) {
 
 class Optimizer {
  public:
-  /// Builds this node's side; talks to nobody yet. `layout` names the tensors of the parameters,
-  /// for step rules and compressors that tell them apart; empty: one tensor of all. Throws Error
-  /// for a wrong setting or pairing.
+  /// Builds this node's side without connecting. `layout` names the tensors of the parameters, for
+  /// step rules and compressors that tell them apart; empty: one tensor of all. Throws Error for a
+  /// wrong setting or pairing.
   Optimizer(OptimizerOptions options, std::span<float> parameters,
             const ParameterLayout& layout = {});
-  /// Leaves without waiting for anybody, but to say why where a gradient was refused and no other
-  /// followed, or an exception ends the block; call finish() first when the run went well.
+  /// Leaves without waiting for other nodes. It waits only to publish the reason if a gradient was
+  /// refused and no other followed, or an exception ends the block. Call finish() first when the
+  /// run went well.
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -227,8 +231,8 @@ class Optimizer {
   void ask_to_stop();
   /// Why all nodes end, "node 1 was told to stop"; empty before steps give Fault::ended.
   std::string end_reason() const;
-  /// What the caller has found of its model, or of mean_model's, for the observer, to whom node 0
-  /// reports it at once, with how the nodes stand; on other nodes nothing happens. Between two
+  /// Reports the caller's evaluation of its model, or of mean_model's. Node 0 passes it to the
+  /// observer at once, with the state of all nodes; other nodes ignore it. Call it between two
   /// steps.
   Status evaluated(double loss, double accuracy = std::numeric_limits<double>::quiet_NaN());
   /// The mean of all nodes' models, in `mean` on every node, and the consensus distance
@@ -244,8 +248,9 @@ class Optimizer {
   /// Replaces `values` by node 0's: the start of what carry_along carries. All nodes call it, in
   /// one order, with as many values.
   Status take_from_node_0(std::span<float> values);
-  /// For a program that ends for a reason of its own: once the nodes have met, all end with it.
-  /// Returns it with this node's name, or what ended the run before; OK of OK, and after finish().
+  /// Ends the run for a reason of the program's own: once the nodes have met, all end with `cause`.
+  /// Returns `cause` with this node's name, or the fault that ended the run before; OK if `cause`
+  /// is OK, and after finish().
   Status give_up(const Status& cause);
   /// Waits until this node's exchanges are complete, e.g. before save or exact counts.
   Status drain();
@@ -273,14 +278,14 @@ class Optimizer {
 
   /// The settings as used, all defaults filled in.
   const OptimizerOptions& options() const { return options_; }
-  /// What nodes, and checkpoints, must agree on.
+  /// The settings that nodes and checkpoints must agree on, as text.
   std::string agreement() const;
-  /// What is admissible but outside the theory, and what has come up since; the latest is the
-  /// last.
+  /// Warnings: settings that are admissible but outside the theory, and events of the run; the
+  /// latest is last.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// By peer; complete after drain().
+  /// Traffic by peer; complete after drain().
   std::vector<LinkTraffic> traffic() const;
-  /// Time spent so far, by what it went into.
+  /// Time spent so far, by activity.
   DriverTimes times() const;
   /// All of these and more, as an observer is told them. Seconds in training and in gradients are 0
   /// unless one is.
@@ -293,11 +298,11 @@ class Optimizer {
   /// Likewise, shortly before so many rounds are done: of few reports on end the first one is
   /// measured, kMeasureEvery rounds apart.
   void measure_compression_before(Round done);
-  /// What was measured last; after drain().
+  /// The latest measurement of the compressor; call it after drain().
   std::optional<CompressionSample> compression() const;
   /// Unset without options.privacy.
   std::optional<PrivacySpent> privacy() const;
-  /// Where the nodes of this run meet, and no others.
+  /// The store in which the nodes of this run, and no others, meet.
   Store& store() { return *session_; }
   /// For a caller that waits for other nodes in the store (meeting.h): a fault when `peer` cannot
   /// come there, as it waits for this node elsewhere.
@@ -336,9 +341,9 @@ class Optimizer {
   bool keep_open(const Status& status);
   /// Counts the round, if it went well.
   Status end_step(const Status& status);
-  /// Where the parameters lie.
+  /// The vector operations for the memory of the parameters.
   const Ops& ops() const;
-  /// Success where there is no accelerator.
+  /// OK without an accelerator.
   Status accelerator_status() const;
   /// Makes the ledger count the step to come, before it leaves.
   Status enter_step();
@@ -353,16 +358,16 @@ class Optimizer {
   /// The parameters as they are with the host, in `room` where they lie elsewhere.
   Result<std::span<const float>> on_host(std::vector<float>& room) const;
   TransportOptions transport_options() const;
-  /// What ends waits now: `interrupted` always, `stop` as long as no round has begun.
+  /// The request that ends waits: `interrupted` always, `stop` until a round has begun.
   StopRequest stop_request() const;
-  /// What tells this run's frames from those of runs with other settings.
+  /// A number that differs between runs with different settings; frames carry it.
   std::uint64_t run_id() const;
-  /// What is compared with node 0's before the first round.
+  /// The settings and parameters that are compared with node 0's before the first round.
   Result<internal::StartingPoint> starting_point() const;
 
   OptimizerOptions options_;
   struct EarlyStop;
-  /// What options_.stop does to waits; shared with the store, which may outlive this object.
+  /// The effect of options_.stop on waits; shared with the store, which may outlive this object.
   std::shared_ptr<EarlyStop> early_stop_;
   StopRequest stop_request_;
   std::shared_ptr<Session> session_;

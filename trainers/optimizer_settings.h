@@ -24,11 +24,11 @@
 
 namespace sotto {
 
-/// What counts stays below this; 10^15 rounds outlast any run.
+/// The limit of settings that are counts; 10^15 rounds outlast any run.
 inline constexpr std::uint64_t kMostCounted = 1'000'000'000'000'000;
 
-/// What was asked for, and what stands where nothing was. In the order in which the settings are
-/// listed, not of their sizes.
+/// The values of the settings, given or default. In the order in which the settings are listed, not
+/// of their sizes.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 struct OptimizerSettings {
   std::optional<int> nodes;
@@ -88,7 +88,7 @@ struct OptimizerSettings {
   std::optional<std::uint64_t> privacy_seed;
 };
 
-/// Where a setting is kept. Whole numbers count, others measure.
+/// The variable that holds a setting's value. Whole numbers count, others measure.
 using SettingValue =
     std::variant<std::string*, bool*, int*, double*, Round*, std::optional<int>*,
                  std::optional<std::uint32_t>*, std::optional<Round>*, std::optional<double>*>;
@@ -148,9 +148,9 @@ StepRuleOptions step_rule_of(const OptimizerSettings& settings, Round steps);
 /// The transport when none is named. Throws Error when this build has none.
 std::string default_transport(bool launched, bool secured);
 
-/// What the settings come to, but for who this node is, whom it trusts, the seed, the liars and
-/// privacy: those are left as they are. `steps` is the length of the run, for schedules. Throws
-/// Error for what can be seen to be wrong without building anything.
+/// The options that the settings stand for, except for this node's rank, its keys and peers, the
+/// seed, the attackers and privacy, which keep their defaults. `steps` is the length of the run,
+/// for schedules. Throws Error for faults that show without building an optimizer.
 OptimizerOptions options_of(const OptimizerSettings& settings, Round steps);
 
 /// This process as a node with keys.

@@ -1,9 +1,9 @@
-// What a node has spent of its privacy budget, in a file that never forgets: a run that crashed, or
-// one that goes on from an old checkpoint, does not get back what has left.
+// A file that records how much of its privacy budget a node has spent. A run that crashed, or one
+// that goes on from an old checkpoint, does not get the budget of steps sent before back.
 //
 // The file is text, one `name=value` a line: the mechanism, the steps, and a SHA-256 of the lines
 // above. Steps are entered, durably, before they leave, kAhead at a time; after a crash the steps
-// entered count as spent. Whoever deletes the file, or puts an old one back, deceives himself.
+// entered count as spent. Deleting the file, or restoring an old one, voids the promise of privacy.
 //
 // Thread safety: one thread at a time; one process a file.
 #pragma once
@@ -22,7 +22,7 @@ class PrivacyLedger {
   /// was kept for another mechanism.
   explicit PrivacyLedger(const PrivacyOptions& options);
 
-  /// The file was there.
+  /// Whether the file existed before.
   bool existed() const { return existed_; }
   /// Steps entered.
   std::uint64_t steps() const { return steps_; }

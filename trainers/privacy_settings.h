@@ -1,5 +1,5 @@
-// What the settings of differential privacy come to (docs/privacy.md): one reading of them for the
-// program and for other languages. Pure functions; thread-safe.
+// Resolves the settings of differential privacy (docs/privacy.md), for the program and for other
+// languages alike. Pure functions; thread-safe.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct PoissonSample {
   double batch = 1;  ///< what the sum is divided by
 };
 
-/// What a warning has to say of the setting privacy-seed.
+/// The warning about the setting privacy-seed.
 inline constexpr std::string_view kSeedHidesNothing =
     "NOTHING IS HIDDEN: whoever knows the seed can subtract the noise; leave it out wherever the "
     "data matter";
@@ -27,7 +27,7 @@ PrivacyUnit privacy_unit_of(const OptimizerSettings& settings);
 
 /// The mechanism that is asked for, without a ledger; none unless wants_privacy(settings). With ε
 /// alone the noise is chosen for `rounds` rounds. Requires settings that check_settings takes.
-/// Throws Error for what is out of range, before anything is computed from it.
+/// Throws Error for a setting out of range, before any computation.
 std::optional<PrivacyOptions> privacy_of(const OptimizerSettings& settings,
                                          const PoissonSample& sample, Round rounds);
 

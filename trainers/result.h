@@ -1,4 +1,4 @@
-// What a training run found out. Plain values.
+// The results of a training run. Plain values.
 #pragma once
 
 #include <cmath>
@@ -46,7 +46,7 @@ struct TimeSplit {
   double slowest_s = 0;  ///< wall_s of the node that took longest
 };
 
-/// What the node that told most has told of its data: (ε, δ) after so many steps.
+/// The privacy budget of the node that has spent most: (ε, δ) after so many steps.
 struct PrivacyReport {
   std::uint64_t steps = 0;
   double epsilon = 0;
@@ -73,12 +73,11 @@ double sent_bytes(const NodeStanding& node);
 /// The sums over all nodes that measured; nothing when none has.
 std::optional<CompressionSample> compression_of(std::span<const NodeStanding> nodes);
 
-/// What a ring all-reduce of the gradients, 32-bit floats in whole vectors, would have had each
-/// node send in so many rounds: 2 (n − 1)/n vectors a round (Patarasuk and Yuan 2009), headers left
-/// out.
+/// Bytes that each node would send in `rounds` rounds of a ring all-reduce of the gradients, 32-bit
+/// floats in whole vectors: 2 (n − 1)/n vectors a round (Patarasuk and Yuan 2009), without headers.
 double allreduce_bytes(int nodes, std::size_t dimension, Round rounds);
 
-/// How a site stands.
+/// The state of a site.
 struct SiteStanding {
   double mass = 0;                  ///< its own ω
   std::optional<double> epsilon{};  ///< spent of its privacy budget
@@ -99,11 +98,11 @@ struct RunEvaluation {
   /// allreduce_bytes at the rounds of `nodes`, mean over them; NaN where there is nothing to
   /// compare with.
   double allreduce_bytes = std::numeric_limits<double>::quiet_NaN();
-  /// How a site stands: it knows of itself alone, so that there are no `nodes`.
+  /// The state of a site. A site knows of itself alone, so `nodes` is then empty.
   std::optional<SiteStanding> site{};
 };
 
-/// What a run ended with.
+/// The result of a run at its end.
 struct RunResult {
   int nodes = 0;
   Round rounds = 0;

@@ -71,8 +71,8 @@ Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks
 /// Throws Error unless a local job may have so many nodes.
 void check_local_nodes(int nodes);
 
-/// The one of several nodes' faults that explains the others. A deadline is blamed only when
-/// there is nothing else but lost peers: these may have left because of it. OK when all are.
+/// The one of several nodes' faults that explains the others. A deadline is blamed only if
+/// all other faults are lost peers, which may have left because of it. OK when all are.
 Status root_cause(std::span<const Status> faults);
 
 }  // namespace sotto

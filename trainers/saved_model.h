@@ -1,7 +1,7 @@
-// The models in a folder of checkpoints, for whoever wants the numbers without the run: to look at
-// them, or to start another run from them.
+// The models in a folder of checkpoints, for callers that want the numbers without the run: to look
+// at them, or to start another run from them.
 //
-// Faults name the file. Files are read whole, and what they hold is bounded by what they are.
+// Faults name the file. Files are read whole, and their contents are bounded by their sizes.
 //
 // Thread safety: pure functions but for the files.
 #pragma once
@@ -18,11 +18,11 @@
 
 namespace sotto {
 
-/// The files of all nodes in `folder`, by round, the newest first, and then by rank; whether they
-/// are whole, reading says. Fault::io when there is no such folder.
+/// The files of all nodes in `folder`, by round, the newest first, and then by rank. Reads no
+/// file, so that damaged ones are listed too. Fault::io if the folder does not exist.
 Result<std::vector<CheckpointName>> checkpoints_in(const std::string& folder);
 
-/// A node's model, and what it counts for in the mean of all (weight_of_model).
+/// A node's model, and its weight in the mean of all models (weight_of_model).
 struct NodeModel {
   std::vector<float> parameters;
   double weight = 1;
@@ -32,7 +32,7 @@ struct NodeModel {
 /// infinity.
 Result<NodeModel> model_in(const Checkpoint& checkpoint);
 
-/// What was taken from a folder.
+/// The models read from a folder.
 struct SavedModel {
   Round round = 0;
   int nodes = 1;
@@ -53,7 +53,7 @@ Result<SavedModel> read_node_model(const std::string& folder, Rank rank,
 /// left out. `noun` is what is counted: "node".
 std::string averaged_text(const SavedModel& saved, std::string_view noun);
 
-/// What settings say of a layout: equal for equal ones.
+/// A digest of a layout for settings; equal layouts have equal digests.
 std::string layout_digest(const ParameterLayout& layout);
 /// The value of a setting in what a run agreed on; none: it has no such line.
 std::optional<std::string> setting_in(const std::string& agreement, std::string_view name);

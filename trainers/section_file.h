@@ -7,8 +7,8 @@
 // Sections stand in the order of their ids, from 1, each once; nothing follows. What `first` and
 // `second` are is the kind's business.
 //
-// Checksums are against accidents. Who can write a file can write one whose checksums are right;
-// what reads the contents is bounded on its own.
+// Checksums are against accidents. An attacker that can write a file can also write matching
+// checksums; what reads the contents is bounded on its own.
 //
 // Pure functions but for inspect_file; thread-safe.
 #pragma once
@@ -29,7 +29,7 @@ namespace sotto {
 /// program saved. The largest model, its step rule and its replicas take less.
 inline constexpr std::size_t kMostStateBytes = std::size_t{1} << 37;
 
-/// What tells one kind of file from another.
+/// The magic and the sections of a kind of file.
 struct FileKind {
   std::array<char, 8> magic;
   std::uint32_t version = 1;
@@ -48,10 +48,11 @@ struct SectionFile {
 /// Requires as many sections as the kind has.
 std::vector<std::byte> encode_sections(const FileKind& kind, const SectionFile& file);
 
-/// Fault::malformed says what is wrong; a damaged file is never taken for a whole one.
+/// Decodes the sections of a file. Fault::malformed describes the damage; a damaged file is never
+/// accepted.
 Result<SectionFile> decode_sections(const FileKind& kind, std::span<const std::byte> bytes);
 
-/// What an operator wants to know of a file.
+/// A report on a file, for operators.
 struct FileReport {
   /// One section, as found.
   struct Section {
@@ -66,7 +67,7 @@ struct FileReport {
   std::uint64_t bytes = 0;  ///< of the file
   std::vector<Section> sections;
   std::string settings;  ///< the first section, if it is whole
-  std::string trouble;   ///< what is damaged; empty: nothing
+  std::string trouble;   ///< the damage; empty if the file is whole
 };
 
 /// Reads the file at `path`, which is one of `kinds`, piece by piece, in bounded memory. Fault::io

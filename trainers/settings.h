@@ -1,5 +1,5 @@
-// What all nodes of a job, and a checkpoint and the run that resumes it, must agree on: names and
-// values in a fixed order. Pure functions; thread-safe.
+// The settings that all nodes of a job, and a checkpoint and the run that resumes it, must agree
+// on: names and values in a fixed order. Pure functions; thread-safe.
 #pragma once
 
 #include <string>

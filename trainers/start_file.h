@@ -1,4 +1,4 @@
-// Where a run's parameters start, from a file or from another run's checkpoints. Thread-safe.
+// Reads the initial parameters of a run from a file or from another run's checkpoints. Thread-safe.
 #pragma once
 
 #include <span>
@@ -15,10 +15,11 @@ namespace sotto {
 /// (parameter_file.h).
 inline constexpr std::string_view kTensorFile = ".safetensors";
 
-/// Where a run begins.
+/// The start of a run.
 struct Start {
   std::vector<float> parameters;
-  /// What does not come with them, for the user; empty for a file, which has nothing else.
+  /// State that is not taken over, as text for the user; empty for a file, which has parameters
+  /// only.
   std::string left_behind;
 };
 
@@ -28,7 +29,7 @@ struct Start {
 /// layout.
 Start read_start(const std::string& path, const ParameterLayout& layout);
 
-/// What such a file holds for these parameters; `notes` go into a file of tensors.
+/// The contents of such a file for these parameters; `notes` go into a file of tensors.
 std::string start_file(const std::string& path, const ParameterLayout& layout,
                        std::span<const float> parameters, const ModelNotes& notes);
 

@@ -35,11 +35,11 @@ struct TaskInfo {
 /// All kinds, in a fixed order.
 std::span<const TaskInfo> tasks();
 
-/// What the nodes of one process share.
+/// The data of a task, shared by the nodes of one process.
 struct TaskData {
-  std::string spec;           ///< what it was loaded from
+  std::string spec;           ///< the specification of the task
   std::string default_model;  ///< empty where the task is the model
-  /// Exactly one of the two is there.
+  /// Exactly one of the two is not null.
   std::shared_ptr<const Dataset> dataset;
   std::shared_ptr<const QuadraticProblem> quadratic;
 
@@ -72,8 +72,8 @@ struct TaskOptions {
   /// attacker in a test, gets what one of the others has.
   std::vector<Rank> byzantine = {};
   bool flip_labels = false;  ///< they train on labels c − 1 − y
-  /// False: nobody will take a gradient, as in a simulation of timing only. No example is dealt
-  /// out, so that there may be more nodes than examples.
+  /// False: no gradients are taken, as in a simulation of timing only. Nodes get no examples, so
+  /// that there may be more nodes than examples.
   bool deal = true;
   std::optional<ExampleClipping> clipping{};
 };

@@ -15,7 +15,7 @@
 
 namespace sotto::c {
 
-/// Names of settings as they are where there is no command line: "--lr" becomes "lr".
+/// Names of settings as they are outside a command line: "--lr" becomes "lr".
 std::string without_dashes(std::string_view text);
 
 /// Keeps the message for sotto_last_error and returns `status`.
@@ -36,7 +36,7 @@ sotto_status guarded(Body&& body) noexcept {
   }
 }
 
-/// Throws Error unless `pointer` is there.
+/// Throws Error if `pointer` is null.
 void need(const void* pointer, std::string_view what);
 
 /// `count` elements at `data`, which may be null for none. Throws Error.
@@ -50,7 +50,7 @@ std::span<T> span_at(T* data, std::size_t count, std::string_view what) {
 
 /// A copy of `bytes`, and of a zero byte behind them, that sotto_free frees. Throws.
 char* copy_for_caller(std::string_view bytes);
-/// Gives a copy of `text` to the caller, who frees it.
+/// Gives a copy of `text` to the caller, which frees it.
 sotto_status give(std::string_view text, char** out);
 
 /// One thread at a time: throws Error while another one holds `busy`.

@@ -38,7 +38,7 @@ NodeSettings read_settings(const char* const* settings);
 /// its learning rate, which would be without effect.
 void require_no_step_settings(NodeSettings& settings);
 
-/// What they come to, but for who watches. Throws Error.
+/// The options that the settings stand for, except for the observer. Throws Error.
 OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Store> store);
 
 /// The telemetry that the settings ask for; null for none. Throws Error.

@@ -24,11 +24,11 @@
 //
 // Threads: different objects may be used by different threads at one time. A sotto_optimizer and a
 // sotto_compressor take one thread at a time, whichever it is; a second one meanwhile gets
-// SOTTO_REFUSED and changes nothing. Stores, layouts that nobody adds to, and topologies may be
+// SOTTO_REFUSED and changes nothing. Stores, layouts that are complete, and topologies may be
 // shared. Calls may block until a peer answers or its timeout is over: hold no lock that another
-// node of the same process needs. They call nobody back but a step rule of the caller's own.
-// Destroying is for one thread, when no other is inside a call. After fork() the child must not use
-// what the parent made.
+// node of the same process needs. The only callback is a step rule of the caller's own. Destroying
+// is for one thread, when no other is inside a call. After fork() the child must not use what the
+// parent made.
 //
 // Text is UTF-8 that ends with a zero byte. Numbers in texts have the form of C's, whatever the
 // locale.
@@ -71,8 +71,8 @@ enum {
 // The version of the library, "0.1.0".
 SOTTO_API const char* sotto_version(void);
 
-// What the last failed call of this thread had to say; "" when none has failed. Valid until the
-// next call of this thread.
+// The message of the last failed call of this thread; "" when none has failed. Valid until the next
+// call of this thread.
 SOTTO_API const char* sotto_last_error(void);
 
 // "peer_lost" and the like; "unknown" for a number that is none of the above.
@@ -81,15 +81,14 @@ SOTTO_API const char* sotto_status_name(sotto_status status);
 // Frees a text or a state that the library returned; null is fine.
 SOTTO_API void sotto_free(void* given);
 
-// What there is to choose from, as a JSON array of objects, each with a "name": `kind` is
-// "algorithms", "rules", "compressors", "topologies", "transports" or "settings". Free it with
-// sotto_free.
+// Lists the choices as a JSON array of objects, each with a "name". `kind` is "algorithms",
+// "rules", "compressors", "topologies", "transports" or "settings". Free it with sotto_free.
 SOTTO_API sotto_status sotto_list(const char* kind, char** json);
 
 // ----- Settings
 //
 // Names and values in turn, and a null pointer at the end: {"algorithm", "choco", "lr", "0.05",
-// NULL}; a null pointer for the whole means that there are none. Names are those of the options of
+// NULL}; a null pointer for the whole means no settings. Names are those of the options of
 // `sotto train` and of sotto_list("settings"); dashes and underscores are one. Switches are "true"
 // or "false". In addition:
 //
@@ -103,14 +102,15 @@ SOTTO_API sotto_status sotto_list(const char* kind, char** json);
 //
 // - privacy-ledger: a file that keeps what is spent of the budget
 //
-// - metrics, log-json, tensorboard, trace and report-every: who watches the run, and how often all
-// nodes tell node 0 how they stand for it (docs/observability.md); the same at all nodes
+// - metrics, log-json, tensorboard, trace and report-every: outputs of the run's figures, and how
+// often all nodes report their state to node 0 for them (docs/observability.md); the same at all
+// nodes
 //
 // - job.NAME: anything else that all nodes must agree on, e.g. {"job.model", "resnet18"}
 //
-// Without `nodes`, the variables of a launcher (mpirun, srun, torchrun) or `key` and `peers` say
-// who this node is and where the others are. The file of `peers` may change during the run: within
-// a second its new lines are in force, and the report's warnings say so.
+// Without `nodes`, the variables of a launcher (mpirun, srun, torchrun) or `key` and `peers` give
+// this node's rank and the addresses of the others. The file of `peers` may change during the run:
+// within a second its new lines are in force, and the report's warnings say so.
 
 // ----- Tensors of a flat parameter vector
 
@@ -141,8 +141,8 @@ SOTTO_API void sotto_store_destroy(sotto_store* store);
 // Makes a node's own step: writes to `next` the model that a step from `x` with this gradient leads
 // to, `count` floats each, which do not overlap. Algorithms move by d = x - next where their papers
 // write the learning rate times the gradient; the gradient is this node's own, or with allreduce
-// and its kin the average of all nodes'. Returns null, or a text that says what is wrong, which
-// stays as it is until the next call: the run then ends with it, at all nodes.
+// and similar algorithms the average of all nodes'. Returns null, or a text that says what is
+// wrong, which stays as it is until the next call: the run then ends with it, at all nodes.
 //
 // Called once a round, one call at a time, while the caller's thread is inside
 // sotto_optimizer_step (or _finish, with the setting "join"), by that thread or by one of the
@@ -154,9 +154,9 @@ typedef const char* (*sotto_next_model)(void* context, uint64_t round, const flo
 // A step rule that the program brings along, e.g. an optimizer of another library.
 typedef struct sotto_step_rule sotto_step_rule;
 
-// Rules that all nodes of a run have in common have one name; what it is set to is for the settings
-// "job.NAME" to say. What it remembers between steps is the caller's to save, beside
-// sotto_optimizer_save. Each makes the steps of one optimizer.
+// Rules that all nodes of a run have in common have one name; the settings "job.NAME" carry its
+// parameters. The caller saves the rule's state between steps, besides sotto_optimizer_save. Each
+// makes the steps of one optimizer.
 SOTTO_API sotto_status sotto_step_rule_create(const char* name, sotto_next_model next_model,
                                               void* context, sotto_step_rule** out);
 // Waits for a call that is under way; none follows: steps of an optimizer that still has it end the
@@ -171,11 +171,11 @@ typedef struct sotto_optimizer sotto_optimizer;
 // One node. `parameters` (`count` floats, the model) stay the caller's and must neither move nor be
 // freed before the optimizer is destroyed; steps change them in place, and all nodes start from the
 // same values. Null layout: one tensor of all. Null store: the nodes meet as the settings say; with
-// a store the transport is by default "inproc". Talks to nobody yet.
+// a store the transport is by default "inproc". Does not connect yet.
 SOTTO_API sotto_status sotto_optimizer_create(const char* const* settings, float* parameters,
                                               size_t count, const sotto_layout* layout,
                                               sotto_store* store, sotto_optimizer** out);
-// An end to waits that can be asked for before there is an optimizer.
+// A request to end waits, which can be made before an optimizer exists.
 typedef struct sotto_interrupt sotto_interrupt;
 
 // For one optimizer, or for several that are to end together.
@@ -193,12 +193,12 @@ SOTTO_API sotto_status sotto_optimizer_create_interruptible(
     sotto_store* store, sotto_interrupt* interrupt, sotto_optimizer** out);
 // One node whose own steps `rule` makes, else as sotto_optimizer_create_interruptible. The setting
 // "lr" is then the rate that the rule begins with, as other nodes are told; other settings of the
-// local step are refused. For algorithms that are built on a rule of sotto's (onebit-adam, …)
-// there is none of the caller's. A null rule: the settings say how the node steps.
+// local step are refused. Algorithms that are built on a rule of sotto's (onebit-adam, …) take
+// no rule of the caller's. A null rule: the settings say how the node steps.
 SOTTO_API sotto_status sotto_optimizer_create_with_rule(
     const char* const* settings, float* parameters, size_t count, const sotto_layout* layout,
     sotto_store* store, sotto_interrupt* interrupt, sotto_step_rule* rule, sotto_optimizer** out);
-// Leaves without waiting for anybody; call sotto_optimizer_finish first when the run went well.
+// Leaves without waiting for other nodes; call sotto_optimizer_finish first when the run went well.
 SOTTO_API void sotto_optimizer_destroy(sotto_optimizer* optimizer);
 
 // Faults from here on end the run for this node, unless said otherwise: later calls return the
@@ -245,7 +245,7 @@ SOTTO_API sotto_status sotto_optimizer_carry_along(sotto_optimizer* optimizer, c
 // All nodes call it, in one order with other such calls, with as many; connects first.
 SOTTO_API sotto_status sotto_optimizer_take_from_node_0(sotto_optimizer* optimizer, float* values,
                                                         size_t count);
-// What the caller has found of its model, for who watches the run (settings metrics, log-json,
+// Reports the caller's evaluation of its model to the run's outputs (settings metrics, log-json,
 // tensorboard): node 0 reports it at once; on other nodes nothing happens. `accuracy` may be a NaN.
 SOTTO_API sotto_status sotto_optimizer_evaluated(sotto_optimizer* optimizer, double loss,
                                                  double accuracy);
@@ -258,8 +258,8 @@ SOTTO_API sotto_status sotto_optimizer_give_up(sotto_optimizer* optimizer, const
 SOTTO_API sotto_status sotto_optimizer_ask_to_stop(sotto_optimizer* optimizer);
 // Ends the call that is waiting for other nodes, within a second, and the run with it: that call
 // and all later ones return SOTTO_STOPPED, and the others are told as far as they can be reached.
-// For whoever will not wait for an agreed end; destroy the optimizer then. May be called from any
-// thread, or by a signal's handler, while another call is under way.
+// For a caller that will not wait for an agreed end; destroy the optimizer then. May be called from
+// any thread, or by a signal's handler, while another call is under way.
 SOTTO_API sotto_status sotto_optimizer_interrupt(sotto_optimizer* optimizer);
 // Waits until this node's exchanges are complete, e.g. for exact counts.
 SOTTO_API sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer);
@@ -274,7 +274,7 @@ SOTTO_API sotto_status sotto_optimizer_finish_with_mean(sotto_optimizer* optimiz
 
 // Rounds done.
 SOTTO_API sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_t* round);
-// How many warnings the report holds: one that has grown says that there is something to read.
+// The number of warnings in the report; a larger number than before means new warnings.
 SOTTO_API sotto_status sotto_optimizer_warning_count(sotto_optimizer* optimizer, size_t* count);
 // A JSON object: rank, nodes, round, dimension, the settings as used, the job's entries, warnings,
 // traffic by peer, times, counters, and what is spent of the privacy budget (else null). Counts are
@@ -298,7 +298,7 @@ SOTTO_API sotto_status sotto_optimizer_load_file(sotto_optimizer* optimizer, con
 
 // ----- Compressors alone
 
-// A compressor, and what it remembers between rounds.
+// A compressor, with its state between rounds.
 typedef struct sotto_compressor sotto_compressor;
 
 // `spec` as for the setting "compressor", e.g. "quant:8" or "topk:0.01". Null layout: nothing is
@@ -310,13 +310,14 @@ SOTTO_API void sotto_compressor_destroy(sotto_compressor* compressor);
 // The length of the longest encoding of `count` floats.
 SOTTO_API sotto_status sotto_compressor_max_bytes(sotto_compressor* compressor, size_t count,
                                                   size_t* bytes);
-// Encodes `count` finite floats; *size is what was used of `capacity`, which must be max_bytes. The
-// bytes depend on the input, `seed` and `round` alone: change the round for independent rounding.
+// Encodes `count` finite floats; *size is the number of bytes used of `capacity`, which must be
+// max_bytes. The bytes depend on the input, `seed` and `round` alone: change the round for
+// independent rounding.
 SOTTO_API sotto_status sotto_compressor_encode(sotto_compressor* compressor, const float* x,
                                                size_t count, uint64_t seed, uint64_t round,
                                                void* out, size_t capacity, size_t* size);
-// y <- y + scale * C for a whole encoding of `count` floats. Bytes may come from anybody: what is
-// malformed is refused and leaves y as it was.
+// y <- y + scale * C for a whole encoding of `count` floats. Bytes may come from any source: what
+// is malformed is refused and leaves y as it was.
 SOTTO_API sotto_status sotto_compressor_decode_add(sotto_compressor* compressor, const void* bytes,
                                                    size_t size, float scale, float* y,
                                                    size_t count);
@@ -354,19 +355,19 @@ SOTTO_API sotto_status sotto_topology_weights(const sotto_topology* topology, ui
 // - threads: that take gradients, by default one a core; results do not depend on it
 //
 // Both compute until they are done, which may take minutes, and print nothing. `interrupt`, which
-// may be null, ends them with SOTTO_STOPPED, after the round that they simulate. They talk to
-// nobody, and any number may run at one time.
+// may be null, ends them with SOTTO_STOPPED, after the round that they simulate. They use no
+// network, and any number may run at one time.
 
 // Simulates the runs of a scenario in virtual time. *json is what `sotto simulate --json` writes; a
-// run that failed is among its "failed". Besides the settings above there is `equal`: "bytes" or
+// run that failed is among its "failed". A further setting is `equal`: "bytes" or
 // "time" also sets the runs beside each other where they had spent as much. Free the text with
 // sotto_free.
 SOTTO_API sotto_status sotto_simulate(const char* const* settings, sotto_interrupt* interrupt,
                                       char** json);
-// Finds which algorithm, how many bits and which graph are there first on a scenario's network.
-// *json is what `sotto plan --json` writes. Besides the settings above there are rank-by, codec,
-// budget and seeds, and algorithm, compressor and topology, which may be given again and again and
-// then restrict what is considered. Free the text with sotto_free.
+// Finds which algorithm, how many bits and which graph reach the target first on a scenario's
+// network. *json is what `sotto plan --json` writes. Further settings are rank-by,
+// codec, budget and seeds, and algorithm, compressor and topology, which may be given again and
+// again and then restrict what is considered. Free the text with sotto_free.
 SOTTO_API sotto_status sotto_plan(const char* const* settings, sotto_interrupt* interrupt,
                                   char** json);
 

@@ -69,11 +69,11 @@ class ChocoSgd final : public MailAlgorithm {
   }
 
  private:
-  /// Steps along d, and sends what comes of it.
+  /// Steps along d, and posts the compressed change.
   Status take(const Direction& d);
   /// Sends the difference of x_i^½ to x̂_i, once the former is known.
   Status send_difference();
-  /// Takes the frames of the exchange, and what they bring for the copies.
+  /// Takes the frames of the exchange, and applies them to the copies.
   Status accept(const Exchange& exchange);
   /// p_i ← Σ_j W_ij (x̂_j − x̂_i), from the copies.
   void sum_pull();

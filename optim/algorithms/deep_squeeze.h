@@ -52,7 +52,7 @@ class DeepSqueeze final : public MailAlgorithm {
   Vector error_;  // δ_i
   Vector v_;      // v_i, then scratch
   Vector own_half_;
-  std::span<float> half_;  // x_i^½, own or in who asked to see it
+  std::span<float> half_;  // x_i^½, in own memory or the caller's
 };
 
 }  // namespace sotto

@@ -68,7 +68,7 @@ class OneBitLamb final : public NodeAlgorithm {
   /// The round under way, or the next one, has variance and ratios frozen.
   bool frozen() const { return node_.round() >= freeze_step_; }
 
-  /// What is kept of each tensor.
+  /// The state of each tensor.
   struct Tensor {
     double ratio = 0;   ///< c̄; 0 before the first round
     double change = 1;  ///< r

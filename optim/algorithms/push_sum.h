@@ -43,7 +43,7 @@
 
 namespace sotto {
 
-/// What stands in front of C(v_j) in a payload, as two doubles.
+/// The two doubles in front of C(v_j) in a payload.
 struct PushHeader {
   static constexpr std::size_t kBytes = 2 * sizeof(double);
 
@@ -82,7 +82,7 @@ class PushSum final : public MailAlgorithm {
   /// Gives each share among the round's out-edges that differs from the posted frame's its own
   /// frame.
   void state_shares();
-  /// Takes what stands before the encoding along an in-edge into heard_, or says what is wrong.
+  /// Reads the part before the encoding along an in-edge into heard_, or describes its fault.
   Status read_header(std::size_t edge);
   Status check_mass(double mass) const;
   void sum_changes(double gives);

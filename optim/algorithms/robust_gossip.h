@@ -1,4 +1,4 @@
-// Robust gossip: D-PSGD whose nodes doubt what they are told.
+// Robust gossip: D-PSGD whose nodes do not trust their neighbours' models.
 //
 // Paper: He, Karimireddy, Jaggi, "Byzantine-robust decentralized learning via ClippedGossip",
 // arXiv:2202.01545, Algorithm 1, with any rule of optim/robust/ in the place of its clipping.
@@ -50,7 +50,8 @@ class RobustGossip final : public MailAlgorithm {
   const Aggregation& rule() const { return *rule_; }
 
  private:
-  /// Decodes what came into received_; what is no model is left out and counted.
+  /// Decodes the neighbours' models into received_; a payload that is not a model is left out and
+  /// counted.
   void open_mail();
 
   std::unique_ptr<Aggregation> rule_;

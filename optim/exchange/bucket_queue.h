@@ -15,17 +15,17 @@ namespace sotto {
 
 class BucketQueue {
  public:
-  /// Nothing is there.
+  /// A queue without any elements.
   explicit BucketQueue(const Buckets& buckets);
 
   const Buckets& buckets() const { return buckets_; }
-  /// No element is there any more.
+  /// Removes all elements.
   void clear();
-  /// `elements` from `first` on are there, none of which was.
+  /// Adds `elements` elements from `first` on; none of them may have been added before.
   void give(std::size_t first, std::size_t elements);
-  /// Elements that are there.
+  /// The number of elements added.
   std::size_t given() const { return given_; }
-  /// The buckets of which all elements are there, in the order in which they came to be whole.
+  /// Complete buckets, in the order in which they became complete.
   std::span<const std::size_t> whole() const { return whole_; }
 
  private:

@@ -18,7 +18,7 @@ class Buckets {
       : elements_(elements),
         length_(std::max(pieces(pieces(elements, most), kGrain), std::size_t{1}) * kGrain) {}
 
-  /// Buckets that there are.
+  /// The number of buckets.
   std::size_t count() const { return std::max(pieces(elements_, length_), std::size_t{1}); }
   /// Elements of a bucket; those of the first are the most.
   std::size_t length(std::size_t bucket) const {

@@ -64,7 +64,7 @@ class ChunkMean {
   std::span<const float> error() const { return error_; }
   /// δ̄ of this node's chunk
   std::span<const float> chunk_error() const { return chunk_error_; }
-  /// Forgets both: when what is averaged changes its unit.
+  /// Clears both errors, when the averaged quantity changes its unit.
   void clear_errors();
 
   /// Appends the error memories.

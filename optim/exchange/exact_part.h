@@ -40,13 +40,13 @@ std::size_t max_exact_part_bytes(std::size_t elements);
 std::size_t append_exact_part(std::span<const float> values, std::span<std::byte> payload,
                               std::size_t bytes);
 
-/// Adds the values of the last part in `payload` to `values`, and returns what stands before it.
+/// Adds the values of the last part in `payload` to `values`, and returns the bytes before it.
 /// Fault::malformed when it is none for that many values, Fault::non_finite for a NaN or an
 /// infinity; `values` are then as they were.
 Result<std::span<const std::byte>> add_exact_part(std::span<const std::byte> payload,
                                                   std::span<float> values);
 
-/// What stands before the last part in a payload; nothing where it holds none.
+/// The bytes before the last part of a payload; empty if the payload has none.
 std::span<const std::byte> before_exact_part(std::span<const std::byte> payload);
 
 }  // namespace sotto

@@ -1,5 +1,5 @@
 // x_i^½ = x_i − d, the model after a node's own step, of an algorithm that mixes it afterwards: two
-// summands that are not written out, or a vector, where somebody looks at it before it is mixed
+// summands that are not written out, or a vector, where the caller reads it before it is mixed
 // (Algorithm::step_ahead).
 //
 // A building block of the algorithms, not for users. A view, of what stays until the round is over;

@@ -48,7 +48,7 @@ class LateGossip {
   void take();
 
  private:
-  /// Adds one neighbour's v and t, which are in theirs_ and their_ages_; says what is wrong.
+  /// Adds one neighbour's v and t, which are in theirs_ and their_ages_, or describes their fault.
   Status add(float weight);
 
   LateElements& late_;

@@ -25,8 +25,8 @@
 
 namespace sotto {
 
-/// Which peers take part in an exchange, and what is due in it. What the spans show must
-/// outlive the exchange.
+/// The peers of an exchange and the frames due in it. The memory behind the spans must outlive the
+/// exchange.
 struct ExchangePlan {
   ExchangeTag tag;
   std::uint16_t compressor = 0;  ///< wire id, of the frames on both sides
@@ -68,8 +68,8 @@ class Mailbox {
 
   std::size_t max_frame_bytes() const { return max_frame_bytes_; }
 
-  /// Where the payload of the next frame, or of its parcel of this number, is to be encoded.
-  /// Requires !open().
+  /// The memory for the payload of the next frame, or of its parcel of this number. Requires
+  /// !open().
   std::span<std::byte> outgoing(std::size_t parcel = 0);
   /// Seals the first `payload_bytes` of outgoing() into a frame, and opens the exchange that
   /// carries it to all of plan.to and brings one frame from each of plan.from. It is due from then
@@ -118,7 +118,7 @@ class Mailbox {
   /// Takes back a frame that was accepted: the payload turned out to be bad, and a right one is
   /// still due. Returns `why` with the sender's name, counted.
   Status refuse(std::size_t edge, const Status& why);
-  /// Ends the exchange; requires that all frames are there.
+  /// Ends the exchange; requires that all frames have arrived.
   void close();
 
   std::uint64_t bad_frames() const { return bad_frames_; }
@@ -143,7 +143,7 @@ class Mailbox {
   /// Checks a parsed header against what is due from an edge; empty when all is right.
   std::string objection(const FrameHeader& header, std::size_t edge) const;
   Status accept(std::size_t edge, std::span<const std::byte> frame);
-  /// Fault::unexpected naming the peers whose frames are missing, unless all are there.
+  /// Fault::unexpected naming the peers whose frames are missing; OK if none is.
   Status require_frames(const Exchange& exchange) const;
   Status refusal(Fault fault, Rank from, std::string_view why);
 

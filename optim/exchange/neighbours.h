@@ -1,5 +1,5 @@
-// What the algorithms on a graph share: whom a node talks to, the plan of a round's one exchange,
-// and mixing in rank order.
+// Shared by the algorithms on a graph: a node's peers, the plan of a round's exchange, and mixing
+// in rank order.
 //
 // Building blocks of the algorithms, not for users. Thread-safe as far as their arguments are.
 #pragma once
@@ -26,13 +26,13 @@ Peers peers_along(std::span<const Edge> edges, const Mailbox& mail);
 /// A mailbox for one frame of the whole model, the same to all, along every edge of the graph.
 Mailbox graph_mailbox(const LocalNode& node);
 
-/// All whom the graph makes this node talk to, in any round.
+/// The peers of this node in the graph, over all rounds.
 Peers graph_peers(const LocalNode& node, const Mailbox& mail);
 
 /// One frame of the whole model along every edge of the round's graph.
 ExchangePlan graph_plan(const LocalNode& node);
 
-/// Where in a payload an encoding stands.
+/// Finds the encoding in a payload.
 using EncodingIn = std::span<const std::byte> (*)(std::span<const std::byte> payload);
 /// For payloads that are an encoding and nothing else.
 inline std::span<const std::byte> whole_payload(std::span<const std::byte> payload) {

@@ -1,4 +1,4 @@
-// Who averages with whom, and in what order, in each round of AD-PSGD.
+// The pairs of nodes that average, and their order, in each round of AD-PSGD.
 //
 // In round t every node a initiates one pairing, with a neighbour that Philox draws from (seed, a,
 // t), and the draw also gives the pairing's place among all of the round: pairings are ordered by

@@ -1,5 +1,6 @@
-// What all neighbours hold of a node's vector, and how theirs pull at it: the state of compressed
-// gossip on a graph that stays, in CHOCO-SGD, BEER and decentralized 1-bit Adam.
+// The public copy of a node's vector, which all its neighbours hold, and the pull of the
+// neighbours' copies: the state of compressed gossip on a fixed graph, in CHOCO-SGD, BEER and
+// decentralized 1-bit Adam.
 //
 // Source: Koloskova et al., "Decentralized stochastic optimization and gossip algorithms with
 // compressed communication", ICML 2019, arXiv:1902.00340. All holders change the public copy by

@@ -24,7 +24,7 @@
 
 namespace sotto {
 
-/// What a payload says of itself before its encoding.
+/// The fields of a payload before its encoding.
 struct Update {
   std::uint64_t version = 0;  ///< before the update
   std::span<const std::byte> encoding;
@@ -59,7 +59,7 @@ enum class ReplicaState : std::uint8_t {
   awaited = 3,  ///< the whole vector comes with the exchange under way
 };
 
-/// What a node holds of neighbour j.
+/// A node's replica of neighbour j's vector.
 struct Replica {
   static constexpr Rank kNobody = -1;
 

@@ -87,12 +87,12 @@ class ReplicaExchange {
   /// Writes the whole vector into the second parcel, and returns the payload's length.
   std::size_t write_whole(std::span<const float> vector);
   std::size_t write_prefix(std::uint64_t version, std::span<std::byte> payload) const;
-  /// What stands before the encoding says whether the sender asks for this node's whole vector.
-  /// Fault::malformed when it is cut short.
+  /// Reads the part before the encoding, which says whether the sender asks for this node's whole
+  /// vector. Fault::malformed when it is cut short.
   Status read_prefix(std::span<const std::byte> payload, Update& update, bool& asks) const;
   Status take_frame(std::size_t edge, const Apply& apply);
   Status take_whole(const Update& update, Replica& replica);
-  /// Marks a replica as drifted, unless nobody can be asked for the vector.
+  /// Marks a replica as drifted, unless no node can be asked for the vector.
   Status mark_drifted(Replica& replica);
 
   LocalNode& node_;

@@ -28,7 +28,7 @@
 
 namespace sotto {
 
-/// What the chunks are encoded with.
+/// The encoding of the chunks.
 enum class RingCodec {
   full,       ///< `none`
   compressor  ///< the node's own, at every hop
@@ -40,7 +40,7 @@ class RingMean {
   /// outlive it.
   RingMean(LocalNode& node, std::size_t longest, RingCodec codec, std::uint32_t bucket = 0);
 
-  /// The neighbours on the ring: whom it sends to, and whom it hears.
+  /// The two neighbours on the ring.
   Peers peers() const;
   /// An exchange is under way.
   bool open() const { return mail_.open(); }
@@ -53,7 +53,7 @@ class RingMean {
   /// Starts the mean of all v, which is replaced by it and must stay where it is; `first` is the
   /// number of its first phase in the round, `what` names v where a sum overflows.
   void begin(std::span<float> v, int first, std::string_view what);
-  /// The mean has begun and is not there yet.
+  /// A mean has begun and is not complete.
   bool busy() const { return open() || more(); }
   /// Writes the exchange of the next phase to `out`; false where none is left, or one is open(). A
   /// sum that is not finite is Fault::non_finite.

@@ -45,7 +45,7 @@ class PrivacyAccountant {
 
 /// Most steps with epsilon(delta) ≤ epsilon; kUnlimitedSteps when there is no end.
 std::uint64_t steps_within(const GaussianStep& step, double epsilon, double delta);
-/// What stands for no limit.
+/// The value that stands for no limit.
 inline constexpr std::uint64_t kUnlimitedSteps = std::uint64_t{1} << 62;
 
 /// The least noise multiplier, up to a relative 1e-6 too large, with which `steps` steps cost at

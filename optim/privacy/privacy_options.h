@@ -37,7 +37,7 @@ struct PrivacyOptions {
   double delta = 1e-5;
   /// Takes the noise from this seed, which hides nothing. For tests and simulations.
   std::optional<std::uint64_t> test_seed = {};
-  /// File that holds what is spent, whatever becomes of checkpoints (trainers/privacy_ledger.h);
+  /// File that holds the budget spent, independent of checkpoints (trainers/privacy_ledger.h);
   /// empty: none.
   std::string ledger = {};
 

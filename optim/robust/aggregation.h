@@ -24,7 +24,7 @@ struct ReceivedModel {
   float weight = 0;
 };
 
-/// What a node has in hand in one round. All vectors have the same length and are finite.
+/// The inputs of a rule in one round. All vectors have the same length and are finite.
 struct Neighbourhood {
   std::span<const float> own;               ///< x
   std::span<const float> step;              ///< u
@@ -35,7 +35,7 @@ class Aggregation {
  public:
   virtual ~Aggregation() = default;
 
-  /// What make_aggregation makes this rule of.
+  /// The specification from which make_aggregation makes this rule.
   virtual std::string spec() const = 0;
   /// Writes the node's next model to `out`, which overlaps no input. The received models are
   /// scratch afterwards. Returns how many of them had no influence at all. A result that overflows

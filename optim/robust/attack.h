@@ -18,7 +18,7 @@ namespace sotto {
 /// x is the victim's model after its local step, x_j those of its honest neighbours, W the mixing
 /// weights; the attackers work together, so that all of a victim's send it the same.
 struct Attack {
-  /// What the attackers send.
+  /// The model that the attackers send.
   enum class Kind {
     alie,       ///< mean − z × standard deviation of x and the x_j, by coordinate (a little is
                 ///< enough; Baruch et al. 2019, arXiv:1902.06156)
@@ -45,16 +45,18 @@ struct Attack {
 /// label-flip. Throws Error.
 Attack parse_attack(std::string_view spec);
 
-/// The model that honest node `rank` sent, or is about to send, last; empty when there is none.
+/// The model that honest node `rank` sent, or is about to send, last; empty before the first.
 using ModelOracle = std::function<std::span<const float>(Rank rank)>;
-/// And the step x^½ − x that led to it.
+/// The attackers of a job, their attack, and their knowledge of honest nodes.
 struct Adversary {
   std::vector<Rank> nodes;  ///< the Byzantine nodes, sorted
   Attack attack;
-  /// What omniscient attackers know of honest nodes. Without it each knows what honest neighbours
-  /// sent it in the round before, as over a real network.
+  /// The models of honest nodes, for omniscient attackers. Without it each knows the models that
+  /// honest neighbours sent it in the round before, as over a real network.
   ModelOracle posted = {};
-  ModelOracle step = {};  ///< near_ipm: u; without it the message is not turned
+  /// The steps u = x^½ − x that led to those models, for near_ipm; without it the message is not
+  /// turned.
+  ModelOracle step = {};
 
   /// Whether the node is one of the attackers.
   bool includes(Rank rank) const;

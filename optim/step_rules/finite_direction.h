@@ -1,4 +1,4 @@
-// What every step rule promises of the direction that it writes.
+// The check that every step rule makes of the direction that it writes.
 #pragma once
 
 #include <span>

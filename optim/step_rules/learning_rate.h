@@ -8,7 +8,7 @@
 
 namespace sotto {
 
-/// What is_learning_rate asks for, in words that follow "it must".
+/// The condition of is_learning_rate, in words that follow "it must".
 inline constexpr const char* kLearningRates = "be finite and not negative, also in float32";
 
 /// Whether steps can be taken with this rate: in float32, which knows no larger values.

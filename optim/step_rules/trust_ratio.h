@@ -1,4 +1,4 @@
-// What LARS and LAMB share: which tensors are scaled by a trust ratio. Pure functions; thread-safe.
+// Shared by LARS and LAMB: which tensors are scaled by a trust ratio. Pure functions; thread-safe.
 #pragma once
 
 #include <algorithm>

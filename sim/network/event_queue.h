@@ -20,7 +20,7 @@
 
 namespace sotto {
 
-/// What happens, and to whom: the meaning of the fields is that of the `kind`'s owner.
+/// An event in virtual time; the owner of `kind` defines the meaning of the fields.
 struct Event {
   SimTime time = 0;
   std::uint32_t subject = 0;
@@ -35,7 +35,7 @@ class EventQueue {
   /// The time of the last event taken: the present.
   SimTime now() const { return static_cast<SimTime>(last_); }
 
-  /// Requires event.time ≥ now(). What is due at kNever does not come, and is not kept.
+  /// Requires event.time ≥ now(). An event due at kNever is dropped.
   void push(const Event& event) {
     check(event.time >= now(), "no event is put into the past");
     if (event.time == kNever) {

@@ -29,7 +29,7 @@
 
 namespace sotto {
 
-/// What the fluid model adds to plain max–min fairness. The defaults add nothing.
+/// Effects beyond plain max–min fairness. The defaults add none.
 struct NetworkModel {
   double latency_factor = 1;
   double bandwidth_factor = 1;
@@ -224,7 +224,7 @@ class Network {
   /// packets.
   void count_flow(const Connection& connection, bool flows);
   SimTime turns_of(const Connection& connection) const;
-  /// Books what has left the sender since the last call.
+  /// Books the bytes that have left the sender since the last call.
   void advance(ConnectionId id);
   void schedule(ConnectionId id);
   void turn_window(ConnectionId id);

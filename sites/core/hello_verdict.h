@@ -1,5 +1,5 @@
-// What a hello means: who its sender is, as far as this site remembers, and whether the two
-// streams between them fit together (the table in docs/sites.md).
+// Judges a hello: whether this site remembers its sender, and whether the two streams between them
+// fit together (the table in docs/sites.md).
 //
 // Pure functions and plain values; thread-safe.
 #pragma once
@@ -61,7 +61,7 @@ struct Self {
   const Past* past = nullptr;
 };
 
-/// What comes of a hello.
+/// The decision on a hello.
 enum class Verdict : std::uint8_t {
   agreed,         ///< all as it should be
   newcomer,       ///< a new incarnation: the streams start anew

@@ -91,7 +91,7 @@ struct Parcel {
   std::span<const std::byte> payload;
 };
 
-/// How far a stream has come, and how far the receiver of it.
+/// The progress of a stream at its sender and at its receiver.
 struct Receipt {
   Incarnation incarnation = 0;  ///< of the stream's sender
   Sequence applied = 0;         ///< durable at the receiver

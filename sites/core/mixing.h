@@ -26,7 +26,7 @@
 
 namespace sotto::sites {
 
-/// What every mixing is made of.
+/// The setup that every mixing needs.
 struct MixingSetup {
   std::span<float> parameters;  ///< z
   ParameterLayout layout = {};  ///< of z, complete
@@ -50,7 +50,7 @@ struct Addressee {
   double mass = 0;
 };
 
-/// What one neighbour did to the model when the round was collected.
+/// One neighbour's influence on the model when the round was collected.
 struct Influence {
   double moved = 0;       ///< how far
   std::uint64_t cut = 0;  ///< pulls that were cut to the bound
@@ -65,7 +65,7 @@ struct Influence {
   }
 };
 
-/// What taking in a parcel came to.
+/// The result of taking in a parcel.
 struct TakenIn {
   double mass = 0;  ///< in the parcel
   Influence influence = {};
@@ -75,7 +75,7 @@ struct TakenIn {
 struct MixedPeer {
   std::size_t peer = 0;
   std::size_t degree = 0;
-  bool barred = false;       ///< what it says does not count
+  bool barred = false;       ///< its messages do not count
   Influence influence = {};  ///< filled in by mix, where models are mixed there
 };
 
@@ -128,7 +128,7 @@ class Mixing {
 
   /// Keeps the model, and what the step rule knows, for put_back.
   virtual void keep() = 0;
-  /// The model is that of the last keep(); what came since has no effect on it. Masses and public
+  /// Restores the model of the last keep(); later parcels have no effect on it. Masses and public
   /// copies stay, so that each parcel stays applied once.
   virtual Status put_back() = 0;
   /// The longest step of the last rounds, S.
@@ -138,7 +138,7 @@ class Mixing {
   virtual void save(ByteBuffer& out) const = 0;
   /// Sets the parameters, too. On a fault the object must be discarded.
   virtual Status load(ByteReader& in) = 0;
-  /// What is kept of one peer.
+  /// Appends the state of one peer.
   virtual void save_peer(std::size_t peer, ByteBuffer& out) const = 0;
   /// Takes back what save_peer wrote.
   virtual Status load_peer(std::size_t peer, ByteReader& in) = 0;

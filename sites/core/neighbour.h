@@ -77,10 +77,11 @@ struct Neighbour {
   /// Parcels go from us to it.
   bool told() const { return up() && entry.tells && hears_us; }
 
-  /// It did, or tried, what nobody honest does to a model, in this round of the site: once may be
-  /// an accident, and from the second time on it is barred for a while, longer each time.
+  /// Blames the peer for harm to the model, done or tried, that no honest site does, in this round
+  /// of the site. Once may be an accident; from the second time on the peer is barred for a while,
+  /// longer each time.
   void take_blame(Round round);
-  /// What it does that no rule forbids.
+  /// The peer's habit that no rule forbids, if any.
   PeerHabit habit() const;
 
   /// The channel is open; the hello that `mine` begins goes out on it.
@@ -98,7 +99,7 @@ struct Neighbour {
   /// How the peer stands, for an operator.
   PeerState state() const;
 
-  /// Appends what is remembered, and both streams.
+  /// Appends the state kept of the peer, and both streams.
   void save(ByteBuffer& out) const;
   /// Takes back what save wrote. Fault::malformed for more parcels, or longer ones, than these.
   Status load(ByteReader& in, std::size_t window, std::size_t max_payload);

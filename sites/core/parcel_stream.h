@@ -36,7 +36,7 @@ class OutStream {
 
   /// Number of the next parcel.
   Sequence next() const { return next_; }
-  /// First parcel that can be sent again; next() when there is none.
+  /// First parcel that can be sent again; next() if none can.
   Sequence oldest() const { return next_ - items_.size(); }
   /// Last parcel that is durable at the receiver.
   Sequence receipts() const { return receipts_; }
@@ -57,7 +57,7 @@ class OutStream {
   Sequence push(Item item, bool whole);
   /// All parcels up to `applied`, which lies in receipts() … next() − 1, are durable there.
   void receipt(Sequence applied);
-  /// Gives up what has no receipt; numbers go on. Returns its mass.
+  /// Gives up the parcels without a receipt; numbers go on. Returns their mass.
   double write_off();
 
   /// Appends the stream and its parcels.
@@ -106,7 +106,7 @@ class InStream {
   /// A hello announced parcels from `oldest` to `next` − 1. What is pending before `oldest` was
   /// written off by the sender, and is lost; the stream goes on there.
   void announce(Sequence oldest, Sequence next);
-  /// What was announced has come, or never will.
+  /// Ends the wait for announced parcels.
   void announce_no_more() { announced_ = 0; }
   /// Announced parcels that have not come.
   bool awaits() const;
@@ -115,9 +115,9 @@ class InStream {
   Arrival arrive(const Parcel& parcel, std::size_t window);
   /// The first pending parcel has been applied, and held `mass`.
   void apply_first(double mass);
-  /// Drops what is pending: it will come again.
+  /// Drops pending parcels; the sender sends them again.
   void drop_pending();
-  /// What is applied is now written.
+  /// Notes that the applied parcels are now durable.
   void make_durable() { durable_ = applied_; }
 
   /// Appends how far the stream has come.

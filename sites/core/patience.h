@@ -1,9 +1,9 @@
 // How long a round waits for neighbours that are up and behind: no longer than they lately took.
 //
-// What each took is counted from the site's own offer on: nothing where it was there already. A
-// round then waits for the median of the latest, and a multiple of their spread; so that few who
-// are always just in time for the longest patience do not set the pace. Time is the caller's, in
-// seconds.
+// The time of each is counted from the site's own offer on: 0 if its parcel had arrived before. A
+// round then waits for the median of the latest times plus a multiple of their spread, so that a
+// few neighbours that are always just in time for the longest patience do not set the pace. Time is
+// the caller's, in seconds.
 //
 // Plain state. One thread at a time.
 #pragma once
@@ -44,7 +44,7 @@ class Patience {
       return came;
     });
   }
-  /// It is over: who has not come took at least so long.
+  /// The wait is over: a neighbour that is still missing took at least so long.
   void end(double now) { look(now, {}); }
 
   /// How long a round waits.

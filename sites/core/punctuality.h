@@ -1,7 +1,7 @@
-// Whether a neighbour is worth waiting for. One that is always just late would set the pace of all
-// who wait for it: who has used up the patience of kPatient rounds in a row is not waited for until
-// it has been in time of its own accord, once, and twice as often each time that it is given up
-// again. Nothing else changes between the two.
+// Whether a site should wait for a neighbour. One that is always just late would set the pace of
+// all sites that wait for it. A neighbour that has used up the patience of kPatient rounds in a row
+// is therefore not awaited until it has been in time of its own accord, once, and twice as often
+// each time that it is given up again. Nothing else changes between the two.
 //
 // A plain value, of the process alone.
 #pragma once

@@ -78,9 +78,9 @@ class Site {
   /// asks to close the channel.
   virtual Status receive(std::size_t peer, std::span<const std::byte> message);
   /// The list of peers changed; places are those of the new list from now on, also in what
-  /// released() hands out. Peers are known by name, and keep what is between them and this site;
-  /// parcels to who is gone are written off, and its channel is the caller's to close. Who comes
-  /// back to the list is met as one that was away. Throws Error as the constructor.
+  /// released() hands out. Peers are identified by name and keep their streams; parcels to a
+  /// removed peer are written off, and the caller closes its channel. A peer that comes back to the
+  /// list is treated as one that was away. Throws Error as the constructor.
   void update_peers(const std::vector<SitePeer>& peers);
   /// Fault::unexpected once another process with this site's key was seen to have begun later: the
   /// caller must stop, and write nothing any more.
@@ -88,8 +88,8 @@ class Site {
 
   // The verbs of a round, in their order.
 
-  /// There is a model to train: at the start the initial one if nobody has a better, else a
-  /// neighbour's. `waited` says that the caller will wait no longer for peers that are not there.
+  /// Whether the site has a model to train: at the start the initial model if no peer has a better
+  /// one, else a neighbour's. `waited` says that the caller will not wait longer for absent peers.
   /// A peer that is up and has promised its model is waited for in any case: one that does not
   /// deliver is the caller's to take down.
   virtual bool ready(bool waited);
@@ -101,8 +101,9 @@ class Site {
   Status step(std::span<const float> gradient);
   /// After a gradient or loss at parameters() that is not finite, or a step that failed so: the
   /// model is again what it was before the last collect, or before a neighbour's was taken over,
-  /// and the round's steps begin anew. Says whose parcels were in it, the farthest first; nothing:
-  /// nothing has come since, nothing has changed, and the trouble is the site's own.
+  /// and the round's steps begin anew. Returns the peers whose parcels were in the model, the
+  /// farthest first; no value if no parcel has come since: then nothing has changed, and the fault
+  /// is the site's own.
   std::optional<std::vector<Suspect>> put_back();
   /// The peers whose parcels entered the model in the last collect, the farthest first.
   std::vector<Suspect> influences() const;
@@ -111,8 +112,8 @@ class Site {
   /// What may be sent now that the state, as it was after offer, is durable. Hellos, refusals and
   /// models are among it at any time.
   virtual std::vector<Released> released();
-  /// All peers that are up and heard have come as far as this round, less the slack; who is behind
-  /// by more than slack and window is not waited for.
+  /// Whether all peers that are up and heard have reached this round, less the slack. A peer that
+  /// is behind by more than slack and window is not awaited.
   bool complete() const { return awaited().empty(); }
   /// The peers that complete() waits for; before ready(), the peers that owe a model.
   std::vector<std::size_t> awaited() const;
@@ -124,9 +125,9 @@ class Site {
 
   /// The longest message that a peer may send, or is sent.
   std::size_t max_message_bytes() const;
-  /// How the site stands.
+  /// The state of the site.
   SiteState state() const;
-  /// How each peer stands, in the order of the setup.
+  /// The state of each peer, in the order of the setup.
   std::vector<PeerState> peers() const;
   /// Gossip: the public copy x̂ of a peer as it is followed here, or of this site itself; empty:
   /// none. Copies of one incarnation and version are equal, bit for bit.
@@ -184,7 +185,7 @@ class Site {
   void give_up();
   std::size_t tells() const;
   std::size_t degree() const;  // sites in the list
-  /// Nobody else will say which round it is, or two do.
+  /// Whether two or more peers have said which round it is, or no absent peer could still say.
   bool has_second_opinion() const;
   /// The latest round in which a site begins on the word of one neighbour.
   Round believed_alone() const;
@@ -198,8 +199,8 @@ class Site {
   bool due(const Neighbour& from) const;
   void take_in(std::size_t peer);
   bool barred(const Neighbour& peer) const { return round_ < peer.barred_until; }
-  /// Before and after a round's parcels are taken in: whom the model was moved by, who came late,
-  /// and what they make a habit of.
+  /// Called before and after a round's parcels are taken in: note the peers that moved the model,
+  /// the late ones, and their habits.
   void begin_intake();
   void end_intake(std::span<const MixedPeer> mixed);
   Status here(const Status& status) const;

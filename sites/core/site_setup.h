@@ -28,15 +28,15 @@ enum class MixingKind : std::uint8_t {
   gossip,    ///< public copies along mutual trust, averaged or by a robust rule (gossip_mixing.h)
 };
 
-/// Whom a site knows. Peers are named by their place in the list, from 0. What a site sends to a
-/// peer that does not hear it, it keeps.
+/// A peer of a site. Peers are named by their place in the list, from 0. A site keeps parcels for a
+/// peer that does not take them.
 struct SitePeer {
   std::string name;
   bool hears = true;  ///< this site takes in what the peer sends
   bool tells = true;  ///< this site sends to it
 };
 
-/// What a site is made of.
+/// The setup of a site.
 struct SiteSetup {
   std::string name;
   /// Digest of all that sites must share: exchange, rule, dimension, compressor, H, window.

@@ -12,7 +12,7 @@
 
 namespace sotto::sites {
 
-/// What a peer does that no rule forbids, and that its operator should be asked about.
+/// Behaviour of a peer that no rule forbids but that its operator should be asked about.
 enum class PeerHabit : std::uint8_t {
   none,
   takes,             ///< it has taken much more mass than it gave, and this site's is low
@@ -22,7 +22,7 @@ enum class PeerHabit : std::uint8_t {
   sends_nothing,     ///< it may send, says that it does, and has not for long
 };
 
-/// For an operator, and for the invariants that tests hold.
+/// The state of a peer, for an operator and for the invariants that tests check.
 struct PeerState {
   std::string name;
   bool up = false;                       ///< connected, and both have said hello
@@ -53,7 +53,7 @@ struct PeerState {
   bool waited_for = true;  ///< false: it was late again and again
 };
 
-/// How a site stands, for an operator and for checks.
+/// The state of a site, for an operator and for checks.
 struct SiteState {
   Round round = 0;
   Incarnation incarnation = 0;

@@ -26,9 +26,9 @@ class WayBack {
     rule.save(out);
     rule_ = std::move(out).take();
   }
-  /// What was kept; empty: nothing was.
+  /// The kept model; empty if none was kept.
   std::span<const float> model() const { return model_; }
-  /// Puts back what was kept; requires keep().
+  /// Restores the kept model and step rule; requires keep().
   Status restore(std::span<float> z, StepRule& rule) const {
     check(model_.size() == z.size(), "a model was kept");
     std::copy(model_.begin(), model_.end(), z.begin());

@@ -1,5 +1,5 @@
-// Does one job at a time in a thread of its own, so that whoever gave it can look after other
-// things meanwhile.
+// Does one job at a time in a thread of its own, so that the thread that gave the job can do other
+// work meanwhile.
 //
 // Thread safety: one thread gives jobs and waits. Ownership: what a job refers to must outlive it;
 // the destructor waits for its end.

@@ -56,7 +56,7 @@ Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes);
 
 /// The section of the run: the gradients that were taken.
 std::vector<std::byte> encode_site_run(std::uint64_t steps);
-/// What encode_site_run was given; Fault::malformed for what it cannot have written.
+/// Decodes the bytes of encode_site_run; Fault::malformed for bytes that it cannot have written.
 Result<std::uint64_t> decode_site_run(std::span<const std::byte> bytes);
 
 /// A state that a folder holds.
@@ -66,9 +66,9 @@ struct FoundSiteState {
   std::string warning;  ///< a newer state is damaged, and lost; empty: all is well
 };
 
-/// The newest state in a folder that is whole; nothing where there is none at all. A fault when
-/// there are states, and all are damaged. Looks without the folder's lock: what a process is
-/// writing meanwhile may be missed.
+/// The newest undamaged state in a folder; no value if the folder has no state. A fault if all its
+/// states are damaged. Looks without the folder's lock, and may miss a state that a process is
+/// writing.
 Result<std::optional<FoundSiteState>> read_site_state(const std::string& folder);
 
 class SiteFolder {
@@ -82,7 +82,7 @@ class SiteFolder {
 
   const std::string& path() const { return path_; }
   std::uint32_t life() const { return life_; }
-  /// The path of the file that keeps what is spent of the privacy budget.
+  /// The path of the file that keeps the privacy budget spent.
   std::string privacy_ledger() const;
 
   /// read_site_state of the folder. Comes before write.

@@ -1,5 +1,5 @@
-// What a site does about a model that neighbours have spoiled: looks at the losses and gradients
-// that follow on what a round took in, has the model put back, and tells the operator who it was.
+// Guards a site's model against parcels that spoil it: watches the losses and gradients after each
+// round, has the earlier model put back, and tells the operator which peers sent the parcels.
 //
 // Thread safety: one thread at a time. The site is the caller's and must outlive it.
 #pragma once

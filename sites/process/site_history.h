@@ -19,7 +19,7 @@ namespace sotto {
 
 class SiteHistory {
  public:
-  /// Tells `observer`, if there is one.
+  /// Adds a point and passes it to `observer`, unless null.
   void add(const HistoryPoint& point, const SiteStanding& standing, Observer* observer);
 
   const std::vector<HistoryPoint>& points() const { return points_; }

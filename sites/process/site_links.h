@@ -46,9 +46,9 @@ class SiteLinks {
   /// Takes down a peer that is waited for in vain.
   void give_up_on(std::size_t peer, const std::string& reason);
 
-  /// How the channel to each peer stands, in the site's order.
+  /// The state of the channel to each peer, in the site's order.
   std::vector<SitePeerReport> reports() const;
-  /// The latest keys that were not let in, and of whom they are or were.
+  /// The latest refused keys, and their owners now or before.
   std::vector<SiteRefusedKey> refused_keys() const;
   std::uint64_t keys_refused() const { return channels_.refused_keys().times; }
   /// Bytes of messages sent to all peers.
@@ -87,9 +87,9 @@ class SiteLinks {
   std::optional<std::size_t> place_of(Rank rank) const;
   PeerStanding standing_of(std::size_t place, const sites::PeerState& peer,
                            const ChannelTraffic& channel) const;
-  /// What became of peers since the last look: met, refused.
+  /// Reports changes of peers since the last look: met, refused.
   void look();
-  /// Looks for peers whose channel does not open, and for peers of whom there are two.
+  /// Looks for peers whose channel does not open, and for keys that two peers use.
   void look_at_channels(const std::vector<sites::PeerState>& peers);
   void look_at_refused_keys();
   /// Looks for peers whose standing has changed while they are up: late ones, and those to be

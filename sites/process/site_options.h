@@ -55,7 +55,7 @@ struct SiteOptions {
       30'000};  ///< in a round, at most, for peers that are up and behind
   /// How long a site without state waits for others before it starts from the initial model.
   std::chrono::milliseconds found_after{30'000};
-  /// Is told of evaluations, with the site as the only node; null: nobody.
+  /// Receives evaluations, with the site as the only node; null: no observer.
   Observer* observer = nullptr;
   /// Noise before anything is sent; the ledger is kept in the folder. After the budget the site
   /// takes no step any more, and goes on to pass on what others make.

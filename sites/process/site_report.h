@@ -35,7 +35,7 @@ struct SiteEvent {
   Level level = Level::info;
   std::string_view kind;  ///< one of a fixed set of words (docs/operations.md)
   std::string text;
-  std::string peer{};  ///< whom it is about; empty: nobody
+  std::string peer{};  ///< the peer concerned; empty: none
   std::optional<Round> round{};
   std::vector<SiteFigure> figures{};  ///< those of the text
 };

@@ -1,4 +1,4 @@
-// What goes wrong between sites, and when: the plan of a test by faults.
+// A plan of faults between sites and their times, for a test.
 //
 // A plan says nothing of how it is carried out: the simulator (sites/simulated/simulated_sites.h)
 // plays it in virtual time. `sotto faults` reads plans from TOML (docs/faults.md). Plain values;
@@ -38,7 +38,7 @@ enum class FaultKind : std::uint8_t {
   leave,      ///< ends in good order; comes back after a while
 };
 
-/// What is known of a kind: its name in plans, and what it needs.
+/// A kind of fault: its name in plans and its needs.
 struct FaultKindInfo {
   FaultKind kind;
   std::string_view name;
@@ -103,7 +103,7 @@ enum class LieKind : std::uint8_t {
   ahead,     ///< says that it has come to a round beyond 2^47
 };
 
-/// What is known of a kind of lie.
+/// The name and a summary of a kind of lie.
 struct LieKindInfo {
   LieKind kind;
   std::string_view name;
@@ -124,15 +124,15 @@ struct PlannedLie {
 struct FaultPlan {
   std::string title;
   int sites = 0;
-  std::string graph = "ring";  ///< a topology; an edge: who hears whom
+  std::string graph = "ring";  ///< a topology, whose edges run from sender to receiver
   sites::MixingKind exchange = sites::MixingKind::push_sum;
   std::string compressor = "none";
   std::string rule = {};  ///< gossip: of aggregation
   Round interval = 1;     ///< steps a round
   Round slack = 0;        ///< rounds that a peer may be behind before it is waited for
   std::size_t window = 2;
-  /// The run ends after `duration`; or, with `rounds`, as soon as all that are there have done so
-  /// many, and must have by then.
+  /// The run ends after `duration`; or, with `rounds`, as soon as all running sites have done so
+  /// many rounds, and they must have by then.
   SimTime duration = 0;
   std::optional<Round> rounds = {};
 

@@ -3,7 +3,7 @@
 //
 // What is checked (docs/faults.md): mass is neither lost nor made, but with a state that is gone;
 // parcels are applied once, in order, and leave only when they are durable; public copies agree;
-// incarnations and lives only grow; who was replaced is not heard any more; nobody waits for ever;
+// incarnations and lives only grow; a replaced site is not heard any more; no site waits for ever;
 // nothing grows without bound. The same plan and seed give the same trace, to the byte.
 //
 // Thread safety: one thread a run; runs are independent. Ownership: nothing is kept.
@@ -66,7 +66,7 @@ struct SimulatedSitesOptions {
   std::function<bool()> stop = {};  ///< asked now and then: true ends the run early
 };
 
-/// What was found wrong, first of all.
+/// The first violation found.
 struct SimulatedSiteViolation {
   SimTime time = 0;
   Rank site = -1;

@@ -46,11 +46,11 @@ class Ways {
   virtual bool slowed(Rank a, Rank b) const = 0;
 };
 
-/// Whom a site deals with, in either direction, in order.
+/// The peers of a site in either direction, in order.
 std::vector<Rank> neighbours(const Topology& topology, Rank site);
 
-/// What anybody may wait for something that must come, where messages have about so many bytes: two
-/// silence time-outs, the patience, and some round trips.
+/// The longest time that a site may wait for a message that must come, of about `message_bytes`
+/// bytes: two silence time-outs, the patience, and some round trips.
 SimTime recovery_bound(const FaultPlan& plan, std::size_t message_bytes);
 
 /// Watches one run. One thread at a time.

@@ -80,7 +80,9 @@ void add_older_keys(const OptimizerOptions& used, Json& config) {
   const AlgorithmSpec algorithm = parse_algorithm(used.algorithm);
   const Json values = hyperparameters_json(used.algorithm);
   for (const Hyperparameter& one : algorithm.info->hyperparameters) {
-    config[one.setting] = values.at(one.key);
+    if (!one.setting.empty()) {
+      config[one.setting] = values.at(one.key);
+    }
   }
 }
 

@@ -29,6 +29,7 @@ TEST_CASE("wire ids never change") {
   const std::vector<std::pair<std::string_view, int>> ids = {
       {"none", 1}, {"fp16", 2},  {"bf16", 3},    {"quant", 4},    {"grid", 5},       {"sign", 6},
       {"topk", 7}, {"randk", 8}, {"lowrank", 9}, {"outlier", 10}, {"per_tensor", 11}};
+  CHECK_MESSAGE(ids.size() == compressors().size(), "a new family's number is pinned here");
   for (const auto& [name, id] : ids) {
     const auto found = std::ranges::find(compressors(), name, &CompressorInfo::name);
     REQUIRE(found != compressors().end());

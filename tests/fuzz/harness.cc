@@ -34,11 +34,10 @@ struct Family {
   std::vector<std::string> specs;
 };
 
-const std::vector<Family>& families() {
-  static const std::vector<Family> families = {
-      {"none", {"none"}},
-      {"fp16", {"fp16"}},
-      {"bf16", {"bf16"}},
+/// What is tried of families whose example alone would leave code out. The bytes of their corpora
+/// choose by this order.
+const std::vector<Family>& chosen_specs() {
+  static const std::vector<Family> chosen = {
       {"quant",
        {"quant:8", "quant:4,chunk=64", "quant:1,chunk=7", "quant:3,chunk=0", "quant:2,chunk=100",
         "quant:8,chunk=1"}},
@@ -51,6 +50,20 @@ const std::vector<Family>& families() {
        {"quant:4; 1d=none", "sign; *.w=topk:0.1; under:20=fp16", "none; a.*=randk:0.1"}},
       {"outlier", {"outlier:4,chunk=64", "outlier:2,k=1", "outlier:8,chunk=0,k=0.5"}},
   };
+  return chosen;
+}
+
+/// All families of the registry, each with the specifications that are tried of it.
+const std::vector<Family>& families() {
+  static const std::vector<Family> families = [] {
+    std::vector<Family> all;
+    for (const sotto::CompressorInfo& info : sotto::compressors()) {
+      const auto found = std::ranges::find(chosen_specs(), info.name, &Family::name);
+      all.push_back(found != chosen_specs().end() ? *found
+                                                  : Family{info.name, {std::string(info.example)}});
+    }
+    return all;
+  }();
   return families;
 }
 
@@ -192,24 +205,16 @@ std::unique_ptr<sotto::Compressor> make(std::string_view spec, std::size_t eleme
   return sotto::make_compressor(spec, form, sotto::host_ops(), tensors(elements));
 }
 
-std::span<const Target> targets() {
+namespace {
+
+/// Every target but those of the families of compressors.
+std::span<const Target> named_targets() {
   static constexpr Target kTargets[] = {
       {"graph", read_graph},
       {"topology", name_topology},
       {"frame", frame},
       {"spec", parse_spec},
       {"encode", encode},
-      {"none", decode},
-      {"fp16", decode},
-      {"bf16", decode},
-      {"quant", decode},
-      {"grid", decode},
-      {"sign", decode},
-      {"topk", decode},
-      {"randk", decode},
-      {"outlier", decode},
-      {"per_tensor", decode},
-      {"lowrank", decode},
       {"site", site},
       {"site_message", site_message},
       {"site_state", site_state},
@@ -242,6 +247,20 @@ std::span<const Target> targets() {
 #endif
   };
   return kTargets;
+}
+
+}  // namespace
+
+std::span<const Target> targets() {
+  static const std::vector<Target> all = [] {
+    const auto named = named_targets();
+    std::vector<Target> made(named.begin(), named.end());
+    for (const sotto::CompressorInfo& info : sotto::compressors()) {
+      made.push_back({info.name, decode});
+    }
+    return made;
+  }();
+  return all;
 }
 
 std::vector<std::string> specs_of(std::string_view family) {

@@ -24,6 +24,7 @@ struct Target {
   void (*run)(std::string_view name, std::span<const std::byte> input);
 };
 
+/// All targets; each family of compressors that the registry has is one, under its name.
 std::span<const Target> targets();
 
 /// The specifications that the target of a family tries, in the order of `variant`.

@@ -1,12 +1,13 @@
-// Runs a target on every file of a folder: `fuzz_replay TARGET FOLDER`. Without arguments, checks
-// that every family of compressors has a target.
+// Runs a target on every file of a folder: `fuzz_replay TARGET FOLDER`. `fuzz_replay CORPUS` checks
+// that every target of this build has a folder with inputs in CORPUS.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-
-#include <sotto/compress/registry.h>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "harness.h"
 
@@ -15,21 +16,30 @@ namespace {
 using sotto_fuzz::Target;
 using sotto_fuzz::targets;
 
-int check_families() {
-  for (const sotto::CompressorInfo& info : sotto::compressors()) {
-    if (std::ranges::find(targets(), info.name, &Target::name) == targets().end()) {
-      std::fprintf(stderr, "no target for %s\n", std::string(info.name).c_str());
-      return 1;
+int check_corpus(const std::filesystem::path& corpus) {
+  int missing = 0;
+  for (const Target& target : targets()) {
+    const auto folder = corpus / target.name;
+    std::error_code none;
+    const bool there = std::filesystem::is_directory(folder, none);
+    if (!there || std::filesystem::is_empty(folder, none)) {
+      std::fprintf(stderr, "no input for the target %s: run make_corpus, and add %s\n",
+                   std::string(target.name).c_str(), folder.c_str());
+      ++missing;
     }
   }
-  return 0;
+  return missing == 0 ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2) {
+    return check_corpus(argv[1]);
+  }
   if (argc != 3) {
-    return check_families();
+    std::fprintf(stderr, "usage: fuzz_replay TARGET FOLDER | fuzz_replay CORPUS\n");
+    return 2;
   }
   const auto target = std::ranges::find(targets(), argv[1], &Target::name);
   if (target == targets().end()) {

@@ -1,5 +1,5 @@
 // The tables of docs/security.md and docs/faults.md say which test shows what: the tests are there,
-// and every target that is fuzzed stands in its table.
+// and every target that the harness names stands in its table.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -76,7 +76,9 @@ TEST_CASE("every test that the tables of security and faults name is there") {
   }
 }
 
-TEST_CASE("every target that is fuzzed has a corpus and stands in the table of decoders") {
+// Those of compressors come from the registry: fuzz_replay holds them to the corpus, and every
+// folder of the corpus to a target.
+TEST_CASE("every target that the harness names has a corpus and stands in the table of decoders") {
   const std::string list = read_text(kRoot / "tests" / "fuzz" / "harness.cc");
   const std::string page = read_text(kRoot / "docs" / "security.md");
   const std::regex target(R"re(\{"([a-z0-9_]+)", [a-z_]+\},)re");
@@ -84,12 +86,9 @@ TEST_CASE("every target that is fuzzed has a corpus and stands in the table of d
   for (std::sregex_iterator it(list.begin(), list.end(), target), end; it != end; ++it) {
     targets.insert((*it)[1].str());
   }
-  CHECK(targets.size() > 30);
+  CHECK(targets.size() > 25);
   for (const std::string& name : targets) {
     CHECK_MESSAGE(fs::is_directory(kRoot / "tests" / "fuzz" / "corpus" / name), name);
     CHECK_MESSAGE(page.find("`" + name + "`") != std::string::npos, name);
-  }
-  for (const auto& folder : fs::directory_iterator(kRoot / "tests" / "fuzz" / "corpus")) {
-    CHECK_MESSAGE(targets.contains(folder.path().filename().string()), folder.path().string());
   }
 }

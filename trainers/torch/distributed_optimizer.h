@@ -129,7 +129,7 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   /// afterwards they are as they were. All nodes call it after the same step, and before
   /// zero_grad(). Returns the consensus distance (1/n) Σ‖x_i − x̄‖².
   double with_mean(const std::function<void()>& use);
-  /// What node 0 has found of its model, for who watches the run (OptimizerOptions::observer).
+  /// Reports node 0's evaluation of its model to the observer (OptimizerOptions::observer).
   void evaluated(double loss, double accuracy = std::numeric_limits<double>::quiet_NaN());
   /// For a program that ends for a reason of its own: once the nodes have met, all end with these
   /// words. One that an exception ends says so by itself, though not which.

@@ -1,0 +1,53 @@
+// docs/algorithms.md names what the registry has: every algorithm, and every key of each.
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <sotto/optim/registry.h>
+
+using namespace sotto;
+
+namespace {
+
+/// The rows of the page's tables.
+std::vector<std::string> table_rows() {
+  std::ifstream in(SOTTO_DOCS "/algorithms.md");
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("| ")) {
+      rows.push_back(line);
+    }
+  }
+  return rows;
+}
+
+bool has_cell(std::string_view row, std::string_view word) {
+  return row.find(fmt::format("`{}`", word)) != std::string_view::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the page of algorithms has a row for each, and one for each of its hyperparameters") {
+  const auto rows = table_rows();
+  REQUIRE(rows.size() > 20);
+  for (const AlgorithmInfo& info : algorithms()) {
+    CHECK_MESSAGE(
+        std::ranges::any_of(rows, [&](const auto& row) { return has_cell(row, info.name); }),
+        "docs/algorithms.md has no row for ", info.name);
+    for (const Hyperparameter& one : info.hyperparameters) {
+      // One that stands alone has its values' form in place of a key.
+      const bool alone = one.kind == HyperparameterKind::text;
+      CHECK_MESSAGE(std::ranges::any_of(rows,
+                                        [&](const auto& row) {
+                                          return has_cell(row, info.name) &&
+                                                 (has_cell(row, one.key) ||
+                                                  (alone && row.find("none: `") != row.npos));
+                                        }),
+                    "docs/algorithms.md has no row for ", info.name, ":", one.key);
+    }
+  }
+}
