@@ -1,11 +1,52 @@
 #include <sotto/base/error.h>
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace sotto {
+namespace {
 
-void refuse(std::string_view field, std::string_view value, std::string_view reason) {
-  throw Error(fmt::format("{}: '{}' is refused: {}", field, value, reason));
+std::string whole(std::string_view field, const std::optional<std::string>& value,
+                  const Message& reason, const Spelling& spelling) {
+  const std::string why = reason.text(spelling);
+  if (field.empty()) {
+    return printable(why);
+  }
+  const std::string subject = spelling.subject(field);
+  return printable(value ? fmt::format("{}: '{}' is refused: {}", subject, *value, why)
+                         : fmt::format("{}: {}", subject, why));
+}
+
+}  // namespace
+
+Error::Error(Parts parts)
+    : std::runtime_error(whole(parts.field, parts.value, parts.reason, Spelling())),
+      parts_(std::make_shared<const Parts>(std::move(parts))) {}
+
+Error::Error(const Message& reason)
+    : Error(Parts{.field = {}, .value = std::nullopt, .reason = reason}) {}
+
+Error::Error(std::string_view field, const Message& reason)
+    : Error(Parts{.field = std::string(field), .value = std::nullopt, .reason = reason}) {}
+
+Error::Error(std::string_view field, std::string_view value, const Message& reason)
+    : Error(Parts{.field = std::string(field), .value = std::string(value), .reason = reason}) {}
+
+std::string Error::render(const Spelling& spelling) const {
+  return whole(parts_->field, parts_->value, parts_->reason, spelling);
+}
+
+Error Error::renamed(std::string_view field) const {
+  return Error(Parts{std::string(field), parts_->value, parts_->reason});
+}
+
+Error Error::about(std::string_view field) const {
+  return parts_->field.empty() ? renamed(field) : *this;
+}
+
+void refuse(std::string_view field, std::string_view value, const Message& reason) {
+  throw Error(field, value, reason);
 }
 
 }  // namespace sotto

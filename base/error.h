@@ -4,20 +4,52 @@
 // (status.h), and broken invariants abort (check.h).
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include <sotto/base/message.h>
 #include <sotto/base/text.h>
 
 namespace sotto {
 
-/// A request that cannot be served. `what()` says what is wrong, where, and what would do; it is
-/// printable.
+/// A request that cannot be served. `what()` says what is wrong, where, and what would do, in the
+/// words of a C++ program, and is printable; `render` says it in the words of another place.
 class Error : public std::runtime_error {
  public:
-  /// `message` says what is wrong, where, and what would do; it is made printable.
-  explicit Error(const std::string& message) : std::runtime_error(printable(message)) {}
+  /// `reason` says what is wrong, where, and what would do.
+  explicit Error(const Message& reason);
+  /// "FIELD: REASON". `field` is the name of the setting that is at fault, in snake case as
+  /// `optimizer_settings_list.cc` has it, or else of what was asked for.
+  Error(std::string_view field, const Message& reason);
+  /// "FIELD: 'VALUE' is refused: REASON"
+  Error(std::string_view field, std::string_view value, const Message& reason);
+
+  /// The setting, or what else is at fault; empty where the reason says it.
+  const std::string& field() const { return parts_->field; }
+  /// What the field was set to, where the error is about that.
+  const std::optional<std::string>& value() const { return parts_->value; }
+  /// What is wrong with it, and what would do.
+  const Message& reason() const { return parts_->reason; }
+
+  /// The whole message, printable, with settings as a place spells them.
+  std::string render(const Spelling& spelling) const;
+  /// This error, as one of another field: for a setting that goes by another name further out.
+  Error renamed(std::string_view field) const;
+  /// This error where it has a field, else with this one: for a file that a setting names.
+  Error about(std::string_view field) const;
+
+ private:
+  struct Parts {
+    std::string field;
+    std::optional<std::string> value;
+    Message reason;
+  };
+  explicit Error(Parts parts);
+
+  std::shared_ptr<const Parts> parts_;  ///< so that copies do not throw
 };
 
 /// Thrown by a constructor whose wait was ended by its caller's request: the counterpart of
@@ -27,7 +59,7 @@ class Stopped : public Error {
   using Error::Error;
 };
 
-/// Throws `Error` with the message "FIELD: VALUE is refused: REASON".
-[[noreturn]] void refuse(std::string_view field, std::string_view value, std::string_view reason);
+/// Throws `Error` with the message "FIELD: 'VALUE' is refused: REASON".
+[[noreturn]] void refuse(std::string_view field, std::string_view value, const Message& reason);
 
 }  // namespace sotto

@@ -19,7 +19,7 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/console/usage.h>
-#include <sotto/study/option_names.h>
+#include <sotto/study/flag_spelling.h>
 
 #include "commands.h"
 
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
   } catch (const sotto::Shortage& shortage) {
     return complain(shortage.what(), sotto::console::kFailed);
   } catch (const sotto::Error& error) {
-    return complain(sotto::study::with_option_names(error.what()), sotto::console::kWrongRequest);
+    return complain(sotto::study::in_flags(error), sotto::console::kWrongRequest);
   } catch (const std::system_error& error) {
     const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
     return complain(no_thread ? "the system gives no more threads; use fewer nodes or threads, or "

@@ -82,8 +82,9 @@ std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecur
   }
   if (security && !insecure) {
     refuse("store", url,
-           "it is reached in plain text, which would undo the keys; meet at tcp://HOST:PORT of "
-           "node 0 (--rendezvous), or allow plain text with --insecure");
+           "it is reached in plain text, which would undo the keys; meet at " +
+               mention("rendezvous", "tcp://HOST:PORT") + " of node 0, or allow plain text with " +
+               mention("insecure", "true"));
   }
   internal::await_name("store", host, known_by);
   const StopRequest stop = known_by.stop() == nullptr ? StopRequest() : *known_by.stop();

@@ -238,7 +238,7 @@ std::string names_of(const ParameterLayout& layout) {
 void require_some(const TensorRule& rule, const ParameterLayout& layout) {
   const auto fits = [&](const ParameterBlock& tensor) { return rule.fits(tensor); };
   if (rule.by_name() && std::ranges::none_of(layout, fits)) {
-    refuse("compressor rule", rule.selector(),
+    refuse("compressor", rule.selector(),
            fmt::format("it fits none of the tensors {}; * stands for any characters, ? for one",
                        names_of(layout)));
   }
@@ -265,7 +265,7 @@ void require_some_left(const TensorRule& rule, std::span<const TensorRule> earli
     }
   }
   if (!before.empty()) {
-    refuse("compressor rule", rule.selector(),
+    refuse("compressor", rule.selector(),
            fmt::format("the first rule that fits a tensor counts, and those before it fit all of "
                        "this one's: {}; put this one in front, or leave it out",
                        before));

@@ -17,10 +17,9 @@
 namespace sotto {
 namespace {
 
-/// As the program's flag, and as the setting that a scenario and a C++ or Python program have.
-constexpr std::string_view kOrAllow =
-    "or allow it explicitly (--allow-contract-violation, or allow_contract_violation = true in a "
-    "scenario or a program)";
+Message or_allow() {
+  return "or allow it explicitly with " + mention("allow_contract_violation", "true");
+}
 
 std::string_view examples(ContractKind kind) {
   switch (kind) {
@@ -173,9 +172,8 @@ void admit_doubt(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
   if (setup.adversary != nullptr) {
     refuse("attack", setup.adversary->attack.spec(),
-           fmt::format("Byzantine nodes are made for robust, and this is {}; --rule mean is gossip "
-                       "without a defence",
-                       info.name));
+           fmt::format("Byzantine nodes are made for robust, and this is {}; ", info.name) +
+               mention("rule", "mean") + " is gossip without a defence");
   }
 }
 
@@ -202,9 +200,10 @@ void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   refuse(
       "compressor", setup.compressor->spec(),
       fmt::format("{} needs a compressor whose contract is '{}', and this one's is '{}'; use {}, "
-                  "{}{}",
+                  "{}",
                   info.name, contract_kind_name(info.contract), contract.describe(),
-                  examples(info.contract), choose, kOrAllow));
+                  examples(info.contract), choose) +
+          or_allow());
 }
 
 /// The first property that `need` asks for and the graph lacks, in words; empty when it has all.
@@ -226,10 +225,10 @@ std::string_view lacking(GraphNeed need, const GraphProperties& graph) {
 }
 
 /// A graph that `info` takes where `graph` lacks something.
-std::string graph_advice(const AlgorithmInfo& info, const GraphProperties& graph) {
+Message graph_advice(const AlgorithmInfo& info, const GraphProperties& graph) {
   if (info.graph == GraphNeed::column_stochastic) {
-    return "use a strongly connected graph whose senders split their mass, e.g. with --weighting "
-           "shares";
+    return "use a strongly connected graph whose senders split their mass, e.g. with " +
+           mention("weighting", "shares");
   }
   return fmt::format("use an undirected graph with Metropolis weights, e.g. ring{}",
                      graph.directed ? ", or pushsum, which takes directed graphs" : "");
@@ -245,8 +244,9 @@ void admit_eigenvalues(const AlgorithmInfo& info, const Topology& graph) {
   if (least <= info.eigenvalues_above + kResolution) {
     refuse("topology", graph.name(),
            fmt::format("{} needs every eigenvalue of the mixing matrix above {:.4g}, and λ_n is "
-                       "{:.4g}; mix with (I + W) / 2 (--lazy, or lazy = true), {}",
-                       info.name, info.eigenvalues_above, least, kOrAllow));
+                       "{:.4g}; mix with (I + W) / 2, which is ",
+                       info.name, info.eigenvalues_above, least) +
+               mention("lazy", "true") + ", " + or_allow());
   }
 }
 
@@ -274,10 +274,10 @@ void admit_graph(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
   const GraphProperties found = properties(graph);
   if (const auto why = lacking(info.graph, found); !why.empty()) {
-    refuse(
-        "topology", graph.name(),
-        fmt::format("{} needs a connected graph with a {} mixing matrix, and {}; {}, {}", info.name,
-                    graph_need_name(info.graph), why, graph_advice(info, found), kOrAllow));
+    refuse("topology", graph.name(),
+           fmt::format("{} needs a connected graph with a {} mixing matrix, and {}; ", info.name,
+                       graph_need_name(info.graph), why) +
+               graph_advice(info, found) + ", " + or_allow());
   }
   admit_eigenvalues(info, graph);
 }

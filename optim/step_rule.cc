@@ -168,8 +168,7 @@ void require(bool holds, std::string_view field, double value, std::string_view 
 }
 
 void validate(const StepRuleOptions& options) {
-  require(is_learning_rate(options.learning_rate), "learning_rate", options.learning_rate,
-          kLearningRates);
+  require(is_learning_rate(options.learning_rate), "lr", options.learning_rate, kLearningRates);
   const auto in_float32 = [](double value) {
     return value >= 0 && value <= double{std::numeric_limits<float>::max()};
   };

@@ -47,7 +47,7 @@ ComputeTime parse_pace(const std::string& spec) {
   try {
     return parse_compute_time(spec);
   } catch (const Error& error) {
-    throw Error(fmt::format("--gradient-time: {}", error.what()));
+    throw error.about("gradient_time");
   }
 }
 

@@ -11,7 +11,6 @@
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
-#include <sotto/study/option_names.h>
 #include <sotto/study/plan_pattern.h>
 #include <sotto/study/train_plan.h>
 #include <sotto/topology/analysis.h>
@@ -112,11 +111,7 @@ void check_lists(const CandidateLists& lists, const Scenario& scenario) {
     (void)make_compressor(spec);
   }
   for (const std::string& spec : lists.topologies) {
-    try {
-      (void)make_topology(spec, scenario.nodes, {.seed = scenario.task.seed});
-    } catch (const Error& error) {
-      throw Error(with_option_names(error.what()));
-    }
+    (void)make_topology(spec, scenario.nodes, {.seed = scenario.task.seed});
   }
 }
 

@@ -28,7 +28,7 @@ double parse_speed(const std::string& words) {
   try {
     return parse_bandwidth(words);
   } catch (const Error&) {
-    refuse("--codec", words, "give a speed, e.g. \"1 GB/s\", or none, or measure");
+    refuse("codec", words, "give a speed, e.g. \"1 GB/s\", or none, or measure");
   }
 }
 

@@ -11,7 +11,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/study/option_names.h>
+#include <sotto/study/flag_spelling.h>
+#include <sotto/study/internal/placed_error.h>
 #include <sotto/study/train_plan.h>
 #include <sotto/study/units.h>
 
@@ -100,8 +101,7 @@ void PlanSearch::check_own_runs() const {
     try {
       (void)make_train_plan(with_run(scenario_.task, scenario_.runs[k]));
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: '{}': {}", scenario_.run_places[k], scenario_.runs[k].name,
-                              with_option_names(error.what())));
+      throw placed(fmt::format("{}: '{}'", scenario_.run_places[k], scenario_.runs[k].name), error);
     }
   }
 }
@@ -139,7 +139,7 @@ void PlanSearch::screen() {
       auto found = screen.of(one, variations);
       std::move(found.begin(), found.end(), std::back_inserter(candidates_));
     } catch (const Error& error) {
-      refused_.push_back({one.run.name, with_option_names(error.what())});
+      refused_.push_back({one.run.name, in_flags(error)});
     }
   }
   const bool only_baseline =

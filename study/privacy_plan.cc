@@ -28,7 +28,7 @@ std::optional<ExampleClipping> example_clipping(const TrainOptions& o) {
     return std::nullopt;
   }
   if (!(*o.clip_norm > 0)) {
-    refuse("--clip-norm", fmt::to_string(*o.clip_norm), "it must be positive, e.g. 1");
+    refuse("clip_norm", fmt::to_string(*o.clip_norm), "it must be positive, e.g. 1");
   }
   return ExampleClipping{*o.clip_norm, noise_seed(o)};
 }
@@ -55,7 +55,7 @@ void warn_of_privacy(const TrainOptions& o, const std::optional<PrivacyOptions>&
     return;
   }
   if (o.privacy_seed) {
-    warnings.emplace_back(kSeedHidesNothing);
+    warnings.push_back(fmt::format("--privacy-seed: {}", kSeedHidesNothing));
   }
   if (rounds < asked) {
     warnings.push_back(fmt::format(

@@ -39,12 +39,12 @@ std::string as_setting(const std::string& word) {
 
 [[noreturn]] void refuse_word(std::string_view words, const std::string& word) {
   if (const std::string setting = as_setting(word); !setting.empty()) {
-    refuse("--run", words, fmt::format("'{}' has no value; {}", word, setting));
+    refuse("run", words, fmt::format("'{}' has no value; {}", word, setting));
   }
   auto names = names_of(compressors());
   const auto graphs = names_of(topologies());
   names.insert(names.end(), graphs.begin(), graphs.end());
-  refuse("--run", words,
+  refuse("run", words,
          fmt::format("'{}' is neither a compressor nor a topology, nor a setting as "
                      "NAME=VALUE{} see `sotto list`",
                      word, did_you_mean(family(word), names)));
@@ -84,25 +84,25 @@ void check_names(const RunSpec& run) {
   std::vector<std::string> known;
   for (const SettingGroup& group : groups) {
     for (const Setting& setting : group.settings) {
-      known.push_back("--" + std::string(setting.name));
+      known.emplace_back(setting.name);
     }
   }
   for (auto setting = run.settings.begin(); setting != run.settings.end(); ++setting) {
     const std::string& name = setting->name;
     if (std::find(kShared.begin(), kShared.end(), name) != kShared.end()) {
-      refuse("--run", run.name, fmt::format("give --{} to compare, for all runs", name));
+      refuse("run", run.name, fmt::format("{} holds for all runs; give it beside them", name));
     }
     if (find_setting(groups, name) == nullptr) {
-      refuse("--run", run.name,
+      refuse("run", run.name,
              fmt::format("there is no setting {}{} `sotto train --help` shows all", name,
-                         did_you_mean("--" + name, known)));
+                         did_you_mean(name, known)));
     }
     const auto again = std::find_if(run.settings.begin(), setting,
                                     [&](const RunSetting& other) { return other.name == name; });
     if (again != setting) {
-      refuse(
-          "--run", run.name,
-          fmt::format("it has two values for --{}: {} and {}", name, again->value, setting->value));
+      refuse("run", run.name,
+             "it has two values for " + mention(name) +
+                 fmt::format(": {} and {}", again->value, setting->value));
     }
   }
 }
@@ -137,7 +137,7 @@ RunSpec run_of(std::string_view algorithm, std::string_view compressor, std::str
 RunSpec parse_run(std::string_view words) {
   RunSpec run = {std::string(words), read_settings(words)};
   if (run.settings.empty()) {
-    refuse("--run", words, "it starts with an algorithm, e.g. \"dcd quant:8 ring lr=0.05\"");
+    refuse("run", words, "it starts with an algorithm, e.g. \"dcd quant:8 ring lr=0.05\"");
   }
   static_cast<void>(algorithm_info(run.algorithm()));  // refuse what is none
   check_names(run);
@@ -149,7 +149,7 @@ TrainOptions with_run(const TrainOptions& shared, const RunSpec& run) {
   TrainOptions options = shared;
   options.compressor.clear();
   if (run.find("epochs") != nullptr && run.find("rounds") != nullptr) {
-    refuse("--run", run.name, "--epochs excludes --rounds");
+    refuse("run", run.name, mention("epochs") + " excludes " + mention("rounds"));
   }
   if (run.find("epochs") != nullptr || run.find("rounds") != nullptr) {
     options.rounds.reset();
@@ -159,7 +159,7 @@ TrainOptions with_run(const TrainOptions& shared, const RunSpec& run) {
   for (const RunSetting& setting : run.settings) {
     const Setting* known = find_setting(groups, setting.name);
     if (const auto why = assign(*known, setting.value)) {
-      refuse("--run", run.name, fmt::format("--{}: {}", setting.name, *why));
+      refuse("run", run.name, mention(setting.name) + ": " + *why);
     }
   }
   return options;

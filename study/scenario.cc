@@ -13,9 +13,9 @@
 #include <sotto/base/text.h>
 #include <sotto/sim/link_presets.h>
 #include <sotto/study/compute_spec.h>
+#include <sotto/study/internal/placed_error.h>
 #include <sotto/study/internal/scenario_reader.h>
 #include <sotto/study/internal/toml_text.h>
-#include <sotto/study/option_names.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/rank_list.h>
 
@@ -279,7 +279,7 @@ void read_runs(TomlReader& in, const toml::table& file, const std::string& path,
     try {
       scenario.runs.push_back(parse_run(runs[i]));
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: '{}': {}", place, runs[i], with_option_names(error.what())));
+      throw placed(fmt::format("{}: '{}'", place, runs[i]), error);
     }
   }
 }
@@ -373,7 +373,7 @@ Scenario scenario_in(const toml::table& file, const std::string& path,
 }  // namespace
 
 Scenario read_scenario(const std::string& path, std::optional<std::uint64_t> seed) {
-  return scenario_in(read_toml("SCENARIO", path), path, seed);
+  return scenario_in(read_toml("scenario", path), path, seed);
 }
 
 Scenario parse_scenario(const std::string& place, const std::string& text,

@@ -5,19 +5,20 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/flag_spelling.h>
 #include <sotto/study/internal/comparison_json.h>
-#include <sotto/study/option_names.h>
+#include <sotto/study/internal/placed_error.h>
 #include <sotto/study/run_spec.h>
 #include <sotto/study/train_plan.h>
 
 namespace sotto::study {
 namespace {
 
-/// Where a setting stands that `why` names in front, "--lr: …", and the run does not; none: it is
-/// none of [task].
+/// Where the setting stands that `error` is about, if the run does not give it; none: it is none of
+/// [task].
 std::optional<std::string> place_in_task(const Scenario& scenario, const RunSpec& run,
-                                         const std::string& why) {
-  const auto place = scenario.task_places.find(why.substr(0, why.find(':')));
+                                         const Error& error) {
+  const auto place = scenario.task_places.find(FlagSpelling().subject(error.field()));
   if (place == scenario.task_places.end() || run.find(place->first.substr(2)) != nullptr) {
     return std::nullopt;
   }
@@ -48,11 +49,10 @@ std::vector<std::string> check_runs(const Scenario& scenario) {
         warnings.push_back(fmt::format("{}: {}", run.name, warning));
       }
     } catch (const Error& error) {
-      const std::string why = with_option_names(error.what());
-      if (const auto place = place_in_task(scenario, run, why)) {
-        throw Error(fmt::format("{}: {}", *place, why));
+      if (const auto place = place_in_task(scenario, run, error)) {
+        throw placed(*place, error);
       }
-      throw Error(fmt::format("{}: '{}': {}", scenario.run_places[i], run.name, why));
+      throw placed(fmt::format("{}: '{}'", scenario.run_places[i], run.name), error);
     }
   }
   return warnings;

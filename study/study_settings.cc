@@ -74,9 +74,9 @@ std::vector<ListSetting> lists_of(PlanSettings& settings) {
 
 Scenario scenario_of(const ScenarioSettings& settings) {
   if (settings.scenario.empty() == settings.scenario_text.empty()) {
-    throw Error(settings.scenario.empty()
-                    ? "--scenario: it is missing; give a file, or the text itself"
-                    : "--scenario: it has a text beside it; one is enough");
+    throw Error("scenario", settings.scenario.empty()
+                                ? "it is missing; give a file, or the text itself"
+                                : "it has a text beside it; one is enough");
   }
   return settings.scenario.empty()
              ? parse_scenario(kTextPlace, settings.scenario_text, settings.seed)
@@ -85,16 +85,16 @@ Scenario scenario_of(const ScenarioSettings& settings) {
 
 SearchOptions search_options(const PlanSettings& settings, const Scenario& scenario) {
   for (const auto& [name, value] :
-       {std::pair("--budget", settings.budget), std::pair("--seeds", settings.seeds)}) {
+       {std::pair("budget", settings.budget), std::pair("seeds", settings.seeds)}) {
     if (value < 1) {
       refuse(name, "0", "at least one is needed");
     }
   }
   if (settings.rank_by != "mean" && settings.rank_by != "worst") {
-    refuse("--rank-by", settings.rank_by, "it is mean or worst");
+    refuse("rank_by", settings.rank_by, "it is mean or worst");
   }
   if (settings.rank_by == "worst" && scenario.timing_only) {
-    refuse("--rank-by", settings.rank_by, "the scenario is timing-only: there are no models");
+    refuse("rank_by", settings.rank_by, "the scenario is timing-only: there are no models");
   }
   return {.lists = settings.lists,
           .codec = settings.codec,

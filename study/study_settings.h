@@ -6,8 +6,7 @@
 //   settings.scenario = "ocean.toml";
 //   const Result<std::string> json = simulated_json(settings);
 //
-// Messages call a setting --NAME, as on a command line. Plain values; the two that run are for one
-// call at a time.
+// Plain values; the two that run are for one call at a time.
 #pragma once
 
 #include <cstdint>

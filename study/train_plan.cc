@@ -34,8 +34,8 @@ constexpr double kMaxRounds = 1e15;
 void find_place(const TrainOptions& o, TrainPlan& plan) {
   plan.launched = o.local ? std::nullopt : read_launcher();
   if (o.local && !o.key.empty() && !o.peers.empty()) {
-    throw Error(
-        "--local: with --key and --peers this process is one of the nodes; leave one of them out");
+    throw Error("local", "with " + mention("key") + " and " + mention("peers") +
+                             " this process is one of the nodes; leave one of them out");
   }
   if (const auto secured = read_secured_node(o, plan.launched)) {
     plan.launched = secured->place;
@@ -43,10 +43,9 @@ void find_place(const TrainOptions& o, TrainPlan& plan) {
     plan.run.optimizer.security = secured->security;
     plan.run.optimizer.bind = secured->bind;
   } else if (!plan.launched && !o.rendezvous.empty()) {
-    refuse(
-        "--rendezvous", o.rendezvous,
-        "it is for launched jobs: set RANK and WORLD_SIZE, use mpirun or srun, or give --key and "
-        "--peers");
+    refuse("rendezvous", o.rendezvous,
+           "it is for launched jobs: set RANK and WORLD_SIZE, use mpirun or srun, or give " +
+               mention("key") + " and " + mention("peers"));
   }
 }
 
@@ -55,11 +54,10 @@ int count_nodes(const TrainOptions& o, const TaskData& data,
                 const std::optional<LaunchedNode>& launched) {
   if (launched) {
     if (o.nodes && *o.nodes != launched->nodes) {
-      refuse("--nodes", fmt::to_string(*o.nodes),
-             fmt::format("{} say that the job has {}; leave --nodes out, or give --local to run "
-                         "all nodes here",
-                         launched->source,
-                         counted(static_cast<std::uint64_t>(launched->nodes), "node")));
+      refuse("nodes", fmt::to_string(*o.nodes),
+             fmt::format("{} say that the job has {}; leave ", launched->source,
+                         counted(static_cast<std::uint64_t>(launched->nodes), "node")) +
+                 mention("nodes") + " out, or run all nodes here with " + mention("local", "true"));
     }
     return launched->nodes;
   }
@@ -75,7 +73,7 @@ int count_nodes(const TrainOptions& o, const TaskData& data,
 Round count_rounds(const TrainOptions& o, Round per_epoch) {
   if (o.rounds) {
     if (*o.rounds == 0) {
-      refuse("--rounds", "0", "at least one is needed");
+      refuse("rounds", "0", "at least one is needed");
     }
     return *o.rounds;
   }
@@ -85,7 +83,7 @@ Round count_rounds(const TrainOptions& o, Round per_epoch) {
   const double epochs = *o.epochs;
   const double rounds = std::ceil(epochs * static_cast<double>(per_epoch));
   if (!(rounds >= 1 && rounds <= kMaxRounds)) {
-    refuse("--epochs", fmt::to_string(epochs), "it must come to 1 … 10^15 rounds");
+    refuse("epochs", fmt::to_string(epochs), "it must come to 1 … 10^15 rounds");
   }
   return static_cast<Round>(rounds);
 }
@@ -128,16 +126,17 @@ void check_transport(const OptimizerOptions& optimizer,
                      const std::optional<LaunchedNode>& launched) {
   const TransportInfo& info = transport_info(optimizer.transport);
   if (!info.available) {
-    refuse("--transport", info.name,
+    refuse("transport", info.name,
            fmt::format("this build lacks it; build with {}, or take another (`sotto list`)",
                        info.needs));
   }
   if (launched && !info.processes) {
     refuse(
-        "--transport", info.name,
+        "transport", info.name,
         fmt::format("{} say that this is one node of a launched job, and {} joins threads of one "
-                    "process; choose another, or --local to run all nodes here",
-                    launched->source, info.name));
+                    "process; choose another, or run all nodes here with ",
+                    launched->source, info.name) +
+            mention("local", "true"));
   }
 }
 
@@ -235,7 +234,7 @@ std::vector<Rank> parse_byzantine(const TrainOptions& o, int nodes) {
   }
   auto ranks = parse_ranks(o.byzantine, nodes);
   if (ranks.size() >= static_cast<std::size_t>(nodes)) {
-    refuse("--byzantine", o.byzantine, "one node at least must be honest");
+    refuse("byzantine", o.byzantine, "one node at least must be honest");
   }
   return ranks;
 }
@@ -250,7 +249,7 @@ std::string start_from(const std::string& init, const ParameterLayout& layout, R
     run.start = std::move(start.parameters);
     return start.left_behind.empty() ? std::string() : "--init: " + start.left_behind;
   } catch (const Error& error) {
-    throw Error(fmt::format("--init: {}", error.what()));
+    throw error.about("init");
   }
 }
 
@@ -283,7 +282,7 @@ RunSettings settings_of(const TrainPlan& plan) {
 
 TrainPlan make_train_plan(const TrainOptions& options) {
   check_options(options);
-  check_writable("--dump-parameters", options.dump_parameters);
+  check_writable("dump_parameters", options.dump_parameters);
   TrainPlan plan;
   find_place(options, plan);
   const auto data = load_task(options.task);
@@ -292,7 +291,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
     plan.launched.reset();  // it has nobody to meet
   }
   if (nodes < 1) {
-    refuse("--nodes", fmt::to_string(nodes), "at least one is needed");
+    refuse("nodes", fmt::to_string(nodes), "at least one is needed");
   }
   TaskOptions task;
   task.model = options.model;

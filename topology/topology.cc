@@ -17,20 +17,25 @@ namespace {
 /// Weights into a node may exceed 1 by this much, for files with few digits.
 constexpr double kSumTolerance = 1e-6;
 
+/// Refuses what a graph is made of; `name` is the graph's.
+[[noreturn]] void refuse_part(std::string_view name, std::string_view value,
+                              std::string_view reason) {
+  throw Error("topology", fmt::format("{}: '{}' is refused: {}", name, value, reason));
+}
+
 void validate(const std::string& name, int nodes, const std::vector<WeightedEdge>& edges) {
-  const std::string field = fmt::format("topology {}", name);
   for (const WeightedEdge& edge : edges) {
     const std::string value = fmt::format("{} -> {}", edge.from, edge.to);
     if (edge.from < 0 || edge.from >= nodes || edge.to < 0 || edge.to >= nodes) {
-      refuse(field, value, fmt::format("ranks go from 0 to {}", nodes - 1));
+      refuse_part(name, value, fmt::format("ranks go from 0 to {}", nodes - 1));
     }
     if (edge.from == edge.to) {
-      refuse(field, value, "a node's weight for itself is no edge");
+      refuse_part(name, value, "a node's weight for itself is no edge");
     }
     const auto weight = static_cast<float>(edge.weight);
     if (!std::isfinite(weight) || !(weight > 0)) {
-      refuse(field, value,
-             fmt::format("weight {} is not a finite, positive 32-bit float", edge.weight));
+      refuse_part(name, value,
+                  fmt::format("weight {} is not a finite, positive 32-bit float", edge.weight));
     }
   }
 }
@@ -48,8 +53,8 @@ std::vector<float> completed_self_weights(const std::string& name, int nodes,
       internal::complete_weights(nodes, internal::Completion::rows, edges);
   for (std::size_t i = 0; i < self.size(); ++i) {
     if (self[i] < -kSumTolerance) {
-      refuse(fmt::format("topology {}", name), fmt::format("node {}", i),
-             fmt::format("the weights of what it hears sum to {}, more than 1", 1 - self[i]));
+      refuse_part(name, fmt::format("node {}", i),
+                  fmt::format("the weights of what it hears sum to {}, more than 1", 1 - self[i]));
     }
   }
   return to_floats(self);
@@ -57,15 +62,14 @@ std::vector<float> completed_self_weights(const std::string& name, int nodes,
 
 std::vector<float> given_self_weights(const std::string& name, int nodes,
                                       const std::vector<double>& self) {
-  const std::string field = fmt::format("topology {}", name);
   if (self.size() != static_cast<std::size_t>(nodes)) {
-    refuse(field, fmt::format("{} self-weights", self.size()),
-           fmt::format("there are {} nodes", nodes));
+    refuse_part(name, fmt::format("{} self-weights", self.size()),
+                fmt::format("there are {} nodes", nodes));
   }
   for (std::size_t i = 0; i < self.size(); ++i) {
     if (!std::isfinite(static_cast<float>(self[i])) || self[i] < 0) {
-      refuse(field, fmt::format("node {}", i),
-             fmt::format("self-weight {} is not finite and at least 0", self[i]));
+      refuse_part(name, fmt::format("node {}", i),
+                  fmt::format("self-weight {} is not finite and at least 0", self[i]));
     }
   }
   return to_floats(self);
@@ -76,13 +80,13 @@ std::vector<float> given_self_weights(const std::string& name, int nodes,
 Topology::Topology(std::string name, int nodes, std::vector<std::vector<WeightedEdge>> rounds,
                    std::vector<std::vector<double>> self_weights)
     : name_(std::move(name)), nodes_(nodes), period_(rounds.size()) {
-  const std::string field = fmt::format("topology {}", name_);
   if (nodes < 1) {
-    refuse(field, fmt::format("{} nodes", nodes), "a graph has at least one node");
+    refuse_part(name_, fmt::format("{} nodes", nodes), "a graph has at least one node");
   }
   if (rounds.empty() || (!self_weights.empty() && self_weights.size() != rounds.size())) {
-    refuse(field, fmt::format("{} rounds, {} self-weights", rounds.size(), self_weights.size()),
-           "give at least one round, and self-weights for all of them or for none");
+    refuse_part(name_,
+                fmt::format("{} rounds, {} self-weights", rounds.size(), self_weights.size()),
+                "give at least one round, and self-weights for all of them or for none");
   }
   graphs_.reserve(rounds.size());
   for (std::size_t k = 0; k < rounds.size(); ++k) {
@@ -98,7 +102,7 @@ Topology::Topology(std::string name, int nodes, std::vector<std::vector<Weighted
       const auto twice = std::adjacent_find(
           in.begin(), in.end(), [](const Edge& a, const Edge& b) { return a.peer == b.peer; });
       if (twice != in.end()) {
-        refuse(field, fmt::format("{} -> {}", twice->peer, node), "the edge is there twice");
+        refuse_part(name_, fmt::format("{} -> {}", twice->peer, node), "the edge is there twice");
       }
     }
     graphs_.push_back(std::move(graph));

@@ -22,7 +22,7 @@ std::unique_ptr<StepRule> make_outer_rule(const StepRuleOptions& options, const 
   try {
     return make_step_rule(options, ops);
   } catch (const Error& error) {
-    throw Error(fmt::format("outer_{}", error.what()));
+    throw error.renamed("outer_" + error.field());
   }
 }
 
@@ -41,7 +41,7 @@ std::shared_ptr<const Adversary> make_adversary(OptimizerOptions& options) {
   adversary->attack = parse_attack(options.attack);
   options.attack = adversary->attack.spec();
   if (liars.empty()) {
-    refuse("attack", options.attack, "say which nodes attack (byzantine)");
+    refuse("attack", options.attack, "say which nodes attack, with " + mention("byzantine"));
   }
   if (liars.front() < 0 || liars.back() >= options.nodes ||
       std::adjacent_find(liars.begin(), liars.end()) != liars.end() ||

@@ -83,11 +83,11 @@ void check_others(const Launcher& chosen, const LaunchedNode& node,
     const auto place = other->inherited ? std::nullopt : read_place(*other, environment);
     // A job of one process may be the shell in which this one was started.
     if (place && place->nodes > 1 && (place->rank != node.rank || place->nodes != node.nodes)) {
-      throw Error(fmt::format(
-          "{}={} and {}={} contradict {}={} and {}={}: unset those that are left over (env -u {} "
-          "-u {} …), or give --local to run all nodes here",
-          chosen.rank, node.rank, chosen.size, node.nodes, other->rank, place->rank, other->size,
-          place->nodes, chosen.rank, chosen.size));
+      throw Error(fmt::format("{}={} and {}={} contradict {}={} and {}={}: unset those that are "
+                              "left over (env -u {} -u {} …), or run all nodes here with ",
+                              chosen.rank, node.rank, chosen.size, node.nodes, other->rank,
+                              place->rank, other->size, place->nodes, chosen.rank, chosen.size) +
+                  mention("local", "true"));
     }
   }
 }

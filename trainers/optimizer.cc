@@ -389,14 +389,14 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
 }
 
 void Optimizer::require_part(std::size_t first, std::size_t elements) const {
-  const auto refuse_part = [&](std::string_view why) {
+  const auto refuse_part = [&](const Message& why) {
     refuse("gradient part", fmt::format("{} elements from {} on", elements, first), why);
   };
   if (!takes_parts()) {
-    refuse_part(
-        "this run takes gradients whole: parts need an algorithm with buckets (dpsgd, dcd, ecd, "
-        "choco, deepsqueeze or pushsum; --buckets), another transport than nccl, no clipping, "
-        "privacy or local steps, and no lars or lamb");
+    refuse_part("this run takes gradients whole: parts need an algorithm with " +
+                mention("buckets") +
+                " (dpsgd, dcd, ecd, choco, deepsqueeze or pushsum), another transport than nccl, "
+                "no clipping, privacy or local steps, and no lars or lamb");
   }
   if (first > parameters_.size() || elements > parameters_.size() - first) {
     refuse_part(fmt::format("there are {} parameters", parameters_.size()));
@@ -614,8 +614,7 @@ std::optional<PrivacySpent> Optimizer::privacy() const {
 
 void Optimizer::set_learning_rate(double learning_rate) {
   if (!is_learning_rate(learning_rate)) {
-    refuse("learning_rate", fmt::format("{}", learning_rate),
-           fmt::format("it must {}", kLearningRates));
+    refuse("lr", fmt::format("{}", learning_rate), fmt::format("it must {}", kLearningRates));
   }
   step_rule_->set_learning_rate(learning_rate);
   rate_ = learning_rate;

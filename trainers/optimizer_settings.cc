@@ -68,7 +68,7 @@ bool parse_switch(std::string_view field, std::string_view value) {
 
 std::chrono::milliseconds parse_timeout(double seconds) {
   if (!(seconds >= 0.001 && seconds <= 1e6)) {
-    refuse("--timeout", fmt::to_string(seconds), "it must be 0.001 to 1000000 seconds");
+    refuse("timeout", fmt::to_string(seconds), "it must be 0.001 to 1000000 seconds");
   }
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
@@ -76,46 +76,44 @@ std::chrono::milliseconds parse_timeout(double seconds) {
 void check_step_rule(const OptimizerSettings& o) {
   const std::string rule = step_rule_name(o);
   make_step_rule({.rule = rule}, host_ops());  // refuses a name that none has
-  const auto belongs_to = [&](const char* option, bool given, std::string_view owners) {
+  const auto belongs_to = [&](const char* setting, bool given, std::string_view owners) {
     if (given && owners.find(rule) == std::string_view::npos) {
-      throw Error(
-          fmt::format("{}: the step rule is {}, which has none; leave it out, or take "
-                      "--step-rule {}",
-                      option, rule, owners));
+      throw Error(setting,
+                  fmt::format("the step rule is {}, which has none; leave it out, or take ", rule) +
+                      mention("step_rule") + " " + owners);
     }
   };
   constexpr std::string_view kWithMoments = "adam, adamw or lamb";
-  belongs_to("--nesterov", o.nesterov, "sgd");
-  belongs_to("--beta1", o.beta1.has_value(), kWithMoments);
-  belongs_to("--beta2", o.beta2.has_value(), kWithMoments);
-  belongs_to("--epsilon", o.epsilon.has_value(), kWithMoments);
-  belongs_to("--bias-correction", o.bias_correction != OptimizerSettings().bias_correction,
+  belongs_to("nesterov", o.nesterov, "sgd");
+  belongs_to("beta1", o.beta1.has_value(), kWithMoments);
+  belongs_to("beta2", o.beta2.has_value(), kWithMoments);
+  belongs_to("epsilon", o.epsilon.has_value(), kWithMoments);
+  belongs_to("bias_correction", o.bias_correction != OptimizerSettings().bias_correction,
              "adam or adamw");
-  belongs_to("--trust-coefficient", o.trust_coefficient.has_value(), "lars");
+  belongs_to("trust_coefficient", o.trust_coefficient.has_value(), "lars");
 }
 
 void check_privacy_settings(const OptimizerSettings& o) {
   if (wants_privacy(o)) {
     if (!o.clip_norm) {
       throw Error(
-          fmt::format("{}: noise hides only what is bounded: give --clip-norm C too, e.g. 1",
-                      o.noise_multiplier ? "--noise-multiplier" : "--privacy-epsilon"));
+          o.noise_multiplier ? "noise_multiplier" : "privacy_epsilon",
+          "noise hides only what is bounded: give " + mention("clip_norm") + " too, e.g. 1");
     }
     if (!o.privacy_unit.empty()) {
       (void)parse_privacy_unit(o.privacy_unit);
     }
     return;
   }
-  const auto idle = [](const char* option, bool given) {
+  const auto idle = [](const char* setting, bool given) {
     if (given) {
-      throw Error(fmt::format(
-          "{}: nothing is hidden without --noise-multiplier SIGMA or --privacy-epsilon EPSILON",
-          option));
+      throw Error(setting, "nothing is hidden without " + mention("noise_multiplier") + " or " +
+                               mention("privacy_epsilon"));
     }
   };
-  idle("--privacy-delta", o.privacy_delta.has_value());
-  idle("--privacy-unit", !o.privacy_unit.empty());
-  idle("--privacy-seed", o.privacy_seed.has_value());
+  idle("privacy_delta", o.privacy_delta.has_value());
+  idle("privacy_unit", !o.privacy_unit.empty());
+  idle("privacy_seed", o.privacy_seed.has_value());
 }
 
 }  // namespace
@@ -194,17 +192,17 @@ std::string default_transport(bool launched, bool secured) {
       return std::string(info.name);
     }
   }
-  throw Error("--transport: this build has none for launched jobs (it needs Gloo or ZeroMQ)");
+  throw Error("transport", "this build has none for launched jobs (it needs Gloo or ZeroMQ)");
 }
 
 double parse_weight(std::string_view text) {
   if (text == kWeightByExamples) {
-    refuse("--weight", text,
+    refuse("weight", text,
            "how many examples this node has only its own program knows: give their number");
   }
   const auto weight = parse_number<double>(text);
   if (!weight) {
-    refuse("--weight", excerpt(text), "it must be a number, e.g. of examples");
+    refuse("weight", excerpt(text), "it must be a number, e.g. of examples");
   }
   return *weight;
 }
@@ -232,7 +230,7 @@ OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
   made.bind = o.bind;
   made.insecure = o.insecure;
   made.delayed_gradient = o.delayed_gradient;
-  made.overlap = parse_switch("--overlap", o.overlap);
+  made.overlap = parse_switch("overlap", o.overlap);
   made.codec_threads = o.codec_threads;
   made.buckets = o.buckets;
   made.timeout = parse_timeout(o.timeout_s);

@@ -128,8 +128,8 @@ SettingGroup step_settings(OptimizerSettings& o) {
            "0.001"},
           {"clip-norm", &o.clip_norm, "MAX",
            "Scale gradients down to this Euclidean norm, over all tensors; with "
-           "--noise-multiplier or --privacy-epsilon those of single examples, or what "
-           "--privacy-unit says"},
+           "noise-multiplier or privacy-epsilon those of single examples, or what "
+           "privacy-unit says"},
           {"schedule", &o.schedule, "SPEC",
            "constant, step:EVERY[:FACTOR], cosine[:FLOOR] or invsqrt:EVERY, each with "
            ",warmup=ROUNDS if wanted"},
@@ -149,7 +149,7 @@ SettingGroup local_step_settings(OptimizerSettings& o) {
            "Its learning rate; by default 1 for sgd (the movement as it is) and lars, 0.001 for "
            "adam and lamb"},
           {"outer-momentum", &o.outer_momentum, "MU",
-           "Its momentum; DiLoCo is allreduce with 0.9, --outer-nesterov and --outer-lr 0.7"},
+           "Its momentum; DiLoCo is allreduce with 0.9, outer-nesterov and outer-lr 0.7"},
           {"outer-nesterov", &o.outer_nesterov, "", "Nesterov's form of that momentum"},
       }};
 }
@@ -159,10 +159,10 @@ SettingGroup privacy_settings(OptimizerSettings& o) {
       "Differential privacy (docs/privacy.md)",
       {
           {"noise-multiplier", &o.noise_multiplier, "SIGMA",
-           "Add normal noise of SIGMA times --clip-norm to what each node computes on its data, "
+           "Add normal noise of SIGMA times clip-norm to what each node computes on its data, "
            "before anything is sent"},
           {"privacy-epsilon", &o.privacy_epsilon, "EPSILON",
-           "Stop before more is told; without --noise-multiplier the noise is chosen so that the "
+           "Stop before more is told; without noise-multiplier the noise is chosen so that the "
            "budget lasts for all rounds"},
           {"privacy-delta", &o.privacy_delta, "DELTA",
            "The probability that goes with EPSILON; by default 1e-5"},

@@ -28,9 +28,9 @@ std::optional<PrivacyOptions> privacy_of(const OptimizerSettings& settings,
   check_privacy_ranges(made);
   if (!settings.noise_multiplier) {
     if (rounds == 0) {
-      throw Error(
-          "--privacy-epsilon: how much noise it takes depends on the number of rounds: give "
-          "--rounds, or --noise-multiplier");
+      throw Error("privacy_epsilon",
+                  "how much noise it takes depends on the number of rounds: give " +
+                      mention("rounds") + ", or " + mention("noise_multiplier"));
     }
     // A generous budget may need less than is allowed.
     made.noise_multiplier =

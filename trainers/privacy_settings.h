@@ -17,10 +17,10 @@ struct PoissonSample {
   double batch = 1;  ///< what the sum is divided by
 };
 
-/// The warning about a seed for the noise.
+/// The warning about the setting privacy-seed.
 inline constexpr std::string_view kSeedHidesNothing =
-    "--privacy-seed: NOTHING IS HIDDEN: whoever knows the seed can subtract the noise; leave it "
-    "out wherever the data matter";
+    "NOTHING IS HIDDEN: whoever knows the seed can subtract the noise; leave it out wherever the "
+    "data matter";
 
 /// The unit that is asked for; by default an example.
 PrivacyUnit privacy_unit_of(const OptimizerSettings& settings);

@@ -21,7 +21,7 @@ const TrustedPeer& own_line(const std::vector<TrustedPeer>& lines, const KeyPair
     return line.key == keys.public_key;
   });
   if (own == lines.end()) {
-    refuse("--peers", path,
+    refuse("peers", path,
            fmt::format("no line has this node's key, {}; the list names all nodes, this one too",
                        keys.public_key.text()));
   }
@@ -49,7 +49,7 @@ LaunchedNode secured_place(const OptimizerSettings& options, const std::vector<T
   if (launched) {
     place = *launched;
     if (launched->rank != rank) {
-      refuse("--key", options.key,
+      refuse("key", options.key,
              fmt::format("{} says that this is node {}, and {} that it is node {}", options.peers,
                          rank, launched->source, launched->rank));
     }
@@ -62,7 +62,7 @@ LaunchedNode secured_place(const OptimizerSettings& options, const std::vector<T
     place.source = options.peers;
   }
   if (rank >= place.nodes) {
-    refuse("--nodes", fmt::to_string(place.nodes),
+    refuse("nodes", fmt::to_string(place.nodes),
            fmt::format("{} makes this node {}", options.peers, rank));
   }
   // What an agent serves is reached in plain text, which would undo the keys.
@@ -80,9 +80,11 @@ std::optional<SecuredNode> read_secured_node(const OptimizerSettings& options,
     return std::nullopt;
   }
   if (options.key.empty() || options.peers.empty()) {
-    throw Error(options.key.empty()
-                    ? "--peers: give this node's own key too (--key FILE); `sotto keygen` makes one"
-                    : "--key: say too whom to trust (--peers FILE.csv)");
+    if (options.key.empty()) {
+      throw Error("peers", "give this node's own key too, with " + mention("key") +
+                               "; `sotto keygen` makes one");
+    }
+    throw Error("key", "say too whom to trust, with " + mention("peers"));
   }
   const KeyPair keys = read_key_file(options.key);
   auto lines = read_peers_file(options.peers);

@@ -41,6 +41,14 @@ sotto_status status_of(Fault fault) {
   return SOTTO_INTERNAL;
 }
 
+/// As C and Python programs give settings: `weighting="shares"`.
+class ArgumentSpelling final : public Spelling {
+ public:
+  std::string mention(std::string_view setting, std::string_view value) const override {
+    return value.empty() ? std::string(setting) : fmt::format("{}=\"{}\"", setting, value);
+  }
+};
+
 }  // namespace
 
 std::string without_dashes(std::string_view text) {
@@ -76,7 +84,7 @@ sotto_status caught() noexcept {
     } catch (const Shortage& error) {
       return fail(SOTTO_IO, error.what());
     } catch (const Error& error) {
-      return fail(SOTTO_REFUSED, error.what());
+      return fail(SOTTO_REFUSED, error.render(ArgumentSpelling()));
     } catch (const std::bad_alloc&) {
       last_error.clear();  // the message must not need memory
       last_error = "no memory";

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <sotto/base/parameter_layout.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/comm/store.h>
@@ -77,7 +79,7 @@ struct sotto_optimizer {
         optimizer(watched(options), parameters, layout),
         dimension(parameters.size()) {
     if (options.privacy && options.privacy->test_seed) {
-      notices.add(std::string(sotto::kSeedHidesNothing));
+      notices.add(fmt::format("privacy_seed: {}", sotto::kSeedHidesNothing));
     }
     if (options.security) {
       watch.emplace(settings.shared.peers, options.security->peers,

@@ -52,7 +52,7 @@ Json settings_used(const Optimizer& optimizer) {
 Json warnings_of(const sotto_optimizer& held) {
   Json warnings = Json::array();
   for (const std::string& warning : held.optimizer.warnings()) {
-    warnings.push_back(without_dashes(warning));
+    warnings.push_back(warning);
   }
   for (const std::string& notice : held.notices.texts()) {
     warnings.push_back(notice);
@@ -150,7 +150,7 @@ sotto_status sotto_list(const char* kind, char** json) {
     need(json, "json");
     if (kind == std::string_view("settings")) {
       NodeSettings settings;
-      return give(without_dashes(settings_json(groups_of(settings))), json);
+      return give(settings_json(groups_of(settings)), json);
     }
     const auto listed = catalog_kinds();
     std::vector<std::string> kinds(listed.begin(), listed.end());

@@ -9,8 +9,6 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
-#include <sotto/base/start_threads.h>
-#include <sotto/study/option_names.h>
 #include <sotto/study/repeated_values.h>
 #include <sotto/study/study_settings.h>
 
@@ -78,29 +76,13 @@ StopRequest stop_of(const sotto_interrupt* interrupt) {
   return [flag = interrupt->flag] { return flag->load(); };
 }
 
-/// The message with the name that a setting has here.
-std::string with_names_of_settings(std::string_view message) {
-  constexpr std::string_view kPositional = "SCENARIO:";  // which the program takes without a name
-  return message.starts_with(kPositional)
-             ? fmt::format("scenario:{}", message.substr(kPositional.size()))
-             : study::with_option_names(message);
-}
-
 /// What `run` gives, as the caller's text.
 template <typename Run>
 sotto_status give_json(char** json, const Run& run) noexcept {
   return guarded([&] {
     need(json, "json");
-    try {
-      const Result<std::string> text = run();
-      return text.ok() ? give(*text, json) : outcome(text.status());
-    } catch (const Stopped&) {
-      throw;
-    } catch (const Shortage&) {
-      throw;
-    } catch (const Error& error) {
-      return fail(SOTTO_REFUSED, with_names_of_settings(error.what()));
-    }
+    const Result<std::string> text = run();
+    return text.ok() ? give(*text, json) : outcome(text.status());
   });
 }
 

@@ -16,7 +16,7 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/console/usage.h>
-#include <sotto/study/option_names.h>
+#include <sotto/study/flag_spelling.h>
 #include <sotto/study/result_file.h>
 #include <sotto/study/run_spec.h>
 
@@ -93,7 +93,7 @@ void rehearse(ComparedRun& planned, std::vector<std::string>& warnings) {
       warnings.push_back(fmt::format("{}: {}", run.words, warning));
     }
   } catch (const Error& error) {
-    throw Error(fmt::format("--run '{}': {}", run.words, study::with_option_names(error.what())));
+    throw Error(fmt::format("--run '{}': {}", run.words, study::in_flags(error)));
   }
 }
 
@@ -115,7 +115,7 @@ std::vector<ComparedRun> check_runs(const CompareOptions& options) {
     try {
       check();
     } catch (const Error& error) {
-      refusals.push_back(study::with_option_names(error.what()));
+      refusals.push_back(study::in_flags(error));
     }
   };
   for (const std::string& words : options.runs) {
@@ -147,8 +147,10 @@ Result<study::Json> run_one(const study::TrainOptions& settings, bool quiet) {
     const study::TrainPlan plan = make_train_plan(settings);
     TrainReport report(nowhere, bar_alone(quiet), plan.run.rounds);
     return execute(plan, report, report);
+  } catch (const Error& error) {
+    return Status(Fault::unexpected, study::in_flags(error));
   } catch (const std::exception& error) {
-    return Status(Fault::unexpected, study::with_option_names(error.what()));
+    return Status(Fault::unexpected, error.what());
   }
 }
 

@@ -161,7 +161,7 @@ int run_node(const NodeOptions& options, EventLog& log) {
       return run_site(plan.run, folder, *plan.task, console::stop_requested(), board,
                       [&](const SiteEvent& event) { log.write(event); });
     } catch (const Error& error) {
-      throw Error(config.places.blame(error.what()));
+      throw Error(config.places.blame(error));
     }
   }();
   exit.reset();

@@ -86,7 +86,7 @@ void read_training(const toml::table& table, const std::string& path, SiteConfig
   add_train_options(command, flags);
   for (CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
-    if (!is_training_option(name) && name != command.get_help_ptr()->get_name()) {
+    if (!is_training_setting(name.substr(2)) && name != command.get_help_ptr()->get_name()) {
       command.remove_option(option);
     }
   }

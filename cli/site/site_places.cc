@@ -2,99 +2,74 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <sotto/study/option_names.h>
+#include <sotto/base/number.h>
 
 namespace sotto::cli {
 namespace {
 
-constexpr auto kOfTraining = std::to_array<std::string_view>({"--task",
-                                                              "--model",
-                                                              "--batch",
-                                                              "--partition",
-                                                              "--gradient-time",
-                                                              "--init",
-                                                              "--algorithm",
-                                                              "--compressor",
-                                                              "--consensus-stepsize",
-                                                              "--rule",
-                                                              "--step-rule",
-                                                              "--lr",
-                                                              "--momentum",
-                                                              "--nesterov",
-                                                              "--weight-decay",
-                                                              "--beta1",
-                                                              "--beta2",
-                                                              "--epsilon",
-                                                              "--bias-correction",
-                                                              "--trust-coefficient",
-                                                              "--clip-norm",
-                                                              "--schedule",
-                                                              "--noise-multiplier",
-                                                              "--privacy-epsilon",
-                                                              "--privacy-delta",
-                                                              "--privacy-unit",
-                                                              "--communication-interval",
-                                                              "--rounds",
-                                                              "--eval-every",
-                                                              "--dump-parameters",
-                                                              "--seed"});
+/// The settings of `sotto train` that a site's [training] has.
+constexpr auto kTraining = std::to_array<std::string_view>({"task",
+                                                            "model",
+                                                            "batch",
+                                                            "partition",
+                                                            "gradient-time",
+                                                            "init",
+                                                            "algorithm",
+                                                            "compressor",
+                                                            "consensus-stepsize",
+                                                            "rule",
+                                                            "step-rule",
+                                                            "lr",
+                                                            "momentum",
+                                                            "nesterov",
+                                                            "weight-decay",
+                                                            "beta1",
+                                                            "beta2",
+                                                            "epsilon",
+                                                            "bias-correction",
+                                                            "trust-coefficient",
+                                                            "clip-norm",
+                                                            "schedule",
+                                                            "noise-multiplier",
+                                                            "privacy-epsilon",
+                                                            "privacy-delta",
+                                                            "privacy-unit",
+                                                            "communication-interval",
+                                                            "rounds",
+                                                            "eval-every",
+                                                            "dump-parameters",
+                                                            "seed"});
 
-/// What else of a site's file `sotto train` has under another name.
+/// What stands elsewhere in a site's file, under another name or whether it is given or not.
 constexpr auto kElsewhere =
-    std::to_array<std::pair<std::string_view, std::string_view>>({{"--bind", "listen"},
-                                                                  {"--key", "key"},
-                                                                  {"--peers", "peers"},
-                                                                  {"--timeout", "network.timeout"},
-                                                                  {"--part", "training.part"},
-                                                                  {"--export", "training.export"}});
+    std::to_array<std::pair<std::string_view, std::string_view>>({{"bind", "listen"},
+                                                                  {"key", "key"},
+                                                                  {"peers", "peers"},
+                                                                  {"timeout", "network.timeout"},
+                                                                  {"part", "training.part"},
+                                                                  {"export", "training.export"}});
 
-/// The key in a site's file of an option; empty: there is none.
-std::string key_of(std::string_view option) {
-  if (is_training_option(option)) {
-    return fmt::format("training.{}", option.substr(2));
-  }
-  const auto* const found =
-      std::ranges::find(kElsewhere, option, &std::pair<std::string_view, std::string_view>::first);
-  return found == kElsewhere.end() ? std::string() : std::string(found->second);
+/// "weight_decay" → "weight-decay"
+std::string dashed(std::string_view setting) {
+  std::string name(setting);
+  std::ranges::replace(name, '_', '-');
+  return name;
 }
 
-/// The option with which a text begins, "--lr"; empty: none.
-std::string_view leading_option(std::string_view text) {
-  if (!text.starts_with("--")) {
-    return {};
-  }
-  const auto* const end = std::find_if(text.begin() + 2, text.end(), [](unsigned char c) {
-    return std::isalnum(c) == 0 && c != '-';
-  });
-  return text.substr(0, static_cast<std::size_t>(end - text.begin()));
-}
-
-/// Options within a sentence as the keys that they are here.
-std::string with_keys(std::string_view text) {
-  std::string said;
-  while (!text.empty()) {
-    const std::string_view option = leading_option(text);
-    const std::string key = key_of(option);
-    if (key.empty()) {
-      said += text.front();
-      text.remove_prefix(1);
-    } else {
-      said += key.substr(key.find('.') + 1);
-      text.remove_prefix(option.size());
-    }
-  }
-  return said;
+/// A value as TOML has it.
+std::string value_text(std::string_view value) {
+  const bool bare = value == "true" || value == "false" || parse_number<double>(value).has_value();
+  return bare ? std::string(value) : toml_text(value);
 }
 
 }  // namespace
 
-bool is_training_option(std::string_view option) {
-  return std::ranges::find(kOfTraining, option) != kOfTraining.end();
+bool is_training_setting(std::string_view name) {
+  return std::ranges::find(kTraining, name) != kTraining.end();
 }
 
 SitePlaces::SitePlaces(std::string path, const toml::table& file) : path_(std::move(path)) {
@@ -119,26 +94,39 @@ std::string SitePlaces::of(const std::string& key) const {
                                : fmt::format("{}:{}: {}", path_, found->second, key);
 }
 
-std::string SitePlaces::blame(std::string_view message) const {
-  if (message.starts_with(path_ + ":")) {
-    return std::string(message);
-  }
-  const std::string named = study::with_option_names(message);
-  const std::string key = leading_key(named);
-  return key.empty() ? fmt::format("{}: {}", of("training"), with_keys(named))
-                     : of(key) + with_keys(named.substr(named.find_first_of(": ")));
+std::string SitePlaces::subject(std::string_view setting) const {
+  const std::string key = key_of(setting);
+  return key.empty() ? std::string(setting) : of(key);
 }
 
-std::string SitePlaces::leading_key(std::string_view message) const {
-  const std::string_view word = message.substr(0, message.find_first_of(": "));
-  std::string key = key_of(word);
-  for (const std::string& known :
-       {std::string(word), fmt::format("training.{}", word), fmt::format("network.{}", word)}) {
-    if (key.empty() && lines_.contains(known)) {
+std::string SitePlaces::mention(std::string_view setting, std::string_view value) const {
+  const std::string key = key_of(setting);
+  const std::string name = key.empty() ? std::string(setting) : key;
+  return value.empty() ? name : fmt::format("{} = {}", name, value_text(value));
+}
+
+std::string SitePlaces::blame(const Error& error) const {
+  const std::string message = error.render(*this);
+  const bool placed = !key_of(error.field()).empty() || message.starts_with(path_ + ":");
+  return placed ? message : fmt::format("{}: {}", of("training"), message);
+}
+
+std::string SitePlaces::key_of(std::string_view setting) const {
+  const std::string name = dashed(setting);
+  if (is_training_setting(name)) {
+    return "training." + name;
+  }
+  const auto* const found =
+      std::ranges::find(kElsewhere, name, &std::pair<std::string_view, std::string_view>::first);
+  if (found != kElsewhere.end()) {
+    return std::string(found->second);
+  }
+  for (const std::string& known : {name, "training." + name, "network." + name}) {
+    if (lines_.contains(known)) {
       return known;
     }
   }
-  return key;
+  return {};
 }
 
 }  // namespace sotto::cli

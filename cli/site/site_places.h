@@ -1,5 +1,4 @@
-// Where in a site's file a setting stands, and what refuses it in words of that file: libraries and
-// the checks that are shared with `sotto train` call settings by names of their own.
+// Where in a site's file a setting stands, and what refuses it in words of that file.
 //
 // Plain values; pure functions.
 #pragma once
@@ -10,28 +9,34 @@
 
 #include <toml++/toml.h>
 
+#include <sotto/base/error.h>
+
 namespace sotto::cli {
 
-class SitePlaces {
+/// The spelling of a site's file: `training.weighting = "shares"`.
+class SitePlaces final : public Spelling {
  public:
   SitePlaces() = default;
   SitePlaces(std::string path, const toml::table& file);
 
   /// "site.toml:9: training.lr"; where the key is not there, the line of its table.
   std::string of(const std::string& key) const;
-  /// "learning_rate: 0 is refused: …" and "--lr: …" → "site.toml:9: training.lr: …". What begins
-  /// with no setting's name is said of [training], but what names this file's place already.
-  std::string blame(std::string_view message) const;
+  /// The place of a setting's key, as `of` has it.
+  std::string subject(std::string_view setting) const override;
+  std::string mention(std::string_view setting, std::string_view value) const override;
+  /// What the error says, in words of this file. What is about no setting is said of [training],
+  /// but for what names this file's place already.
+  std::string blame(const Error& error) const;
 
  private:
-  /// The key that a message begins with; empty: none.
-  std::string leading_key(std::string_view message) const;
+  /// The key that holds a setting; empty: none.
+  std::string key_of(std::string_view setting) const;
 
   std::string path_;
   std::map<std::string, unsigned> lines_;  ///< of keys and tables, "training.lr"
 };
 
-/// Options of `sotto train` that stand in a site's [training] too, as "--lr".
-bool is_training_option(std::string_view option);
+/// Settings of `sotto train` that a site's [training] has too, as "weight-decay".
+bool is_training_setting(std::string_view name);
 
 }  // namespace sotto::cli

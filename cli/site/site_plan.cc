@@ -99,15 +99,13 @@ void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::s
   run.found_after = config.found_after;
 }
 
-/// What `read` returns; a message about a file gets the setting that named it in front.
+/// What `read` returns; an error that is about no setting, as of a file, is one of this setting.
 template <typename Read>
 auto naming(std::string_view setting, const Read& read) {
   try {
     return read();
   } catch (const Error& error) {
-    const std::string_view what = error.what();
-    throw Error(what.starts_with(setting) ? std::string(what)
-                                          : fmt::format("{}: {}", setting, what));
+    throw error.about(setting);
   }
 }
 
@@ -131,8 +129,8 @@ std::optional<PrivacyOptions> site_privacy(const study::TrainOptions& o, const T
                                            Round steps, std::vector<std::string>& warnings) {
   if (wants_privacy(o) && !o.noise_multiplier && steps == 0) {
     refuse("privacy-epsilon", fmt::to_string(*o.privacy_epsilon),
-           "how much noise it takes depends on the number of rounds: give rounds, or "
-           "noise-multiplier");
+           "how much noise it takes depends on the number of rounds: give " + mention("rounds") +
+               ", or " + mention("noise_multiplier"));
   }
   const Round asked = steps == 0 ? console::kMostRounds : steps;
   Round allowed = asked;
@@ -352,7 +350,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
   } catch (const Error& error) {
     const std::string what = error.what();
     const bool named = what.starts_with(config.peers + ":") || what.starts_with(config.key + ":");
-    throw Error(named ? what : config.places.blame(what));
+    throw Error(named ? what : config.places.blame(error));
   }
 }
 

@@ -183,7 +183,9 @@ Address resolve_bind_address(std::string_view field, const std::string& text, co
     refuse(
         field, text,
         "it lies beyond loopback, and nothing is encrypted without keys. Bind 127.0.0.1, use the "
-        "transport zmq with --key and --peers, or allow plain text with --insecure");
+        "transport zmq with " +
+            mention("key") + " and " + mention("peers") + ", or allow plain text with " +
+            mention("insecure", "true"));
   }
   if (!is_ours(*found)) {
     refuse(field, text, "this machine does not have this address");

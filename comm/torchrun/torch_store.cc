@@ -409,7 +409,7 @@ std::shared_ptr<Store> make_torch_store(const std::string& host, int port,
   if (prefix.size() > kMostTorchPrefix) {
     refuse("store", excerpt(prefix, 40),
            fmt::format("a prefix of {} bytes is too long: {} at most, so give the run a shorter "
-                       "name (torchrun --rdzv-id)",
+                       "name (torchrun's rdzv-id)",
                        prefix.size(), kMostTorchPrefix));
   }
   const auto endpoint = internal::resolve_host("store", host).endpoint(fmt::to_string(port));

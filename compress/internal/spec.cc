@@ -164,7 +164,8 @@ void SpecReader::finish() const {
 
 void SpecReader::reject(std::string_view label, std::string_view value,
                         std::string_view wanted) const {
-  refuse(fmt::format("compressor {}: {}", spec_, label), value, wanted);
+  throw Error("compressor",
+              fmt::format("{}: {}: '{}' is refused: {}", spec_, label, value, wanted));
 }
 
 }  // namespace sotto::internal

@@ -20,12 +20,12 @@ bool is_printable(char c) { return static_cast<unsigned char>(c) >= 0x20 && c !=
 TensorRule::TensorRule(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) {
-    refuse("compressor rule", text, "rules are written SELECTOR=SPEC, e.g. *.bias=none");
+    refuse("compressor", text, "rules are written SELECTOR=SPEC, e.g. *.bias=none");
   }
   selector_ = trimmed(text.substr(0, equals));
   spec_ = trimmed(text.substr(equals + 1));
   if (selector_.empty() || !std::ranges::all_of(selector_, is_printable)) {
-    refuse("compressor rule", text, "a selector is a name with * and ?, 1d, or under:N");
+    refuse("compressor", text, "a selector is a name with * and ?, 1d, or under:N");
   }
   if (selector_ == "1d") {
     kind_ = Kind::rank;
@@ -33,7 +33,7 @@ TensorRule::TensorRule(std::string_view text) {
     kind_ = Kind::size;
     const auto below = parse_number<std::size_t>(std::string_view(selector_).substr(kUnder.size()));
     if (!below) {
-      refuse("compressor rule", text, "under: takes a number of elements, e.g. under:1024");
+      refuse("compressor", text, "under: takes a number of elements, e.g. under:1024");
     }
     below_ = *below;
   }

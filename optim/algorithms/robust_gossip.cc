@@ -109,7 +109,7 @@ constinit const AlgorithmInfo RobustGossip::kInfo = {
     .rule =
         "x_i^½ = x_i − γ g_i; x_i ← x_i^½ + Σ_j W_ij clip(x_j^½ − x_i^½, τ_i), "
         "or another robust mean",
-    .summary = "sites that may be Byzantine; --rule says how neighbours are doubted",
+    .summary = "sites that may be Byzantine; its rule says how neighbours are doubted",
     .hyperparameters = kRobustHyperparameters,
     .contract = ContractKind::exact,
     .graph = GraphNeed::symmetric,

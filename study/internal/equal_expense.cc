@@ -47,7 +47,7 @@ Expense parse_expense(std::string_view name, Expense time) {
   if (name == "time") {
     return time;
   }
-  refuse("--equal", name, "it is epochs, bytes or time");
+  refuse("equal", name, "it is epochs, bytes or time");
 }
 
 double common_expense(Expense expense, const std::vector<const Json*>& results) {

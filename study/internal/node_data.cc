@@ -42,7 +42,7 @@ class EndingTask final : public Task {
 std::vector<double> weights_of_nodes(const TrainOptions& options, const TrainPlan& plan) {
   if (options.weight != kWeightByExamples) {
     if (!options.weight.empty() && !plan.launched) {
-      refuse("--weight", options.weight,
+      refuse("weight", options.weight,
              "here all nodes have the options of one command, and would count alike; give "
              "examples");
     }
@@ -50,7 +50,7 @@ std::vector<double> weights_of_nodes(const TrainOptions& options, const TrainPla
   }
   const auto examples = plan.tasks->examples_per_node();
   if (examples.empty() && plan.tasks->options().deal) {
-    refuse("--weight", options.weight,
+    refuse("weight", options.weight,
            fmt::format("{} has no examples that could be counted", plan.tasks->data().spec));
   }
   if (examples.empty()) {  // nobody takes a gradient
@@ -66,15 +66,16 @@ std::vector<Round> rounds_of_nodes(const TrainOptions& options, const TaskFactor
   }
   static_cast<void>(parse_join(options.join));
   if (options.rounds) {
-    refuse("--join", options.join,
-           "with --rounds every node takes so many steps, whatever its data: give --epochs");
+    refuse("join", options.join,
+           "with " + mention("rounds") +
+               " every node takes so many steps, whatever its data: give " + mention("epochs"));
   }
   if (wants_privacy(options)) {
-    refuse("--join", options.join, "a round without data would cost privacy");
+    refuse("join", options.join, "a round without data would cost privacy");
   }
   const auto examples = tasks.examples_per_node();
   if (examples.empty() && tasks.options().deal) {
-    refuse("--join", options.join,
+    refuse("join", options.join,
            fmt::format("{} has no examples that could run out", tasks.data().spec));
   }
   const double all = std::accumulate(examples.begin(), examples.end(), 0.0);

@@ -72,12 +72,20 @@ TEST_CASE("settings of privacy that are out of range are refused by name") {
                          "privacy-epsilon", "1", "privacy-unit", "update"};
   CHECK(c_optimizer(endless, x).get() == nullptr);
   CHECK(
-      says("privacy-epsilon: how much noise it takes depends on the number of rounds: give "
-           "rounds, or noise-multiplier"));
+      says("privacy_epsilon: how much noise it takes depends on the number of rounds: give "
+           "rounds, or noise_multiplier"));
   // So generous that the least noise there is would do.
   const Words generous =
       alone_with({"privacy-epsilon", "1000", "privacy-delta", "0.99", "privacy-unit", "update"});
   CHECK_MESSAGE(c_optimizer(generous, x).get() != nullptr, std::string(sotto_last_error()));
+}
+
+TEST_CASE("what an algorithm refuses names settings as the caller gives them") {
+  std::vector<float> x(kDimension);
+  const Words words = alone_with({"algorithm", "dcd", "compressor", "topk:0.1"});
+  CHECK(c_optimizer(words, x).get() == nullptr);
+  CHECK(says("compressor: 'topk:0.1' is refused: "));
+  CHECK(says("or allow it explicitly with allow_contract_violation=\"true\""));
 }
 
 TEST_CASE("a private run that has spent its budget is saved, finished and gone on from") {
@@ -86,7 +94,7 @@ TEST_CASE("a private run that has spent its budget is saved, finished and gone o
   std::vector<float> x(kDimension);
   const std::vector<float> gradient(kDimension, 0.1F);
   const COptimizer optimizer = c_optimizer(words, x);
-  CHECK(warns(optimizer.get(), "privacy-seed: NOTHING IS HIDDEN"));
+  CHECK(warns(optimizer.get(), "privacy_seed: NOTHING IS HIDDEN"));
   CHECK_FALSE(warns(optimizer.get(), "--"));
   sotto_status status = SOTTO_OK;
   for (int round = 0; status == SOTTO_OK && round < 1000; ++round) {

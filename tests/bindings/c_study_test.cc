@@ -85,7 +85,7 @@ TEST_CASE("what a study refuses has the setting's name") {
   CHECK(refused(sotto_simulate, {"seed", "1", "seed", "2"}, "seed: it is given twice"));
   CHECK(refused(sotto_simulate, {"thread", "1"}, "thread: there is no such setting; did you mean"));
   CHECK(refused(sotto_simulate, {"scenario", "a.toml"}, "scenario: it has a text beside it"));
-  CHECK(refused(sotto_plan, {"rank_by", "best"}, "rank-by: 'best' is refused"));
+  CHECK(refused(sotto_plan, {"rank_by", "best"}, "rank_by: 'best' is refused"));
   CHECK(refused(sotto_plan, {"algorithm", "dcc"}, "algorithm: 'dcc' is refused"));
   CHECK(refused(sotto_plan, {"topology", "ring", "topology", "ring"}, "topology: value 2, 'ring'"));
   char* text = nullptr;

@@ -110,8 +110,8 @@ TEST_CASE("privacy that would be none is refused, and said what would do") {
     CHECK(ended.status == 2);
     CHECK(ended.err.find(why) != std::string::npos);
   };
-  refused({"--noise-multiplier", "1"}, "give --clip-norm C too");
-  refused({"--privacy-epsilon", "8"}, "give --clip-norm C too");
+  refused({"--noise-multiplier", "1"}, "give --clip-norm too");
+  refused({"--privacy-epsilon", "8"}, "give --clip-norm too");
   refused({"--privacy-delta", "1e-5"}, "nothing is hidden without");
   refused({"--privacy-unit", "update"}, "nothing is hidden without");
   refused({"--clip-norm", "0", "--noise-multiplier", "1"}, "--clip-norm: '0'");

@@ -257,7 +257,10 @@ TEST_CASE("mistakes are told in the words of the site's file, with their line") 
   refused("beta1 = 0.5", "site.toml:10: training.beta1: the step rule is sgd");
   refused("momentum = 1.5", "site.toml:10: training.momentum");
   refused("schedule = \"stpe:3\"", "site.toml:10: training.schedule");
-  refused("noise-multiplier = 2", "site.toml:10: training.noise-multiplier: noise hides only");
+  refused("noise-multiplier = 2",
+          "site.toml:10: training.noise-multiplier: noise hides only what is bounded: give "
+          "training.clip-norm too");
+  refused("beta2 = 0.5", "leave it out, or take training.step-rule adam, adamw or lamb");
   refused("clip-norm = 0\nnoise-multiplier = 2", "site.toml:10: training.clip-norm");
   refused("privacy_epsilon = 2\nclip_norm = 1", "site.toml:10: training.privacy-epsilon");
   refused("gradient-time = \"soon\"", "site.toml:10: training.gradient-time");

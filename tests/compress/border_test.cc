@@ -230,7 +230,7 @@ TEST_CASE("a number that its type does not hold is refused as it was written") {
     } catch (const Error& error) {
       says = error.what();
     }
-    CHECK(says.starts_with("compressor "));
+    CHECK(says.starts_with("compressor: "));
     CHECK(says.find(written) != std::string::npos);
   }
 }

@@ -371,7 +371,7 @@ TEST_CASE("shares that do not sum to 1 are refused, and the message says how the
     const std::string what = error.what();
     CAPTURE(what);
     CHECK(what.find("columns do not sum to 1") != std::string::npos);
-    CHECK(what.find("--weighting shares") != std::string::npos);
+    CHECK(what.find("weighting = shares") != std::string::npos);
   }
   std::vector<std::string> warnings;
   make_algorithm(

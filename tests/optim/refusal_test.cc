@@ -111,7 +111,7 @@ TEST_CASE("a compressor whose contract is not met is refused by the contract's n
     const std::string why = refusal(options);
     CAPTURE(why);
     CHECK(mentions(why, {"compressor: '", "is refused", pairing.algorithm, pairing.contract,
-                         pairing.would_do, "--allow-contract-violation"}));
+                         pairing.would_do, "allow_contract_violation = true"}));
     options.allow_contract_violation = true;
     if (algorithm_info(pairing.algorithm).has("eta")) {
       options.algorithm += ":eta=0.01";
@@ -158,8 +158,8 @@ TEST_CASE("D² refuses a graph with an eigenvalue of −⅓ or less by that eige
   ClusterOptions options{.algorithm = "d2"};
   const auto why = refusal(options, make_topology("ring", 8));
   CAPTURE(why);
-  CHECK(mentions(
-      why, {"topology: 'ring'", "d2", "λ_n is -0.3333", "--lazy", "--allow-contract-violation"}));
+  CHECK(mentions(why, {"topology: 'ring'", "d2", "λ_n is -0.3333", "lazy = true",
+                       "allow_contract_violation = true"}));
   CHECK(refusal(options, make_topology("ring", 8, {.lazy = true})).empty());
   options.nodes = 5;
   CHECK(refusal(options, make_topology("ring", 5)).empty());

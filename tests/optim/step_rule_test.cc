@@ -313,8 +313,8 @@ TEST_CASE("a setting outside its range is refused by name") {
     return std::string("nothing");
   };
   CHECK(refused_field({.rule = "newton"}) == "step_rule");
-  CHECK(refused_field({.learning_rate = nan}) == "learning_rate");
-  CHECK(refused_field({.learning_rate = -1}) == "learning_rate");
+  CHECK(refused_field({.learning_rate = nan}) == "lr");
+  CHECK(refused_field({.learning_rate = -1}) == "lr");
   CHECK(refused_field({.momentum = 1}) == "momentum");
   CHECK(refused_field({.momentum = nan}) == "momentum");
   CHECK(refused_field({.rule = "adam", .momentum = 0.9}) == "momentum");
@@ -345,7 +345,7 @@ TEST_CASE("a setting that float32 cannot hold as it is meant is refused by name"
   constexpr double kBeyond = 3.5e38;
   for (const char* rule : {"sgd", "adam", "adamw", "lars", "lamb"}) {
     CAPTURE(rule);
-    refused({.rule = rule, .learning_rate = kBeyond}, "learning_rate");
+    refused({.rule = rule, .learning_rate = kBeyond}, "lr");
     refused({.rule = rule, .weight_decay = kBeyond}, "weight_decay");
   }
   refused({.momentum = 1 - 1e-12}, "momentum");

@@ -86,7 +86,7 @@ TEST_CASE("runs are checked before the first begins, and warnings are kept with 
   CHECK("choco quant:8 ring: " + outcomes[0].run->result.warnings[0] == warnings[0]);
   CHECK(refusal([] {
           check_runs(parse_scenario("text", text_of("\"dpsgd rounds=0\"")));
-        }).starts_with("text:2: run: 'dpsgd rounds=0': --rounds: '0' is refused"));
+        }).starts_with("text:2: run: 'dpsgd rounds=0': rounds: '0' is refused"));
 }
 
 TEST_CASE("settings of a study are set by name, and refused by it") {
@@ -102,19 +102,19 @@ TEST_CASE("settings of a study are set by name, and refused by it") {
   CHECK(json.at("runs").at(0).at("config").at("seed") == 5);
   CHECK(json.at("runs").at(0).contains("at_equal"));
   settings.equal = "rounds";
-  CHECK(refusal([&] { (void)simulated_json(settings); }).starts_with("--equal: 'rounds'"));
+  CHECK(refusal([&] { (void)simulated_json(settings); }).starts_with("equal: 'rounds'"));
   settings.scenario = "a.toml";
-  CHECK(refusal([&] { (void)scenario_of(settings); }).starts_with("--scenario: it has a text"));
+  CHECK(refusal([&] { (void)scenario_of(settings); }).starts_with("scenario: it has a text"));
 
   PlanSettings plan;
-  CHECK(refusal([&] { (void)planned_json(plan); }).starts_with("--scenario: it is missing"));
+  CHECK(refusal([&] { (void)planned_json(plan); }).starts_with("scenario: it is missing"));
   const Scenario timing = parse_scenario("text", "timing-only = true\n" + text_of(kRuns));
   CHECK(search_options(plan, timing).budget == SearchOptions().budget);
   plan.rank_by = "worst";
   CHECK(search_options(plan, parse_scenario("text", text_of(kRuns))).by_worst);
   CHECK(refusal([&] {
           (void)search_options(plan, timing);
-        }).starts_with("--rank-by: 'worst' is refused: the scenario is timing-only"));
+        }).starts_with("rank_by: 'worst' is refused: the scenario is timing-only"));
   plan.seeds = 0;
-  CHECK(refusal([&] { (void)search_options(plan, timing); }).starts_with("--seeds: '0'"));
+  CHECK(refusal([&] { (void)search_options(plan, timing); }).starts_with("seeds: '0'"));
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -299,4 +300,25 @@ TEST_CASE("the README's first sh block runs the demonstration and its second one
   REQUIRE(blocks.size() >= 2);
   CHECK(blocks[0] == std::vector<std::string>{"scripts/demo"});
   CHECK(blocks[1] == std::vector<std::string>{"scripts/test"});
+}
+
+TEST_CASE("libraries name settings as data, and no flags of the program") {
+  // What stands in backquotes is a command to type.
+  const std::regex flag("(^|[^a-z0-9-])--[a-z]");
+  const std::regex command("`[^`]*`");
+  for (const char* folder :
+       {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sites/core"}) {
+    for (const auto& path : sources_in(kRoot / folder)) {
+      for (const std::string& line : read_lines(path)) {
+        std::istringstream pieces(std::regex_replace(line, command, ""));
+        bool quoted = false;
+        for (std::string piece; std::getline(pieces, piece, '"'); quoted = !quoted) {
+          if (!quoted && piece.find("//") != std::string::npos) {
+            break;  // the rest is a comment
+          }
+          CHECK_MESSAGE(!(quoted && std::regex_search(piece, flag)), path.string(), ": ", line);
+        }
+      }
+    }
+  }
 }

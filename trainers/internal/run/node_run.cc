@@ -77,19 +77,20 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
   }
   if (const std::string& dump = options.dump_parameters; rank_ == 0 && !dump.empty()) {
     if (const Status status = check_replaceable(dump); !status.ok()) {
-      refuse("dump-parameters", dump, status.message());
+      refuse("dump_parameters", dump, status.message());
     }
   }
   if (options.checkpoint.empty()) {
     if (options.resume) {
-      throw Error("resume: name the folder of the checkpoints (--checkpoint DIR)");
+      throw Error("resume", "name the folder of the checkpoints with " + mention("checkpoint"));
     }
     return;
   }
   folder_.emplace(options.checkpoint, rank_);
   if (!options.resume && !folder_->rounds().empty()) {
     refuse("checkpoint", options.checkpoint,
-           "it holds an earlier run; resume it (--resume) or name another folder");
+           "it holds an earlier run; go on from it with " + mention("resume", "true") +
+               ", or name another folder");
   }
 }
 

@@ -35,9 +35,8 @@ Offer look(const CheckpointFolder& folder, const std::string& agreement, Round r
       offer.obstacle = fmt::format(
           "the checkpoint of round {} was made under other settings: {}; resuming goes on exactly "
           "where a run was, so give it the same, or start a new run from the mean of the saved "
-          "models: --init {} with a new folder for --checkpoint (`sotto checkpoint export {} "
-          "--mean "
-          "FILE` writes it)",
+          "models, with init {} and a new folder for its checkpoints "
+          "(`sotto checkpoint export {} --mean FILE` writes it)",
           round, difference, folder.path(), folder.path());
       break;
     }
@@ -88,8 +87,8 @@ bool nothing_saved(const std::vector<std::vector<std::byte>>& offers) {
 Decision decide(const std::vector<std::vector<std::byte>>& offers, const std::string& folder,
                 const std::function<void(const std::string&)>& warning) {
   if (nothing_saved(offers)) {
-    return {fmt::format("there is no checkpoint yet in {}: start the run without --resume, or name "
-                        "the folder of an earlier one (--checkpoint DIR)",
+    return {fmt::format("there is no checkpoint yet in {}: start the run without resuming, or "
+                        "name the folder of an earlier one",
                         folder),
             0};
   }
@@ -115,7 +114,7 @@ Decision decide(const std::vector<std::vector<std::byte>>& offers, const std::st
   }
   if (common.empty()) {
     return {fmt::format("there is no round of which all nodes have a whole checkpoint: {}{}{}; "
-                        "start the run without --resume",
+                        "start the run without resuming",
                         holdings, damage.empty() ? "" : "; ", damage),
             0};
   }
@@ -147,7 +146,7 @@ Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& 
   ByteReader in(*answer);
   const std::string obstacle = in.read_string(kMaxText);
   if (!obstacle.empty()) {
-    throw Error("--resume: " + obstacle);
+    throw Error("resume", obstacle);
   }
   return in.read<Round>();
 }

@@ -1,0 +1,61 @@
+// Texts that name settings. A flag, a key of a file and an argument of a function are the same
+// setting in other words, so a library writes which setting it means, and whoever shows the text
+// has it spelled as its readers write it.
+//
+// Plain values.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sotto {
+
+/// How one place writes settings. Settings go by their names in `optimizer_settings_list.cc`, in
+/// snake case ("weight_decay"). This class itself is the spelling of the library and of C++
+/// programs.
+class Spelling {
+ public:
+  Spelling() = default;
+  Spelling(const Spelling&) = default;
+  Spelling& operator=(const Spelling&) = default;
+  virtual ~Spelling() = default;
+
+  /// The setting that an error is about, as the error begins: "--lr", "site.toml:9: training.lr".
+  /// A name that is no setting stays as it is.
+  virtual std::string subject(std::string_view setting) const;
+  /// A setting within a sentence, with the value that the sentence gives it; without a value where
+  /// `value` is empty: "lazy = true", "--weighting shares".
+  virtual std::string mention(std::string_view setting, std::string_view value) const;
+};
+
+/// A text in which settings are named as data. Texts become messages by themselves, and `+` joins
+/// them: `"give " + mention("clip_norm") + " too"`.
+class Message {
+ public:
+  Message() = default;
+  Message(const char* text);
+  Message(std::string_view text);
+  Message(std::string text);
+
+  Message& operator+=(const Message& more);
+  friend Message operator+(Message first, const Message& second) { return first += second; }
+  /// The whole text, with its settings in the words of a place.
+  std::string text(const Spelling& spelling = Spelling()) const;
+
+ private:
+  friend Message mention(std::string_view setting, std::string_view value);
+
+  struct Piece {
+    std::string text;  ///< the name of a setting where `setting` is true
+    std::string value;
+    bool setting = false;
+  };
+  std::vector<Piece> pieces_;
+};
+
+/// A setting that a message names, and what the message would have it be: `mention("rule", "mean")`
+/// is `rule = mean`, `--rule mean` and so on. A switch is "true" or "false".
+Message mention(std::string_view setting, std::string_view value = {});
+
+}  // namespace sotto
