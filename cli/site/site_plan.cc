@@ -99,13 +99,13 @@ void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::s
   run.found_after = config.found_after;
 }
 
-/// What `read` returns; an error that is about no setting, as of a file, is one of this setting.
+/// What `read` returns; an error of what the setting names, as of a file, is one of this setting.
 template <typename Read>
 auto naming(std::string_view setting, const Read& read) {
   try {
     return read();
   } catch (const Error& error) {
-    throw error.about(setting);
+    throw error.field() == setting ? error : Error(setting, error.what());
   }
 }
 
