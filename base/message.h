@@ -34,10 +34,14 @@ class Spelling {
 class Message {
  public:
   Message() = default;
+  /// A text that names no setting.
   Message(const char* text);
+  /// A text that names no setting.
   Message(std::string_view text);
+  /// A text that names no setting.
   Message(std::string text);
 
+  /// Appends `more`.
   Message& operator+=(const Message& more);
   friend Message operator+(Message first, const Message& second) { return first += second; }
   /// The whole text, with its settings in the words of a place.

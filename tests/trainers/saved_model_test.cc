@@ -183,7 +183,7 @@ TEST_CASE("another number of nodes, or other settings, are refused with the way 
   for (const RunOptions& changed : {fewer, slower, coarser}) {
     const std::string why = refusal(changed);
     CHECK_MESSAGE(contains(why, "sotto checkpoint export " + folder + " --mean"), why);
-    CHECK(contains(why, "--init"));
+    CHECK(contains(why, "with init = " + folder));
   }
 }
 

@@ -19,6 +19,7 @@ constexpr std::size_t kMaxText = 1 << 16;
 struct Offer {
   std::set<Round> rounds;  ///< whole checkpoints
   std::string obstacle;    ///< why this node cannot go on at all
+  bool others = false;     ///< the obstacle is that the run had other settings
   std::string damage;      ///< why a file is passed over
 };
 
@@ -34,10 +35,9 @@ Offer look(const CheckpointFolder& folder, const std::string& agreement, Round r
     if (!difference.empty()) {
       offer.obstacle = fmt::format(
           "the checkpoint of round {} was made under other settings: {}; resuming goes on exactly "
-          "where a run was, so give it the same, or start a new run from the mean of the saved "
-          "models, with init {} and a new folder for its checkpoints "
-          "(`sotto checkpoint export {} --mean FILE` writes it)",
-          round, difference, folder.path(), folder.path());
+          "where a run was, so give it the same",
+          round, difference);
+      offer.others = true;
       break;
     }
     if (round > rounds) {
@@ -54,6 +54,7 @@ std::vector<std::byte> encode(const Offer& offer) {
   ByteBuffer out;
   out.write_string(offer.obstacle);
   out.write_string(offer.damage);
+  out.write(static_cast<std::uint8_t>(offer.others ? 1 : 0));
   for (const Round round : offer.rounds) {
     out.write(round);
   }
@@ -65,6 +66,7 @@ Offer decode(std::span<const std::byte> bytes) {
   Offer offer;
   offer.obstacle = in.read_string(kMaxText);
   offer.damage = in.read_string(kMaxText);
+  offer.others = in.read<std::uint8_t>() != 0;
   while (in.remaining() >= sizeof(Round)) {
     offer.rounds.insert(in.read<Round>());
   }
@@ -74,6 +76,7 @@ Offer decode(std::span<const std::byte> bytes) {
 struct Decision {
   std::string obstacle;
   Round round = 0;
+  bool others = false;  ///< as an Offer has it
 };
 
 /// True when no node has a file, whole or damaged.
@@ -98,7 +101,7 @@ Decision decide(const std::vector<std::vector<std::byte>>& offers, const std::st
   for (std::size_t rank = 0; rank < offers.size(); ++rank) {
     const Offer offer = decode(offers[rank]);
     if (!offer.obstacle.empty()) {
-      return {fmt::format("node {}: {}", rank, offer.obstacle), 0};
+      return {fmt::format("node {}: {}", rank, offer.obstacle), 0, offer.others};
     }
     if (!offer.damage.empty()) {
       damage += (damage.empty() ? "" : "; ") + offer.damage;
@@ -138,6 +141,7 @@ Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& 
     const Decision decision = decide(*offers, folder.path(), warning);
     decided.write_string(decision.obstacle);
     decided.write(decision.round);
+    decided.write(static_cast<std::uint8_t>(decision.others ? 1 : 0));
   }
   const auto answer = meetings.broadcast("resume-from", decided.bytes());
   if (!answer.ok()) {
@@ -145,10 +149,18 @@ Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& 
   }
   ByteReader in(*answer);
   const std::string obstacle = in.read_string(kMaxText);
-  if (!obstacle.empty()) {
-    throw Error("resume", obstacle);
+  const auto round = in.read<Round>();
+  const bool others = in.read<std::uint8_t>() != 0;
+  if (obstacle.empty()) {
+    return round;
   }
-  return in.read<Round>();
+  Message why = obstacle;
+  if (others) {
+    why += ", or start a new run from the mean of the saved models, with " +
+           mention("init", folder.path()) + " and a new folder for its checkpoints" +
+           fmt::format(" (`sotto checkpoint export {} --mean FILE` writes it)", folder.path());
+  }
+  throw Error("resume", why);
 }
 
 }  // namespace sotto::internal
