@@ -23,7 +23,7 @@ namespace {
 /// Calls between two looks at the clock, so that what looking costs does not count.
 constexpr int kBatch = 10;
 
-Elapsed timed_on_device(int repeats, const std::function<void()>& call) {
+study::Elapsed timed_on_device(int repeats, const std::function<void()>& call) {
   call();
   std::vector<double> seconds;
   seconds.reserve(static_cast<std::size_t>(repeats));
@@ -35,7 +35,7 @@ Elapsed timed_on_device(int repeats, const std::function<void()>& call) {
     });
     seconds.push_back(batch / kBatch);
   }
-  return elapsed_of(std::move(seconds));
+  return study::elapsed_of(std::move(seconds));
 }
 
 /// The vectors of one run, on the device.
@@ -48,26 +48,26 @@ class DeviceBench {
         elements_(elements),
         seed_(seed),
         repeats_(repeats) {
-    const FloatVector values = normal_values(elements, seed);
+    const FloatVector values = study::normal_values(elements, seed);
     cuda::copy_to_device(std::as_bytes(std::span(values)), x_.bytes());
   }
 
   /// The better of two ways to copy.
   double copy_bandwidth() {
-    const Elapsed driver =
+    const study::Elapsed driver =
         timed_on_device(repeats_, [&] { cuda::copy_within(x_.bytes(), e_.bytes(), nullptr); });
-    const Elapsed kernel =
+    const study::Elapsed kernel =
         timed_on_device(repeats_, [&] { cuda::copy(floats(x_), floats(e_), nullptr); });
     return 2e-9 * static_cast<double>(x_.bytes().size()) / std::min(driver.fastest, kernel.fastest);
   }
 
-  CodecTiming time(const std::string& spec) {
+  study::CodecTiming time(const std::string& spec) {
     const cuda::Codec codec(spec);
     const cuda::Memory frame(codec.bytes(elements_));
     const cuda::Memory work(codec.workspace(elements_));
     auto* outcome = outcome_.as<cuda::Outcome>(0, 1).data();
     RandomKey key{.seed = seed_, .purpose = Purpose::quantize};
-    CodecTiming timing = {.spec = codec.spec(), .bytes = frame.bytes().size()};
+    study::CodecTiming timing = {.spec = codec.spec(), .bytes = frame.bytes().size()};
     cuda::fill(0, floats(e_), nullptr);
     timing.encode = timed_on_device(repeats_, [&] {
       codec.encode_residual(floats(x_), floats(e_), key, frame.bytes(), work.bytes(), outcome,
