@@ -241,7 +241,7 @@ inline bool runs_ahead(std::string_view name) { return name != "gloo" && name !=
 /// Frames are reported as they come, not when their whole exchange is done.
 inline bool reports_singly(std::string_view name) { return name != kFakeNccl; }
 
-/// Its nodes are threads of one process, which meet in memory.
+/// Whether a transport joins nodes that are threads of one process and meet in memory.
 inline bool joins_threads(std::string_view name) {
   const auto all = transports();
   const auto found = std::ranges::find(all, name, &TransportInfo::name);

@@ -104,7 +104,7 @@ TEST_CASE("every setting that changes results changes what nodes agree on") {
       const std::string name(setting.name);
       CAPTURE(name);
       const auto change = kChanges.find(name);
-      // Whoever adds a setting says here which it is.
+      // A new setting is added to one of the two lists above.
       REQUIRE((change != kChanges.end()) != kOwn.contains(name));
       if (change == kChanges.end()) {
         continue;
