@@ -16,16 +16,6 @@
 
 namespace sotto::console {
 
-/// What an optional value holds, or the value itself is.
-template <typename T>
-struct Held {
-  using Type = T;
-};
-template <typename T>
-struct Held<std::optional<T>> {
-  using Type = T;
-};
-
 /// Adds options to a command, which must outlive the group; the variables must live as long as the
 /// command. The help shows the variable's value as the default, unless it is optional.
 class OptionGroup {
@@ -54,7 +44,7 @@ class OptionGroup {
   template <typename T>
   CLI::Option& count(const std::string& name, T& value, const std::string& type,
                      const std::string& help, std::uint64_t largest = kMostRounds) {
-    constexpr std::uint64_t kHolds = std::numeric_limits<typename Held<T>::Type>::max();
+    constexpr std::uint64_t kHolds = std::numeric_limits<typename HeldType<T>::Type>::max();
     return *numeric(name, value, type, help).check(whole_number(std::min(largest, kHolds)));
   }
 
@@ -120,7 +110,7 @@ class OptionGroup {
   template <typename T>
   CLI::Option& numeric(const std::string& name, T& value, const std::string& type,
                        const std::string& help) {
-    using Number = typename Held<T>::Type;
+    using Number = typename HeldType<T>::Type;
     const auto take = [&value](const CLI::results_t& texts) {
       const auto found = parse_number<Number>(texts.front());
       value = found.value_or(Number{});

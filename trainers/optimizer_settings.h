@@ -93,6 +93,17 @@ using SettingValue =
     std::variant<std::string*, bool*, int*, double*, Round*, std::optional<int>*,
                  std::optional<std::uint32_t>*, std::optional<Round>*, std::optional<double>*>;
 
+/// What a setting of the type T holds: T itself, or what an optional T holds.
+template <typename T>
+struct HeldType {
+  using Type = T;  ///< the value's type
+};
+/// What an optional setting holds.
+template <typename T>
+struct HeldType<std::optional<T>> {
+  using Type = T;  ///< the value's type
+};
+
 /// One setting by name: what a help, a completion and a binding need to know of it.
 struct Setting {
   std::string_view name;  ///< "weight-decay"

@@ -177,15 +177,6 @@ SettingGroup privacy_settings(OptimizerSettings& o) {
 }
 
 template <typename T>
-struct Held {
-  using Type = T;
-};
-template <typename T>
-struct Held<std::optional<T>> {
-  using Type = T;
-};
-
-template <typename T>
 T read_number(const Setting& setting, std::string_view text) {
   if constexpr (std::is_integral_v<T>) {
     const auto value = parse_number<std::uint64_t>(text, 0, setting.largest);
@@ -235,7 +226,7 @@ bool set(const std::vector<SettingGroup>& groups, std::string_view name, std::st
     }
     std::visit(
         [&](auto* value) {
-          using T = typename Held<std::remove_pointer_t<decltype(value)>>::Type;
+          using T = typename HeldType<std::remove_pointer_t<decltype(value)>>::Type;
           if constexpr (std::is_same_v<T, std::string>) {
             *value = text;
           } else if constexpr (std::is_same_v<T, bool>) {

@@ -16,15 +16,6 @@
 namespace sotto::study {
 namespace {
 
-template <typename T>
-struct HeldBy {
-  using Type = T;
-};
-template <typename T>
-struct HeldBy<std::optional<T>> {
-  using Type = T;
-};
-
 bool same_name(std::string_view a, std::string_view b) {
   const auto dashed = [](char c) { return c == '_' ? '-' : c; };
   return std::ranges::equal(a, b, {}, dashed, dashed);
@@ -99,7 +90,7 @@ std::optional<std::string> assign(const Setting& setting, std::string_view text)
           }
           *value = *found;
         } else {
-          return assign_number<typename HeldBy<Value>::Type>(setting, text, *value);
+          return assign_number<typename HeldType<Value>::Type>(setting, text, *value);
         }
         return std::nullopt;
       },
