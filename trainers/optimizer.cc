@@ -124,14 +124,13 @@ struct Optimizer::EarlyStop {
   using Clock = std::chrono::steady_clock;
 
   bool ends_wait(const std::atomic<bool>* stop) {
-    constexpr Clock::duration kGrace = std::chrono::milliseconds(700);
     if (over || stop == nullptr || !*stop) {
       return false;
     }
     const auto now = Clock::now().time_since_epoch().count();
     Clock::rep none = 0;
     seen.compare_exchange_strong(none, now);
-    return now - seen >= kGrace.count();
+    return now - seen >= Clock::duration(after_stop::kMeeting).count();
   }
 
   std::atomic<bool> over{false};  ///< a round has begun, or the optimizer is gone

@@ -59,7 +59,7 @@ struct SiteState {
   Incarnation incarnation = 0;
   std::uint32_t life = 0;
   bool has_model = false;
-  double mass = 0;         ///< ω; 0 before ready()
+  double mass = 0;         ///< ω; 0 before try_begin()
   double minted = 0;       ///< by all incarnations that this state remembers
   double written_off = 0;  ///< mass given to incarnations of peers that are gone
   double raised = 0;       ///< mass that it made so that its own comes back to 1

@@ -213,7 +213,7 @@ Status SiteRun::pump(Clock::duration longest) {
 
 /// Until there is a model to train, or the site is told to stop.
 Status SiteRun::join() {
-  if (site_->ready(false)) {
+  if (site_->try_begin(false)) {
     return {};
   }
   if (Status status = save_new_incarnation(); !status.ok()) {
@@ -229,7 +229,7 @@ Status SiteRun::join() {
       options_.patience + std::chrono::duration<double>(
                               static_cast<double>(site_->max_message_bytes()) / kSlowestBytesPerS));
   auto asked = begin;
-  while (!site_->ready(Clock::now() - begin >= options_.found_after)) {
+  while (!site_->try_begin(Clock::now() - begin >= options_.found_after)) {
     if (Status status = save_new_incarnation(); !status.ok()) {
       return status;
     }

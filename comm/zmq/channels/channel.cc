@@ -14,8 +14,6 @@ using namespace std::chrono_literals;
 /// Between two attempts: from kFirstPause, doubling up to kLongestPause.
 constexpr std::chrono::milliseconds kFirstPause = 50ms;
 constexpr std::chrono::milliseconds kLongestPause = 5s;
-/// What a peer sent before its connection ended may reach us a moment after the news of the end.
-constexpr auto kSettle = 200ms;
 /// For what takes a few messages to and fro, if the timeout is shorter.
 constexpr std::chrono::milliseconds kHandshake = 2s;
 /// Chunks that go out before others have their turn.
@@ -27,7 +25,6 @@ constexpr auto kRivalry = 2s;
 /// Signs of life in a timeout.
 constexpr int kSigns = 4;
 
-constexpr const char* kRevoked = "the list of peers does not trust it any more";
 constexpr const char* kUnanswered =
     "it lets this site connect, and does not connect to it: it cannot reach the address that its "
     "list has for this site, or another process with this site's key is in touch with it";
