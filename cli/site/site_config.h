@@ -30,6 +30,7 @@ struct SiteConfig {
   std::string peers;   ///< file
   std::string listen;  ///< HOST:PORT; empty: as the own line of the peers' file says
   std::string state;   ///< folder
+  std::string audit;   ///< file (audit_log.h); empty: none
   std::optional<MonitorAddress> monitor;
 
   study::TrainOptions training;

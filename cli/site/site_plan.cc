@@ -268,8 +268,9 @@ void check_result_file(const SiteConfig& config, std::string_view option, const 
   const auto place = place_of(path);
   for (const auto& [what, own] : {std::pair{"site's file", &config.file},
                                   {"key", &config.key},
-                                  {"list of peers", &config.peers}}) {
-    if (place == place_of(*own)) {
+                                  {"list of peers", &config.peers},
+                                  {"audit file", &config.audit}}) {
+    if (!own->empty() && place == place_of(*own)) {
       refuse(option, path, fmt::format("that is this site's {}, which would be lost", what));
     }
   }

@@ -315,6 +315,7 @@ Status Site::collect() {
     return here(status);
   }
   end_intake(mixed);
+  settled_mass_ = mixing_->mass();
   round_ = offered_;
   phase_ = Phase::training;
   return {};
@@ -467,6 +468,7 @@ SiteState Site::state() const {
           .life = setup_.life,
           .has_model = trained_,
           .mass = mixing_->mass(),
+          .settled_mass = phase_ == Phase::offered ? settled_mass_ : mixing_->mass(),
           .minted = minted_,
           .written_off = written_off_,
           .raised = mixing_->balance().raised,

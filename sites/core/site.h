@@ -231,6 +231,7 @@ class Site {
 
   Phase phase_ = Phase::waiting;
   Round steps_ = 0;          // in this round
+  double settled_mass_ = 0;  // state()
   bool influenced_ = false;  // something was taken in since put_back, or ever
   Round low_rounds_ = 0;     // in a row, in which ω was near its floor
   bool loaded_ = false;      // and not given up
