@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/ids.h>
@@ -29,12 +30,14 @@ enum class BiasCorrection {
 
 /// "always", "warmup" or "never".
 std::string_view bias_correction_name(BiasCorrection correction);
+/// All names, in the order of the enumeration.
+std::vector<std::string> bias_correction_names();
 /// Throws Error unless `name` is one of always, warmup, never.
 BiasCorrection parse_bias_correction(std::string_view name);
 
 /// Settings of all rules, under the names that torch.optim uses.
 struct StepRuleOptions {
-  std::string rule = "sgd";  ///< sgd, adam, adamw, lars, lamb
+  std::string rule = "sgd";  ///< the name of one of step_rules() (optim/step_rule_info.h)
   double learning_rate = 0.1;
   double momentum = 0;    ///< sgd: v ← μ v + g; lars: optim/step_rules/lars.h
   bool nesterov = false;  ///< sgd: d = γ (g + μ v)
@@ -107,7 +110,8 @@ class StepRule {
 /// Makes the rule of one node, for rules that sotto does not know.
 using StepRuleFactory = std::function<std::unique_ptr<StepRule>()>;
 
-/// Throws Error for an unknown rule or a setting outside its range.
+/// Builds the rule that `options` name. Throws Error for an unknown rule or a setting outside its
+/// range.
 std::unique_ptr<StepRule> make_step_rule(const StepRuleOptions& options,
                                          const Ops& ops = host_ops());
 

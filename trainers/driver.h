@@ -41,8 +41,8 @@ struct LinkTraffic {
 
 /// Where a node's time went, in seconds.
 struct DriverTimes {
-  double encode_s = 0;  ///< in the algorithm, on either thread: compressing, decoding, mixing
-  double wait_s = 0;    ///< the caller's thread waited for peers, decoding not counted
+  double algorithm_s = 0;  ///< in the algorithm, on either thread: compressing, decoding, mixing
+  double wait_s = 0;       ///< the caller's thread waited for peers, decoding not counted
 };
 
 /// How a driver works.

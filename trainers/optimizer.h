@@ -36,8 +36,8 @@
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/topology/registry.h>
+#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/driver.h>
-#include <sotto/trainers/settings.h>
 
 namespace sotto {
 
@@ -69,6 +69,8 @@ enum class Join {
 
 /// "none", "stop" or "zeros".
 std::string_view join_name(Join join);
+/// The names that parse_join takes.
+std::vector<std::string> join_names();
 /// Throws Error unless `name` is one of stop, zeros.
 Join parse_join(std::string_view name);
 
@@ -143,7 +145,7 @@ struct OptimizerOptions {
   StopRequest interrupted{};
   /// Further settings that the nodes must agree on, for example model and data; compared when they
   /// meet.
-  Settings job;
+  AgreedSettings job;
   /// The observer, with the same wishes on all nodes (a Telemetry, observe/telemetry.h); null:
   /// none. Results do not depend on it. Must outlive the optimizer.
   Observer* observer = nullptr;

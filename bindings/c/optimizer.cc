@@ -90,7 +90,7 @@ Json report_of(const sotto_optimizer& held) {
           {"job", as_object(settings_text(used.job))},
           {"warnings", warnings_of(held)},
           {"traffic", traffic},
-          {"times", {{"encode_s", times.encode_s}, {"wait_s", times.wait_s}}},
+          {"times", {{"algorithm_s", times.algorithm_s}, {"wait_s", times.wait_s}}},
           {"counters",
            {{"saturated", counters.saturated},
             {"bad_frames", counters.bad_frames},

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <sotto/optim/step_rule.h>
+#include <sotto/optim/step_rule_info.h>
 #include <sotto/optim/step_rules/adam.h>
 #include <sotto/optim/step_rules/learning_rate.h>
 
@@ -23,6 +24,8 @@ namespace sotto {
 
 class Lamb final : public StepRule {
  public:
+  static const StepRuleInfo kInfo;
+
   /// Use make_step_rule, which validates `options`.
   Lamb(const StepRuleOptions& options, const Ops& ops);
 

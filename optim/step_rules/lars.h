@@ -18,6 +18,7 @@
 
 #include <sotto/kernels/vector.h>
 #include <sotto/optim/step_rule.h>
+#include <sotto/optim/step_rule_info.h>
 #include <sotto/optim/step_rules/gradient_clip.h>
 #include <sotto/optim/step_rules/learning_rate.h>
 
@@ -25,6 +26,8 @@ namespace sotto {
 
 class Lars final : public StepRule {
  public:
+  static const StepRuleInfo kInfo;
+
   /// Use make_step_rule, which validates `options`.
   Lars(const StepRuleOptions& options, const Ops& ops);
 

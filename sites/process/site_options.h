@@ -14,10 +14,10 @@
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/dataset.h>
 #include <sotto/trainers/model_file.h>
 #include <sotto/trainers/observer.h>
-#include <sotto/trainers/settings.h>
 
 namespace sotto {
 
@@ -63,7 +63,7 @@ struct SiteOptions {
 };
 
 /// What sites must share, in words. `dimension` and `layout` are the model's.
-Settings shared_settings(const SiteOptions& options, const ParameterLayout& layout);
+AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout& layout);
 
 /// The digest of these words (settings_text): SHA-256.
 sites::Agreement agreement_of(const std::string& settings);
