@@ -73,7 +73,7 @@ class StepRule {
   virtual Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                            std::span<float> d) = 0;
   /// As direction, for callers that only read d: it is the gradient or a moment with its
-  /// factor, which stay as they are until the next direction, or else what `direction` writes
+  /// factor, which stay as they are until the next direction, or else the d that `direction` writes
   /// in `room`.
   virtual Result<Direction> direction_in(Round round, std::span<const float> x,
                                          std::span<const float> gradient, std::span<float> room);
@@ -101,9 +101,9 @@ class StepRule {
   /// Changes the base learning rate γ, e.g. for a schedule of the caller's own.
   virtual void set_learning_rate(double learning_rate) = 0;
 
-  /// Moments and counters, for checkpoints; load expects what save wrote for the same layout.
+  /// Moments and counters, for checkpoints; load expects those of the same layout.
   virtual void save(ByteBuffer& out) const = 0;
-  /// Takes back what save wrote for the same layout.
+  /// Restores the moments and counters that save wrote for the same layout.
   virtual Status load(ByteReader& in) = 0;
 };
 

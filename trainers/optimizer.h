@@ -80,7 +80,7 @@ struct OptimizerOptions {
   std::string algorithm = "dcd";  ///< its name, and hyperparameters: "choco:eta=0.2"
   std::string compressor;         ///< a specification; empty: the algorithm's default
   std::string topology = "ring";
-  std::optional<Weighting> weighting;  ///< by default what fits the graph
+  std::optional<Weighting> weighting;  ///< by default the one that fits the graph
   bool lazy = false;                   ///< mix with (I + W) / 2
   StepRuleOptions step_rule;
   /// Makes this node's step rule in place of step_rule, whose name becomes that rule's. Its
@@ -383,7 +383,7 @@ class Optimizer {
   std::shared_ptr<RoundTerms> terms_;     ///< the algorithm's
   std::optional<double> rate_;            ///< the base learning rate, where a call has changed it
   std::optional<double> announced_rate_;  ///< of own_step_rule, by the caller
-  std::string announced_;                 ///< what else the caller has changed
+  std::string announced_;                 ///< the other settings that the caller has changed
   std::unique_ptr<internal::Consensus> consensus_;
   PrivateGradient* private_ = nullptr;  ///< the algorithm, when it is one
   std::unique_ptr<PrivacyLedger> ledger_;
@@ -401,7 +401,7 @@ class Optimizer {
   std::map<std::size_t, std::size_t>
       parts_;  ///< of this round's gradient: where they begin and end
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Driver> driver_;  ///< uses what stands above
+  std::unique_ptr<Driver> driver_;  ///< uses the members above
   std::unique_ptr<internal::RunReporter> reporter_;
 };
 

@@ -93,7 +93,7 @@ SettingGroup step_settings(OptimizerSettings& settings);
 /// Whether nodes step by themselves between exchanges, or exchanges have a step rule of their own.
 bool has_local_steps(const OptimizerSettings& settings);
 
-/// Whether noise is to hide what the nodes compute.
+/// Whether noise is to hide the nodes' gradients.
 bool wants_privacy(const OptimizerSettings& settings);
 
 /// The algorithm with all hyperparameters that the settings give. Throws Error for one that it does

@@ -37,7 +37,7 @@ double quality_of(const Found& found) {
   return std::isnan(found.accuracy) ? found.r2 : found.accuracy;
 }
 
-/// Seconds, means over nodes; what is left of wall_s went to bookkeeping.
+/// Seconds, means over nodes; the rest of wall_s went to bookkeeping.
 struct TimeSplit {
   double wall_s = 0;
   double compute_s = 0;    ///< gradients

@@ -1,4 +1,4 @@
-// A launched process as a node with keys: what the files of `key` and `peers` make of it. Pure
+// A process as a node with keys, from the files that the settings `key` and `peers` name. Pure
 // functions but for the files that they read; thread-safe.
 #pragma once
 

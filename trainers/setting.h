@@ -22,24 +22,24 @@ using SettingValue =
     std::variant<std::string*, bool*, int*, double*, Round*, std::optional<int>*,
                  std::optional<std::uint32_t>*, std::optional<Round>*, std::optional<double>*>;
 
-/// What a setting of the type T holds: T itself, or what an optional T holds.
+/// The type of the value in a setting of type T: T, or that within an optional.
 template <typename T>
 struct HeldType {
   using Type = T;  ///< the value's type
 };
-/// What an optional setting holds.
+/// The type of the value within an optional setting.
 template <typename T>
 struct HeldType<std::optional<T>> {
   using Type = T;  ///< the value's type
 };
 
-/// One setting by name: what a help, a completion and a binding need to know of it.
+/// One setting by name, as helps, completions and bindings show it.
 struct Setting {
   std::string_view name;  ///< "weight-decay"
   SettingValue value;
   std::string_view type;  ///< "LAMBDA"
   std::string_view help;
-  std::uint64_t largest = kMostCounted;  ///< of what counts
+  std::uint64_t largest = kMostCounted;  ///< of a whole number
 };
 
 /// A setting's name as programs write it, "weight_decay".
@@ -51,7 +51,7 @@ struct SettingGroup {
   std::vector<Setting> settings;
 };
 
-/// Sets what is called `name` (dashes and underscores are one) from its text; switches are true or
+/// Sets the one called `name` (dashes and underscores are one) from its text; switches are true or
 /// false. False when none is called so. Throws Error for a value that is no number where one must
 /// be, or out of range.
 bool set(const std::vector<SettingGroup>& groups, std::string_view name, std::string_view text);

@@ -43,7 +43,7 @@ class Adam final : public StepRule {
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
-  // What algorithms use that exchange the momentum in place of the gradient (apm_squeeze.h).
+  // For algorithms that exchange the momentum in place of the gradient (apm_squeeze.h).
 
   /// m, which they may replace.
   std::span<float> momentum() { return first_; }

@@ -37,7 +37,7 @@ class Lamb final : public StepRule {
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
-  // What 1-bit LAMB takes over when it freezes the variance (onebit_lamb.h).
+  // For 1-bit LAMB, which takes these over when it freezes the variance (onebit_lamb.h).
 
   const ParameterLayout& layout() const { return layout_; }
   /// m and v, with γ = 1 and λ = 0.

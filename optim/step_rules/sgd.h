@@ -66,7 +66,7 @@ class Sgd final : public StepRule {
     return finite;
   }
 
-  /// What d is γ times: the gradient, the moment, or a sum of them in d.
+  /// The vector that γ scales to d: the gradient, the moment, or a sum of them in d.
   struct Unscaled {
     std::span<const float> values;
     bool finite;  ///< of the moment, where it is that
