@@ -39,12 +39,9 @@ std::unique_ptr<Compressor> build(const internal::Family& family, std::string_vi
     if (error.field() == "compressor" || !error.value()) {
       throw;
     }
-    const std::string prefix = std::string(spec) + ": ";
-    const std::string_view field = error.field();
-    const std::string_view parameter =
-        field.starts_with(prefix) ? field.substr(prefix.size()) : field;
-    throw Error("compressor", spec,
-                fmt::format("{} is '{}'; ", parameter, *error.value()) + error.reason());
+    throw Error("compressor",
+                fmt::format("{}: {}: '{}' is refused: ", spec, error.field(), *error.value()) +
+                    error.reason());
   }
 }
 

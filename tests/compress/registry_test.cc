@@ -71,20 +71,21 @@ TEST_CASE("what is needed decides the form only where the specification does not
 
 TEST_CASE("a refusal names the parameter, the value and what would do") {
   const std::string bits = error_of("quant:9");
-  CHECK(says(bits, "compressor: 'quant:9' is refused: B is '9'; "));
+  CHECK(says(bits, "quant:9: B: '9' is refused"));
   CHECK(says(bits, "1 to 8"));
   const std::string unknown = error_of("gzip");
   CHECK(says(unknown, "'gzip'"));
   for (const CompressorInfo& info : compressors()) {
     CHECK(says(unknown, info.synopsis));
   }
-  CHECK(says(error_of("sign,chunk=-1"), "chunk is '-1'"));
+  CHECK(says(error_of("sign,chunk=-1"), "chunk: '-1'"));
   CHECK(says(error_of("sign,scale=max"), "mean, l2"));
-  CHECK(says(error_of("topk:0"), "KEEP is '0'; it is the share of elements to keep"));
-  CHECK(says(error_of("grid:8:-1"), "STEP is '-1'"));
-  CHECK(says(error_of("grid:8"), "STEP is ''"));
-  CHECK(says(error_of("topk"), "KEEP is ''"));
-  CHECK(says(error_of("sign,size=4"), "size is '4'"));
+  CHECK(says(error_of("topk:0"),
+             "compressor: topk:0: KEEP: '0' is refused: it is the share of elements to keep"));
+  CHECK(says(error_of("grid:8:-1"), "STEP: '-1'"));
+  CHECK(says(error_of("grid:8"), "STEP: ''"));
+  CHECK(says(error_of("topk"), "KEEP: ''"));
+  CHECK(says(error_of("sign,size=4"), "size: '4'"));
 }
 
 TEST_CASE("nothing half understood is built") {
