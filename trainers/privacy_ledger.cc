@@ -10,8 +10,8 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/durable_file.h>
-#include <sotto/trainers/settings.h>
 
 namespace sotto {
 namespace {

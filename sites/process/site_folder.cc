@@ -23,8 +23,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 #include <sotto/base/unix_time.h>
+#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/durable_file.h>
-#include <sotto/trainers/settings.h>
 
 namespace sotto {
 namespace {

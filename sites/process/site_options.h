@@ -15,10 +15,10 @@
 #include <sotto/optim/step_rule.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/audit_log.h>
+#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/dataset.h>
 #include <sotto/trainers/model_file.h>
 #include <sotto/trainers/observer.h>
-#include <sotto/trainers/settings.h>
 
 namespace sotto {
 
@@ -66,7 +66,7 @@ struct SiteOptions {
 };
 
 /// What sites must share, in words. `dimension` and `layout` are the model's.
-Settings shared_settings(const SiteOptions& options, const ParameterLayout& layout);
+AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout& layout);
 
 /// The digest of these words (settings_text): SHA-256.
 sites::Agreement agreement_of(const std::string& settings);
