@@ -22,8 +22,8 @@ constexpr mode_t kMode = 0666;
 
 }  // namespace
 
-GrowingFile::GrowingFile(std::string_view option, std::string path, bool keep, Tell tell)
-    : option_(option),
+GrowingFile::GrowingFile(std::string_view setting, std::string path, bool keep, Tell tell)
+    : setting_(setting),
       path_(std::move(path)),
       standard_output_(path_ == "-" || path_ == "/dev/stdout"),
       tell_(std::move(tell)) {
@@ -34,7 +34,7 @@ GrowingFile::GrowingFile(std::string_view option, std::string path, bool keep, T
           : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (keep ? 0 : O_TRUNC),
                    kMode);
   if (descriptor_ < 0) {
-    refuse(option_, path_, fmt::format("it cannot be written: {}", std::strerror(errno)));
+    refuse(setting_, path_, fmt::format("it cannot be written: {}", std::strerror(errno)));
   }
 }
 
@@ -66,7 +66,7 @@ bool GrowingFile::append(std::string_view records) {
     failed_ = error != 0;
   }
   if (error != 0) {
-    tell_(internal::lost_file(option_, path_, std::strerror(error)));
+    tell_(internal::lost_file(setting_, path_, std::strerror(error)));
   }
   return error == 0;
 }

@@ -16,9 +16,9 @@ namespace sotto {
 
 class GrowingFile {
  public:
-  /// Opens the file, whose `option` messages name; empty at first unless it is to be kept. Throws
-  /// Error when it cannot be opened. `tell` may append to this file.
-  GrowingFile(std::string_view option, std::string path, bool keep, Tell tell);
+  /// Opens the file, which messages call by its `setting`; empty at first unless it is to be kept.
+  /// Throws Error when it cannot be opened. `tell` may append to this file.
+  GrowingFile(std::string_view setting, std::string path, bool keep, Tell tell);
   ~GrowingFile();
   GrowingFile(const GrowingFile&) = delete;
   GrowingFile& operator=(const GrowingFile&) = delete;
@@ -31,7 +31,7 @@ class GrowingFile {
   /// Opens the file anew if it was moved away.
   void follow_name();
 
-  std::string option_;
+  std::string setting_;
   std::string path_;
   bool standard_output_;
   Tell tell_;

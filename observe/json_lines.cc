@@ -47,7 +47,7 @@ std::string line_of(const char* event, const Json& fields) {
 }  // namespace
 
 JsonLines::JsonLines(const std::string& path, bool keep, std::string config, Tell tell)
-    : file_("--log-json", path, keep, std::move(tell)), config_(std::move(config)) {}
+    : file_("log_json", path, keep, std::move(tell)), config_(std::move(config)) {}
 
 void JsonLines::began(const RunStart& start) {
   file_.append(line_of("began", {{"sotto", SOTTO_VERSION},

@@ -40,7 +40,7 @@ Json epoch_of(const RunStart& start, Round done) {
 }  // namespace
 
 Mllog::Mllog(const std::string& path, bool keep, MllogSettings settings, Tell tell)
-    : file_("--mllog", path, keep, std::move(tell)), settings_(std::move(settings)) {
+    : file_("mllog", path, keep, std::move(tell)), settings_(std::move(settings)) {
   for (const std::string& line : {
            line_of(Kind::start, "init_start", nullptr),
            line_of(Kind::point, "submission_benchmark", settings_.benchmark),

@@ -68,7 +68,7 @@ PhaseTrace::PhaseTrace(std::string path, std::string_view config, Rank first, Te
       flushed_(begin_) {
   open(O_CREAT | O_TRUNC);
   if (descriptor_ < 0) {
-    refuse("--trace", path_, fmt::format("it cannot be written: {}", std::strerror(errno)));
+    refuse("trace", path_, fmt::format("it cannot be written: {}", std::strerror(errno)));
   }
   const internal::Json about = {{"sotto", SOTTO_VERSION},
                                 {"begun_at", unix_time()},
@@ -77,7 +77,7 @@ PhaseTrace::PhaseTrace(std::string path, std::string_view config, Rank first, Te
                         json_text(about), instant_event(first_, 0, "run", "begin"));
   name_node(first_);
   if (const int error = write_all_at(descriptor_, events_ + std::string(kEnd), 0); error != 0) {
-    refuse("--trace", path_, fmt::format("it cannot be written: {}", std::strerror(error)));
+    refuse("trace", path_, fmt::format("it cannot be written: {}", std::strerror(error)));
   }
   events_.clear();
   given_up_ = ::lseek(descriptor_, 0, SEEK_END) == 0;  // /dev/null keeps nothing, as was asked for
@@ -175,7 +175,7 @@ void PhaseTrace::ended(const Status& /*status*/) {
   tell_trouble();
 }
 
-void PhaseTrace::give_up(std::string trouble) {
+void PhaseTrace::give_up(Message trouble) {
   given_up_ = true;
   trouble_ = std::move(trouble);
   troubled_ = true;
@@ -183,14 +183,14 @@ void PhaseTrace::give_up(std::string trouble) {
 }
 
 void PhaseTrace::tell_trouble() {
-  std::string trouble;
+  std::optional<Message> trouble;
   {
     const std::lock_guard lock(mutex_);
     trouble.swap(trouble_);
     troubled_ = false;
   }
-  if (!trouble.empty()) {
-    tell_(trouble);  // it may come back as a warning
+  if (trouble) {
+    tell_(*trouble);  // it may come back as a warning
   }
 }
 
@@ -219,23 +219,23 @@ void PhaseTrace::flush(std::chrono::milliseconds patience) {
   const int refused = descriptor_ < 0 ? errno : take_turn(patience);
   if (refused == EWOULDBLOCK) {
     if (patience > 0ms || events_.size() > kMostHeld) {
-      give_up(internal::lost_file("--trace", path_, "another process keeps it locked"));
+      give_up(internal::lost_file("trace", path_, "another process keeps it locked"));
     }
     return;
   }
   if (refused != 0) {
-    return give_up(internal::lost_file("--trace", path_, std::strerror(refused)));
+    return give_up(internal::lost_file("trace", path_, std::strerror(refused)));
   }
   const off_t at = ::lseek(descriptor_, 0, SEEK_END) - static_cast<off_t>(kEnd.size());
   if (static_cast<std::size_t>(at) + events_.size() > kMostBytes) {
-    give_up(
-        fmt::format("--trace: {} has reached its limit; the rest of the run is left out", path_));
+    give_up(mention("trace") +
+            fmt::format(": {} has reached its limit; the rest of the run is left out", path_));
   } else if (const int error = write_all_at(descriptor_, events_ + std::string(kEnd), at);
              error != 0) {
     // What is there in part must not make the rest unreadable.
     [[maybe_unused]] const bool cut =
         ::ftruncate(descriptor_, at) == 0 && write_all_at(descriptor_, kEnd, at) == 0;
-    give_up(internal::lost_file("--trace", path_, std::strerror(error)));
+    give_up(internal::lost_file("trace", path_, std::strerror(error)));
   }
   ::flock(descriptor_, LOCK_UN);
   events_.clear();

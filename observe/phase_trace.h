@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -55,7 +56,7 @@ class PhaseTrace final : public Observer {
   /// `patience`.
   int take_turn(std::chrono::milliseconds patience) const;
   /// Leaves out all that follows.
-  void give_up(std::string trouble);
+  void give_up(Message trouble);
   void tell_trouble();
   std::int64_t since_begin(PhaseSpan::Time time) const;
 
@@ -68,7 +69,7 @@ class PhaseTrace final : public Observer {
   int descriptor_ = -1;
   pid_t opener_ = -1;
   bool given_up_ = false;
-  std::string trouble_;                ///< why; empty once it is told
+  std::optional<Message> trouble_;     ///< why; empty once it is told
   std::atomic<bool> troubled_{false};  ///< it is to be told; unguarded
   std::string events_;
   PhaseSpan::Time flushed_;

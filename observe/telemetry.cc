@@ -41,7 +41,7 @@ MonitorAddress metrics_address(const std::string& text) {
   try {
     return parse_monitor_address(text);
   } catch (const Error& error) {
-    throw Error(fmt::format("--metrics: {}", error.what()));
+    throw error.about("metrics");
   }
 }
 
@@ -102,7 +102,9 @@ void Telemetry::make_pages() {
 Tell Telemetry::list(std::string line) {
   Output& output = outputs_.emplace_back();
   output.line = std::move(line);
-  return [this, &output](const std::string& text) {
+  return [this, &output](const Message& message) {
+    const std::string text =
+        options_.spelling != nullptr ? message.text(*options_.spelling) : message.text();
     output.lost = true;
     warning(text);
     if (options_.warn) {

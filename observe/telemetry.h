@@ -42,7 +42,9 @@ struct TelemetryOptions {
   bool whole_job = false;
   /// Receives a line when an output can no longer be written; null: standard error. The other
   /// outputs record it too.
-  Tell warn{};
+  std::function<void(const std::string&)> warn{};
+  /// How warnings name these settings; must outlive the object. Null: by their own names.
+  const Spelling* spelling = nullptr;
 };
 
 class Telemetry final : public Observers {

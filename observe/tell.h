@@ -3,11 +3,12 @@
 #pragma once
 
 #include <functional>
-#include <string>
+
+#include <sotto/base/message.h>
 
 namespace sotto {
 
-/// Takes a warning of one line.
-using Tell = std::function<void(const std::string& text)>;
+/// Takes a warning of one line, in which the output goes by the name of its setting.
+using Tell = std::function<void(const Message& text)>;
 
 }  // namespace sotto

@@ -21,13 +21,13 @@ namespace {
 /// A name that no other process gives, and that begins as TensorBoard expects.
 std::string event_file_in(const std::string& folder) {
   if (!has_event_records()) {
-    refuse("--tensorboard", folder,
+    refuse("tensorboard", folder,
            "this build cannot write TensorBoard's files; build it with ISA-L (libisal-dev)");
   }
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   if (!std::filesystem::is_directory(folder)) {
-    refuse("--tensorboard", folder, "it is no folder, and none can be made there");
+    refuse("tensorboard", folder, "it is no folder, and none can be made there");
   }
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) {
@@ -40,7 +40,7 @@ std::string event_file_in(const std::string& folder) {
 }  // namespace
 
 TensorBoard::TensorBoard(const std::string& folder, Tell tell)
-    : file_("--tensorboard", event_file_in(folder), /*keep=*/false, std::move(tell)) {
+    : file_("tensorboard", event_file_in(folder), /*keep=*/false, std::move(tell)) {
   file_.append(version_record(unix_time()));
 }
 

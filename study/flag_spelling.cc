@@ -15,6 +15,10 @@ namespace {
 constexpr auto kOtherNames = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"start", "init"}, {"store", "rendezvous"}});
 
+/// Options that no table of settings has: programs read them on their own.
+constexpr auto kOfPrograms = std::to_array<std::string_view>(
+    {"run", "metrics", "log-json", "tensorboard", "mllog", "trace", "log-file"});
+
 const std::set<std::string, std::less<>>& names() {
   static const std::set<std::string, std::less<>> kNames = [] {
     std::set<std::string, std::less<>> all;
@@ -29,7 +33,9 @@ const std::set<std::string, std::less<>>& names() {
         all.emplace(setting.name);
       }
     }
-    all.emplace("run");
+    for (const std::string_view name : kOfPrograms) {
+      all.emplace(name);
+    }
     return all;
   }();
   return kNames;

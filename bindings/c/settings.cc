@@ -194,7 +194,8 @@ OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Stor
 }
 
 std::unique_ptr<Telemetry> make_telemetry(const NodeSettings& settings,
-                                          const OptimizerOptions& options, Tell warn) {
+                                          const OptimizerOptions& options,
+                                          std::function<void(const std::string&)> warn) {
   TelemetryOptions wanted = settings.telemetry;
   if (wanted.metrics.empty() && wanted.log_json.empty() && wanted.tensorboard.empty() &&
       wanted.trace.empty()) {

@@ -43,6 +43,7 @@ OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Stor
 
 /// The telemetry that the settings ask for; null for none. Throws Error.
 std::unique_ptr<Telemetry> make_telemetry(const NodeSettings& settings,
-                                          const OptimizerOptions& options, Tell warn);
+                                          const OptimizerOptions& options,
+                                          std::function<void(const std::string&)> warn);
 
 }  // namespace sotto::c

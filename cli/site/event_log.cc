@@ -16,6 +16,7 @@
 #include <sotto/base/write_all.h>
 #include <sotto/observe/growing_file.h>
 #include <sotto/sites/process/event_json.h>
+#include <sotto/study/flag_spelling.h>
 
 namespace sotto::cli {
 namespace {
@@ -38,8 +39,9 @@ std::string text_line(const SiteEvent& event) {
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(const std::string& path)
-      : file_("--log-file", path, true, [](const std::string& trouble) {
-          (void)write_all(STDERR_FILENO, fmt::format("sotto: warning: {}\n", trouble));
+      : file_("log_file", path, true, [](const Message& trouble) {
+          (void)write_all(STDERR_FILENO,
+                          fmt::format("sotto: warning: {}\n", trouble.text(study::FlagSpelling())));
         }) {}
 
  private:

@@ -23,6 +23,7 @@
 #include <sotto/observe/tensorboard.h>
 #include <sotto/sites/process/audit_log.h>
 #include <sotto/sites/process/site_run.h>
+#include <sotto/study/flag_spelling.h>
 #include <sotto/study/result_file.h>
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/parameter_file.h>
@@ -187,10 +188,10 @@ int run_node(const NodeOptions& options, EventLog& log) {
   Teller tell(log, audit ? &*audit : nullptr);
   std::optional<TensorBoard> board_file;
   if (!options.tensorboard.empty()) {
-    plan.run.observer =
-        &board_file.emplace(options.tensorboard, [&log](const std::string& trouble) {
-          log.write({SiteEvent::Level::warning, "tensorboard-failed", trouble});
-        });
+    plan.run.observer = &board_file.emplace(options.tensorboard, [&log](const Message& trouble) {
+      log.write(
+          {SiteEvent::Level::warning, "tensorboard-failed", trouble.text(study::FlagSpelling())});
+    });
   }
   for (const std::string& warning : plan.warnings) {
     log.write({SiteEvent::Level::warning, "setting", warning});

@@ -8,6 +8,7 @@
 #include <sotto/base/nearest.h>
 #include <sotto/console/option_group.h>
 #include <sotto/observe/telemetry_settings.h>
+#include <sotto/study/flag_spelling.h>
 #include <sotto/study/internal/plan_json.h>
 #include <sotto/study/units.h>
 #include <sotto/topology/registry.h>
@@ -33,7 +34,8 @@ MllogSettings mllog_settings(const study::TrainPlan& plan) {
 }
 
 /// Warnings go the way of any, for which what stands on the terminal makes room.
-TelemetryOptions of_plan(TelemetryOptions telemetry, const study::TrainPlan& plan, Tell warn) {
+TelemetryOptions of_plan(TelemetryOptions telemetry, const study::TrainPlan& plan,
+                         std::function<void(const std::string&)> warn) {
   telemetry.keep = plan.run.resume;
   telemetry.config = json_text(train_config_json(study::settings_of(plan)));
   telemetry.mllog_settings = mllog_settings(plan);
@@ -42,6 +44,8 @@ TelemetryOptions of_plan(TelemetryOptions telemetry, const study::TrainPlan& pla
   }
   telemetry.whole_job = !plan.launched;
   telemetry.warn = std::move(warn);
+  static const study::FlagSpelling kFlags;
+  telemetry.spelling = &kFlags;
   return telemetry;
 }
 

@@ -1,4 +1,4 @@
-// The words for a file that can no longer be written. A pure function; thread-safe.
+// The message for a file that can no longer be written. A pure function; thread-safe.
 #pragma once
 
 #include <string>
@@ -6,11 +6,13 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/message.h>
+
 namespace sotto::internal {
 
-/// "--trace: trace.json: No space left on device; the run goes on without"
-inline std::string lost_file(std::string_view option, std::string_view path, std::string_view why) {
-  return fmt::format("{}: {}: {}; the run goes on without", option, path, why);
+/// "trace: trace.json: No space left on device; the run goes on without"
+inline Message lost_file(std::string_view setting, std::string_view path, std::string_view why) {
+  return mention(setting) + fmt::format(": {}: {}; the run goes on without", path, why);
 }
 
 }  // namespace sotto::internal

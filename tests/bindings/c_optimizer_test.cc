@@ -443,6 +443,6 @@ TEST_CASE("a run of C's tells who watches it what all nodes do, and takes their 
   }
   CHECK_MESSAGE(c_optimizer({"nodes", "1", "log-json", "/proc/none/x"}, x[0]) == nullptr,
                 std::string(sotto_last_error()));
-  CHECK(std::string(sotto_last_error()).starts_with("log-json: '/proc/none/x'"));
+  CHECK(std::string(sotto_last_error()).starts_with("log_json: '/proc/none/x'"));
   CHECK(c_optimizer({"nodes", "1", "report-every", "0"}, x[0]) == nullptr);
 }

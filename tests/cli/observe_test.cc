@@ -17,6 +17,8 @@
 #include <sotto/observe/figures.h>
 #include <sotto/observe/metrics_text.h>
 #include <sotto/observe/monitor.h>
+#include <sotto/observe/telemetry_settings.h>
+#include <sotto/study/flag_spelling.h>
 
 #include "cli/program.h"
 #include "cli/sites.h"
@@ -356,6 +358,16 @@ TEST_CASE("a site writes its evaluations for TensorBoard") {
   }
   CHECK(tags == std::set<std::string>{"quality/test_loss", "quality/test_accuracy", "health/mass",
                                       "network/sent_bytes_per_node", "time/training_seconds"});
+}
+
+TEST_CASE("messages about outputs call them by their flags") {
+  const sotto::study::FlagSpelling flags;
+  sotto::TelemetryOptions outputs;
+  for (const sotto::Setting& output : sotto::telemetry_settings(outputs).settings) {
+    CHECK(flags.subject(output.name) == "--" + std::string(output.name));
+  }
+  CHECK(flags.subject("mllog") == "--mllog");
+  CHECK(flags.subject("log_file") == "--log-file");
 }
 
 TEST_CASE("labels of metrics hold what Prometheus lets them hold") {

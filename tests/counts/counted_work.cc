@@ -168,7 +168,9 @@ RunEvaluation an_evaluation() {
 /// What all observers do with a phase, and with an evaluation of kNodes nodes.
 void count_observers() {
   const Folder folder;
-  const sotto::Tell tell = [](const std::string& trouble) { fmt::print("{}\n", trouble); };
+  const sotto::Tell tell = [](const sotto::Message& trouble) {
+    fmt::print("{}\n", trouble.text());
+  };
   sotto::PhaseTrace trace(folder.path / "trace.json", {}, 0, tell);
   const auto now = PhaseSpan::Time::clock::now();
   const auto trace_all = [&](RunPhase phase) {

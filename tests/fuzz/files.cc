@@ -14,6 +14,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
+#include <sotto/sites/process/audit_log.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/trainers/checkpoint.h>
 #include <sotto/trainers/durable_file.h>
@@ -111,6 +112,41 @@ void read_section_file(std::string_view /*name*/, std::span<const std::byte> inp
   if (state.ok()) {
     check(sotto::encode_site_state(*state) == file, "a site's state that is read is written");
   }
+}
+
+void read_audit(std::string_view /*name*/, std::span<const std::byte> input) {
+  ByteReader in(input);
+  const bool sealed = in.read<std::uint8_t>() % 2 == 1;
+  const auto rest = in.take(in.remaining());
+  const std::string_view text(reinterpret_cast<const char*>(rest.data()), rest.size());
+  std::string file(sealed ? "" : text);
+  std::string digest(64, '0');
+  std::size_t lines = 0;
+  for (std::size_t at = 0, end; sealed && (end = text.find('\n', at)) != std::string_view::npos;
+       at = end + 1, ++lines) {
+    const std::string record(text.substr(at, end - at));
+    const std::string chained = digest + "\n" + record;
+    digest = sotto::sha256_hex(std::as_bytes(std::span(chained)));
+    file += fmt::format("{} {}\n", digest, record);
+  }
+  const MemoryFile on_disk(std::as_bytes(std::span(file)));
+  const auto head = sotto::check_audit(on_disk.path());
+  if (head.ok()) {
+    check(!sealed || head->records == lines, "every line of a whole file is a record");
+    check(!sealed || lines == 0 || head->digest == digest, "a file's digest is that of its end");
+  } else {
+    check(head.status().message().size() < kLongestMessage, "messages are short");
+  }
+}
+
+std::vector<std::byte> example_audit() {
+  constexpr std::string_view kLines =
+      "\1{\"number\":1,\"time\":\"2026-11-26T00:00:00.000Z\",\"event\":\"audit-begins\","
+      "\"site\":\"a\",\"previous\":"
+      "\"0000000000000000000000000000000000000000000000000000000000000000\"}\n"
+      "{\"number\":2,\"level\":\"info\",\"event\":\"peer-up\",\"peer\":\"b\",\"text\":\"\"}\n";
+  const auto bytes = std::as_bytes(std::span(kLines));
+  return {bytes.begin(), bytes.end()};
 }
 
 void read_run(std::string_view /*name*/, std::span<const std::byte> input) {

@@ -223,6 +223,7 @@ std::span<const Target> named_targets() {
       {"algorithm", disturb_algorithm},
       {"algorithm_state", load_algorithm},
       {"section_file", read_section_file},
+      {"audit", read_audit},
       {"run_state", read_run},
       {"privacy_ledger", read_ledger},
       {"csv", read_data},

@@ -300,6 +300,7 @@ void write_data(const fs::path& root) {
     write_bytes(root / "section_file" / (site ? "site" : "checkpoint"),
                 sotto_fuzz::example_section_file(site));
   }
+  write_bytes(root / "audit" / "two_records", sotto_fuzz::example_audit());
   write_bytes(root / "run_state" / "history", sotto_fuzz::example_run_state());
   write_bytes(root / "privacy_ledger" / "ledger", sotto_fuzz::example_ledger());
   write_file(root / "csv" / "table", "a,\"b\",class\n1,2.5,0\n-3e2,4,1\n5,6,0\n7,8,1\n0,1,0\n");

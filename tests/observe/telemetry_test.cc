@@ -157,7 +157,7 @@ TEST_CASE("telemetry that cannot be had is refused before anything runs") {
   CHECK_THROWS_AS(Telemetry({.log_json = "/proc/none/file", .rank = 0}), Error);
   CHECK_THROWS_AS(Telemetry({.metrics = "0.0.0.0:9100", .rank = 0}), Error);
   CHECK_THROWS_WITH_AS(Telemetry({.metrics = "99999", .rank = 0}),
-                       doctest::Contains("--metrics: '99999'"), Error);
+                       doctest::Contains("metrics: '99999'"), Error);
 }
 
 TEST_CASE("a file that can no longer be written is told to whoever asked for it, once") {
@@ -167,7 +167,7 @@ TEST_CASE("a file that can no longer be written is told to whoever asked for it,
                        }});
   train_all(telemetry);
   REQUIRE(told.size() == 1);
-  CHECK(told[0] == "--log-json: /dev/full: No space left on device; the run goes on without");
+  CHECK(told[0] == "log_json: /dev/full: No space left on device; the run goes on without");
   CHECK(telemetry.outputs().at(0) == "log: /dev/full (in part: a write failed)");
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("what cannot be written when it is made is told as well") {
          told.push_back(text);
        }});
   REQUIRE(told.size() == 1);
-  CHECK(told[0].starts_with("--mllog: /dev/full: "));
+  CHECK(told[0].starts_with("mllog: /dev/full: "));
 }
 
 TEST_CASE("a page shows a loss that became no number, and a second run begins it anew") {
