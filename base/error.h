@@ -59,6 +59,13 @@ class Stopped : public Error {
   using Error::Error;
 };
 
+/// Thrown when the system refuses a resource to a running node: the counterpart of Fault::io where
+/// no `Status` can be returned.
+class Shortage : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Throws `Error` with the message "FIELD: 'VALUE' is refused: REASON".
 [[noreturn]] void refuse(std::string_view field, std::string_view value, const Message& reason);
 

@@ -14,13 +14,6 @@
 
 namespace sotto {
 
-/// Thrown when the system refuses a resource to a running node: the counterpart of Fault::io where
-/// no `Status` can be returned.
-class Shortage : public Error {
- public:
-  using Error::Error;
-};
-
 /// Starts `count` threads; number k runs body(k). All or none: where the system gives fewer, `end`
 /// is called, which must make `body` return, the threads that were started are joined, and Error is
 /// thrown, which names the limit that is the likely reason. `purpose` names the threads in the

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
 #include <sotto/base/file_descriptor.h>
-#include <sotto/base/start_threads.h>
 
 namespace sotto {
 

@@ -1,5 +1,6 @@
 // Text that others wrote, as it goes out: to terminals and logs, into pages, drawings and files.
-// All of these take any bytes and give valid UTF-8 without control characters. (JSON: json_text.h.)
+// The functions that return a std::string take any bytes and give valid UTF-8 without control
+// characters; those that return a view only cut. (JSON: json_text.h.)
 //
 // Pure functions; thread-safe.
 #pragma once

@@ -9,6 +9,9 @@ std::vector<console::Command> add_all_commands(CLI::App& program) {
       add_node_command(program),   add_keygen_command(program),   add_status_command(program),
       add_faults_command(program),
   };
+  CLI::App* site = program.add_subcommand("site", "Helps the operators of sites");
+  site->require_subcommand(1);
+  commands.push_back(add_site_audit_command(*site));
   CLI::App* data = program.add_subcommand("data", "Looks into files to train on");
   data->require_subcommand(1);
   commands.push_back(add_data_check_command(*data));

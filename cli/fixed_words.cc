@@ -3,27 +3,40 @@
 #include <algorithm>
 #include <array>
 
+#include <sotto/base/nearest.h>
+#include <sotto/optim/privacy/privacy_options.h>
+#include <sotto/optim/schedule.h>
+#include <sotto/optim/step_rule_info.h>
+#include <sotto/topology/registry.h>
+#include <sotto/trainers/optimizer.h>
+#include <sotto/trainers/partition.h>
+
 namespace sotto::cli {
+namespace {
+
+struct WordsOfOption {
+  std::string_view option;
+  std::vector<std::string> (*words)();
+};
+
+std::vector<std::string> step_rule_names() { return names_of(step_rules()); }
+
+constexpr auto kWordsOfOptions = std::to_array<WordsOfOption>({
+    {"--step-rule", step_rule_names},
+    {"--outer-step-rule", step_rule_names},
+    {"--weighting", weighting_names},
+    {"--bias-correction", bias_correction_names},
+    {"--schedule", schedule_names},
+    {"--partition", partition_names},
+    {"--privacy-unit", privacy_unit_names},
+    {"--join", join_names},
+});
+
+}  // namespace
 
 std::vector<std::string> fixed_words(std::string_view option) {
-  struct Fixed {
-    std::string_view option;
-    std::vector<std::string> words;
-  };
-  static const std::vector<std::string> kStepRules = {"sgd", "adam", "adamw", "lars", "lamb"};
-  static const std::array<Fixed, 8> kFixed = {{
-      {"--step-rule", kStepRules},
-      {"--outer-step-rule", kStepRules},
-      {"--weighting", {"metropolis", "uniform", "shares"}},
-      {"--bias-correction", {"always", "warmup", "never"}},
-      {"--schedule", {"constant", "step", "cosine", "invsqrt"}},
-      {"--partition", {"iid", "dirichlet", "label", "sizes"}},
-      {"--privacy-unit", {"example", "update"}},
-      {"--join", {"stop", "zeros"}},
-  }};
-  const auto* const found = std::find_if(kFixed.begin(), kFixed.end(),
-                                         [&](const Fixed& one) { return one.option == option; });
-  return found == kFixed.end() ? std::vector<std::string>() : found->words;
+  const auto* const found = std::ranges::find(kWordsOfOptions, option, &WordsOfOption::option);
+  return found == kWordsOfOptions.end() ? std::vector<std::string>() : found->words();
 }
 
 }  // namespace sotto::cli

@@ -148,7 +148,7 @@ class Channels {
 
 /// Over ZeroMQ, encrypted: only listed keys are heard (docs/security.md). Throws Error for a
 /// refused setting; Fault::io when the address cannot be bound, Fault::unexpected when strangers
-/// are let in (admission_test.h).
+/// are let in (admission_probe.h).
 Result<std::unique_ptr<Channels>> make_channels(const ChannelOptions& options);
 
 }  // namespace sotto

@@ -21,6 +21,17 @@ namespace sotto {
 /// and throw nothing. Empty: no stop is ever requested.
 using StopRequest = std::function<bool()>;
 
+/// How much longer a node takes once its stop is requested, to leave in good order: only what is
+/// there by then is served. Each step has time for the one before it.
+namespace after_stop {
+/// Hands frames that were sent over to neighbours that take them.
+inline constexpr std::chrono::milliseconds kClose{250};
+/// Tells a store that answers why the node leaves, on a slow link too.
+inline constexpr std::chrono::milliseconds kStore{400};
+/// Agrees on the end with nodes that were stopped, too, where no round has begun.
+inline constexpr std::chrono::milliseconds kMeeting{700};
+}  // namespace after_stop
+
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;  ///< the clock by which deadlines are kept

@@ -19,6 +19,7 @@
 #include <sotto/base/file_descriptor.h>
 #include <sotto/base/input_file.h>
 #include <sotto/base/text.h>
+#include <sotto/base/write_all.h>
 
 #include "internal/z85.h"
 
@@ -78,20 +79,6 @@ void append(Wiped<kLongest>& buffer, std::size_t& size, std::string_view text) {
   check(size + text.size() <= kLongest, "a key file's length");
   std::memcpy(buffer.bytes.data() + size, text.data(), text.size());
   size += text.size();
-}
-
-bool write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const auto written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written <= 0) {
-      return false;
-    }
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 }  // namespace
@@ -183,7 +170,7 @@ void write_key_file(const std::string& path, std::string_view name, const KeyPai
                : fmt::format("it cannot be written: {}", last_error()));
   }
   const bool written = ::fchmod(file.get(), S_IRUSR | S_IWUSR) == 0 &&
-                       write_all(file.get(), {buffer.bytes.data(), size}) &&
+                       write_all(file.get(), std::string_view(buffer.bytes.data(), size)) == 0 &&
                        ::fsync(file.get()) == 0 && file.close();
   if (!written) {
     const auto why = last_error();

@@ -17,6 +17,7 @@
 #include <sotto/comm/run_keys.h>
 
 #include "internal/backoff.h"
+#include "internal/fault_text.h"
 #include "internal/ledger.h"
 #include "internal/rank_claim.h"
 #include "internal/start_number.h"

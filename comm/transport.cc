@@ -13,6 +13,7 @@
 #include <sotto/base/system_limit.h>
 
 #include "internal/backends.h"
+#include "internal/trust.h"
 
 namespace sotto {
 namespace {

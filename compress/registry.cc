@@ -6,6 +6,9 @@
 #include <tuple>
 #include <type_traits>
 
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
 #include <sotto/compress/per_tensor.h>
 
@@ -21,6 +24,25 @@ const auto& families() {
       internal::kTopkFamily,    internal::kRandkFamily,    internal::kOutlierFamily,
       internal::kLowRankFamily, internal::kPerTensorFamily};
   return all;
+}
+
+/// Builds what `spec` says. An error about one of the family's parameters becomes one about the
+/// compressor, so that it names the setting that people gave.
+std::unique_ptr<Compressor> build(const internal::Family& family, std::string_view spec,
+                                  const internal::Wanted& wanted) {
+  internal::SpecReader reader(spec);
+  try {
+    auto compressor = family.build(reader, wanted);
+    reader.finish();
+    return compressor;
+  } catch (const Error& error) {
+    if (error.field() == "compressor" || !error.value()) {
+      throw;
+    }
+    throw Error("compressor",
+                fmt::format("{}: {}: '{}' is refused: ", spec, error.field(), *error.value()) +
+                    error.reason());
+  }
 }
 
 }  // namespace
@@ -39,12 +61,10 @@ std::unique_ptr<Compressor> make_compressor(std::string_view spec, ContractKind 
   if (is_per_tensor(spec)) {
     return make_per_tensor(spec, need, ops, layout);
   }
-  internal::SpecReader reader(spec);
+  const internal::SpecReader reader(spec);
   for (const internal::Family& family : families()) {
     if (family.info.name == reader.name() && family.build != nullptr) {
-      auto compressor = family.build(reader, {need, ops, layout});
-      reader.finish();
-      return compressor;
+      return build(family, spec, {need, ops, layout});
     }
   }
   refuse_unregistered("compressor", spec, compressors());

@@ -10,7 +10,7 @@
 
 #include <CLI/App.hpp>
 
-#include <sotto/trainers/optimizer_settings.h>
+#include <sotto/trainers/setting.h>
 
 namespace sotto::console {
 

@@ -12,7 +12,7 @@
 #include <sotto/base/number.h>
 #include <sotto/console/command.h>
 #include <sotto/study/repeated_values.h>
-#include <sotto/trainers/optimizer_settings.h>
+#include <sotto/trainers/setting.h>
 
 namespace sotto::console {
 

@@ -51,4 +51,6 @@ void catch_stop_signals(const char* notice, SecondSignal second) {
   }
 }
 
+void ignore_hangup() { std::signal(SIGHUP, SIG_IGN); }
+
 }  // namespace sotto::console

@@ -24,5 +24,8 @@ enum class SecondSignal {
 };
 /// The first signal writes `notice`, which must live as long as the process, to standard error.
 void catch_stop_signals(const char* notice = nullptr, SecondSignal second = SecondSignal::ends);
+/// From now on SIGHUP does nothing: for a process that outlives its terminal, and whose log is
+/// rotated by programs that send it.
+void ignore_hangup();
 
 }  // namespace sotto::console

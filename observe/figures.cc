@@ -130,7 +130,7 @@ constexpr std::array kRunFigures = {
     RunFigure{{"gradient_seconds", "time", "Of it in gradients, mean over the nodes"},
               [](Run run) { return mean(run, [](Node node) { return node.compute_s; }); }},
     RunFigure{{"codec_seconds", "time", "Compressing, decoding and mixing, mean over the nodes"},
-              [](Run run) { return mean(run, [](Node node) { return node.times.encode_s; }); }},
+              [](Run run) { return mean(run, [](Node node) { return node.times.algorithm_s; }); }},
     RunFigure{{"wait_seconds", "time", "Waiting for neighbours, mean over the nodes"},
               [](Run run) { return mean(run, [](Node node) { return node.times.wait_s; }); }},
 };
@@ -141,7 +141,7 @@ constexpr std::array kNodeFigures = {
     NodeFigure{{"node_gradient_seconds_total", "time", "In gradients"},
                [](Node node) { return node.compute_s; }},
     NodeFigure{{"node_codec_seconds_total", "time", "Compressing, decoding and mixing"},
-               [](Node node) { return node.times.encode_s; }},
+               [](Node node) { return node.times.algorithm_s; }},
     NodeFigure{{"node_wait_seconds_total", "time", "Waiting for neighbours"},
                [](Node node) { return node.times.wait_s; }},
     NodeFigure{{"node_sent_bytes_total", "network", "Bytes sent, headers of frames included"},

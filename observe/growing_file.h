@@ -1,4 +1,5 @@
-// A file that grows during a run and can be read at any time. The first write that fails is
+// A file that grows during a run and can be read at any time. If it is moved away, the next records
+// go to a new file of its name, as programs that rotate logs expect. The first write that fails is
 // reported, and the run goes on.
 //
 // Thread-safe, but that `tell` is called from the thread whose write fails. After a fork, parent
@@ -22,13 +23,17 @@ class GrowingFile {
   GrowingFile(const GrowingFile&) = delete;
   GrowingFile& operator=(const GrowingFile&) = delete;
 
-  /// Appends whole records.
-  void append(std::string_view records);
+  /// Appends whole records; false once a write has failed.
+  bool append(std::string_view records);
   const std::string& path() const { return path_; }
 
  private:
+  /// Opens the file anew if it was moved away.
+  void follow_name();
+
   std::string option_;
   std::string path_;
+  bool standard_output_;
   Tell tell_;
   int descriptor_ = -1;
   std::mutex mutex_;

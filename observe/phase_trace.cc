@@ -16,8 +16,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/unix_time.h>
+#include <sotto/base/write_all.h>
 #include <sotto/observe/trace_event.h>
-#include <sotto/observe/write_all.h>
 
 #include "internal/json.h"
 #include "internal/lost_file.h"

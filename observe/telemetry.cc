@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/write_all.h>
 #include <sotto/observe/json_lines.h>
 #include <sotto/observe/phase_trace.h>
 #include <sotto/observe/run_metrics.h>
 #include <sotto/observe/tensorboard.h>
-#include <sotto/observe/write_all.h>
 #include <sotto/trainers/launcher.h>
 
 namespace sotto {

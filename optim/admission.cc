@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/word_list.h>
 #include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/robust/attack.h>
@@ -19,6 +20,13 @@ namespace {
 
 Message or_allow() {
   return "or allow it explicitly with " + mention("allow_contract_violation", "true");
+}
+
+/// The algorithms whose theory holds on directed graphs.
+std::vector<std::string> directed_algorithms() {
+  return names_with(algorithms(), [](const AlgorithmInfo& info) {
+    return info.graph == GraphNeed::column_stochastic;
+  });
 }
 
 std::string_view examples(ContractKind kind) {
@@ -43,12 +51,7 @@ void admit_accelerator(const AlgorithmInfo& info, AlgorithmSetup& setup) {
   }
   setup.ops = &setup.accelerator->ops();
   if (!info.accelerated) {
-    std::vector<std::string_view> others;
-    for (const AlgorithmInfo& other : algorithms()) {
-      if (other.accelerated) {
-        others.push_back(other.name);
-      }
-    }
+    const auto others = names_with(algorithms(), &AlgorithmInfo::accelerated);
     refuse("accelerator", setup.accelerator->name(),
            fmt::format("{} works on vectors of the host alone; take one of {}", info.name,
                        fmt::join(others, ", ")));
@@ -101,8 +104,8 @@ void admit_buckets(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
 }
 
-/// The default outer rule, where there are local steps and none is given.
-void admit_local_steps(AlgorithmSetup& setup) {
+/// Completes the setup of local steps with the default outer rule, where none is given.
+void admit_communication_interval(AlgorithmSetup& setup) {
   if (setup.communication_interval == 0) {
     refuse("communication_interval", "0", "it must be 1 or more rounds");
   }
@@ -111,7 +114,11 @@ void admit_local_steps(AlgorithmSetup& setup) {
   }
 }
 
-constexpr std::string_view kUseDelayable = "; use choco, deepsqueeze or pushsum, or leave it out";
+/// The algorithms that take delayed gradients, as advice.
+std::string use_delayable() {
+  return fmt::format("; use {}, or leave it out",
+                     word_list(names_with(algorithms(), &AlgorithmInfo::delayable)));
+}
 
 void admit_delay(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (!setup.delayed_gradient) {
@@ -120,12 +127,12 @@ void admit_delay(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (info.overlaps) {
     refuse("delayed_gradient", "true",
            fmt::format("the exchanges of {} hide behind gradients that are not delayed{}",
-                       info.name, kUseDelayable));
+                       info.name, use_delayable()));
   }
   if (!info.delayable) {
     refuse("delayed_gradient", "true",
            fmt::format("{} is not known to work with gradients from before it mixes{}", info.name,
-                       kUseDelayable));
+                       use_delayable()));
   }
   if (setup.outer_step_rule != nullptr) {
     refuse(
@@ -157,22 +164,23 @@ void admit_weights(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
 }
 
-/// What only robust gossip has.
-void admit_doubt(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+/// The threat model: attacks need an algorithm with a defence, and a defence an undirected graph.
+void admit_threat_model(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (info.robust) {
     if (setup.topology != nullptr && properties(*setup.topology).directed) {
       refuse(
           "topology", setup.topology->name(),
           fmt::format("it is directed, and on directed graphs no rule is proven against "
                       "Byzantine nodes: take an undirected graph, e.g. of mutual trust, with {}, "
-                      "or pushsum without a defence",
-                      info.name));
+                      "or {} without a defence",
+                      info.name, word_list(directed_algorithms())));
     }
     return;
   }
   if (setup.adversary != nullptr) {
     refuse("attack", setup.adversary->attack.spec(),
-           fmt::format("Byzantine nodes are made for robust, and this is {}; ", info.name) +
+           fmt::format("Byzantine nodes are made for {}, and this is {}; ",
+                       word_list(names_with(algorithms(), &AlgorithmInfo::robust)), info.name) +
                mention("rule", "mean") + " is gossip without a defence");
   }
 }
@@ -189,12 +197,8 @@ void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (contract.meets(info.contract) || setup.allow_contract_violation) {
     return;
   }
-  std::vector<std::string_view> others;
-  for (const AlgorithmInfo& other : algorithms()) {
-    if (contract.meets(other.contract)) {
-      others.push_back(other.name);
-    }
-  }
+  const auto others = names_with(
+      algorithms(), [&](const AlgorithmInfo& other) { return contract.meets(other.contract); });
   const std::string choose =
       others.empty() ? std::string{} : fmt::format("choose {}, ", fmt::join(others, " or "));
   refuse(
@@ -230,8 +234,10 @@ Message graph_advice(const AlgorithmInfo& info, const GraphProperties& graph) {
     return "use a strongly connected graph whose senders split their mass, e.g. with " +
            mention("weighting", "shares");
   }
-  return fmt::format("use an undirected graph with Metropolis weights, e.g. ring{}",
-                     graph.directed ? ", or pushsum, which takes directed graphs" : "");
+  const std::string advice = "use an undirected graph with Metropolis weights, e.g. ring";
+  return graph.directed ? fmt::format("{}, or {}, which takes directed graphs", advice,
+                                      word_list(directed_algorithms()))
+                        : advice;
 }
 
 /// The bound on λ_n, for algorithms whose theory has one.
@@ -263,11 +269,13 @@ void admit_graph(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
            fmt::format("it has {} nodes where the job has {}", graph.nodes(), setup.nodes));
   }
   if (graph.time_varying() && !info.time_varying) {
-    refuse("topology", graph.name(),
-           fmt::format("{} keeps sums over what it heard from fixed neighbours, and this graph "
-                       "changes between rounds; use a static graph, e.g. ring, or dpsgd, "
-                       "deepsqueeze or choco",
-                       info.name));
+    refuse(
+        "topology", graph.name(),
+        fmt::format("{} keeps sums over what it heard from fixed neighbours, and this graph "
+                    "changes between rounds; use a static graph, e.g. ring, or {}",
+                    info.name, word_list(names_with(algorithms(), [](const AlgorithmInfo& other) {
+                      return other.time_varying && other.graph != GraphNeed::any;
+                    }))));
   }
   if (setup.allow_contract_violation) {
     return;
@@ -344,7 +352,7 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   admit_accelerator(info, setup);
   admit_basics(info, setup);
   setup.layout = complete_layout(std::move(setup.layout), setup.parameters.size());
-  admit_local_steps(setup);
+  admit_communication_interval(setup);
   admit_delay(info, setup);
   admit_step_rule(info, setup);
   setup.hyperparameters.require_complete();
@@ -353,7 +361,7 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
     setup.compressor = make_compressor(info.default_compressor, info.contract,
                                        setup.accelerator ? host_ops() : *setup.ops);
   }
-  admit_doubt(info, setup);
+  admit_threat_model(info, setup);
   admit_buckets(info, setup);
   admit_compressor(info, setup);
   admit_graph(info, setup);

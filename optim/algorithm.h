@@ -199,7 +199,7 @@ class Algorithm {
   /// is under way and the round's gradient has not been taken: what is saved is then the state
   /// before the round.
   virtual void save(ByteBuffer& out) const = 0;
-  /// Takes back what save wrote with the same setup; on a fault the algorithm must be discarded.
+  /// Restores what save wrote with the same setup; on a fault the algorithm must be discarded.
   virtual Status load(ByteReader& in) = 0;
 };
 

@@ -26,7 +26,7 @@ enum class GraphNeed {
 };
 
 /// Floats of state per parameter that a node keeps, besides the model, those of the step rule and
-/// the frames: what the header of the algorithm says, and a test measures.
+/// the frames. The header of the algorithm says the number, and a test measures it.
 struct StateMemory {
   double floats = 0;
   double per_neighbour = 0;           ///< times the degree of a round
@@ -45,7 +45,7 @@ enum class ExchangePattern {
 
 /// One algorithm, as `sotto list` shows it.
 struct AlgorithmInfo {
-  std::string_view name;     ///< "dcd", what its specification begins with
+  std::string_view name;     ///< "dcd", the first word of its specification
   std::string_view title;    ///< "DCD-PSGD, difference compression"
   std::string_view paper;    ///< authors, year, arXiv number
   std::string_view rule;     ///< the update in one line

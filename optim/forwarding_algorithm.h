@@ -1,5 +1,5 @@
-// An algorithm that hands everything on to another one, for what stands in front of an algorithm or
-// watches it: derived classes override what they change. Gradients are handed on whole: parts and
+// An algorithm that hands everything on to another one, for classes that stand before one or watch
+// it: derived classes override the calls that they change. Gradients are handed on whole: parts and
 // the step ahead (Algorithm::gradient_part, step_ahead) are a derived class's own.
 //
 // Thread safety and ownership: as Algorithm; owns the inner one.

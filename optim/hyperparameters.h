@@ -21,7 +21,7 @@ namespace sotto {
 enum class HyperparameterKind {
   count,  ///< whole numbers
   real,   ///< real numbers, as float32 holds them
-  text,   ///< what the algorithm itself reads; it stands alone behind the colon
+  text,   ///< the algorithm itself reads it; it stands alone behind the colon
 };
 
 /// One hyperparameter, as the algorithm's file states it and `sotto list` shows it.
@@ -32,7 +32,7 @@ struct Hyperparameter {
   HyperparameterKind kind = HyperparameterKind::count;
   double above = 0;  ///< values are larger, and `most` at most
   double most = std::numeric_limits<double>::infinity();
-  std::string_view why = {};  ///< these bounds, or what would do
+  std::string_view why = {};  ///< the reason of the bounds, or a value that would do
   /// The value where none is given: "4096"; "auto": the algorithm finds one itself; empty: one must
   /// be given.
   std::string_view fallback = {};

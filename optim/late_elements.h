@@ -75,7 +75,7 @@ class LateElements {
 
   /// Appends the state of the elements.
   void save(ByteBuffer& out) const;
-  /// Takes back what save wrote beside `adam`.
+  /// Restores the state that save wrote beside `adam`.
   Status load(ByteReader& in, const Adam& adam, Round freeze_step);
 
  private:

@@ -114,7 +114,7 @@ class LocalNode {
   /// into buckets has one encoding a round.
   RandomKey rounding_key(std::uint32_t part) const;
 
-  /// C(x) into `out`, which holds the compressor's max_bytes; returns what was written. The
+  /// C(x) into `out`, which holds the compressor's max_bytes; returns the written bytes. The
   /// rounding is keyed by (seed, rank, round, bucket and part).
   std::span<const std::byte> encode(std::span<const float> x, std::span<std::byte> out,
                                     std::uint32_t part = 0);
@@ -152,7 +152,7 @@ class LocalNode {
 
   /// Round, step rule and compressor, with what must be equal in the run that takes them back.
   void save(ByteBuffer& out) const;
-  /// Takes back what save wrote, or says what differs.
+  /// Restores the state that save wrote, or says which of these differs.
   Status load(ByteReader& in);
 
  private:

@@ -94,6 +94,8 @@ std::string Schedule::spec() const {
   return warmup == 0 ? text : fmt::format("{},warmup={}", text, warmup);
 }
 
+std::vector<std::string> schedule_names() { return {"constant", "step", "cosine", "invsqrt"}; }
+
 Schedule parse_schedule(std::string_view spec, Round total) {
   Schedule schedule;
   schedule.total = total;
@@ -115,8 +117,7 @@ Schedule parse_schedule(std::string_view spec, Round total) {
     schedule.shape = Schedule::Shape::inverse_sqrt;
     schedule.every = parse_period(next_part(arguments, ':'), spec);
   } else if (name != "constant") {
-    refuse_unknown("schedule", spec, {"constant", "step", "cosine", "invsqrt"},
-                   {std::string(kShapes)});
+    refuse_unknown("schedule", spec, schedule_names(), {std::string(kShapes)});
   }
   if (!arguments.empty()) {
     refuse("schedule", spec, fmt::format("'{}' is left over; give {}", arguments, kShapes));

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sotto/base/ids.h>
 
@@ -26,6 +27,9 @@ struct Schedule {
   /// The specification that parses to this schedule.
   std::string spec() const;
 };
+
+/// The names with which specifications begin.
+std::vector<std::string> schedule_names();
 
 /// Parses `constant`, `step:EVERY[:FACTOR]`, `cosine[:FLOOR]`, `invsqrt:EVERY`, each with an
 /// optional

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/ids.h>
@@ -29,12 +30,14 @@ enum class BiasCorrection {
 
 /// "always", "warmup" or "never".
 std::string_view bias_correction_name(BiasCorrection correction);
+/// All names, in the order of the enumeration.
+std::vector<std::string> bias_correction_names();
 /// Throws Error unless `name` is one of always, warmup, never.
 BiasCorrection parse_bias_correction(std::string_view name);
 
 /// Settings of all rules, under the names that torch.optim uses.
 struct StepRuleOptions {
-  std::string rule = "sgd";  ///< sgd, adam, adamw, lars, lamb
+  std::string rule = "sgd";  ///< the name of one of step_rules() (optim/step_rule_info.h)
   double learning_rate = 0.1;
   double momentum = 0;    ///< sgd: v ← μ v + g; lars: optim/step_rules/lars.h
   bool nesterov = false;  ///< sgd: d = γ (g + μ v)
@@ -70,7 +73,7 @@ class StepRule {
   virtual Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                            std::span<float> d) = 0;
   /// As direction, for callers that only read d: it is the gradient or a moment with its
-  /// factor, which stay as they are until the next direction, or else what `direction` writes
+  /// factor, which stay as they are until the next direction, or else the d that `direction` writes
   /// in `room`.
   virtual Result<Direction> direction_in(Round round, std::span<const float> x,
                                          std::span<const float> gradient, std::span<float> room);
@@ -98,16 +101,17 @@ class StepRule {
   /// Changes the base learning rate γ, e.g. for a schedule of the caller's own.
   virtual void set_learning_rate(double learning_rate) = 0;
 
-  /// Moments and counters, for checkpoints; load expects what save wrote for the same layout.
+  /// Moments and counters, for checkpoints; load expects those of the same layout.
   virtual void save(ByteBuffer& out) const = 0;
-  /// Takes back what save wrote for the same layout.
+  /// Restores the moments and counters that save wrote for the same layout.
   virtual Status load(ByteReader& in) = 0;
 };
 
 /// Makes the rule of one node, for rules that sotto does not know.
 using StepRuleFactory = std::function<std::unique_ptr<StepRule>()>;
 
-/// Throws Error for an unknown rule or a setting outside its range.
+/// Builds the rule that `options` name. Throws Error for an unknown rule or a setting outside its
+/// range.
 std::unique_ptr<StepRule> make_step_rule(const StepRuleOptions& options,
                                          const Ops& ops = host_ops());
 

@@ -20,7 +20,7 @@
 #include <sotto/study/plan_candidates.h>
 #include <sotto/study/plan_search.h>
 #include <sotto/study/scenario.h>
-#include <sotto/trainers/optimizer_settings.h>
+#include <sotto/trainers/setting.h>
 
 namespace sotto::study {
 

@@ -1,4 +1,5 @@
 #include <sotto/study/train_plan.h>
+#include <sotto/trainers/secured_node.h>
 
 #include <algorithm>
 #include <array>

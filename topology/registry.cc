@@ -253,17 +253,30 @@ std::shared_ptr<const Topology> make_topology(std::string_view spec, int nodes,
                                  : weighted(family.build(request), Weighting::uniform, options);
 }
 
+namespace {
+
+constexpr auto kWeightings =
+    std::to_array<std::pair<std::string_view, Weighting>>({{"metropolis", Weighting::metropolis},
+                                                           {"uniform", Weighting::uniform},
+                                                           {"shares", Weighting::shares}});
+
+}  // namespace
+
+std::vector<std::string> weighting_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, weighting] : kWeightings) {
+    names.emplace_back(name);
+  }
+  return names;
+}
+
 Weighting parse_weighting(std::string_view name) {
-  if (name == "metropolis") {
-    return Weighting::metropolis;
+  const auto* const found =
+      std::ranges::find(kWeightings, name, &std::pair<std::string_view, Weighting>::first);
+  if (found == kWeightings.end()) {
+    refuse_unknown("weighting", name, weighting_names());
   }
-  if (name == "uniform") {
-    return Weighting::uniform;
-  }
-  if (name == "shares") {
-    return Weighting::shares;
-  }
-  refuse_unknown("weighting", name, {"metropolis", "uniform", "shares"});
+  return found->second;
 }
 
 }  // namespace sotto

@@ -45,6 +45,9 @@ struct TopologyOptions {
 std::shared_ptr<const Topology> make_topology(std::string_view spec, int nodes,
                                               const TopologyOptions& options = {});
 
+/// The names that parse_weighting takes.
+std::vector<std::string> weighting_names();
+
 /// "metropolis", "uniform" or "shares"; throws Error for anything else.
 Weighting parse_weighting(std::string_view name);
 

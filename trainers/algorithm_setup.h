@@ -1,4 +1,4 @@
-// From the settings of a job to one node's algorithm: what Optimizer and the simulator share.
+// From the settings of a job to one node's algorithm, for the Optimizer and the simulator.
 // Thread safety: pure functions.
 #pragma once
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/trainers/optimizer_settings.h>
+#include <sotto/trainers/setting.h>
 
 namespace sotto {
 

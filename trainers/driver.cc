@@ -52,7 +52,7 @@ class Driver::Timed {
       : driver_(driver), phase_(phase), round_(round), start_(Clock::now()) {}
   ~Timed() {
     const auto now = Clock::now();
-    driver_.times_.encode_s += seconds(now - start_);
+    driver_.times_.algorithm_s += seconds(now - start_);
     if (shown_) {
       driver_.tell(phase_, round_, start_, now);
     }
@@ -253,7 +253,7 @@ Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
     return status_;
   }
   const auto start = Clock::now();
-  const double encoded = times_.encode_s;
+  const double encoded = times_.algorithm_s;
   const Round round = algorithm_.round();
   const auto done = [&] { return !status_.ok() || ready() || under_way_ == 0; };
   awaited_ = done;
@@ -326,7 +326,7 @@ void Driver::carry_here(Lock& lock) {
     return;
   }
   const auto start = Clock::now();
-  const double encoded = times_.encode_s;
+  const double encoded = times_.algorithm_s;
   const Round round = algorithm_.round();
   lock.unlock();
   carry();
@@ -336,7 +336,7 @@ void Driver::carry_here(Lock& lock) {
 
 void Driver::count_wait(Time start, double encoded, Round round) {
   const auto now = Clock::now();
-  times_.wait_s += std::max(0.0, seconds(now - start) - (times_.encode_s - encoded));
+  times_.wait_s += std::max(0.0, seconds(now - start) - (times_.algorithm_s - encoded));
   tell(RunPhase::wait, round, start, now);
 }
 

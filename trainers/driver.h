@@ -41,8 +41,8 @@ struct LinkTraffic {
 
 /// Where a node's time went, in seconds.
 struct DriverTimes {
-  double encode_s = 0;  ///< in the algorithm, on either thread: compressing, decoding, mixing
-  double wait_s = 0;    ///< the caller's thread waited for peers, decoding not counted
+  double algorithm_s = 0;  ///< in the algorithm, on either thread: compressing, decoding, mixing
+  double wait_s = 0;       ///< the caller's thread waited for peers, decoding not counted
 };
 
 /// How a driver works.
@@ -177,9 +177,9 @@ class Driver {
   const DriverOptions options_;
   Observer* const observer_;  ///< null: no observer of phases
 
-  mutable std::mutex mutex_;  ///< guards what follows, and every call of the algorithm
+  mutable std::mutex mutex_;  ///< guards the members below, and every call of the algorithm
   std::condition_variable progress_;
-  std::function<bool()> awaited_;  ///< what the caller's thread waits for; empty: it does not
+  std::function<bool()> awaited_;  ///< the caller's thread waits for it; empty: it does not wait
   Exchange next_;
   SettingsStamp next_settings_ = kAsAgreed;  ///< the caller's thread alone
   bool parts_ = false;                       ///< of this round's gradient were taken
@@ -188,7 +188,7 @@ class Driver {
   std::vector<LinkTraffic> traffic_;
   DriverTimes times_;
 
-  /// Guards what follows. Taken after mutex_: the carrier posts while the algorithm is at work.
+  /// Guards the next members. Taken after mutex_: the carrier posts while the algorithm is at work.
   std::mutex outbox_mutex_;
   std::condition_variable wake_;
   Load outbox_;

@@ -12,6 +12,7 @@
 
 #include <sotto/base/file_descriptor.h>
 #include <sotto/base/input_file.h>
+#include <sotto/base/write_all.h>
 
 namespace sotto {
 namespace {
@@ -20,24 +21,27 @@ Status io_fault(std::string_view what, const std::string& path) {
   return {Fault::io, fmt::format("{} {}: {}", what, path, std::strerror(errno))};
 }
 
-Status write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const auto written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) {
-      return io_fault("cannot write", path);
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+/// The permissions of a file that takes the place of `path`.
+mode_t mode_for(const std::string& path, FileReaders readers) {
+  constexpr mode_t kAll = 0644;
+  constexpr mode_t kOwner = 0600;
+  if (readers == FileReaders::owner) {
+    return kOwner;
   }
-  return {};
+  struct stat facts {};
+  return ::lstat(path.c_str(), &facts) == 0 ? facts.st_mode & 0777U : kAll;
 }
 
-Status write_and_sync(const std::string& path, std::span<const std::byte> bytes) {
-  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+/// Makes `path`, which must not be there: never through a link that somebody put there.
+Status write_and_sync(const std::string& path, std::span<const std::byte> bytes, mode_t mode) {
+  const FileDescriptor file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!file) {
     return io_fault("cannot create", path);
   }
-  if (Status status = write_all(file.get(), bytes, path); !status.ok()) {
-    return status;
+  if (const int error = write_all(file.get(), bytes); error != 0) {
+    errno = error;
+    return io_fault("cannot write", path);
   }
   return ::fsync(file.get()) == 0 ? Status() : io_fault("cannot sync", path);
 }
@@ -67,7 +71,8 @@ Status check_replaceable(const std::string& path) {
   }
   // A name that neither the user nor another process has.
   const std::string fresh = fmt::format("{}.{}", beside(path), ::getpid());
-  const FileDescriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  const FileDescriptor file(
+      ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!file) {
     return io_fault("no file can be made in", folder_of(path));
   }
@@ -75,12 +80,14 @@ Status check_replaceable(const std::string& path) {
   return {};
 }
 
-Status write_durably(const std::string& path, std::span<const std::byte> bytes) {
+Status write_durably(const std::string& path, std::span<const std::byte> bytes,
+                     FileReaders readers) {
   if (Status status = check_target(path); !status.ok()) {
     return status;
   }
   const std::string fresh = beside(path);
-  if (Status status = write_and_sync(fresh, bytes); !status.ok()) {
+  ::unlink(fresh.c_str());  // what a process left that was killed while it wrote
+  if (Status status = write_and_sync(fresh, bytes, mode_for(path, readers)); !status.ok()) {
     ::unlink(fresh.c_str());
     return status;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,9 +12,16 @@
 
 namespace sotto {
 
+/// The users that may read a file.
+enum class FileReaders : std::uint8_t {
+  all,    ///< as the file that is replaced allows; a new one: all that the umask leaves
+  owner,  ///< its owner alone, mode 0600
+};
+
 /// Writes a new file beside `path`, syncs it, renames it to `path` and syncs the directory. On
-/// Fault::io, `path` is as it was before.
-Status write_durably(const std::string& path, std::span<const std::byte> bytes);
+/// Fault::io, `path` is as it was before. Follows no link.
+Status write_durably(const std::string& path, std::span<const std::byte> bytes,
+                     FileReaders readers = FileReaders::all);
 
 /// OK when write_durably could write `path` now. Leaves nothing behind.
 Status check_replaceable(const std::string& path);

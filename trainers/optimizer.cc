@@ -1,16 +1,20 @@
 #include <sotto/trainers/optimizer.h>
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
+#include <sotto/base/word_list.h>
 #include <sotto/comm/session.h>
 #include <sotto/compress/registry.h>
 #include <sotto/kernels/vector.h>
 #include <sotto/optim/privacy/private_gradient.h>
+#include <sotto/optim/registry.h>
+#include <sotto/optim/step_rule_info.h>
 #include <sotto/optim/step_rules/learning_rate.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/launcher.h>
@@ -59,12 +63,6 @@ OptimizerOptions with_place(OptimizerOptions options) {
     refuse("timeout", fmt::format("{} ms", options.timeout.count()), "it must be positive");
   }
   return options;
-}
-
-std::optional<PrivacyReport> report_of(const std::optional<PrivacySpent>& spent) {
-  return spent
-             ? std::optional(PrivacyReport{spent->steps, spent->epsilon, spent->delta, spent->left})
-             : std::nullopt;
 }
 
 /// "node 3: …", "node 3, round 7: …"
@@ -124,14 +122,13 @@ struct Optimizer::EarlyStop {
   using Clock = std::chrono::steady_clock;
 
   bool ends_wait(const std::atomic<bool>* stop) {
-    constexpr Clock::duration kGrace = std::chrono::milliseconds(700);
     if (over || stop == nullptr || !*stop) {
       return false;
     }
     const auto now = Clock::now().time_since_epoch().count();
     Clock::rep none = 0;
     seen.compare_exchange_strong(none, now);
-    return now - seen >= kGrace.count();
+    return now - seen >= Clock::duration(after_stop::kMeeting).count();
   }
 
   std::atomic<bool> over{false};  ///< a round has begun, or the optimizer is gone
@@ -393,10 +390,15 @@ void Optimizer::require_part(std::size_t first, std::size_t elements) const {
     refuse("gradient part", fmt::format("{} elements from {} on", elements, first), why);
   };
   if (!takes_parts()) {
+    const auto cut = names_with(algorithms(), [](const AlgorithmInfo& info) {
+      return info.separable && !info.cuts_itself;
+    });
+    const auto whole = names_with(step_rules(), std::not_fn(&StepRuleInfo::separable));
     refuse_part("this run takes gradients whole: parts need an algorithm with " +
                 mention("buckets") +
-                " (dpsgd, dcd, ecd, choco, deepsqueeze or pushsum), another transport than nccl, "
-                "no clipping, privacy or local steps, and no lars or lamb");
+                fmt::format(" ({}), another transport than nccl, no clipping, privacy or local "
+                            "steps, and no {}",
+                            word_list(cut), word_list(whole)));
   }
   if (first > parameters_.size() || elements > parameters_.size() - first) {
     refuse_part(fmt::format("there are {} parameters", parameters_.size()));
@@ -443,156 +445,6 @@ Status Optimizer::give_up(const Status& cause) {
     return status_;
   }
   return ended_by(says_who(cause.message()) ? cause : named(cause));
-}
-
-void Optimizer::require_length_of_mean(std::span<const float> mean) const {
-  if (!mean.empty() && mean.size() != parameters_.size() + carried_.size()) {
-    refuse("mean", fmt::format("{} elements", mean.size()),
-           fmt::format(
-               "the parameters have {}{}", parameters_.size(),
-               carried_.empty() ? "" : fmt::format(", and {} values go along", carried_.size())));
-  }
-}
-
-void Optimizer::carry_along(std::span<const float> values) {
-  if (driver_ || !carried_.empty()) {
-    throw Error("carry_along: it comes once, before the nodes meet: call it before the first step");
-  }
-  carried_ = values;
-  if (!values.empty()) {
-    options_.job.emplace_back("carried-values", fmt::to_string(values.size()));
-  }
-}
-
-Status Optimizer::take_from_node_0(std::span<float> values) {
-  if (Status status = connect(); !status.ok() || options_.nodes == 1) {
-    return status;
-  }
-  return ended_by(consensus_->take_from_node_0(values));
-}
-
-Result<double> Optimizer::mean_model(std::span<float> mean) {
-  require_whole_step();
-  if (mean.empty()) {
-    refuse("mean", "0 elements", fmt::format("the parameters have {}", parameters_.size()));
-  }
-  require_length_of_mean(mean);
-  if (Status status = connect(); !status.ok()) {
-    return status;
-  }
-  auto distance = meet_for_mean(mean);
-  if (distance.ok() && !begun_) {
-    reporter_->clock().leave();  // what this took is nobody's gradient
-  }
-  return distance;
-}
-
-Result<double> Optimizer::meet_for_mean(std::span<float> mean) {
-  Status status = ended_by(consensus_->come_to_mean(round_));
-  if (status.ok()) {
-    status = drain();
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  std::vector<float> room;
-  const auto parameters = on_host(room);
-  if (!parameters.ok()) {
-    return ended_by(named(parameters.status()));
-  }
-  std::span<const float> values = *parameters;
-  std::vector<float> whole;
-  if (!carried_.empty()) {
-    whole.assign(values.begin(), values.end());
-    whole.insert(whole.end(), carried_.begin(), carried_.end());
-    values = whole;
-  }
-  auto distance = consensus_->mean(round_, values, parameters_.size(), mean);
-  return distance.ok() ? distance : Result<double>(ended_by(distance.status()));
-}
-
-Status Optimizer::outlast_data() {
-  using Next = internal::UnevenData::Next;
-  Vector zeros;
-  for (;;) {
-    const auto next = consensus_->next_without_data(round_);
-    if (!next.ok()) {
-      return ended_by(next.status());
-    }
-    Status status;
-    if (*next == Next::nothing) {
-      return {};
-    }
-    if (*next == Next::mean) {
-      status = meet_for_mean({}).status();
-    } else {
-      if (zeros.empty()) {
-        const AcceleratorScope scope(options_.accelerator.get());
-        zeros = Vector(parameters_.size(), ops());
-      }
-      status = step(zeros);
-    }
-    if (!status.ok() && status.fault() != Fault::ended) {
-      return status;
-    }
-  }
-}
-
-Status Optimizer::finish() { return finish_with_mean({}).status(); }
-
-Result<double> Optimizer::finish_with_mean(std::span<float> mean) {
-  require_whole_step();
-  require_length_of_mean(mean);
-  Status status = status_;
-  if (status.ok() && !finished_ && options_.nodes > 1 &&
-      (options_.join != Join::none || !mean.empty())) {
-    status = connect();
-  }
-  if (status.ok() && !finished_ && options_.join != Join::none && options_.nodes > 1) {
-    status = outlast_data();
-  }
-  if (status.ok()) {
-    status = drain();
-  }
-  double distance = 0;
-  if (status.ok() && !mean.empty()) {
-    auto met = meet_for_mean(mean);
-    status = met.status();
-    distance = met.ok() ? *met : 0;
-  }
-  if (status.ok()) {
-    status = end_together();
-  }
-  return status.ok() ? Result<double>(distance) : status;
-}
-
-Status Optimizer::end_together() {
-  if (consensus_->entered()) {
-    if (Status status = consensus_->whereabouts().come(internal::MeetingPlace::finish, round_);
-        !status.ok()) {
-      return ended_by(status);
-    }
-  }
-  reporter_->leave(standing(), options_.timeout);
-  if (Status status = consensus_->end(); !status.ok()) {
-    return ended_by(status);
-  }
-  finished_ = true;
-  refused_ = Status();
-  end_report();
-  return {};
-}
-
-Status Optimizer::drain() {
-  if (!driver_ || !status_.ok()) {
-    return status_;
-  }
-  Status status = driver_->drain();
-  note_warnings();
-  if (status.ok() && ledger_) {
-    status = named(ledger_->settle(private_->steps()));
-  }
-  return ended_by(status);
 }
 
 Status Optimizer::enter_step() {
@@ -677,107 +529,5 @@ void Optimizer::require_whole_step() const {
 }
 
 // Reporting: what an observer is told, and what of it anybody may ask.
-
-Status Optimizer::begin_report() {
-  if (!reporter_->to_begin()) {
-    return {};
-  }
-  measure_compression_before(reporter_->next(round_));
-  Status status = reporter_->begin(
-      {.nodes = options_.nodes, .done = round_, .dimension = parameters_.size()}, warnings_);
-  return ended_by(named(status));
-}
-
-Status Optimizer::report(internal::Findings found) {
-  if (Status status = drain(); !status.ok()) {
-    return status;
-  }
-  found.consensus_distance = consensus_->distance(round_).value_or(found.consensus_distance);
-  reporter_->report(standing(), found);
-  measure_compression_before(reporter_->next(round_));
-  return {};
-}
-
-void Optimizer::end_report() {
-  if (status_.ok()) {
-    reporter_->finish(standing());
-  } else {
-    reporter_->set_fault(status_);
-  }
-}
-
-Status Optimizer::evaluated(double loss, double accuracy) {
-  require_whole_step();
-  if (!reporter_->takes_evaluations()) {
-    return status_;
-  }
-  Status status = connect();
-  if (status.ok()) {
-    status = begin_report();
-  }
-  if (status.ok()) {
-    status = report({.loss = loss, .accuracy = accuracy, .evaluated = true});
-  }
-  if (!begun_) {
-    reporter_->clock().leave();
-  }
-  return status;
-}
-
-NodeStanding Optimizer::standing() const {
-  NodeStanding standing;
-  standing.node = options_.rank;
-  standing.round = round_;
-  standing.traffic = traffic();
-  standing.times = times();
-  standing.counters = counters();
-  standing.compression = compression();
-  standing.privacy = report_of(privacy());
-  standing.wall_s = reporter_->wall_s();
-  standing.compute_s = reporter_->clock().gradient_s();
-  return standing;
-}
-
-std::vector<LinkTraffic> Optimizer::traffic() const {
-  std::vector<LinkTraffic> total = traffic_before_;
-  if (total.empty()) {
-    for (const Rank peer : peers_.to) {
-      total.push_back({options_.rank, peer, 0, 0});
-    }
-  }
-  const auto now = driver_ ? driver_->traffic() : std::vector<LinkTraffic>();
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    total[i].bytes += now[i].bytes;
-    total[i].frames += now[i].frames;
-  }
-  return total;
-}
-
-DriverTimes Optimizer::times() const {
-  const DriverTimes now = driver_ ? driver_->times() : DriverTimes();
-  return {times_before_.encode_s + now.encode_s, times_before_.wait_s + now.wait_s};
-}
-
-AlgorithmCounters Optimizer::counters() const {
-  return driver_ ? driver_->counters() : algorithm_->counters();
-}
-
-void Optimizer::measure_compression(Round first) {
-  if (meter_) {
-    meter_->measure_from(first / options_.communication_interval);  // an exchange's own number
-  }
-}
-
-void Optimizer::measure_compression_before(Round done) {
-  const Round first = done - std::min(done, options_.communication_interval);
-  if (!measured_ || first >= *measured_ + kMeasureEvery) {
-    measured_ = first;
-    measure_compression(first);
-  }
-}
-
-std::optional<CompressionSample> Optimizer::compression() const {
-  return meter_ ? meter_->last() : std::nullopt;
-}
 
 }  // namespace sotto

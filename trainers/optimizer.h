@@ -36,8 +36,8 @@
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/topology/registry.h>
+#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/driver.h>
-#include <sotto/trainers/settings.h>
 
 namespace sotto {
 
@@ -69,6 +69,8 @@ enum class Join {
 
 /// "none", "stop" or "zeros".
 std::string_view join_name(Join join);
+/// The names that parse_join takes.
+std::vector<std::string> join_names();
 /// Throws Error unless `name` is one of stop, zeros.
 Join parse_join(std::string_view name);
 
@@ -78,7 +80,7 @@ struct OptimizerOptions {
   std::string algorithm = "dcd";  ///< its name, and hyperparameters: "choco:eta=0.2"
   std::string compressor;         ///< a specification; empty: the algorithm's default
   std::string topology = "ring";
-  std::optional<Weighting> weighting;  ///< by default what fits the graph
+  std::optional<Weighting> weighting;  ///< by default the one that fits the graph
   bool lazy = false;                   ///< mix with (I + W) / 2
   StepRuleOptions step_rule;
   /// Makes this node's step rule in place of step_rule, whose name becomes that rule's. Its
@@ -143,7 +145,7 @@ struct OptimizerOptions {
   StopRequest interrupted{};
   /// Further settings that the nodes must agree on, for example model and data; compared when they
   /// meet.
-  Settings job;
+  AgreedSettings job;
   /// The observer, with the same wishes on all nodes (a Telemetry, observe/telemetry.h); null:
   /// none. Results do not depend on it. Must outlive the optimizer.
   Observer* observer = nullptr;
@@ -381,7 +383,7 @@ class Optimizer {
   std::shared_ptr<RoundTerms> terms_;     ///< the algorithm's
   std::optional<double> rate_;            ///< the base learning rate, where a call has changed it
   std::optional<double> announced_rate_;  ///< of own_step_rule, by the caller
-  std::string announced_;                 ///< what else the caller has changed
+  std::string announced_;                 ///< the other settings that the caller has changed
   std::unique_ptr<internal::Consensus> consensus_;
   PrivateGradient* private_ = nullptr;  ///< the algorithm, when it is one
   std::unique_ptr<PrivacyLedger> ledger_;
@@ -399,7 +401,7 @@ class Optimizer {
   std::map<std::size_t, std::size_t>
       parts_;  ///< of this round's gradient: where they begin and end
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Driver> driver_;  ///< uses what stands above
+  std::unique_ptr<Driver> driver_;  ///< uses the members above
   std::unique_ptr<internal::RunReporter> reporter_;
 };
 

@@ -32,7 +32,7 @@ std::string graph_digest(const Topology& topology) {
 }
 
 /// What a promise of privacy depends on, and the nodes' common end.
-void add_privacy(const PrivacyOptions& privacy, Settings& settings) {
+void add_privacy(const PrivacyOptions& privacy, AgreedSettings& settings) {
   settings.insert(
       settings.end(),
       {{"privacy-unit", std::string(privacy_unit_name(privacy.unit))},
@@ -43,6 +43,9 @@ void add_privacy(const PrivacyOptions& privacy, Settings& settings) {
        {"privacy-epsilon", privacy.epsilon ? fmt::format("{}", *privacy.epsilon) : "unlimited"},
        {"privacy-delta", fmt::format("{}", privacy.delta)}});
 }
+
+/// The rules that people name; none is the default.
+constexpr auto kNamedJoins = {Join::stop, Join::zeros};
 
 }  // namespace
 
@@ -58,13 +61,21 @@ std::string_view join_name(Join join) {
   return "unknown";
 }
 
+std::vector<std::string> join_names() {
+  std::vector<std::string> names;
+  for (const Join join : kNamedJoins) {
+    names.emplace_back(join_name(join));
+  }
+  return names;
+}
+
 Join parse_join(std::string_view name) {
-  for (const Join join : {Join::stop, Join::zeros}) {
+  for (const Join join : kNamedJoins) {
     if (join_name(join) == name) {
       return join;
     }
   }
-  refuse_unknown("join", name, {"stop", "zeros"});
+  refuse_unknown("join", name, join_names());
 }
 
 std::string Optimizer::agreement() const {
@@ -77,7 +88,7 @@ std::string Optimizer::agreement() const {
                                 bind, insecure, security, overlap, codec_threads, timeout, stop,
                                 interrupted, job, observer, report_every, metered, accelerator] =
       options_;
-  Settings settings = {
+  AgreedSettings settings = {
       {"nodes", fmt::to_string(nodes)},
       {"dimension", fmt::to_string(parameters_.size())},
       {"layout", layout_digest(layout_)},
@@ -92,7 +103,7 @@ std::string Optimizer::agreement() const {
       {"buckets", fmt::to_string(buckets.value_or(1))},
       {"seed", fmt::to_string(seed)},
   };
-  const Settings own_steps = step_rule_settings(step_rule);
+  const AgreedSettings own_steps = step_rule_settings(step_rule);
   settings.insert(settings.end(), own_steps.begin(), own_steps.end());
   if (outer_step_rule) {
     for (const auto& [name, value] : step_rule_settings(*outer_step_rule)) {

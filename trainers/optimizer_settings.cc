@@ -10,9 +10,11 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/base/word_list.h>
 #include <sotto/comm/store.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/registry.h>
+#include <sotto/optim/step_rule_info.h>
 
 namespace sotto {
 namespace {
@@ -21,13 +23,6 @@ namespace {
 std::string needed_step_rule(std::string_view algorithm) {
   const std::string_view needed = algorithm_info(algorithm).step_rule;
   return std::string(needed.empty() ? "sgd" : needed);
-}
-
-double default_learning_rate(std::string_view rule) {
-  if (rule == "lars") {
-    return 1;
-  }
-  return rule == "sgd" ? 0.1 : 0.001;
 }
 
 const Hyperparameter* hyperparameter_of(const AlgorithmInfo& info, std::string_view setting) {
@@ -53,7 +48,7 @@ std::optional<StepRuleOptions> outer_step_rule_of(const OptimizerSettings& o) {
   StepRuleOptions rule;
   rule.rule = o.outer_step_rule.empty() ? needed_step_rule(o.algorithm) : o.outer_step_rule;
   rule.learning_rate =
-      o.outer_lr.value_or(rule.rule == "sgd" ? 1 : default_learning_rate(rule.rule));
+      o.outer_lr.value_or(step_rule_info(rule.rule, "outer_step_rule").outer_learning_rate);
   rule.momentum = o.outer_momentum;
   rule.nesterov = o.outer_nesterov;
   return rule;
@@ -74,23 +69,23 @@ std::chrono::milliseconds parse_timeout(double seconds) {
 }
 
 void check_step_rule(const OptimizerSettings& o) {
-  const std::string rule = step_rule_name(o);
-  make_step_rule({.rule = rule}, host_ops());  // refuses a name that none has
-  const auto belongs_to = [&](const char* setting, bool given, std::string_view owners) {
-    if (given && owners.find(rule) == std::string_view::npos) {
-      throw Error(setting,
-                  fmt::format("the step rule is {}, which has none; leave it out, or take ", rule) +
-                      mention("step_rule") + " " + owners);
+  const StepRuleInfo& rule = step_rule_info(step_rule_name(o));
+  // Refuses a momentum that the rule cannot take, in the rule's own words.
+  make_step_rule({.rule = std::string(rule.name), .momentum = o.momentum}, host_ops());
+  OptimizerSettings given = o;
+  OptimizerSettings defaults;
+  const SettingGroup settings = step_settings(given);
+  const SettingGroup untouched = step_settings(defaults);
+  for (std::size_t i = 0; i < settings.settings.size(); ++i) {
+    const std::string field = field_of(settings.settings[i]);
+    const auto owners = step_rules_with(field);
+    if (!owners.empty() && !rule.has(field) &&
+        differs(settings.settings[i], untouched.settings[i])) {
+      throw Error(field, fmt::format("the step rule is {}, which has none; leave it out, or take ",
+                                     rule.name) +
+                             mention("step_rule") + " " + word_list(owners));
     }
-  };
-  constexpr std::string_view kWithMoments = "adam, adamw or lamb";
-  belongs_to("nesterov", o.nesterov, "sgd");
-  belongs_to("beta1", o.beta1.has_value(), kWithMoments);
-  belongs_to("beta2", o.beta2.has_value(), kWithMoments);
-  belongs_to("epsilon", o.epsilon.has_value(), kWithMoments);
-  belongs_to("bias_correction", o.bias_correction != OptimizerSettings().bias_correction,
-             "adam or adamw");
-  belongs_to("trust_coefficient", o.trust_coefficient.has_value(), "lars");
+  }
 }
 
 void check_privacy_settings(const OptimizerSettings& o) {
@@ -170,7 +165,7 @@ void check_settings(const OptimizerSettings& settings) {
 StepRuleOptions step_rule_of(const OptimizerSettings& o, Round steps) {
   StepRuleOptions rule;
   rule.rule = step_rule_name(o);
-  rule.learning_rate = o.lr.value_or(default_learning_rate(rule.rule));
+  rule.learning_rate = o.lr.value_or(step_rule_info(rule.rule).learning_rate);
   rule.momentum = o.momentum;
   rule.nesterov = o.nesterov;
   rule.weight_decay = o.weight_decay;

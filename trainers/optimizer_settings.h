@@ -14,18 +14,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include <sotto/base/ids.h>
 #include <sotto/optim/registry.h>
-#include <sotto/trainers/launcher.h>
 #include <sotto/trainers/optimizer.h>
+#include <sotto/trainers/setting.h>
 
 namespace sotto {
-
-/// The limit of settings that are counts; 10^15 rounds outlast any run.
-inline constexpr std::uint64_t kMostCounted = 1'000'000'000'000'000;
 
 /// The values of the settings, given or default. In the order in which the settings are listed, not
 /// of their sizes.
@@ -88,52 +84,16 @@ struct OptimizerSettings {
   std::optional<std::uint64_t> privacy_seed;
 };
 
-/// The variable that holds a setting's value. Whole numbers count, others measure.
-using SettingValue =
-    std::variant<std::string*, bool*, int*, double*, Round*, std::optional<int>*,
-                 std::optional<std::uint32_t>*, std::optional<Round>*, std::optional<double>*>;
-
-/// What a setting of the type T holds: T itself, or what an optional T holds.
-template <typename T>
-struct HeldType {
-  using Type = T;  ///< the value's type
-};
-/// What an optional setting holds.
-template <typename T>
-struct HeldType<std::optional<T>> {
-  using Type = T;  ///< the value's type
-};
-
-/// One setting by name: what a help, a completion and a binding need to know of it.
-struct Setting {
-  std::string_view name;  ///< "weight-decay"
-  SettingValue value;
-  std::string_view type;  ///< "LAMBDA"
-  std::string_view help;
-  std::uint64_t largest = kMostCounted;  ///< of what counts
-};
-
-/// A setting's name as programs write it, "weight_decay".
-std::string field_of(const Setting& setting);
-
-/// Settings under one title.
-struct SettingGroup {
-  std::string_view title;
-  std::vector<Setting> settings;
-};
-
 /// All of them; they point into `settings`, which must outlive them.
 std::vector<SettingGroup> settings_of(OptimizerSettings& settings);
 
-/// Sets what is called `name` (dashes and underscores are one) from its text; switches are true or
-/// false. False when none is called so. Throws Error for a value that is no number where one must
-/// be, or out of range.
-bool set(const std::vector<SettingGroup>& groups, std::string_view name, std::string_view text);
+/// The group of the node's own step rule; it points into `settings`, which must outlive it.
+SettingGroup step_settings(OptimizerSettings& settings);
 
 /// Whether nodes step by themselves between exchanges, or exchanges have a step rule of their own.
 bool has_local_steps(const OptimizerSettings& settings);
 
-/// Whether noise is to hide what the nodes compute.
+/// Whether noise is to hide the nodes' gradients.
 bool wants_privacy(const OptimizerSettings& settings);
 
 /// The algorithm with all hyperparameters that the settings give. Throws Error for one that it does
@@ -163,18 +123,5 @@ std::string default_transport(bool launched, bool secured);
 /// seed, the attackers and privacy, which keep their defaults. `steps` is the length of the run,
 /// for schedules. Throws Error for faults that show without building an optimizer.
 OptimizerOptions options_of(const OptimizerSettings& settings, Round steps);
-
-/// This process as a node with keys.
-struct SecuredNode {
-  Security security;
-  LaunchedNode place;
-  std::string bind;  ///< address to listen on
-};
-
-/// Reads the files of `key` and `peers`; none when neither is given. The rank is that of the line
-/// with this node's key; the job's size that of the launcher if there is one, of `nodes`, or of the
-/// list. Throws Error when they contradict each other.
-std::optional<SecuredNode> read_secured_node(const OptimizerSettings& settings,
-                                             const std::optional<LaunchedNode>& launched);
 
 }  // namespace sotto

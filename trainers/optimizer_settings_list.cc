@@ -1,16 +1,16 @@
-// The names of the settings, and what is read from their texts.
+// The names of the settings and their helps.
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <type_traits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sotto/base/error.h>
-#include <sotto/base/number.h>
+#include <sotto/base/nearest.h>
+#include <sotto/base/word_list.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/algorithm.h>
+#include <sotto/optim/registry.h>
+#include <sotto/optim/step_rule_info.h>
 #include <sotto/trainers/optimizer_settings.h>
 
 namespace sotto {
@@ -29,6 +29,71 @@ std::string_view transport_help() {
   }();
   return kHelp;
 }
+
+std::string_view step_rule_help() {
+  static const std::string kHelp =
+      word_list(names_of(step_rules())) + "; by default what the algorithm is built on, else sgd";
+  return kHelp;
+}
+
+/// The default rates with the rules that have each: "0.1 for sgd, 1 for lars".
+std::string default_rates(double StepRuleInfo::*rate) {
+  std::vector<double> rates;
+  for (const StepRuleInfo& info : step_rules()) {
+    if (std::ranges::find(rates, info.*rate) == rates.end()) {
+      rates.push_back(info.*rate);
+    }
+  }
+  std::vector<std::string> parts;
+  parts.reserve(rates.size());
+  for (const double value : rates) {
+    const auto names =
+        names_with(step_rules(), [&](const StepRuleInfo& info) { return info.*rate == value; });
+    parts.push_back(fmt::format("{} for {}", value, word_list(names, "and")));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string_view rate_help() {
+  static const std::string kHelp =
+      "Learning rate; by default " + default_rates(&StepRuleInfo::learning_rate);
+  return kHelp;
+}
+
+std::string_view outer_rate_help() {
+  static const std::string kHelp =
+      fmt::format("Its learning rate; by default {}; 1 takes the movement as it is",
+                  default_rates(&StepRuleInfo::outer_learning_rate));
+  return kHelp;
+}
+
+std::string_view delayed_gradient_help() {
+  static const std::string kHelp = fmt::format(
+      "{}: take each gradient before the neighbours' part of the round before is in, so that they "
+      "too talk to the neighbours during it",
+      fmt::join(names_with(algorithms(), &AlgorithmInfo::delayable), ", "));
+  return kHelp;
+}
+
+/// A help behind the names of the step rules that have the setting: "sgd, lars: momentum".
+std::string owned(std::string_view setting, std::string_view help) {
+  return fmt::format("{}: {}", fmt::join(step_rules_with(setting), ", "), help);
+}
+
+/// The helps of the settings that only some step rules have.
+struct OwnedHelp {
+  std::string momentum = owned("momentum", "momentum");
+  std::string nesterov = owned("nesterov", "Nesterov's form of the momentum");
+  std::string beta1 = owned("beta1", "decay of the mean; by default 0.9");
+  std::string beta2 = owned("beta2", "decay of the variance; by default 0.999");
+  std::string epsilon = owned("epsilon", "added to the root of the variance; by default 1e-8");
+  std::string bias_correction = owned(
+      "bias_correction",
+      "divide the moments by 1 - beta^t: always; warmup, until the variance is frozen; or never");
+  std::string trust_coefficient =
+      owned("trust_coefficient",
+            "a tensor's step relative to its norm, before the learning rate; by default 0.001");
+};
 
 SettingGroup network_settings(OptimizerSettings& o) {
   return {
@@ -91,9 +156,7 @@ SettingGroup algorithm_settings(OptimizerSettings& o) {
            "noise[:SIGMA] or label-flip (docs/robust.md)"},
           {"allow-contract-violation", &o.allow_contract_violation, "",
            "Run a compressor or graph for which the algorithm's theory does not hold"},
-          {"delayed-gradient", &o.delayed_gradient, "",
-           "choco, deepsqueeze, pushsum: take each gradient before the neighbours' part of the "
-           "round before is in, so that they too talk to the neighbours during it"},
+          {"delayed-gradient", &o.delayed_gradient, "", delayed_gradient_help()},
           {"overlap", &o.overlap, "on|off", "on: talk to the neighbours during the gradient"},
           {"buckets", &o.buckets, "N",
            "Cut the model into N pieces: while one is on the wire the next is encoded; by default "
@@ -105,53 +168,19 @@ SettingGroup algorithm_settings(OptimizerSettings& o) {
       }};
 }
 
-SettingGroup step_settings(OptimizerSettings& o) {
-  return {
-      "Local step",
-      {
-          {"step-rule", &o.step_rule, "NAME",
-           "sgd, adam, adamw, lars or lamb; by default what the algorithm is built on, else sgd"},
-          {"lr", &o.lr, "GAMMA",
-           "Learning rate; by default 0.1 for sgd, 1 for lars, 0.001 for adam and lamb"},
-          {"momentum", &o.momentum, "MU", "sgd, lars: momentum"},
-          {"nesterov", &o.nesterov, "", "sgd: Nesterov's form of the momentum"},
-          {"weight-decay", &o.weight_decay, "LAMBDA", "Weight decay"},
-          {"beta1", &o.beta1, "BETA", "adam, lamb: decay of the mean; by default 0.9"},
-          {"beta2", &o.beta2, "BETA", "adam, lamb: decay of the variance; by default 0.999"},
-          {"epsilon", &o.epsilon, "EPSILON",
-           "adam, lamb: added to the root of the variance; by default 1e-8"},
-          {"bias-correction", &o.bias_correction, "WHEN",
-           "adam: divide the moments by 1 - beta^t: always; warmup, until the variance is frozen; "
-           "or never"},
-          {"trust-coefficient", &o.trust_coefficient, "ETA",
-           "lars: a tensor's step relative to its norm, before the learning rate; by default "
-           "0.001"},
-          {"clip-norm", &o.clip_norm, "MAX",
-           "Scale gradients down to this Euclidean norm, over all tensors; with "
-           "noise-multiplier or privacy-epsilon those of single examples, or what "
-           "privacy-unit says"},
-          {"schedule", &o.schedule, "SPEC",
-           "constant, step:EVERY[:FACTOR], cosine[:FLOOR] or invsqrt:EVERY, each with "
-           ",warmup=ROUNDS if wanted"},
-      }};
-}
-
 SettingGroup local_step_settings(OptimizerSettings& o) {
-  return {
-      "Local steps between exchanges",
-      {
-          {"communication-interval", &o.communication_interval, "H",
-           "Rounds from one exchange to the next; between them each node steps by itself"},
-          {"outer-step-rule", &o.outer_step_rule, "NAME",
-           "What an exchange makes of the movement since the last one; by default what the "
-           "algorithm is built on, else sgd"},
-          {"outer-lr", &o.outer_lr, "GAMMA",
-           "Its learning rate; by default 1 for sgd (the movement as it is) and lars, 0.001 for "
-           "adam and lamb"},
-          {"outer-momentum", &o.outer_momentum, "MU",
-           "Its momentum; DiLoCo is allreduce with 0.9, outer-nesterov and outer-lr 0.7"},
-          {"outer-nesterov", &o.outer_nesterov, "", "Nesterov's form of that momentum"},
-      }};
+  return {"Local steps between exchanges",
+          {
+              {"communication-interval", &o.communication_interval, "H",
+               "Rounds from one exchange to the next; between them each node steps by itself"},
+              {"outer-step-rule", &o.outer_step_rule, "NAME",
+               "What an exchange makes of the movement since the last one; by default what the "
+               "algorithm is built on, else sgd"},
+              {"outer-lr", &o.outer_lr, "GAMMA", outer_rate_help()},
+              {"outer-momentum", &o.outer_momentum, "MU",
+               "Its momentum; DiLoCo is allreduce with 0.9, outer-nesterov and outer-lr 0.7"},
+              {"outer-nesterov", &o.outer_nesterov, "", "Nesterov's form of that momentum"},
+          }};
 }
 
 SettingGroup privacy_settings(OptimizerSettings& o) {
@@ -176,69 +205,35 @@ SettingGroup privacy_settings(OptimizerSettings& o) {
       }};
 }
 
-template <typename T>
-T read_number(const Setting& setting, std::string_view text) {
-  if constexpr (std::is_integral_v<T>) {
-    const auto value = parse_number<std::uint64_t>(text, 0, setting.largest);
-    if (value) {
-      return static_cast<T>(*value);
-    }
-    refuse(field_of(setting), excerpt(text),
-           fmt::format("it must be a whole number from 0 to {}", setting.largest));
-  } else {
-    const auto value = parse_number<T>(text);
-    if (!value || !std::isfinite(*value)) {
-      refuse(field_of(setting), excerpt(text),
-             value ? "it is too large for a number" : "it must be a number");
-    }
-    return *value;
-  }
-}
-
-bool read_switch(const Setting& setting, std::string_view text) {
-  if (text != "true" && text != "false") {
-    refuse(field_of(setting), excerpt(text), "it must be true or false");
-  }
-  return text == "true";
-}
-
 }  // namespace
 
-std::string field_of(const Setting& setting) {
-  std::string field(setting.name);
-  std::replace(field.begin(), field.end(), '-', '_');
-  return field;
+SettingGroup step_settings(OptimizerSettings& o) {
+  static const OwnedHelp kHelp;
+  return {"Local step",
+          {
+              {"step-rule", &o.step_rule, "NAME", step_rule_help()},
+              {"lr", &o.lr, "GAMMA", rate_help()},
+              {"momentum", &o.momentum, "MU", kHelp.momentum},
+              {"nesterov", &o.nesterov, "", kHelp.nesterov},
+              {"weight-decay", &o.weight_decay, "LAMBDA", "Weight decay"},
+              {"beta1", &o.beta1, "BETA", kHelp.beta1},
+              {"beta2", &o.beta2, "BETA", kHelp.beta2},
+              {"epsilon", &o.epsilon, "EPSILON", kHelp.epsilon},
+              {"bias-correction", &o.bias_correction, "WHEN", kHelp.bias_correction},
+              {"trust-coefficient", &o.trust_coefficient, "ETA", kHelp.trust_coefficient},
+              {"clip-norm", &o.clip_norm, "MAX",
+               "Scale gradients down to this Euclidean norm, over all tensors; with "
+               "noise-multiplier or privacy-epsilon those of single examples, or what "
+               "privacy-unit says"},
+              {"schedule", &o.schedule, "SPEC",
+               "constant, step:EVERY[:FACTOR], cosine[:FLOOR] or invsqrt:EVERY, each with "
+               ",warmup=ROUNDS if wanted"},
+          }};
 }
 
 std::vector<SettingGroup> settings_of(OptimizerSettings& settings) {
   return {network_settings(settings), algorithm_settings(settings), step_settings(settings),
           local_step_settings(settings), privacy_settings(settings)};
-}
-
-bool set(const std::vector<SettingGroup>& groups, std::string_view name, std::string_view text) {
-  std::string dashed(name);
-  std::replace(dashed.begin(), dashed.end(), '_', '-');
-  for (const SettingGroup& group : groups) {
-    const auto found = std::find_if(group.settings.begin(), group.settings.end(),
-                                    [&](const Setting& s) { return s.name == dashed; });
-    if (found == group.settings.end()) {
-      continue;
-    }
-    std::visit(
-        [&](auto* value) {
-          using T = typename HeldType<std::remove_pointer_t<decltype(value)>>::Type;
-          if constexpr (std::is_same_v<T, std::string>) {
-            *value = text;
-          } else if constexpr (std::is_same_v<T, bool>) {
-            *value = read_switch(*found, text);
-          } else {
-            *value = read_number<T>(*found, text);
-          }
-        },
-        found->value);
-    return true;
-  }
-  return false;
 }
 
 }  // namespace sotto

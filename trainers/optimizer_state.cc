@@ -48,7 +48,7 @@ void Optimizer::save(ByteBuffer& out) const {
     out.write(edge.bytes);
     out.write(edge.frames);
   }
-  out.write(times().encode_s);
+  out.write(times().algorithm_s);
   out.write(times().wait_s);
   // What the caller's own step rule has by the caller itself is that rule's to save.
   out.write(static_cast<std::uint8_t>(rate_.has_value()));
@@ -102,7 +102,7 @@ Status Optimizer::load(ByteReader& in) {
     }
     traffic_before_.push_back(edge);
   }
-  times_before_.encode_s = in.read<double>();
+  times_before_.algorithm_s = in.read<double>();
   times_before_.wait_s = in.read<double>();
   const bool changed = in.read<std::uint8_t>() != 0;
   const auto rate = in.read<double>();

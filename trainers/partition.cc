@@ -173,6 +173,8 @@ std::string Partition::spec() const {
   return {};
 }
 
+std::vector<std::string> partition_names() { return {"iid", "dirichlet", "label", "sizes"}; }
+
 Partition parse_partition(std::string_view spec) {
   if (spec == "iid") {
     return {};
@@ -183,7 +185,7 @@ Partition parse_partition(std::string_view spec) {
   const auto colon = spec.find(':');
   const std::string_view name = spec.substr(0, colon);
   if (colon == std::string_view::npos || (name != "dirichlet" && name != "sizes")) {
-    refuse_unknown("partition", spec, {"iid", "dirichlet", "label", "sizes"},
+    refuse_unknown("partition", spec, partition_names(),
                    {"iid", "dirichlet:ALPHA", "label", "sizes:BETA"});
   }
   const bool dirichlet = name == "dirichlet";

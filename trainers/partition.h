@@ -34,6 +34,9 @@ struct Partition {
   std::string spec() const;
 };
 
+/// The names with which specifications begin.
+std::vector<std::string> partition_names();
+
 /// Parses `iid`, `dirichlet:ALPHA`, `label` or `sizes:BETA` (ALPHA and BETA in 0.0001 … 1000000).
 /// Throws Error.
 Partition parse_partition(std::string_view spec);

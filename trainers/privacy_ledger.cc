@@ -10,8 +10,8 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/durable_file.h>
-#include <sotto/trainers/settings.h>
 
 namespace sotto {
 namespace {
@@ -97,7 +97,7 @@ Status PrivacyLedger::settle(std::uint64_t steps) {
 Status PrivacyLedger::write(std::uint64_t steps) {
   std::string text = fmt::format("{}{}{}{}\n", kTitle, mechanism_, kSteps, steps);
   text += fmt::format("{}{}\n", kDigest, sha256_hex(bytes_of(text)));
-  if (Status status = write_durably(path_, bytes_of(text)); !status.ok()) {
+  if (Status status = write_durably(path_, bytes_of(text), FileReaders::owner); !status.ok()) {
     return status.with_context("privacy ledger");
   }
   steps_ = steps;

@@ -14,7 +14,7 @@ namespace sotto {
 /// The Poisson sample whose clipped gradients the caller adds up; only with PrivacyUnit::example.
 struct PoissonSample {
   double rate = 1;
-  double batch = 1;  ///< what the sum is divided by
+  double batch = 1;  ///< the divisor of the sum of gradients
 };
 
 /// The warning about the setting privacy-seed.

@@ -37,13 +37,13 @@ double quality_of(const Found& found) {
   return std::isnan(found.accuracy) ? found.r2 : found.accuracy;
 }
 
-/// Seconds, means over nodes; what is left of wall_s went to bookkeeping.
+/// Seconds, means over nodes; the rest of wall_s went to bookkeeping.
 struct TimeSplit {
   double wall_s = 0;
-  double compute_s = 0;  ///< gradients
-  double encode_s = 0;   ///< compressing, decoding, mixing (may run beside compute_s)
-  double wait_s = 0;     ///< for peers
-  double slowest_s = 0;  ///< wall_s of the node that took longest
+  double compute_s = 0;    ///< gradients
+  double algorithm_s = 0;  ///< compressing, decoding, mixing (may run beside compute_s)
+  double wait_s = 0;       ///< for peers
+  double slowest_s = 0;    ///< wall_s of the node that took longest
 };
 
 /// The privacy budget of the node that has spent most: (ε, δ) after so many steps.

@@ -50,7 +50,7 @@ Result<SavedModel> read_node_model(const std::string& folder, Rank rank,
                                    std::optional<Round> round);
 
 /// How many models a mean is of: "4 nodes", or "3 of 4 nodes" where some lied in a test and are
-/// left out. `noun` is what is counted: "node".
+/// left out. `noun` names the counted things: "node".
 std::string averaged_text(const SavedModel& saved, std::string_view noun);
 
 /// A digest of a layout for settings; equal layouts have equal digests.

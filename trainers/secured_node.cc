@@ -7,7 +7,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
-#include <sotto/trainers/optimizer_settings.h>
+#include <sotto/trainers/secured_node.h>
 
 namespace sotto {
 namespace {

@@ -14,7 +14,7 @@ std::string schedule_text(const Schedule& schedule) {
 
 }  // namespace
 
-Settings step_rule_settings(const StepRuleOptions& options) {
+AgreedSettings step_rule_settings(const StepRuleOptions& options) {
   // Names all members, so that none that is added is left out.
   const auto& [rule, learning_rate, momentum, nesterov, weight_decay, beta1, beta2, epsilon,
                bias_correction, trust_coefficient, clip_norm, schedule] = options;

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <sotto/optim/step_rule.h>
-#include <sotto/trainers/settings.h>
+#include <sotto/trainers/agreed_settings.h>
 
 namespace sotto {
 
 /// All settings of a step rule, by the names that users give them: "lr", "weight-decay". Equal
 /// texts make equal steps.
-Settings step_rule_settings(const StepRuleOptions& options);
+AgreedSettings step_rule_settings(const StepRuleOptions& options);
 
 }  // namespace sotto

@@ -76,4 +76,17 @@ sotto_status in_turn(Held* held, std::string_view what, const Body& body) noexce
   });
 }
 
+/// What may be called while another thread is inside a call, and by a signal's handler.
+template <typename Action>
+sotto_status at_any_time(const void* held, std::string_view what, const Action& action) {
+  if (held == nullptr) {
+    return guarded([&] {
+      need(held, what);
+      return SOTTO_OK;
+    });
+  }
+  action();
+  return SOTTO_OK;
+}
+
 }  // namespace sotto::c

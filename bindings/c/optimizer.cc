@@ -1,20 +1,13 @@
-// sotto_layout, sotto_store, sotto_interrupt and sotto_optimizer.
-#include <algorithm>
+// sotto_optimizer: one node, its steps and its end.
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
-#include <sotto/base/check.h>
 #include <sotto/base/error.h>
-#include <sotto/base/json_text.h>
-#include <sotto/base/nearest.h>
 #include <sotto/kernels/ops.h>
 #include <sotto/optim/step_rules/learning_rate.h>
-#include <sotto/trainers/catalog.h>
 #include <sotto/trainers/optimizer.h>
 
 #include "guard.h"
@@ -23,84 +16,6 @@
 
 namespace sotto::c {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-/// Lines "name=value".
-Json as_object(std::string_view text) {
-  Json settings = Json::object();
-  while (!text.empty()) {
-    const auto line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    const auto equals = line.find('=');
-    settings[std::string(line.substr(0, equals))] = line.substr(equals + 1);
-  }
-  return settings;
-}
-
-/// What all nodes agree on, but for the job's entries, which may have names of settings.
-Json settings_used(const Optimizer& optimizer) {
-  std::string agreement = optimizer.agreement();
-  const std::string job = settings_text(optimizer.options().job);
-  check(agreement.ends_with(job), "the job's entries come last");
-  agreement.resize(agreement.size() - job.size());
-  Json settings = as_object(agreement);
-  settings["lr"] = fmt::to_string(optimizer.learning_rate());  // as a call may have changed it
-  return settings;
-}
-
-Json warnings_of(const sotto_optimizer& held) {
-  Json warnings = Json::array();
-  for (const std::string& warning : held.optimizer.warnings()) {
-    warnings.push_back(warning);
-  }
-  for (const std::string& notice : held.notices.texts()) {
-    warnings.push_back(notice);
-  }
-  return warnings;
-}
-
-Json privacy_json(const std::optional<PrivacySpent>& spent) {
-  if (!spent) {
-    return nullptr;
-  }
-  return {{"steps", spent->steps},
-          {"steps_left", spent->left == kUnlimitedSteps ? Json() : Json(spent->left)},
-          {"epsilon", spent->epsilon},
-          {"delta", spent->delta}};
-}
-
-Json report_of(const sotto_optimizer& held) {
-  const Optimizer& optimizer = held.optimizer;
-  const OptimizerOptions& used = optimizer.options();
-  Json traffic = Json::array();
-  for (const LinkTraffic& edge : optimizer.traffic()) {
-    traffic.push_back({{"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
-  }
-  const DriverTimes times = optimizer.times();
-  const AlgorithmCounters counters = optimizer.counters();
-  return {{"sotto", SOTTO_VERSION},
-          {"rank", used.rank},
-          {"nodes", used.nodes},
-          {"round", optimizer.round()},
-          {"learning_rate", optimizer.learning_rate()},
-          {"dimension", held.dimension},
-          {"transport", used.transport},
-          {"settings", settings_used(optimizer)},
-          {"job", as_object(settings_text(used.job))},
-          {"warnings", warnings_of(held)},
-          {"traffic", traffic},
-          {"times", {{"encode_s", times.encode_s}, {"wait_s", times.wait_s}}},
-          {"counters",
-           {{"saturated", counters.saturated},
-            {"bad_frames", counters.bad_frames},
-            {"drifted", counters.drifted},
-            {"staleness", counters.staleness},
-            {"most_stale", counters.most_stale},
-            {"set_aside", counters.set_aside},
-            {"other_settings", counters.other_settings}}},
-          {"privacy", privacy_json(optimizer.privacy())}};
-}
 
 void check_unfinished(const sotto_optimizer& held) {
   if (held.finished) {
@@ -125,90 +40,11 @@ Status finish(sotto_optimizer& held, std::span<float> mean, double* consensus_di
   return distance.status();
 }
 
-/// What may be called while another thread is inside a call, and by a signal's handler.
-template <typename Action>
-sotto_status at_any_time(const void* held, std::string_view what, const Action& action) {
-  if (held == nullptr) {
-    return guarded([&] {
-      need(held, what);
-      return SOTTO_OK;
-    });
-  }
-  action();
-  return SOTTO_OK;
-}
-
 }  // namespace
 }  // namespace sotto::c
 
 using namespace sotto;     // NOLINT(google-build-using-namespace)
 using namespace sotto::c;  // NOLINT(google-build-using-namespace)
-
-sotto_status sotto_list(const char* kind, char** json) {
-  return guarded([&] {
-    need(kind, "kind");
-    need(json, "json");
-    if (kind == std::string_view("settings")) {
-      NodeSettings settings;
-      return give(settings_json(groups_of(settings)), json);
-    }
-    const auto listed = catalog_kinds();
-    std::vector<std::string> kinds(listed.begin(), listed.end());
-    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-      kinds.emplace_back("settings");
-      refuse_unknown("kind", excerpt(kind), kinds);
-    }
-    return give(catalog_json(kind), json);
-  });
-}
-
-sotto_status sotto_layout_create(sotto_layout** out) {
-  return guarded([&] {
-    need(out, "out");
-    *out = new sotto_layout();
-    return SOTTO_OK;
-  });
-}
-
-sotto_status sotto_layout_add(sotto_layout* layout, const char* name, size_t dimensions,
-                              const size_t* shape) {
-  return guarded([&] {
-    need(layout, "layout");
-    need(name, "name");
-    const auto sizes = span_at(shape, dimensions, "shape");
-    if (std::string_view(name).find('\n') != std::string_view::npos) {
-      refuse("name", excerpt(name), "it holds a line break");
-    }
-    append_block(layout->blocks, name, {sizes.begin(), sizes.end()});
-    return SOTTO_OK;
-  });
-}
-
-void sotto_layout_destroy(sotto_layout* layout) { delete layout; }
-
-sotto_status sotto_store_create(sotto_store** out) {
-  return guarded([&] {
-    need(out, "out");
-    *out = new sotto_store{make_memory_store()};
-    return SOTTO_OK;
-  });
-}
-
-void sotto_store_destroy(sotto_store* store) { delete store; }
-
-sotto_status sotto_interrupt_create(sotto_interrupt** out) {
-  return guarded([&] {
-    need(out, "out");
-    *out = new sotto_interrupt();
-    return SOTTO_OK;
-  });
-}
-
-sotto_status sotto_interrupt_raise(sotto_interrupt* interrupt) {
-  return at_any_time(interrupt, "interrupt", [&] { *interrupt->flag = true; });
-}
-
-void sotto_interrupt_destroy(sotto_interrupt* interrupt) { delete interrupt; }
 
 sotto_status sotto_optimizer_create(const char* const* settings, float* parameters, size_t count,
                                     const sotto_layout* layout, sotto_store* store,
@@ -381,12 +217,5 @@ sotto_status sotto_optimizer_warning_count(sotto_optimizer* optimizer, size_t* c
     need(count, "count");
     *count = optimizer->optimizer.warnings().size() + optimizer->notices.texts().size();
     return SOTTO_OK;
-  });
-}
-
-sotto_status sotto_optimizer_report(sotto_optimizer* optimizer, char** json) {
-  return in_turn(optimizer, "optimizer", [&] {
-    need(json, "json");
-    return give(json_text(report_of(*optimizer)), json);
   });
 }

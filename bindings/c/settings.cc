@@ -7,7 +7,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
+#include <sotto/observe/telemetry_settings.h>
 #include <sotto/trainers/privacy_settings.h>
+#include <sotto/trainers/secured_node.h>
 
 #include "guard.h"
 
@@ -35,18 +37,10 @@ SettingGroup own_settings(NodeSettings& o) {
 }
 
 SettingGroup telemetry_settings(NodeSettings& o) {
-  return {
-      "Who watches (docs/observability.md)",
-      {
-          {"metrics", &o.telemetry.metrics, "[HOST:]PORT",
-           "Serve /metrics for Prometheus on this host, from node 0"},
-          {"log-json", &o.telemetry.log_json, "FILE", "Write a line of JSON for each report"},
-          {"tensorboard", &o.telemetry.tensorboard, "DIR", "Write scalars for TensorBoard"},
-          {"trace", &o.telemetry.trace, "FILE.json",
-           "Write the phases of this node for Perfetto (ui.perfetto.dev); of several nodes each "
-           "writes FILE.node-RANK.json"},
-          {"report-every", &o.report_every, "R", "Rounds from one report to the next"},
-      }};
+  SettingGroup group = sotto::telemetry_settings(o.telemetry);
+  group.settings.push_back(
+      {"report-every", &o.report_every, "R", "Rounds from one report to the next"});
+  return group;
 }
 
 std::vector<std::string> setting_names(const std::vector<SettingGroup>& groups) {

@@ -23,7 +23,7 @@ struct NodeSettings {
   std::string privacy_ledger;
   TelemetryOptions telemetry;
   Round report_every = OptimizerOptions().report_every;
-  Settings job;
+  AgreedSettings job;
   std::vector<std::string> given;  ///< names, with dashes
 };
 

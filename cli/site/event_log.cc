@@ -1,42 +1,28 @@
 #include "event_log.h"
 
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
-#include <chrono>
+#include <mutex>
+#include <string_view>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
-#include <sotto/console/output.h>
+#include <sotto/base/unix_time.h>
+#include <sotto/base/write_all.h>
+#include <sotto/observe/growing_file.h>
+#include <sotto/sites/process/event_json.h>
 
 namespace sotto::cli {
 namespace {
 
-std::string present() {
-  const auto now = std::chrono::system_clock::now();
-  const auto whole = std::chrono::floor<std::chrono::seconds>(now);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(whole)),
-                     std::chrono::duration_cast<std::chrono::milliseconds>(now - whole).count());
-}
-
-const char* name_of(SiteEvent::Level level) {
-  switch (level) {
-    case SiteEvent::Level::info:
-      return "info";
-    case SiteEvent::Level::warning:
-      return "warning";
-    case SiteEvent::Level::error:
-      return "error";
-  }
-  return "";
-}
-
 std::string text_line(const SiteEvent& event) {
-  std::string line = fmt::format("{} {} {}", present(), name_of(event.level), event.kind);
+  std::string line =
+      fmt::format("{} {} {}", utc_text(unix_time()), level_name(event.level), event.kind);
   if (event.kind == "round" && event.round) {
     line += fmt::format(" {}", *event.round);
   }
@@ -47,20 +33,31 @@ std::string text_line(const SiteEvent& event) {
   return one_line(fmt::format("{}: {}", line, event.text));
 }
 
-std::string json_line(const SiteEvent& event) {
-  study::Json json = {
-      {"time", present()}, {"level", name_of(event.level)}, {"event", std::string(event.kind)}};
-  if (event.round) {
-    json["round"] = *event.round;
+/// Lines of a file, which may be moved away or truncated meanwhile; they go to standard error once
+/// it cannot be written.
+class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit FileSink(const std::string& path)
+      : file_("--log-file", path, true, [](const std::string& trouble) {
+          (void)write_all(STDERR_FILENO, fmt::format("sotto: warning: {}\n", trouble));
+        }) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::string line =
+        fmt::format("{}\n", std::string_view(message.payload.data(), message.payload.size()));
+    if (!file_.append(line)) {
+      (void)write_all(STDERR_FILENO, line);
+    }
   }
-  if (!event.peer.empty()) {
-    json["peer"] = event.peer;
-  }
-  for (const SiteFigure& figure : event.figures) {
-    std::visit([&](auto value) { json[std::string(figure.name)] = value; }, figure.value);
-  }
-  json["text"] = event.text;
-  return json_text(json);
+  void flush_() override {}
+
+  GrowingFile file_;
+};
+
+spdlog::sink_ptr make_sink(const std::string& path) {
+  return path.empty() ? spdlog::sink_ptr(std::make_shared<spdlog::sinks::stderr_sink_mt>())
+                      : std::make_shared<FileSink>(path);
 }
 
 }  // namespace
@@ -72,10 +69,8 @@ LogFormat parse_log_format(const std::string& name) {
   return name == "text" ? LogFormat::text : LogFormat::json;
 }
 
-EventLog::EventLog(LogFormat format, bool quiet)
-    : format_(format),
-      logger_(std::make_shared<spdlog::logger>("site",
-                                               std::make_shared<spdlog::sinks::stderr_sink_mt>())) {
+EventLog::EventLog(LogFormat format, bool quiet, const std::string& path)
+    : format_(format), logger_(std::make_shared<spdlog::logger>("site", make_sink(path))) {
   logger_->set_pattern("%v");
   logger_->set_level(quiet ? spdlog::level::warn : spdlog::level::info);
   logger_->flush_on(spdlog::level::info);
@@ -86,7 +81,8 @@ void EventLog::write(const SiteEvent& event) {
                      : event.level == SiteEvent::Level::warning ? spdlog::level::warn
                                                                 : spdlog::level::err;
   if (logger_->should_log(level)) {
-    logger_->log(level, format_ == LogFormat::text ? text_line(event) : json_line(event));
+    logger_->log(level, format_ == LogFormat::text ? text_line(event)
+                                                   : json_text(event_json(event, unix_time())));
   }
 }
 

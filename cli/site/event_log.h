@@ -1,4 +1,5 @@
-// A site's log, on standard error: a line for each event, for people or as JSON. Thread-safe.
+// A site's log, on standard error or in a file: a line for each event, for people or as JSON.
+// Thread-safe.
 #pragma once
 
 #include <memory>
@@ -22,8 +23,10 @@ LogFormat parse_log_format(const std::string& name);
 
 class EventLog {
  public:
-  /// Quiet: warnings and errors only.
-  EventLog(LogFormat format, bool quiet);
+  /// Quiet: warnings and errors only. `path`: the file that lines are appended to, and which may be
+  /// moved away or truncated at any time; empty: standard error. Throws Error when it cannot be
+  /// opened.
+  EventLog(LogFormat format, bool quiet, const std::string& path = {});
 
   void write(const SiteEvent& event);
 

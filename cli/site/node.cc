@@ -5,12 +5,15 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/peers_file.h>
@@ -18,6 +21,7 @@
 #include <sotto/console/signals.h>
 #include <sotto/observe/monitor.h>
 #include <sotto/observe/tensorboard.h>
+#include <sotto/sites/process/audit_log.h>
 #include <sotto/sites/process/site_run.h>
 #include <sotto/study/result_file.h>
 #include <sotto/trainers/durable_file.h>
@@ -38,16 +42,18 @@ constexpr const char* kNodeExamples =
     "  sotto keygen hospital\n"
     "  sotto node site.toml\n"
     "  sotto status site.toml\n"
-    "docs/operations.md explains the file. Ctrl-C, SIGTERM or SIGHUP ends a site in good order: it "
-    "goes\n"
-    "on from there when it is started again. A second signal of the same kind ends it at once, "
-    "which\n"
-    "loses nothing but the round under way.";
+    "docs/operations.md explains the file. Ctrl-C or SIGTERM ends a site in good order: it goes "
+    "on\n"
+    "from there when it is started again. A second signal of the same kind ends it at once, which\n"
+    "loses nothing but the round under way. SIGHUP does nothing: a log that was moved away is "
+    "begun\n"
+    "anew with the next line.";
 
 struct NodeOptions {
   console::CommonOptions common;
   std::string site;
   std::string log = "text";
+  std::string log_file;  ///< empty: standard error
   std::string tensorboard;
   bool seed_given = false;  ///< else the site's file says it
 };
@@ -118,6 +124,57 @@ class Exit {
   std::thread thread_;
 };
 
+/// "3 peers: bank (abcdefgh…, both ways), lab (…, it sends)"; and a digest of all that the list
+/// says.
+std::string list_text(const std::vector<TrustedPeer>& peers) {
+  constexpr std::size_t kShownOfKey = 8;
+  std::string shown;
+  std::string all;
+  for (const TrustedPeer& peer : peers) {
+    const char* way = peer.may_send && peer.send_to ? "both ways"
+                      : peer.may_send               ? "it sends"
+                      : peer.send_to                ? "it is sent to"
+                                                    : "neither way";
+    std::string keys;
+    for (const PeerKey& one : peer.keys()) {
+      const std::string key = one.key.text();
+      keys += fmt::format("{}{}…", keys.empty() ? "" : " and ", key.substr(0, kShownOfKey));
+      all += fmt::format("{},{},{},{}\n", peer.name, key, peer.address, way);
+    }
+    shown += fmt::format("{}{} ({}, {})", shown.empty() ? "" : ", ", peer.name, keys, way);
+  }
+  return fmt::format("{} sites, SHA-256 {}: {}", peers.size(),
+                     sha256_hex(std::as_bytes(std::span(all))), shown);
+}
+
+/// Tells the log of events, and the audit file of those that concern it.
+class Teller {
+ public:
+  Teller(EventLog& log, AuditLog* audit) : log_(log), audit_(audit) {}
+
+  void operator()(const SiteEvent& event) {
+    log_.write(event);
+    record(event);
+  }
+  /// In the audit file alone.
+  void record(const SiteEvent& event) {
+    if (audit_ == nullptr || !AuditLog::concerns(event)) {
+      return;
+    }
+    const std::string trouble = audit_->record(event).message();
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(trouble_, trouble) != trouble && !trouble.empty()) {
+      log_.write({SiteEvent::Level::error, "audit-failed", trouble});
+    }
+  }
+
+ private:
+  EventLog& log_;
+  AuditLog* audit_;
+  std::mutex mutex_;
+  std::string trouble_;
+};
+
 int run_node(const NodeOptions& options, EventLog& log) {
   SiteConfig config = read_site_config(options.site);
   if (options.seed_given) {
@@ -126,6 +183,11 @@ int run_node(const NodeOptions& options, EventLog& log) {
   check_result_file(config, "--json", options.common.json);
   const console::Output output(options.common);
   SitePlan plan = make_site_plan(config);
+  std::optional<AuditLog> audit;
+  if (!config.audit.empty()) {
+    plan.run.audit = &audit.emplace(config.audit, config.name);
+  }
+  Teller tell(log, audit ? &*audit : nullptr);
   std::optional<TensorBoard> board_file;
   if (!options.tensorboard.empty()) {
     plan.run.observer =
@@ -143,6 +205,9 @@ int run_node(const NodeOptions& options, EventLog& log) {
   first.phase = "starting";
   board.put(std::move(first));
   console::catch_stop_signals();
+  console::ignore_hangup();
+  tell.record(
+      {SiteEvent::Level::info, "list-in-force", list_text(plan.run.security.peers->peers())});
   std::optional<Monitor> monitor;
   if (config.monitor) {
     monitor.emplace(*config.monitor, site_pages(board));
@@ -150,7 +215,9 @@ int run_node(const NodeOptions& options, EventLog& log) {
   const PeersWatch watch(
       config.peers, plan.run.security.peers,
       [&](const std::string& line) {
-        log.write({SiteEvent::Level::warning, "peers-file", line});
+        tell({SiteEvent::Level::warning, "peers-file", line});
+        tell.record(
+            {SiteEvent::Level::info, "list-in-force", list_text(plan.run.security.peers->peers())});
       },
       PeerNumbers::of_names,
       [&](const auto& lines) { check_list(config, plan.run.security.own.public_key, lines); });
@@ -159,7 +226,7 @@ int run_node(const NodeOptions& options, EventLog& log) {
   const auto result = [&] {
     try {
       return run_site(plan.run, folder, *plan.task, console::stop_requested(), board,
-                      [&](const SiteEvent& event) { log.write(event); });
+                      [&](const SiteEvent& event) { tell(event); });
     } catch (const Error& error) {
       throw Error(config.places.blame(error));
     }
@@ -179,7 +246,7 @@ int run_node(const NodeOptions& options, EventLog& log) {
 /// With a log in JSON, nothing else goes to standard error.
 int run(const NodeOptions& options) {
   const LogFormat format = parse_log_format(options.log);
-  EventLog log(format, options.common.quiet);
+  EventLog log(format, options.common.quiet, options.log_file);
   if (format == LogFormat::text) {
     return run_node(options, log);
   }
@@ -206,6 +273,11 @@ console::Command add_node_command(CLI::App& program) {
   command->add_option("--log", options->log, "text, or json: a line of JSON for each event")
       ->type_name("FORMAT")
       ->capture_default_str();
+  command
+      ->add_option("--log-file", options->log_file,
+                   "Append the log to a file instead of standard error; it may be moved away or "
+                   "truncated at any time")
+      ->type_name("FILE");
   command->add_option("--tensorboard", options->tensorboard, "Write scalars for TensorBoard")
       ->type_name("DIR");
   add_common_options(*command, options->common);

@@ -32,6 +32,7 @@ struct SiteConfig {
   std::string listen;
   std::string source;  ///< addresses to dial from, with spaces between them; empty: any
   std::string state;   ///< folder
+  std::string audit;   ///< file (audit_log.h); empty: none
   std::optional<MonitorAddress> monitor;
 
   study::TrainOptions training;

@@ -7,42 +7,16 @@
 #include <fmt/format.h>
 
 #include <sotto/base/number.h>
+#include <sotto/trainers/optimizer_settings.h>
 
 namespace sotto::cli {
 namespace {
 
-/// The settings of `sotto train` that a site's [training] has.
-constexpr auto kTraining = std::to_array<std::string_view>({"task",
-                                                            "model",
-                                                            "batch",
-                                                            "partition",
-                                                            "gradient-time",
-                                                            "init",
-                                                            "algorithm",
-                                                            "compressor",
-                                                            "consensus-stepsize",
-                                                            "rule",
-                                                            "step-rule",
-                                                            "lr",
-                                                            "momentum",
-                                                            "nesterov",
-                                                            "weight-decay",
-                                                            "beta1",
-                                                            "beta2",
-                                                            "epsilon",
-                                                            "bias-correction",
-                                                            "trust-coefficient",
-                                                            "clip-norm",
-                                                            "schedule",
-                                                            "noise-multiplier",
-                                                            "privacy-epsilon",
-                                                            "privacy-delta",
-                                                            "privacy-unit",
-                                                            "communication-interval",
-                                                            "rounds",
-                                                            "eval-every",
-                                                            "dump-parameters",
-                                                            "seed"});
+/// The settings of `sotto train` that a site's [training] has, besides those of its step rule.
+constexpr auto kTraining = std::to_array<std::string_view>(
+    {"task", "model", "batch", "partition", "gradient-time", "init", "algorithm", "compressor",
+     "consensus-stepsize", "rule", "noise-multiplier", "privacy-epsilon", "privacy-delta",
+     "privacy-unit", "communication-interval", "rounds", "eval-every", "dump-parameters", "seed"});
 
 /// What stands elsewhere in a site's file, under another name or whether it is given or not.
 constexpr auto kElsewhere =
@@ -70,7 +44,10 @@ std::string value_text(std::string_view value) {
 }  // namespace
 
 bool is_training_setting(std::string_view name) {
-  return std::ranges::find(kTraining, name) != kTraining.end();
+  OptimizerSettings settings;
+  return std::ranges::find(kTraining, name) != kTraining.end() ||
+         std::ranges::any_of(step_settings(settings).settings,
+                             [&](const Setting& one) { return one.name == name; });
 }
 
 SitePlaces::SitePlaces(std::string path, const toml::table& file) : path_(std::move(path)) {

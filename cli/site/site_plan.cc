@@ -11,6 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
 #include <sotto/base/nearest.h>
+#include <sotto/base/word_list.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/compress/registry.h>
@@ -31,7 +32,7 @@ using sites::MixingKind;
 
 /// What an algorithm of `sotto train` is between sites.
 struct Way {
-  std::string_view algorithm;
+  std::string_view name;  ///< of the algorithm
   MixingKind exchange;
   bool compresses;
 };
@@ -40,12 +41,18 @@ constexpr auto kWays = std::to_array<Way>({{"pushsum", MixingKind::push_sum, tru
                                            {"dpsgd", MixingKind::gossip, false},
                                            {"robust", MixingKind::gossip, false}});
 
+/// The algorithms that exchange in this way, in words.
+std::string ways_of(MixingKind exchange) {
+  return word_list(names_with(kWays, [&](const Way& way) { return way.exchange == exchange; }));
+}
+
 const Way& way_of(std::string_view algorithm) {
-  const auto* const way = std::ranges::find(kWays, algorithm, &Way::algorithm);
+  const auto* const way = std::ranges::find(kWays, algorithm, &Way::name);
   if (way == kWays.end()) {
     refuse("algorithm", algorithm,
-           "sites exchange by pushsum, along one-sided trust too, or by choco, dpsgd or robust, "
-           "where all trust is mutual");
+           fmt::format("sites exchange by {}, along one-sided trust too, or by {}, where all trust "
+                       "is mutual",
+                       ways_of(MixingKind::push_sum), ways_of(MixingKind::gossip)));
   }
   return *way;
 }
@@ -75,7 +82,8 @@ void take_exchange(const study::TrainOptions& o, SiteOptions& run) {
   }
   if (!way.compresses && run.compressor != "none") {
     refuse("compressor", run.compressor,
-           fmt::format("{} sends whole models; choco and pushsum compress", o.algorithm));
+           fmt::format("{} sends whole models; {} compress", o.algorithm,
+                       word_list(names_with(kWays, &Way::compresses), "and")));
   }
   const AlgorithmSpec algorithm = algorithm_of(o);
   run.rule = algorithm.hyperparameters.text("rule");
@@ -85,7 +93,8 @@ void take_exchange(const study::TrainOptions& o, SiteOptions& run) {
 void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::string>& warnings) {
   sites::admit_bounds(config.mass, config.pull);
   if (config.observer && run.exchange != MixingKind::push_sum) {
-    refuse("observer", "true", "gossip needs neighbours that send, too; it is for pushsum");
+    refuse("observer", "true",
+           "gossip needs neighbours that send, too; it is for " + ways_of(MixingKind::push_sum));
   }
   for (const TrustedPeer& line : run.security.peers->peers()) {
     if (config.observer && line.rank != run.rank && line.send_to) {
@@ -278,8 +287,9 @@ void check_result_file(const SiteConfig& config, std::string_view option, const 
   const auto place = place_of(path);
   for (const auto& [what, own] : {std::pair{"site's file", &config.file},
                                   {"key", &config.key},
-                                  {"list of peers", &config.peers}}) {
-    if (place == place_of(*own)) {
+                                  {"list of peers", &config.peers},
+                                  {"audit file", &config.audit}}) {
+    if (!own->empty() && place == place_of(*own)) {
       refuse(option, path, fmt::format("that is this site's {}, which would be lost", what));
     }
   }

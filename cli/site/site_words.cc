@@ -201,7 +201,7 @@ study::Json site_json(const SiteReport& report) {
           {"has_model", report.site.has_model},
           {"training_loss", report.training_loss},
           {"evaluation", evaluation},
-          {"mass", report.site.mass},
+          {"mass", report.site.settled_mass},
           {"minted", report.site.minted},
           {"written_off", report.site.written_off},
           {"mass_raised", report.site.raised},
@@ -215,6 +215,9 @@ study::Json site_json(const SiteReport& report) {
           {"privacy", privacy_json(report.privacy)},
           {"started_at", report.started_at},
           {"saved_at", report.saved_at},
+          {"audit", report.audit ? study::Json{{"number", report.audit->number},
+                                               {"digest", report.audit->digest}}
+                                 : study::Json()},
           {"settings", report.settings},
           {"peers", peers},
           {"peers_file_trouble", report.list_trouble},
@@ -243,7 +246,8 @@ std::string site_metrics(const SiteReport& report, double now) {
   metrics.one("test_rmse", "gauge",
               "Root of the mean squared error of a regression, in the file's units",
               report.evaluation ? report.evaluation->rmse : std::nan(""));
-  metrics.one("mass", "gauge", "Push-sum weight that the site holds; gossip: 1", report.site.mass);
+  metrics.one("mass", "gauge", "Push-sum weight that the site holds between rounds; gossip: 1",
+              report.site.settled_mass);
   metrics.one("minted_mass_total", "counter", "Push-sum weight that it has brought in as it began",
               report.site.minted);
   metrics.one("written_off_mass_total", "counter", "Weight given to peers that are gone for good",
@@ -324,6 +328,11 @@ void print_site(const console::Output& output, const study::Json& status, double
   output.line(fmt::format("state written {}, process started {}",
                           ago(status.at("saved_at").get<double>(), now),
                           ago(status.at("started_at").get<double>(), now)));
+  if (const study::Json& audit = status.at("audit"); audit.is_object()) {
+    output.line(fmt::format("audit: {} records, the last with digest {}",
+                            audit.at("number").get<std::uint64_t>(),
+                            audit.at("digest").get<std::string>()));
+  }
   if (const auto trouble = status.at("peers_file_trouble").get<std::string>(); !trouble.empty()) {
     output.line(fmt::format("THE FILE OF PEERS IS NOT IN FORCE: {}", trouble));
   }

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/elapsed.h>
+#include <sotto/base/write_all.h>
 #include <sotto/console/signals.h>
-#include <sotto/observe/write_all.h>
 
 #include "terminal.h"
 

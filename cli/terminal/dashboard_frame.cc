@@ -91,7 +91,7 @@ std::string node_row(const NodeStanding& node) {
   const auto share = [&](double seconds) { return fmt::format("{:.0f} %", 100 * seconds / wall); };
   return fmt::format(
       "{:>5} {:>9} {:>8} {:>8} {:>10} {:>8}", node.node, share(node.compute_s),
-      share(node.times.encode_s), share(node.times.wait_s),
+      share(node.times.algorithm_s), share(node.times.wait_s),
       node.compression ? fmt::format("{:.3g}", std::sqrt(node.compression->error)) : "–",
       node.counters.mass ? fmt::format("{:.4g}", *node.counters.mass) : "–");
 }

@@ -7,6 +7,7 @@
 #include <sotto/base/json_text.h>
 #include <sotto/base/nearest.h>
 #include <sotto/console/option_group.h>
+#include <sotto/observe/telemetry_settings.h>
 #include <sotto/study/internal/plan_json.h>
 #include <sotto/study/units.h>
 #include <sotto/topology/registry.h>
@@ -47,19 +48,15 @@ TelemetryOptions of_plan(TelemetryOptions telemetry, const study::TrainPlan& pla
 }  // namespace
 
 void add_observe_options(CLI::App& command, ObserveOptions& o) {
-  console::OptionGroup group(command, "While it runs (docs/observability.md)");
+  const SettingGroup outputs = telemetry_settings(o.telemetry);
+  console::OptionGroup group(command, std::string(outputs.title));
   group.option("--progress", o.progress, "HOW",
                "auto: a dashboard on a terminal of 100 columns, a bar on a narrower one, else a "
                "line for each evaluation; or plain, bar, dashboard, none");
-  group.option("--metrics", o.telemetry.metrics, "[HOST:]PORT",
-               "Serve /metrics for Prometheus on this host, from node 0");
-  group.option("--log-json", o.telemetry.log_json, "FILE",
-               "Write a line of JSON for each evaluation");
-  group.option("--tensorboard", o.telemetry.tensorboard, "DIR", "Write scalars for TensorBoard");
+  for (const Setting& output : outputs.settings) {
+    group.add(output);
+  }
   group.option("--mllog", o.telemetry.mllog, "FILE", "Write MLPerf's log lines (:::MLLOG)");
-  group.option("--trace", o.telemetry.trace, "FILE.json",
-               "Write the phases of all nodes for Perfetto (ui.perfetto.dev); of a launched job "
-               "each node writes FILE.node-RANK.json");
 }
 
 TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& progress,

@@ -77,7 +77,7 @@ void TrainReport::summary(const RunResult& result) {
       study::amount(static_cast<double>(total)), saving(result, static_cast<double>(total))));
   output_.line(fmt::format(
       "time {:.2f} s: gradients {:.2f} s, compression and mixing {:.2f} s, waiting {:.2f} s",
-      result.time.wall_s, result.time.compute_s, result.time.encode_s, result.time.wait_s));
+      result.time.wall_s, result.time.compute_s, result.time.algorithm_s, result.time.wait_s));
   if (std::isfinite(result.final.rmse)) {
     output_.line(fmt::format("on the test set: R² {}, RMSE {:.4g} in the file's units",
                              quality_text(study::kR2, result.final.r2), result.final.rmse));
@@ -153,7 +153,7 @@ study::Json train_json(const RunResult& result, const study::Json& config) {
       {"time",
        {{"wall_s", result.time.wall_s},
         {"compute_s", result.time.compute_s},
-        {"encode_s", result.time.encode_s},
+        {"algorithm_s", result.time.algorithm_s},
         {"wait_s", result.time.wait_s},
         {"slowest_s", result.time.slowest_s}}},
       {"counters",

@@ -45,8 +45,11 @@
 
 #include "../internal/address.h"
 #include "../internal/backends.h"
+#include "../internal/fault_text.h"
 #include "../internal/ledger.h"
+#include "../internal/neighbours.h"
 #include "../internal/rendezvous.h"
+#include "../internal/waits.h"
 #include "sigpipe_guard.h"
 #include "starter.h"
 #include "waiter.h"

@@ -1,12 +1,9 @@
 #include "starter.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <exception>
-#include <system_error>
 #include <utility>
 
 #include <sotto/base/check.h>
@@ -20,19 +17,14 @@ bool sends(Use use) { return use == Use::send || use == Use::notice; }
 
 }  // namespace
 
-Starter::Starter(Reports& reports)
-    : reports_(reports), wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wakeup_) {
-    throw std::system_error(errno, std::generic_category(), "eventfd");
-  }
-}
+Starter::Starter(Reports& reports) : reports_(reports) {}
 
 Starter::~Starter() {
   check(device_ == nullptr, "what starts operations is detached before it goes");
 }
 
 void Starter::attach(std::shared_ptr<gloo::transport::tcp::Device> device) {
-  device->registerDescriptor(wakeup_.get(), EPOLLIN, this);
+  device->registerDescriptor(wakeup_.descriptor(), EPOLLIN, this);
   device_ = std::move(device);
 }
 
@@ -43,7 +35,8 @@ void Starter::flush() {
 
 void Starter::detach() {
   flush();
-  device_->unregisterDescriptor(wakeup_.get(), this);  // returns once it handles nothing any more
+  device_->unregisterDescriptor(wakeup_.descriptor(),
+                                this);  // returns once it handles nothing any more
   device_.reset();
   const std::lock_guard lock(mutex_);  // after all that it handled, also for who cannot see why
 }
@@ -56,7 +49,7 @@ void Starter::add(Start start) {
     due_.push_back(std::move(start));
   }
   if (first) {
-    ::eventfd_write(wakeup_.get(), 1);
+    wakeup_.signal();
   }
 }
 
@@ -64,8 +57,7 @@ void Starter::handleEvents(int /*events*/) {
   std::vector<Start> starts;
   {
     const std::lock_guard lock(mutex_);
-    eventfd_t calls = 0;
-    ::eventfd_read(wakeup_.get(), &calls);
+    wakeup_.clear();
     starts.swap(due_);
     starting_ = true;
   }

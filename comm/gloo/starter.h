@@ -17,8 +17,7 @@
 
 #include <gloo/transport/tcp/device.h>
 
-#include <sotto/base/file_descriptor.h>
-
+#include "../internal/wakeup.h"
 #include "waiter.h"
 
 namespace sotto::internal {
@@ -33,8 +32,8 @@ struct Start {
 
 class Starter final : private gloo::transport::tcp::Handler {
  public:
-  /// Failures to start are reported to `reports`. Throws std::exception when the system has no
-  /// descriptor left.
+  /// Failures to start are reported to `reports`. Throws Shortage when the system has no descriptor
+  /// left.
   explicit Starter(Reports& reports);
   /// Requires that it is not attached.
   ~Starter() override;
@@ -58,7 +57,7 @@ class Starter final : private gloo::transport::tcp::Handler {
 
   std::shared_ptr<gloo::transport::tcp::Device> device_;
   Reports& reports_;
-  FileDescriptor wakeup_;  ///< readable where something is due
+  Wakeup wakeup_;  ///< readable where something is due
   std::mutex mutex_;
   std::condition_variable started_;
   std::vector<Start> due_;

@@ -4,6 +4,8 @@
 
 #include <sotto/base/error.h>
 
+#include "../internal/fault_text.h"
+
 namespace sotto::internal {
 
 void InprocHub::enter(Rank rank, std::shared_ptr<InprocEndpoint> endpoint) {

@@ -9,6 +9,8 @@
 #include <sotto/base/error.h>
 
 #include "../internal/backends.h"
+#include "../internal/fault_text.h"
+#include "../internal/neighbours.h"
 #include "inproc_hub.h"
 #include "memory_store.h"
 

@@ -1,8 +1,10 @@
 // A store in a directory: one file a key. A value is written beside its place and renamed into it,
 // so that a reader sees the whole value or none.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -10,6 +12,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/file_descriptor.h>
+#include <sotto/base/write_all.h>
 #include <sotto/comm/store.h>
 
 #include "backoff.h"
@@ -59,18 +63,17 @@ Status FileStore::set(std::string_view key, std::span<const std::byte> value) {
   }
   const auto target = place(key);
   const auto fresh = scratch();
+  constexpr mode_t kMode = 0666;  // nodes of other users may share the directory
+  FileDescriptor file(
+      ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
   std::error_code code;
-  {
-    std::ofstream out(fresh, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(value.data()),
-              static_cast<std::streamsize>(value.size()));
-    out.close();
-    if (!out) {
-      code = std::error_code(errno, std::generic_category());
-      std::error_code ignored;
-      fs::remove(fresh, ignored);
-      return write_failed(target, code);
-    }
+  int error = file ? write_all(file.get(), value) : errno;
+  if (file && !file.close() && error == 0) {
+    error = errno;
+  }
+  if (error != 0) {
+    fs::remove(fresh, code);
+    return write_failed(target, std::error_code(error, std::generic_category()));
   }
   fs::rename(fresh, target, code);
   return code ? write_failed(target, code) : Status();

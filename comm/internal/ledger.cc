@@ -4,28 +4,13 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sotto/base/check.h>
 #include <sotto/base/frame.h>
 
+#include "fault_text.h"
+
 namespace sotto::internal {
-
-std::string describe(const ExchangeTag& tag) {
-  return fmt::format("round {}, phase {}, bucket {}", tag.round, tag.phase, tag.bucket);
-}
-
-std::string list_ranks(std::span<const Rank> ranks) {
-  return fmt::format("{}", fmt::join(ranks, ", "));
-}
-
-Status not_come(std::span<const Rank> ranks, const Deadline& deadline) {
-  return deadline.stopped()
-             ? Status(Fault::stopped,
-                      fmt::format("stopped while waiting for rank {}", list_ranks(ranks)))
-             : Status(Fault::deadline,
-                      fmt::format("rank {} did not come in time", list_ranks(ranks)));
-}
 
 Ledger::Ledger(const TransportOptions& options)
     : to_(options.to), from_(options.from), max_frame_bytes_(options.max_frame_bytes) {}

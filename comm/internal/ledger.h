@@ -19,12 +19,6 @@
 
 namespace sotto::internal {
 
-/// "round 7, phase 0, bucket 0"
-std::string describe(const ExchangeTag& tag);
-/// "1, 4, 5"
-std::string list_ranks(std::span<const Rank> ranks);
-/// The fault of a wait for peers that `deadline` has ended.
-Status not_come(std::span<const Rank> ranks, const Deadline& deadline);
 /// What poll answers when it was interrupted.
 inline TransportEvent interruption() {
   return {

@@ -11,6 +11,7 @@
 
 #include <sotto/base/bytes.h>
 
+#include "fault_text.h"
 #include "ledger.h"
 #include "start_number.h"
 

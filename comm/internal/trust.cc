@@ -10,6 +10,7 @@
 #include "address.h"
 #include "backends.h"
 #include "host_port.h"
+#include "neighbours.h"
 
 namespace sotto::internal {
 namespace {

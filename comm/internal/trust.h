@@ -1,6 +1,5 @@
 // What a node's list of peers means for one transport: which neighbours it lets take part, where
-// they listen, and who is one of them no longer; check_trust (backends.h) asks the same first. Pure
-// functions; thread-safe.
+// they listen, and whom it does not trust any more. Pure functions; thread-safe.
 #pragma once
 
 #include <map>
@@ -10,6 +9,10 @@
 #include <sotto/comm/transport.h>
 
 namespace sotto::internal {
+
+/// Throws Error unless the list of peers lets every neighbour of `options` do what the graph asks
+/// of it, and agrees with the node's own key and rank. Requires security.
+void check_trust(const TransportOptions& options);
 
 /// Copies the options, with a list of peers that stays as it is now. Requires security.
 TransportOptions with_present_list(TransportOptions options);

@@ -10,6 +10,7 @@
 #include <sotto/base/frame.h>
 
 #include "../internal/backoff.h"
+#include "../internal/fault_text.h"
 #include "../internal/ledger.h"
 
 namespace sotto::internal {

@@ -3,7 +3,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,7 +18,9 @@
 #include <sotto/base/bytes.h>
 
 #include "../internal/backends.h"
+#include "../internal/fault_text.h"
 #include "../internal/ledger.h"
+#include "../internal/neighbours.h"
 #include "../internal/rendezvous.h"
 #include "../internal/start_number.h"
 #include "../internal/tcp.h"
@@ -34,13 +35,13 @@ constexpr std::size_t kMostEndpointBytes = 100;
 constexpr std::chrono::seconds kHelloTime{1};
 
 /// What a node gives each neighbour through the store.
-struct LifelineCard {
+struct LinkAddress {
   std::string endpoint;
   std::uint64_t token = 0;
   std::uint64_t frame_bytes = 0;
 };
 
-std::vector<std::byte> pack_card(const LifelineCard& card) {
+std::vector<std::byte> pack_card(const LinkAddress& card) {
   ByteBuffer out;
   out.write_string(card.endpoint);
   out.write(card.token);
@@ -48,9 +49,9 @@ std::vector<std::byte> pack_card(const LifelineCard& card) {
   return std::move(out).take();
 }
 
-std::optional<LifelineCard> unpack_card(std::span<const std::byte> bytes) {
+std::optional<LinkAddress> unpack_card(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
-  LifelineCard card;
+  LinkAddress card;
   card.endpoint = in.read_string(kMostEndpointBytes);
   card.token = in.read<std::uint64_t>();
   card.frame_bytes = in.read<std::uint64_t>();
@@ -93,7 +94,7 @@ bool write_all(int socket, std::span<const std::byte> bytes) {
          static_cast<ssize_t>(bytes.size());
 }
 
-Status lifeline_fault(std::string_view doing) {
+Status control_fault(std::string_view doing) {
   return {Fault::io, fmt::format("control connections, {}: {}", doing, std::strerror(errno))};
 }
 
@@ -114,13 +115,9 @@ std::optional<Notice> parse_notice(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-ControlLinks::ControlLinks(const TransportOptions& options)
-    : options_(options), wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+ControlLinks::ControlLinks(const TransportOptions& options) : options_(options) {}
 
 Status ControlLinks::connect(const Address& address, Deadline deadline) {
-  if (!wakeup_) {
-    return lifeline_fault("an event");
-  }
   if (auto status = listen(address); !status) {
     return status;
   }
@@ -133,7 +130,7 @@ Status ControlLinks::connect(const Address& address, Deadline deadline) {
   if (!theirs) {
     return theirs.status();
   }
-  std::map<Rank, LifelineCard> cards;
+  std::map<Rank, LinkAddress> cards;
   for (const auto& [peer, bytes] : *theirs) {
     auto card = unpack_card(bytes);
     if (!card) {
@@ -165,7 +162,7 @@ Status ControlLinks::listen(const Address& address) {
   if (!listener_ || ::bind(listener_.get(), where->ai_addr, where->ai_addrlen) != 0 ||
       ::listen(listener_.get(), SOMAXCONN) != 0 ||
       ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-    return lifeline_fault("listening at " + address.numeric);
+    return control_fault("listening at " + address.numeric);
   }
   in_port_t port = 0;
   if (bound.ss_family == AF_INET6) {
@@ -193,7 +190,7 @@ Status ControlLinks::dial(Rank peer, const std::string& endpoint, std::uint64_t 
   hello.write(token);
   hello.write(options_.rank);
   if (!write_all(socket.get(), hello.bytes())) {
-    return lifeline_fault(fmt::format("greeting rank {}", peer));
+    return control_fault(fmt::format("greeting rank {}", peer));
   }
   keep(peer, std::move(socket));
   return {};
@@ -244,7 +241,7 @@ void ControlLinks::keep(Rank peer, FileDescriptor socket) {
 }
 
 std::vector<News> ControlLinks::wait(Deadline::Clock::duration at_most) {
-  std::vector<pollfd> items = {{wakeup_.get(), POLLIN, 0}};
+  std::vector<pollfd> items = {{wakeup_.descriptor(), POLLIN, 0}};
   std::vector<Rank> peers;
   items.reserve(links_.size() + 1);
   peers.reserve(links_.size());
@@ -262,8 +259,7 @@ std::vector<News> ControlLinks::wait(Deadline::Clock::duration at_most) {
     return news;
   }
   if (items[0].revents != 0) {
-    std::uint64_t rings = 0;
-    static_cast<void>(!::read(wakeup_.get(), &rings, sizeof rings));
+    wakeup_.clear();
   }
   for (std::size_t i = 0; i < peers.size(); ++i) {
     if (items[i + 1].revents != 0) {
@@ -282,7 +278,7 @@ void ControlLinks::read(Rank peer, Link& link, std::vector<News>& news) {
     }
     if (got <= 0) {
       const char* why = got < 0 ? std::strerror(errno) : "its process ended";
-      news.push_back({peer, std::nullopt, link.deaf ? "it takes no notices any more" : why});
+      news.push_back({peer, std::nullopt, link.stuck ? "it takes no notices any more" : why});
       link.socket.close();
       return;
     }
@@ -301,10 +297,7 @@ void ControlLinks::read(Rank peer, Link& link, std::vector<News>& news) {
   }
 }
 
-void ControlLinks::wake() {
-  const std::uint64_t one = 1;
-  static_cast<void>(!::write(wakeup_.get(), &one, sizeof one));
-}
+void ControlLinks::wake() { wakeup_.signal(); }
 
 void ControlLinks::tell(Rank peer, const Notice& notice) {
   Link& link = links_.at(peer);
@@ -322,7 +315,7 @@ void ControlLinks::tell(Rank peer, const Notice& notice) {
   // A connection that has ended shows when it is read.
   if (sent < 0 ? errno == EAGAIN : static_cast<std::size_t>(sent) < bytes.size()) {
     // Half a notice, or none, would leave the peer waiting.
-    link.deaf = true;
+    link.stuck = true;
     static_cast<void>(::shutdown(link.socket.get(), SHUT_RDWR));
   }
 }

@@ -26,6 +26,7 @@
 #include <sotto/comm/transport.h>
 
 #include "../internal/address.h"
+#include "../internal/wakeup.h"
 #include "carrier.h"
 
 namespace sotto::internal {
@@ -76,7 +77,7 @@ class ControlLinks {
     std::size_t message_bytes = 0;
     std::array<std::byte, kNoticeBytes> begun{};  ///< of the notice that is coming
     std::size_t have = 0;
-    bool deaf = false;  ///< it did not take what it was told
+    bool stuck = false;  ///< its socket did not take a notice
   };
 
   Status listen(const Address& address);
@@ -89,7 +90,7 @@ class ControlLinks {
 
   const TransportOptions& options_;
   FileDescriptor listener_;
-  FileDescriptor wakeup_;
+  Wakeup wakeup_;
   std::string endpoint_;
   std::map<Rank, std::uint64_t> tokens_;  ///< what each peer is to show us
   std::map<Rank, Link> links_;

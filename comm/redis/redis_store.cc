@@ -12,9 +12,9 @@
 #include <sotto/comm/store.h>
 
 #include "../internal/backoff.h"
-#include "../internal/server_patience.h"
 #include "../internal/store_key.h"
 #include "../internal/tcp.h"
+#include "../internal/waits.h"
 
 namespace sotto {
 namespace {
@@ -63,7 +63,7 @@ Result<Reply> RedisStore::ask_once(std::initializer_list<std::string_view> words
     data.push_back(word.data());
     sizes.push_back(word.size());
   }
-  const auto limit = internal::server_patience(
+  const auto limit = internal::server_deadline(
       std::max<Deadline::Clock::duration>(kRedisRoundTrip, deadline.left()), stop_, deadline);
   const std::lock_guard lock(mutex_);
   if (!connection_) {
@@ -132,7 +132,7 @@ Status RedisStore::set(std::string_view key, std::span<const std::byte> value) {
   }
   const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
   return ask({"SET", prefix_ + std::string(key), bytes},
-             internal::server_patience(kRedisPatience, stop_))
+             internal::server_deadline(kRedisPatience, stop_))
       .status();
 }
 
@@ -159,7 +159,7 @@ Status RedisStore::remove(std::string_view key) {
   if (auto fits = internal::check_store_key(key); !fits) {
     return fits;
   }
-  return ask({"DEL", prefix_ + std::string(key)}, internal::server_patience(kRedisPatience, stop_))
+  return ask({"DEL", prefix_ + std::string(key)}, internal::server_deadline(kRedisPatience, stop_))
       .status();
 }
 

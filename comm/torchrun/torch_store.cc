@@ -19,9 +19,9 @@
 
 #include "../internal/address.h"
 #include "../internal/backoff.h"
-#include "../internal/server_patience.h"
 #include "../internal/start_number.h"
 #include "../internal/store_key.h"
+#include "../internal/waits.h"
 #include "torch_connection.h"
 #include "torch_dialect.h"
 
@@ -142,7 +142,7 @@ class TorchTalk {
     return status;
   }
   /// What comes next has as long as a piece has.
-  void renew() { limit_ = internal::server_patience(kTorchPatience, stop_); }
+  void renew() { limit_ = internal::server_deadline(kTorchPatience, stop_); }
 
  private:
   const TorchConnection& connection_;
@@ -224,7 +224,7 @@ Result<TorchDialect> TorchStore::dialect(const Deadline& deadline) {
   if (dialect_) {
     return *dialect_;
   }
-  const auto limit = internal::server_patience(kTorchFirstAnswer, stop_, deadline);
+  const auto limit = internal::server_deadline(kTorchFirstAnswer, stop_, deadline);
   internal::Backoff backoff(limit);
   auto found = internal::find_dialect(endpoint_, limit);
   while (!found.ok() && found.status().fault() == Fault::io && backoff.wait()) {
@@ -344,7 +344,7 @@ Result<Bytes> TorchStore::get(std::string_view key, Deadline deadline) {
   bool replaced = false;
   do {
     replaced = false;
-    const auto limit = internal::server_patience(
+    const auto limit = internal::server_deadline(
         std::max<Deadline::Clock::duration>(kTorchRoundTrip, deadline.left()), stop_, deadline);
     auto found =
         talk(limit, deadline, [&](TorchTalk& talk) { return fetch(talk, where, &replaced); });
@@ -368,7 +368,7 @@ Status TorchStore::set(std::string_view key, std::span<const std::byte> value) {
   const std::string where = place(key);
   const bool fits_head = value.size() <= kTorchShortValue;
   const LongValue whole{internal::draw_start_number(0), value.size()};
-  const auto limit = internal::server_patience(kTorchPatience, stop_);
+  const auto limit = internal::server_deadline(kTorchPatience, stop_);
   Before before;
   return talk(limit, limit, [&](TorchTalk& talk) -> Status {
     Status status = before.look(talk, where);
@@ -393,7 +393,7 @@ Status TorchStore::remove(std::string_view key) {
     return fits;
   }
   const std::string where = place(key);
-  const auto limit = internal::server_patience(kTorchPatience, stop_);
+  const auto limit = internal::server_deadline(kTorchPatience, stop_);
   Before before;
   return talk(limit, limit, [&](TorchTalk& talk) -> Status {
     Status status = before.look(talk, where);

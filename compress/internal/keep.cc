@@ -19,8 +19,8 @@ std::size_t kept_elements(double keep_ratio, std::size_t elements) {
 
 void check_keep_ratio(double keep_ratio) {
   if (!(keep_ratio > 0 && keep_ratio <= 1)) {
-    refuse("KEEP, the share of elements to keep", fmt::format("{}", keep_ratio),
-           "a number in (0, 1] would do");
+    refuse("KEEP", fmt::format("{}", keep_ratio),
+           "it is the share of elements to keep; a number in (0, 1] would do");
   }
 }
 

@@ -58,7 +58,7 @@ class Beer final : public MailAlgorithm {
   PublicCopy model_;     // h_i, p_i
   PublicCopy gradient_;  // g_i, r_i
   Vector shift_;         // s_i
-  Vector tracked_;       // v_i, then what is encoded, then the change of r_i
+  Vector tracked_;       // v_i, then the vector to encode, then the change of r_i
   Vector next_;          // the next x_i, then the change of p_i
 };
 

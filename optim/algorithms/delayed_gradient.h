@@ -8,7 +8,7 @@
 // Rule, around an algorithm A that makes x_{t+1} of x_t and a direction d_t, at node i:
 //   1. g_t is taken at z_t, z_0 = x_0, while A makes x_t
 //   2. d_t, the step rule's direction for g_t at z_t
-//   3. A takes d_t and steps from x_t;  z_{t+1} = x_t − d_t, what A has before it mixes
+//   3. A takes d_t and steps from x_t;  z_{t+1} = x_t − d_t, the model of A before it mixes
 //      (z_i = (x_i − d_i) / ω_i in push-sum, whose parameters() are x_i / ω_i)
 // Where the model is cut, each bucket has a delay of its own (bucketed.h): its exchange of a round
 //   begins when that of the round before is over, while other buckets are still on the wire, so

@@ -18,7 +18,7 @@
 //   loses stays below 1.3 × 10⁻⁴ |y|. Restarting the clock at 1 would throw the average away
 //   (y² = 2 C(z) − y) each time.
 //
-// An earlier stop (extrapolation_clock T) keeps ‖z‖ ≤ ‖x‖ + T ‖Δx‖/2 inside a finer grid, for an
+// An earlier stop (`clock=T`) keeps ‖z‖ ≤ ‖x‖ + T ‖Δx‖/2 inside a finer grid, for an
 //   average over fewer rounds: the choice for training with 8 bits and a constant γ, where a grid
 //   wide enough for t in the hundreds is too coarse.
 //

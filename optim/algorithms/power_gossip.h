@@ -80,7 +80,7 @@ class PowerGossip final : public MailAlgorithm {
   std::size_t exact_;             // elements averaged as they are
   int steps_;                     // S
   std::vector<PowerLink> links_;  // to all rounds' neighbours, by peer
-  std::vector<float> theirs_;     // what came along one edge
+  std::vector<float> theirs_;     // the factor that came along one edge
   std::vector<double> scratch_;   // of all links
   int step_ = 0;                  // of the round
   std::vector<Parcel> parcels_;   // by edge of the round

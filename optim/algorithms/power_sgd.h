@@ -92,7 +92,7 @@ class PowerSgd final : public NodeAlgorithm {
 
   std::size_t rank_;
   std::vector<Part> parts_;
-  std::vector<float> left_;   ///< M_i S, then P, and what is exact
+  std::vector<float> left_;   ///< M_i S, then P, and the tensors that travel exactly
   std::vector<float> right_;  ///< S, then M_iᵀ P, then Q
   RingMean mean_;
   bool right_due_ = false;          ///< the mean under way is the first of two

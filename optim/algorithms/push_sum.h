@@ -5,7 +5,7 @@
 // ICML 2019, arXiv:1811.10792. With C exact and η = 1 the rule below is theirs.
 //
 // Rule, at node i, with P_ij the share of its mass that j gives to i (columns sum to 1) and
-// z_i = x_i / ω_i, which is what parameters() holds; x_i = z_i and ω_i = 1 at the start, δ_i = 0:
+// z_i = x_i / ω_i, and parameters() holds z_i; x_i = z_i and ω_i = 1 at the start, δ_i = 0:
 //   1. x_i^½ = x_i − γ ∇f_i(z_i)            (gradient at z, step on x)
 //   2. v_i = x_i^½ + δ_i;  send C(v_i), ω_i and the share η P_ji to each j;  δ_i ← v_i − C(v_i)
 //   3. x_i ← x_i^½ + η (Σ_j P_ij C(v_j) − C(v_i)),  ω_i ← ω_i + η (Σ_j P_ij ω_j − ω_i)

@@ -16,7 +16,7 @@
 // Memory: 3 + degree floats a parameter, besides those of the step rule and the frames; the
 //   geometric median and Krum take one more.
 // Bytes a round: 4 d + 64 to each neighbour.
-// Overlap: none, a node sends what it has made of its gradient.
+// Overlap: none, a node sends the model that its gradient has moved.
 #pragma once
 
 #include <cstdint>

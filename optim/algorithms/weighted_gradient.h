@@ -32,7 +32,7 @@ class WeightedGradient final : public ForwardingAlgorithm {
   Status take_gradient(std::span<const float> gradient) override;
 
  private:
-  std::shared_ptr<const Accelerator> accelerator_;  // outlives what it has made
+  std::shared_ptr<const Accelerator> accelerator_;  // outlives the vectors that it has made
   const Ops& ops_;
   std::shared_ptr<RoundTerms> terms_;
   Vector weighted_;

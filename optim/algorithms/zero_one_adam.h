@@ -33,7 +33,7 @@
 //   says then how many they are (freeze_notice.h).
 //
 // Models are equal to the bit after each exchange, and differ between exchanges; a run that ends
-// there ends with what the nodes had locally.
+// there ends with the local moments of the nodes.
 //
 // Assumes a contraction C, the step rule adam, and nothing of W: the graph is ignored. All nodes
 //   start from the same x.

@@ -69,7 +69,7 @@ class ChunkMean {
 
   /// Appends the error memories.
   void save(ByteBuffer& out) const;
-  /// Takes back what save wrote for the same vector.
+  /// Restores the state that save wrote for the same vector.
   Status load(ByteReader& in);
 
  private:
@@ -96,7 +96,7 @@ class ChunkMean {
   void scatter(std::span<float> v);
   /// Takes all nodes' chunks and sends the result.
   Status average();
-  /// y ← y + what `from` sent, this node included, of the chunk of `owner`.
+  /// y ← y + the chunk of `owner` as `from`, which may be this node, sent it.
   Status decode(Rank from, Rank owner, std::span<float> y);
   /// The encoding alone in a payload; what else it holds is added to the elements in full
   /// precision.

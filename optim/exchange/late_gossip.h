@@ -44,7 +44,7 @@ class LateGossip {
   /// Reads what all neighbours sent. A payload that is none is refused, and changes nothing: the
   /// exchange stays open for a right one.
   Status read(const LocalNode& node, Mailbox& mail);
-  /// The rule above, with what was read last.
+  /// The rule above, with the payloads that were read last.
   void take();
 
  private:

@@ -79,7 +79,7 @@ class Mailbox {
   /// how many elements and bytes, in place of plan.elements_out.
   void post_each(const ExchangePlan& plan, std::span<const Parcel> parcels);
   /// As post, with the frame of parcels[choice[i]] for each plan.to[i]. At least one parcel;
-  /// the first is what sent() then shows.
+  /// sent() then shows the first.
   void post_chosen(const ExchangePlan& plan, std::span<const Parcel> parcels,
                    std::span<const std::size_t> choice);
   /// Sends `frame` to plan.to[k] in place of the one that was posted.
@@ -140,7 +140,7 @@ class Mailbox {
   /// Opens the exchange: it brings a frame from each of plan.from, and sends nothing yet.
   void open_exchange(const ExchangePlan& plan);
   std::span<const std::byte> seal(std::span<std::byte> frame, const Parcel& parcel) const;
-  /// Checks a parsed header against what is due from an edge; empty when all is right.
+  /// Checks a parsed header against the frame that is due from an edge; empty when all is right.
   std::string objection(const FrameHeader& header, std::size_t edge) const;
   Status accept(std::size_t edge, std::span<const std::byte> frame);
   /// Fault::unexpected naming the peers whose frames are missing; OK if none is.

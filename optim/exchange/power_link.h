@@ -53,7 +53,7 @@ class PowerLink {
   std::uint64_t digest() const;
   /// y ← y + weight × C(X_peer − X_self), given the peer's product.
   void take(std::span<const float> theirs, float weight, std::span<float> y);
-  /// Keeps what the steps since `begin` have found.
+  /// Keeps the factors that the steps since `begin` have found.
   void commit();
 
   /// The most elements that a product has.
@@ -66,7 +66,7 @@ class PowerLink {
 
   /// The state between rounds.
   void save(ByteBuffer& out) const;
-  /// Takes back what save wrote for the same edge.
+  /// Restores the state that save wrote for the same edge.
   Status load(ByteReader& in);
 
  private:

@@ -51,7 +51,7 @@ class ModelVersion {
   std::uint64_t chain_ = 0;
 };
 
-/// Whether a replica can be mixed, and what is due for it if not.
+/// Whether a replica can be mixed, and if not, which message is due for it.
 enum class ReplicaState : std::uint8_t {
   good = 0,
   drifted = 1,  ///< its owner must be asked for the whole vector

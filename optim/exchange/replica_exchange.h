@@ -82,7 +82,7 @@ class ReplicaExchange {
   const Topology& graph() const { return node_.topology(); }
   /// Turns to `edges`: frees the replicas of other peers, and awaits those of new ones.
   void hold(std::span<const Edge> edges);
-  /// Finds what each peer of the exchange is sent; true when it is the whole vector for some.
+  /// Decides what each peer of the exchange is sent; true when some get the whole vector.
   bool choose_parcels(std::span<const Edge> to);
   /// Writes the whole vector into the second parcel, and returns the payload's length.
   std::size_t write_whole(std::span<const float> vector);

@@ -70,7 +70,7 @@ class RingMean {
   /// Whether chunks travel as they are.
   bool exact() const { return codec().wire_id() == kNoneWireId; }
   /// Encodes the chunk of the next phase, multiplied by 1/n where it is a whole sum. Returns the
-  /// bytes used, or the fault of what is not finite.
+  /// bytes used, or a fault where a value is not finite.
   Result<std::size_t> encode(std::span<float> x);
   Result<std::size_t> encode_exactly(std::span<float> x, float factor);
   /// Chunk r − `back`, modulo n; r is this node.

@@ -22,7 +22,7 @@ struct GaussianStep {
   double sampling_rate = 1;     ///< q of the Poisson sample; 0 … 1
 };
 
-/// Adds up what steps cost.
+/// Adds up the privacy that steps cost.
 class PrivacyAccountant {
  public:
   PrivacyAccountant();

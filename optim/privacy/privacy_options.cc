@@ -7,6 +7,8 @@
 namespace sotto {
 namespace {
 
+constexpr auto kPrivacyUnits = {PrivacyUnit::example, PrivacyUnit::update};
+
 void require_privacy(bool fits, std::string_view field, double value, std::string_view remedy) {
   if (!fits) {
     refuse(field, fmt::to_string(value), remedy);
@@ -19,8 +21,16 @@ std::string_view privacy_unit_name(PrivacyUnit unit) {
   return unit == PrivacyUnit::example ? "example" : "update";
 }
 
+std::vector<std::string> privacy_unit_names() {
+  std::vector<std::string> names;
+  for (const PrivacyUnit unit : kPrivacyUnits) {
+    names.emplace_back(privacy_unit_name(unit));
+  }
+  return names;
+}
+
 PrivacyUnit parse_privacy_unit(std::string_view name) {
-  for (const PrivacyUnit unit : {PrivacyUnit::example, PrivacyUnit::update}) {
+  for (const PrivacyUnit unit : kPrivacyUnits) {
     if (name == privacy_unit_name(unit)) {
       return unit;
     }

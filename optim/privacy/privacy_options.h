@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sotto/optim/privacy/accountant.h>
 
@@ -19,6 +20,8 @@ enum class PrivacyUnit {
 
 /// "example" or "update".
 std::string_view privacy_unit_name(PrivacyUnit unit);
+/// The names that parse_privacy_unit takes.
+std::vector<std::string> privacy_unit_names();
 /// Throws Error unless `name` is example or update.
 PrivacyUnit parse_privacy_unit(std::string_view name);
 

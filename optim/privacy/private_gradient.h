@@ -1,4 +1,4 @@
-// An algorithm behind the Gaussian mechanism: it never sees a gradient, only what may leave.
+// An algorithm behind the Gaussian mechanism: it never sees a gradient, only the noisy one.
 //
 // The gradient is the only thing that an algorithm learns of a node's data (algorithm.h). With the
 // mechanism in front of it, models, messages, error buffers, moments and replicas are all

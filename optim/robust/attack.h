@@ -68,7 +68,7 @@ struct Witnessed {
   double weight = 0;
 };
 
-/// Writes what the victim is sent. Omniscient attacks only. `victim` is x, `step` u or empty,
+/// Writes the message for the victim. Omniscient attacks only. `victim` is x, `step` u or empty,
 /// `liars` Σ_b W_ib > 0.
 void craft(const Attack& attack, std::span<const float> victim, std::span<const float> step,
            std::span<const Witnessed> honest, double liars, std::span<float> out);

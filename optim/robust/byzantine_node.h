@@ -30,7 +30,7 @@ class ByzantineNode final : public MailAlgorithm {
  private:
   /// The model of an honest node, as far as the attackers know it; empty when they do not.
   std::span<const float> known(Rank rank) const;
-  /// Writes to message_ what `victim` is sent.
+  /// Writes the message for `victim` to message_.
   void lie_to(Rank victim);
 
   std::shared_ptr<const Adversary> adversary_;
@@ -38,7 +38,7 @@ class ByzantineNode final : public MailAlgorithm {
   std::vector<float> message_;
   std::vector<float> mixed_;
   std::vector<Rank> heard_;                 // whose models are in memory_
-  std::vector<std::vector<float>> memory_;  // what they sent last; empty before the first
+  std::vector<std::vector<float>> memory_;  // their last messages; empty before the first
   std::vector<bool> remembered_;
   std::vector<Witnessed> witnessed_;
   std::vector<Parcel> parcels_;

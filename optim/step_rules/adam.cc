@@ -1,11 +1,14 @@
 #include <sotto/optim/step_rules/adam.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/finite_direction.h>
 
@@ -194,5 +197,43 @@ Status Adam::load(ByteReader& in) {
   }
   return read_floats(in, "second moment", second_);
 }
+
+void refuse_momentum(const StepRuleOptions& options) {
+  if (options.momentum != 0) {
+    refuse("momentum", fmt::to_string(options.momentum),
+           "it must be 0 with this rule, whose own momentum is beta1");
+  }
+}
+
+namespace {
+
+constexpr auto kAdamSettings =
+    std::to_array<std::string_view>({"beta1", "beta2", "epsilon", "bias_correction"});
+
+template <bool decoupled>
+std::unique_ptr<StepRule> build_adam(const StepRuleOptions& options, const Ops& ops) {
+  refuse_momentum(options);
+  return std::make_unique<Adam>(options, decoupled, ops);
+}
+
+}  // namespace
+
+constinit const StepRuleInfo Adam::kAdam = {
+    .name = "adam",
+    .learning_rate = 0.001,
+    .outer_learning_rate = 0.001,
+    .settings = kAdamSettings,
+    .separable = true,
+    .build = build_adam<false>,
+};
+
+constinit const StepRuleInfo Adam::kAdamW = {
+    .name = "adamw",
+    .learning_rate = 0.001,
+    .outer_learning_rate = 0.001,
+    .settings = kAdamSettings,
+    .separable = true,
+    .build = build_adam<true>,
+};
 
 }  // namespace sotto

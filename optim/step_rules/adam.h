@@ -14,13 +14,20 @@
 
 #include <sotto/kernels/vector.h>
 #include <sotto/optim/step_rule.h>
+#include <sotto/optim/step_rule_info.h>
 #include <sotto/optim/step_rules/gradient_clip.h>
 #include <sotto/optim/step_rules/learning_rate.h>
 
 namespace sotto {
 
+/// Throws Error unless the momentum is 0, for rules whose momentum is β₁.
+void refuse_momentum(const StepRuleOptions& options);
+
 class Adam final : public StepRule {
  public:
+  static const StepRuleInfo kAdam;
+  static const StepRuleInfo kAdamW;
+
   /// Use make_step_rule, which validates `options`. AdamW when `decoupled`.
   Adam(const StepRuleOptions& options, bool decoupled, const Ops& ops);
 
@@ -36,7 +43,7 @@ class Adam final : public StepRule {
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
-  // What algorithms use that exchange the momentum in place of the gradient (apm_squeeze.h).
+  // For algorithms that exchange the momentum in place of the gradient (apm_squeeze.h).
 
   /// m, which they may replace.
   std::span<float> momentum() { return first_; }

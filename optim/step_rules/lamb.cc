@@ -1,5 +1,8 @@
 #include <sotto/optim/step_rules/lamb.h>
 
+#include <array>
+#include <memory>
+
 #include <sotto/kernels/norm.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/finite_direction.h>
@@ -78,5 +81,24 @@ Status Lamb::load(ByteReader& in) {
   }
   return adam_.load(in);
 }
+
+namespace {
+
+constexpr auto kLambSettings = std::to_array<std::string_view>({"beta1", "beta2", "epsilon"});
+
+std::unique_ptr<StepRule> build_lamb(const StepRuleOptions& options, const Ops& ops) {
+  refuse_momentum(options);
+  return std::make_unique<Lamb>(options, ops);
+}
+
+}  // namespace
+
+constinit const StepRuleInfo Lamb::kInfo = {
+    .name = "lamb",
+    .learning_rate = 0.001,
+    .outer_learning_rate = 0.001,
+    .settings = kLambSettings,
+    .build = build_lamb,
+};
 
 }  // namespace sotto

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <sotto/optim/step_rule.h>
+#include <sotto/optim/step_rule_info.h>
 #include <sotto/optim/step_rules/adam.h>
 #include <sotto/optim/step_rules/learning_rate.h>
 
@@ -23,6 +24,8 @@ namespace sotto {
 
 class Lamb final : public StepRule {
  public:
+  static const StepRuleInfo kInfo;
+
   /// Use make_step_rule, which validates `options`.
   Lamb(const StepRuleOptions& options, const Ops& ops);
 
@@ -34,7 +37,7 @@ class Lamb final : public StepRule {
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
-  // What 1-bit LAMB takes over when it freezes the variance (onebit_lamb.h).
+  // For 1-bit LAMB, which takes these over when it freezes the variance (onebit_lamb.h).
 
   const ParameterLayout& layout() const { return layout_; }
   /// m and v, with γ = 1 and λ = 0.

@@ -1,5 +1,9 @@
 #include <sotto/optim/step_rules/lars.h>
 
+#include <array>
+#include <memory>
+
+#include <sotto/base/error.h>
 #include <sotto/kernels/norm.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/finite_direction.h>
@@ -55,5 +59,26 @@ Status Lars::load(ByteReader& in) {
   }
   return read_floats(in, "momentum", velocity_);
 }
+
+namespace {
+
+constexpr auto kLarsSettings = std::to_array<std::string_view>({"momentum", "trust_coefficient"});
+
+std::unique_ptr<StepRule> build_lars(const StepRuleOptions& options, const Ops& ops) {
+  if (options.nesterov) {
+    refuse("nesterov", "true", "lars has no such form; leave it out");
+  }
+  return std::make_unique<Lars>(options, ops);
+}
+
+}  // namespace
+
+constinit const StepRuleInfo Lars::kInfo = {
+    .name = "lars",
+    .learning_rate = 1,
+    .outer_learning_rate = 1,
+    .settings = kLarsSettings,
+    .build = build_lars,
+};
 
 }  // namespace sotto

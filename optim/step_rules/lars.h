@@ -6,7 +6,7 @@
 // Rule, for each tensor l with x, g, v its parts of the vectors, λ the weight decay and η the trust
 // coefficient:
 //   r = η ‖x‖ / (‖g‖ + λ ‖x‖);   v ← μ v + γ r (g + λ x);   d = v
-// γ lies within the momentum, as in the paper: a new learning rate does not rescale what v holds.
+// γ lies within the momentum, as in the paper: a new learning rate does not rescale v.
 // r = 1 where ‖x‖ or ‖g‖ is zero. Tensors of fewer than two dimensions (biases, normalizations)
 // have r = 1 and λ = 0, as in the authors' implementation (trust_ratio.h). Without a layout there
 // is one ratio for the whole model.
@@ -18,6 +18,7 @@
 
 #include <sotto/kernels/vector.h>
 #include <sotto/optim/step_rule.h>
+#include <sotto/optim/step_rule_info.h>
 #include <sotto/optim/step_rules/gradient_clip.h>
 #include <sotto/optim/step_rules/learning_rate.h>
 
@@ -25,6 +26,8 @@ namespace sotto {
 
 class Lars final : public StepRule {
  public:
+  static const StepRuleInfo kInfo;
+
   /// Use make_step_rule, which validates `options`.
   Lars(const StepRuleOptions& options, const Ops& ops);
 

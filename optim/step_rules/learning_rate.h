@@ -18,7 +18,7 @@ inline bool is_learning_rate(double rate) {
 
 class LearningRate {
  public:
-  /// `base` times what `schedule` says.
+  /// `base` times the multiplier of `schedule`.
   LearningRate(double base, const Schedule& schedule) : base_(base), schedule_(schedule) {}
 
   /// γ of a round.

@@ -266,7 +266,7 @@ void GossipMixing::withstand(std::size_t degree, std::span<MixedPeer> peers) {
 }
 
 Status GossipMixing::put_back() {
-  if (Status status = way_back_.restore(setup_.parameters, *setup_.step_rule); !status) {
+  if (Status status = snapshot_.restore(setup_.parameters, *setup_.step_rule); !status) {
     return status;
   }
   if (rule_) {

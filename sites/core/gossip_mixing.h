@@ -22,7 +22,7 @@
 #include <sotto/optim/exchange/replica.h>
 #include <sotto/optim/robust/aggregation.h>
 #include <sotto/sites/core/mixing.h>
-#include <sotto/sites/core/way_back.h>
+#include <sotto/sites/core/model_snapshot.h>
 
 namespace sotto::sites {
 
@@ -46,7 +46,7 @@ class GossipMixing final : public Mixing {
                           bool barred) override;
   bool wants_whole(std::size_t peer) const override { return !replicas_[peer].held(); }
   Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
-  void keep() override { way_back_.keep(setup_.parameters, *setup_.step_rule); }
+  void keep() override { snapshot_.keep(setup_.parameters, *setup_.step_rule); }
   Status put_back() override;
   double longest_step() const override { return bound_.longest_step(); }
 
@@ -80,7 +80,7 @@ class GossipMixing final : public Mixing {
 
   MixingSetup setup_;
   PullBound bound_;
-  WayBack way_back_;
+  ModelSnapshot snapshot_;
   bool begun_ = false;
   Copy own_;  // x̂_i
   std::vector<Copy> replicas_;

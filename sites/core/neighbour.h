@@ -30,7 +30,7 @@ enum class Link : std::uint8_t {
   down,
   greeting,  ///< its hello is due
   up,
-  deaf,  ///< refused: what comes is dropped until the channel closes
+  refused,  ///< messages are dropped until the channel closes
 };
 
 struct Neighbour {

@@ -262,7 +262,7 @@ Status PushSumMixing::give_back() {
   if (more > 0 && setup_.kept) {
     // What a compressor withheld from parcels is left here, and where little else is left it makes
     // most of x: new mass comes at the model of before, or that would grow without end.
-    setup_.ops->axpy(static_cast<float>(more), way_back_.model(), x_);
+    setup_.ops->axpy(static_cast<float>(more), snapshot_.model(), x_);
     return ratio(x_, pull_, mass_, setup_.parameters);
   }
   // A factor in float32 alone would move z by as much of itself in every round, always one way.
@@ -275,7 +275,7 @@ Status PushSumMixing::give_back() {
 }
 
 Status PushSumMixing::put_back() {
-  if (Status status = way_back_.restore(setup_.parameters, *setup_.step_rule); !status) {
+  if (Status status = snapshot_.restore(setup_.parameters, *setup_.step_rule); !status) {
     return status;
   }
   setup_.ops->copy(setup_.parameters, x_);

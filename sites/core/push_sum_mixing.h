@@ -24,7 +24,7 @@
 #include <vector>
 
 #include <sotto/sites/core/mixing.h>
-#include <sotto/sites/core/way_back.h>
+#include <sotto/sites/core/model_snapshot.h>
 
 namespace sotto::sites {
 
@@ -49,7 +49,7 @@ class PushSumMixing final : public Mixing {
                           bool barred) override;
   bool wants_whole(std::size_t /*peer*/) const override { return false; }
   Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
-  void keep() override { way_back_.keep(setup_.parameters, *setup_.step_rule); }
+  void keep() override { snapshot_.keep(setup_.parameters, *setup_.step_rule); }
   Status put_back() override;
   double longest_step() const override { return bound_.longest_step(); }
 
@@ -79,7 +79,7 @@ class PushSumMixing final : public Mixing {
 
   MixingSetup setup_;
   PullBound bound_;
-  WayBack way_back_;
+  ModelSnapshot snapshot_;
   MassBalance balance_;
   double mass_ = 0;           // ω; 0 before begin
   std::vector<float> x_;      // x

@@ -23,17 +23,18 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
 /// A round that one neighbour alone says, of sites that never end.
 constexpr Round kMostUnconfirmed = Round{1} << 32;
 
-/// Blamed are the fewest who each moved the model nine times as far as all others together; where
-/// there are no others, one alone. `suspects` begins with the farthest.
+/// Blames the fewest peers of which each moved the model nine times as far as all that come after
+/// it together, nine tenths of what is left; where there are no others, one alone. `suspects`
+/// begins with the farthest.
 void blame(std::span<Suspect> suspects) {
-  constexpr double kTimes = 9;
+  constexpr double kTimesTheRest = 9;
   double others = 0;
   for (const Suspect& suspect : suspects) {
     others += suspect.moved;
   }
   for (std::size_t k = 0; k < suspects.size(); ++k) {
     others = k + 1 == suspects.size() ? 0 : others - suspects[k].moved;
-    if (suspects[k].moved >= kTimes * others && (others > 0 || k == 0)) {
+    if (suspects[k].moved >= kTimesTheRest * others && (others > 0 || k == 0)) {
       for (Suspect& far : suspects.first(k + 1)) {
         far.blamed = true;
       }
@@ -81,7 +82,7 @@ void Site::close(std::size_t peer) {
   drop_outbox(peer);
   if (peers_[peer].connected()) {
     outbox_.push_back({.peer = peer, .hang_up = true});
-    peers_[peer].link = Link::deaf;
+    peers_[peer].link = Link::refused;
   }
 }
 
@@ -148,8 +149,8 @@ void Site::retire(Neighbour gone) {
 
 // A round.
 
-bool Site::ready(bool waited) {
-  if (condemned_) {
+bool Site::try_begin(bool waited) {
+  if (outdated_) {
     give_up();
   }
   if (phase_ != Phase::waiting) {
@@ -201,7 +202,7 @@ void Site::give_up() {
   trained_ = false;
   giver_.reset();
   influenced_ = false;
-  loaded_ = condemned_ = false;
+  loaded_ = outdated_ = false;
   steps_ = 0;
   phase_ = Phase::waiting;
 }
@@ -219,7 +220,7 @@ Status Site::step(std::span<const float> gradient) {
 
 Status Site::offer() {
   check(phase_ == Phase::training, "a site offers once a round");
-  if (condemned_) {
+  if (outdated_) {
     phase_ = Phase::offered;
     return {};
   }
@@ -277,7 +278,7 @@ void Site::post(std::span<const Addressee> to) {
 
 std::vector<std::size_t> Site::awaited() const {
   std::vector<std::size_t> awaited;
-  for (std::size_t k = 0; k < peers_.size() && !condemned_; ++k) {
+  for (std::size_t k = 0; k < peers_.size() && !outdated_; ++k) {
     const Neighbour& peer = peers_[k];
     const bool due = phase_ == Phase::waiting ? peer.up() && peer.model_due
                                               : peer.heard() && !peer.joining && late(peer) &&
@@ -298,7 +299,7 @@ bool Site::late(const Neighbour& peer) const {
 
 Status Site::collect() {
   check(phase_ == Phase::offered, "a site collects what it has offered for");
-  if (condemned_) {
+  if (outdated_) {
     give_up();
     return {};
   }
@@ -314,6 +315,7 @@ Status Site::collect() {
     return here(status);
   }
   end_intake(mixed);
+  settled_mass_ = mixing_->mass();
   round_ = offered_;
   phase_ = Phase::training;
   return {};
@@ -346,10 +348,10 @@ void Site::end_intake(std::span<const MixedPeer> mixed) {
       peer.take_blame(offered_);
     }
   }
-  // Between honest sites, too, more goes one way than the other; it is told of where this site
-  // weighs little for it.
-  constexpr double kMuch = 8;
-  const double much = kMuch / static_cast<double>(std::max<std::size_t>(tells(), 1));
+  // Between honest sites, too, more mass goes one way than the other, by a few shares of 1 / (1 +
+  // k). A peer that took eight shares more than it gave, while this site is at its floor, is named.
+  constexpr double kSharesTaken = 8;
+  const double much = kSharesTaken / static_cast<double>(std::max<std::size_t>(tells(), 1));
   const bool low =
       setup_.exchange == MixingKind::push_sum && mixing_->mass() <= 2 * setup_.mass.least;
   low_rounds_ = low ? low_rounds_ + 1 : 0;
@@ -466,6 +468,7 @@ SiteState Site::state() const {
           .life = setup_.life,
           .has_model = trained_,
           .mass = mixing_->mass(),
+          .settled_mass = phase_ == Phase::offered ? settled_mass_ : mixing_->mass(),
           .minted = minted_,
           .written_off = written_off_,
           .raised = mixing_->balance().raised,

@@ -5,7 +5,7 @@
 //   without state, and whenever state().incarnation is a new one: save; write durably
 //   peer_up / peer_down / receive, and released() → send      as they happen, at any time
 //   in each round:
-//     until ready(): wait                       a site that comes late waits for a model
+//     until try_begin(): wait                       a site that comes late waits for a model
 //     H × step(gradient at parameters())
 //     offer(); save; write durably; released() → send         nothing leaves before it is durable
 //     until complete() or patience is over: wait
@@ -88,11 +88,12 @@ class Site {
 
   // The verbs of a round, in their order.
 
-  /// Whether the site has a model to train: at the start the initial model if no peer has a better
-  /// one, else a neighbour's. `waited` says that the caller will not wait longer for absent peers.
-  /// A peer that is up and has promised its model is waited for in any case: one that does not
-  /// deliver is the caller's to take down.
-  virtual bool ready(bool waited);
+  /// Begins, unless the site has begun, as soon as there is a model to train: at the start the
+  /// initial model if no peer has a better one, else a neighbour's. True once it has begun.
+  /// `waited` says that the caller will not wait longer for absent peers. A peer that is up and has
+  /// promised its model is waited for in any case: one that does not deliver is the caller's to
+  /// take down.
+  virtual bool try_begin(bool waited);
   /// The model at which gradients are taken.
   std::span<const float> parameters() const { return setup_.parameters; }
   /// Local steps done.
@@ -115,7 +116,7 @@ class Site {
   /// Whether all peers that are up and heard have reached this round, less the slack. A peer that
   /// is behind by more than slack and window is not awaited.
   bool complete() const { return awaited().empty(); }
-  /// The peers that complete() waits for; before ready(), the peers that owe a model.
+  /// The peers that complete() waits for; before try_begin(), the peers that owe a model.
   std::vector<std::size_t> awaited() const;
   /// Takes in what has come, and ends the round. A parcel that does not decode costs its peer an
   /// offence and is not applied.
@@ -230,10 +231,11 @@ class Site {
 
   Phase phase_ = Phase::waiting;
   Round steps_ = 0;          // in this round
+  double settled_mass_ = 0;  // state()
   bool influenced_ = false;  // something was taken in since put_back, or ever
   Round low_rounds_ = 0;     // in a row, in which ω was near its floor
   bool loaded_ = false;      // and not given up
-  bool condemned_ = false;   // what was loaded is too old
+  bool outdated_ = false;    // what was loaded is too old
 };
 
 /// The format of a state that save wrote, as it begins; this program reads state_format() alone.

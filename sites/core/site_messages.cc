@@ -11,11 +11,11 @@ namespace sotto::sites {
 
 Status Site::receive(std::size_t peer, std::span<const std::byte> message) {
   Neighbour& from = neighbour(peer);
-  if (from.link == Link::down || condemned_ || !alive_) {
+  if (from.link == Link::down || outdated_ || !alive_) {
     return {};
   }
   const auto parsed = parse(message, setup_.parameters.size());
-  if (from.link == Link::deaf) {
+  if (from.link == Link::refused) {
     // It may have a reason to refuse this site, too.
     return parsed && std::holds_alternative<Refusal>(*parsed)
                ? take(peer, std::get<Refusal>(*parsed))
@@ -61,7 +61,7 @@ Status Site::take(std::size_t peer, const Hello& hello) {
       return {};
     case Verdict::undecided:
       from.trouble = "one of the two sites has an old state";
-      from.link = Link::deaf;
+      from.link = Link::refused;
       return {};
   }
   return {};
@@ -107,12 +107,12 @@ Status Site::take(std::size_t peer, const Refusal& refusal) {
   if (refusal.reason == RefusalReason::other_settings) {
     from.trouble = "its settings are not those of this site";
     from.settings = refusal.text;
-    if (from.link != Link::deaf) {  // it has not seen ours, and may have taken back its hello
+    if (from.link != Link::refused) {  // it has not seen ours, and may have taken back its hello
       drop_outbox(peer);
       send(peer, encode(Refusal{.reason = refusal.reason, .text = setup_.settings}));
     }
   }
-  from.link = Link::deaf;
+  from.link = Link::refused;
   if (refusal.reason == RefusalReason::stale || refusal.reason == RefusalReason::already_running) {
     accused(peer, refusal.text);
   }
@@ -212,7 +212,7 @@ void Site::refuse(std::size_t peer, RefusalReason reason, std::string_view text)
   if (from.connected()) {  // what it sent may have outlived its channel
     drop_outbox(peer);
     send(peer, encode(Refusal{.reason = reason, .text = std::string(text)}));
-    from.link = Link::deaf;
+    from.link = Link::refused;
   }
 }
 
@@ -223,7 +223,7 @@ void Site::accused(std::size_t peer, std::string_view how) {
   // a peer with which it agreed knows more, another process was there.
   if (loaded_ && !from.agreed) {
     from.trouble = fmt::format("the state that was loaded is too old: {}", how);
-    condemned_ = true;
+    outdated_ = true;
     return;
   }
   from.trouble = fmt::format("another process of this site was seen: {}", how);

@@ -100,15 +100,15 @@ PeerStanding in_touch(const PeerState& peer, const sites::SitePeer& trust) {
     return {.state = "up", .reason = "observer"};
   }
   const bool silent = trust.hears && !peer.tells_us;
-  const bool deaf = trust.tells && !peer.hears_us;
-  if (!silent && !deaf) {
+  const bool closed = trust.tells && !peer.hears_us;
+  if (!silent && !closed) {
     const std::string late = "it was late again and again: rounds do not wait for it";
     return peer.waited_for ? PeerStanding{.state = "up"} : PeerStanding{"up", "late", late};
   }
   return {.state = "up",
           .reason = "one-sided",
           .text = fmt::format("its list has {}{}{} for this site", silent ? "send_to = no" : "",
-                              silent && deaf ? " and " : "", deaf ? "may_send = no" : "")};
+                              silent && closed ? " and " : "", closed ? "may_send = no" : "")};
 }
 
 }  // namespace

@@ -23,8 +23,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 #include <sotto/base/unix_time.h>
+#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/durable_file.h>
-#include <sotto/trainers/settings.h>
 
 namespace sotto {
 namespace {
@@ -47,6 +47,30 @@ std::uint32_t clock_life() {
   const auto since = static_cast<std::int64_t>(unix_time()) - kEpoch;
   return static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(since, 1, std::numeric_limits<std::int32_t>::max()));
+}
+
+/// Throws Error where another user could change a file of the site, which must say what it holds.
+void require_own(const std::string& folder, const std::string& path) {
+  struct stat facts {};
+  const bool is_folder = folder == path;
+  if ((is_folder ? ::stat(path.c_str(), &facts) : ::lstat(path.c_str(), &facts)) != 0) {
+    return;  // a file that is not there yet
+  }
+  if (!is_folder && !S_ISREG(facts.st_mode)) {
+    refuse("state", folder, fmt::format("'{}' is no regular file; remove it", path));
+  }
+  if (facts.st_uid != ::geteuid() && facts.st_uid != 0) {
+    refuse("state", folder,
+           fmt::format("'{}' belongs to another user, number {}, who can change it; give it to the "
+                       "user that runs the site with `chown {} {}`",
+                       path, facts.st_uid, ::geteuid(), path));
+  }
+  if ((facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    refuse("state", folder,
+           fmt::format("other users can change '{}' (mode {:04o}); take that away with "
+                       "`chmod go-w {}`",
+                       path, facts.st_mode & 07777U, path));
+  }
 }
 
 }  // namespace
@@ -142,6 +166,10 @@ SiteFolder::SiteFolder(std::string path) : path_(std::move(path)) {
   if ((::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) || !fs::is_directory(path_, code)) {
     refuse("state", path_, "it must name a folder that can be made and written");
   }
+  require_own(path_, path_);
+  for (const char* name : {"lock", "life", "privacy", kStates[0], kStates[1]}) {
+    require_own(path_, file(name));
+  }
   take_lock();
   try {
     count_start();
@@ -158,7 +186,7 @@ std::string SiteFolder::file(const char* name) const { return (fs::path(path_) /
 std::string SiteFolder::privacy_ledger() const { return file("privacy"); }
 
 void SiteFolder::take_lock() {
-  lock_ = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  lock_ = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock_ < 0) {
     refuse("state", path_, fmt::format("its lock cannot be opened: {}", std::strerror(errno)));
   }
@@ -186,7 +214,9 @@ void SiteFolder::count_start() {
   }
   life_ = std::max(before + 1, clock_life());
   const std::string text = fmt::format("{}\n", life_);
-  if (Status status = write_durably(file("life"), std::as_bytes(std::span(text))); !status.ok()) {
+  if (Status status =
+          write_durably(file("life"), std::as_bytes(std::span(text)), FileReaders::owner);
+      !status.ok()) {
     refuse("state", path_, status.message());
   }
 }
@@ -205,7 +235,9 @@ Status SiteFolder::write(SiteStateFile state) {
   }
   state.life = life_;
   state.number = number_ + 1;
-  if (Status status = write_durably(file(kStates[next_]), encode_site_state(state)); !status.ok()) {
+  if (Status status =
+          write_durably(file(kStates[next_]), encode_site_state(state), FileReaders::owner);
+      !status.ok()) {
     return broken_ = status.with_context("the site's state is not saved");
   }
   ++number_;

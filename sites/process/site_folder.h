@@ -7,8 +7,8 @@
 //
 // A state has the magic "SOTOSITE", the life that wrote it and its number within that life in the
 // header, and the sections settings (1), site (2), Site::save, and run (3). It is written beside,
-// synced and renamed (durable_file.h). After a write that failed there is no other: what the disk
-// then holds is not known.
+// synced and renamed (durable_file.h), and its owner alone may read it. After a write that failed
+// there is no other: what the disk then holds is not known.
 //
 // The number of a start is one more than that before, and at least the clock's, in seconds: so a
 // folder that is put back from a backup is told from a process that has hung on.
@@ -74,7 +74,8 @@ Result<std::optional<FoundSiteState>> read_site_state(const std::string& folder)
 class SiteFolder {
  public:
   /// Makes the folder, mode 0700, if it is absent, locks it and counts the start. Throws Error when
-  /// another process holds it, it cannot be used, or its life cannot be read.
+  /// another process holds it, it cannot be used, its life cannot be read, or another user could
+  /// change what it holds.
   explicit SiteFolder(std::string path);
   ~SiteFolder();
   SiteFolder(const SiteFolder&) = delete;

@@ -53,13 +53,13 @@ SiteEvent SiteHistory::round_event(const sites::SiteState& site,
                                    std::span<const SitePeerReport> peers, double loss) const {
   const auto up =
       std::ranges::count_if(peers, [](const SitePeerReport& peer) { return peer.site.up; });
-  SiteEvent event = {
-      .kind = "round",
-      .text = fmt::format("mass {:.3f}, {} of {} peers in touch", site.mass, up, peers.size()),
-      .round = site.round,
-      .figures = {{"mass", site.mass},
-                  {"peers_up", static_cast<std::uint64_t>(up)},
-                  {"peers", std::uint64_t{peers.size()}}}};
+  SiteEvent event = {.kind = "round",
+                     .text = fmt::format("mass {:.3f}, {} of {} peers in touch", site.settled_mass,
+                                         up, peers.size()),
+                     .round = site.round,
+                     .figures = {{"mass", site.settled_mass},
+                                 {"peers_up", static_cast<std::uint64_t>(up)},
+                                 {"peers", std::uint64_t{peers.size()}}}};
   if (std::isfinite(loss)) {
     event.text = fmt::format("loss {:.4f}, {}", loss, event.text);
     event.figures.push_back({"loss", loss});

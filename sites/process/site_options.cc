@@ -34,10 +34,10 @@ std::string brief(std::span<const std::string> all) {
 
 }  // namespace
 
-Settings shared_settings(const SiteOptions& options, const ParameterLayout& layout) {
+AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout& layout) {
   const std::string shapes = layout_text(layout);
   const bool gossip = options.exchange == sites::MixingKind::gossip;
-  Settings settings = {
+  AgreedSettings settings = {
       {"parameters", fmt::to_string(dimension_of(layout))},
       {"layout", short_digest(std::as_bytes(std::span(shapes)))},
       {"columns", brief(options.data.columns)},
@@ -53,7 +53,7 @@ Settings shared_settings(const SiteOptions& options, const ParameterLayout& layo
       {"init",
        options.start.empty() ? "none" : short_digest(std::as_bytes(std::span(options.start)))},
   };
-  const Settings steps = step_rule_settings(options.step_rule);
+  const AgreedSettings steps = step_rule_settings(options.step_rule);
   settings.insert(settings.end(), steps.begin(), steps.end());
   if (!gossip) {
     settings.push_back({"mass-return", fmt::format("{}", options.mass.back)});

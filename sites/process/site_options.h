@@ -14,10 +14,11 @@
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/sites/process/audit_log.h>
+#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/dataset.h>
 #include <sotto/trainers/model_file.h>
 #include <sotto/trainers/observer.h>
-#include <sotto/trainers/settings.h>
 
 namespace sotto {
 
@@ -60,13 +61,15 @@ struct SiteOptions {
   std::chrono::milliseconds found_after{30'000};
   /// Receives evaluations, with the site as the only node; null: no observer.
   Observer* observer = nullptr;
+  /// The audit file whose last digest reports show; its owner records the events. Null: none.
+  const AuditLog* audit = nullptr;
   /// Noise before anything is sent; the ledger is kept in the folder. After the budget the site
   /// takes no step any more, and goes on to pass on what others make.
   std::optional<PrivacyOptions> privacy{};
 };
 
 /// What sites must share, in words. `dimension` and `layout` are the model's.
-Settings shared_settings(const SiteOptions& options, const ParameterLayout& layout);
+AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout& layout);
 
 /// The digest of these words (settings_text): SHA-256.
 sites::Agreement agreement_of(const std::string& settings);

@@ -40,6 +40,13 @@ struct SiteEvent {
   std::vector<SiteFigure> figures{};  ///< those of the text
 };
 
+/// Where the chain of an audit file's records stands (audit_log.h).
+struct AuditHead {
+  std::uint64_t records = 0;  ///< in the file, the first line among them
+  std::uint64_t number = 0;   ///< of the last record; numbers go on in the next file
+  std::string digest;         ///< of the last line
+};
+
 /// One peer, as site and channels see it.
 struct SitePeerReport {
   sites::PeerState site;
@@ -77,12 +84,13 @@ struct SiteReport {
   double training_loss = std::numeric_limits<double>::quiet_NaN();  ///< NaN where it is private
   std::optional<HistoryPoint> evaluation;  ///< the last one; bytes and distance are left out
   std::optional<PrivacySpent> privacy;
-  bool observer = false;        ///< it only takes in what comes
-  double patience_s = 0;        ///< for which a round waits now
-  std::uint64_t put_backs = 0;  ///< how often its model was put back
-  std::uint64_t jumps = 0;      ///< how often its loss jumped after what came
-  double saved_at = 0;          ///< seconds since 1970; 0: not yet
-  double started_at = 0;        ///< the same
+  bool observer = false;           ///< it only takes in what comes
+  double patience_s = 0;           ///< for which a round waits now
+  std::uint64_t put_backs = 0;     ///< how often its model was put back
+  std::uint64_t jumps = 0;         ///< how often its loss jumped after what came
+  double saved_at = 0;             ///< seconds since 1970; 0: not yet
+  double started_at = 0;           ///< the same
+  std::optional<AuditHead> audit;  ///< of its audit file; empty: it keeps none
   std::vector<SitePeerReport> peers;
   std::string list_trouble;  ///< why the list of peers as it is now is not in force; empty: it is
   std::uint64_t keys_refused = 0;            ///< connections with keys that were not let in

@@ -132,6 +132,7 @@ class SiteRun {
   sites::Incarnation saved_ = 0;  // in the durable state
   bool told_of_budget_ = false;
   std::string export_trouble_;  // of the last attempt
+  std::string exported_;        // digest of the parameters that went out last
 };
 
 void SiteRun::make_site() {
@@ -219,7 +220,7 @@ Status SiteRun::pump(Clock::duration longest) {
 
 /// Until there is a model to train, or the site is told to stop.
 Status SiteRun::join() {
-  if (site_->ready(false)) {
+  if (site_->try_begin(false)) {
     return {};
   }
   if (Status status = save_new_incarnation(); !status.ok()) {
@@ -235,7 +236,7 @@ Status SiteRun::join() {
       options_.patience + std::chrono::duration<double>(
                               static_cast<double>(site_->max_message_bytes()) / kSlowestBytesPerS));
   auto asked = begin;
-  while (!site_->ready(Clock::now() - begin >= options_.found_after)) {
+  while (!site_->try_begin(Clock::now() - begin >= options_.found_after)) {
     if (Status status = save_new_incarnation(); !status.ok()) {
       return status;
     }
@@ -473,7 +474,7 @@ Status SiteRun::evaluate() {
   point.r2 = found.r2;
   point.rmse = found.rmse;
   point.bytes_per_node = static_cast<double>(links_->bytes_sent());
-  SiteStanding standing{.mass = site_->state().mass};
+  SiteStanding standing{.mass = site_->state().settled_mass};
   if (privacy_) {
     standing.epsilon = privacy_->epsilon;
   }
@@ -487,6 +488,12 @@ void SiteRun::export_model() {
       write_site_model(options_, task_.layout(), site_->parameters(), site_->round());
   if (std::exchange(export_trouble_, status.message()) != status.message() && !status.ok()) {
     tell(Level::warning, "export-failed", status.message());
+  } else if (status.ok() && !options_.export_file.empty()) {
+    const std::string digest = sha256_hex(std::as_bytes(site_->parameters()));
+    if (std::exchange(exported_, digest) != digest) {
+      tell(Level::info, "exported",
+           fmt::format("{}; SHA-256 of the parameters {}", options_.export_file, digest));
+    }
   }
 }
 
@@ -518,6 +525,9 @@ SiteReport SiteRun::present() const {
   report.jumps = guard_ ? guard_->jumps() : 0;
   report.saved_at = folder_.written_at();
   report.started_at = started_at_;
+  if (options_.audit != nullptr) {
+    report.audit = options_.audit->head();
+  }
   if (links_) {
     report.peers = links_->reports();
     report.list_trouble = options_.security.peers->trouble();

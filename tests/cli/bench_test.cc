@@ -47,7 +47,7 @@ TEST_CASE("bench codec measures what is asked for and refuses what is none") {
   CHECK(run({"bench", "codec", "--compressor", "zip"}).status == 2);
   const auto refused = run({"bench", "codec", "--compressor", "topk:2"});
   CHECK(refused.status == 2);
-  CHECK(refused.err.find("--compressor topk:2: KEEP") != std::string::npos);
+  CHECK(refused.err.find("--compressor: topk:2: KEEP") != std::string::npos);
   CHECK(run({"bench", "codec", "--elements", "0"}).status == 2);
   CHECK(run({"bench"}).status == 2);
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "cli/sites.h"
 #include "comm/free_port.h"
 #include "observe/observed.h"
+#include "support/blocks.h"
 #include "support/skip.h"
 
 using namespace sotto::test;
@@ -293,6 +295,42 @@ TEST_CASE("Prometheus takes what a site serves") {
   sites.start_all();
   sites.await_round("a", 40);
   CHECK(lint(sites.ask("a", "/metrics"), scratch) == "");
+}
+
+TEST_CASE("the alarms are rules that Prometheus takes, of figures that a site serves") {
+  const std::filesystem::path sites_folder = SOTTO_FAULT_PLANS "/../sites";
+  const std::string rules = content(sites_folder / "alerts.yml");
+  Sites sites({"a", "b"});
+  sites.write_all("rounds = 0\neval-every = 20");
+  sites.start_all();
+  sites.await_round("a", 40);
+  const std::string page = sites.ask("a", "/metrics");
+  const std::regex figure("sotto_[a-z_]+");
+  std::set<std::string> named;
+  for (std::sregex_iterator at(rules.begin(), rules.end(), figure), end; at != end; ++at) {
+    named.insert(at->str());
+  }
+  CHECK(named.size() > 15);
+  for (const std::string& name : named) {
+    CHECK_MESSAGE(contains(page, "# TYPE " + name + " "), name);
+  }
+  if (!has_promtool()) {
+    SOTTO_SKIP("no promtool (package prometheus)");
+  }
+  const Ended ended =
+      shell("promtool check rules " + (sites_folder / "alerts.yml").string() + " 2>&1");
+  CHECK_MESSAGE(ended.status == 0, ended.out);
+  // The documents' prometheus.yml, beside the rules.
+  const Scratch scratch;
+  std::filesystem::copy_file(sites_folder / "alerts.yml", scratch.path() / "alerts.yml");
+  for (const Block& block : all_blocks(SOTTO_DOCS "/..")) {
+    if (block.language == "yaml") {
+      const auto path = scratch.path() / "prometheus.yml";
+      std::ofstream(path) << block.text();
+      const Ended taken = shell("promtool check config " + path.string() + " 2>&1");
+      CHECK_MESSAGE(taken.status == 0, block.place(), taken.out);
+    }
+  }
 }
 
 TEST_CASE("a site writes its evaluations for TensorBoard") {

@@ -439,6 +439,62 @@ TEST_CASE("a secret in the list of peers is not repeated") {
   CHECK_FALSE(contains(refused.err, "abcdefgh"));
 }
 
+TEST_CASE("SIGHUP ends no site, a log may be moved away or truncated, and the audit follows") {
+  if (!can_run()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  namespace fs = std::filesystem;
+  Sites sites({"a", "b"});
+  sites.write_all(
+      "rounds = 0\neval-every = 5\nexport = \"model.safetensors\"\n"
+      "gradient-time = \"5 ms\"");
+  const std::string file = read(sites.file("a"));
+  std::ofstream(sites.file("a")) << replaced(file, "[training]", "audit = \"audit\"\n[training]");
+  const fs::path log = sites.folder("a") / "log";
+  const fs::path audit = sites.folder("a") / "audit";
+  sites.start("a", {"--log", "json", "--log-file", log.string()});
+  sites.start("b");
+  sites.await_round("a", 10);
+  sites["a"].send(SIGHUP);
+  sites["a"].send(SIGHUP);
+  fs::rename(log, log.string() + ".1");
+  fs::rename(audit, audit.string() + ".1");
+  const auto status = sites.await("a", [&](const auto&) { return fs::exists(log); });
+  CHECK(contains(read(log.string() + ".1"), "\"event\":\"peer-up\""));
+  fs::resize_file(log, 0);
+  sites.await("a", [&](const auto&) { return fs::file_size(log) > 0; });
+  // A list that loses the peer comes into force.
+  sites.write_peers("a", {"a"});
+  sites.await("a", [](const auto& now) { return now.at("peers").empty(); });
+  const auto last =
+      sites.await("a", [&](const auto&) { return contains(read(audit), "list-in-force"); });
+  CHECK(last.at("audit").at("digest").template get<std::string>().size() == 64);
+  leave(sites, "a");
+  leave(sites, "b");
+  CHECK(read(log).front() == '{');
+  for (const fs::path& part : {fs::path(audit.string() + ".1"), audit}) {
+    const Ended checked = run({"site", "audit", part.string(), "--json", "-"});
+    CHECK(checked.status == 0);
+    CHECK(checked.json().at("whole") == true);
+    const Ended by_shell =
+        Process({SOTTO_FAULT_PLANS "/../sites/check-audit.sh", part.string()}).wait();
+    CHECK(by_shell.status == 0);
+    CHECK(contains(by_shell.out, checked.json().at("digest").get<std::string>()));
+  }
+  const std::string before = read(audit.string() + ".1");
+  CHECK(contains(before, "\"event\":\"peer-up\""));
+  CHECK(contains(before, "\"event\":\"list-in-force\""));
+  CHECK(contains(read(audit), "\"event\":\"ended\""));
+  std::string changed = read(audit);
+  changed[changed.size() / 2] ^= 1;
+  std::ofstream(audit) << changed;
+  const Ended found = run({"site", "audit", audit.string()});
+  CHECK(found.status == 1);
+  CHECK(contains(found.out, "NOT WHOLE"));
+  CHECK(Process({SOTTO_FAULT_PLANS "/../sites/check-audit.sh", audit.string()}).wait().status == 1);
+  CHECK(run({"site", "audit", (sites.folder("a") / "none").string()}).status == 2);
+}
+
 TEST_CASE("the exported model says the same elsewhere: docs/operations.md's example") {
   if (!can_run()) {
     SOTTO_SKIP("built without ZeroMQ");

@@ -10,7 +10,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
 
-#include "../../comm/zmq/socket/admission_test.h"
+#include "../../comm/zmq/socket/admission_probe.h"
 #include "bad_link.h"
 #include "outsider.h"
 
@@ -271,7 +271,7 @@ TEST_CASE(
     internal::set_curve_server(router, keys);
   }
   router.bind("tcp://127.0.0.1:*");
-  const Status status = internal::test_admission(router.get(zmq::sockopt::last_endpoint), keys);
+  const Status status = internal::probe_admission(router.get(zmq::sockopt::last_endpoint), keys);
   CHECK(status.ok() == expected.empty());
   CHECK_MESSAGE(status.message().find(expected) != std::string::npos, status.message());
 }

@@ -80,7 +80,8 @@ TEST_CASE("a refusal names the parameter, the value and what would do") {
   }
   CHECK(says(error_of("sign,chunk=-1"), "chunk: '-1'"));
   CHECK(says(error_of("sign,scale=max"), "mean, l2"));
-  CHECK(says(error_of("topk:0"), "KEEP, the share of elements to keep: '0'"));
+  CHECK(says(error_of("topk:0"),
+             "compressor: topk:0: KEEP: '0' is refused: it is the share of elements to keep"));
   CHECK(says(error_of("grid:8:-1"), "STEP: '-1'"));
   CHECK(says(error_of("grid:8"), "STEP: ''"));
   CHECK(says(error_of("topk"), "KEEP: ''"));

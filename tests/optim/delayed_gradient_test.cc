@@ -396,7 +396,7 @@ TEST_CASE("a delay is refused where there is nothing to hide, or theory forbids 
            text.find(what) != std::string::npos;
   };
   CHECK(says(refused({.algorithm = "dcd"}), "dcd hide behind gradients that are not delayed"));
-  CHECK(says(refused({.algorithm = "d2"}), "use choco, deepsqueeze or pushsum"));
+  CHECK(says(refused({.algorithm = "d2"}), "use deepsqueeze, choco or pushsum"));
   CHECK(says(refused({.algorithm = "choco", .communication_interval = 4}), "local steps"));
   CHECK(refused({.algorithm = "choco"}).empty());
 }

@@ -1,4 +1,5 @@
-// docs/algorithms.md names what the registry has: every algorithm, and every key of each.
+// docs/algorithms.md names what the registries have: every algorithm with its keys, and every step
+// rule.
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/optim/registry.h>
+#include <sotto/optim/step_rule_info.h>
 
 using namespace sotto;
 
@@ -49,5 +51,14 @@ TEST_CASE("the page of algorithms has a row for each, and one for each of its hy
                                         }),
                     "docs/algorithms.md has no row for ", info.name, ":", one.key);
     }
+  }
+}
+
+TEST_CASE("the page of algorithms has a row for each step rule") {
+  const auto rows = table_rows();
+  for (const StepRuleInfo& info : step_rules()) {
+    CHECK_MESSAGE(
+        std::ranges::any_of(rows, [&](const auto& row) { return has_cell(row, info.name); }),
+        "docs/algorithms.md has no row for ", info.name);
   }
 }

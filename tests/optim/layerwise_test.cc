@@ -7,8 +7,10 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/nearest.h>
 #include <sotto/kernels/norm.h>
 #include <sotto/optim/step_rule.h>
+#include <sotto/optim/step_rule_info.h>
 
 using namespace sotto;
 
@@ -235,7 +237,7 @@ TEST_CASE("clipping comes before weight decay and momentum in every rule") {
   const std::vector<float> g = {8, -12, 24};  // norm 28
   std::vector<float> scaled = g;
   host_ops().scale(static_cast<float>(7.0 / (28 + 1e-6)), scaled);
-  for (const char* name : {"sgd", "adam", "adamw", "lars", "lamb"}) {
+  for (const std::string& name : names_of(step_rules())) {
     CAPTURE(name);
     StepRuleOptions options{.rule = name, .weight_decay = 0.1, .epsilon = 1};
     const auto plain = make_step_rule(options);

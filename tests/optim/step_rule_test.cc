@@ -12,6 +12,8 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
+#include <sotto/optim/step_rule_info.h>
 
 using namespace sotto;
 
@@ -343,7 +345,7 @@ TEST_CASE("a setting that float32 cannot hold as it is meant is refused by name"
     }
   };
   constexpr double kBeyond = 3.5e38;
-  for (const char* rule : {"sgd", "adam", "adamw", "lars", "lamb"}) {
+  for (const std::string& rule : names_of(step_rules())) {
     CAPTURE(rule);
     refused({.rule = rule, .learning_rate = kBeyond}, "lr");
     refused({.rule = rule, .weight_decay = kBeyond}, "weight_decay");
@@ -355,4 +357,21 @@ TEST_CASE("a setting that float32 cannot hold as it is meant is refused by name"
   const double largest = std::numeric_limits<float>::max();
   CHECK_NOTHROW(make_step_rule({.learning_rate = largest, .weight_decay = largest}));
   CHECK_NOTHROW(make_step_rule({.rule = "adam", .epsilon = 1e-45}));
+}
+
+TEST_CASE("the facts of a step rule are those of the rule that is made") {
+  for (const StepRuleInfo& info : step_rules()) {
+    CAPTURE(info.name);
+    const std::string name(info.name);
+    const auto rule = make_step_rule({.rule = name, .learning_rate = info.learning_rate});
+    CHECK(rule->name() == info.name);
+    CHECK(rule->separable() == info.separable);
+    CHECK_NOTHROW(make_step_rule({.rule = name, .learning_rate = info.outer_learning_rate}));
+    const StepRuleOptions with_momentum{.rule = name, .momentum = 0.9};
+    if (info.has("momentum")) {
+      CHECK_NOTHROW(make_step_rule(with_momentum));
+    } else {
+      CHECK_THROWS_AS(make_step_rule(with_momentum), Error);
+    }
+  }
 }

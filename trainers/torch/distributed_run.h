@@ -25,7 +25,7 @@ struct DistributedOptimizer::Run {
   OptimizerOptions options;  ///< as they were given
   NamedParameters names;
   std::unique_ptr<::torch::optim::Optimizer> local;  ///< null with a step rule of sotto's
-  Settings local_settings;                           ///< optimizer_settings of `agreed`
+  AgreedSettings local_settings;                     ///< optimizer_settings of `agreed`
   std::size_t shown_warnings = 0;                    ///< of the node's
   GroupOptions agreed;                               ///< of the caller's groups at the start
   GroupOptions announced;                            ///< as the others know them

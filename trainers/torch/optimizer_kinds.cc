@@ -114,7 +114,7 @@ std::string digest_of(std::string_view text) {
 constexpr std::size_t kNamedGroups = 64;
 
 void add_group(const ::torch::optim::OptimizerParamGroup& group, std::size_t number,
-               Settings& settings) {
+               AgreedSettings& settings) {
   const auto add = [&](std::string_view name, std::string value) {
     settings.emplace_back(fmt::format("torch-optimizer's {} of group {}", name, number),
                           std::move(value));
@@ -177,10 +177,10 @@ GroupOptions group_options(const ParameterGroups& groups) {
   return made;
 }
 
-Settings optimizer_settings(const ::torch::optim::Optimizer& optimizer,
-                            const ParameterGroups& groups) {
-  Settings settings = {{"torch-optimizer", kind_of(optimizer)}};
-  Settings further;
+AgreedSettings optimizer_settings(const ::torch::optim::Optimizer& optimizer,
+                                  const ParameterGroups& groups) {
+  AgreedSettings settings = {{"torch-optimizer", kind_of(optimizer)}};
+  AgreedSettings further;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     add_group(groups[i], i, i < kNamedGroups ? settings : further);
   }

@@ -11,7 +11,7 @@
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
 
-#include <sotto/trainers/settings.h>
+#include <sotto/trainers/agreed_settings.h>
 
 #include "parameter_state.h"
 
@@ -45,8 +45,8 @@ GroupOptions group_options(const ParameterGroups& groups);
 /// An optimizer's kind and the options of its groups, by name, which nodes compare. What options of
 /// kinds that torch does not have say besides is compared by a digest of what they write to an
 /// archive, and groups beyond the first 64 by one digest.
-Settings optimizer_settings(const ::torch::optim::Optimizer& optimizer,
-                            const ParameterGroups& groups);
+AgreedSettings optimizer_settings(const ::torch::optim::Optimizer& optimizer,
+                                  const ParameterGroups& groups);
 
 /// What tells the state that an optimizer starts with, which nodes compare: "fresh", or a digest.
 /// Throws Error for a state that does not say what it holds.

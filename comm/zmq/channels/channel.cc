@@ -18,8 +18,6 @@ using namespace std::chrono_literals;
 /// Between two attempts: from kFirstPause, doubling up to kLongestPause.
 constexpr std::chrono::milliseconds kFirstPause = 50ms;
 constexpr std::chrono::milliseconds kLongestPause = 5s;
-/// What a peer sent before its connection ended may reach us a moment after the news of the end.
-constexpr auto kSettle = 200ms;
 /// How long an attempt waits at first, before it begins anew, for any process to take the
 /// connection; attempts that a crowded host drops are dropped without a word. A quarter longer each
 /// time: a link may be slow.
@@ -41,7 +39,6 @@ constexpr auto kRivalry = 2s;
 /// Signs of life in a timeout.
 constexpr int kSigns = 4;
 
-constexpr const char* kRevoked = "the list of peers does not trust it any more";
 constexpr const char* kUnanswered =
     "it lets this site connect, and does not answer: another process with this site's key is in "
     "touch with it, or its program is older than one that answers on the same connection and "

@@ -26,10 +26,10 @@
 #include "../../internal/address.h"
 #include "../../internal/backends.h"
 #include "../../internal/host_port.h"
-#include "../socket/admission_test.h"
+#include "../../internal/wakeup.h"
+#include "../socket/admission_probe.h"
 #include "../socket/authenticator.h"
 #include "../socket/socket.h"
-#include "../socket/wakeup.h"
 #include "channel.h"
 
 namespace sotto::internal {
@@ -183,7 +183,7 @@ Strangers ZmqChannels::strangers() const {
 
 Status ZmqChannels::start() {
   for (const std::string& endpoint : listener_.endpoints()) {
-    if (auto holds = test_admission(endpoint, options_.security.own); !holds) {
+    if (auto holds = probe_admission(endpoint, options_.security.own); !holds) {
       return holds;
     }
   }
@@ -466,6 +466,8 @@ Result<std::unique_ptr<Channels>> make_zmq_channels(const ChannelOptions& option
     return Result<std::unique_ptr<Channels>>(std::move(channels));
   } catch (const zmq::error_t& error) {
     return Status(Fault::io, fmt::format("listening at {}: {}", text, error.what()));
+  } catch (const Shortage& shortage) {
+    return Status(Fault::io, shortage.what());
   }
 }
 

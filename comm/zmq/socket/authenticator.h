@@ -3,7 +3,7 @@
 //
 // A socket is guarded by set_curve_server. ZeroMQ fails open: without a handler, or without a
 // domain that is enforced, it takes any key. So the authenticator is there before a guarded
-// socket binds, the domain is set and enforced, and test_admission (admission_test.h) tries the
+// socket binds, the domain is set and enforced, and probe_admission (admission_probe.h) tries the
 // socket before anybody relies on it.
 //
 // Thread safety: construct and destroy on one thread; `admit` is called from the authenticator's.
@@ -19,8 +19,8 @@
 
 #include <sotto/comm/security.h>
 
+#include "../../internal/wakeup.h"
 #include "refusals.h"
-#include "wakeup.h"
 
 namespace sotto::internal {
 

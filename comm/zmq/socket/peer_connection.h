@@ -27,6 +27,12 @@
 
 namespace sotto::internal {
 
+/// A message that a peer sent before its connection ended may be read so much later than the news
+/// of that end.
+inline constexpr std::chrono::milliseconds kSettle{200};
+/// Why a connection is cut whose peer has left the list.
+inline constexpr const char* kRevoked = "the list of peers does not trust it any more";
+
 /// Ourselves and the peer that we expect.
 struct CurveClient {
   KeyPair own;

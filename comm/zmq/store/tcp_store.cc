@@ -15,8 +15,8 @@
 #include <sotto/comm/store.h>
 
 #include "../../internal/address.h"
-#include "../../internal/server_patience.h"
 #include "../../internal/store_key.h"
+#include "../../internal/waits.h"
 #include "../socket/authenticator.h"
 #include "../socket/monitor.h"
 #include "../socket/peer_connection.h"
@@ -148,7 +148,7 @@ Status TcpStore::set(std::string_view key, std::span<const std::byte> value) {
   if (auto fits = check_store_entry(key, value); !fits) {
     return fits;
   }
-  return talk(key, server_patience(kPatience, stop_), [&](Connection& connection) -> Status {
+  return talk(key, server_deadline(kPatience, stop_), [&](Connection& connection) -> Status {
     std::size_t sent = 0;
     for (bool more = true; more || connection.under_way > 0;) {
       if (more && connection.under_way < store_wire::kWindow) {
@@ -160,7 +160,7 @@ Status TcpStore::set(std::string_view key, std::span<const std::byte> value) {
         }
         sent += piece.bytes.size();
         more = !piece.last();
-      } else if (auto reply = receive(connection, key, server_patience(kPatience, stop_)); !reply) {
+      } else if (auto reply = receive(connection, key, server_deadline(kPatience, stop_)); !reply) {
         return reply.status();
       }
     }
@@ -187,13 +187,13 @@ Status TcpStore::remove(std::string_view key) {
   if (auto fits = check_store_key(key); !fits) {
     return fits;
   }
-  return talk(key, server_patience(kPatience, stop_), [&](Connection& connection) -> Status {
+  return talk(key, server_deadline(kPatience, stop_), [&](Connection& connection) -> Status {
     if (Status asked =
             send(connection, {.kind = store_wire::Kind::remove, .key = std::string(key)});
         !asked) {
       return asked;
     }
-    return receive(connection, key, server_patience(kPatience, stop_)).status();
+    return receive(connection, key, server_deadline(kPatience, stop_)).status();
   });
 }
 
@@ -232,7 +232,7 @@ Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const 
     return asked;
   }
   const auto span = std::chrono::milliseconds(wait_ms) + kRoundTrip;
-  auto first = receive(connection, key, server_patience(span, stop_, deadline));
+  auto first = receive(connection, key, server_deadline(span, stop_, deadline));
   if (!first) {
     return first.status();
   }
@@ -251,7 +251,7 @@ Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const 
       asked += std::min(store_wire::kPieceBytes, total - asked);
       continue;
     }
-    const auto next = receive(connection, key, server_patience(kPatience, stop_));
+    const auto next = receive(connection, key, server_deadline(kPatience, stop_));
     if (!next) {
       *replaced = next.status().fault() == Fault::unexpected && !connection.refused;
       return next.status();

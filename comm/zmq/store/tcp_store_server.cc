@@ -7,7 +7,7 @@
 #include <sotto/base/start_threads.h>
 
 #include "../../internal/store_key.h"
-#include "../socket/admission_test.h"
+#include "../socket/admission_probe.h"
 #include "../socket/socket.h"
 
 namespace sotto::internal {
@@ -54,7 +54,7 @@ void TcpStoreServer::serve() {
     if (!stopping && stop_.clear()) {
       stopping = true;
       const bool hurry = stop_request_ && stop_request_();
-      end = Deadline::after(hurry ? Deadline::Clock::duration(kHurriedFarewell) : kFarewell);
+      end = Deadline::after(hurry ? Deadline::Clock::duration(after_stop::kStore) : kLinger);
     }
     if (stopping && (listener_.connections() == 0 || end.expired())) {
       return;
@@ -76,7 +76,7 @@ int TcpStoreServer::wait_ms(Deadline end) const {
 }
 
 Status TcpStoreServer::test(const Security& security) const {
-  return test_admission(listener_.endpoint(), security.own);
+  return probe_admission(listener_.endpoint(), security.own);
 }
 
 /// Forgets what clients had begun whose connections are gone.

@@ -3,7 +3,7 @@
 // A get of a key that is not there waits at the server until it is, or until the client's own
 // deadline. With keys, clients are the node itself, as node 0, and the listed peers, by their
 // ranks; the list is looked at before every message and every answer. The destructor first lets the
-// clients go: it serves on until the last one has disconnected, for kFarewell at most.
+// clients go: it serves on until the last one has disconnected, for kLinger at most.
 //
 // Thread safety: constructor and destructor on one thread; everything else is the server's thread.
 // Ownership: the values.
@@ -20,10 +20,10 @@
 
 #include <sotto/comm/deadline.h>
 
+#include "../../internal/wakeup.h"
 #include "../socket/authenticator.h"
 #include "../socket/listener.h"
 #include "../socket/socket.h"
-#include "../socket/wakeup.h"
 #include "stored_values.h"
 #include "tcp_store_wire.h"
 
@@ -32,16 +32,14 @@ namespace sotto::internal {
 class TcpStoreServer {
  public:
   /// Long enough for answers under way; a client that hangs is not worth more.
-  static constexpr std::chrono::seconds kFarewell{1};
-  /// How long that is once a stop is requested.
-  static constexpr std::chrono::milliseconds kHurriedFarewell{400};
+  static constexpr std::chrono::seconds kLinger{1};
 
   /// With `security`, clients are the node itself and its listed peers. Throws zmq::error_t when
   /// the address cannot be bound.
   TcpStoreServer(const std::string& endpoint, const std::optional<Security>& security,
                  StopRequest stop);
   ~TcpStoreServer();
-  /// OK when strangers are refused (admission_test.h).
+  /// OK when strangers are refused (admission_probe.h).
   Status test(const Security& security) const;
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;

@@ -6,6 +6,8 @@
 
 #include <sotto/base/frame.h>
 
+#include "../../internal/fault_text.h"
+
 namespace sotto::internal {
 namespace {
 

@@ -18,14 +18,17 @@
 
 #include "../../internal/address.h"
 #include "../../internal/backends.h"
+#include "../../internal/fault_text.h"
 #include "../../internal/ledger.h"
+#include "../../internal/neighbours.h"
 #include "../../internal/rendezvous.h"
 #include "../../internal/trust.h"
-#include "../socket/admission_test.h"
+#include "../../internal/waits.h"
+#include "../../internal/wakeup.h"
+#include "../socket/admission_probe.h"
 #include "../socket/authenticator.h"
 #include "../socket/listener.h"
 #include "../socket/socket.h"
-#include "../socket/wakeup.h"
 #include "frame_receiver.h"
 #include "frame_sender.h"
 #include "wire.h"
@@ -35,11 +38,8 @@ namespace {
 
 using Clock = Deadline::Clock;
 
-/// What a peer sent before its connection ended may reach us a moment after the news of the end.
-constexpr auto kSettle = std::chrono::milliseconds(200);
 /// How soon somebody who waits notices that the list of peers has changed.
 constexpr auto kListLook = std::chrono::milliseconds(200);
-constexpr const char* kRevoked = "the list of peers does not trust it any more";
 /// Connections of strangers, and of peers that try again, beside those of the neighbours.
 constexpr std::size_t kSpareChannels = 64;
 
@@ -126,7 +126,7 @@ class ZmqTransport final : public Transport {
 Status ZmqTransport::connect() {
   const Deadline deadline = Deadline::after(options_.connect_timeout, &options_.stop);
   if (options_.security) {
-    if (auto holds = test_admission(listener_.endpoint(), options_.security->own); !holds) {
+    if (auto holds = probe_admission(listener_.endpoint(), options_.security->own); !holds) {
       return holds;
     }
   }

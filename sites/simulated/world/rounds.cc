@@ -45,7 +45,7 @@ void World::advance(Process& process) {
     }
     const bool waited = queue_.now() >= later(process.waits_since, plan_.found_after);
     audit_.begin_event(queue_.now(), process.site, "being asked whether it is ready");
-    const bool ready = process.node->ready(waited);
+    const bool ready = process.node->try_begin(waited);
     observe(process);
     if (process.state.incarnation != process.disk->book().incarnation) {
       write(process);

@@ -173,7 +173,7 @@ class Chaos {
       }
       return;
     }
-    const bool ready = network.site(i).ready(random_.below(3) == 0);
+    const bool ready = network.site(i).try_begin(random_.below(3) == 0);
     network.pump(i);
     follow();
     if (!ready) {

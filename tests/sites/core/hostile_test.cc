@@ -77,7 +77,7 @@ void check_refused(const std::function<Status(Scene&)>& lie,
   REQUIRE_FALSE(released.empty());
   CHECK(released.back().hang_up);
   CHECK(released.back().peer == scene.victim);
-  // Whatever comes now falls on deaf ears, and the other neighbour is served.
+  // Whatever comes now is dropped, and the other neighbour is served.
   CHECK(lie(scene).ok());
   CHECK(scene.peer().offences == 1);
   CHECK(scene.network.site(0).complete());
@@ -316,7 +316,7 @@ TEST_CASE("core: a peer that promises parcels, or rounds, does not hold others u
     stalled += scene.network.site(0).complete() ? 0 : 1;
     scene.network.collect(0);
     scene.network.collect(2);
-    REQUIRE(scene.network.site(0).ready(true));
+    REQUIRE(scene.network.site(0).try_begin(true));
     scene.network.advance(0, true);
     scene.network.advance(2, true);
     scene.network.deliver_all();

@@ -64,7 +64,7 @@ TEST_CASE("core: an older state is noticed by its first hello, and given up") {
     network.connect(0, 1);
     network.deliver_all();
     // It trains no more with what it has.
-    CHECK_FALSE(network.site(1).ready(false));
+    CHECK_FALSE(network.site(1).try_begin(false));
     CHECK(network.state(1).incarnation != old);
     CHECK(network.state(1).resets == 1);
     CHECK(network.state(1).mass == 0);
@@ -292,12 +292,12 @@ TEST_CASE("core: a late site begins with a neighbour's model and round") {
       network.advance(i, true);
     }
   }
-  CHECK_FALSE(network.site(2).ready(false));
+  CHECK_FALSE(network.site(2).try_begin(false));
   network.connect(0, 2);
   const std::vector<float> model(network.site(0).parameters().begin(),
                                  network.site(0).parameters().end());
   network.deliver_all();
-  CHECK(network.site(2).ready(false));
+  CHECK(network.site(2).try_begin(false));
   CHECK(same_bits(network.site(2).parameters(), model));
   CHECK(network.state(2).round == 5);
   CHECK(network.state(2).mass == 1);
@@ -306,13 +306,13 @@ TEST_CASE("core: a late site begins with a neighbour's model and round") {
 
 TEST_CASE("core: a site that gets no answer waits, and then begins with the initial model") {
   SiteNetwork network(pair_options());
-  CHECK_FALSE(network.site(0).ready(false));
+  CHECK_FALSE(network.site(0).try_begin(false));
   network.connect(0, 1);
   network.deliver_all();
-  CHECK(network.site(0).ready(false));  // all are there, and none has more
+  CHECK(network.site(0).try_begin(false));  // all are there, and none has more
   SiteNetwork alone(pair_options());
-  CHECK_FALSE(alone.site(0).ready(false));
-  CHECK(alone.site(0).ready(true));
+  CHECK_FALSE(alone.site(0).try_begin(false));
+  CHECK(alone.site(0).try_begin(true));
   CHECK(alone.state(0).mass == 1);
 }
 

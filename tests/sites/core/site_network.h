@@ -314,7 +314,7 @@ class SiteNetwork {
   void advance(std::size_t i, bool patient, bool waited = false) {
     Node& node = nodes_[i];
     if (node.phase == Phase::waiting) {
-      const bool ready = node.site->ready(waited);
+      const bool ready = node.site->try_begin(waited);
       pump(i);
       if (ready) {
         train(i);

@@ -225,7 +225,7 @@ TEST_CASE("core: a model that is spoiled is put back, and who spoils it again is
         scene.round();
       }
       CHECK(norm(scene.network.site(0).parameters()) > 1e5);
-      REQUIRE(scene.network.site(0).ready(true));
+      REQUIRE(scene.network.site(0).try_begin(true));
       const auto suspects = scene.network.site(0).put_back();
       REQUIRE(suspects.has_value());
       REQUIRE_FALSE(suspects->empty());
@@ -234,7 +234,7 @@ TEST_CASE("core: a model that is spoiled is put back, and who spoils it again is
       CHECK(suspects->front().barred == again);
       CHECK(sites::distance_between(scene.network.site(0).parameters(), before) < 1);
       CHECK_FALSE(scene.network.site(0).put_back().has_value());
-      REQUIRE(scene.network.site(1).ready(true));
+      REQUIRE(scene.network.site(1).try_begin(true));
       REQUIRE(scene.network.site(1).put_back().has_value());
       CHECK(scene.seen(0, 2).spoiled == (again ? 2 : 1));
     }
@@ -295,8 +295,8 @@ TEST_CASE("core: a late site is not taken to the end of its rounds by one neighb
                                              .round = claimed,
                                              .values = std::vector<float>(kDimension, 0.5F)}))
                 .ok());
-    CHECK_FALSE(network.site(3).ready(false));  // a second one may come
-    CHECK(network.site(3).ready(true));
+    CHECK_FALSE(network.site(3).try_begin(false));  // a second one may come
+    CHECK(network.site(3).try_begin(true));
     CHECK(network.state(3).round == 50);
     CHECK(network.site(3).parameters()[0] == 0.5F);
     // A model that cannot be trained on is put back to the initial one.

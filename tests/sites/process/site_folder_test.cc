@@ -158,6 +158,65 @@ TEST_CASE("a folder belongs to one process at a time, and counts its starts") {
   CHECK(contains(refusal([&] { const SiteFolder refused(file); }), "file"));
 }
 
+TEST_CASE("nobody but its owner can read or change what a folder holds, nor lead it elsewhere") {
+  namespace fs = std::filesystem;
+  const Scratch scratch;
+  const auto path = scratch.path() / "state";
+  const auto mode_of = [](const fs::path& file) {
+    return static_cast<unsigned>(fs::status(file).permissions());
+  };
+  {
+    SiteFolder folder(path.string());
+    REQUIRE(folder.read().ok());
+    REQUIRE(folder.write(example(1)).ok());
+  }
+  CHECK(mode_of(path) == 0700U);
+  for (const char* name : {"life", "lock", "state.a"}) {
+    CAPTURE(name);
+    CHECK(mode_of(path / name) == 0600U);
+  }
+  for (const fs::path& open : {path, path / "state.a", path / "life", path / "lock"}) {
+    for (const fs::perms who : {fs::perms::others_write, fs::perms::group_write}) {
+      CAPTURE(open.string());
+      fs::permissions(open, who, fs::perm_options::add);
+      CHECK(contains(refusal([&] { const SiteFolder refused(path.string()); }), "chmod go-w"));
+      fs::permissions(open, who, fs::perm_options::remove);
+    }
+  }
+  // A link in place of a file leads to what is not the site's.
+  const auto victim = scratch.write("victim", "precious");
+  for (const char* name : {"state.b", "lock", "privacy"}) {
+    CAPTURE(name);
+    fs::remove(path / name);
+    fs::create_symlink(victim, path / name);
+    CHECK(contains(refusal([&] { const SiteFolder refused(path.string()); }), "no regular file"));
+    fs::remove(path / name);
+  }
+  // Nor does one in place of the file that is written beside.
+  fs::create_symlink(victim, path / "state.b.new");
+  {
+    SiteFolder folder(path.string());
+    REQUIRE(folder.read().ok());
+    REQUIRE(folder.write(example(2)).ok());
+  }
+  CHECK(fs::is_regular_file(fs::symlink_status(path / "state.b")));
+  CHECK(fs::file_size(victim) == 8);
+}
+
+TEST_CASE(
+    "a file that is replaced keeps its mode, and one for its owner alone has it from the start") {
+  namespace fs = std::filesystem;
+  const Scratch scratch;
+  const std::vector<std::byte> bytes(10);
+  const auto path = scratch.write("model", "");
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  REQUIRE(write_durably(path.string(), bytes).ok());
+  CHECK(fs::status(path).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+  fs::permissions(path, fs::perms::others_read, fs::perm_options::add);
+  REQUIRE(write_durably(path.string(), bytes, FileReaders::owner).ok());
+  CHECK(fs::status(path).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+}
+
 TEST_CASE("ENOSPC: the state before stays, and nothing is written any more") {
   const Scratch scratch;
   const auto path = (scratch.path() / "state").string();

@@ -142,7 +142,7 @@ class Waiter : public Site {
  public:
   using Site::Site;
 
-  bool ready(bool waited) override { return Site::ready(waited) && round() < 20; }
+  bool try_begin(bool waited) override { return Site::try_begin(waited) && round() < 20; }
 };
 
 /// What is found wrong when site 1 is a T.

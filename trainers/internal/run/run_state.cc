@@ -68,7 +68,7 @@ Result<NodeStanding> read_standing(Rank node, std::span<const std::byte> bytes) 
     edge.frames = in.read<std::uint64_t>();
     standing.traffic.push_back(edge);
   }
-  standing.times.encode_s = in.read<double>();
+  standing.times.algorithm_s = in.read<double>();
   standing.times.wait_s = in.read<double>();
   standing.wall_s = in.read<double>();
   standing.compute_s = in.read<double>();
@@ -138,7 +138,7 @@ void write_standing(const NodeStanding& standing, ByteBuffer& out) {
     out.write(edge.bytes);
     out.write(edge.frames);
   }
-  out.write(standing.times.encode_s);
+  out.write(standing.times.algorithm_s);
   out.write(standing.times.wait_s);
   out.write(standing.wall_s);
   out.write(standing.compute_s);
@@ -186,7 +186,7 @@ void add_standings(std::span<const NodeStanding> all, RunResult& result) {
     result.edges.insert(result.edges.end(), standing.traffic.begin(), standing.traffic.end());
     result.time.wall_s += standing.wall_s / nodes;
     result.time.compute_s += standing.compute_s / nodes;
-    result.time.encode_s += standing.times.encode_s / nodes;
+    result.time.algorithm_s += standing.times.algorithm_s / nodes;
     result.time.wait_s += standing.times.wait_s / nodes;
     result.time.slowest_s = std::max(result.time.slowest_s, standing.wall_s);
     result.counters.saturated += standing.counters.saturated;

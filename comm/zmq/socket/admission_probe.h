@@ -13,6 +13,6 @@ namespace sotto::internal {
 /// is let in, and all of these are not: a key made for the occasion, and greetings without
 /// encryption in every version and mechanism that ZeroMQ ever had. Fault::unexpected says who was
 /// let in, or that nobody is; Fault::io that it cannot be tried.
-Status test_admission(const std::string& endpoint, const KeyPair& own);
+Status probe_admission(const std::string& endpoint, const KeyPair& own);
 
 }  // namespace sotto::internal

@@ -1,4 +1,4 @@
-// Wakes a thread that waits in zmq_poll, from another.
+// Wakes a thread that waits in poll, zmq_poll or epoll, from another.
 //
 // Thread safety: signal() from any thread, the rest from the one that waits. Ownership: its
 // descriptor.
@@ -6,18 +6,22 @@
 
 #include <sys/eventfd.h>
 
-#include <zmq.hpp>
+#include <cerrno>
+#include <cstring>
 
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
 #include <sotto/base/file_descriptor.h>
 
 namespace sotto::internal {
 
 class Wakeup {
  public:
-  /// Throws zmq::error_t when the system has no descriptor left.
+  /// Throws Shortage when the system has no descriptor left.
   Wakeup() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!descriptor_) {
-      throw zmq::error_t();
+      throw Shortage(fmt::format("opening an event: {}", std::strerror(errno)));
     }
   }
 

@@ -1,5 +1,5 @@
-// The way back from what a round took in: the model as it was before, and what the step rule knew,
-// since a gradient at a model that is absurd spoils its moments, too.
+// The model as it was before a round took parcels in, to be put back to, and the state of the step
+// rule, since a gradient at an absurd model spoils its moments, too.
 //
 // Of the process alone: a site that is started again has not collected yet. One thread at a time.
 // Memory: one float a parameter, and the state of the step rule.
@@ -17,7 +17,7 @@
 
 namespace sotto::sites {
 
-class WayBack {
+class ModelSnapshot {
  public:
   /// Keeps z and the state of the rule.
   void keep(std::span<const float> z, const StepRule& rule) {

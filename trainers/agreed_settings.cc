@@ -1,4 +1,4 @@
-#include <sotto/trainers/settings.h>
+#include <sotto/trainers/agreed_settings.h>
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ std::string_view next_line(std::string_view& text) {
 
 }  // namespace
 
-std::string settings_text(const Settings& settings) {
+std::string settings_text(const AgreedSettings& settings) {
   std::string text;
   for (const auto& [name, value] : settings) {
     text += fmt::format("{}={}\n", name, one_line(value));

@@ -1,4 +1,4 @@
-#include "admission_test.h"
+#include "admission_probe.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -123,7 +123,7 @@ Status broken(const std::string& what) {
 
 }  // namespace
 
-Status test_admission(const std::string& endpoint, const KeyPair& own) {
+Status probe_admission(const std::string& endpoint, const KeyPair& own) {
   try {
     if (knock(endpoint, own, own.public_key) != Answer::let_in) {
       return broken("the node's own key is not let in, so that no peer can be");

@@ -1,4 +1,4 @@
-#include <sotto/observe/write_all.h>
+#include <sotto/base/write_all.h>
 
 #include <unistd.h>
 
@@ -30,6 +30,11 @@ int write_all(int descriptor, std::string_view text) {
   return repeat(text, [&](std::string_view rest, off_t /*done*/) {
     return ::write(descriptor, rest.data(), rest.size());
   });
+}
+
+int write_all(int descriptor, std::span<const std::byte> bytes) {
+  return write_all(descriptor,
+                   std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
 int write_all_at(int descriptor, std::string_view text, off_t at) {
