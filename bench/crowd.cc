@@ -1,7 +1,7 @@
 // How long a site that starts again needs to be back in touch while strangers crowd the port of the
 // other one.
 //   build/bench/crowd [--strangers N] [--kind idle|greeting|garbage|mix] [--sources N|same]
-//                     [--dials-only] [--restarts N] [--seconds S] [--json FILE]
+//                     [--dials-only] [--descriptors N] [--restarts N] [--seconds S] [--json FILE]
 // The strangers are a process of their own, with a lower priority. Each dials again as soon as it
 // is cut. `--sources N` spreads them over 127.1.0.1 and up; with `same` they have the address of
 // the site that starts again, 127.0.0.1. The strangers have `--seconds` to settle in before it
@@ -55,6 +55,7 @@ struct Settings {
   std::string sources = "same";
   int restarts = 3;
   double seconds = 5;
+  rlim_t descriptors = 0;   ///< that the sites' process may have; 0: as many as the system gives
   bool dials_only = false;  ///< the list has no address for the site that starts again
   std::string json;
 };
@@ -231,6 +232,10 @@ void run(const Settings& settings) {
   if (strangers == 0) {
     Strangers(settings, ports[0], shared).attack();
   }
+  if (settings.descriptors > 0) {
+    files.rlim_cur = std::min(settings.descriptors, files.rlim_max);
+    (void)::setrlimit(RLIMIT_NOFILE, &files);
+  }
   const auto result = measure(settings, ports, shared);
   (void)::kill(strangers, SIGKILL);
   (void)::waitpid(strangers, nullptr, 0);
@@ -251,6 +256,7 @@ int main(int argc, char** argv) {
   app.add_option("--sources", settings.sources, "Addresses of the strangers, or same")
       ->capture_default_str();
   app.add_flag("--dials-only", settings.dials_only, "The site that starts again has no address");
+  app.add_option("--descriptors", settings.descriptors, "Of the sites' process");
   app.add_option("--restarts", settings.restarts, "Starts that are measured")
       ->capture_default_str();
   app.add_option("--seconds", settings.seconds, "Before each start")->capture_default_str();

@@ -1,14 +1,12 @@
 // All channels of a site: one listener, one thread that does all that sockets need, and what that
 // thread and the site's share, under one lock.
 #include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -54,16 +52,10 @@ constexpr std::size_t kConnectionsEach = 16;
 /// Looks at a connection that does not take what is to go out, and cannot be polled.
 constexpr std::chrono::milliseconds kBlocked = 5ms;
 
-/// Descriptors that the process may open; the most that a limit can say where there is none.
-std::size_t descriptor_limit() {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur
-                                                 : std::numeric_limits<std::size_t>::max();
-}
-
-/// Half of the descriptors stay for the peers, the data and the state.
+/// A quarter of the descriptors, as another one may be taken by connections that the kernel held;
+/// half of them stay for the peers, the data and the state.
 std::size_t room_for_strangers() {
-  return std::clamp(descriptor_limit() / 2, kLeastStrangers, kMostStrangers);
+  return std::clamp(descriptor_limit() / 4, kLeastStrangers, kMostStrangers);
 }
 
 Listener::Limits limits_for(std::size_t peers) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <vector>
 
 #include <zmq.hpp>
@@ -20,8 +22,14 @@ namespace sotto::internal {
 namespace {
 
 /// Attempts that the kernel holds until ZeroMQ takes them: a crowd that comes at once is in the
-/// queue and out of it again before an attempt is repeated.
-constexpr int kBacklog = 4096;
+/// queue and out of it again before an attempt is repeated. ZeroMQ takes all of them before anybody
+/// can look, so that they must leave descriptors to the rest of the process.
+constexpr std::size_t kLongestQueue = 4096;
+constexpr std::size_t kShortestQueue = 100;
+
+std::size_t queue_length() {
+  return std::clamp(descriptor_limit() / 4, kShortestQueue, kLongestQueue);
+}
 
 /// Offsets and values of a packet: the flags of TCP, whose header it begins with, and the header of
 /// IP before it.
@@ -96,6 +104,12 @@ void shorten(DoorRule& rule) {
 
 }  // namespace
 
+std::size_t descriptor_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur
+                                                 : std::numeric_limits<std::size_t>::max();
+}
+
 ListeningSocket::ListeningSocket(const std::string& endpoint) {
   const auto address = numeric_address(endpoint);
   if (address == nullptr) {
@@ -105,7 +119,8 @@ ListeningSocket::ListeningSocket(const std::string& endpoint) {
       ::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
   const int on = 1;
   if (made < 0 || ::setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      ::bind(made, address->ai_addr, address->ai_addrlen) != 0 || ::listen(made, kBacklog) != 0) {
+      ::bind(made, address->ai_addr, address->ai_addrlen) != 0 ||
+      ::listen(made, static_cast<int>(queue_length())) != 0) {
     fail(made, errno);
   }
   socket_ = made;
@@ -155,7 +170,7 @@ void ListeningSocket::admit(const DoorRule& rule) {
 std::size_t ListeningSocket::queue_shortage() {
   std::ifstream file("/proc/sys/net/core/somaxconn");
   std::size_t most = 0;
-  return file >> most && most < kBacklog ? most : 0;
+  return file >> most && most < queue_length() ? most : 0;
 }
 
 }  // namespace sotto::internal

@@ -14,6 +14,9 @@
 
 namespace sotto::internal {
 
+/// Descriptors that the process may open; the largest number where there is no limit.
+std::size_t descriptor_limit();
+
 class ListeningSocket {
  public:
   /// Listens at "tcp://ADDRESS:PORT", numbers only; "*" takes a free port. Sets errno and throws
