@@ -16,17 +16,27 @@ constexpr std::chrono::milliseconds kLeastTimeout{100};
 
 void check_list(const ChannelOptions& options) {
   const auto& own = options.security.own.public_key;
+  const auto own_line = options.security.peers->find(options.rank);
+  const bool listens = !options.bind.empty() || (own_line && !own_line->address.empty());
   for (const TrustedPeer& line : options.security.peers->peers()) {
-    if ((line.rank == options.rank) != (line.key == own)) {
+    if ((line.rank == options.rank) != line.holds(own)) {
       refuse("peers", fmt::format("rank {}", line.rank),
              fmt::format("this site is rank {} with the key {}, and its list must say so",
                          options.rank, own.text()));
     }
     const bool needed =
         line.rank != options.rank ? line.may_send || line.send_to : options.bind.empty();
-    if (needed && !internal::parse_host_port(line.address)) {
-      refuse("address", line.address,
-             fmt::format("rank {} needs HOST:PORT where it listens", line.rank));
+    if (line.rank != options.rank && needed && line.address.empty() && !listens) {
+      refuse("address", line.name,
+             fmt::format("rank {} has no address, and this site listens nowhere: neither can dial",
+                         line.rank));
+    }
+    for (const std::string& address : internal::split_addresses(line.address)) {
+      if (needed && !internal::parse_host_port(address)) {
+        refuse("address", address,
+               fmt::format("rank {} has HOST:PORT where it listens, or nothing where it only dials",
+                           line.rank));
+      }
     }
   }
 }

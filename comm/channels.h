@@ -31,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,11 +55,16 @@ struct ChannelEvent {
 
 /// Options of a site's channels: its key, its peers' addresses, its timeouts.
 struct ChannelOptions {
-  Security security;                  ///< own key and the list; all its addresses must be there
-  Rank rank = 0;                      ///< own line in the list
-  std::string bind{};                 ///< HOST:PORT; empty: the address of the own line
-  std::size_t max_message_bytes = 0;  ///< longer ones end the channel
-  std::size_t max_queued_bytes = 0;   ///< to one peer; at least one message
+  /// Own key and the list. A peer without an address is one that dials; several addresses, with
+  /// spaces between them, are tried in turn.
+  Security security;
+  Rank rank = 0;  ///< own line in the list
+  /// HOST:PORT where to listen, or several with spaces between them; empty: the addresses of the
+  /// own line, and nowhere where that has none.
+  std::string bind{};
+  std::string source{};  ///< own addresses, in numbers, to dial from; empty: as the system chooses
+  std::size_t max_message_bytes = 0;          ///< longer ones end the channel
+  std::size_t max_queued_bytes = 0;           ///< to one peer; at least one message
   std::chrono::milliseconds timeout{10'000};  ///< of silence; 100 at least
   /// How long a peer that broke a rule of the wire is not let in.
   std::chrono::milliseconds offence_pause{30'000};
@@ -75,7 +81,8 @@ enum class ChannelTrouble {
   offence,       ///< the peer broke a rule of the wire
   revoked,       ///< the list trusts it no more
   unreachable,   ///< no process answers at its address
-  unanswered,    ///< it lets this site connect, and does not connect to it
+  awaited,       ///< there is no address for it: it is to dial, and has not yet
+  unanswered,    ///< it lets this site connect, and does not answer
   not_admitted,  ///< its list does not admit this site's key
   other_key,     ///< what listens at its address has not the key of the list
 };
@@ -89,8 +96,10 @@ struct ChannelTraffic {
   std::uint64_t ups = 0;
   std::uint64_t offences = 0;  ///< rules of the wire that it broke
   ChannelTrouble trouble = ChannelTrouble::none;
-  std::string reason{};    ///< the trouble in words
-  bool contested = false;  ///< it is up, and another process with the peer's key is there too
+  std::string reason{};         ///< the trouble in words
+  std::string key{};            ///< that the peer proved last, as text; "" before the first time
+  bool one_connection = false;  ///< the last channel had one connection for both directions
+  bool contested = false;       ///< it is up, and another process with the peer's key is there too
 };
 
 /// A key that is not listed, and was not let in.
@@ -106,11 +115,21 @@ struct RefusedKeys {
   std::vector<RefusedKey> latest;  ///< since the list changed; the newest last, of many the newest
 };
 
+/// Connections that have not proved a listed key.
+struct Strangers {
+  std::size_t waiting = 0;  ///< now
+  std::size_t room = 0;   ///< at once, beside those from addresses of peers; 0: it listens nowhere
+  std::uint64_t cut = 0;  ///< ended to make room for others
+  /// What of this host makes the room smaller than it should be, and the way out; lines for the
+  /// operator.
+  std::vector<std::string> shortages{};
+};
+
 class Channels {
  public:
   virtual ~Channels() = default;
 
-  /// "10.0.0.1:9001"
+  /// "10.0.0.1:9001"; of several with spaces between them; "" where it listens nowhere.
   virtual std::string address() const = 0;
   /// Queues a copy. Fault::peer_lost when the channel is down; Fault::budget when the peer takes
   /// nothing and its queue is full; Fault::malformed for a message longer than max_message_bytes.
@@ -123,6 +142,8 @@ class Channels {
   virtual std::vector<ChannelTraffic> traffic() const = 0;
   /// Keys that tried, and are on no list.
   virtual RefusedKeys refused_keys() const = 0;
+  /// Connections without a proof, and the room for them.
+  virtual Strangers strangers() const = 0;
 };
 
 /// Over ZeroMQ, encrypted: only listed keys are heard (docs/security.md). Throws Error for a

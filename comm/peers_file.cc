@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -27,9 +28,9 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kLongestName = 100;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors put it first
 constexpr std::chrono::milliseconds kPeriod{200};
-constexpr auto kColumns =
-    std::to_array<std::string_view>({"rank", "name", "key", "address", "may_send", "send_to"});
-enum Column : std::size_t { kRank, kName, kKey, kAddress, kMaySend, kSendTo };
+constexpr auto kColumns = std::to_array<std::string_view>(
+    {"rank", "name", "key", "address", "may_send", "send_to", "until"});
+enum Column : std::size_t { kRank, kName, kKey, kAddress, kMaySend, kSendTo, kUntil };
 using Cells = std::array<std::optional<std::string_view>, kColumns.size()>;
 
 std::string read_bounded(const std::string& path) {
@@ -45,6 +46,49 @@ std::string read_bounded(const std::string& path) {
     refuse("peers", path, text.status().message());
   }
   return std::move(*text);
+}
+
+/// "2026-12-31" or "2026-12-31T18:00:00Z" as seconds since 1970; a day is its end.
+std::optional<std::int64_t> parse_end(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
+  constexpr std::size_t kDay = 10;
+  if (text.size() != kDay && text.size() != kForm.size()) {
+    return std::nullopt;
+  }
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool digit = text[at] >= '0' && text[at] <= '9';
+    if (kForm[at] == '0' ? !digit : text[at] != kForm[at]) {
+      return std::nullopt;
+    }
+  }
+  const auto number = [&](std::size_t at, std::size_t digits) {
+    return parse_number<int>(text.substr(at, digits), 0, 9999).value_or(0);
+  };
+  const std::chrono::year_month_day day(std::chrono::year(number(0, 4)),
+                                        std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                        std::chrono::day(static_cast<unsigned>(number(8, 2))));
+  constexpr int kFirstYear = 1970;
+  constexpr int kLastYear = 9998;
+  if (!day.ok() || int{day.year()} < kFirstYear || int{day.year()} > kLastYear) {
+    return std::nullopt;
+  }
+  const auto days = std::chrono::sys_days(day);
+  if (text.size() == kDay) {
+    return std::chrono::seconds((days + std::chrono::days(1)).time_since_epoch()).count();
+  }
+  const int hour = number(11, 2);
+  const int minute = number(14, 2);
+  const int second = number(17, 2);
+  if (hour > 23 || minute > 59 || second > 59) {
+    return std::nullopt;
+  }
+  return std::chrono::seconds(days.time_since_epoch()).count() + 3600 * hour + 60 * minute + second;
+}
+
+std::int64_t seconds_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 std::vector<std::string_view> cells_of(std::string_view line) {
@@ -140,6 +184,10 @@ class Reader {
     peer.address = address_of(cells[kAddress].value_or(""));
     peer.may_send = truth_of(kMaySend, cells);
     peer.send_to = truth_of(kSendTo, cells);
+    peer.until = end_of(cells[kUntil].value_or(""));
+    if (add_key(peer)) {
+      return;
+    }
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       refuse_repeated(peer, peers_[i], lines_[i]);
     }
@@ -147,16 +195,46 @@ class Reader {
     lines_.push_back(line_);
   }
 
+  /// True where the line has another key of a site that is there already.
+  bool add_key(const TrustedPeer& peer) {
+    const auto same = std::ranges::find(peers_, peer.name, &TrustedPeer::name);
+    if (numbers_ != PeerNumbers::of_names || same == peers_.end()) {
+      return false;
+    }
+    const int first = lines_[static_cast<std::size_t>(same - peers_.begin())];
+    for (const TrustedPeer& other : peers_) {
+      if (other.holds(peer.key)) {
+        refuse_line(fmt::format("this key stands in the lines of {} already", other.name));
+      }
+    }
+    if (peer.address != same->address || peer.may_send != same->may_send ||
+        peer.send_to != same->send_to) {
+      refuse_line(
+          fmt::format("this name stands in line {} already; two lines of a name, one for "
+                      "each of its keys, differ in key and until alone",
+                      first));
+    }
+    if (same->more_keys.size() + 1 == kMostKeysOfPeer) {
+      refuse_line(fmt::format("a site has {} keys at most", kMostKeysOfPeer));
+    }
+    same->more_keys.push_back({peer.key, peer.until});
+    return true;
+  }
+
   /// Refuses what two lines cannot both have; `other` stands in the other one.
   void refuse_repeated(const TrustedPeer& peer, const TrustedPeer& other, int line) const {
-    if (!peer.address.empty() && other.address == peer.address) {
-      refuse_cell(
-          kAddress, peer.address,
-          fmt::format("that is where {} listens, in line {}; each has an address of its own",
-                      other.name.empty() ? fmt::format("rank {}", other.rank) : other.name, line));
+    const auto taken = internal::split_addresses(other.address);
+    for (const std::string& one : internal::split_addresses(peer.address)) {
+      if (std::ranges::find(taken, one) != taken.end()) {
+        refuse_cell(
+            kAddress, one,
+            fmt::format("that is where {} listens, in line {}; each has an address of its own",
+                        other.name.empty() ? fmt::format("rank {}", other.rank) : other.name,
+                        line));
+      }
     }
     const bool named = !peer.name.empty() && other.name == peer.name;
-    const char* const same = other.key == peer.key                                       ? "key"
+    const char* const same = other.holds(peer.key)                                       ? "key"
                              : named                                                     ? "name"
                              : other.rank == peer.rank && numbers_ == PeerNumbers::ranks ? "rank"
                              : other.rank == peer.rank ? "name's number"
@@ -203,10 +281,34 @@ class Reader {
     return *key;
   }
   std::string address_of(std::string_view text) const {
-    if (!text.empty() && !internal::parse_host_port(text)) {
-      refuse_cell(kAddress, text, "write HOST:PORT, or nothing");
+    const bool sites = numbers_ == PeerNumbers::of_names;
+    const auto all = internal::split_addresses(text);
+    if (all.size() > (sites ? kMostAddressesOfPeer : 1)) {
+      refuse_cell(kAddress, text,
+                  sites ? "these are too many addresses; a site has 8 at most"
+                        : "write one HOST:PORT, or nothing");
     }
-    return std::string(text);
+    for (const std::string& one : all) {
+      if (!internal::parse_host_port(one)) {
+        refuse_cell(kAddress, one,
+                    sites ? "write HOST:PORT, several with spaces between them, or nothing where "
+                            "the site only dials"
+                          : "write HOST:PORT, or nothing");
+      }
+    }
+    return fmt::format("{}", fmt::join(all, " "));
+  }
+  std::optional<std::int64_t> end_of(std::string_view text) const {
+    if (text.empty()) {
+      return std::nullopt;
+    }
+    const auto end = parse_end(text);
+    if (!end || numbers_ != PeerNumbers::of_names) {
+      refuse_cell(kUntil, text,
+                  end ? "only keys of sites have an end"
+                      : "write a day, 2026-12-31, a time, 2026-12-31T18:00:00Z, or nothing");
+    }
+    return end;
   }
   bool truth_of(Column column, const Cells& cells) const {
     const auto text = cells[column].value_or("yes");
@@ -227,7 +329,9 @@ class Reader {
 }  // namespace
 
 std::vector<TrustedPeer> read_peers_file(const std::string& path, PeerNumbers numbers) {
-  return parse_peers_file(path, read_bounded(path), numbers);
+  auto peers = parse_peers_file(path, read_bounded(path), numbers);
+  drop_expired(peers, seconds_now());
+  return peers;
 }
 
 std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_view text,
@@ -240,7 +344,10 @@ namespace {
 void check_names_stay(const std::string& path, const std::vector<TrustedPeer>& before,
                       const std::vector<TrustedPeer>& now) {
   for (const TrustedPeer& peer : now) {
-    const auto same = std::ranges::find(before, peer.key, &TrustedPeer::key);
+    const auto same = std::ranges::find_if(before, [&](const TrustedPeer& other) {
+      return std::ranges::any_of(peer.keys(),
+                                 [&](const PeerKey& one) { return other.holds(one.key); });
+    });
     if (same != before.end() && same->name != peer.name) {
       throw Error(
           fmt::format("{}: the key of '{}' is called '{}' now; states and streams go by the name, "
@@ -295,9 +402,13 @@ void PeersWatch::look() {
   try {
     found = read_bounded(path_);
     if (!first_ && found == seen_) {
+      if (peers_->drop_expired(seconds_now())) {
+        report_(fmt::format("{}: a key's end has come; it counts as taken out", path_));
+      }
       return;
     }
     peers = parse_peers_file(path_, found, numbers_);
+    drop_expired(peers, seconds_now());
     if (numbers_ == PeerNumbers::of_names) {
       check_names_stay(path_, peers_->peers(), peers);
     }

@@ -10,7 +10,12 @@
 // with # and empty ones are skipped.
 //
 // Sites know each other by name: each has one of its own, and a number made of it,
-// so that numbers stay when lines come and go. Their lists need no ranks.
+// so that numbers stay when lines come and go. Their lists need no ranks. Their `address` is empty
+// where a site only dials, and may be several, with spaces between them, that are tried in turn.
+//
+// A site whose key changes has a line for each key, the new one first. These lines differ in `key`
+// and `until` alone: 2026-12-31, a day that counts to its end in UTC, or 2026-12-31T18:00:00Z. From
+// then on the line counts as taken out.
 //
 // Thread safety: PeersWatch has a thread of its own; functions are thread-safe.
 #pragma once
@@ -30,6 +35,10 @@ namespace sotto {
 
 /// Lines that a file may have.
 inline constexpr std::size_t kMostPeers = 4096;
+/// Keys that one site may have at once.
+inline constexpr std::size_t kMostKeysOfPeer = 4;
+/// Addresses that one site may have.
+inline constexpr std::size_t kMostAddressesOfPeer = 8;
 
 /// The source of a line's number.
 enum class PeerNumbers {
@@ -37,16 +46,18 @@ enum class PeerNumbers {
   of_names,  ///< made of the name
 };
 
-/// Reads a list of peers. Throws Error, with file and line, for a malformed file.
+/// Reads a list of peers, without keys whose end has come. Throws Error, with file and line, for a
+/// malformed file.
 std::vector<TrustedPeer> read_peers_file(const std::string& path,
                                          PeerNumbers numbers = PeerNumbers::ranks);
-/// Parses the text of a list of peers.
+/// Parses the text of a list of peers, whatever the time.
 std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_view text,
                                           PeerNumbers numbers = PeerNumbers::ranks);
 
 /// Reads the file five times a second, and puts its peers in force when it says something else than
 /// before: whole, as times and sizes do not show every change. A file that is wrong is reported,
-/// and the peers before stay in force until it is right.
+/// and the peers before stay in force until it is right. Keys whose end has come are taken out of
+/// the peers in force, which is reported too.
 class PeersWatch {
  public:
   /// Called from a thread of the watch, with a line for the operator.

@@ -33,20 +33,53 @@ void sort_and_check(std::vector<TrustedPeer>& peers) {
     if (peer != peers.begin() && std::prev(peer)->rank == peer->rank) {
       refuse("peers", fmt::to_string(peer->rank), "this rank stands twice");
     }
-    if (!peer->key.sound()) {
-      refuse("peers", peer->key.text(), "anybody can pose as this key; use `sotto keygen`");
-    }
-    for (auto other = peers.begin(); other != peer; ++other) {
-      if (other->key == peer->key) {
-        refuse("peers", peer->key.text(),
-               fmt::format("ranks {} and {} have the same key; each node has its own", other->rank,
-                           peer->rank));
+    for (const PeerKey& one : peer->keys()) {
+      if (!one.key.sound()) {
+        refuse("peers", one.key.text(), "anybody can pose as this key; use `sotto keygen`");
+      }
+      for (auto other = peers.begin(); other != peer; ++other) {
+        if (other->holds(one.key)) {
+          refuse("peers", one.key.text(),
+                 fmt::format("ranks {} and {} have the same key; each node has its own",
+                             other->rank, peer->rank));
+        }
       }
     }
   }
 }
 
 }  // namespace
+
+std::vector<PeerKey> TrustedPeer::keys() const {
+  std::vector<PeerKey> all = {{key, until}};
+  all.insert(all.end(), more_keys.begin(), more_keys.end());
+  return all;
+}
+
+bool TrustedPeer::holds(const PublicKey& one) const {
+  return key == one || std::ranges::find(more_keys, one, &PeerKey::key) != more_keys.end();
+}
+
+bool drop_expired(std::vector<TrustedPeer>& peers, std::int64_t now) {
+  bool any = false;
+  const auto over = [&](const std::optional<std::int64_t>& until) {
+    const bool ends = until && *until <= now;
+    any = any || ends;
+    return ends;
+  };
+  std::erase_if(peers, [&](TrustedPeer& peer) {
+    std::erase_if(peer.more_keys, [&](const PeerKey& one) { return over(one.until); });
+    const bool gone = over(peer.until);
+    if (gone && !peer.more_keys.empty()) {
+      peer.key = peer.more_keys.front().key;
+      peer.until = peer.more_keys.front().until;
+      peer.more_keys.erase(peer.more_keys.begin());
+      return false;
+    }
+    return gone;
+  });
+  return any;
+}
 
 PublicKey::PublicKey(std::span<const std::byte, kKeyBytes> bytes) {
   std::copy(bytes.begin(), bytes.end(), bytes_.begin());
@@ -106,6 +139,13 @@ void AllowList::update_allow_list(std::vector<TrustedPeer> peers) {
   ++version_;
 }
 
+bool AllowList::drop_expired(std::int64_t now) {
+  const std::lock_guard lock(mutex_);
+  const bool any = sotto::drop_expired(peers_, now);
+  version_ += any ? 1U : 0U;
+  return any;
+}
+
 void AllowList::set_trouble(std::string trouble) {
   const std::lock_guard lock(mutex_);
   trouble_ = std::move(trouble);
@@ -135,7 +175,7 @@ std::optional<TrustedPeer> AllowList::admitted(std::string_view key) const {
   }
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(peers_.begin(), peers_.end(), [&](const TrustedPeer& peer) {
-    return peer.key == *parsed && (peer.may_send || peer.send_to);
+    return peer.holds(*parsed) && (peer.may_send || peer.send_to);
   });
   return found == peers_.end() ? std::nullopt : std::optional(*found);
 }

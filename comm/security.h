@@ -73,15 +73,36 @@ struct KeyPair {
 /// A new key pair from the system's randomness.
 KeyPair make_key_pair();
 
-/// One line of a node's list.
+/// A key of a peer, for as long as it holds.
+struct PeerKey {
+  PublicKey key{};
+  std::optional<std::int64_t>
+      until{};  ///< seconds since 1970, from which it does not; none: always
+  auto operator<=>(const PeerKey&) const = default;
+};
+
+/// One line of a node's list; with several keys, the lines of one name.
 struct TrustedPeer {
   Rank rank = -1;
   std::string name{};  ///< for people
   PublicKey key{};
-  std::string address{};  ///< HOST:PORT where it listens; empty: it says so in the store
-  bool may_send = true;   ///< to this node
-  bool send_to = true;    ///< this node sends to it
+  /// HOST:PORT where it listens; empty: it says so in the store. A site's are several with spaces
+  /// between them, or none where it only dials.
+  std::string address{};
+  bool may_send = true;                 ///< to this node
+  bool send_to = true;                  ///< this node sends to it
+  std::optional<std::int64_t> until{};  ///< of `key` (PeerKey)
+  std::vector<PeerKey> more_keys{};     ///< of a site whose key changes: each is as good as `key`
+
+  /// `key`, then `more_keys`.
+  std::vector<PeerKey> keys() const;
+  /// True for each of its keys.
+  bool holds(const PublicKey& one) const;
 };
+
+/// Takes the keys whose end has come out of the lines, and lines without a key that is left. True
+/// when there were any.
+bool drop_expired(std::vector<TrustedPeer>& peers, std::int64_t now);
 
 /// The two lists. Revocation is an update without the peer, or with another key for its rank.
 class AllowList {
@@ -93,6 +114,9 @@ class AllowList {
   /// that are gone or changed, and new ones are admitted from their next attempt on. Throws Error
   /// as the constructor does, and the peers before stay in force.
   void update_allow_list(std::vector<TrustedPeer> peers);
+  /// Puts the list in force without the keys whose end has come, seconds since 1970. True when
+  /// there were any.
+  bool drop_expired(std::int64_t now);
   /// Why the list that was to be put in force last was not; empty: it was.
   void set_trouble(std::string trouble);
   /// The text last given to set_trouble.

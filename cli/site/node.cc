@@ -136,10 +136,13 @@ std::string list_text(const std::vector<TrustedPeer>& peers) {
                       : peer.may_send               ? "it sends"
                       : peer.send_to                ? "it is sent to"
                                                     : "neither way";
-    const std::string key = peer.key.text();
-    shown += fmt::format("{}{} ({}…, {})", shown.empty() ? "" : ", ", peer.name,
-                         key.substr(0, kShownOfKey), way);
-    all += fmt::format("{},{},{},{}\n", peer.name, key, peer.address, way);
+    std::string keys;
+    for (const PeerKey& one : peer.keys()) {
+      const std::string key = one.key.text();
+      keys += fmt::format("{}{}…", keys.empty() ? "" : " and ", key.substr(0, kShownOfKey));
+      all += fmt::format("{},{},{},{}\n", peer.name, key, peer.address, way);
+    }
+    shown += fmt::format("{}{} ({}, {})", shown.empty() ? "" : ", ", peer.name, keys, way);
   }
   return fmt::format("{} sites, SHA-256 {}: {}", peers.size(),
                      sha256_hex(std::as_bytes(std::span(all))), shown);

@@ -137,6 +137,7 @@ SiteConfig read_site_config(const std::string& path) {
     }
   }
   config.listen = in.text("listen").value_or("");
+  config.source = in.text("source").value_or("");
   config.audit = beside(path, in.text("audit").value_or(""));
   config.monitor = in.parsed("monitor", parse_monitor_address);
   config.observer = in.truth("observer").value_or(false);

@@ -26,9 +26,11 @@ struct DataPart {
 struct SiteConfig {
   std::string file;  ///< this one
   std::string name;
-  std::string key;     ///< file
-  std::string peers;   ///< file
-  std::string listen;  ///< HOST:PORT; empty: as the own line of the peers' file says
+  std::string key;    ///< file
+  std::string peers;  ///< file
+  /// HOST:PORT, or several with spaces between them; empty: as the own line of the peers' file says
+  std::string listen;
+  std::string source;  ///< addresses to dial from, with spaces between them; empty: any
   std::string state;   ///< folder
   std::string audit;   ///< file (audit_log.h); empty: none
   std::optional<MonitorAddress> monitor;

@@ -21,6 +21,7 @@ constexpr auto kTraining = std::to_array<std::string_view>(
 /// What stands elsewhere in a site's file, under another name or whether it is given or not.
 constexpr auto kElsewhere =
     std::to_array<std::pair<std::string_view, std::string_view>>({{"bind", "listen"},
+                                                                  {"source", "source"},
                                                                   {"key", "key"},
                                                                   {"peers", "peers"},
                                                                   {"timeout", "network.timeout"},

@@ -57,6 +57,10 @@ const Way& way_of(std::string_view algorithm) {
   return *way;
 }
 
+auto line_with(const std::vector<TrustedPeer>& lines, const PublicKey& key) {
+  return std::ranges::find_if(lines, [&](const TrustedPeer& line) { return line.holds(key); });
+}
+
 SiteOptions read_identity(const SiteConfig& config) {
   const KeyPair keys = read_key_file(config.key);
   auto lines = read_peers_file(config.peers, PeerNumbers::of_names);
@@ -64,7 +68,7 @@ SiteOptions read_identity(const SiteConfig& config) {
   if (lines.size() < 2) {  // later it may: whoever was listed is revoked then
     refuse("peers", config.peers, "it names nobody but this site");
   }
-  const Rank rank = std::ranges::find(lines, keys.public_key, &TrustedPeer::key)->rank;
+  const Rank rank = line_with(lines, keys.public_key)->rank;
   return {.security = {keys, std::make_shared<AllowList>(std::move(lines))}, .rank = rank};
 }
 
@@ -253,7 +257,7 @@ std::filesystem::path place_of(const std::string& path) {
 
 void check_list(const SiteConfig& config, const PublicKey& key,
                 const std::vector<TrustedPeer>& lines) {
-  const auto own = std::ranges::find(lines, key, &TrustedPeer::key);
+  const auto own = line_with(lines, key);
   if (own == lines.end()) {
     refuse("peers", config.peers,
            fmt::format("no line has this site's key, {}; the list names the site itself too",
@@ -263,9 +267,15 @@ void check_list(const SiteConfig& config, const PublicKey& key,
     refuse("name", config.name,
            fmt::format("{} calls the site with this key '{}'", config.peers, own->name));
   }
+  const bool listens = !config.listen.empty() || !own->address.empty();
   for (const TrustedPeer& line : lines) {
-    if (line.address.empty() && (line.rank != own->rank || config.listen.empty())) {
-      refuse("peers", config.peers, fmt::format("the line of {} has no address", line.name));
+    const bool met = line.rank != own->rank && (line.may_send || line.send_to);
+    if (met && line.address.empty() && !listens) {
+      refuse("peers", config.peers,
+             fmt::format("the line of {0} has no address, and this site listens nowhere, so that "
+                         "neither can dial the other: give an address of {0}, `listen`, or an "
+                         "address of this site",
+                         line.name));
     }
   }
 }
@@ -354,6 +364,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
     run.privacy = site_privacy(o, tasks, steps, plan.warnings);
     run.name = config.name;
     run.listen = config.listen;
+    run.source = config.source;
     take_network(config, run, plan.warnings);
     plan.config = config_json(config, plan, tasks);
     return plan;

@@ -40,6 +40,8 @@ study::Json peer_json(const SitePeerReport& peer) {
           {"trouble", peer.standing.text},
           {"refused", peer.standing.state == "refused"},
           {"contested", peer.contested},
+          {"key", peer.key},
+          {"one_connection", peer.one_connection},
           {"hears", peer.hears},
           {"tells", peer.tells},
           {"round", site.round},
@@ -220,6 +222,9 @@ study::Json site_json(const SiteReport& report) {
           {"peers", peers},
           {"peers_file_trouble", report.list_trouble},
           {"keys_refused", report.keys_refused},
+          {"strangers", report.strangers.waiting},
+          {"strangers_room", report.strangers.room},
+          {"strangers_cut", report.strangers.cut},
           {"refused_keys", keys}};
 }
 
@@ -274,6 +279,13 @@ std::string site_metrics(const SiteReport& report, double now) {
               report.list_trouble.empty() ? 0 : 1);
   metrics.one("keys_refused_total", "counter", "Connections with keys that were not let in",
               static_cast<double>(report.keys_refused));
+  metrics.one("strangers", "gauge", "Connections that have not proved a key",
+              static_cast<double>(report.strangers.waiting));
+  metrics.one("strangers_room", "gauge", "Connections without a proof that there is room for",
+              static_cast<double>(report.strangers.room));
+  metrics.one("strangers_cut_total", "counter",
+              "Connections without a proof that were ended to make room for others",
+              static_cast<double>(report.strangers.cut));
   return std::move(metrics).take();
 }
 

@@ -108,23 +108,29 @@ std::optional<Resolved> find_interface(const std::string& name) {
   return std::nullopt;
 }
 
-std::optional<Resolved> find_host(const std::string& name) {
+std::vector<Resolved> find_hosts(const std::string& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* list = nullptr;
   if (::getaddrinfo(name.c_str(), nullptr, &hints, &list) != 0) {
-    return std::nullopt;
+    return {};
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
+  std::vector<Resolved> found;
   for (const int family : {AF_INET, AF_INET6}) {
     for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
-      if (one->ai_family == family) {
-        return copy_of(one->ai_addr);
+      if (one->ai_family == family && found.size() < kMostAddresses) {
+        found.push_back(copy_of(one->ai_addr));
       }
     }
   }
-  return std::nullopt;
+  return found;
+}
+
+std::optional<Resolved> find_host(const std::string& name) {
+  const auto found = find_hosts(name);
+  return found.empty() ? std::nullopt : std::optional(found.front());
 }
 
 /// Whether it is an address in numbers, for which nobody needs to be asked.
@@ -211,6 +217,14 @@ Address resolve_host(std::string_view field, const std::string& text) {
     refuse(field, text, "no host of this name is known");
   }
   return {found->numeric(), found->ipv6()};
+}
+
+std::vector<Address> resolve_all(const std::string& text) {
+  std::vector<Address> all;
+  for (const Resolved& one : find_hosts(std::string(without_brackets(text)))) {
+    all.push_back({one.numeric(), one.ipv6()});
+  }
+  return all;
 }
 
 void await_name(std::string_view field, const std::string& given, Deadline deadline) {

@@ -2,8 +2,10 @@
 // Thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sotto/comm/deadline.h>
 
@@ -31,6 +33,11 @@ std::string interface_of(const Address& address);
 
 /// Resolves an address or a host name, IPv4 before IPv6. Throws Error naming `field` otherwise.
 Address resolve_host(std::string_view field, const std::string& text);
+
+/// All addresses of a host, IPv4 before IPv6, at most kMostAddresses; none when the name is
+/// unknown.
+std::vector<Address> resolve_all(const std::string& text);
+inline constexpr std::size_t kMostAddresses = 8;
 
 /// Waits until a name stands for an address or an interface of this machine: a cluster's name
 /// service knows a node only once it has been started. Looks every second, and says nothing of the

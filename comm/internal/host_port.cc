@@ -1,5 +1,7 @@
 #include "host_port.h"
 
+#include <algorithm>
+
 #include <sotto/base/number.h>
 
 namespace sotto::internal {
@@ -7,6 +9,17 @@ namespace sotto::internal {
 std::string_view without_brackets(std::string_view host) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   return bracketed ? host.substr(1, host.size() - 2) : host;
+}
+
+std::vector<std::string> split_addresses(std::string_view text) {
+  constexpr std::string_view kBlank = " \t";
+  std::vector<std::string> found;
+  for (auto begin = text.find_first_not_of(kBlank); begin != std::string_view::npos;) {
+    const auto end = std::min(text.find_first_of(kBlank, begin), text.size());
+    found.emplace_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(kBlank, end);
+  }
+  return found;
 }
 
 std::optional<HostPort> parse_host_port(std::string_view text) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sotto::internal {
 
@@ -17,5 +18,8 @@ std::string_view without_brackets(std::string_view host);
 
 /// "HOST:PORT" or "[IPV6]:PORT"; nothing for anything else.
 std::optional<HostPort> parse_host_port(std::string_view text);
+
+/// The addresses of a text in which spaces stand between them.
+std::vector<std::string> split_addresses(std::string_view text);
 
 }  // namespace sotto::internal

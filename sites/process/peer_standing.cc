@@ -40,6 +40,8 @@ PeerStanding standing_of(const ChannelTraffic& channel) {
       return with("down", "closed");
     case ChannelTrouble::unreachable:
       return with("down", "unreachable");
+    case ChannelTrouble::awaited:
+      return with("down", "awaited");
     case ChannelTrouble::unanswered:
       return with("down", "unanswered");
     case ChannelTrouble::offence:

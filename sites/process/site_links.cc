@@ -76,8 +76,10 @@ void SiteLinks::read_list() {
   std::map<std::string, Rank> ranks;
   lines_ = list_.peers();
   for (const TrustedPeer& line : lines_) {
-    if (names_.size() < kMostKeys) {
-      names_[line.key.text()] = line.name;
+    for (const PeerKey& one : line.keys()) {
+      if (names_.size() < kMostKeys) {
+        names_[one.key.text()] = line.name;
+      }
     }
     if (line.rank != self_) {
       ranks[line.name] = line.rank;
@@ -246,7 +248,7 @@ void SiteLinks::look() {
     if (peer.up && !link.met) {
       link.said.clear();
       tell(Level::info, "peer-up",
-           fmt::format("in touch; it has come to round {}{}{}", peer.round,
+           fmt::format("in touch{}; it has come to round {}{}{}", way_of(link.rank), peer.round,
                        standing.text.empty() ? "" : "; ", standing.text),
            peer.name, {{"peer_round", peer.round}});
     }
@@ -261,7 +263,40 @@ void SiteLinks::look() {
     look_due_ = Deadline::after(kLookEvery);
     look_at_channels(peers);
     look_at_refused_keys();
+    look_at_strangers();
   }
+}
+
+/// A crowd is told of when it begins, and again when it has not ended for a while.
+void SiteLinks::look_at_strangers() {
+  const Strangers strangers = channels_.strangers();
+  if (strangers.cut == strangers_cut_ || !crowd_due_.expired()) {
+    return;
+  }
+  tell(Level::warning, "door-crowded",
+       fmt::format("{} connections that had not proved a key were ended to make room for others; "
+                   "{} are there, of {} at most",
+                   strangers.cut - strangers_cut_, strangers.waiting, strangers.room));
+  strangers_cut_ = strangers.cut;
+  crowd_due_ = Deadline::after(kLongestSilence);
+}
+
+/// By which key, where it has several, and by which connection.
+std::string SiteLinks::way_of(Rank rank) const {
+  const std::vector<ChannelTraffic> all = channels_.traffic();
+  const auto channel = std::ranges::find(all, rank, &ChannelTraffic::peer);
+  const auto line = std::ranges::find(lines_, rank, &TrustedPeer::rank);
+  if (channel == all.end() || line == lines_.end()) {
+    return "";
+  }
+  std::string way = channel->one_connection ? " over one connection" : "";
+  if (const auto keys = line->keys(); keys.size() > 1) {
+    const auto key = std::ranges::find_if(
+        keys, [&](const PeerKey& one) { return one.key.text() == channel->key; });
+    way += fmt::format(", with key {} of {} in the list, {}", key - keys.begin() + 1, keys.size(),
+                       channel->key);
+  }
+  return way;
 }
 
 void SiteLinks::look_at_habit(const PeerStanding& standing, const std::string& name,
@@ -329,8 +364,10 @@ std::vector<SiteRefusedKey> SiteLinks::refused_keys() const {
   std::vector<SiteRefusedKey> found;
   for (RefusedKey& refused : channels_.refused_keys().latest) {
     const auto name = names_.find(refused.key);
-    const bool listed = std::ranges::any_of(
-        lines_, [&](const TrustedPeer& line) { return line.key.text() == refused.key; });
+    const bool listed = std::ranges::any_of(lines_, [&](const TrustedPeer& line) {
+      return std::ranges::any_of(line.keys(),
+                                 [&](const PeerKey& one) { return one.key.text() == refused.key; });
+    });
     found.push_back({.refused = std::move(refused),
                      .name = name == names_.end() ? "" : name->second,
                      .listed = listed});
@@ -378,6 +415,8 @@ std::vector<SitePeerReport> SiteLinks::reports() const {
     report.ups = passed.ups;
     report.offences += passed.offences;
     report.contested = passed.contested;
+    report.key = passed.key;
+    report.one_connection = passed.one_connection;
     report.standing = standing_of(place, peer, passed);
   }
   return reports;

@@ -92,6 +92,8 @@ class SiteLinks {
   /// Looks for peers whose channel does not open, and for keys that two peers use.
   void look_at_channels(const std::vector<sites::PeerState>& peers);
   void look_at_refused_keys();
+  void look_at_strangers();
+  std::string way_of(Rank rank) const;
   /// Looks for peers whose standing has changed while they are up: late ones, and those to be
   /// asked about.
   void look_at_habit(const PeerStanding& standing, const std::string& name, Link& link) const;
@@ -117,6 +119,8 @@ class SiteLinks {
   std::set<std::string> keys_told_;
   std::chrono::milliseconds key_pause_ = kLookEvery;
   Deadline keys_due_ = Deadline::after({});
+  std::uint64_t strangers_cut_ = 0;  ///< as told
+  Deadline crowd_due_ = Deadline::after({});
   std::set<Rank> open_;  ///< channels, those of peers that are left out among them
 };
 

@@ -54,6 +54,7 @@ ChannelOptions site_channels(const SiteOptions& options, std::size_t max_message
   ChannelOptions channels{.security = options.security};
   channels.rank = options.rank;
   channels.bind = options.listen;
+  channels.source = options.source;
   channels.max_message_bytes = max_message_bytes;
   channels.max_queued_bytes =
       (options.window + kMaxQueued) * (max_message_bytes + kMaxQueued * 1024);

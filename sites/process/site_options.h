@@ -24,9 +24,12 @@ namespace sotto {
 
 struct SiteOptions {
   Security security;
-  Rank rank = 0;         ///< own line in the list of peers
-  std::string name{};    ///< as the others call it
-  std::string listen{};  ///< HOST:PORT; empty: the address of the own line
+  Rank rank = 0;       ///< own line in the list of peers
+  std::string name{};  ///< as the others call it
+  /// HOST:PORT, or several with spaces between them; empty: the addresses of the own line, and
+  /// nowhere where that has none
+  std::string listen{};
+  std::string source{};  ///< own addresses to dial from, as channels take them
 
   // What is computed; the same at every site.
   sites::MixingKind exchange = sites::MixingKind::push_sum;

@@ -54,7 +54,9 @@ struct SitePeerReport {
   bool tells = false;  ///< this site sends to it
   bool connected = false;
   PeerStanding standing;
-  bool contested = false;  ///< another process with its key is there too
+  bool contested = false;       ///< another process with its key is there too
+  std::string key{};            ///< that it proved last, as text; empty: none yet
+  bool one_connection = false;  ///< the last channel had one connection for both directions
   /// Since its round changed last, as this process heard; NaN: not yet.
   double round_age_s = std::numeric_limits<double>::quiet_NaN();
   std::uint64_t bytes_sent = 0;
@@ -93,6 +95,7 @@ struct SiteReport {
   std::string list_trouble;  ///< why the list of peers as it is now is not in force; empty: it is
   std::uint64_t keys_refused = 0;            ///< connections with keys that were not let in
   std::vector<SiteRefusedKey> refused_keys;  ///< the latest of them
+  Strangers strangers;                       ///< connections without a proof
 };
 
 /// Where the site's thread leaves its report for others.

@@ -197,7 +197,13 @@ Status SiteRun::open_channels() {
   links_ =
       std::make_unique<SiteLinks>(*site_, *channels_, *options_.security.peers, options_.rank,
                                   options_.exchange, options_.only_takes, settings_, listener_);
-  tell(Level::info, "listening", channels_->address());
+  const std::string address = channels_->address();
+  tell(Level::info, "listening",
+       address.empty() ? "nowhere: neither `listen` nor the own line names an address; it dials"
+                       : address);
+  for (const std::string& shortage : channels_->strangers().shortages) {
+    tell(Level::warning, "setting", shortage);
+  }
   return {};
 }
 
@@ -527,6 +533,7 @@ SiteReport SiteRun::present() const {
     report.list_trouble = options_.security.peers->trouble();
     report.refused_keys = links_->refused_keys();
     report.keys_refused = links_->keys_refused();
+    report.strangers = channels_->strangers();
   }
   return report;
 }

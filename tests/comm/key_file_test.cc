@@ -347,13 +347,71 @@ TEST_CASE("lists of sites go by name: numbers stay when lines come and go") {
   const auto refused = [&](std::string_view part, const std::string& text) {
     check_refused(part, [&] { (void)read(text); });
   };
-  refused("this name stands", fmt::format("name,key\nlab,{}\nlab,{}\n", a, b));
   refused("this key stands", fmt::format("name,key\nlab,{}\nbank,{}\n", a, a));
   refused("each needs one", fmt::format("name,key\n,{}\n", a));
   refused("'name' is missing", fmt::format("key\n{}\n", a));
   check_refused("'rank' is missing", [&] {
     write(path, fmt::format("name,key\nlab,{}\n", a));
     (void)read_peers_file(path.string());
+  });
+}
+
+TEST_CASE("lists of sites: two keys of a name for a while, several addresses, or none") {
+  const std::string a = make_key_pair().public_key.text();
+  const std::string b = make_key_pair().public_key.text();
+  const std::string c = make_key_pair().public_key.text();
+  const auto parse = [](const std::string& text) {
+    return parse_peers_file("peers.csv", text, PeerNumbers::of_names);
+  };
+  auto lines =
+      parse(fmt::format("name,key,address,until\nlab,{},h:1  [::1]:2,\n"
+                        "bank,{},,\nlab,{},h:1 [::1]:2,2026-12-31\n",
+                        a, b, c));
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].address == "h:1 [::1]:2");
+  CHECK(lines[1].address.empty());
+  REQUIRE(lines[0].keys().size() == 2);
+  CHECK(lines[0].keys()[0] == PeerKey{*PublicKey::parse(a), std::nullopt});
+  constexpr std::int64_t kEnd = 1'798'761'600;  // date -d 2027-01-01T00:00Z +%s
+  CHECK(lines[0].keys()[1] == PeerKey{*PublicKey::parse(c), kEnd});
+  AllowList list(lines);
+  CHECK(list.admitted(c)->name == "lab");
+  CHECK_FALSE(list.drop_expired(kEnd - 1));
+  CHECK(list.version() == 0);
+  CHECK(list.drop_expired(kEnd));
+  CHECK(list.version() == 1);
+  CHECK_FALSE(list.admitted(c));
+  CHECK(list.admitted(a)->name == "lab");
+  // The end of the first key leaves the second one, and the end of all leaves no line.
+  lines =
+      parse(fmt::format("name,key,until\nlab,{},2026-12-31T18:00:00Z\nlab,{},2027-02-28\n"
+                        "bank,{},2026-01-01\n",
+                        a, c, b));
+  CHECK(lines[0].until == kEnd - 6 * 3600);
+  CHECK(drop_expired(lines, kEnd));
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].key.text() == c);
+  CHECK(lines[0].more_keys.empty());
+  const auto refused = [&](std::string_view part, const std::string& text) {
+    check_refused(part, [&] { (void)parse(text); });
+  };
+  refused("differ in key and until",
+          fmt::format("name,key,may_send\nlab,{},yes\nlab,{},no\n", a, b));
+  refused("this key stands", fmt::format("name,key\nlab,{}\nbank,{}\nlab,{}\n", a, b, b));
+  refused("that is where lab listens",
+          fmt::format("name,key,address\nlab,{},a:1 b:2\nbank,{},c:3 b:2\n", a, b));
+  refused("write a day", fmt::format("name,key,until\nlab,{},2026-02-30\n", a));
+  refused("write a day", fmt::format("name,key,until\nlab,{},2026-12-31T24:00:00Z\n", a));
+  refused("write a day", fmt::format("name,key,until\nlab,{},31.12.2026\n", a));
+  refused("too many addresses",
+          fmt::format("name,key,address\nlab,{},{}\n", a, "a:1 a:2 a:3 a:4 a:5 a:6 a:7 a:8 a:9"));
+  refused("HOST:PORT", fmt::format("name,key,address\nlab,{},a:1 b\n", a));
+  check_refused("only keys of sites have an end", [&] {
+    (void)parse_peers_file("peers.csv",
+                           fmt::format("rank,name,key,until\n0,lab,{},2026-12-31\n", a));
+  });
+  check_refused("write one HOST:PORT", [&] {
+    (void)parse_peers_file("peers.csv", fmt::format("rank,key,address\n0,{},a:1 a:2\n", a));
   });
 }
 

@@ -1,5 +1,7 @@
 #include "trust.h"
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,12 +36,26 @@ void check_discreet(std::string_view file, std::string_view message) {
   }
 }
 
+/// As a list of peers has it.
+std::string time_text(std::int64_t seconds) {
+  const std::chrono::sys_seconds time{std::chrono::seconds(seconds)};
+  const auto days = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day day(days);
+  const std::chrono::hh_mm_ss clock(time - days);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(day.year()),
+                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+}
+
 std::string print(const std::vector<sotto::TrustedPeer>& peers) {
   const auto word = [](bool yes) { return yes ? "yes" : "no"; };
-  std::string text = "rank,name,key,address,may_send,send_to\n";
+  std::string text = "rank,name,key,address,may_send,send_to,until\n";
   for (const sotto::TrustedPeer& peer : peers) {
-    text += fmt::format("{},{},{},{},{},{}\n", peer.rank, peer.name, peer.key.text(), peer.address,
-                        word(peer.may_send), word(peer.send_to));
+    for (const sotto::PeerKey& one : peer.keys()) {
+      text += fmt::format("{},{},{},{},{},{},{}\n", peer.rank, peer.name, one.key.text(),
+                          peer.address, word(peer.may_send), word(peer.send_to),
+                          one.until ? time_text(*one.until) : "");
+    }
   }
   return text;
 }
@@ -57,11 +73,10 @@ void read_key(std::string_view /*name*/, std::span<const std::byte> input) {
   }
 }
 
-void read_peers(std::string_view /*name*/, std::span<const std::byte> input) {
-  const auto text = text_of(input);
+void read_list(std::string_view text, sotto::PeerNumbers numbers) {
   std::vector<sotto::TrustedPeer> peers;
   try {
-    peers = sotto::parse_peers_file("peers.csv", text);
+    peers = sotto::parse_peers_file("peers.csv", text, numbers);
   } catch (const sotto::Error& error) {
     check(std::string_view(error.what()).size() < kLongestMessage, "messages are short");
     return;
@@ -70,12 +85,20 @@ void read_peers(std::string_view /*name*/, std::span<const std::byte> input) {
   for (const sotto::TrustedPeer& peer : peers) {
     const auto line = list.find(peer.rank);
     check(line && line->key == peer.key, "every line is in the list");
-    check(list.admitted(peer.key.text()).has_value() == (peer.may_send || peer.send_to),
-          "who may do something is admitted, and nobody else");
+    for (const sotto::PeerKey& one : peer.keys()) {
+      check(list.admitted(one.key.text()).has_value() == (peer.may_send || peer.send_to),
+            "who may do something is admitted, and nobody else");
+    }
   }
   const auto again = print(peers);
-  check(print(sotto::parse_peers_file("peers.csv", again)) == again,
+  check(print(sotto::parse_peers_file("peers.csv", again, numbers)) == again,
         "a list that is written down is the same list");
+}
+
+void read_peers(std::string_view /*name*/, std::span<const std::byte> input) {
+  const auto text = text_of(input);
+  read_list(text, sotto::PeerNumbers::ranks);
+  read_list(text, sotto::PeerNumbers::of_names);
 }
 
 }  // namespace sotto_fuzz

@@ -71,9 +71,9 @@ std::vector<std::vector<std::string>> files_in(const std::vector<fs::path>& fold
 
 /// What a page may call that is not of this project.
 const std::set<std::string> kKnownPrograms = {
-    "apt-get", "cc",    "cd",          "cmake",  "cpack",  "ctest",   "curl",
-    "export",  "kill",  "man",         "mkdir",  "git",    "mpirun",  "pip",
-    "source",  "sotto", "tensorboard", "sbatch", "docker", "kubectl", "torchrun"};
+    "apt-get", "cc",          "cd",     "cmake",  "cpack",   "ctest",   "curl",   "export",
+    "kill",    "man",         "mkdir",  "git",    "mpirun",  "pip",     "source", "sotto",
+    "ssh",     "tensorboard", "sbatch", "docker", "kubectl", "torchrun"};
 
 /// A file of the project, or what a build makes of one.
 bool is_ours(const std::string& word) {

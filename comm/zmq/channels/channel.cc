@@ -1,10 +1,14 @@
 #include "channel.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 #include <sodium.h>
+
+#include "../../internal/host_port.h"
+#include "../../internal/tcp.h"
 
 namespace sotto::internal {
 namespace {
@@ -14,6 +18,16 @@ using namespace std::chrono_literals;
 /// Between two attempts: from kFirstPause, doubling up to kLongestPause.
 constexpr std::chrono::milliseconds kFirstPause = 50ms;
 constexpr std::chrono::milliseconds kLongestPause = 5s;
+/// How long an attempt waits at first, before it begins anew, for any process to take the
+/// connection; attempts that a crowded host drops are dropped without a word. A quarter longer each
+/// time: a link may be slow.
+constexpr std::chrono::milliseconds kDialTime = 400ms;
+/// How long a name server may take.
+constexpr std::chrono::milliseconds kLookupTime = 10s;
+/// How long a peer's connection waits for one of this side's, where there is an address for it.
+constexpr std::chrono::milliseconds kAnswerAfter = 1s;
+/// Messages of one peer that are taken before others have their turn.
+constexpr int kRepliesAtOnce = 64;
 /// For what takes a few messages to and fro, if the timeout is shorter.
 constexpr std::chrono::milliseconds kHandshake = 2s;
 /// Chunks that go out before others have their turn.
@@ -26,8 +40,42 @@ constexpr auto kRivalry = 2s;
 constexpr int kSigns = 4;
 
 constexpr const char* kUnanswered =
-    "it lets this site connect, and does not connect to it: it cannot reach the address that its "
-    "list has for this site, or another process with this site's key is in touch with it";
+    "it lets this site connect, and does not answer: another process with this site's key is in "
+    "touch with it, or its program is older than one that answers on the same connection and "
+    "cannot reach the address that its list has for this site";
+constexpr const char* kAwaited =
+    "this site's list has no address for it: it is to connect to this site, and has not yet";
+constexpr const char* kNoWay =
+    "neither side can dial: this site listens nowhere, and its list has no address for the peer; "
+    "one of the two needs an address, its own or a forwarder's";
+
+/// The source of connections that would come from there.
+std::optional<Source> source_of_endpoint(const std::string& endpoint) {
+  const auto address = numeric_address(endpoint);
+  if (address == nullptr) {
+    return std::nullopt;
+  }
+  sockaddr_storage storage{};
+  std::memcpy(&storage, address->ai_addr, address->ai_addrlen);
+  return source_of(storage);
+}
+
+/// How ZeroMQ writes an endpoint that is dialled from one of these addresses, with spaces between
+/// them: "tcp://10.0.0.5:0;10.0.0.2:9001". Nothing where none is of its kind.
+std::optional<std::string> endpoint_from(const std::string& sources, const std::string& endpoint) {
+  constexpr std::string_view kScheme = "tcp://";
+  const auto ipv6 = [](std::string_view text) { return text.find('[') != std::string_view::npos; };
+  const auto all = split_addresses(sources);
+  if (all.empty()) {
+    return endpoint;
+  }
+  for (const std::string& source : all) {
+    if (ipv6(source) == ipv6(endpoint)) {
+      return fmt::format("{}{}:0;{}", kScheme, source, endpoint.substr(kScheme.size()));
+    }
+  }
+  return std::nullopt;
+}
 
 std::uint64_t draw_session() {
   std::uint64_t session = 0;
@@ -41,21 +89,68 @@ std::uint64_t draw_session() {
 
 void Channel::list(const std::optional<TrustedPeer>& line) {
   const bool trusted = line && (line->may_send || line->send_to);
-  const auto key = trusted ? line->key.text() : std::string();
-  if (key != key_) {
-    if (!key_.empty()) {
-      context_.events.forget(traffic_.peer);
-      fall(ChannelTrouble::revoked, kRevoked);
-      rival_.reset();  // as a remnant it is cut
+  std::vector<PublicKey> keys;
+  if (trusted) {
+    for (const PeerKey& one : line->keys()) {
+      keys.push_back(one.key);
     }
-    key_ = key;
+  }
+  const auto addresses = trusted ? split_addresses(line->address) : std::vector<std::string>();
+  const bool moved = addresses != addresses_;
+  const bool listed_before = !keys_.empty();
+  if (keys != keys_) {
+    use_keys(std::move(keys));
+  }
+  if (moved) {
+    addresses_ = addresses;
+    next_address_ = 0;
+    lookup_.reset();
+    endpoints_.clear();
+    sources_.clear();
+    ++sources_version_;
+    if (listed_before && trusted && !hang_up_) {
+      fall(ChannelTrouble::closed, "the list of peers has another address for it");
+    }
+  }
+  if (trusted && addresses_.empty() && traffic_.trouble == ChannelTrouble::none && !up()) {
+    const bool listens = !context_.listener.endpoints().empty();
+    traffic_.trouble = listens ? ChannelTrouble::awaited : ChannelTrouble::unreachable;
+    traffic_.reason = listens ? kAwaited : kNoWay;
+  }
+}
+
+/// What a key proved that is listed no more is over; what another one of the peer's proved stays.
+void Channel::use_keys(std::vector<PublicKey> keys) {
+  const bool same_peer = std::ranges::any_of(
+      keys_, [&](const PublicKey& key) { return std::ranges::find(keys, key) != keys.end(); });
+  const bool listed = !keys_.empty();
+  keys_ = std::move(keys);
+  next_key_ = 0;
+  const bool proof_is_gone =
+      (in_ && !has_key(in_->key)) || (connection_ != nullptr && !has_key(dialled_key_));
+  if (listed && (!same_peer || proof_is_gone)) {
+    context_.events.forget(traffic_.peer);
+    fall(ChannelTrouble::revoked, kRevoked);
+  }
+  if (rival_ && !has_key(rival_->in.key)) {
+    rival_.reset();  // as a remnant it is cut
+  }
+  if (!same_peer) {
     barred_until_ = {};
     lookup_.reset();
-  } else if (trusted && trusted_.address != line->address) {
-    lookup_.reset();
-    fall(ChannelTrouble::closed, "the list of peers has another address for it");
   }
-  trusted_ = trusted ? *line : TrustedPeer{};
+}
+
+bool Channel::has_key(std::string_view key) const {
+  return std::ranges::any_of(keys_, [&](const PublicKey& one) { return one.text() == key; });
+}
+
+std::set<Source> Channel::sources() const {
+  std::set<Source> all;
+  for (const auto& [address, found] : sources_) {
+    all.insert(found.begin(), found.end());
+  }
+  return all;
 }
 
 Status Channel::send(std::span<const std::byte> message) {
@@ -122,7 +217,11 @@ void Channel::hear(const Incoming& incoming, Time now) {
 }
 
 void Channel::greet(const Incoming& incoming, std::uint64_t session, Time now) {
-  In in = {.route = incoming.route, .connection = incoming.connection, .session = session};
+  In in = {.route = incoming.route,
+           .connection = incoming.connection,
+           .key = incoming.key,
+           .since = now,
+           .session = session};
   if (up()) {
     if (rival_) {
       context_.listener.cut(rival_->in.connection);
@@ -137,10 +236,51 @@ void Channel::greet(const Incoming& incoming, std::uint64_t session, Time now) {
 }
 
 void Channel::let_in(In in, Time now) {
+  if (answering_) {
+    abandon(0);  // the way out was the connection before
+  }
   in_ = std::move(in);
   unpaired_since_ = now;
   // It is there: no need to be patient with it.
   next_attempt_ = std::min(next_attempt_, std::max(now, connecting_since_ + kFirstPause));
+}
+
+bool Channel::hear_back(Time now) {
+  for (int taken = 0; connection_ != nullptr && taken < kRepliesAtOnce; ++taken) {
+    zmq::message_t body;
+    if (hang_up_ || !connection_->receive(body)) {
+      return true;
+    }
+    const auto message = channel_wire::parse(view_of(body));
+    const auto* greeting = message.ok() ? std::get_if<channel_wire::Greeting>(&*message) : nullptr;
+    if (!message.ok()) {
+      offend(message.status().message(), now);
+    } else if (in_ && in_->own) {
+      heed(*message, now);
+    } else if (greeting != nullptr) {
+      greeted_back_ = true;
+      greet_back(greeting->session, now);
+    } else if (!greeted_back_) {
+      offend("it spoke before it greeted", now);
+    }
+  }
+  return connection_ == nullptr;
+}
+
+/// The peer speaks on this side's connection.
+void Channel::greet_back(std::uint64_t session, Time now) {
+  if (up()) {
+    fall(ChannelTrouble::lost, "it has begun to speak on another connection");
+    hang_up(now);
+    return;
+  }
+  if (!welcome(now)) {
+    return;
+  }
+  if (in_ && in_->connection >= 0) {
+    context_.listener.cut(in_->connection);
+  }
+  let_in({.route = {}, .key = dialled_key_, .since = now, .own = true, .session = session}, now);
 }
 
 void Channel::heed(const channel_wire::Message& message, Time now) {
@@ -214,6 +354,8 @@ void Channel::rise(Time now) {
   pause_ = kFirstPause;
   traffic_.trouble = ChannelTrouble::none;
   traffic_.reason.clear();
+  traffic_.key = in_->key;
+  traffic_.one_connection = answering_ || in_->own;
   ++traffic_.ups;
   context_.events.up(traffic_.peer);
 }
@@ -241,6 +383,9 @@ void Channel::ended(int connection, Time now) {
     end_soon(now, ChannelTrouble::lost, "its connection ended");
   } else {
     in_.reset();
+    if (answering_) {
+      abandon(0);
+    }
   }
 }
 
@@ -280,10 +425,14 @@ void Channel::abandon(int linger_ms) {
   }
   connection_.reset();
   connected_ = false;
+  greeted_back_ = false;
+  answering_ = false;
   session_ = 0;
   greeted_ = false;
   accepted_ = 0;
-  if (in_ && in_->phase == In::Phase::current) {
+  if (in_ && in_->own) {
+    in_.reset();
+  } else if (in_ && in_->phase == In::Phase::current) {
     in_->phase = In::Phase::stale;
   }
 }
@@ -294,10 +443,18 @@ void Channel::drop_connection(Time now, ChannelTrouble trouble, std::string reas
 }
 
 void Channel::try_later(Time now, ChannelTrouble trouble, std::string reason) {
-  traffic_.trouble = trouble;
-  traffic_.reason = std::move(reason);
+  try_next(now, trouble, std::move(reason));
+  if (!endpoints_.empty() || (!addresses_.empty() && next_address_ % addresses_.size() != 0)) {
+    return;  // there is another way to try
+  }
   pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
   next_attempt_ = now + pause_;
+}
+
+void Channel::try_next(Time now, ChannelTrouble trouble, std::string reason) {
+  traffic_.trouble = trouble;
+  traffic_.reason = std::move(reason);
+  next_attempt_ = now + kFirstPause;
 }
 
 void Channel::work(Time now, bool drained) {
@@ -315,56 +472,149 @@ void Channel::work(Time now, bool drained) {
   speak(now);
 }
 
+bool Channel::may_answer(Time now) const {
+  const bool waits = in_ && in_->connection >= 0 && !up() && !connected_ && welcome(now);
+  return waits && (addresses_.empty() || now - in_->since >= kAnswerAfter);
+}
+
+void Channel::begin_answer(Time now) {
+  abandon(0);
+  answering_ = true;
+  session_ = draw_session();
+  unpaired_since_ = now;
+}
+
 void Channel::look_at_connection(Time now) {
-  if (connection_ == nullptr) {
-    if (welcome(now) && now >= next_attempt_) {
-      connect(now);
-    }
-    return;
+  if (!answering_ && may_answer(now)) {
+    begin_answer(now);
+  } else if (connection_ != nullptr) {
+    look_at_dial(now);
+  } else if (!answering_ && welcome(now) && now >= next_attempt_) {
+    connect(now);
   }
-  const auto limit = std::max(context_.options.timeout, kHandshake);
-  const auto state = connection_->look();
-  if (state == PeerConnection::State::broken && up()) {
-    end_soon(now, connection_->trouble(), connection_->reason());
-  } else if (state == PeerConnection::State::broken) {
-    drop_connection(now, connection_->trouble(), connection_->reason());
-  } else if (state == PeerConnection::State::opening && now - connecting_since_ > limit) {
-    drop_connection(now, ChannelTrouble::unreachable, "no answer from " + trusted_.address);
-  } else if (state == PeerConnection::State::open && !connected_) {
-    connected_ = true;
-    unpaired_since_ = now;
-  } else if (connected_ && in_ && !up() && now - unpaired_since_ > limit) {
-    drop_connection(now, ChannelTrouble::unanswered, "it does not accept the greeting");
-  } else if (connected_ && !in_ && now - unpaired_since_ > limit) {
-    traffic_.trouble = ChannelTrouble::unanswered;
-    traffic_.reason = kUnanswered;
+  if ((answering_ || connected_) && !up() && !hang_up_) {
+    look_at_meeting(now);
   }
 }
 
-void Channel::connect(Time now) {
+void Channel::look_at_dial(Time now) {
+  const auto limit = std::max<Deadline::Clock::duration>(context_.options.timeout, kHandshake);
+  const auto state = connection_->look();
+  const std::string where = dialled_;
+  if (state == PeerConnection::State::broken && up()) {
+    end_soon(now, connection_->trouble(), connection_->reason());
+  } else if (state == PeerConnection::State::broken) {
+    const auto trouble = connection_->trouble();
+    if (trouble == ChannelTrouble::other_key && next_key_ + 1 < keys_.size()) {
+      ++next_key_;
+      endpoints_.push_front(where);  // with the next of its keys
+    } else {
+      next_key_ = 0;
+    }
+    drop_connection(now, trouble, connection_->reason());
+  } else if (state == PeerConnection::State::opening && !connection_->reached() &&
+             now - connecting_since_ > std::min(dial_time_, limit)) {
+    dial_time_ = std::min<Deadline::Clock::duration>(dial_time_ * 5 / 4, limit);
+    abandon(0);
+    try_next(now, ChannelTrouble::unreachable, "no answer from " + where);
+  } else if (state == PeerConnection::State::opening && now - connecting_since_ > limit) {
+    drop_connection(now, ChannelTrouble::unreachable,
+                    fmt::format("what listens at {} does not shake hands", where));
+  } else if (state == PeerConnection::State::open && !connected_) {
+    connected_ = true;
+    dial_time_ = kDialTime;
+    unpaired_since_ = now;
+  }
+}
+
+/// Both sides are there, or this one is, and the channel is not up.
+void Channel::look_at_meeting(Time now) {
+  const auto limit = std::max<Deadline::Clock::duration>(context_.options.timeout, kHandshake);
+  if (now - unpaired_since_ <= limit) {
+    return;
+  }
+  if (!in_) {
+    traffic_.trouble = ChannelTrouble::unanswered;
+    traffic_.reason = kUnanswered;
+    return;
+  }
+  if (answering_) {
+    context_.listener.cut(in_->connection);
+  }
+  drop_connection(now, ChannelTrouble::unanswered, "it does not accept the greeting");
+}
+
+bool Channel::find_endpoints(Time now) {
+  if (!endpoints_.empty()) {
+    return true;
+  }
+  if (addresses_.empty()) {
+    return false;
+  }
+  const std::string& address = addresses_[next_address_ % addresses_.size()];
   if (!lookup_) {
-    lookup_.emplace(trusted_.address);
+    lookup_.emplace(address);
+    lookup_since_ = now;
   }
-  if (!lookup_->done()) {
+  const bool late = now - lookup_since_ > kLookupTime;
+  if (!lookup_->done() && !late) {
+    return false;
+  }
+  const auto found = lookup_->done() ? lookup_->endpoints() : std::vector<std::string>();
+  lookup_.reset();
+  endpoints_.assign(found.begin(), found.end());
+  std::set<Source> sources;
+  for (const std::string& endpoint : found) {
+    if (const auto source = source_of_endpoint(endpoint)) {
+      sources.insert(*source);
+    }
+  }
+  if (!found.empty() && sources_[address] != sources) {
+    sources_[address] = std::move(sources);
+    ++sources_version_;
+  }
+  ++next_address_;
+  if (endpoints_.empty()) {
+    const auto reason = late ? "nobody says within 10 s which host is at " + address
+                             : "no host is known at " + address;
+    try_later(now, ChannelTrouble::unreachable, reason);
+  }
+  return !endpoints_.empty();
+}
+
+void Channel::connect(Time now) {
+  if (!find_endpoints(now)) {
     return;
   }
-  const auto endpoint = std::exchange(lookup_, std::nullopt)->endpoint();
-  if (!endpoint) {
-    try_later(now, ChannelTrouble::unreachable, "no host is known at " + trusted_.address);
+  const std::string endpoint = std::move(endpoints_.front());
+  endpoints_.pop_front();
+  dial(endpoint, now);
+}
+
+void Channel::dial(const std::string& endpoint, Time now) {
+  const auto from = endpoint_from(context_.options.source, endpoint);
+  if (!from) {
+    try_later(now, ChannelTrouble::unreachable,
+              fmt::format("{} is of another kind than the source addresses, {}", endpoint,
+                          context_.options.source));
     return;
   }
+  const PublicKey& key = keys_[next_key_ % keys_.size()];
   connecting_since_ = now;
+  dial_time_ = std::max<Deadline::Clock::duration>(dial_time_, kDialTime);
   try {
     connection_ = std::make_unique<PeerConnection>(
         context_.context,
-        ConnectionOptions{.endpoint = *endpoint,
+        ConnectionOptions{.endpoint = *from,
                           .max_message_bytes = channel_wire::kMaxWireBytes,
-                          .curve = CurveClient{context_.options.security.own, trusted_.key},
+                          .curve = CurveClient{context_.options.security.own, key},
                           .participant = "site"});
     session_ = draw_session();
+    dialled_ = endpoint;
+    dialled_key_ = key.text();
   } catch (const zmq::error_t& error) {
     try_later(now, ChannelTrouble::unreachable,
-              fmt::format("connecting to {}: {}", *endpoint, error.what()));
+              fmt::format("connecting to {}: {}", endpoint, error.what()));
   }
 }
 
@@ -398,8 +648,13 @@ bool Channel::pending(Time now) const {
 }
 
 bool Channel::say(const channel_wire::Message& message) {
-  return connection_->send(channel_wire::write(message));
+  const auto bytes = channel_wire::write(message);
+  return answering_ ? context_.listener.send(in_->route, zmq::message_t(bytes.data(), bytes.size()))
+                    : connection_->send(bytes);
 }
+
+/// The listener tells only when it does not take a message.
+bool Channel::writable() { return answering_ || connection_->writable(); }
 
 void Channel::speak(Time now) {
   if (!open()) {
@@ -425,7 +680,7 @@ void Channel::speak(Time now) {
 
 void Channel::speak_chunks(Time now) {
   MessageSender& out = pair_->out;
-  for (int i = 0; i < kChunksAtOnce && out.ready() && connection_->writable(); ++i) {
+  for (int i = 0; i < kChunksAtOnce && out.ready() && writable(); ++i) {
     if (!say(out.next())) {
       return;
     }

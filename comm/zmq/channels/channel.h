@@ -1,11 +1,16 @@
-// The channel to one peer: two connections, one opened by each side, and what has been said on
-// them.
+// The channel to one peer: a way out and a way in, and what has been said on them.
 //
-// Each side greets on the connection that it opens, with a session number drawn for it, and accepts
-// the greeting that came on the other's. A side is up when it has accepted the other's latest
+// A side that can dial the other speaks on the connection that it opens. One that cannot, because
+// its list has no address of the peer or the address does not answer, speaks on the connection that
+// the peer opened: then this one connection carries both directions. Which way it takes is each
+// side's own affair, as each listens to both; a side changes its way only while the channel is
+// down.
+//
+// Each side greets on its way out, with a session number drawn for it, and accepts the greeting
+// that came in. A side is up when it has accepted the other's latest
 // greeting and the other has accepted its own: then both mean the same pair of sessions. What comes
 // before the acceptance of the present greeting belongs to an older pair, and is dropped. A side
-// that goes down ends both connections, so that the other notices at once.
+// that goes down ends its connections, so that the other notices at once.
 //
 // A greeting while the pair is up comes from a rival: a process that was started again, or a second
 // holder of the key. It waits until the pair falls, and is its side's next connection then. A
@@ -13,15 +18,20 @@
 // shows; a copy of the key elsewhere gets nowhere.
 //
 // Thread safety: none; the caller locks. What touches sockets is called from their thread only:
-// hear, ended, work, and the accessors for polling. The rest only says what that thread has to do.
-// Ownership: its connection; events and the listener are the caller's.
+// hear, hear_back, ended, work, and the accessors for polling. The rest only says what that thread
+// has to do. Ownership: its connection; events and the listener are the caller's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <zmq.hpp>
 
@@ -57,8 +67,12 @@ class Channel {
 
   /// The peer's line of the list, or that it has none any more. A peer with another key is another.
   void list(const std::optional<TrustedPeer>& line);
-  /// The peer's key, as text; "" when it is not listed.
-  const std::string& key() const { return key_; }
+  /// True when the peer is listed with this key, as text.
+  bool has_key(std::string_view key) const;
+  /// Sources of the addresses that were found for the peer so far.
+  std::set<Source> sources() const;
+  /// Counts the changes of sources().
+  std::uint64_t sources_version() const { return sources_version_; }
   Status send(std::span<const std::byte> message);
   /// Down, and tried again after `pause`; nothing more of the peer is delivered.
   void close(Time now, std::chrono::milliseconds pause);
@@ -69,6 +83,8 @@ class Channel {
 
   /// A message of a connection that proved this peer's key.
   void hear(const Incoming& incoming, Time now);
+  /// Takes what the peer says on the connection that this side opened. True when nothing is left.
+  bool hear_back(Time now);
   /// True when the listener's connection with this number is the peer's.
   bool on(int connection) const {
     return (in_ && in_->connection == connection) ||
@@ -88,9 +104,11 @@ class Channel {
   PeerConnection* connection() { return connection_.get(); }
   /// Something goes out as soon as the connection takes it.
   bool pending(Time now) const;
+  /// It goes out on the connection that the peer opened.
+  bool answering() const { return answering_; }
 
  private:
-  /// What the peer has said on the connection that it opened.
+  /// What the peer has said, on the connection that it opened or on this side's.
   struct In {
     enum class Phase {
       silent,   ///< its greeting
@@ -98,7 +116,10 @@ class Channel {
       current,  ///< that it accepts our present one
     };
     std::string route;
-    int connection = -1;  ///< −1: ended
+    int connection = -1;  ///< −1: ended, or this side's own
+    std::string key{};    ///< that the peer proved
+    Time since{};         ///< it greeted
+    bool own = false;     ///< on the connection that this side opened
     std::uint64_t session = 0;
     Phase phase = Phase::silent;
   };
@@ -129,8 +150,13 @@ class Channel {
   };
 
   bool up() const { return pair_.has_value(); }
-  bool open() const { return connection_ != nullptr && connected_ && !ending_; }
-  bool welcome(Time now) const { return !key_.empty() && now >= barred_until_; }
+  bool open() const {
+    return !ending_ &&
+           (answering_ ? in_ && in_->connection >= 0 : connection_ != nullptr && connected_);
+  }
+  bool welcome(Time now) const { return !keys_.empty() && now >= barred_until_; }
+  bool may_answer(Time now) const;
+  bool writable();
   bool contested() const;
   bool receipt_due(Time now) const;
   /// What the peer's messages cost that wait here; all that it may have while its quota is spent.
@@ -151,24 +177,47 @@ class Channel {
   void hang_up(Time now);
   void drop_connection(Time now, ChannelTrouble trouble, std::string reason);
   void try_later(Time now, ChannelTrouble trouble, std::string reason);
+  /// … without a longer pause, as there is another way to try.
+  void try_next(Time now, ChannelTrouble trouble, std::string reason);
 
+  void use_keys(std::vector<PublicKey> keys);
+  void begin_answer(Time now);
+  void greet_back(std::uint64_t session, Time now);
   void look_at_connection(Time now);
+  void look_at_dial(Time now);
+  void look_at_meeting(Time now);
   void connect(Time now);
+  /// Fills endpoints_ from the next address; false: not yet, or there is none.
+  bool find_endpoints(Time now);
+  void dial(const std::string& endpoint, Time now);
   void judge_silence(Time now);
   void speak(Time now);
   void speak_chunks(Time now);
 
   const ChannelContext context_;
   TrustedPeer trusted_;
-  std::string key_;
+  std::vector<PublicKey> keys_;  ///< none: it is not listed
   ChannelTraffic traffic_;
 
+  std::vector<std::string> addresses_;  ///< HOST:PORT
+  std::size_t next_address_ = 0;
+  std::size_t next_key_ = 0;  ///< that is expected at the next attempt
   std::optional<Lookup> lookup_;
+  Time lookup_since_;
+  std::deque<std::string> endpoints_;  ///< of the address that was looked up last, yet to be tried
+  std::map<std::string, std::set<Source>> sources_;  ///< by address
+  std::uint64_t sources_version_ = 0;
+
   std::unique_ptr<PeerConnection> connection_;
   bool connected_ = false;
-  Time connecting_since_;       ///< it was begun, or opened
-  std::uint64_t session_ = 0;   ///< of our connection; 0 without one
-  bool greeted_ = false;        ///< on our connection
+  bool greeted_back_ = false;  ///< the peer spoke on it
+  bool answering_ = false;     ///< speaks on the connection that the peer opened
+  std::string dialled_;        ///< the endpoint of the connection
+  std::string dialled_key_;
+  Deadline::Clock::duration dial_time_{};  ///< for which the next attempt may find no process
+  Time connecting_since_;                  ///< it was begun, or opened
+  std::uint64_t session_ = 0;              ///< of our connection; 0 without one
+  bool greeted_ = false;                   ///< on our connection
   std::uint64_t accepted_ = 0;  ///< the peer's session that we accepted last on our connection
   std::chrono::milliseconds pause_{0};
   Time next_attempt_;

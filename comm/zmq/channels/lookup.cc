@@ -15,7 +15,7 @@
 namespace sotto::internal {
 
 struct Lookup::Answer {
-  std::optional<std::string> endpoint;
+  std::vector<std::string> endpoints;
   std::atomic<bool> done{false};
 };
 
@@ -29,14 +29,13 @@ Lookup::Lookup(const std::string& host_port) : answer_(std::make_shared<Answer>(
                            .ipv6 = parsed->host.find(':') != std::string::npos};
   const auto port = fmt::to_string(parsed->port);
   if (numeric_address(as_numbers.endpoint(port)) != nullptr) {
-    answer_->endpoint = as_numbers.endpoint(port);
+    answer_->endpoints = {as_numbers.endpoint(port)};
     answer_->done = true;
     return;
   }
   const auto find = [answer = answer_, host = parsed->host, port] {
-    try {
-      answer->endpoint = resolve_host("address", host).endpoint(port);
-    } catch (const Error&) {  // no such host, for now
+    for (const Address& address : resolve_all(host)) {
+      answer->endpoints.push_back(address.endpoint(port));
     }
     answer->done = true;
   };
@@ -49,9 +48,9 @@ Lookup::Lookup(const std::string& host_port) : answer_(std::make_shared<Answer>(
 
 bool Lookup::done() const { return answer_->done; }
 
-std::optional<std::string> Lookup::endpoint() const {
+std::vector<std::string> Lookup::endpoints() const {
   check(done(), "the answer has come");
-  return answer_->endpoint;
+  return answer_->endpoints;
 }
 
 }  // namespace sotto::internal

@@ -1,12 +1,12 @@
-// Finds the address behind HOST:PORT without waiting for it: a name server may take its time, or
+// Finds the addresses behind HOST:PORT without waiting for it: a name server may take its time, or
 // never answer.
 //
 // Thread safety: one thread. Ownership: shares its answer with a thread that it leaves behind.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 namespace sotto::internal {
 
@@ -16,8 +16,8 @@ class Lookup {
   explicit Lookup(const std::string& host_port);
 
   bool done() const;
-  /// "tcp://10.0.0.1:9001"; nothing when there is no such host. Requires done().
-  std::optional<std::string> endpoint() const;
+  /// "tcp://10.0.0.1:9001" and the like; none when there is no such host. Requires done().
+  std::vector<std::string> endpoints() const;
 
  private:
   struct Answer;

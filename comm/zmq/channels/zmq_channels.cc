@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -42,19 +44,56 @@ constexpr int kLooks = 8;
 constexpr auto kGreetingTime = 5s;
 /// Messages that are taken before others have their turn.
 constexpr int kMessagesAtOnce = 64;
-/// Connections of strangers, and of peers that try again, beside those of the peers.
-constexpr std::size_t kSpareConnections = 64;
+/// Connections of strangers, where the process may have so many descriptors.
+constexpr std::size_t kMostStrangers = 1024;
+constexpr std::size_t kLeastStrangers = 64;
+/// Connections of a peer, to it and from it, that try again among them.
+constexpr std::size_t kConnectionsEach = 16;
+/// Looks at a connection that does not take what is to go out, and cannot be polled.
+constexpr std::chrono::milliseconds kBlocked = 5ms;
+
+/// A quarter of the descriptors, as another one may be taken by connections that the kernel held;
+/// half of them stay for the peers, the data and the state.
+std::size_t room_for_strangers() {
+  return std::clamp(descriptor_limit() / 4, kLeastStrangers, kMostStrangers);
+}
+
+Listener::Limits limits_for(std::size_t peers) {
+  const std::size_t strangers = room_for_strangers();
+  return {.message_bytes = channel_wire::kMaxWireBytes,
+          .connections = strangers + kLeastStrangers + kConnectionsEach * peers,
+          .room = Door::Room{.strangers = strangers},
+          .held_replies = 4};
+}
+
+/// What of this host makes the room for connections small.
+std::vector<std::string> shortages_of_host() {
+  std::vector<std::string> found;
+  if (const auto room = room_for_strangers(); room < kMostStrangers) {
+    found.push_back(fmt::format(
+        "the process may have {} descriptors, which leaves room for {} connections of strangers: a "
+        "crowd of them can keep peers out for longer; `ulimit -n 4096`, or LimitNOFILE of systemd",
+        descriptor_limit(), room));
+  }
+  if (const auto queue = ListeningSocket::queue_shortage(); queue > 0) {
+    found.push_back(fmt::format(
+        "the kernel holds {} attempts to connect at once: a crowd that comes at once can keep "
+        "peers out for longer; `sysctl net.core.somaxconn=4096`",
+        queue));
+  }
+  return found;
+}
 
 /// A context with room for two sockets and their monitors' for every peer that a list may name.
 zmq::context_t make_context() {
   zmq::context_t context = new_context(2 * kDescriptorsOfSocket);  // more come with the peers
-  context.set(zmq::ctxopt::max_sockets, static_cast<int>(3 * (kMostPeers + kSpareConnections)));
+  context.set(zmq::ctxopt::max_sockets, static_cast<int>(3 * (kMostPeers + kLeastStrangers)));
   return context;
 }
 
 class ZmqChannels final : public Channels {
  public:
-  ZmqChannels(const ChannelOptions& options, const std::string& endpoint);
+  ZmqChannels(const ChannelOptions& options, const std::vector<std::string>& endpoints);
   ~ZmqChannels() override;
   ZmqChannels(const ZmqChannels&) = delete;
   ZmqChannels& operator=(const ZmqChannels&) = delete;
@@ -62,12 +101,13 @@ class ZmqChannels final : public Channels {
   /// Tries whom the socket lets in, and begins.
   Status start();
 
-  std::string address() const override { return listener_.endpoint().substr(6); }  // tcp://
+  std::string address() const override;
   Status send(Rank peer, std::span<const std::byte> message) override;
   Result<ChannelEvent> poll(Deadline deadline) override;
   void close(Rank peer, std::chrono::milliseconds pause) override;
   std::vector<ChannelTraffic> traffic() const override;
   RefusedKeys refused_keys() const override { return refusals_.all(); }
+  Strangers strangers() const override;
 
  private:
   // The thread.
@@ -77,6 +117,8 @@ class ZmqChannels final : public Channels {
   void progress();
   void tick();
   bool take_message();
+  void keep_order();
+  std::chrono::milliseconds longest_wait() const;
   void notice_ends();
   void cut_idle();
   void wait(std::unique_lock<std::mutex>& lock);
@@ -98,6 +140,8 @@ class ZmqChannels final : public Channels {
   std::uint64_t list_version_ = ~std::uint64_t{0};
   Clock::time_point now_ = Clock::now();  ///< as the thread counts
   Clock::time_point looked_ = now_;       ///< when it counted last
+  std::uint64_t sources_version_ = 0;     ///< of the peers' sources that the listener knows
+  Strangers strangers_;
   Status failure_;
   bool stopping_ = false;
   std::vector<zmq::pollitem_t> poll_items_;  ///< the thread's
@@ -105,17 +149,35 @@ class ZmqChannels final : public Channels {
   std::thread thread_;
 };
 
-ZmqChannels::ZmqChannels(const ChannelOptions& options, const std::string& endpoint)
+ZmqChannels::ZmqChannels(const ChannelOptions& options, const std::vector<std::string>& endpoints)
     : options_(options),
       authenticator_(context_, admit_listed(options.security, &refusals_)),
-      listener_(context_, endpoint,
-                {channel_wire::kMaxWireBytes,
-                 kSpareConnections + 4 * options.security.peers->peers().size()},
-                &options_.security.own) {}
+      listener_(context_, endpoints, limits_for(options.security.peers->peers().size()),
+                &options_.security.own) {
+  if (!endpoints.empty()) {
+    strangers_.room = listener_.door()->room().strangers;
+    strangers_.shortages = shortages_of_host();
+  }
+}
+
+std::string ZmqChannels::address() const {
+  std::string all;
+  for (const std::string& endpoint : listener_.endpoints()) {
+    all += (all.empty() ? "" : " ") + endpoint.substr(6);  // tcp://
+  }
+  return all;
+}
+
+Strangers ZmqChannels::strangers() const {
+  const std::lock_guard lock(mutex_);
+  return strangers_;
+}
 
 Status ZmqChannels::start() {
-  if (auto holds = probe_admission(listener_.endpoint(), options_.security.own); !holds) {
-    return holds;
+  for (const std::string& endpoint : listener_.endpoints()) {
+    if (auto holds = probe_admission(endpoint, options_.security.own); !holds) {
+      return holds;
+    }
   }
   refusals_.forget();  // keys of the test
   heed_list();
@@ -239,6 +301,7 @@ void ZmqChannels::leave() {
   for (progress(); !done() && !deadline.expired(); progress()) {
     wait(lock);
   }
+  listener_.linger(deadline.left_ms());
   for (auto& [rank, channel] : channels_) {
     channel.abandon(deadline.left_ms());
   }
@@ -254,6 +317,10 @@ void ZmqChannels::progress() {
     drained = !take_message();
   }
   notice_ends();
+  keep_order();
+  for (auto& [rank, channel] : channels_) {
+    drained = channel.hear_back(now_) && drained;
+  }
   if (drained) {
     cut_idle();
   }
@@ -274,7 +341,7 @@ void ZmqChannels::tick() {
 
 Channel* ZmqChannels::channel_of(std::string_view key) {
   const auto found = std::find_if(channels_.begin(), channels_.end(), [&](const auto& entry) {
-    return !key.empty() && entry.second.key() == key;
+    return !key.empty() && entry.second.has_key(key);
   });
   return found == channels_.end() ? nullptr : &found->second;
 }
@@ -314,6 +381,40 @@ void ZmqChannels::cut_idle() {
   }
 }
 
+/// Shares the door's room out, among strangers and where peers are.
+void ZmqChannels::keep_order() {
+  std::uint64_t version = 0;
+  for (const auto& [rank, channel] : channels_) {
+    version += channel.sources_version();
+  }
+  if (version != sources_version_) {
+    sources_version_ = version;
+    std::set<Source> sources;
+    for (const auto& [rank, channel] : channels_) {
+      sources.merge(channel.sources());
+    }
+    listener_.expect(std::move(sources));
+  }
+  listener_.keep_order();
+  strangers_.waiting = listener_.door()->waiting();
+  strangers_.cut = listener_.door()->cut();
+}
+
+std::chrono::milliseconds ZmqChannels::longest_wait() const {
+  auto most = std::min(kLook, options_.timeout / kLooks);
+  const bool blocked = std::ranges::any_of(channels_, [this](const auto& entry) {
+    return entry.second.answering() && entry.second.pending(now_);
+  });
+  if (blocked) {
+    most = std::min(most, kBlocked);
+  }
+  if (const auto order = listener_.next_order()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*order - Clock::now());
+    most = std::clamp(left, std::chrono::milliseconds(0), most);
+  }
+  return most;
+}
+
 void ZmqChannels::wait(std::unique_lock<std::mutex>& lock) {
   poll_items_.clear();
   poll_items_.push_back({nullptr, wakeup_.descriptor(), ZMQ_POLLIN, 0});
@@ -321,13 +422,13 @@ void ZmqChannels::wait(std::unique_lock<std::mutex>& lock) {
   poll_items_.push_back({listener_.monitor().handle(), 0, ZMQ_POLLIN, 0});
   for (auto& [rank, channel] : channels_) {
     if (PeerConnection* connection = channel.connection()) {
+      const bool out = !channel.answering() && channel.pending(now_);
+      const auto events = static_cast<short>(out ? ZMQ_POLLIN | ZMQ_POLLOUT : ZMQ_POLLIN);
       poll_items_.push_back({connection->monitor()->handle(), 0, ZMQ_POLLIN, 0});
-      if (channel.pending(now_)) {
-        poll_items_.push_back({connection->socket().handle(), 0, ZMQ_POLLOUT, 0});
-      }
+      poll_items_.push_back({connection->socket().handle(), 0, events, 0});
     }
   }
-  const auto most = std::min(kLook, options_.timeout / kLooks);
+  const auto most = longest_wait();
   lock.unlock();
   // An interrupted wait is as good as one that ended: the caller looks again.
   (void)zmq_poll(poll_items_.data(), static_cast<int>(poll_items_.size()), most.count());
@@ -339,15 +440,18 @@ void ZmqChannels::wait(std::unique_lock<std::mutex>& lock) {
 Result<std::unique_ptr<Channels>> make_zmq_channels(const ChannelOptions& options) {
   const auto own = options.security.peers->find(options.rank);
   const auto text = !options.bind.empty() ? options.bind : own ? own->address : std::string();
-  const auto place = parse_host_port(text);
-  if (!place) {
-    refuse(options.bind.empty() ? "address" : "bind", text, "where to listen is HOST:PORT");
+  std::vector<std::string> endpoints;
+  for (const std::string& one : split_addresses(text)) {
+    const auto place = parse_host_port(one);
+    if (!place) {
+      refuse(options.bind.empty() ? "address" : "bind", one, "where to listen is HOST:PORT");
+    }
+    const auto address =
+        resolve_bind_address("bind", place->host, {.beyond_loopback = true, .everywhere = true});
+    endpoints.push_back(address.endpoint(fmt::to_string(place->port)));
   }
-  const auto address =
-      resolve_bind_address("bind", place->host, {.beyond_loopback = true, .everywhere = true});
   try {
-    auto channels =
-        std::make_unique<ZmqChannels>(options, address.endpoint(fmt::to_string(place->port)));
+    auto channels = std::make_unique<ZmqChannels>(options, endpoints);
     if (auto started = channels->start(); !started) {
       return started;
     }

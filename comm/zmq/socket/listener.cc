@@ -16,28 +16,31 @@ namespace {
 
 /// Messages of one connection that ZeroMQ holds before it stops reading from the network.
 constexpr int kHeldMessages = 4;
-/// Replies to one connection that it holds; more are dropped. Twice what a client of the store may
-/// await, as ZeroMQ counts what it has sent in steps of half of this, and room for one.
-constexpr int kHeldReplies = 24;
 
 }  // namespace
 
-Listener::Listener(zmq::context_t& context, const std::string& endpoint, const Limits& limits,
-                   const KeyPair* own)
+Listener::Listener(zmq::context_t& context, const std::vector<std::string>& endpoints,
+                   const Limits& limits, const KeyPair* own)
     : most_connections_(limits.connections),
-      listening_(endpoint),
+      spare_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
       router_(context, zmq::socket_type::router),
       monitor_(context, router_, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED) {
-  set_common_options(router_, endpoint, limits.message_bytes);
+  if (limits.room) {
+    door_.emplace(*limits.room);
+  }
   router_.set(zmq::sockopt::rcvhwm, kHeldMessages);
-  router_.set(zmq::sockopt::sndhwm, kHeldReplies);
+  router_.set(zmq::sockopt::sndhwm, limits.held_replies);
   router_.set(zmq::sockopt::router_mandatory, 1);  // tells when a reply finds no room
   if (own != nullptr) {
     set_curve_server(router_, *own);
   }
-  use_descriptor(router_, listening_.share());
-  router_.bind(endpoint);
-  endpoint_ = router_.get(zmq::sockopt::last_endpoint);
+  for (const std::string& endpoint : endpoints) {
+    set_common_options(router_, endpoint, limits.message_bytes);
+    listening_.push_back(std::make_unique<ListeningSocket>(endpoint));
+    use_descriptor(router_, listening_.back()->share());
+    router_.bind(endpoint);
+    endpoints_.push_back(router_.get(zmq::sockopt::last_endpoint));
+  }
 }
 
 std::optional<Incoming> Listener::receive() {
@@ -54,6 +57,9 @@ std::optional<Incoming> Listener::receive() {
       incoming.route = route.to_string();
       incoming.connection = zmq_msg_get(incoming.body.handle(), ZMQ_SRCFD);
       incoming.key = identity_of(incoming.body);
+      if (door_ && !incoming.key.empty()) {
+        door_->proved(incoming.connection, incoming.key);
+      }
       return incoming;
     }
   }
@@ -81,16 +87,67 @@ void Listener::reply(const std::string& route, zmq::message_t body) {
 
 std::vector<int> Listener::ended() {
   look();
-  listening_.pause(connections_.size() >= most_connections_);
+  if (!door_) {
+    for (const auto& socket : listening_) {
+      socket->pause(full());
+    }
+  }
   return std::exchange(ended_, {});
+}
+
+void Listener::expect(std::set<Source> listed) {
+  if (door_) {
+    door_->expect(std::move(listed));
+  }
+}
+
+void Listener::keep_order() {
+  if (!door_) {
+    return;
+  }
+  for (const int connection : door_->crowded()) {
+    cut(connection);
+  }
+  auto rule = door_->rule(Deadline::Clock::now());
+  if (full()) {
+    rule.strangers = false;
+    rule.others.clear();
+  }
+  for (const auto& socket : listening_) {
+    socket->admit(rule);
+  }
+}
+
+bool Listener::send(const std::string& route, zmq::message_t body) {
+  try {
+    zmq::message_t to(route.data(), route.size());
+    if (!try_send(router_, to, zmq::send_flags::sndmore)) {
+      return false;
+    }
+    while (!try_send(router_, body)) {  // goes where the first part went
+    }
+    return true;
+  } catch (const zmq::error_t& error) {
+    if (error.num() != EHOSTUNREACH) {
+      throw;
+    }
+    return false;
+  }
 }
 
 void Listener::look() {
   while (const auto event = monitor_.next()) {
     if (event->kind == ZMQ_EVENT_ACCEPTED) {
-      connections_[event->value] = Deadline::Clock::now();
+      const auto now = Deadline::Clock::now();
+      connections_[event->value] = now;
+      if (door_) {
+        door_->arrived(event->value, source_of(event->value), now);
+      }
     } else if (connections_.erase(event->value) == 1) {
       ended_.push_back(event->value);
+      if (door_) {
+        door_->ended(event->value);
+      }
     }
   }
 }
@@ -107,14 +164,17 @@ std::vector<int> Listener::older_than(Deadline::Clock::time_point time) const {
 
 void Listener::cut(int connection) {
   // ZeroMQ has no call for this. Numbers are reused, but an end is reported before the number is
-  // free: a copy made while none is reported is of this connection.
-  const int copy = ::fcntl(connection, F_DUPFD_CLOEXEC, 0);
+  // free: a copy made while none is reported is of this connection. The copy takes the place of a
+  // descriptor that is there, so that it is made where no other one can be.
+  const FileDescriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const bool copied = ::dup3(connection, spare_.get(), O_CLOEXEC) >= 0;
   look();
-  if (alive(connection) && std::find(ended_.begin(), ended_.end(), connection) == ended_.end()) {
-    (void)::shutdown(copy, SHUT_RDWR);
+  if (copied && alive(connection) &&
+      std::find(ended_.begin(), ended_.end(), connection) == ended_.end()) {
+    (void)::shutdown(spare_.get(), SHUT_RDWR);
   }
-  if (copy >= 0) {
-    ::close(copy);
+  if (nothing) {
+    (void)::dup3(nothing.get(), spare_.get(), O_CLOEXEC);  // the connection's last holder is ZeroMQ
   }
 }
 

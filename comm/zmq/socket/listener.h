@@ -9,15 +9,19 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <zmq.hpp>
 
+#include <sotto/base/file_descriptor.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/security.h>
 
+#include "door.h"
 #include "listening_socket.h"
 #include "monitor.h"
 
@@ -32,18 +36,32 @@ struct Incoming {
 
 class Listener {
  public:
+  /// Twice what a client of the store may await, as ZeroMQ counts what it has sent in steps of half
+  /// of this, and room for one.
+  static constexpr int kHeldReplies = 24;
+
   struct Limits {
     std::size_t message_bytes = 0;
     std::size_t connections = 0;  ///< while there are so many, nobody else gets in
+    /// How room is shared out among connections that have sent nothing with a listed key; without
+    /// it, whoever came first has it.
+    std::optional<Door::Room> room{};
+    /// Messages to one connection that wait; more are dropped by reply, and not taken by send.
+    int held_replies = kHeldReplies;
   };
 
   /// Binds `endpoint` ("tcp://127.0.0.1:*" takes a free port). With `own` it is guarded: the
   /// context needs an Authenticator. Throws zmq::error_t when the system refuses.
   Listener(zmq::context_t& context, const std::string& endpoint, const Limits& limits,
+           const KeyPair* own)
+      : Listener(context, std::vector<std::string>{endpoint}, limits, own) {}
+  /// … at several endpoints, or at none: then nobody ever connects.
+  Listener(zmq::context_t& context, const std::vector<std::string>& endpoints, const Limits& limits,
            const KeyPair* own);
 
-  /// "tcp://127.0.0.1:41234"
-  const std::string& endpoint() const { return endpoint_; }
+  /// "tcp://127.0.0.1:41234"; of several the first, of none "".
+  std::string endpoint() const { return endpoints_.empty() ? "" : endpoints_.front(); }
+  const std::vector<std::string>& endpoints() const { return endpoints_; }
 
   /// The next message, if one is there. Messages of several parts are dropped: ours have one.
   std::optional<Incoming> receive();
@@ -60,18 +78,39 @@ class Listener {
   std::size_t connections() const { return connections_.size(); }
   /// Answers a message; dropped when its sender is gone, or takes none of many answers.
   void reply(const std::string& route, zmq::message_t body);
+  /// Hands over a message to the sender of another; false when it does not take one now, or is
+  /// gone, which ended() tells.
+  bool send(const std::string& route, zmq::message_t body);
+  /// What it took is still sent, for so long at most, after its end.
+  void linger(int milliseconds) { router_.set(zmq::sockopt::linger, milliseconds); }
+
+  // Without Limits::room these do nothing.
+
+  /// Sources of the addresses of peers, which have room of their own.
+  void expect(std::set<Source> listed);
+  /// Ends what is too much, and tells the kernel whom to drop. Requires a call of ended() before.
+  void keep_order();
+  /// When keep_order() has something to do by itself.
+  std::optional<Deadline::Clock::time_point> next_order() const {
+    return door_ ? door_->next_change() : std::nullopt;
+  }
+  /// Null without Limits::room.
+  const Door* door() const { return door_ ? &*door_ : nullptr; }
 
   zmq::socket_t& socket() { return router_; }
   zmq::socket_t& monitor() { return monitor_.socket(); }
 
  private:
   void look();
+  bool full() const { return connections_.size() >= most_connections_; }
 
   const std::size_t most_connections_;
-  ListeningSocket listening_;
+  std::optional<Door> door_;
+  FileDescriptor spare_;  ///< to cut connections with where no descriptor is left
+  std::vector<std::unique_ptr<ListeningSocket>> listening_;
   zmq::socket_t router_;
   SocketMonitor monitor_;
-  std::string endpoint_;
+  std::vector<std::string> endpoints_;
   std::map<int, Deadline::Clock::time_point> connections_;  ///< since when
   std::vector<int> ended_;                                  ///< since the last call of ended()
 };

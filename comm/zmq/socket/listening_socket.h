@@ -1,14 +1,21 @@
-// A listening TCP socket that can be told to let nobody else in for a while.
+// A listening TCP socket that can be told to let nobody else in for a while, or only some.
 //
 // ZeroMQ accepts whoever comes. While the socket pauses the kernel drops attempts to connect, which
-// their systems repeat; connections that are there go on.
+// their systems repeat; connections that are there go on. A rule makes the kernel drop the attempts
+// of some sources only.
 //
 // Thread safety: one thread. Ownership: its descriptor.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
+#include "door.h"
+
 namespace sotto::internal {
+
+/// Descriptors that the process may open; the largest number where there is no limit.
+std::size_t descriptor_limit();
 
 class ListeningSocket {
  public:
@@ -21,11 +28,19 @@ class ListeningSocket {
 
   /// A second descriptor of the same socket, for ZMQ_USE_FD, which closes it.
   int share() const;
+  int descriptor() const { return socket_; }
   void pause(bool pause);
+  /// Puts a rule in force, in place of a pause and of the rule before.
+  void admit(const DoorRule& rule);
+
+  /// Attempts that the kernel holds for a socket at most, where this asks for more
+  /// (net.core.somaxconn); 0: it holds as many as are asked for.
+  static std::size_t queue_shortage();
 
  private:
   int socket_ = -1;
   bool paused_ = false;
+  DoorRule rule_{};
 };
 
 }  // namespace sotto::internal

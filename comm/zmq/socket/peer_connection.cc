@@ -20,7 +20,7 @@ constexpr int kQueuedMessages = 4;
 constexpr int kConnectionEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                                   ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                                   ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_DISCONNECTED |
-                                  ZMQ_EVENT_CLOSED;
+                                  ZMQ_EVENT_CLOSED | ZMQ_EVENT_CONNECTED;
 
 }  // namespace
 
@@ -33,9 +33,11 @@ void PeerConnection::connect() {
   ++attempts_;
   monitor_.reset();
   state_ = options_.curve ? State::opening : State::open;
+  reached_ = false;
   socket_ = zmq::socket_t(context_, zmq::socket_type::dealer);
   set_common_options(socket_, options_.endpoint, options_.max_message_bytes);
   socket_.set(zmq::sockopt::sndhwm, kQueuedMessages);
+  socket_.set(zmq::sockopt::rcvhwm, kQueuedMessages);
   // A connection that broke has lost messages; a new one would only hide that.
   socket_.set(zmq::sockopt::reconnect_ivl, -1);
   // Queue for a connection only: what is queued goes with it, and nothing lingers for a lost peer.
@@ -66,6 +68,10 @@ PeerConnection::State PeerConnection::look() {
 }
 
 void PeerConnection::note(const SocketEvent& event) {
+  if (event.kind == ZMQ_EVENT_CONNECTED) {
+    reached_ = true;
+    return;
+  }
   if (event.kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
     state_ = State::open;
     trouble_ = ChannelTrouble::none;
@@ -99,7 +105,7 @@ void PeerConnection::explain(const SocketEvent& event) {
     trouble_ = ChannelTrouble::other_key;
     reason_ = fmt::format(
         "what listens at {} ended the handshake: it has another key than the list of peers says, "
-        "or is no {}",
+        "is no {}, or has no room for this connection",
         options_.endpoint, options_.participant);
   }
 }
@@ -109,6 +115,8 @@ bool PeerConnection::send(std::span<const std::byte> message) {
 }
 
 bool PeerConnection::send(zmq::message_t message) { return try_send(socket_, message); }
+
+bool PeerConnection::receive(zmq::message_t& message) { return try_receive(socket_, message); }
 
 bool PeerConnection::writable() { return internal::writable(socket_); }
 

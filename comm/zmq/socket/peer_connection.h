@@ -62,6 +62,8 @@ class PeerConnection {
   /// sends.
   State look();
   bool open() const { return state_ == State::open; }
+  /// A process took the connection, whatever it is.
+  bool reached() const { return reached_; }
   /// Attempts so far. What the socket of an earlier one held is gone.
   int attempts() const { return attempts_; }
   /// When the next attempt is due, if one is.
@@ -73,6 +75,8 @@ class PeerConnection {
   /// Hands a message over; false when it does not take one now.
   bool send(std::span<const std::byte> message);
   bool send(zmq::message_t message);
+  /// The next message that the peer sent on this connection; false when none is there.
+  bool receive(zmq::message_t& message);
   bool writable();
   /// What it took is still sent, for so long at most, after its end.
   void linger(int milliseconds) { socket_.set(zmq::sockopt::linger, milliseconds); }
@@ -93,6 +97,7 @@ class PeerConnection {
   zmq::socket_t socket_;
   std::unique_ptr<SocketMonitor> monitor_;
   State state_ = State::opening;
+  bool reached_ = false;
   ChannelTrouble trouble_ = ChannelTrouble::none;
   std::string reason_;
   int attempts_ = 0;

@@ -1,0 +1,272 @@
+// How long a site that starts again needs to be back in touch while strangers crowd the port of the
+// other one.
+//   build/bench/crowd [--strangers N] [--kind idle|greeting|garbage|mix] [--sources N|same]
+//                     [--dials-only] [--descriptors N] [--restarts N] [--seconds S] [--json FILE]
+// The strangers are a process of their own, with a lower priority. Each dials again as soon as it
+// is cut. `--sources N` spreads them over 127.1.0.1 and up; with `same` they have the address of
+// the site that starts again, 127.0.0.1. The strangers have `--seconds` to settle in before it
+// begins, and between two starts.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <sotto/base/check.h>
+#include <sotto/base/number.h>
+#include <sotto/comm/channels.h>
+#include <sotto/comm/key_file.h>
+
+namespace {
+
+using namespace sotto;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// Beyond it a start counts as failed.
+constexpr auto kPatience = 90s;
+
+struct Settings {
+  int strangers = 9000;
+  std::string kind = "idle";
+  std::string sources = "same";
+  int restarts = 3;
+  double seconds = 5;
+  rlim_t descriptors = 0;   ///< that the sites' process may have; 0: as many as the system gives
+  bool dials_only = false;  ///< the list has no address for the site that starts again
+  std::string json;
+};
+
+/// What both processes see.
+struct Shared {
+  std::atomic<std::uint64_t> dialled{0};
+  std::atomic<std::uint64_t> cut{0};  ///< by the site
+  std::atomic<std::uint64_t> held{0};
+};
+
+sockaddr_in address_of(std::uint32_t host, int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(host);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return address;
+}
+
+int free_port() {
+  const int holder = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = address_of(INADDR_LOOPBACK, 0);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  check(::bind(holder, any, size) == 0 && ::getsockname(holder, any, &size) == 0, "a free port");
+  ::close(holder);
+  return ntohs(address.sin_port);
+}
+
+std::string words_of(const std::string& kind, int number) {
+  std::string greeting(
+      "\xFF\0\0\0\0\0\0\0\x01\x7F\x03\x01"
+      "CURVE",
+      17);
+  greeting.resize(64);
+  const std::string garbage(4096, '\x5A');
+  const int way = kind == "idle" ? 0 : kind == "greeting" ? 1 : kind == "garbage" ? 2 : number % 3;
+  return way == 0 ? "" : way == 1 ? greeting : garbage;
+}
+
+/// The strangers' process: never returns.
+class Strangers {
+ public:
+  Strangers(const Settings& settings, int port, Shared& shared)
+      : settings_(settings), port_(port), shared_(shared) {}
+
+  [[noreturn]] void attack() {
+    (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)::setpriority(PRIO_PROCESS, 0, 10);
+    items_.resize(static_cast<std::size_t>(settings_.strangers), pollfd{-1, 0, 0});
+    for (;;) {
+      for (std::size_t i = 0; i < items_.size(); ++i) {
+        if (items_[i].fd < 0) {
+          dial(i);
+        }
+      }
+      (void)::poll(items_.data(), items_.size(), 50);
+      for (std::size_t i = 0; i < items_.size(); ++i) {
+        if (items_[i].revents != 0) {
+          look(i);
+        }
+      }
+    }
+  }
+
+ private:
+  std::uint32_t source_of(std::size_t number) const {
+    const auto count = parse_number<std::uint32_t>(settings_.sources);
+    return count ? 0x7F010001U + static_cast<std::uint32_t>(number) % *count : INADDR_LOOPBACK;
+  }
+  void dial(std::size_t number) {
+    const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    check(made >= 0, "a stranger's socket");
+    const int on = 1;
+    (void)::setsockopt(made, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    const sockaddr_in from = address_of(source_of(number), 0);
+    const sockaddr_in to = address_of(INADDR_LOOPBACK, port_);
+    (void)::bind(made, reinterpret_cast<const sockaddr*>(&from), sizeof from);
+    (void)::connect(made, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    items_[number] = {made, POLLOUT, 0};
+    ++shared_.dialled;
+  }
+  void look(std::size_t number) {
+    pollfd& item = items_[number];
+    char heard[256];
+    if ((item.revents & POLLOUT) != 0 && (item.revents & (POLLERR | POLLHUP)) == 0) {
+      const std::string words = words_of(settings_.kind, static_cast<int>(number));
+      (void)::send(item.fd, words.data(), words.size(), MSG_NOSIGNAL);
+      item.events = POLLIN;
+      return;
+    }
+    const auto got = ::recv(item.fd, heard, sizeof heard, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN)) {
+      ::close(item.fd);
+      item = {-1, 0, 0};
+      ++shared_.cut;
+    }
+  }
+
+  const Settings& settings_;
+  const int port_;
+  Shared& shared_;
+  std::vector<pollfd> items_;
+};
+
+std::unique_ptr<Channels> open(const ChannelOptions& options) {
+  auto made = make_channels(options);
+  if (!made.ok()) {
+    throw std::runtime_error(made.status().message());
+  }
+  return std::move(*made);
+}
+
+/// Until the channel is up; the patience when it is not by then.
+double seconds_to_meet(Channels& end) {
+  const auto start = Clock::now();
+  while (Clock::now() - start < kPatience) {
+    const auto event = end.poll(Deadline::after(50ms));
+    if (event.ok() && event->kind == ChannelEvent::Kind::up) {
+      break;
+    }
+  }
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+nlohmann::json measure(const Settings& settings, const std::vector<int>& ports, Shared& shared) {
+  const std::vector<KeyPair> keys = {make_key_pair(), make_key_pair()};
+  std::vector<TrustedPeer> list;
+  for (std::size_t i = 0; i < 2; ++i) {
+    list.push_back(
+        {.rank = static_cast<Rank>(i),
+         .name = fmt::format("site-{}", i),
+         .key = keys[i].public_key,
+         .address = i == 1 && settings.dials_only ? "" : fmt::format("127.0.0.1:{}", ports[i])});
+  }
+  const auto options = [&](std::size_t i) {
+    return ChannelOptions{.security = {keys[i], std::make_shared<AllowList>(list)},
+                          .rank = static_cast<Rank>(i),
+                          .max_message_bytes = 1 << 20,
+                          .max_queued_bytes = 2 << 20};
+  };
+  const auto crowded = open(options(0));
+  std::vector<double> times;
+  for (int start = 0; start < settings.restarts; ++start) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
+    const auto again = open(options(1));
+    times.push_back(seconds_to_meet(*again));
+  }
+  rusage usage{};
+  (void)::getrusage(RUSAGE_SELF, &usage);
+  return {{"strangers", settings.strangers},
+          {"kind", settings.kind},
+          {"sources", settings.sources},
+          {"seconds_to_meet", times},
+          {"longest_s", *std::ranges::max_element(times)},
+          {"dialled", shared.dialled.load()},
+          {"cut", shared.cut.load()},
+          {"cpu_s", static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)},
+          {"peak_mib", static_cast<double>(usage.ru_maxrss) / 1024}};
+}
+
+void run(const Settings& settings) {
+  rlimit files{};
+  (void)::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &files);
+  void* memory =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  check(memory != MAP_FAILED, "shared memory");
+  auto& shared = *new (memory) Shared;
+  const std::vector<int> ports = {free_port(), free_port()};
+  const pid_t strangers = ::fork();
+  check(strangers >= 0, "a process for the strangers");
+  if (strangers == 0) {
+    Strangers(settings, ports[0], shared).attack();
+  }
+  if (settings.descriptors > 0) {
+    files.rlim_cur = std::min(settings.descriptors, files.rlim_max);
+    (void)::setrlimit(RLIMIT_NOFILE, &files);
+  }
+  const auto result = measure(settings, ports, shared);
+  (void)::kill(strangers, SIGKILL);
+  (void)::waitpid(strangers, nullptr, 0);
+  const std::string text = result.dump(2) + "\n";
+  std::fputs(text.c_str(), stdout);
+  if (!settings.json.empty()) {
+    std::ofstream(settings.json) << text;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("How long a site needs to be back in touch while strangers crowd the door", "crowd");
+  Settings settings;
+  app.add_option("--strangers", settings.strangers, "Of strangers")->capture_default_str();
+  app.add_option("--kind", settings.kind, "idle, greeting, garbage or mix")->capture_default_str();
+  app.add_option("--sources", settings.sources, "Addresses of the strangers, or same")
+      ->capture_default_str();
+  app.add_flag("--dials-only", settings.dials_only, "The site that starts again has no address");
+  app.add_option("--descriptors", settings.descriptors, "Of the sites' process");
+  app.add_option("--restarts", settings.restarts, "Starts that are measured")
+      ->capture_default_str();
+  app.add_option("--seconds", settings.seconds, "Before each start")->capture_default_str();
+  app.add_option("--json", settings.json, "Write the result to this file")->type_name("FILE");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    run(settings);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "crowd: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,160 @@
+#include "door.h"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace sotto::internal {
+namespace {
+
+std::uint64_t big_endian(const std::uint8_t* bytes, int count) {
+  std::uint64_t value = 0;
+  for (int i = 0; i < count; ++i) {
+    value = value << 8U | bytes[i];
+  }
+  return value;
+}
+
+}  // namespace
+
+std::optional<Source> source_of(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    sockaddr_in ipv4{};
+    std::memcpy(&ipv4, &address, sizeof ipv4);
+    return Source{false, ntohl(ipv4.sin_addr.s_addr)};
+  }
+  if (address.ss_family != AF_INET6) {
+    return std::nullopt;
+  }
+  sockaddr_in6 ipv6{};
+  std::memcpy(&ipv6, &address, sizeof ipv6);
+  const std::uint8_t* const bytes = &ipv6.sin6_addr.s6_addr[0];
+  if (IN6_IS_ADDR_V4MAPPED(&ipv6.sin6_addr) != 0) {
+    return Source{false, big_endian(bytes + 12, 4)};
+  }
+  return Source{true, big_endian(bytes, 8)};
+}
+
+std::optional<Source> source_of(int connection) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  return ::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) == 0
+             ? source_of(address)
+             : std::nullopt;
+}
+
+void Door::expect(std::set<Source> listed) {
+  while (listed.size() > room_.sources) {
+    listed.erase(std::prev(listed.end()));
+  }
+  listed_ = std::move(listed);
+}
+
+void Door::begin_window(Time now) {
+  if (now - window_ >= kWindow) {
+    window_ = now;
+    lately_.clear();
+    strangers_lately_ = 0;
+  }
+}
+
+void Door::arrived(int connection, const std::optional<Source>& source, Time now) {
+  forget(connection);
+  begin_window(now);
+  const Source from = source.value_or(Source{});
+  visitors_[connection] = {from, ++arrivals_};
+  queues_[from].emplace(arrivals_, connection);
+  ++waiting_;
+  ++lately_[from];
+  strangers_lately_ += of_peer(from) ? 0U : 1U;
+}
+
+void Door::forget(int connection) {
+  const auto visitor = visitors_.find(connection);
+  if (visitor == visitors_.end()) {
+    return;
+  }
+  const auto queue = queues_.find(visitor->second.source);
+  queue->second.erase(visitor->second.number);
+  if (queue->second.empty()) {
+    queues_.erase(queue);
+  }
+  visitors_.erase(visitor);
+  --waiting_;
+}
+
+void Door::proved(int connection, std::string_view key) {
+  const auto visitor = visitors_.find(connection);
+  if (visitor == visitors_.end()) {
+    return;
+  }
+  if (by_key_.size() < room_.sources || by_key_.contains(std::string(key))) {
+    by_key_[std::string(key)] = visitor->second.source;
+    seen_.clear();
+    for (const auto& [owner, source] : by_key_) {
+      seen_.insert(source);
+    }
+  }
+  forget(connection);
+}
+
+void Door::ended(int connection) { forget(connection); }
+
+/// Connections of a source that take room of others.
+std::size_t Door::counted(const Source& source, const Queue& queue) const {
+  const std::size_t own = of_peer(source) ? room_.each_peer : 0;
+  return queue.size() - std::min(queue.size(), own);
+}
+
+std::vector<int> Door::crowded() {
+  std::vector<int> named;
+  std::size_t counts = 0;
+  for (const auto& [source, queue] : queues_) {
+    counts += counted(source, queue);
+  }
+  for (; counts > room_.strangers; --counts) {
+    const auto fullest =
+        std::max_element(queues_.begin(), queues_.end(), [this](const auto& a, const auto& b) {
+          const auto of_a = counted(a.first, a.second);
+          const auto of_b = counted(b.first, b.second);
+          return of_a != of_b ? of_a < of_b : a.second.begin()->first > b.second.begin()->first;
+        });
+    const int oldest = fullest->second.begin()->second;
+    forget(oldest);
+    named.push_back(oldest);
+    ++cut_;
+  }
+  return named;
+}
+
+DoorRule Door::rule(Time now) {
+  begin_window(now);
+  DoorRule rule{.strangers = strangers_lately_ < room_.stranger_arrivals, .others = {}};
+  if (rule.strangers) {
+    for (const auto& [source, arrivals] : lately_) {
+      if (arrivals >= room_.source_arrivals) {
+        rule.others.push_back(source);
+      }
+    }
+    return rule;
+  }
+  std::ranges::set_union(listed_, seen_, std::back_inserter(rule.others));
+  std::erase_if(rule.others, [this](const Source& source) {
+    const auto found = lately_.find(source);
+    return found != lately_.end() && found->second >= room_.source_arrivals;
+  });
+  return rule;
+}
+
+std::optional<Door::Time> Door::next_change() const {
+  const bool busy = strangers_lately_ >= room_.stranger_arrivals ||
+                    std::ranges::any_of(lately_, [this](const auto& entry) {
+                      return entry.second >= room_.source_arrivals;
+                    });
+  return busy ? std::optional(window_ + kWindow) : std::nullopt;
+}
+
+}  // namespace sotto::internal

@@ -1,0 +1,119 @@
+// Shares a listening socket's room out among those that have not proved a key: which connections
+// are ended so that others find room, and which attempts the kernel drops.
+//
+// A stranger can hold a connection for the time of a handshake, and as many as it likes. Room is
+// therefore shared out by source, an IPv4 address or the first 64 bits of an IPv6 address: when
+// there is no room left, the oldest connection of the source with the most of them is ended. One
+// connection from a source of its own is the last to be ended; one that shares a source with
+// strangers has the time until as many others have come from there.
+//
+// Sources where peers are, by the list or because a listed key came from there, have a few
+// connections each beside that room. What comes faster than it can be looked at is dropped by the
+// kernel until the next window begins, source by source, and strangers before peers' sources.
+//
+// Pure; not thread-safe. Ownership: copies.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/comm/deadline.h>
+
+namespace sotto::internal {
+
+/// Where connections come from, as far as one owner's addresses are not told apart.
+struct Source {
+  bool ipv6 = false;
+  std::uint64_t prefix = 0;  ///< an IPv4 address, or the first 64 bits of an IPv6 address
+  auto operator<=>(const Source&) const = default;
+};
+
+/// The source of an address; nothing for other families than IP. An IPv4 address inside an IPv6
+/// address is an IPv4 address.
+std::optional<Source> source_of(const sockaddr_storage& address);
+/// The source at the other end of a connection; nothing when it has ended.
+std::optional<Source> source_of(int connection);
+
+/// Which attempts to connect are dropped.
+struct DoorRule {
+  bool strangers = true;       ///< those of no source in `others` get in
+  std::vector<Source> others;  ///< the sources that fare otherwise, sorted
+  bool operator==(const DoorRule&) const = default;
+};
+
+class Door {
+ public:
+  using Time = Deadline::Clock::time_point;
+
+  struct Room {
+    std::size_t strangers = 1024;         ///< connections without a proof, at once
+    std::size_t each_peer = 8;            ///< … beside them, from each source of peers
+    std::size_t source_arrivals = 100;    ///< in a window, from one source
+    std::size_t stranger_arrivals = 200;  ///< … from all sources without peers
+    std::size_t sources = 1500;  ///< of peers that are remembered; the kernel's rules are short
+  };
+  static constexpr std::chrono::milliseconds kWindow{100};
+
+  explicit Door(const Room& room) : room_(room) {}
+
+  /// Sources of the addresses that the list of peers has.
+  void expect(std::set<Source> listed);
+  /// A connection is there; a number that is reused is another connection.
+  void arrived(int connection, const std::optional<Source>& source, Time now);
+  /// The connection's holder has a listed key.
+  void proved(int connection, std::string_view key);
+  void ended(int connection);
+
+  /// The connections that have to go; each is named once, and counted no more.
+  std::vector<int> crowded();
+  /// What the kernel is to drop until the next change or window.
+  DoorRule rule(Time now);
+  /// When the rule changes by itself; nothing while all get in.
+  std::optional<Time> next_change() const;
+
+  /// Connections without a proof.
+  std::size_t waiting() const { return waiting_; }
+  /// How often a connection was named by crowded().
+  std::uint64_t cut() const { return cut_; }
+  const Room& room() const { return room_; }
+
+ private:
+  struct Visitor {
+    Source source;
+    std::uint64_t number = 0;  ///< in the order of arrival
+  };
+  using Queue = std::map<std::uint64_t, int>;  ///< the oldest first
+
+  bool of_peer(const Source& source) const {
+    return listed_.contains(source) || seen_.contains(source);
+  }
+  void begin_window(Time now);
+  void forget(int connection);
+  std::size_t counted(const Source& source, const Queue& queue) const;
+
+  const Room room_;
+  std::set<Source> listed_;
+  std::map<std::string, Source> by_key_;  ///< where a listed key came from last
+  std::set<Source> seen_;                 ///< of those
+  std::map<int, Visitor> visitors_;       ///< without a proof
+  std::map<Source, Queue> queues_;        ///< of visitors
+  std::size_t waiting_ = 0;
+  std::uint64_t arrivals_ = 0;
+  std::uint64_t cut_ = 0;
+
+  Time window_{};
+  std::map<Source, std::size_t> lately_;  ///< arrivals in this window
+  std::size_t strangers_lately_ = 0;
+};
+
+}  // namespace sotto::internal

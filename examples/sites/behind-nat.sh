@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# Three sites, two of them behind NATs, and a forwarder: the files are those of docs/operations.md,
+# "Both behind NAT", with keys made for the occasion. They train until all are in touch and have come
+# some way; then the forwarder's tunnel is cut, and they meet again.
+#   examples/sites/behind-nat.sh            SOTTO=PATH, KEEP=1
+# Needs root, ip, nft, ssh and sshd; without one of these it says SKIPPED. The network:
+#
+#   hospital 10.1.0.2 -- NAT -- 198.51.100.2 -+
+#   bank     10.2.0.2 -- NAT -- 198.51.100.3 -+-- forwarder 198.51.100.9, sshd
+#                                             +-- university 198.51.100.4
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+sotto=${SOTTO:-$root/build/sotto}
+page=$root/docs/operations.md
+PATH=$PATH:/usr/sbin:/sbin
+
+skip() { echo "SKIPPED: $1"; exit 0; }
+[ -x "$sotto" ] || { echo "no program at $sotto: build it, or say where it is with SOTTO=PATH" >&2; exit 2; }
+[ "$(id -u)" = 0 ] || skip "needs root"
+for program in ip nft ssh sshd ssh-keygen; do
+  command -v "$program" >/dev/null || skip "there is no $program"
+done
+tag=nat$$
+ip netns add "$tag-try" 2>/dev/null || skip "no network namespaces"
+ip netns del "$tag-try"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/sotto-nat.XXXXXX")
+chmod 755 "$work"
+spaces=(inet forwarder university nat1 nat2 hospital bank)
+sites=(hospital bank university)
+declare -A pid=()
+
+clean_up() {
+  local name
+  for name in "${!pid[@]}"; do kill -KILL "${pid[$name]}" 2>/dev/null || true; done
+  wait 2>/dev/null || true
+  for name in "${spaces[@]}"; do
+    ip netns del "$tag-$name" 2>/dev/null || true
+    rm -rf "/etc/netns/$tag-$name"
+  done
+  if [ -z "${KEEP:-}" ]; then rm -rf "$work"; else echo "kept: $work"; fi
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+inside() { local name=$1; shift; ip netns exec "$tag-$name" "$@"; }
+
+# join NAME ADDRESS: gives a namespace an address on the public network.
+join() {
+  ip link add "$1" netns "$tag-inet" type veth peer name eth0 netns "$tag-$1"
+  ip -n "$tag-inet" link set "$1" master bridge up
+  ip -n "$tag-$1" addr add "$2/24" dev eth0
+  ip -n "$tag-$1" link set eth0 up
+}
+
+# behind NAT NAME NET: a namespace whose only way out is a router that hides it.
+behind() {
+  ip link add lan netns "$tag-$1" type veth peer name eth0 netns "$tag-$2"
+  ip -n "$tag-$1" addr add "$3.1/24" dev lan
+  ip -n "$tag-$1" link set lan up
+  ip -n "$tag-$2" addr add "$3.2/24" dev eth0
+  ip -n "$tag-$2" link set eth0 up
+  ip -n "$tag-$2" route add default via "$3.1"
+  inside "$1" sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'
+  inside "$1" nft -f - <<'NFT' || skip "nft cannot translate addresses here"
+table ip nat {
+  chain out { type nat hook postrouting priority 100; oifname "eth0" masquerade; }
+}
+table ip filter {
+  chain way {
+    type filter hook forward priority 0; policy drop;
+    iifname "lan" accept
+    ct state established,related accept
+  }
+}
+NFT
+}
+
+for name in "${spaces[@]}"; do
+  ip netns add "$tag-$name"
+  ip -n "$tag-$name" link set lo up
+  mkdir -p "/etc/netns/$tag-$name"
+  printf '127.0.0.1 localhost\n198.51.100.9 forwarder.example.org\n198.51.100.4 university.example.org\n' \
+    >"/etc/netns/$tag-$name/hosts"
+done
+ip -n "$tag-inet" link add bridge type bridge
+ip -n "$tag-inet" link set bridge up
+join forwarder 198.51.100.9
+join university 198.51.100.4
+join nat1 198.51.100.2
+join nat2 198.51.100.3
+behind nat1 hospital 10.1.0
+behind nat2 bank 10.2.0
+
+# block LANGUAGE: the first block of the language in the section of the page.
+block() {
+  sed -n '/^### Both behind NAT/,/^## /p' "$page" | sed -n "/^ *\`\`\`$1\$/,/^ *\`\`\`\$/p" |
+    sed -n '2,/```/p' | sed '/```/d; s/^   //'
+}
+for name in "${sites[@]}"; do
+  mkdir "$work/$name"
+  "$sotto" keygen "$work/$name/$name" --quiet
+done
+for name in "${sites[@]}"; do
+  block csv | while IFS=, read -r peer key rest; do
+    [ "$peer" = name ] || key=$(cat "$work/$peer/$peer.pub")
+    echo "$peer,$key,$rest"
+  done >"$work/$name/peers.csv"
+  block toml | sed "s/bank/$name/" >"$work/$name/site.toml"
+  [ "$name" = bank ] || sed -i '/^listen/d' "$work/$name/site.toml"
+  awk -v seed="${#name}" 'BEGIN {
+    srand(seed); print "age,pressure,sugar,ill"
+    for (i = 0; i < 400; ++i) { a = rand(); p = rand(); s = rand(); print a "," p "," s "," (a + p + s > 1.5) }
+  }' >"$work/$name/patients.csv"
+done
+
+# The forwarder: sshd for one account, with one key.
+ssh-keygen -q -t ed25519 -N '' -f "$work/tunnel"
+ssh-keygen -q -t ed25519 -N '' -f "$work/host"
+mkdir -p /run/sshd
+cat >"$work/sshd_config" <<SSHD
+ListenAddress 198.51.100.9:22
+HostKey $work/host
+AuthorizedKeysFile $work/tunnel.pub
+StrictModes no
+UsePAM no
+PidFile none
+PermitRootLogin prohibit-password
+GatewayPorts clientspecified
+SSHD
+ip netns exec "$tag-forwarder" "$(command -v sshd)" -D -f "$work/sshd_config" \
+  >"$work/sshd.log" 2>&1 &
+pid[sshd]=$!
+
+start_tunnel() {
+  local -a words
+  read -r -a words <<<"$(block sh | head -1 | sed 's/tunnel@/root@/')"
+  ip netns exec "$tag-bank" "${words[@]}" -i "$work/tunnel" -o StrictHostKeyChecking=no \
+    -o UserKnownHostsFile=/dev/null -o ConnectionAttempts=10 -o BatchMode=yes >>"$work/ssh.log" 2>&1 &
+  pid[tunnel]=$!
+}
+
+# until_status NAME PATTERN: until a line of the site's log is like PATTERN, COUNT times.
+until_log() {
+  local tries
+  for ((tries = 0; tries < 400; ++tries)); do
+    if [ "$(grep -cE "$2" "$work/$1/log")" -ge "$3" ]; then return; fi
+    kill -0 "${pid[$1]}" 2>/dev/null || break
+    sleep 0.2
+  done
+  echo "$1 does not come to: $2" >&2
+  tail -20 "$work"/*/log "$work"/*.log >&2
+  exit 1
+}
+
+start_tunnel
+for name in "${sites[@]}"; do
+  ip netns exec "$tag-$name" "$sotto" node "$work/$name/site.toml" --json "$work/$name/result.json" \
+    >"$work/$name/log" 2>&1 &
+  pid[$name]=$!
+done
+until_log hospital 'peer-up.*bank.*one connection' 1
+until_log hospital 'peer-up.*university.*one connection' 1
+until_log bank 'peer-up.*hospital' 1
+until_log bank 'peer-up.*university' 1
+grep -h 'listening\|peer-up' "$work"/*/log
+echo "cutting the tunnel, and opening it again"
+kill "${pid[tunnel]}"
+wait "${pid[tunnel]}" 2>/dev/null || true
+until_log hospital 'peer-down.*bank' 1
+start_tunnel
+until_log hospital 'peer-up.*bank' 2
+until_log bank 'peer-up.*hospital' 2
+for name in "${sites[@]}"; do kill -TERM "${pid[$name]}"; done
+for name in "${sites[@]}"; do
+  wait "${pid[$name]}" || { echo "$name failed" >&2; tail -20 "$work/$name/log" >&2; exit 1; }
+  unset "pid[$name]"
+  printf '%-12s %s\n' "$name" "$(grep -h 'ended' "$work/$name/log" | tail -1)"
+done

@@ -1,0 +1,212 @@
+// Who is ended when a listening socket's room is full, and whose attempts the kernel drops.
+#ifdef SOTTO_HAVE_ZMQ
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/file_descriptor.h>
+
+#include "../../comm/internal/tcp.h"
+#include "../../comm/zmq/socket/door.h"
+#include "../../comm/zmq/socket/listening_socket.h"
+#include "free_port.h"
+#include "nodes.h"
+
+using namespace sotto;
+using namespace sotto::test;
+using sotto::internal::Door;
+using sotto::internal::DoorRule;
+using sotto::internal::ListeningSocket;
+using sotto::internal::Source;
+using sotto::internal::source_of;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Door::Time kStart{};
+
+Source ipv4(std::uint64_t address) { return {false, address}; }
+
+sockaddr_storage parsed(const std::string& text) {
+  sockaddr_storage storage{};
+  sockaddr_in ipv4{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {}, .sin_zero = {}};
+  sockaddr_in6 ipv6{};
+  ipv6.sin6_family = AF_INET6;
+  if (::inet_pton(AF_INET, text.c_str(), &ipv4.sin_addr) == 1) {
+    std::memcpy(&storage, &ipv4, sizeof ipv4);
+  } else {
+    REQUIRE(::inet_pton(AF_INET6, text.c_str(), &ipv6.sin6_addr) == 1);
+    std::memcpy(&storage, &ipv6, sizeof ipv6);
+  }
+  return storage;
+}
+
+/// A socket that has begun to connect to 127.0.0.1 from an address of this host.
+FileDescriptor dial(int port, const std::string& from) {
+  FileDescriptor made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  auto source = parsed(from);
+  REQUIRE(::bind(made.get(), reinterpret_cast<const sockaddr*>(&source), sizeof(sockaddr_in)) == 0);
+  auto to = parsed("127.0.0.1");
+  sockaddr_in address{};
+  std::memcpy(&address, &to, sizeof address);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  (void)::connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  return made;
+}
+
+bool connected(const FileDescriptor& socket, std::chrono::milliseconds patience) {
+  return internal::await_ready(socket.get(), POLLOUT, Deadline::after(patience));
+}
+
+}  // namespace
+
+TEST_CASE("a source is an IPv4 address or half of an IPv6 address") {
+  CHECK(source_of(parsed("10.0.0.1")) == ipv4(0x0A000001));
+  CHECK(source_of(parsed("::ffff:10.0.0.1")) == ipv4(0x0A000001));
+  CHECK(source_of(parsed("2001:db8:1:2:3::4")) == Source{true, 0x20010DB800010002});
+  CHECK(source_of(parsed("2001:db8:1:2:ffff::")) == source_of(parsed("2001:db8:1:2::1")));
+  CHECK(source_of(parsed("2001:db8:1:3::1")) != source_of(parsed("2001:db8:1:2::1")));
+}
+
+TEST_CASE("a full door ends the oldest connection of the source with the most of them") {
+  Door door({.strangers = 4});
+  for (int i = 0; i < 4; ++i) {
+    door.arrived(i, ipv4(1), kStart);
+  }
+  CHECK(door.crowded().empty());
+  door.arrived(4, ipv4(2), kStart);
+  CHECK(door.crowded() == std::vector<int>{0});
+  CHECK(door.crowded().empty());  // each is named once
+  door.arrived(5, ipv4(1), kStart);
+  CHECK(door.crowded() == std::vector<int>{1});
+  door.arrived(6, ipv4(2), kStart);
+  door.arrived(7, ipv4(2), kStart);
+  CHECK(door.crowded() == std::vector<int>{2, 4});  // two of three, then the older of two and two
+  CHECK(door.waiting() == 4);
+  CHECK(door.cut() == 4);
+}
+
+TEST_CASE("one connection from a source of its own outlasts any number of others") {
+  Door door({.strangers = 16});
+  door.arrived(10'000, ipv4(7), kStart);
+  for (int i = 0; i < 9'000; ++i) {
+    door.arrived(i, ipv4(static_cast<std::uint64_t>(100 + i % 15)), kStart);
+    for (const int named : door.crowded()) {
+      REQUIRE(named != 10'000);
+    }
+  }
+  CHECK(door.waiting() == 16);
+}
+
+TEST_CASE("who has proved a key takes no room of strangers, and a number may come again") {
+  Door door({.strangers = 2});
+  door.arrived(1, ipv4(1), kStart);
+  door.proved(1, "key");
+  door.arrived(2, ipv4(1), kStart);
+  door.arrived(3, ipv4(1), kStart);
+  CHECK(door.waiting() == 2);
+  CHECK(door.crowded().empty());
+  door.ended(2);
+  door.ended(2);
+  CHECK(door.waiting() == 1);
+  door.arrived(3, ipv4(2), kStart);  // its end was not seen
+  CHECK(door.waiting() == 1);
+  door.ended(1);
+  CHECK(door.waiting() == 1);
+}
+
+TEST_CASE("sources of peers have room of their own: by the list, or by where a key came from") {
+  Door door({.strangers = 2, .each_peer = 3});
+  door.expect({ipv4(1)});
+  door.arrived(100, ipv4(2), kStart);
+  door.proved(100, "key");  // from now on its source is a peer's
+  int number = 0;
+  for (const std::uint64_t source : {1U, 2U}) {
+    for (int i = 0; i < 3; ++i) {
+      door.arrived(number++, ipv4(source), kStart);
+    }
+  }
+  CHECK(door.crowded().empty());
+  for (int i = 0; i < 50; ++i) {
+    door.arrived(200 + i, ipv4(static_cast<std::uint64_t>(10 + i)), kStart);
+  }
+  auto named = door.crowded();
+  CHECK(named.size() == 48);
+  CHECK(std::ranges::none_of(named, [](int connection) { return connection < 100; }));
+  // Beyond that room they are like others: a peer's address is not a way to crowd the door.
+  for (int i = 0; i < 10; ++i) {
+    door.arrived(300 + i, ipv4(1), kStart);
+  }
+  named = door.crowded();
+  CHECK(named.size() == 10);
+  CHECK(door.waiting() == 8);
+}
+
+TEST_CASE("what comes too fast is dropped until the next window: by source, strangers first") {
+  Door door({.source_arrivals = 3, .stranger_arrivals = 5});
+  door.expect({ipv4(1), ipv4(2)});
+  CHECK(door.rule(kStart) == DoorRule());
+  CHECK_FALSE(door.next_change());
+  for (int i = 0; i < 3; ++i) {
+    door.arrived(i, ipv4(9), kStart);
+  }
+  CHECK(door.rule(kStart) == DoorRule{true, {ipv4(9)}});
+  CHECK(door.next_change() == kStart + Door::kWindow);
+  door.arrived(10, ipv4(8), kStart);
+  door.arrived(11, ipv4(7), kStart);
+  for (int i = 20; i < 23; ++i) {
+    door.arrived(i, ipv4(2), kStart);
+  }
+  // Only the sources of peers get in, and of those not the one that came often enough.
+  CHECK(door.rule(kStart) == DoorRule{false, {ipv4(1)}});
+  CHECK(door.rule(kStart + Door::kWindow) == DoorRule());
+  CHECK_FALSE(door.next_change());
+}
+
+TEST_CASE("the kernel drops attempts of the sources that a rule names, and no packet of others") {
+  const int port = free_port();
+  ListeningSocket socket("tcp://127.0.0.1:" + std::to_string(port));
+  const FileDescriptor before = dial(port, "127.0.0.3");
+  REQUIRE(connected(before, 10s));
+  socket.admit({true, {ipv4(0x7F000003), Source{true, 5}}});
+  const FileDescriptor dropped = dial(port, "127.0.0.3");
+  const FileDescriptor other = dial(port, "127.0.0.4");
+  CHECK(connected(other, 10s));
+  CHECK_FALSE(connected(dropped, 0ms));
+  // What was accepted under a rule, which it inherits, is not harmed by it.
+  const FileDescriptor here(::accept(socket.descriptor(), nullptr, nullptr));
+  const FileDescriptor there(::accept(socket.descriptor(), nullptr, nullptr));
+  for (const FileDescriptor* one : {&before, &other}) {
+    CHECK(::send(one->get(), "x", 1, MSG_NOSIGNAL) == 1);
+  }
+  for (const FileDescriptor* one : {&here, &there}) {
+    REQUIRE(internal::await_ready(one->get(), POLLIN, Deadline::after(10s)));
+    char heard = 0;
+    CHECK(::recv(one->get(), &heard, 1, 0) == 1);
+  }
+  socket.admit({false, {ipv4(0x7F000005)}});
+  const FileDescriptor stranger = dial(port, "127.0.0.4");
+  const FileDescriptor peer = dial(port, "127.0.0.5");
+  CHECK(connected(peer, 10s));
+  CHECK_FALSE(connected(stranger, 0ms));
+  socket.admit({});
+  CHECK(connected(stranger, 30s));  // its system has tried again
+  // More sources than the kernel's programs have room for.
+  DoorRule many{false, {}};
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    many.others.push_back(ipv4(0x7F000006 + i));
+  }
+  socket.admit(many);
+  CHECK(connected(dial(port, "127.0.0.6"), 10s));
+}
+#endif
