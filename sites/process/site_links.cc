@@ -88,6 +88,10 @@ void SiteLinks::read_list() {
   const std::vector<PeerState> peers = site_.peers();
   const std::vector<Link> before = std::exchange(links_, std::vector<Link>(peers.size()));
   const std::map<Rank, std::size_t> places = std::exchange(places_, {});
+  std::map<Rank, std::uint64_t> channel_offences;
+  for (const ChannelTraffic& channel : channels_.traffic()) {
+    channel_offences[channel.peer] = channel.offences;
+  }
   for (std::size_t place = 0; place < peers.size(); ++place) {
     const auto rank = ranks.find(peers[place].name);
     if (rank == ranks.end()) {
@@ -95,6 +99,9 @@ void SiteLinks::read_list() {
     }
     if (const auto old = places.find(rank->second); old != places.end()) {
       links_[place] = before[old->second];
+    } else {
+      links_[place].offences = peers[place].offences;
+      links_[place].channel_offences = channel_offences[rank->second];
     }
     links_[place].rank = rank->second;
     places_[rank->second] = place;
@@ -171,15 +178,18 @@ void SiteLinks::take(const ChannelEvent& event) {
       site_.peer_up(*place);
       return;
     case ChannelEvent::Kind::message:
-      if (Status status = site_.receive(*place, event.message); !status.ok()) {
-        tell(Level::warning, "peer-offence", status.message(), site_.peers()[*place].name);
-      }
+      static_cast<void>(site_.receive(*place, event.message));  // look() tells of an offence
       return;
     case ChannelEvent::Kind::down:
       if (link.open) {
         link.open = false;
         site_.peer_down(*place);
         link.said = event.reason;
+        for (const ChannelTraffic& channel : channels_.traffic()) {
+          if (channel.peer == event.peer) {
+            note_channel_offences(*place, channel);
+          }
+        }
         tell(Level::warning, "peer-down", event.reason, site_.peers()[*place].name);
       }
       return;
@@ -230,6 +240,15 @@ void SiteLinks::hang_up(std::size_t peer) {
   link.pause = std::min(2 * link.pause, kLongestPause);
 }
 
+void SiteLinks::note_channel_offences(std::size_t place, const ChannelTraffic& channel) {
+  Link& link = links_[place];
+  if (channel.offences > link.channel_offences) {
+    link.channel_offences = channel.offences;
+    tell(Level::warning, "peer-offence", channel.reason, site_.peers()[place].name);
+    hang_up(place);
+  }
+}
+
 void SiteLinks::give_up_on(std::size_t peer, const std::string& reason) {
   tell(Level::warning, "peer-given-up", reason, site_.peers()[peer].name);
   hang_up(peer);
@@ -243,6 +262,11 @@ void SiteLinks::look() {
     if (peer.round != link.round || (peer.up && !link.advanced)) {
       link.round = peer.round;
       link.advanced = Deadline::Clock::now();
+    }
+    if (peer.offences > link.offences) {
+      link.offences = peer.offences;
+      tell(Level::warning, "peer-offence", fmt::format("it broke a rule: {}", peer.trouble),
+           peer.name);
     }
     const PeerStanding standing = standing_of(place, peer, {});
     if (peer.up && !link.met) {
@@ -318,6 +342,7 @@ void SiteLinks::look_at_channels(const std::vector<PeerState>& peers) {
       continue;
     }
     Link& link = links_[*place];
+    note_channel_offences(*place, channel);
     if (channel.contested && !link.contested) {
       tell(Level::warning, "peer-contested",
            "two processes have its key: one is in touch, and another one connects",

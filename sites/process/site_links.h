@@ -34,6 +34,10 @@ std::vector<sites::SitePeer> site_peers(const std::vector<TrustedPeer>& lines, R
 
 class SiteLinks {
  public:
+  /// A peer that breaks a rule, of sites or of the wire, is tried again after a pause that doubles
+  /// each time, up to 5 minutes, unless it has kept them for much longer than the last pause.
+  static constexpr std::chrono::milliseconds kFirstPause{1'000};
+
   /// `settings` are the site's own (SiteSetup).
   SiteLinks(sites::Site& site, Channels& channels, const AllowList& list, Rank self,
             sites::MixingKind exchange, bool observer, std::string settings, SiteListener listener);
@@ -55,9 +59,6 @@ class SiteLinks {
   std::uint64_t bytes_sent() const;
 
  private:
-  /// A peer that breaks rules is tried again after a pause that doubles each time, up to the
-  /// longest, unless it has kept them for much longer than the last pause.
-  static constexpr std::chrono::milliseconds kFirstPause{1'000};
   static constexpr std::chrono::milliseconds kLongestPause{300'000};
   static constexpr std::chrono::milliseconds kLookEvery{2'000};
   /// Strangers can make keys without end: the pause between two lines on them doubles up to this.
@@ -72,9 +73,11 @@ class SiteLinks {
     bool open = false;                    ///< as the site knows
     Deadline::Clock::time_point since{};  ///< it is
     std::chrono::milliseconds pause = kFirstPause;
-    bool met = false;          ///< both have said hello
-    std::string said;          ///< the last trouble that the operator was told of
-    std::string_view habit{};  ///< the last one that the operator was told of
+    std::uint64_t offences = 0;          ///< of which the operator was told: rules of sites
+    std::uint64_t channel_offences = 0;  ///< … and rules of the wire
+    bool met = false;                    ///< both have said hello
+    std::string said;                    ///< the last trouble that the operator was told of
+    std::string_view habit{};            ///< the last one that the operator was told of
     bool contested = false;
     Round round = 0;
     std::optional<Deadline::Clock::time_point> advanced{};  ///< when its round changed last
@@ -84,6 +87,9 @@ class SiteLinks {
   void read_list();
   void take(const ChannelEvent& event);
   void hang_up(std::size_t peer);
+  /// Tells of the rules of the wire that the peer of this channel broke since the last call, and
+  /// has it wait.
+  void note_channel_offences(std::size_t place, const ChannelTraffic& channel);
   std::optional<std::size_t> place_of(Rank rank) const;
   PeerStanding standing_of(std::size_t place, const sites::PeerState& peer,
                            const ChannelTraffic& channel) const;

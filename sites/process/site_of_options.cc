@@ -59,6 +59,7 @@ ChannelOptions site_channels(const SiteOptions& options, std::size_t max_message
   channels.max_queued_bytes =
       (options.window + kMaxQueued) * (max_message_bytes + kMaxQueued * 1024);
   channels.timeout = options.timeout;
+  channels.offence_pause = SiteLinks::kFirstPause;
   return channels;
 }
 
