@@ -80,7 +80,7 @@ class Scene {
   }
 
   void round() {
-    if (!site_->alive().ok() || !site_->ready(true)) {
+    if (!site_->alive().ok() || !site_->try_begin(true)) {
       release();
       return;
     }
