@@ -11,6 +11,7 @@
 
 namespace sotto {
 
+/// Bytes of a message.
 inline constexpr std::uint64_t kRingMessageBytes = 100'000;
 /// From host to host; half of it on the way out, half on the way in.
 inline constexpr double kRingLatencyS = 0.001;
@@ -20,6 +21,7 @@ constexpr double ring_bandwidth(int host, bool contention) {
   return contention ? 1e7 * (1 + 0.5 * ((host * 37) % 101) / 101.0) : 1e7;
 }
 
+/// Messages of all hosts in a round.
 constexpr int ring_messages(int nodes, bool contention) { return contention ? 2 * nodes : nodes; }
 
 }  // namespace sotto

@@ -44,8 +44,9 @@ class FaultTarget {
 
   /// Breaks a connection once `bytes` more have gone. False: there is none.
   virtual bool reset(Rank site, Rank peer, std::uint64_t bytes) = 0;
-  /// Lets nothing through in one direction; `unblock` takes one such call back.
+  /// Lets nothing through in one direction. Calls add up.
   virtual void block(Rank from, Rank to) = 0;
+  /// Takes back one call of `block`.
   virtual void unblock(Rank from, Rank to) = 0;
   /// Gives a link another bandwidth and latency; none: those of the plan.
   virtual void set_link(Rank from, Rank to, const std::optional<LinkSpec>& link) = 0;
@@ -55,9 +56,10 @@ class FaultTarget {
   /// Gives a site another list of peers.
   virtual void relist(Rank site, std::vector<Rank> listed) = 0;
 
-  /// Notes that a fault has had its effect on a site, or that a fault which had is now over.
+  /// Notes that a fault has had its effect on a site; `peers` are the other ends.
   virtual void on_injected(const PlannedFault& fault, Rank site,
                            const std::vector<Rank>& peers) = 0;
+  /// Notes that the time of a fault has passed, before its effect on the site is undone.
   virtual void on_over(const PlannedFault& fault, Rank site) = 0;
   /// Grants a site the time to recover, from now on.
   virtual void disturb(Rank site) = 0;
