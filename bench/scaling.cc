@@ -21,12 +21,12 @@
 #include <sotto/console/plot.h>
 #include <sotto/study/compute_spec.h>
 #include <sotto/study/quantity.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/run_spec.h>
 #include <sotto/study/scenario.h>
 #include <sotto/study/simulated_run.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/local_processes.h>
+#include <sotto/trainers/result_file.h>
 
 #include "child.h"
 #include "command_line.h"
@@ -34,7 +34,6 @@
 namespace {
 
 using namespace sotto;
-using study::Json;
 
 struct Study {
   console::CommonOptions common;
@@ -221,11 +220,11 @@ std::string picture(const Study& settings, const Curves& curves) {
 
 void run(const Study& settings) {
   const console::Output output(settings.common);
-  study::check_writable("--plot", settings.plot);
+  check_writable("--plot", settings.plot);
   const Curves curves = measure(settings);
   show(settings, curves, output);
   if (!settings.plot.empty()) {
-    study::write_result_file("--plot", settings.plot, picture(settings, curves));
+    write_result_file("--plot", settings.plot, picture(settings, curves));
   }
 }
 

@@ -14,10 +14,10 @@
 #include <fmt/format.h>
 #include <simgrid/s4u.hpp>
 
-#include <sotto/study/internal/ring_exchange.h>
+#include <sotto/sim/ring_exchange.h>
 
 namespace sg = simgrid::s4u;
-using namespace sotto::study;
+using namespace sotto;
 
 namespace {
 

@@ -28,7 +28,6 @@ namespace {
 
 using namespace sotto;
 using bench::RunningJob;
-using study::Json;
 
 /// Fails a job that hangs; no measure of anything.
 constexpr std::chrono::seconds kPatience{300};

@@ -31,7 +31,7 @@ struct Section {
   std::string option;
   /// Fields shown to people, in order; the JSON holds all.
   std::vector<std::string> columns;
-  study::Json items = study::Json::array();
+  Json items = Json::array();
 };
 
 /// What the library's catalog holds, in this order.
@@ -46,7 +46,7 @@ std::vector<Section> catalog_sections() {
       {"models", "--model", {"synopsis", "summary"}},
   };
   for (Section& section : sections) {
-    section.items = study::Json::parse(catalog_json(section.key));
+    section.items = Json::parse(catalog_json(section.key));
   }
   return sections;
 }
@@ -71,7 +71,7 @@ Section list_links() {
 }
 
 /// Whole numbers count, others are shares.
-std::string cell(const study::Json& value) {
+std::string cell(const Json& value) {
   if (value.is_number_integer()) {
     return fmt::to_string(value.get<std::uint64_t>());
   }
@@ -84,7 +84,7 @@ std::string cell(const study::Json& value) {
 void print(const Section& section, const console::Output& output) {
   output.line(fmt::format("{} ({})", section.key, section.option));
   std::vector<std::vector<std::string>> rows;
-  for (const study::Json& item : section.items) {
+  for (const Json& item : section.items) {
     std::vector<std::string> row = {" "};
     for (const std::string& column : section.columns) {
       row.push_back(cell(item.at(column)));
@@ -123,7 +123,7 @@ int run(const ListOptions& options) {
     output.json({{"sotto", SOTTO_VERSION}, {section.key, section.items}});
     return console::kDone;
   }
-  study::Json all = {{"sotto", SOTTO_VERSION}};
+  Json all = {{"sotto", SOTTO_VERSION}};
   std::vector<Section> sections = catalog_sections();
   sections.push_back(list_links());
   for (const Section& section : sections) {

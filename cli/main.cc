@@ -15,13 +15,13 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/console/config_file.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/console/usage.h>
 #include <sotto/study/flag_spelling.h>
 
 #include "commands.h"
+#include "config_file.h"
 
 namespace {
 
@@ -86,7 +86,7 @@ int run_chosen(const std::vector<Command>& commands) {
     }
     if (const auto* config = command.app->get_option_no_throw("--config");
         config != nullptr && config->count() > 0) {
-      sotto::console::apply_config_file(*command.app, config->as<std::string>());
+      sotto::cli::apply_config_file(*command.app, config->as<std::string>());
     }
     check_files_differ(*command.app);
     return command.run();

@@ -10,8 +10,8 @@ namespace sotto::cli {
 
 const study::Quality& quality_among(const std::vector<study::RepeatedRun>& runs) {
   const bool regression = std::any_of(runs.begin(), runs.end(), [](const study::RepeatedRun& run) {
-    return std::any_of(run.results.begin(), run.results.end(), [](const study::Json& result) {
-      return &study::quality_in(result.value("final", study::Json())) == &study::kR2;
+    return std::any_of(run.results.begin(), run.results.end(), [](const Json& result) {
+      return &study::quality_in(result.value("final", Json())) == &study::kR2;
     });
   });
   return regression ? study::kR2 : study::kAccuracy;

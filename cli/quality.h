@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <sotto/console/output.h>
-#include <sotto/study/internal/json.h>
+#include <sotto/study/json/figures.h>
 #include <sotto/study/quality.h>
 
 #include "compare/repeated_run.h"

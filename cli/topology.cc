@@ -14,10 +14,10 @@
 #include <sotto/compress/registry.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
-#include <sotto/study/graph_size.h>
-#include <sotto/study/result_file.h>
+#include <sotto/study/default_nodes.h>
 #include <sotto/topology/analysis.h>
 #include <sotto/topology/registry.h>
+#include <sotto/trainers/result_file.h>
 
 #include "commands.h"
 
@@ -76,7 +76,7 @@ std::shared_ptr<const Topology> build(const TopologyRequest& request) {
   }
   options.lazy = request.lazy;
   options.seed = request.common.seed;
-  const int otherwise = study::names_its_size(spec) ? 0 : study::kDefaultNodes;
+  const int otherwise = fixes_nodes(spec) ? 0 : study::kDefaultNodes;
   return make_topology(spec, request.nodes.value_or(otherwise), options);
 }
 
@@ -202,20 +202,18 @@ std::string_view obstacle(const Topology& topology, const Spectrum& figures) {
              : "";
 }
 
-study::Json finite_or_null(double value) {
-  return std::isfinite(value) ? study::Json(value) : study::Json(nullptr);
-}
+Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 /// The mixing matrix of one round, without it for graphs of very many edges.
-void add_mixing(const Topology& topology, Round round, study::Json& result) {
+void add_mixing(const Topology& topology, Round round, Json& result) {
   result["round"] = round;
   result["self_weights"] = nullptr;
   result["weights"] = nullptr;
   if (topology.edge_count(round) > kMaxJsonEdges) {
     return;
   }
-  study::Json self = study::Json::array();
-  study::Json weights = study::Json::array();
+  Json self = Json::array();
+  Json weights = Json::array();
   for (Rank node = 0; node < topology.nodes(); ++node) {
     self.push_back(topology.self_weight(node, round));
     for (const Edge& edge : topology.in_edges(node, round)) {
@@ -226,10 +224,10 @@ void add_mixing(const Topology& topology, Round round, study::Json& result) {
   result["weights"] = std::move(weights);
 }
 
-study::Json to_json(const TopologyRequest& request, const Topology& topology,
-                    const Spectrum& figures, const std::vector<Candidate>& candidates) {
+Json to_json(const TopologyRequest& request, const Topology& topology, const Spectrum& figures,
+             const std::vector<Candidate>& candidates) {
   const GraphProperties graph = properties(topology);
-  study::Json result = {
+  Json result = {
       {"sotto", SOTTO_VERSION},
       {"topology", topology.name()},
       {"nodes", topology.nodes()},
@@ -242,7 +240,7 @@ study::Json to_json(const TopologyRequest& request, const Topology& topology,
       {"spectral_gap", figures.spectral_gap},
       {"mu", figures.mu},
       {"dcd_alpha_limit",
-       suits_dcd(topology) ? finite_or_null(figures.dcd_alpha_limit) : study::Json(nullptr)},
+       suits_dcd(topology) ? finite_or_null(figures.dcd_alpha_limit) : Json(nullptr)},
       {"period", topology.period()},
       {"symmetric", graph.symmetric},
       {"row_stochastic", graph.row_stochastic},
@@ -250,7 +248,7 @@ study::Json to_json(const TopologyRequest& request, const Topology& topology,
       {"lazy", request.lazy},
       {"seed", request.common.seed},
   };
-  study::Json& compressors = result["compressors"] = study::Json::array();
+  Json& compressors = result["compressors"] = Json::array();
   for (const Candidate& candidate : candidates) {
     compressors.push_back(
         {{"compressor", candidate.spec},
@@ -264,13 +262,13 @@ study::Json to_json(const TopologyRequest& request, const Topology& topology,
 }
 
 int run(const TopologyRequest& request) {
-  study::check_writable("--svg", request.svg);
+  check_writable("--svg", request.svg);
   const console::Output output(request.common);
   const auto topology = build(request);
   const Spectrum figures = spectrum(*topology);
   const std::vector<Candidate> candidates = measure(request);
   if (!request.svg.empty()) {
-    study::write_result_file("--svg", request.svg, draw_svg(*topology));
+    write_result_file("--svg", request.svg, draw_svg(*topology));
   }
   print_summary(output, *topology, figures);
   print_mixing(output, *topology, request.round);

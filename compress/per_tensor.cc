@@ -305,10 +305,12 @@ std::unique_ptr<Compressor> make_per_tensor(std::string_view spec, ContractKind 
                                                std::move(parts));
 }
 
-constinit const internal::Family internal::kPerTensorFamily = {
-    {"per_tensor", "SPEC; SELECTOR=SPEC[; …]",
-     "a compressor for every tensor; SELECTOR is a name with * and ?, 1d, or under:ELEMENTS",
-     "the worst of its parts", "quant:4; 1d=none", kPerTensorWireId},
-    nullptr};
+constinit const CompressorInfo internal::kPerTensorInfo = {
+    "per_tensor",
+    "SPEC; SELECTOR=SPEC[; …]",
+    "a compressor for every tensor; SELECTOR is a name with * and ?, 1d, or under:ELEMENTS",
+    "the worst of its parts",
+    "quant:4; 1d=none",
+    kPerTensorWireId};
 
 }  // namespace sotto

@@ -18,11 +18,11 @@ namespace sotto {
 namespace {
 
 const auto& families() {
-  static const std::array all = {
-      internal::kNoneFamily,    internal::kFp16Family,     internal::kBf16Family,
-      internal::kQuantFamily,   internal::kGridFamily,     internal::kSignFamily,
-      internal::kTopkFamily,    internal::kRandkFamily,    internal::kOutlierFamily,
-      internal::kLowRankFamily, internal::kPerTensorFamily};
+  static const std::array all = {internal::kNoneFamily,    internal::kFp16Family,
+                                 internal::kBf16Family,    internal::kQuantFamily,
+                                 internal::kGridFamily,    internal::kSignFamily,
+                                 internal::kTopkFamily,    internal::kRandkFamily,
+                                 internal::kOutlierFamily, internal::kLowRankFamily};
   return all;
 }
 
@@ -49,8 +49,9 @@ std::unique_ptr<Compressor> build(const internal::Family& family, std::string_vi
 
 std::span<const CompressorInfo> compressors() {
   static const auto infos = [] {
-    std::array<CompressorInfo, std::tuple_size_v<std::decay_t<decltype(families())>>> all;
+    std::array<CompressorInfo, std::tuple_size_v<std::decay_t<decltype(families())>> + 1> all;
     std::ranges::transform(families(), all.begin(), &internal::Family::info);
+    all.back() = internal::kPerTensorInfo;
     return all;
   }();
   return infos;
@@ -63,7 +64,7 @@ std::unique_ptr<Compressor> make_compressor(std::string_view spec, ContractKind 
   }
   const internal::SpecReader reader(spec);
   for (const internal::Family& family : families()) {
-    if (family.info.name == reader.name() && family.build != nullptr) {
+    if (family.info.name == reader.name()) {
       return build(family, spec, {need, ops, layout});
     }
   }

@@ -9,8 +9,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/base/repeated_values.h>
 #include <sotto/console/option_group.h>
-#include <sotto/study/repeated_values.h>
 
 namespace sotto::console {
 namespace {
@@ -53,7 +53,7 @@ std::optional<std::vector<int>> parse_counts(const std::string& option, std::str
     values.push_back(*value);
     words.push_back(fmt::to_string(*value));
     if (comma == std::string_view::npos) {
-      study::refuse_repeated(option, words);
+      refuse_repeated(option, words);
       return values;
     }
     rest.remove_prefix(comma + 1);

@@ -10,8 +10,8 @@
 #include <variant>
 
 #include <sotto/base/number.h>
+#include <sotto/base/repeated_values.h>
 #include <sotto/console/command.h>
-#include <sotto/study/repeated_values.h>
 #include <sotto/trainers/setting.h>
 
 namespace sotto::console {
@@ -90,7 +90,7 @@ class OptionGroup {
   CLI::Option& list(const std::string& name, std::vector<std::string>& values,
                     const std::string& type, const std::string& help) {
     const auto take = [&values, name](const CLI::results_t& texts) {
-      study::refuse_repeated(name, texts);
+      refuse_repeated(name, texts);
       values = texts;
       return true;
     };

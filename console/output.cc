@@ -7,7 +7,7 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/base/text.h>
-#include <sotto/study/result_file.h>
+#include <sotto/trainers/result_file.h>
 
 namespace sotto::console {
 namespace {
@@ -35,7 +35,7 @@ void print_text(std::string_view text) {
 Output::Output(const OutputOptions& options)
     : json_(options.json), talks_(!options.quiet && options.json != "-") {
   if (json_ != "-") {
-    study::check_writable("--json", json_);
+    check_writable("--json", json_);
   }
 }
 
@@ -75,7 +75,7 @@ void Output::table(const std::vector<std::string>& titles,
   }
 }
 
-void Output::json(const study::Json& result) const {
+void Output::json(const Json& result) const {
   if (json_.empty()) {
     return;
   }
@@ -84,7 +84,7 @@ void Output::json(const study::Json& result) const {
     print_text(text);
     return;
   }
-  study::write_result_file("--json", json_, text);
+  write_result_file("--json", json_, text);
 }
 
 }  // namespace sotto::console

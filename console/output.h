@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sotto/base/json.h>
 #include <sotto/console/command.h>
-#include <sotto/study/internal/json.h>
 
 namespace sotto::console {
 
@@ -36,7 +36,7 @@ class Output {
              const std::vector<std::vector<std::string>>& rows) const;
   /// Writes the result where --json asked for it; nothing without --json. Throws
   /// std::runtime_error when it cannot be written.
-  void json(const study::Json& result) const;
+  void json(const Json& result) const;
 
  private:
   std::string json_;

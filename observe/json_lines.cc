@@ -10,8 +10,6 @@
 namespace sotto {
 namespace {
 
-using internal::Json;
-
 Json link_lines(const NodeStanding& node) {
   Json links = Json::array();
   for (const LinkTraffic& link : node.traffic) {

@@ -10,8 +10,6 @@
 namespace sotto {
 namespace {
 
-using internal::Json;
-
 std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())

@@ -54,7 +54,7 @@ std::string instant_event(Rank node, std::int64_t at, std::string_view category,
                           const std::string& name) {
   return trace_event(
       "i", {process_of(node), kTrainingThread, at},
-      fmt::format(R"("s":"t","cat":"{}","name":{})", category, json_text(internal::Json(name))));
+      fmt::format(R"("s":"t","cat":"{}","name":{})", category, json_text(Json(name))));
 }
 
 }  // namespace
@@ -70,9 +70,9 @@ PhaseTrace::PhaseTrace(std::string path, std::string_view config, Rank first, Te
   if (descriptor_ < 0) {
     refuse("trace", path_, fmt::format("it cannot be written: {}", std::strerror(errno)));
   }
-  const internal::Json about = {{"sotto", SOTTO_VERSION},
-                                {"begun_at", unix_time()},
-                                {"config", internal::parsed_config(config)}};
+  const Json about = {{"sotto", SOTTO_VERSION},
+                      {"begun_at", unix_time()},
+                      {"config", internal::parsed_config(config)}};
   events_ = fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\n\"traceEvents\":[\n{}",
                         json_text(about), instant_event(first_, 0, "run", "begin"));
   name_node(first_);

@@ -30,10 +30,13 @@ constexpr Hyperparameter consensus_stepsize(double (*derive)(const Compressor&, 
           .setting = "consensus_stepsize"};
 }
 
+/// The key of freeze_step.
+inline constexpr std::string_view kFreezeStep = "freeze";
+
 /// T_w, after which Adam's variance is frozen. `fallback` says what happens without it: "auto", the
 /// algorithm finds it or does without; empty, it must be given.
 constexpr Hyperparameter freeze_step(std::string_view fallback) {
-  return {.key = "freeze",
+  return {.key = kFreezeStep,
           .symbol = "T_w",
           .help = "the number of exchanges of plain Adam before its variance is frozen",
           .why = "15 to 25 % of the run is usual; onebit-adam finds it by itself",

@@ -7,7 +7,7 @@
 // the number of worker threads.
 //
 // Real gradients: give `gradient`. Timing only: leave it out, and give light stand-ins for the
-// algorithms (rehearsal.h).
+// algorithms (timing_job.h).
 //
 // Mistakes throw Error from the constructor; whatever happens to the simulated nodes is in the
 // result. Thread safety: one caller's thread; `gradient` is called from several at once, for

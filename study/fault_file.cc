@@ -8,9 +8,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/sim/link_presets.h>
-#include <sotto/study/internal/toml_reader.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/rank_list.h>
+#include <sotto/study/toml/reader.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto::study {

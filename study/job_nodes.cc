@@ -32,9 +32,9 @@ JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options) {
   return job;
 }
 
-RehearsalJob rehearse(const JobNodes& job, const OptimizerOptions& options, bool light) {
+TimingJob make_timing_job(const JobNodes& job, const OptimizerOptions& options, bool light) {
   // An algorithm with local steps looks to its first exchange like the one within.
-  return sotto::rehearse(
+  return sotto::make_timing_job(
       job.make, job.topology, job.start,
       {.light = light && options.communication_interval == 1, .seed = options.seed});
 }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include <sotto/sim/rehearsal.h>
+#include <sotto/sim/timing_job.h>
 #include <sotto/study/train_plan.h>
 #include <sotto/topology/topology.h>
 #include <sotto/trainers/optimizer.h>
@@ -21,6 +21,6 @@ struct JobNodes {
 JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options);
 
 /// The job for timing only; stand-ins where they are wanted and exact.
-RehearsalJob rehearse(const JobNodes& job, const OptimizerOptions& options, bool light);
+TimingJob make_timing_job(const JobNodes& job, const OptimizerOptions& options, bool light);
 
 }  // namespace sotto::study

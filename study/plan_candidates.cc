@@ -10,6 +10,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/registry.h>
 #include <sotto/study/plan_pattern.h>
 #include <sotto/study/train_plan.h>
@@ -81,9 +82,9 @@ Settings adam_rate(const Scenario& scenario) {
 Settings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenario, Round rounds) {
   const AlgorithmInfo& info = *algorithm.info;
   Settings settings;
-  const bool given = algorithm.hyperparameters.has("freeze") ||
+  const bool given = algorithm.hyperparameters.has(kFreezeStep) ||
                      (!scenario.task.freeze_step.empty() && scenario.task.freeze_step != "auto");
-  if (info.has("freeze") && !given) {
+  if (info.has(kFreezeStep) && !given) {
     const auto freeze = static_cast<Round>(kWarmUp * static_cast<double>(rounds));
     settings.push_back({"freeze-step", fmt::to_string(std::max<Round>(freeze, 1))});
   }
@@ -206,7 +207,8 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
 void Screen::predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
                      const Pace& pace, Round rounds) const {
   candidate.rounds = scenario_.timing_only ? affordable_rounds(job, rounds) : rounds;
-  candidate.seconds_per_round = seconds_per_round(job, platform, pace, candidate.rounds);
+  candidate.predicted_seconds_per_round =
+      predict_seconds_per_round(job, platform, pace, candidate.rounds);
   candidate.bytes_per_round = bytes_per_round(job, scenario_.nodes, candidate.rounds);
 }
 
@@ -251,13 +253,13 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
     local.interval = variations.intervals[k];
     local.run = local.run.with("communication-interval", fmt::to_string(local.interval));
     predict(local, with_local_steps(job, local.interval), platform, pace, plan.run.rounds);
-    if (local.seconds_per_round < kShorter * found.back().seconds_per_round) {
+    if (local.predicted_seconds_per_round < kShorter * found.back().predicted_seconds_per_round) {
       found.push_back(std::move(local));
     }
   }
   if (variations.delays && info.delayable) {
     Candidate delayed = of({.run = proposal.run.with("delayed-gradient", "true")}, {}).front();
-    if (delayed.seconds_per_round < kShorter * made.seconds_per_round) {
+    if (delayed.predicted_seconds_per_round < kShorter * made.predicted_seconds_per_round) {
       found.push_back(std::move(delayed));
     }
   }
@@ -273,7 +275,7 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
 
 std::vector<Candidate> in_order_of_promise(std::vector<Candidate> candidates) {
   const auto quicker = [](const Candidate& a, const Candidate& b) {
-    return a.seconds_per_round < b.seconds_per_round;
+    return a.predicted_seconds_per_round < b.predicted_seconds_per_round;
   };
   std::map<std::string, std::vector<Candidate>> methods;
   for (Candidate& candidate : candidates) {
@@ -283,9 +285,9 @@ std::vector<Candidate> in_order_of_promise(std::vector<Candidate> candidates) {
   for (auto& [method, same] : methods) {
     std::stable_sort(same.begin(), same.end(), quicker);
     for (std::size_t tier = 0; !same.empty(); ++tier) {
-      const double quick = kNearlyAsQuick * same.front().seconds_per_round;
+      const double quick = kNearlyAsQuick * same.front().predicted_seconds_per_round;
       const auto end = std::find_if(same.begin(), same.end(), [&](const Candidate& candidate) {
-        return candidate.seconds_per_round > quick;
+        return candidate.predicted_seconds_per_round > quick;
       });
       const auto best = std::max_element(
           same.begin(), end,

@@ -39,9 +39,9 @@ struct Candidate {
   bool compressed = false;
   bool own = false;  ///< the scenario names it
   Round rounds = 0;  ///< that are looked at; fewer than the run has where none takes gradients
-  double seconds_per_round = 0;
-  double bytes_per_round = 0;  ///< sent by a node
-  double spectral_gap = 0;     ///< 1 for algorithms that use no graph
+  double predicted_seconds_per_round = 0;  ///< by plan_model.h
+  double bytes_per_round = 0;              ///< sent by a node
+  double spectral_gap = 0;                 ///< 1 for algorithms that use no graph
   CodecSpeed codec;
 
   bool baseline() const { return run.name == kBaseline; }

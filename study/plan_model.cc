@@ -413,8 +413,8 @@ Round affordable_rounds(const PlannedJob& job, Round rounds) {
   return std::min(rounds, std::max<Round>(kLeastRounds, kMostFrames / frames));
 }
 
-double seconds_per_round(const PlannedJob& job, const Platform& platform, const Pace& pace,
-                         Round rounds) {
+double predict_seconds_per_round(const PlannedJob& job, const Platform& platform, const Pace& pace,
+                                 Round rounds) {
   const RoutedJob routed = {.beginning_rounds = job.beginning_rounds,
                             .beginning = route(job.beginning, platform, pace.network),
                             .steady = route(job.steady, platform, pace.network)};

@@ -98,7 +98,7 @@ Round affordable_rounds(const PlannedJob& job, Round rounds);
 
 /// Seconds that a round takes, in the mean over `rounds` of them. Throws Error for a frame between
 /// nodes that the platform does not connect.
-double seconds_per_round(const PlannedJob& job, const Platform& platform, const Pace& pace,
-                         Round rounds);
+double predict_seconds_per_round(const PlannedJob& job, const Platform& platform, const Pace& pace,
+                                 Round rounds);
 
 }  // namespace sotto::study

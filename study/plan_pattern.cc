@@ -10,9 +10,10 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/forwarding_algorithm.h>
 #include <sotto/optim/registry.h>
-#include <sotto/sim/rehearsal.h>
+#include <sotto/sim/timing_job.h>
 #include <sotto/study/job_nodes.h>
 
 namespace sotto::study {
@@ -127,17 +128,17 @@ PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
     options.step_rule = *std::exchange(options.outer_step_rule, std::nullopt);
   }
   AlgorithmSpec algorithm = parse_algorithm(options.algorithm);
-  const auto freeze = algorithm.hyperparameters.optional_count("freeze");
+  const auto freeze = algorithm.hyperparameters.optional_count(kFreezeStep);
   if (freeze) {
-    algorithm.hyperparameters.replace("freeze", fmt::to_string(kFrozenAfter));
+    algorithm.hyperparameters.replace(kFreezeStep, fmt::to_string(kFrozenAfter));
     options.algorithm = algorithm.text();
   }
   const JobNodes job_of = job_nodes(plan, options);
-  RehearsalJob rehearsal = rehearse(job_of, options, scenario.timing_only);
+  TimingJob timing_job = make_timing_job(job_of, options, scenario.timing_only);
   const Round period = std::min(job_of.topology->period(), kMostListened);
   auto heard =
-      overhear(std::move(rehearsal.nodes), kFrozenAfter + period,
-               rehearsal.stand_ins() ? GradientFunction([](auto&&...) {}) : rehearsal.gradient);
+      overhear(std::move(timing_job.nodes), kFrozenAfter + period,
+               timing_job.stand_ins() ? GradientFunction([](auto&&...) {}) : timing_job.gradient);
   const auto steady = heard.end() - static_cast<std::ptrdiff_t>(period);
   PlannedJob job = {.beginning_rounds = freeze.value_or(0)};
   job.beginning.assign(heard.begin(), steady);

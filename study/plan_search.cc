@@ -159,7 +159,7 @@ void PlanSearch::screen() {
 }
 
 double PlanSearch::promise(const Candidate& candidate) const {
-  return candidate.seconds_per_round * guess_.of(candidate);
+  return candidate.predicted_seconds_per_round * guess_.of(candidate);
 }
 
 double PlanSearch::best(const Admitted& admitted) const {

@@ -214,7 +214,7 @@ void tell_of_early_ends(const std::vector<PlannedRun>& runs, std::vector<std::st
 
 }  // namespace
 
-std::optional<double> PlannedRun::seconds_per_round() const {
+std::optional<double> PlannedRun::simulated_seconds_per_round() const {
   const SimulationResult& result = simulated.result;
   return result.early_end().empty() && result.rounds > 0
              ? std::optional(result.virtual_s / static_cast<double>(result.rounds))
@@ -222,8 +222,8 @@ std::optional<double> PlannedRun::seconds_per_round() const {
 }
 
 std::optional<double> PlannedRun::error() const {
-  const auto found = seconds_per_round();
-  return found ? std::optional(candidate.seconds_per_round / *found - 1) : std::nullopt;
+  const auto found = simulated_seconds_per_round();
+  return found ? std::optional(candidate.predicted_seconds_per_round / *found - 1) : std::nullopt;
 }
 
 std::optional<double> time_to(const Scenario& scenario, const std::vector<HistoryPoint>& history) {
@@ -257,7 +257,7 @@ std::optional<double> time_to(const Scenario& scenario, const std::vector<Histor
 
 std::optional<double> time_of(const PlannedRun& run, Goal goal) {
   if (goal == Goal::epoch) {
-    return run.seconds_per_round();
+    return run.simulated_seconds_per_round();
   }
   std::vector<double> times;
   times.reserve(run.times.size());

@@ -21,7 +21,7 @@ struct PlannedRun {
   std::vector<std::optional<double>> times = {};
 
   /// None where the run ended early.
-  std::optional<double> seconds_per_round() const;
+  std::optional<double> simulated_seconds_per_round() const;
   /// predicted / simulated − 1; none where the run ended early.
   std::optional<double> error() const;
 };

@@ -15,9 +15,9 @@
 #include <sotto/study/compute_spec.h>
 #include <sotto/study/internal/placed_error.h>
 #include <sotto/study/internal/scenario_reader.h>
-#include <sotto/study/internal/toml_text.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/rank_list.h>
+#include <sotto/study/toml/text.h>
 
 namespace sotto::study {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/study/flag_spelling.h>
-#include <sotto/study/internal/comparison_json.h>
 #include <sotto/study/internal/placed_error.h>
+#include <sotto/study/json/comparison.h>
 #include <sotto/study/run_spec.h>
 #include <sotto/study/train_plan.h>
 

@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/digest.h>
-#include <sotto/sim/rehearsal.h>
+#include <sotto/sim/timing_job.h>
 #include <sotto/study/job_nodes.h>
 #include <sotto/study/quality.h>
 #include <sotto/study/stretches.h>
@@ -69,7 +69,7 @@ class SimulatedJob {
   std::shared_ptr<const TrainPlan> plan_;
   std::shared_ptr<const Topology> topology_;
   std::vector<std::vector<float>> parameters_;
-  RehearsalJob rehearsal_;  ///< of timing only
+  TimingJob timing_job_;  ///< of timing only
   std::vector<std::unique_ptr<Task>> tasks_;
   /// Evaluates; a task belongs to one thread, and node 0's may be taking a gradient meanwhile.
   std::unique_ptr<Task> judge_;
@@ -134,7 +134,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
   }
   auto algorithms = make_algorithms();
   platform_ = scenario.platform(pairs_of(algorithms));
-  GradientFunction gradient = rehearsal_.gradient;
+  GradientFunction gradient = timing_job_.gradient;
   if (!scenario.timing_only) {
     for (Rank rank = 0; rank < scenario.nodes; ++rank) {
       tasks_.push_back(plan_->unpaced_task_of(rank));
@@ -154,8 +154,8 @@ std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
   const JobNodes job = job_nodes(*plan_, plan_->run.optimizer);
   topology_ = job.topology;
   if (scenario_.timing_only) {
-    rehearsal_ = rehearse(job, plan_->run.optimizer, true);
-    return std::move(rehearsal_.nodes);
+    timing_job_ = make_timing_job(job, plan_->run.optimizer, true);
+    return std::move(timing_job_.nodes);
   }
   parameters_.assign(static_cast<std::size_t>(scenario_.nodes), job.start);
   std::vector<std::unique_ptr<Algorithm>> algorithms;

@@ -51,7 +51,7 @@ std::vector<LinkUse> busiest_links(const SimulationReport& report, const Platfor
   return uses;
 }
 
-Staleness staleness_of(const SimulationReport& report, bool rehearsed) {
+Staleness staleness_of(const SimulationReport& report, bool stand_ins) {
   std::uint64_t sum = 0;
   std::uint64_t most = 0;
   std::uint64_t gradients = 0;
@@ -61,7 +61,7 @@ Staleness staleness_of(const SimulationReport& report, bool rehearsed) {
     gradients += node.rounds;
   }
   Staleness found = {.mean = {}, .most = {}, .largest_lead = report.largest_lead};
-  if (!rehearsed) {
+  if (!stand_ins) {
     found.mean = gradients > 0 ? static_cast<double>(sum) / static_cast<double>(gradients) : 0;
     found.most = most;
   }

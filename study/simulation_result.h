@@ -27,8 +27,8 @@ struct PhaseShares {
 
 /// How old the gradients were when they moved a model.
 struct Staleness {
-  std::optional<double> mean;         ///< averagings; none where stand-ins were rehearsed
-  std::optional<std::uint64_t> most;  ///< averagings; none where stand-ins were rehearsed
+  std::optional<double> mean;         ///< averagings; none where stand-ins ran
+  std::optional<std::uint64_t> most;  ///< averagings; none where stand-ins ran
   Round largest_lead = 0;             ///< rounds of a sender before the receiver of its frame
 };
 
@@ -92,8 +92,8 @@ struct SimulationResult {
 PhaseShares phase_shares(const SimulationReport& report);
 /// The links that are busiest, by what they carried of what they could have.
 std::vector<LinkUse> busiest_links(const SimulationReport& report, const Platform& platform);
-/// `rehearsed`: stand-ins took the gradients' places.
-Staleness staleness_of(const SimulationReport& report, bool rehearsed);
+/// `stand_ins`: stand-ins took the gradients' places.
+Staleness staleness_of(const SimulationReport& report, bool stand_ins);
 /// The nodes that ended with a fault, in the order in which they did.
 std::vector<SimulatedFault> faults_of(const SimulationReport& report);
 /// Whether an evaluation reaches the scenario's target.

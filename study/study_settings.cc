@@ -8,8 +8,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
-#include <sotto/study/internal/runs_json.h>
-#include <sotto/study/internal/search_json.h>
+#include <sotto/study/json/runs.h>
+#include <sotto/study/json/search.h>
 #include <sotto/study/plan_verdict.h>
 #include <sotto/study/scenario_runs.h>
 #include <sotto/study/simulated_run.h>

@@ -10,17 +10,18 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/transport.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/attack.h>
 #include <sotto/study/compute_spec.h>
-#include <sotto/study/graph_size.h>
+#include <sotto/study/default_nodes.h>
 #include <sotto/study/internal/node_data.h>
 #include <sotto/study/paced_task.h>
 #include <sotto/study/privacy_plan.h>
 #include <sotto/study/rank_list.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/train_checks.h>
 #include <sotto/study/units.h>
+#include <sotto/trainers/result_file.h>
 #include <sotto/trainers/start_file.h>
 
 namespace sotto::study {
@@ -68,7 +69,7 @@ int count_nodes(const TrainOptions& o, const TaskData& data,
   if (const auto nodes = data.nodes()) {
     return *nodes;
   }
-  return names_its_size(o.topology) ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
+  return fixes_nodes(o.topology) ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
 }
 
 Round count_rounds(const TrainOptions& o, Round per_epoch) {
@@ -142,7 +143,7 @@ void check_transport(const OptimizerOptions& optimizer,
 }
 
 /// Builds an optimizer for its refusals and warnings, and fills in what it resolved.
-void rehearse(TrainPlan& plan, const ParameterLayout& layout) {
+void resolve_options(TrainPlan& plan, const ParameterLayout& layout) {
   OptimizerOptions options = plan.run.optimizer;
   options.store = make_memory_store();
   options.rank = options.security ? options.rank : 0;
@@ -191,7 +192,7 @@ void warn_of_late_freeze(const OptimizerOptions& optimizer, Round exchanges,
   const auto& outer = optimizer.outer_step_rule;
   const double beta2 = outer ? outer->beta2 : optimizer.step_rule.beta2;
   const AlgorithmSpec algorithm = parse_algorithm(optimizer.algorithm);
-  if (const auto freeze = algorithm.hyperparameters.optional_count("freeze")) {
+  if (const auto freeze = algorithm.hyperparameters.optional_count(kFreezeStep)) {
     if (*freeze >= exchanges) {
       warnings.push_back(fmt::format("{}: the run ends after {}, before the variance is frozen",
                                      optimizer.algorithm, counted(exchanges, "exchange")));
@@ -325,7 +326,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   if (!options.gradient_time.empty()) {
     plan.pace = parse_pace(options.gradient_time);
   }
-  rehearse(plan, sample->layout());
+  resolve_options(plan, sample->layout());
   if (data->dataset) {
     const auto& warnings = data->dataset->warnings();
     plan.warnings.insert(plan.warnings.begin(), warnings.begin(), warnings.end());

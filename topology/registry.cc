@@ -22,74 +22,6 @@ namespace {
 using internal::Blueprint;
 using internal::GraphRequest;
 
-struct Family {
-  Blueprint (*build)(const GraphRequest&);
-  bool takes_argument = false;
-  bool needs_argument = false;
-};
-
-constexpr std::array kInfos = {
-    TopologyInfo{"ring", "ring", "Every node talks to the two beside it.", "any", "ring"},
-    TopologyInfo{"complete", "complete", "Everyone talks to everyone.", "any", "complete"},
-    TopologyInfo{"star", "star", "Everyone talks to node 0.", "any", "star"},
-    TopologyInfo{"line", "line", "A ring with one edge cut; also called path.", "any", "line"},
-    TopologyInfo{"grid", "grid[:RxC]",
-                 "Up to four neighbours on a grid; without a shape, the most square one.",
-                 "R × C, or any", "grid:2x4"},
-    TopologyInfo{"torus", "torus[:RxC]",
-                 "A grid whose borders meet; without a shape, the most square one.",
-                 "R × C, or any", "torus:2x4"},
-    TopologyInfo{"hypercube", "hypercube", "Neighbours differ in one bit of their rank.",
-                 "powers of two", "hypercube"},
-    TopologyInfo{"exponential", "exponential",
-                 "Node i tells i + 1, i + 2, i + 4, … (Ying et al. 2021, arXiv:2110.13363).", "any",
-                 "exponential", true},
-    TopologyInfo{
-        "one-peer-exponential", "one-peer-exponential",
-        "Node i tells i + 1, i + 2, i + 4, … in turn, one a round; the exact average after "
-        "log2 n rounds when n is a power of two, and never otherwise.",
-        "any", "one-peer-exponential", true, true},
-    TopologyInfo{"base", "base:K",
-                 "At most K peers a round, in turn, and the exact average after one period, for "
-                 "any count (base-(K+1) graphs, Takezawa et al. 2023, arXiv:2305.11420).",
-                 "any", "base:2", false, true},
-    TopologyInfo{"matching", "matching[:COUNT[xSTAY]]",
-                 "Random pairs that average, COUNT matchings (64) in turn, each for STAY rounds "
-                 "(1).",
-                 "any", "matching", false, true},
-    TopologyInfo{"regular", "regular:K", "A random connected graph of equal degrees K.",
-                 "above K, and even for odd K", "regular:3"},
-    TopologyInfo{"erdos", "erdos:P",
-                 "Every pair is an edge with probability P (Erdős–Rényi), drawn until connected.",
-                 "up to 32768", "erdos:0.5"},
-    TopologyInfo{"edges", "edges:A-B,C-D,…", "The edges that are listed, each both ways.",
-                 "the largest rank + 1, or more", "edges:0-1,1-2,2-0"},
-    TopologyInfo{"file", "file:GRAPH.csv[,threshold=R][,cut=N][,mutual]",
-                 "Edges from a file with the header from,to,weight, from,to or from,to,rating; of "
-                 "ratings those from R on, or positive. A strongly connected part of N nodes; only "
-                 "edges that run both ways.",
-                 "the file's ranks, or more", "file:graph.csv"},
-};
-
-constexpr std::array kFamilies = {
-    Family{internal::ring, false},
-    Family{internal::complete, false},
-    Family{internal::star, false},
-    Family{internal::line, false},
-    Family{internal::grid, true},
-    Family{internal::torus, true},
-    Family{internal::hypercube, false},
-    Family{internal::exponential, false},
-    Family{internal::one_peer_exponential, false},
-    Family{internal::base, true, true},
-    Family{internal::matching, true},
-    Family{internal::regular, true, true},
-    Family{internal::erdos, true, true},
-    Family{internal::listed_edges, true, true},
-    Family{nullptr, true, true},  // files bring weights, see from_file
-};
-static_assert(kInfos.size() == kFamilies.size());
-
 bool all_undirected(const Blueprint& blueprint) {
   return std::all_of(blueprint.rounds.begin(), blueprint.rounds.end(),
                      [](const auto& arcs) { return internal::is_undirected(arcs); });
@@ -224,33 +156,127 @@ std::shared_ptr<const Topology> from_file(const GraphRequest& request,
       std::move(self));
 }
 
+/// A family of graphs: its facts, and how a specification becomes a graph.
+struct Family {
+  TopologyInfo info;
+  std::shared_ptr<const Topology> (*build)(const GraphRequest&, const TopologyOptions&);
+  bool takes_argument = false;
+  bool needs_argument = false;
+};
+
+/// The graph of a family that gives edges.
+template <Blueprint (*Edges)(const GraphRequest&)>
+std::shared_ptr<const Topology> from_edges(const GraphRequest& request,
+                                           const TopologyOptions& options) {
+  return weighted(Edges(request), Weighting::uniform, options);
+}
+
+constexpr std::array kFamilies = {
+    Family{TopologyInfo{"ring", "ring", "Every node talks to the two beside it.", "any", "ring"},
+           from_edges<internal::ring>},
+    Family{TopologyInfo{"complete", "complete", "Everyone talks to everyone.", "any", "complete"},
+           from_edges<internal::complete>},
+    Family{TopologyInfo{"star", "star", "Everyone talks to node 0.", "any", "star"},
+           from_edges<internal::star>},
+    Family{
+        TopologyInfo{"line", "line", "A ring with one edge cut; also called path.", "any", "line"},
+        from_edges<internal::line>},
+    Family{TopologyInfo{"grid", "grid[:RxC]",
+                        "Up to four neighbours on a grid; without a shape, the most square one.",
+                        "R × C, or any", "grid:2x4", false, false, true},
+           from_edges<internal::grid>, true},
+    Family{TopologyInfo{"torus", "torus[:RxC]",
+                        "A grid whose borders meet; without a shape, the most square one.",
+                        "R × C, or any", "torus:2x4", false, false, true},
+           from_edges<internal::torus>, true},
+    Family{TopologyInfo{"hypercube", "hypercube", "Neighbours differ in one bit of their rank.",
+                        "powers of two", "hypercube"},
+           from_edges<internal::hypercube>},
+    Family{TopologyInfo{"exponential", "exponential",
+                        "Node i tells i + 1, i + 2, i + 4, … (Ying et al. 2021, arXiv:2110.13363).",
+                        "any", "exponential", true},
+           from_edges<internal::exponential>},
+    Family{TopologyInfo{
+               "one-peer-exponential", "one-peer-exponential",
+               "Node i tells i + 1, i + 2, i + 4, … in turn, one a round; the exact average after "
+               "log2 n rounds when n is a power of two, and never otherwise.",
+               "any", "one-peer-exponential", true, true},
+           from_edges<internal::one_peer_exponential>},
+    Family{TopologyInfo{
+               "base", "base:K",
+               "At most K peers a round, in turn, and the exact average after one period, for "
+               "any count (base-(K+1) graphs, Takezawa et al. 2023, arXiv:2305.11420).",
+               "any", "base:2", false, true},
+           from_edges<internal::base>, true, true},
+    Family{TopologyInfo{
+               "matching", "matching[:COUNT[xSTAY]]",
+               "Random pairs that average, COUNT matchings (64) in turn, each for STAY rounds "
+               "(1).",
+               "any", "matching", false, true},
+           from_edges<internal::matching>, true},
+    Family{TopologyInfo{"regular", "regular:K", "A random connected graph of equal degrees K.",
+                        "above K, and even for odd K", "regular:3"},
+           from_edges<internal::regular>, true, true},
+    Family{TopologyInfo{
+               "erdos", "erdos:P",
+               "Every pair is an edge with probability P (Erdős–Rényi), drawn until connected.",
+               "up to 32768", "erdos:0.5"},
+           from_edges<internal::erdos>, true, true},
+    Family{TopologyInfo{"edges", "edges:A-B,C-D,…", "The edges that are listed, each both ways.",
+                        "the largest rank + 1, or more", "edges:0-1,1-2,2-0", false, false, true},
+           from_edges<internal::listed_edges>, true, true},
+    Family{TopologyInfo{
+               "file", "file:GRAPH.csv[,threshold=R][,cut=N][,mutual]",
+               "Edges from a file with the header from,to,weight, from,to or from,to,rating; of "
+               "ratings those from R on, or positive. A strongly connected part of N nodes; only "
+               "edges that run both ways.",
+               "the file's ranks, or more", "file:graph.csv", false, false, true},
+           from_file, true, true},
+};
+
+constexpr auto kInfos = [] {
+  std::array<TopologyInfo, kFamilies.size()> infos;
+  std::ranges::transform(kFamilies, infos.begin(), &Family::info);
+  return infos;
+}();
+
+/// The entry of a specification's name; null where none is.
+const Family* find_family(std::string_view spec) {
+  std::string_view name = spec.substr(0, spec.find(':'));
+  if (name == "path") {
+    name = "line";
+  }
+  const auto* const found =
+      std::ranges::find(kFamilies, name, [](const Family& family) { return family.info.name; });
+  return found == kFamilies.end() ? nullptr : found;
+}
+
 }  // namespace
 
 std::span<const TopologyInfo> topologies() { return kInfos; }
 
+bool fixes_nodes(std::string_view spec) {
+  const Family* family = find_family(spec);
+  return family != nullptr && family->info.argument_fixes_nodes &&
+         spec.find(':') != std::string_view::npos;
+}
+
 std::shared_ptr<const Topology> make_topology(std::string_view spec, int nodes,
                                               const TopologyOptions& options) {
-  const std::size_t colon = spec.find(':');
-  std::string_view name = spec.substr(0, colon);
-  GraphRequest request{spec, {}, nodes, options.seed};
-  if (colon != std::string_view::npos) {
-    request.argument = spec.substr(colon + 1);
-  }
-  if (name == "path") {
-    name = "line";
-  }
-  const auto info = std::find_if(kInfos.begin(), kInfos.end(),
-                                 [&](const TopologyInfo& entry) { return entry.name == name; });
-  if (info == kInfos.end()) {
+  const Family* family = find_family(spec);
+  if (family == nullptr) {
     refuse_unregistered("topology", spec, kInfos);
   }
-  const Family& family = kFamilies[static_cast<std::size_t>(info - kInfos.begin())];
+  GraphRequest request{spec, {}, nodes, options.seed};
+  const std::size_t colon = spec.find(':');
   const bool has_colon = colon != std::string_view::npos;
-  if (has_colon ? !family.takes_argument || request.argument.empty() : family.needs_argument) {
-    refuse("topology", spec, fmt::format("it is written {}", info->synopsis));
+  if (has_colon) {
+    request.argument = spec.substr(colon + 1);
   }
-  return family.build == nullptr ? from_file(request, options)
-                                 : weighted(family.build(request), Weighting::uniform, options);
+  if (has_colon ? !family->takes_argument || request.argument.empty() : family->needs_argument) {
+    refuse("topology", spec, fmt::format("it is written {}", family->info.synopsis));
+  }
+  return family->build(request, options);
 }
 
 namespace {

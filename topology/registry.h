@@ -19,6 +19,7 @@ struct TopologyInfo {
   std::string_view example;
   bool directed = false;
   bool time_varying = false;
+  bool argument_fixes_nodes = false;  ///< torus:2x4 has 8 nodes, and no other number
 };
 
 /// All families of graphs, in the order in which they are listed.
@@ -34,6 +35,9 @@ struct TopologyOptions {
   /// Seed of random graphs; matchings are drawn by (seed, number).
   std::uint64_t seed = 0;
 };
+
+/// Whether `spec` says how many nodes its graph has, so that make_topology takes 0 for them.
+bool fixes_nodes(std::string_view spec);
 
 /// Builds the graph that `spec` names for `nodes` nodes; 0 takes the count that the spec itself
 /// fixes (`file:GRAPH.csv`, `torus:2x4`). A file's weights are those with which `to` mixes what

@@ -139,8 +139,8 @@ std::string calibration_toml(const Calibration& calibration, const std::string& 
       calibration.window_bytes);
 }
 
-study::Json calibration_json(const Calibration& calibration) {
-  study::Json transports = study::Json::object();
+Json calibration_json(const Calibration& calibration) {
+  Json transports = Json::object();
   for (const auto& [transport, cost] : calibration.transports) {
     transports[transport] = {{"acknowledgements", cost.acknowledgements},
                              {"seconds", cost.seconds},

@@ -35,6 +35,6 @@ study::Scenario calibrated(study::Scenario scenario, const Calibration& calibrat
 
 /// What a scenario file says of it.
 std::string calibration_toml(const Calibration& calibration, const std::string& transport);
-study::Json calibration_json(const Calibration& calibration);
+Json calibration_json(const Calibration& calibration);
 
 }  // namespace sotto::netlab

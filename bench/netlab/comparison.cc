@@ -14,8 +14,6 @@
 namespace sotto::netlab {
 namespace {
 
-using study::Json;
-
 using EdgeBytes = std::map<std::pair<Host, Host>, std::uint64_t>;
 
 EdgeBytes bytes_by_edge(const study::SimulationResult& result) {

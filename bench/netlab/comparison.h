@@ -12,7 +12,7 @@
 #include <sotto/study/scenario.h>
 
 #include "emulated_run.h"
-#include "scene.h"
+#include "scenario_lab.h"
 
 namespace sotto::netlab {
 
@@ -54,7 +54,7 @@ struct Laboratory {
 Comparison compare(const study::Scenario& scenario, const std::string& words,
                    const std::string& transport, const Laboratory& laboratory);
 
-study::Json comparison_json(const Comparison& comparison);
+Json comparison_json(const Comparison& comparison);
 std::vector<std::string> comparison_titles();
 std::vector<std::string> comparison_row(const Comparison& comparison);
 /// A line for each node that did not finish: when and why by prediction, and in truth.

@@ -15,7 +15,7 @@ namespace {
 
 using enum Runner;
 
-constexpr std::array kRacers = {
+constexpr std::array kStepContenders = {
     Contender{"sotto allreduce gloo", sotto_peer, "allreduce", "gloo", Standard::own, 1},
     Contender{"sotto dpsgd gloo", sotto_peer, "dpsgd ring", "gloo", Standard::none, 1},
     Contender{"sotto dcd quant:8 gloo", sotto_peer, "dcd quant:8 ring", "gloo", Standard::none,
@@ -57,7 +57,7 @@ constexpr std::array kRacers = {
     Contender{"ddp powersgd:2", ddp_peer, "powersgd:2", "", Standard::ddp_hook, 0.2},
 };
 
-constexpr std::array kTrainees = {
+constexpr std::array kTrainingContenders = {
     Contender{"sotto allreduce", sotto, "allreduce", "gloo", Standard::own},
     Contender{"sotto dcd quant:8", sotto, "dcd quant:8 ring", "gloo", Standard::none},
     Contender{"sotto dcd quant:4", sotto, "dcd quant:4 ring", "gloo", Standard::none},
@@ -78,8 +78,8 @@ constexpr int kMostTimes = 20;  ///< as many rounds as were asked for
 
 }  // namespace
 
-std::span<const Contender> racers() { return kRacers; }
-std::span<const Contender> trainees() { return kTrainees; }
+std::span<const Contender> step_contenders() { return kStepContenders; }
+std::span<const Contender> training_contenders() { return kTrainingContenders; }
 
 std::vector<Contender> choose(std::span<const Contender> all,
                               const std::vector<std::string>& names) {

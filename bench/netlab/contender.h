@@ -1,4 +1,5 @@
-// Who takes part in a race: one table, in which a contender is one entry. Pure functions.
+// The programs and methods that `netlab race` and `netlab finish` compare: one table, in which a
+// contender is one entry. Pure functions.
 #pragma once
 
 #include <span>
@@ -39,9 +40,9 @@ struct Contender {
 };
 
 /// Contenders of `netlab race`.
-std::span<const Contender> racers();
+std::span<const Contender> step_contenders();
 /// Contenders of `netlab finish`, which train.
-std::span<const Contender> trainees();
+std::span<const Contender> training_contenders();
 
 /// Contenders of `all` whose name is in `names`, or contains a name there that is nobody's; all
 /// of them for no names. Throws Error for a name that fits none.

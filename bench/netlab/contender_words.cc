@@ -81,13 +81,13 @@ Words task_words(const Lesson& lesson, int hidden) {
 }
 
 Words train_words(const Contender& contender, const JobRequest& request, const Lesson& lesson,
-                  const Course& course, const std::string& folder, Host host) {
+                  const Testbed& testbed, const std::string& folder, Host host) {
   Words words = study::train_words(study::parse_run(contender.words), {});
   append(words, length_words(request));
   append(words, task_words(lesson, request.hidden));
   append(words, lesson_words(lesson, request.seed));
   append(words,
-         {fmt::format("--transport={}", contender.transport), "--bind=" + course.address(host),
+         {fmt::format("--transport={}", contender.transport), "--bind=" + testbed.address(host),
           "--insecure", "--rendezvous=file:" + folder, "--quiet"});
   if (host == 0) {
     words.emplace_back("--json=-");
@@ -96,26 +96,26 @@ Words train_words(const Contender& contender, const JobRequest& request, const L
 }
 
 /// How all peers that are started one by one hear where they stand.
-Words place_words(const Course& course, const std::string& folder, Host host) {
-  return {fmt::format("--rank={}", host), fmt::format("--size={}", course.hosts()),
+Words place_words(const Testbed& testbed, const std::string& folder, Host host) {
+  return {fmt::format("--rank={}", host), fmt::format("--size={}", testbed.hosts()),
           "--store=" + folder};
 }
 
-Words step_words(const Contender& contender, const JobRequest& request, const Course& course,
+Words step_words(const Contender& contender, const JobRequest& request, const Testbed& testbed,
                  const std::string& folder, Host host) {
-  Words words = place_words(course, folder, host);
+  Words words = place_words(testbed, folder, host);
   append(words, length_words(request));
   append(words, study::train_words(study::parse_run(contender.words), {}));
   append(words, {fmt::format("--transport={}", contender.transport),
-                 "--address=" + course.address(host), fmt::format("--seed={}", request.seed),
+                 "--address=" + testbed.address(host), fmt::format("--seed={}", request.seed),
                  fmt::format("--elements={}", elements_of(request.hidden))});
   return words;
 }
 
-Words gloo_words(const Contender& contender, const JobRequest& request, const Course& course,
+Words gloo_words(const Contender& contender, const JobRequest& request, const Testbed& testbed,
                  const std::string& folder, Host host) {
-  Words words = place_words(course, folder, host);
-  words.push_back("--address=" + course.address(host));
+  Words words = place_words(testbed, folder, host);
+  words.push_back("--address=" + testbed.address(host));
   append(words, length_words(request));
   if (const auto& lesson = request.lesson) {
     append(words, task_words(*lesson, request.hidden));
@@ -128,9 +128,9 @@ Words gloo_words(const Contender& contender, const JobRequest& request, const Co
   return words;
 }
 
-Words ddp_words(const Contender& contender, const JobRequest& request, const Course& course,
+Words ddp_words(const Contender& contender, const JobRequest& request, const Testbed& testbed,
                 const std::string& folder, Host host) {
-  Words words = place_words(course, folder, host);
+  Words words = place_words(testbed, folder, host);
   append(words, length_words(request));
   append(words,
          {fmt::format("--hook={}", contender.words), fmt::format("--hidden={}", request.hidden)});
@@ -143,7 +143,7 @@ Words ddp_words(const Contender& contender, const JobRequest& request, const Cou
 
 /// mpirun's daemons run on the hosts as if they were machines; all die with the first process of a
 /// process namespace, however that ends.
-Process mpi_process(const Contender& contender, const JobRequest& request, const Course& course,
+Process mpi_process(const Contender& contender, const JobRequest& request, const Testbed& testbed,
                     const std::string& folder) {
   Words words = {kUnshare,
                  "--pid",
@@ -163,19 +163,19 @@ Process mpi_process(const Contender& contender, const JobRequest& request, const
                  "--mca",
                  "btl",
                  "tcp,self"};
-  if (course.emulated()) {
+  if (testbed.emulated()) {
     std::string hosts;
-    for (Host host = 0; host < course.hosts(); ++host) {
+    for (Host host = 0; host < testbed.hosts(); ++host) {
       const std::string name = shaped_address(host);
       hosts += (host == 0 ? "" : ",") + name;
       std::filesystem::create_symlink(
-          fmt::format("/proc/{}/fd/{}", ::getpid(), course.at(host)->fd()), folder + "/" + name);
+          fmt::format("/proc/{}/fd/{}", ::getpid(), testbed.at(host)->fd()), folder + "/" + name);
     }
     append(words, {"--host", hosts, "--mca", "plm_rsh_agent", source("mpi_agent.sh") + " " + folder,
                    "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "oob_tcp_if_include",
                    "10.77.0.0/24", "--mca", "btl_tcp_if_include", "10.77.0.0/24"});
   } else {
-    append(words, {"-n", fmt::to_string(course.hosts()), "--mca", "btl_tcp_if_include", "lo",
+    append(words, {"-n", fmt::to_string(testbed.hosts()), "--mca", "btl_tcp_if_include", "lo",
                    "--mca", "oob_tcp_if_include", "lo"});
   }
   append(words, {built("mpi_peer"), fmt::format("--elements={}", elements_of(request.hidden))});
@@ -222,36 +222,36 @@ std::optional<std::string> Runners::missing(Runner runner) const {
 }
 
 std::vector<Process> processes_of(const Contender& contender, const JobRequest& request,
-                                  const Course& course, const Runners& runners,
+                                  const Testbed& testbed, const Runners& runners,
                                   const std::string& folder) {
   if (contender.runner == Runner::mpi_peer) {
-    return {mpi_process(contender, request, course, folder)};
+    return {mpi_process(contender, request, testbed, folder)};
   }
   std::vector<Process> all;
-  for (Host host = 0; host < course.hosts(); ++host) {
+  for (Host host = 0; host < testbed.hosts(); ++host) {
     Process process = {.host = host, .words = {}, .variables = {}};
     switch (contender.runner) {
       case Runner::sotto:
         process.words = {runners.sotto, "train"};
         check(request.lesson.has_value(), "`sotto train` has something to learn");
         append(process.words,
-               train_words(contender, request, *request.lesson, course, folder, host));
+               train_words(contender, request, *request.lesson, testbed, folder, host));
         process.variables = {{"RANK", fmt::to_string(host)},
-                             {"WORLD_SIZE", fmt::to_string(course.hosts())}};
+                             {"WORLD_SIZE", fmt::to_string(testbed.hosts())}};
         break;
       case Runner::sotto_peer:
         process.words = {built("sotto_peer")};
-        append(process.words, step_words(contender, request, course, folder, host));
+        append(process.words, step_words(contender, request, testbed, folder, host));
         break;
       case Runner::ddp_peer:
         process.words = {runners.python, source("ddp_peer.py")};
-        append(process.words, ddp_words(contender, request, course, folder, host));
-        process.variables = {{"GLOO_SOCKET_IFNAME", course.device()}, {"OMP_NUM_THREADS", "1"}};
+        append(process.words, ddp_words(contender, request, testbed, folder, host));
+        process.variables = {{"GLOO_SOCKET_IFNAME", testbed.device()}, {"OMP_NUM_THREADS", "1"}};
         break;
       default:
         process.words = {
             built(contender.runner == Runner::gloo_trainer ? "gloo_trainer" : "gloo_peer")};
-        append(process.words, gloo_words(contender, request, course, folder, host));
+        append(process.words, gloo_words(contender, request, testbed, folder, host));
     }
     all.push_back(std::move(process));
   }

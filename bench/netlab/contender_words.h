@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "contender.h"
-#include "race_course.h"
-#include "race_job.h"
+#include "contender_job.h"
+#include "testbed.h"
 
 namespace sotto::netlab {
 
@@ -47,7 +47,7 @@ int hidden_for(std::size_t elements);
 
 /// `folder` is empty, and the job's to meet in.
 std::vector<Process> processes_of(const Contender& contender, const JobRequest& request,
-                                  const Course& course, const Runners& runners,
+                                  const Testbed& testbed, const Runners& runners,
                                   const std::string& folder);
 
 }  // namespace sotto::netlab

@@ -21,8 +21,8 @@
 #include <sotto/console/page.h>
 #include <sotto/console/plot.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/units.h>
+#include <sotto/trainers/result_file.h>
 
 #include "calibration.h"
 #include "lab_commands.h"
@@ -308,8 +308,8 @@ std::string page_of(const std::vector<Survey>& surveys) {
   return html + console::close_page();
 }
 
-study::Json json_of(const Survey& survey) {
-  study::Json rows = study::Json::array();
+Json json_of(const Survey& survey) {
+  Json rows = Json::array();
   for (const auto& [place, times] : survey.field()) {
     for (std::size_t method = 0; method < kMethods.size(); ++method) {
       const Times& one = times[method];
@@ -319,9 +319,8 @@ study::Json json_of(const Survey& survey) {
            {"method", kMethods[method].name},
            {"run", kMethods[method].words},
            {"predicted_epoch_s", one.predicted},
-           {"measured_epoch_s",
-            one.repeats.empty() ? study::Json() : spread_json(spread_of(one.repeats))},
-           {"measured_rounds", one.repeats.empty() ? study::Json() : study::Json(one.rounds)}});
+           {"measured_epoch_s", one.repeats.empty() ? Json() : spread_json(spread_of(one.repeats))},
+           {"measured_rounds", one.repeats.empty() ? Json() : Json(one.rounds)}});
     }
   }
   return {{"transport", survey.transport()}, {"times", rows}, {"worst_error", survey.worst()}};
@@ -336,7 +335,7 @@ struct CornersRequest {
 
 int run_corners(const CornersRequest& request) {
   const console::Output output(request.lab.common);
-  study::check_writable("--page", request.page);
+  check_writable("--page", request.page);
   if (!(request.seconds > 0 && request.seconds <= 600)) {
     refuse("--seconds", fmt::to_string(request.seconds), "it must be above 0 and at most 600");
   }
@@ -350,7 +349,7 @@ int run_corners(const CornersRequest& request) {
     return failed(calibration.status().message());
   }
   std::vector<Survey> surveys;
-  study::Json transports = study::Json::array();
+  Json transports = Json::array();
   std::string fault;
   for (const std::string& transport : request.lab.transports()) {
     Survey& survey =
@@ -365,13 +364,13 @@ int run_corners(const CornersRequest& request) {
     }
   }
   if (!request.page.empty()) {
-    study::write_result_file("--page", request.page, page_of(surveys));
+    write_result_file("--page", request.page, page_of(surveys));
   }
   output.json({{"sotto", SOTTO_VERSION},
                {"calibration", calibration_json(*calibration)},
                {"epoch_rounds", kEpochRounds},
                {"transports", transports},
-               {"fault", fault.empty() ? study::Json() : study::Json(fault)}});
+               {"fault", fault.empty() ? Json() : Json(fault)}});
   return fault.empty() ? console::kDone : failed(fault);
 }
 

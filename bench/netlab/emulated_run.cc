@@ -15,13 +15,13 @@
 #include <sotto/study/run_spec.h>
 
 #include "../child.h"
-#include "happenings.h"
-#include "starting_gun.h"
+#include "emulated_events.h"
+#include "start_barrier.h"
 
 namespace sotto::netlab {
 namespace {
 
-using Clock = StartingGun::Clock;
+using Clock = StartBarrier::Clock;
 
 constexpr std::chrono::milliseconds kLook{5};
 /// The others of a node that failed may say why, if it was not the first to.
@@ -55,7 +55,7 @@ std::vector<std::string> words_of(const study::Scenario& scenario, const Program
 double seconds(Clock::duration span) { return std::chrono::duration<double>(span).count(); }
 
 /// Until the last node has ended, as the simulator counts: with losses they end apart.
-double training_s(const study::Json& result) { return result.at("time").at("slowest_s"); }
+double training_s(const Json& result) { return result.at("time").at("slowest_s"); }
 
 /// The processes of one run. Times are of the scenario: from the first step on or, where a process
 /// is started late, from the start of the first; the program then waits until all are there.
@@ -65,15 +65,15 @@ class Job {
       : lab_(lab),
         scenario_(scenario),
         run_(run),
-        happenings_(happenings(scenario)),
+        events_(emulated_events(scenario)),
         joined_s_(to_seconds(last_start(scenario))),
-        eventful_(!happenings_.empty() || joined_s_ > 0),
+        eventful_(!events_.empty() || joined_s_ > 0),
         started_(Clock::now()),
         nodes_(scenario.paces.size()),
         ended_s_(nodes_.size()),
         out_(nodes_.size(), false) {
     if (eventful_) {
-      gun_.emplace(lab, free_address(0), kPort);
+      barrier_.emplace(lab, free_address(0), kPort);
     }
     start_those_due();
   }
@@ -83,8 +83,8 @@ class Job {
   /// Does what is due, and looks who has ended.
   void go_on() {
     start_those_due();
-    while (next_ < happenings_.size() && due(happenings_[next_].at)) {
-      play(happenings_[next_++]);
+    while (next_ < events_.size() && due(events_[next_].at)) {
+      play(events_[next_++]);
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (nodes_[i] && !ended_s_[i] && nodes_[i]->ended()) {
@@ -125,7 +125,7 @@ class Job {
       end.seconds = end.faults.back().at_s;
     }
     if (nodes_.front()->ended() == 0) {
-      end.result = study::Json::parse(nodes_.front()->output(), nullptr, false);
+      end.result = Json::parse(nodes_.front()->output(), nullptr, false);
       if (end.result.is_discarded()) {
         return Status(Fault::malformed, "node 0 printed no result");
       }
@@ -152,16 +152,16 @@ class Job {
 
   /// What has passed of the scenario's time.
   double now_s() const {
-    const auto begun = gun_ ? gun_->fired() : std::nullopt;
+    const auto begun = barrier_ ? barrier_->passed() : std::nullopt;
     return begun ? joined_s_ + seconds(Clock::now() - *begun)
                  : std::min(joined_s_, seconds(Clock::now() - started_));
   }
   bool due(SimTime at) const {
-    return (gun_->fired() || to_seconds(at) < joined_s_) && now_s() >= to_seconds(at);
+    return (barrier_->passed() || to_seconds(at) < joined_s_) && now_s() >= to_seconds(at);
   }
 
-  void play(const Happening& what) {
-    using Kind = Happening::Kind;
+  void play(const EmulatedEvent& what) {
+    using Kind = EmulatedEvent::Kind;
     const auto i = static_cast<std::size_t>(what.host);
     if (what.kind == Kind::link) {
       if (!out_[i] && !out_[static_cast<std::size_t>(what.to)]) {
@@ -208,7 +208,7 @@ class Job {
   Lab& lab_;
   const study::Scenario& scenario_;
   const ProgramRun& run_;
-  const std::vector<Happening> happenings_;
+  const std::vector<EmulatedEvent> events_;
   std::size_t next_ = 0;
   const double joined_s_;  ///< when all are there
   const bool eventful_;
@@ -216,7 +216,7 @@ class Job {
   std::vector<std::unique_ptr<bench::Child>> nodes_;
   std::vector<std::optional<double>> ended_s_;
   std::vector<bool> out_;  ///< crashed or vanished
-  std::optional<StartingGun> gun_;
+  std::optional<StartBarrier> barrier_;
 };
 
 Status fault_of(const NodeFault& fault) {

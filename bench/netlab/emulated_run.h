@@ -31,7 +31,7 @@ struct NodeFault {
 };
 
 struct ProgramEnd {
-  study::Json result;             ///< node 0's; null when it did not finish
+  Json result;                    ///< node 0's; null when it did not finish
   double seconds = 0;             ///< until node 0 was done or, after faults, the last node ended
   std::vector<NodeFault> faults;  ///< the first in front
 };

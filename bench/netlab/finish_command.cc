@@ -14,8 +14,8 @@
 #include <sotto/study/units.h>
 #include <sotto/trainers/loaders.h>
 
+#include "experiment.h"
 #include "lab_commands.h"
-#include "race_heat.h"
 
 namespace sotto::netlab {
 namespace {
@@ -32,7 +32,7 @@ const std::vector<Standard> kAllreduce = {Standard::gloo, Standard::others, Stan
 const std::vector<Standard> kHooks = {Standard::ddp_hook};
 
 struct FinishRequest {
-  HeatRequest heat;
+  ExperimentRequest repetition;
   Lesson lesson;
   double accuracy = 0.93;
   int hidden = 64;
@@ -40,20 +40,20 @@ struct FinishRequest {
 };
 
 /// What a contender's last run was like.
-using Finishes = std::map<std::string_view, Finish>;
+using Finishes = std::map<std::string_view, TimeToAccuracy>;
 
 JobRequest job_of(const FinishRequest& request) {
   return {.hidden = request.hidden,
           .rounds = request.rounds,
-          .seed = request.heat.lab.common.seed,
+          .seed = request.repetition.lab.common.seed,
           .lesson = request.lesson};
 }
 
-void show(const std::vector<Standing>& standings, const Finishes& finishes,
+void show(const std::vector<ContenderResult>& results, const Finishes& finishes,
           const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
-  rows.reserve(standings.size());
-  for (const Standing& one : standings) {
+  rows.reserve(results.size());
+  for (const ContenderResult& one : results) {
     const Spread spread = one.spread();
     const auto found = finishes.find(one.contender.name);
     const bool ran = found != finishes.end();
@@ -63,31 +63,30 @@ void show(const std::vector<Standing>& standings, const Finishes& finishes,
                     spread_text(spread), reached ? fmt::to_string(*found->second.round) : "–",
                     ran ? study::percent(found->second.best) : "–",
                     ran ? study::duration_text(found->second.round_s) : "–",
-                    ratio_text(speedups(one, standings, kAllreduce)),
-                    ratio_text(speedups(one, standings, kHooks)), one.failure});
+                    ratio_text(speedups(one, results, kAllreduce)),
+                    ratio_text(speedups(one, results, kHooks)), one.failure});
   }
   output.table({"contender", "time", "range", "rounds", "best accuracy", "a round",
                 "all-reduce's best", "PyTorch hooks' best", ""},
                rows);
 }
 
-study::Json json_of(const std::vector<Standing>& standings, const Finishes& finishes) {
-  study::Json all = study::Json::array();
-  for (const Standing& one : standings) {
+Json json_of(const std::vector<ContenderResult>& results, const Finishes& finishes) {
+  Json all = Json::array();
+  for (const ContenderResult& one : results) {
     const auto found = finishes.find(one.contender.name);
     const bool ran = found != finishes.end();
     const auto ratio = [&](const std::vector<Standard>& standards) {
-      return spread_json(spread_of(speedups(one, standings, standards)));
+      return spread_json(spread_of(speedups(one, results, standards)));
     };
-    all.push_back(
-        {{"name", one.contender.name},
-         {"time_s", spread_json(one.spread())},
-         {"rounds", ran && found->second.round ? study::Json(*found->second.round) : study::Json()},
-         {"best_accuracy", ran ? study::Json(found->second.best) : study::Json()},
-         {"round_s", ran ? study::Json(found->second.round_s) : study::Json()},
-         {"ratio_to_allreduce", ratio(kAllreduce)},
-         {"ratio_to_hooks", ratio(kHooks)},
-         {"failure", one.failure.empty() ? study::Json() : study::Json(one.failure)}});
+    all.push_back({{"name", one.contender.name},
+                   {"time_s", spread_json(one.spread())},
+                   {"rounds", ran && found->second.round ? Json(*found->second.round) : Json()},
+                   {"best_accuracy", ran ? Json(found->second.best) : Json()},
+                   {"round_s", ran ? Json(found->second.round_s) : Json()},
+                   {"ratio_to_allreduce", ratio(kAllreduce)},
+                   {"ratio_to_hooks", ratio(kHooks)},
+                   {"failure", one.failure.empty() ? Json() : Json(one.failure)}});
   }
   return all;
 }
@@ -112,42 +111,44 @@ void check_training(const FinishRequest& request) {
 }
 
 int run(const FinishRequest& request) {
-  const console::Output output(request.heat.lab.common);
+  const console::Output output(request.repetition.lab.common);
   console::catch_stop_signals();
   check_training(request);
-  const Meeting meeting(request.heat, choose(trainees(), request.heat.only));
-  const study::Json links = meeting.links();
-  output.line(meeting.course().text());
-  std::vector<Standing> standings = meeting.line_up();
+  const Experiment experiment(request.repetition,
+                              choose(training_contenders(), request.repetition.only));
+  const Json links = experiment.links();
+  output.line(experiment.testbed().text());
+  std::vector<ContenderResult> results = experiment.blank_results();
   Finishes finishes;
   const auto ask = [&](const Contender& /*all alike*/) { return job_of(request); };
-  const auto take = [&](Standing& one, const JobEnd& end) -> Result<std::optional<double>> {
-    const auto finish = finish_from(end.output, request.accuracy);
+  const auto take = [&](ContenderResult& one, const JobEnd& end) -> Result<std::optional<double>> {
+    const auto finish = time_to_accuracy_from(end.output, request.accuracy);
     if (!finish.ok()) {
       return finish.status();
     }
     finishes[one.contender.name] = *finish;
     return finish->seconds;
   };
-  for (std::uint64_t repeat = 1; repeat <= request.heat.repeats; ++repeat) {
-    meeting.heat(standings, ask, take, fmt::format("repeat {}/{}", repeat, request.heat.repeats));
+  for (std::uint64_t repeat = 1; repeat <= request.repetition.repeats; ++repeat) {
+    experiment.repetition(results, ask, take,
+                          fmt::format("repeat {}/{}", repeat, request.repetition.repeats));
   }
   if (console::stop_requested()) {
     return console::kFailed;
   }
   output.line(fmt::format("\nuntil {} of the test examples are right, {} parameters",
                           study::percent(request.accuracy), elements_of(request.hidden)));
-  show(standings, finishes, output);
+  show(results, finishes, output);
   output.json({{"sotto", SOTTO_VERSION},
-               {"network", meeting.course().json()},
+               {"network", experiment.testbed().json()},
                {"links", links},
                {"accuracy", request.accuracy},
                {"dimension", elements_of(request.hidden)},
                {"batch", request.lesson.batch},
                {"lr", request.lesson.lr},
-               {"repeats", request.heat.repeats},
-               {"contenders", json_of(standings, finishes)}});
-  const std::string fault = failure_of_all(standings);
+               {"repeats", request.repetition.repeats},
+               {"contenders", json_of(results, finishes)}});
+  const std::string fault = failure_of_all(results);
   return fault.empty() ? console::kDone : failed(fault);
 }
 
@@ -155,7 +156,7 @@ int run(const FinishRequest& request) {
 
 console::Command add_finish_command(CLI::App& netlab, const std::string& program) {
   auto request = std::make_shared<FinishRequest>();
-  request->heat.lab.program = program;
+  request->repetition.lab.program = program;
   CLI::App* command = netlab.add_subcommand(
       "finish", "The time until a model is good enough, beside Gloo's collectives and PyTorch");
   console::OptionGroup group(*command, "What is trained");
@@ -166,7 +167,7 @@ console::Command add_finish_command(CLI::App& netlab, const std::string& program
   group.option("--lr", request->lesson.lr, "GAMMA", "Learning rate");
   group.count("--rounds", request->rounds, "N", "Rounds of every contender");
   group.count("--eval-every", request->lesson.eval_every, "N", "Rounds between evaluations");
-  add_heat_options(*command, request->heat, "'sotto', 'gloo ring', 'ddp', …");
+  add_experiment_options(*command, request->repetition, "'sotto', 'gloo ring', 'ddp', …");
   command->footer(kFinishExamples);
   return {command, [request] { return run(*request); }};
 }

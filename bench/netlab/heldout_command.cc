@@ -123,7 +123,7 @@ class Table {
         exact_ ? "exact" : "NOT exact", same_models_ ? "equal bit for bit" : "NOT equal"));
   }
 
-  study::Json json() const {
+  Json json() const {
     return {{"runs", json_},
             {"error_median", quantile(errors_, 0.5)},
             {"error_95", quantile(errors_, 0.95)},
@@ -137,7 +137,7 @@ class Table {
 
  private:
   std::vector<std::vector<std::string>> rows_;
-  study::Json json_ = study::Json::array();
+  Json json_ = Json::array();
   std::vector<double> errors_;
   std::vector<double> predicted_;
   std::vector<double> measured_;
@@ -174,7 +174,7 @@ int run(const HeldoutRequest& request) {
                     found.ok() ? fmt::format("{:+.1f} %", 100 * found.error()) : found.failure));
   }
   table.show(output);
-  study::Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
+  Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
   result.update(table.json());
   output.json(result);
   return table.holds() ? console::kDone : console::kFailed;

@@ -16,9 +16,9 @@
 #include <sotto/study/units.h>
 
 #include "../command_line.h"
+#include "contender_job.h"
+#include "contender_result.h"
 #include "lab_commands.h"
-#include "race_job.h"
-#include "race_result.h"
 #include "statistics.h"
 
 namespace sotto::netlab {
@@ -47,7 +47,7 @@ struct Attempt {
 
 struct LaunchRequest {
   console::CommonOptions common;
-  CourseShape course{.hosts = 4};
+  TestbedShape testbed{.hosts = 4};
   std::vector<std::string> words;
   std::vector<std::string> attempts;
   std::uint64_t repeats = 1;
@@ -81,20 +81,20 @@ std::vector<Attempt> attempts_of(const LaunchRequest& request) {
 }
 
 std::vector<Process> processes_for(const LaunchRequest& request, const Attempt& attempt,
-                                   const Course& course) {
+                                   const Testbed& testbed) {
   std::vector<Process> processes;
-  for (Host host = 0; host < course.hosts(); ++host) {
+  for (Host host = 0; host < testbed.hosts(); ++host) {
     Process process = {.host = host,
                        .words = request.words,
                        .variables = {{"RANK", fmt::to_string(host)},
-                                     {"WORLD_SIZE", fmt::to_string(course.hosts())},
-                                     {"MASTER_ADDR", course.address(0)},
+                                     {"WORLD_SIZE", fmt::to_string(testbed.hosts())},
+                                     {"MASTER_ADDR", testbed.address(0)},
                                      {"MASTER_PORT", fmt::to_string(kLaunchPort)}}};
     process.words.insert(process.words.end(), attempt.words.begin(), attempt.words.end());
     for (std::string& word : process.words) {
       constexpr std::string_view kAddress = "{address}";
       if (const auto at = word.find(kAddress); at != std::string::npos) {
-        word.replace(at, kAddress.size(), course.address(host));
+        word.replace(at, kAddress.size(), testbed.address(host));
       }
     }
     processes.push_back(std::move(process));
@@ -102,9 +102,9 @@ std::vector<Process> processes_for(const LaunchRequest& request, const Attempt& 
   return processes;
 }
 
-void run_once(const LaunchRequest& request, const Course& course, Attempt& attempt) {
+void run_once(const LaunchRequest& request, const Testbed& testbed, Attempt& attempt) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto end = run_job(course, processes_for(request, attempt, course), request.patience_s,
+  const auto end = run_job(testbed, processes_for(request, attempt, testbed), request.patience_s,
                            console::stop_requested());
   if (!end.ok()) {
     attempt.failure = end.status().message();
@@ -157,11 +157,11 @@ int run(const LaunchRequest& request) {
   }
   std::vector<Attempt> attempts = attempts_of(request);
   console::catch_stop_signals();
-  const Course course(request.course);
-  output.line(course.text());
+  const Testbed testbed(request.testbed);
+  output.line(testbed.text());
   for (std::uint64_t repeat = 1; repeat <= request.repeats; ++repeat) {
     for (Attempt& attempt : attempts) {
-      run_once(request, course, attempt);
+      run_once(request, testbed, attempt);
       if (console::stop_requested()) {
         return console::kFailed;
       }
@@ -173,20 +173,19 @@ int run(const LaunchRequest& request) {
     }
   }
   show(attempts, output);
-  study::Json runs = study::Json::array();
+  Json runs = Json::array();
   std::string failure;
   for (const Attempt& attempt : attempts) {
     failure = failure.empty() ? attempt.failure : failure;
-    runs.push_back(
-        {{"name", attempt.name},
-         {"time_s", spread_json(spread_of_runs(attempt))},
-         {"ratio", spread_json(spread_of(ratios(attempts.front(), attempt)))},
-         {"wire_bytes", attempt.carried},
-         {"said", attempt.said},
-         {"failure", attempt.failure.empty() ? study::Json() : study::Json(attempt.failure)}});
+    runs.push_back({{"name", attempt.name},
+                    {"time_s", spread_json(spread_of_runs(attempt))},
+                    {"ratio", spread_json(spread_of(ratios(attempts.front(), attempt)))},
+                    {"wire_bytes", attempt.carried},
+                    {"said", attempt.said},
+                    {"failure", attempt.failure.empty() ? Json() : Json(attempt.failure)}});
   }
   output.json({{"sotto", SOTTO_VERSION},
-               {"network", course.json()},
+               {"network", testbed.json()},
                {"repeats", request.repeats},
                {"runs", runs}});
   return failure.empty() ? console::kDone : failed(failure);
@@ -207,15 +206,15 @@ console::Command add_launch_command(CLI::App& netlab) {
   group.count("--repeats", request->repeats, "N", "How often each runs, in turns with the others");
   group.option("--patience", request->patience_s, "SECONDS", "After which a run has failed");
   console::OptionGroup place(*command, "Where");
-  place.count("--hosts", request->course.hosts, "N", "Number of nodes");
+  place.count("--hosts", request->testbed.hosts, "N", "Number of nodes");
   CLI::Option& bandwidth =
-      place.option("--bandwidth", request->course.bandwidth, "RATE", "Of each host, up and down");
+      place.option("--bandwidth", request->testbed.bandwidth, "RATE", "Of each host, up and down");
   bandwidth.check(bench::readable_by(study::parse_bandwidth));
-  CLI::Option& latency = place.option("--latency", request->course.latency, "TIME",
+  CLI::Option& latency = place.option("--latency", request->testbed.latency, "TIME",
                                       "One way; a round trip takes twice that");
   latency.check(bench::readable_by(study::parse_duration));
   place
-      .flag("--loopback", request->course.loopback,
+      .flag("--loopback", request->testbed.loopback,
             "On this machine's loopback as it is, without these two; needs no root")
       .excludes(&bandwidth, &latency);
   console::add_common_options(*command, request->common);

@@ -172,8 +172,8 @@ class Contest {
                        [](const Claim& claim) { return claim.predicted && claim.measured; });
   }
 
-  study::Json json() const {
-    study::Json claims = study::Json::array();
+  Json json() const {
+    Json claims = Json::array();
     for (const Claim& claim : claims_of(times_)) {
       claims.push_back({{"claim", claim.sentence},
                         {"predicted", claim.predicted},
@@ -204,7 +204,7 @@ class Contest {
   const Calibration& calibration_;
   const Laboratory& laboratory_;
   AllTimes times_ = {};
-  study::Json runs_ = study::Json::array();
+  Json runs_ = Json::array();
 };
 
 /// Says whether the loss is all-reduce's.
@@ -230,7 +230,7 @@ int run(const LabRequest& request) {
   if (!calibration.ok() || !loss.ok()) {
     return failed((calibration.ok() ? loss.status() : calibration.status()).message());
   }
-  study::Json all = study::Json::array();
+  Json all = Json::array();
   bool holds = true;
   for (const std::string& transport : request.transports()) {
     Contest contest(transport, *calibration, laboratory);

@@ -120,7 +120,7 @@ class LossStudy {
                               100 * quantile(errors_, 0.5), 100 * quantile(errors_, 1)));
     }
   }
-  study::Json json() const {
+  Json json() const {
     return {{"runs", runs_},
             {"error_median", quantile(errors_, 0.5)},
             {"error_worst", quantile(errors_, 1)}};
@@ -148,7 +148,7 @@ class LossStudy {
   const Laboratory& laboratory_;
   std::vector<std::vector<std::string>> rows_;
   std::vector<double> errors_;
-  study::Json runs_ = study::Json::array();
+  Json runs_ = Json::array();
 };
 
 int run(const LossRequest& request) {
@@ -169,7 +169,7 @@ int run(const LossRequest& request) {
     return console::kFailed;
   }
   study.show(output);
-  study::Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
+  Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
   result.update(study.json());
   output.json(result);
   return complete ? console::kDone : console::kFailed;

@@ -125,8 +125,8 @@ void show(const std::vector<Answer>& answers, const console::Output& output) {
   output.table({"run", "transport", "a round", "limit", "over the limit", "range"}, rows);
 }
 
-study::Json json_of(const std::vector<Answer>& answers) {
-  study::Json all = study::Json::array();
+Json json_of(const std::vector<Answer>& answers) {
+  Json all = Json::array();
   for (const Answer& answer : answers) {
     const auto ratios = answer.ratios();
     all.push_back({{"gradient", answer.question->gradient},

@@ -7,11 +7,11 @@
 #include <sotto/base/error.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/units.h>
+#include <sotto/trainers/result_file.h>
 
+#include "experiment.h"
 #include "lab_commands.h"
-#include "race_heat.h"
 #include "race_plot.h"
 
 namespace sotto::netlab {
@@ -31,7 +31,7 @@ const std::vector<Standard> kGloo = {Standard::gloo};
 const std::vector<Standard> kAllPeers = {Standard::gloo, Standard::others};
 
 struct RaceRequest {
-  HeatRequest heat;
+  ExperimentRequest repetition;
   std::vector<std::uint64_t> elements = {1'000'000};
   int rounds = 10;
   std::string plot;
@@ -40,33 +40,33 @@ struct RaceRequest {
 /// All repeats with one model.
 struct Race {
   int hidden = 0;
-  std::vector<Standing> standings;
+  std::vector<ContenderResult> results;
 };
 
-Race run_size(const RaceRequest& request, const Meeting& meeting, std::uint64_t elements) {
-  Race race = {.hidden = hidden_for(elements), .standings = meeting.line_up()};
+Race run_size(const RaceRequest& request, const Experiment& experiment, std::uint64_t elements) {
+  Race race = {.hidden = hidden_for(elements), .results = experiment.blank_results()};
   const auto ask = [&](const Contender& contender) {
     return JobRequest{.hidden = race.hidden,
                       .rounds = rounds_of(contender, request.rounds),
-                      .seed = request.heat.lab.common.seed,
+                      .seed = request.repetition.lab.common.seed,
                       .lesson = std::nullopt};
   };
-  const auto take = [&](Standing& one, const JobEnd& end) -> Result<std::optional<double>> {
-    const auto lap = lap_from(end.output);
-    if (!lap.ok()) {
-      return lap.status();
+  const auto take = [&](ContenderResult& one, const JobEnd& end) -> Result<std::optional<double>> {
+    const auto timed = timed_run_from(end.output);
+    if (!timed.ok()) {
+      return timed.status();
     }
-    one.bytes = lap->bytes;
-    if (meeting.course().emulated()) {
-      one.wire = static_cast<double>(end.carried) / meeting.course().hosts() /
+    one.bytes = timed->bytes;
+    if (experiment.testbed().emulated()) {
+      one.wire = static_cast<double>(end.carried) / experiment.testbed().hosts() /
                  rounds_of(one.contender, request.rounds);
     }
-    return std::optional(lap->round_s);
+    return std::optional(timed->round_s);
   };
-  for (std::uint64_t repeat = 1; repeat <= request.heat.repeats; ++repeat) {
-    meeting.heat(race.standings, ask, take,
-                 fmt::format("{} elements, repeat {}/{}", elements_of(race.hidden), repeat,
-                             request.heat.repeats));
+  for (std::uint64_t repeat = 1; repeat <= request.repetition.repeats; ++repeat) {
+    experiment.repetition(race.results, ask, take,
+                          fmt::format("{} elements, repeat {}/{}", elements_of(race.hidden), repeat,
+                                      request.repetition.repeats));
   }
   return race;
 }
@@ -75,20 +75,18 @@ std::string amount_or_none(const std::optional<double>& bytes) {
   return bytes ? study::amount(*bytes) : "–";
 }
 
-study::Json number_or_null(const std::optional<double>& value) {
-  return value ? study::Json(*value) : study::Json();
-}
+Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 void show(const Race& race, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
-  rows.reserve(race.standings.size());
-  for (const Standing& one : race.standings) {
+  rows.reserve(race.results.size());
+  for (const ContenderResult& one : race.results) {
     const Spread spread = one.spread();
     rows.push_back({std::string(one.contender.name),
                     std::isfinite(spread.median) ? study::duration_text(spread.median) : "–",
                     spread_text(spread), amount_or_none(one.bytes), amount_or_none(one.wire),
-                    ratio_text(speedups(one, race.standings, kGloo)),
-                    ratio_text(speedups(one, race.standings, kAllPeers)), one.failure});
+                    ratio_text(speedups(one, race.results, kGloo)),
+                    ratio_text(speedups(one, race.results, kAllPeers)), one.failure});
   }
   output.line(fmt::format("\n{} elements", elements_of(race.hidden)));
   output.table({"contender", "a round", "range", "frames/node", "wire/node", "Gloo's best",
@@ -96,30 +94,29 @@ void show(const Race& race, const console::Output& output) {
                rows);
   for (const auto& [who, standards] :
        {std::pair{"Gloo's best", kGloo}, std::pair{"all peers' best", kAllPeers}}) {
-    const Standing* best = best_of(race.standings, standards);
+    const ContenderResult* best = best_of(race.results, standards);
     output.line(fmt::format("{} full-precision all-reduce: {}", who,
                             best != nullptr ? best->contender.name : "none ran"));
   }
 }
 
-study::Json json_of(const Race& race) {
-  study::Json contenders = study::Json::array();
-  for (const Standing& one : race.standings) {
+Json json_of(const Race& race) {
+  Json contenders = Json::array();
+  for (const ContenderResult& one : race.results) {
     const auto ratio = [&](const std::vector<Standard>& standards) {
-      return spread_json(spread_of(speedups(one, race.standings, standards)));
+      return spread_json(spread_of(speedups(one, race.results, standards)));
     };
-    contenders.push_back(
-        {{"name", one.contender.name},
-         {"round_s", spread_json(one.spread())},
-         {"bytes_per_node", number_or_null(one.bytes)},
-         {"wire_bytes_per_node", number_or_null(one.wire)},
-         {"ratio_to_gloo", ratio(kGloo)},
-         {"ratio_to_all", ratio(kAllPeers)},
-         {"failure", one.failure.empty() ? study::Json() : study::Json(one.failure)}});
+    contenders.push_back({{"name", one.contender.name},
+                          {"round_s", spread_json(one.spread())},
+                          {"bytes_per_node", number_or_null(one.bytes)},
+                          {"wire_bytes_per_node", number_or_null(one.wire)},
+                          {"ratio_to_gloo", ratio(kGloo)},
+                          {"ratio_to_all", ratio(kAllPeers)},
+                          {"failure", one.failure.empty() ? Json() : Json(one.failure)}});
   }
   const auto name_of = [&](const std::vector<Standard>& standards) {
-    const Standing* best = best_of(race.standings, standards);
-    return best != nullptr ? study::Json(best->contender.name) : study::Json();
+    const ContenderResult* best = best_of(race.results, standards);
+    return best != nullptr ? Json(best->contender.name) : Json();
   };
   return {{"elements", elements_of(race.hidden)},
           {"best_of_gloo", name_of(kGloo)},
@@ -133,10 +130,10 @@ std::string plot_of(const std::vector<Race>& races, const std::string& where) {
   for (const Race& race : races) {
     plot.series.push_back(fmt::format("{} elements", elements_of(race.hidden)));
   }
-  for (std::size_t i = 0; i < races.front().standings.size(); ++i) {
-    BarGroup group = {.name = std::string(races.front().standings[i].contender.name), .bars = {}};
+  for (std::size_t i = 0; i < races.front().results.size(); ++i) {
+    BarGroup group = {.name = std::string(races.front().results[i].contender.name), .bars = {}};
     for (const Race& race : races) {
-      group.bars.push_back(spread_of(speedups(race.standings[i], race.standings, kGloo)));
+      group.bars.push_back(spread_of(speedups(race.results[i], race.results, kGloo)));
     }
     plot.groups.push_back(std::move(group));
   }
@@ -144,36 +141,37 @@ std::string plot_of(const std::vector<Race>& races, const std::string& where) {
 }
 
 int run(const RaceRequest& request) {
-  const console::Output output(request.heat.lab.common);
-  study::check_writable("--plot", request.plot);
+  const console::Output output(request.repetition.lab.common);
+  check_writable("--plot", request.plot);
   console::catch_stop_signals();
   if (request.rounds < 1) {
     refuse("--rounds", fmt::to_string(request.rounds), "at least one is needed");
   }
-  const Meeting meeting(request.heat, choose(racers(), request.heat.only));
-  const study::Json links = meeting.links();
-  output.line(meeting.course().text());
+  const Experiment experiment(request.repetition,
+                              choose(step_contenders(), request.repetition.only));
+  const Json links = experiment.links();
+  output.line(experiment.testbed().text());
   std::vector<Race> races;
   std::string fault;
-  study::Json sizes = study::Json::array();
+  Json sizes = Json::array();
   races.reserve(request.elements.size());
   for (const std::uint64_t elements : request.elements) {
-    races.push_back(run_size(request, meeting, elements));
+    races.push_back(run_size(request, experiment, elements));
     if (console::stop_requested()) {
       return console::kFailed;
     }
     show(races.back(), output);
-    fault = fault.empty() ? failure_of_all(races.back().standings) : fault;
+    fault = fault.empty() ? failure_of_all(races.back().results) : fault;
     sizes.push_back(json_of(races.back()));
   }
   if (!request.plot.empty()) {
-    study::write_result_file("--plot", request.plot, plot_of(races, meeting.course().text()));
+    write_result_file("--plot", request.plot, plot_of(races, experiment.testbed().text()));
   }
   output.json({{"sotto", SOTTO_VERSION},
-               {"network", meeting.course().json()},
+               {"network", experiment.testbed().json()},
                {"links", links},
                {"rounds", request.rounds},
-               {"repeats", request.heat.repeats},
+               {"repeats", request.repetition.repeats},
                {"sizes", sizes}});
   return fault.empty() ? console::kDone : failed(fault);
 }
@@ -182,7 +180,7 @@ int run(const RaceRequest& request) {
 
 console::Command add_race_command(CLI::App& netlab, const std::string& program) {
   auto request = std::make_shared<RaceRequest>();
-  request->heat.lab.program = program;
+  request->repetition.lab.program = program;
   CLI::App* command = netlab.add_subcommand(
       "race", "The time of a round, beside Gloo's collectives, Open MPI and PyTorch");
   console::OptionGroup group(*command, "What is raced");
@@ -199,7 +197,7 @@ console::Command add_race_command(CLI::App& netlab, const std::string& program) 
               "Rounds of a full-precision all-reduce; faster contenders take more, up to 20 times "
               "as many");
   group.option("--plot", request->plot, "FILE.svg", "Draw the ratios as bars");
-  add_heat_options(*command, request->heat, "'gloo ring', 'sotto', 'fp16', …");
+  add_experiment_options(*command, request->repetition, "'gloo ring', 'sotto', 'fp16', …");
   command->remove_option(command->get_option("--program"));  // sotto_peer races
   command->footer(kRaceExamples);
   return {command, [request] { return run(*request); }};

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "race_result.h"
+#include "contender_result.h"
 
 namespace sotto::netlab {
 

@@ -41,7 +41,7 @@ int run(const RunRequest& request, const CLI::App& command) {
   }
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> faults;
-  study::Json runs = study::Json::array();
+  Json runs = Json::array();
   bool complete = true;
   for (const study::RunSpec& run : scenario.runs) {
     for (const std::string& transport : request.lab.transports()) {

@@ -25,7 +25,7 @@ Spread spread_of(std::span<const double> values) {
   return {.median = quantile(values, 0.5), .low = quantile(values, 0), .high = quantile(values, 1)};
 }
 
-study::Json spread_json(const Spread& spread) {
+Json spread_json(const Spread& spread) {
   if (!std::isfinite(spread.median)) {
     return {};
   }

@@ -19,7 +19,7 @@ struct Spread {
 };
 Spread spread_of(std::span<const double> values);
 /// {"median", "min", "max"}; null where there are none.
-study::Json spread_json(const Spread& spread);
+Json spread_json(const Spread& spread);
 
 /// Kendall's τ-b of two rankings of the same things: 1 when all pairs are in the same order, −1
 /// when all are in the opposite one. Ties count as usual (Kendall 1945); NaN when one of the two is

@@ -129,7 +129,7 @@ def step(model, optimizer, batch):
     optimizer.step()
 
 
-def race(arguments, model, optimizer):
+def time_rounds(arguments, model, optimizer):
     batch = (torch.rand(arguments.batch, FEATURES), torch.zeros(arguments.batch, dtype=torch.long))
     for _ in range(arguments.warm_up):
         step(model, optimizer, batch)
@@ -138,19 +138,19 @@ def race(arguments, model, optimizer):
         print("warm", flush=True)
     time.sleep(MARK_TIME_S)
     dist.barrier()
-    laps = []
+    times = []
     begin = before = time.monotonic()
     for _ in range(arguments.rounds):
         step(model, optimizer, batch)
         now = time.monotonic()
-        laps.append(now - before)
+        times.append(now - before)
         before = now
     slowest = torch.tensor([before - begin], dtype=torch.float64)
     dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
     total = slowest.item()
-    laps.sort()
+    times.sort()
     return {"rounds": arguments.rounds, "round_s": total / arguments.rounds,
-            "median_s": laps[len(laps) // 2], "min_s": laps[0], "max_s": laps[-1],
+            "median_s": times[len(times) // 2], "min_s": times[0], "max_s": times[-1],
             "bytes_per_round": None}
 
 
@@ -188,7 +188,7 @@ def main():
     model = DistributedDataParallel(make_model(arguments.hidden, arguments.seed))
     add_hook(model, arguments.hook, arguments.powersgd_start)
     optimizer = torch.optim.SGD(model.parameters(), lr=arguments.lr)
-    result = (train if arguments.mnist else race)(arguments, model, optimizer)
+    result = (train if arguments.mnist else time_rounds)(arguments, model, optimizer)
     if arguments.rank == 0:
         print(json.dumps(result), flush=True)
     dist.barrier()

@@ -10,7 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "collectives.h"
-#include "laps.h"
+#include "round_times.h"
 
 namespace {
 
@@ -22,14 +22,14 @@ constexpr float kRate = 0.01F;
 struct Request {
   sotto::peers::Place place;
   sotto::peers::CollectiveOptions collective;
-  sotto::peers::LapRequest laps;
+  sotto::peers::RoundTimesRequest times;
   bool unfused = false;
   std::size_t elements = 1'000'000;
 };
 
 void add_options(CLI::App& program, Request& request) {
   add_place_options(program, request.place);
-  add_lap_options(program, request.laps);
+  add_round_options(program, request.times);
   program.add_option("--collective", request.collective.name,
                      "ring, bcube, halving-doubling, sharded or hierarchical");
   program.add_flag("--half", request.collective.half, "Values travel as fp16");
@@ -48,20 +48,20 @@ void check_average(Averager& averager, int size) {
   }
 }
 
-void race(Request& request) {
+void measure(Request& request) {
   request.collective.fused = !request.unfused;
   const auto& place = request.place;
   Averager averager(place, request.collective, request.elements);
   std::ranges::fill(averager.values(), static_cast<float>(place.rank + 1));
   std::vector<float> x(request.elements, 0.0F);
-  const auto laps = run_laps(
-      request.laps, {.rank = place.rank,
-                     .round = [&] { averager.run_and_step(kRate, x); },
-                     .meet = [&] { averager.meet_again(); },
-                     .slowest = [&](double seconds) { return averager.largest(seconds); }});
+  const auto times = time_rounds(
+      request.times, {.rank = place.rank,
+                      .round = [&] { averager.run_and_step(kRate, x); },
+                      .meet = [&] { averager.meet_again(); },
+                      .slowest = [&](double seconds) { return averager.largest(seconds); }});
   check_average(averager, place.size);
   if (place.rank == 0) {
-    print_laps(laps, averager.bytes());
+    print_round_times(times, averager.bytes());
   }
 }
 
@@ -72,5 +72,5 @@ int main(int argc, char** argv) {
                    "gloo_peer");
   Request request;
   add_options(program, request);
-  return sotto::peers::run_peer(program, argc, argv, [&] { race(request); });
+  return sotto::peers::run_peer(program, argc, argv, [&] { measure(request); });
 }

@@ -15,12 +15,12 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "laps.h"
 #include "place.h"
+#include "round_times.h"
 
 namespace {
 
-using sotto::peers::Laps;
+using sotto::peers::RoundTimes;
 
 /// The learning rate of the step along a mean.
 constexpr float kRate = 0.01F;
@@ -28,7 +28,7 @@ constexpr float kRate = 0.01F;
 struct Request {
   std::size_t elements = 1'000'000;
   double bits = 0;
-  sotto::peers::LapRequest laps;
+  sotto::peers::RoundTimesRequest times;
   unsigned timeout_s = 600;
 };
 
@@ -36,7 +36,7 @@ void add_options(CLI::App& program, Request& request) {
   program.add_option("--elements", request.elements, "Length of the vector");
   program.add_option("--neighbour-bits", request.bits,
                      "Swap so many bits an element with each neighbour; 0: all-reduce of floats");
-  add_lap_options(program, request.laps);
+  add_round_options(program, request.times);
   program.add_option("--timeout", request.timeout_s,
                      "Seconds after which a process whose round is not over ends itself");
 }
@@ -96,21 +96,21 @@ std::function<void()> swap_with_neighbours(const std::vector<int>& around, int r
   };
 }
 
-Laps measured(const Mpi& mpi, const Request& request, const std::function<void()>& round) {
-  return run_laps(request.laps, {.rank = mpi.rank,
-                                 .round =
-                                     [&] {
-                                       // MPI's calls have no deadline of their own.
-                                       ::alarm(request.timeout_s);
-                                       round();
-                                     },
-                                 .meet = [] { MPI_Barrier(MPI_COMM_WORLD); },
-                                 .slowest =
-                                     [](double seconds) {
-                                       MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX,
-                                                     MPI_COMM_WORLD);
-                                       return seconds;
-                                     }});
+RoundTimes measured(const Mpi& mpi, const Request& request, const std::function<void()>& round) {
+  return time_rounds(request.times, {.rank = mpi.rank,
+                                     .round =
+                                         [&] {
+                                           // MPI's calls have no deadline of their own.
+                                           ::alarm(request.timeout_s);
+                                           round();
+                                         },
+                                     .meet = [] { MPI_Barrier(MPI_COMM_WORLD); },
+                                     .slowest =
+                                         [](double seconds) {
+                                           MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE,
+                                                         MPI_MAX, MPI_COMM_WORLD);
+                                           return seconds;
+                                         }});
 }
 
 void require(bool right, const char* what) {
@@ -120,10 +120,10 @@ void require(bool right, const char* what) {
   }
 }
 
-void race(const Request& request) {
+void measure(const Request& request) {
   ::alarm(request.timeout_s);
   const Mpi mpi;
-  Laps laps;
+  RoundTimes times;
   std::optional<double> bytes;
   if (request.bits > 0) {
     const auto part =
@@ -132,7 +132,7 @@ void race(const Request& request) {
     const auto around = neighbours_of(mpi);
     std::vector<char> out;
     std::vector<char> in;
-    laps = measured(mpi, request, swap_with_neighbours(around, mpi.rank, part, out, in));
+    times = measured(mpi, request, swap_with_neighbours(around, mpi.rank, part, out, in));
     require(in.front() == static_cast<char>(around.front()) &&
                 in.back() == static_cast<char>(around.back()),
             "the neighbours' buffers did not come");
@@ -140,12 +140,12 @@ void race(const Request& request) {
   } else {
     std::vector<float> gradient(request.elements);
     std::vector<float> x(request.elements, 0.0F);
-    laps = measured(mpi, request, allreduce(mpi, gradient, x));
+    times = measured(mpi, request, allreduce(mpi, gradient, x));
     const float expected = static_cast<float>(mpi.size + 1) / 2;
     require(std::abs(gradient.front() - expected) <= 0.01F * expected, "the average is wrong");
   }
   if (mpi.rank == 0) {
-    print_laps(laps, bytes);
+    print_round_times(times, bytes);
   }
 }
 
@@ -156,5 +156,5 @@ int main(int argc, char** argv) {
                    "mpi_peer");
   Request request;
   add_options(program, request);
-  return sotto::peers::run_peer(program, argc, argv, [&] { race(request); });
+  return sotto::peers::run_peer(program, argc, argv, [&] { measure(request); });
 }

@@ -22,8 +22,8 @@
 #include <sotto/trainers/meeting.h>
 #include <sotto/trainers/optimizer.h>
 
-#include "laps.h"
 #include "place.h"
+#include "round_times.h"
 
 namespace {
 
@@ -34,14 +34,14 @@ constexpr double kGradient = 1e-2;
 
 struct Request {
   Place place;
-  sotto::peers::LapRequest laps;
+  sotto::peers::RoundTimesRequest times;
   sotto::OptimizerOptions optimizer;
   std::size_t elements = 1'000'000;
 };
 
 void add_options(CLI::App& program, Request& request) {
   add_place_options(program, request.place);
-  add_lap_options(program, request.laps);
+  add_round_options(program, request.times);
   program.add_option("--algorithm", request.optimizer.algorithm, "As of `sotto train`");
   program.add_option("--compressor", request.optimizer.compressor, "As of `sotto train`");
   program.add_option("--topology", request.optimizer.topology, "As of `sotto train`");
@@ -129,7 +129,7 @@ std::uint64_t bytes_sent(const sotto::Optimizer& optimizer) {
   return bytes;
 }
 
-void race(Request& request) {
+void measure(Request& request) {
   const Place& place = request.place;
   auto& options = request.optimizer;
   options.nodes = place.size;
@@ -147,16 +147,16 @@ void race(Request& request) {
     require(optimizer.begin_step());
     require(optimizer.step(gradient));
   };
-  const auto laps =
-      run_laps(request.laps, {.rank = place.rank,
-                              .round = step,
-                              .meet = [&] { referee.start_together(); },
-                              .slowest = [&](double seconds) { return referee.slowest(seconds); },
-                              .end = [&] { require(optimizer.drain()); }});
+  const auto times = time_rounds(
+      request.times, {.rank = place.rank,
+                      .round = step,
+                      .meet = [&] { referee.start_together(); },
+                      .slowest = [&](double seconds) { return referee.slowest(seconds); },
+                      .end = [&] { require(optimizer.drain()); }});
   check_model(optimizer.parameters());
   if (place.rank == 0) {
     const auto rounds = static_cast<double>(optimizer.round());
-    print_laps(laps, static_cast<double>(bytes_sent(optimizer)) / rounds);
+    print_round_times(times, static_cast<double>(bytes_sent(optimizer)) / rounds);
   }
   require(optimizer.finish());
 }
@@ -167,5 +167,5 @@ int main(int argc, char** argv) {
   CLI::App program("One process of a job that steps with sotto's optimizer", "sotto_peer");
   Request request;
   add_options(program, request);
-  return sotto::peers::run_peer(program, argc, argv, [&] { race(request); });
+  return sotto::peers::run_peer(program, argc, argv, [&] { measure(request); });
 }

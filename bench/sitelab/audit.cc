@@ -26,23 +26,23 @@ sites::StreamId stream_of(sites::Incarnation from, sites::Incarnation to) {
   return std::max<sites::StreamId>(from ^ std::rotl(to, 32), 1);
 }
 
-sites::SiteBook book_of(const DurableSite& site, int sites) {
-  sites::SiteBook book;
-  book.incarnation = site.state.incarnation;
-  book.mass = site.state.mass;
-  book.minted = site.state.minted;
-  book.returned = site.state.raised - site.state.lowered;
-  book.peers.resize(static_cast<std::size_t>(sites));
+sites::MassAccount account_of(const DurableSite& site, int sites) {
+  sites::MassAccount account;
+  account.incarnation = site.state.incarnation;
+  account.mass = site.state.mass;
+  account.minted = site.state.minted;
+  account.returned = site.state.raised - site.state.lowered;
+  account.peers.resize(static_cast<std::size_t>(sites));
   for (std::size_t k = 0; k < site.listed.size(); ++k) {
     const sites::PeerState& peer = site.peers[k];
-    sites::PeerBook& with = book.peers[static_cast<std::size_t>(site.listed[k])];
+    sites::PeerAccount& with = account.peers[static_cast<std::size_t>(site.listed[k])];
     with.to = peer.incarnation;
-    with.stream = stream_of(book.incarnation, peer.incarnation);
+    with.stream = stream_of(account.incarnation, peer.incarnation);
     with.made = peer.given;
-    with.heard = stream_of(peer.incarnation, book.incarnation);
+    with.heard = stream_of(peer.incarnation, account.incarnation);
     with.applied = peer.taken;
   }
-  return book;
+  return account;
 }
 
 /// "2026-11-21T12:00:00.123Z"
@@ -86,23 +86,23 @@ Result<std::optional<DurableSite>> read_durable(const FaultPlan& plan, const Sit
 }
 
 MassAudit audit_mass(const std::vector<DurableSite>& durable, int sites) {
-  std::vector<sites::SiteBook> books(static_cast<std::size_t>(sites));
-  for (sites::SiteBook& book : books) {
-    book.peers.resize(books.size());
+  std::vector<sites::MassAccount> accounts(static_cast<std::size_t>(sites));
+  for (sites::MassAccount& account : accounts) {
+    account.peers.resize(accounts.size());
   }
   MassAudit audit;
   for (const DurableSite& site : durable) {
-    sites::SiteBook& book = books[static_cast<std::size_t>(site.site)];
-    book = book_of(site, sites);
-    audit.minted += book.minted;
-    audit.returned += book.returned;
-    audit.held += book.mass;
-    audit.worst_error = std::max(audit.worst_error, std::abs(book.imbalance()));
+    sites::MassAccount& account = accounts[static_cast<std::size_t>(site.site)];
+    account = account_of(site, sites);
+    audit.minted += account.minted;
+    audit.returned += account.returned;
+    audit.held += account.mass;
+    audit.worst_error = std::max(audit.worst_error, std::abs(account.imbalance()));
   }
-  std::vector<const sites::SiteBook*> all;
-  all.reserve(books.size());
-  for (const sites::SiteBook& book : books) {
-    all.push_back(&book);
+  std::vector<const sites::MassAccount*> all;
+  all.reserve(accounts.size());
+  for (const sites::MassAccount& account : accounts) {
+    all.push_back(&account);
   }
   audit.lost = sites::lost_mass(all);
   audit.under_way = audit.minted + audit.returned - audit.held - audit.lost;

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "world.h"
+#include "real_run.h"
 
 namespace sotto::sitelab {
 namespace {
@@ -22,15 +22,15 @@ constexpr double kKillNoticed = 2;
 }  // namespace
 
 /// Whether the plan leaves as many sites as it began with, but for a while.
-bool World::steady() const {
-  return std::none_of(faults_.begin(), faults_.end(), [](const PlannedFault& fault) {
+bool RealRun::steady() const {
+  return std::ranges::none_of(faults_.faults(), [](const PlannedFault& fault) {
     return fault.kind == FaultKind::join ||
            (fault_kind(fault.kind).lasts && fault.lasting == kNever);
   });
 }
 
 /// SIGTERM to all; each must end in good order, and soon.
-void World::end_all() {
+void RealRun::end_all() {
   replaced_.clear();
   for (const auto& own : slots_) {
     if (own->process) {
@@ -60,7 +60,7 @@ void World::end_all() {
   }
 }
 
-void World::audit() {
+void RealRun::audit() {
   report_.growth = footprints_.growth(steady());
   if (report_.growth.flat == false) {
     fail(-1, "the end of the run", "memory or descriptors of its processes have grown");
@@ -94,15 +94,16 @@ void World::audit() {
   const double tolerance = kTolerance * std::max(1.0, mass.minted);
   if (report_.whole && !(std::abs(mass.lost) <= tolerance && mass.worst_error <= tolerance)) {
     fail(-1, "the audit",
-         fmt::format("of a mass of {} {:.3g} is gone although every state is there, and the books "
-                     "of a site are out of balance by {:.3g}",
-                     mass.minted, mass.lost, mass.worst_error));
+         fmt::format(
+             "of a mass of {} {:.3g} is gone although every state is there, and the accounts "
+             "of a site are out of balance by {:.3g}",
+             mass.minted, mass.lost, mass.worst_error));
   } else if (!(mass.lost >= -tolerance)) {
     fail(-1, "the audit", fmt::format("{:.3g} more mass is there than was minted", -mass.lost));
   }
 }
 
-void World::read_logs() {
+void RealRun::read_logs() {
   std::vector<std::vector<LogEntry>> logs(slots_.size());
   for (std::size_t site = 0; site < slots_.size(); ++site) {
     for (const std::string& path : slots_[site]->logs) {
@@ -126,7 +127,7 @@ void World::read_logs() {
 }
 
 /// When those who were in touch with it said so; who was struck itself meanwhile is not asked.
-void World::measure(const Gone& gone, const std::vector<std::vector<LogEntry>>& logs) {
+void RealRun::measure(const Gone& gone, const std::vector<std::vector<LogEntry>>& logs) {
   const double at = unix_start_ + to_seconds(gone.at);
   const double limit = kKillNoticed + (gone.stopped ? to_seconds(plan_.silence) : 0);
   Detections& seen = gone.stopped ? report_.stopped : report_.killed;

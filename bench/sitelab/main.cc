@@ -18,8 +18,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/study/fault_file.h>
-#include <sotto/study/result_file.h>
 #include <sotto/trainers/local_processes.h>
+#include <sotto/trainers/result_file.h>
 
 #include "report.h"
 
@@ -57,9 +57,9 @@ struct Request {
 };
 
 /// Tells now and then how a run stands.
-class Standing {
+class ContenderResult {
  public:
-  explicit Standing(double duration_s) : duration_s_(duration_s) {}
+  explicit ContenderResult(double duration_s) : duration_s_(duration_s) {}
 
   void tell(const RealProgress& now) {
     if (now.run_s >= due_) {
@@ -91,7 +91,7 @@ void write_json(const std::string& path, const Json& json) {
   if (path == "-") {
     fmt::print("{}", text);
   } else if (!path.empty()) {
-    study::write_result_file("--json", path, text);
+    write_result_file("--json", path, text);
   }
 }
 
@@ -99,14 +99,14 @@ int run(const Request& request) {
   const FaultPlan plan = study::read_fault_plan(request.plan);
   check_real(plan);  // before a folder is made
   if (request.json != "-") {
-    study::check_writable("--json", request.json);
+    check_writable("--json", request.json);
   }
   std::optional<PrivateDirectory> temporary;
   if (request.keep.empty()) {
     temporary.emplace();
   }
   catch_signals();
-  Standing standing(to_seconds(plan.duration));
+  ContenderResult result(to_seconds(plan.duration));
   const RealReport report =
       run_real_sites(plan, {.program = request.program,
                             .seed = request.seed,
@@ -114,7 +114,7 @@ int run(const Request& request) {
                             .progress =
                                 [&](const RealProgress& now) {
                                   if (!request.quiet) {
-                                    standing.tell(now);
+                                    result.tell(now);
                                   }
                                 },
                             .stop = [] { return stop.load(); }});

@@ -1,15 +1,12 @@
 // What a run of real sites came to, as JSON and in words. Pure functions, but for the printing.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include <sotto/base/json.h>
 #include <sotto/sites/simulated/fault_plan.h>
 
 #include "real_sites.h"
 
 namespace sotto::sitelab {
-
-using Json = nlohmann::ordered_json;
 
 /// The report as docs/faults.md has it.
 Json to_json(const FaultPlan& plan, const RealReport& report);

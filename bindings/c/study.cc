@@ -9,7 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
-#include <sotto/study/repeated_values.h>
+#include <sotto/base/repeated_values.h>
 #include <sotto/study/study_settings.h>
 
 #include "guard.h"
@@ -56,7 +56,7 @@ void read_into(const Settable& settable, const char* const* settings) {
     const auto list = std::ranges::find(settable.lists, name, &study::ListSetting::name);
     if (list != settable.lists.end()) {
       list->values->emplace_back(settings[1]);
-      study::refuse_repeated(name, *list->values);
+      refuse_repeated(name, *list->values);
       continue;
     }
     refuse_twice(given, name);

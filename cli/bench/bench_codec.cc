@@ -221,7 +221,7 @@ int run(const BenchCodecRequest& request) {
   const CodecMeasurement measured =
       request.device == kHost ? measure_host(specs, request) : measure_device(specs, request);
   print(measured, request, output);
-  study::Json results = study::Json::array();
+  Json results = Json::array();
   for (const Row& row : measured.rows) {
     results.push_back({{"compressor", row.compressor},
                        {"operation", row.operation},

@@ -23,15 +23,15 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/compute_spec.h>
+#include <sotto/study/default_nodes.h>
 #include <sotto/study/exchange_probe.h>
-#include <sotto/study/graph_size.h>
 #include <sotto/study/measured_scenario.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/units.h>
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/local_processes.h>
 #include <sotto/trainers/meeting.h>
+#include <sotto/trainers/result_file.h>
 #include <sotto/trainers/run.h>
 
 #include "commands.h"
@@ -39,8 +39,8 @@
 namespace sotto::cli {
 namespace {
 
-study::Json network_json(const study::MeasuredNetwork& network) {
-  study::Json edges = study::Json::array();
+Json network_json(const study::MeasuredNetwork& network) {
+  Json edges = Json::array();
   for (const study::MeasuredEdge& edge : network.edges) {
     edges.push_back({{"from", edge.from},
                      {"to", edge.to},
@@ -48,12 +48,10 @@ study::Json network_json(const study::MeasuredNetwork& network) {
                      {"bandwidth_bytes_per_s", edge.bandwidth_bytes_per_s},
                      {"bytes", edge.bytes}});
   }
-  study::Json hosts = study::Json::array();
+  Json hosts = Json::array();
   for (std::size_t node = 0; node < network.hosts.size(); ++node) {
     const study::MeasuredHost& host = network.hosts[node];
-    const auto rate = [](double value) {
-      return value > 0 ? study::Json(value) : study::Json(nullptr);
-    };
+    const auto rate = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
     hosts.push_back({{"node", node},
                      {"up_bytes_per_s", rate(host.up_bytes_per_s)},
                      {"down_bytes_per_s", rate(host.down_bytes_per_s)}});
@@ -221,11 +219,11 @@ Result<study::MeasuredNetwork> take_part(const ProbeJob& job, Rank rank,
   return found;
 }
 
-Result<study::Json> run_as_threads(const ProbeJob& job, const BenchExchangeRequest& request) {
+Result<Json> run_as_threads(const ProbeJob& job, const BenchExchangeRequest& request) {
   console::catch_stop_signals();
   const auto store = make_memory_store();
   std::vector<Status> faults(static_cast<std::size_t>(job.probe.nodes));
-  study::Json result;
+  Json result;
   run_side_by_side(faults.size(), "nodes", [&](std::size_t rank) {
     const auto found = take_part(job, static_cast<Rank>(rank), request, store);
     faults[rank] = found.status();
@@ -235,10 +233,10 @@ Result<study::Json> run_as_threads(const ProbeJob& job, const BenchExchangeReque
     }
   });
   Status fault = root_cause(faults);
-  return fault.ok() ? Result<study::Json>(std::move(result)) : fault;
+  return fault.ok() ? Result<Json>(std::move(result)) : fault;
 }
 
-Result<study::Json> run_as_processes(const ProbeJob& job, const BenchExchangeRequest& request) {
+Result<Json> run_as_processes(const ProbeJob& job, const BenchExchangeRequest& request) {
   const PrivateDirectory meeting_place;
   const LocalStore store;
   const std::string result_path = meeting_place.path() + "/result.json";
@@ -248,7 +246,7 @@ Result<study::Json> run_as_processes(const ProbeJob& job, const BenchExchangeReq
     if (!found.ok() || rank != 0) {
       return found.status();
     }
-    study::Json result = network_json(*found);
+    Json result = network_json(*found);
     result["scenario"] = scenario_text(*found, job.transport, request.gradient);
     std::ofstream file(result_path);
     file << json_text(result);
@@ -260,10 +258,10 @@ Result<study::Json> run_as_processes(const ProbeJob& job, const BenchExchangeReq
     return status;
   }
   std::ifstream file(result_path);
-  return study::Json::parse(file);
+  return Json::parse(file);
 }
 
-Result<study::Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& request) {
+Result<Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& request) {
   const std::string where =
       request.rendezvous.empty() ? job.launched->rendezvous : request.rendezvous;
   if (where.empty()) {
@@ -276,18 +274,18 @@ Result<study::Json> run_launched(const ProbeJob& job, const BenchExchangeRequest
   if (!found.ok()) {
     return found.status();
   }
-  study::Json result = network_json(*found);
+  Json result = network_json(*found);
   result["scenario"] = scenario_text(*found, job.transport, request.gradient);
   return result;
 }
 
-std::string rate(const study::Json& bytes_per_s) {
+std::string rate(const Json& bytes_per_s) {
   return bytes_per_s.is_number() ? study::rate_text(bytes_per_s.get<double>()) : "–";
 }
 
-void show(const study::Json& result, const console::Output& output) {
+void show(const Json& result, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
-  for (const study::Json& edge : result.at("edges")) {
+  for (const Json& edge : result.at("edges")) {
     rows.push_back(
         {fmt::to_string(edge.at("from").get<Rank>()), fmt::to_string(edge.at("to").get<Rank>()),
          fmt::format("{:.3f} ms", 1e3 * edge.at("latency_s").get<double>()),
@@ -295,7 +293,7 @@ void show(const study::Json& result, const console::Output& output) {
   }
   output.table({"from", "to", "latency", "bandwidth", "measured with"}, rows);
   rows.clear();
-  for (const study::Json& host : result.at("hosts")) {
+  for (const Json& host : result.at("hosts")) {
     rows.push_back({fmt::to_string(host.at("node").get<Rank>()), rate(host.at("up_bytes_per_s")),
                     rate(host.at("down_bytes_per_s"))});
   }
@@ -319,14 +317,14 @@ int run(BenchExchangeRequest request) {
     request.common.json.clear();
     request.scenario.clear();
   }
-  study::check_writable("--scenario", request.scenario);
+  check_writable("--scenario", request.scenario);
   const console::Output output(request.common);
   output.line(fmt::format("{} over {}: {}",
                           study::counted(static_cast<std::uint64_t>(job.probe.nodes), "node"),
                           job.transport, study::counted(job.probe.edges.size(), "directed edge")));
-  Result<study::Json> result = job.launched    ? run_launched(job, request)
-                               : job.processes ? run_as_processes(job, request)
-                                               : run_as_threads(job, request);
+  Result<Json> result = job.launched    ? run_launched(job, request)
+                        : job.processes ? run_as_processes(job, request)
+                                        : run_as_threads(job, request);
   if (!result.ok()) {
     console::say(console::stop_requested() ? console::interruption(result.status())
                                            : result.status().message());
@@ -337,13 +335,11 @@ int run(BenchExchangeRequest request) {
   }
   show(*result, output);
   if (!request.scenario.empty()) {
-    study::write_result_file("--scenario", request.scenario,
-                             result->at("scenario").get<std::string>());
+    write_result_file("--scenario", request.scenario, result->at("scenario").get<std::string>());
     output.line(fmt::format("\nscenario: {}", request.scenario));
   }
   result->erase("scenario");
-  study::Json all = {
-      {"sotto", SOTTO_VERSION}, {"transport", job.transport}, {"nodes", job.probe.nodes}};
+  Json all = {{"sotto", SOTTO_VERSION}, {"transport", job.transport}, {"nodes", job.probe.nodes}};
   all.update(*result);
   output.json(all);
   return console::kDone;

@@ -14,8 +14,8 @@
 
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
-#include <sotto/sim/rehearsal.h>
 #include <sotto/sim/simulator.h>
+#include <sotto/sim/timing_job.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto::cli {
@@ -53,7 +53,7 @@ std::uint64_t peak_memory_bytes() {
 
 }  // namespace
 
-study::Json play_job(const BenchJob& job) {
+Json play_job(const BenchJob& job) {
   const auto start = std::chrono::steady_clock::now();
   const auto graph = make_topology(graph_of(job.nodes), job.nodes);
   SimulatorOptions options;
@@ -68,7 +68,7 @@ study::Json play_job(const BenchJob& job) {
       nodes.push_back(make_node(rank, graph, x[static_cast<std::size_t>(rank)]));
     }
   } else {
-    nodes = make_rehearsals(*rehearsal_shape(*make_node(0, graph, x[0]), *graph), graph);
+    nodes = make_stand_ins(*stand_in_shape(*make_node(0, graph, x[0]), *graph), graph);
   }
   Simulator simulator(make_star(job.nodes, 1.25e6, 10'000'000), options, std::move(nodes),
                       job.real_gradients ? GradientFunction(gradient) : GradientFunction());

@@ -21,6 +21,6 @@ struct BenchJob {
 
 /// Plays it and returns its entry of `sotto bench sim --json`. Peak memory is that of this process
 /// so far.
-study::Json play_job(const BenchJob& job);
+Json play_job(const BenchJob& job);
 
 }  // namespace sotto::cli

@@ -11,10 +11,10 @@
 
 #include <sotto/base/number.h>
 #include <sotto/console/signals.h>
-#include <sotto/sim/rehearsal.h>
+#include <sotto/sim/ring_exchange.h>
 #include <sotto/sim/simulator.h>
 #include <sotto/sim/time.h>
-#include <sotto/study/internal/ring_exchange.h>
+#include <sotto/sim/timing_job.h>
 
 #include "program_output.h"
 
@@ -28,10 +28,10 @@ constexpr std::chrono::minutes kPatience{10};
 constexpr int kRepeats = 5;
 
 Platform ring_platform(int nodes, bool contention) {
-  const SimTime latency = from_seconds(study::kRingLatencyS);
-  Platform platform = make_star(nodes, study::ring_bandwidth(0, false), latency);
+  const SimTime latency = from_seconds(kRingLatencyS);
+  Platform platform = make_star(nodes, ring_bandwidth(0, false), latency);
   for (Rank host = 0; contention && host < nodes; ++host) {
-    const LinkSpec way = {.bytes_per_s = study::ring_bandwidth(host, true), .latency = latency / 2};
+    const LinkSpec way = {.bytes_per_s = ring_bandwidth(host, true), .latency = latency / 2};
     platform.set_egress(host, way);
     platform.set_ingress(host, way);
   }
@@ -43,9 +43,9 @@ Platform ring_platform(int nodes, bool contention) {
 Result<RingScore> play_sotto(int nodes, bool contention, int rounds) {
   SimulatorOptions options;
   options.rounds = static_cast<Round>(rounds);
-  RehearsalShape shape;
-  shape.timing = RehearsalShape::Timing::blocking;
-  shape.frame_bytes = study::kRingMessageBytes;
+  StandInShape shape;
+  shape.timing = StandInShape::Timing::blocking;
+  shape.frame_bytes = kRingMessageBytes;
   std::vector<WeightedEdge> edges;
   for (Rank host = 0; host < nodes; ++host) {
     edges.push_back({host, (host + 1) % nodes, 0.25});
@@ -55,7 +55,7 @@ Result<RingScore> play_sotto(int nodes, bool contention, int rounds) {
   }
   const auto ring = std::make_shared<const Topology>(
       "ring", nodes, std::vector<std::vector<WeightedEdge>>{std::move(edges)});
-  Simulator simulator(ring_platform(nodes, contention), options, make_rehearsals(shape, ring));
+  Simulator simulator(ring_platform(nodes, contention), options, make_stand_ins(shape, ring));
   const std::clock_t start = std::clock();
   const auto report = simulator.run();
   const auto took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
@@ -69,8 +69,7 @@ Result<RingScore> play_simgrid(const std::string& player, int nodes, bool conten
   if (!text.ok()) {
     return text.status();
   }
-  RingScore score = {.messages =
-                         static_cast<double>(study::ring_messages(nodes, contention)) * rounds};
+  RingScore score = {.messages = static_cast<double>(ring_messages(nodes, contention)) * rounds};
   std::string_view printed = *text;
   const auto seconds = take_number<double>(printed);
   if (!seconds) {

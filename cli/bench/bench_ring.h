@@ -21,7 +21,8 @@ struct RingScore {
 /// Plays so many rounds.
 using RingGame = std::function<Result<RingScore>(int rounds)>;
 
-/// The whole simulator: a rehearsed algorithm on each host, deadlines, reports, the trace hashed.
+/// The whole simulator: a stand-in for an algorithm on each host, deadlines, reports, the trace
+/// hashed.
 Result<RingScore> play_sotto(int nodes, bool contention, int rounds);
 /// An actor for each host. `player` is the path of sotto-simgrid-ring.
 Result<RingScore> play_simgrid(const std::string& player, int nodes, bool contention, int rounds);

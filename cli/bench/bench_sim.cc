@@ -83,14 +83,14 @@ void show(const std::vector<SimRow>& rows, const console::Output& output) {
   output.table({"nodes", "contention", "SimGrid", "sotto", "sotto ÷ SimGrid"}, cells);
 }
 
-study::Json results_of(const std::vector<SimRow>& rows) {
-  study::Json results = study::Json::array();
+Json results_of(const std::vector<SimRow>& rows) {
+  Json results = Json::array();
   for (const SimRow& row : rows) {
     const auto entry = [&](const char* engine, double messages_per_s) {
-      return study::Json{{"engine", engine},
-                         {"nodes", row.nodes},
-                         {"contention", row.contention},
-                         {"messages_per_s", messages_per_s}};
+      return Json{{"engine", engine},
+                  {"nodes", row.nodes},
+                  {"contention", row.contention},
+                  {"messages_per_s", messages_per_s}};
     };
     if (row.simgrid) {
       results.push_back(entry("simgrid", *row.simgrid));
@@ -133,15 +133,15 @@ int run_exchange(const BenchSimRequest& request, const console::Output& output) 
 
 int run_job(const BenchSimRequest& request, const console::Output& output) {
   const bool train = request.job == "train";
-  study::Json results = study::Json::array();
+  Json results = Json::array();
   std::vector<std::vector<std::string>> cells;
   for (const int nodes :
        request.nodes.empty() ? std::vector<int>{train ? 10'000 : 100'000} : request.nodes) {
-    const study::Json result = play_job({.real_gradients = train,
-                                         .nodes = nodes,
-                                         .dimension = request.dimension,
-                                         .rounds = request.rounds.value_or(train ? 100 : 50),
-                                         .threads = request.threads});
+    const Json result = play_job({.real_gradients = train,
+                                  .nodes = nodes,
+                                  .dimension = request.dimension,
+                                  .rounds = request.rounds.value_or(train ? 100 : 50),
+                                  .threads = request.threads});
     cells.push_back({request.job, fmt::to_string(nodes), fmt::to_string(request.dimension),
                      fmt::to_string(result.at("rounds").get<Round>()),
                      fmt::format("{:.1f} s", result.at("wall_s").get<double>()),

@@ -17,8 +17,8 @@
 #include <sotto/console/signals.h>
 #include <sotto/console/usage.h>
 #include <sotto/study/flag_spelling.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/run_spec.h>
+#include <sotto/trainers/result_file.h>
 
 #include "commands.h"
 #include "compare_page.h"
@@ -84,7 +84,7 @@ std::vector<study::TrainOptions> settings_of(const std::string& words,
 }
 
 /// Plans a run; its warnings go behind `warnings`. Throws Error with the run's words.
-void rehearse(ComparedRun& planned, std::vector<std::string>& warnings) {
+void plan_run(ComparedRun& planned, std::vector<std::string>& warnings) {
   auto& [settings, run] = planned;
   try {
     const study::TrainPlan plan = make_train_plan(settings.front());
@@ -126,7 +126,7 @@ std::vector<ComparedRun> check_runs(const CompareOptions& options) {
   }
   gather([&] { check_files_apart(runs); });
   for (ComparedRun& planned : runs) {
-    gather([&] { rehearse(planned, warnings); });
+    gather([&] { plan_run(planned, warnings); });
   }
   if (!refusals.empty()) {
     throw Error(fmt::format("{}", fmt::join(refusals, "\nsotto: ")));
@@ -139,7 +139,7 @@ std::vector<ComparedRun> check_runs(const CompareOptions& options) {
   return runs;
 }
 
-Result<study::Json> run_one(const study::TrainOptions& settings, bool quiet) {
+Result<Json> run_one(const study::TrainOptions& settings, bool quiet) {
   console::CommonOptions silent;
   silent.quiet = true;
   const console::Output nowhere(silent);
@@ -164,7 +164,7 @@ void run_seeds(ComparedRun& planned, bool quiet) {
       run.failures.push_back({seed, study::kNotRun});
       continue;
     }
-    Result<study::Json> result = run_one(settings, quiet);
+    Result<Json> result = run_one(settings, quiet);
     if (result.ok()) {
       run.results.push_back(std::move(*result));
       continue;
@@ -213,7 +213,7 @@ void check_not_launched(const study::TrainOptions& shared) {
 
 int run(const CompareOptions& options) {
   check_not_launched(options.shared);
-  study::check_writable("--html", options.html);
+  check_writable("--html", options.html);
   const study::Expense expense = parse_expense(options.equal, study::Expense::time);
   const console::Output output(options.shared.common);
   const auto runs = run_all(check_runs(options), output, options.shared.common.quiet);
@@ -229,7 +229,7 @@ int run(const CompareOptions& options) {
   const bool all = std::all_of(runs.begin(), runs.end(),
                                [](const study::RepeatedRun& run) { return run.failures.empty(); });
   if (!options.html.empty() && any) {
-    study::write_result_file("--html", options.html, compare_page(runs, tables));
+    write_result_file("--html", options.html, compare_page(runs, tables));
     output.line(fmt::format("\ncurves: {}", options.html));
   }
   output.json(comparison_json(runs, expense));

@@ -20,15 +20,14 @@ namespace {
 /// Column `field` of the history of each result, of which there is one at least, as far as all go.
 std::vector<std::vector<double>> columns(const study::RepeatedRun& run, const char* field) {
   std::size_t length = std::numeric_limits<std::size_t>::max();
-  for (const study::Json& result : run.results) {
+  for (const Json& result : run.results) {
     length = std::min(length, result.at("history").size());
   }
   std::vector<std::vector<double>> columns;
-  for (const study::Json& result : run.results) {
+  for (const Json& result : run.results) {
     columns.emplace_back();
     for (std::size_t i = 0; i < length; ++i) {
-      columns.back().push_back(
-          study::number_or_nan(result.at("history")[i].value(field, study::Json())));
+      columns.back().push_back(study::number_or_nan(result.at("history")[i].value(field, Json())));
     }
   }
   return columns;
@@ -94,7 +93,7 @@ bool shows(const std::vector<console::Curve>& curves) {
   });
 }
 
-const study::Json& first_result(const std::vector<study::RepeatedRun>& runs) {
+const Json& first_result(const std::vector<study::RepeatedRun>& runs) {
   return std::find_if(runs.begin(), runs.end(),
                       [](const study::RepeatedRun& run) { return !run.results.empty(); })
       ->results.front();
@@ -103,7 +102,7 @@ const study::Json& first_result(const std::vector<study::RepeatedRun>& runs) {
 }  // namespace
 
 std::string page_head(const std::string& head, const std::vector<study::RepeatedRun>& runs) {
-  const study::Json& config = first_result(runs).at("config");
+  const Json& config = first_result(runs).at("config");
   return console::open_page(head) +
          fmt::format("<p class=\"sub\">{} on {} nodes, model {}; {}</p>\n",
                      markup_text(config.at("task").get<std::string>()),
@@ -153,7 +152,7 @@ std::string draw_curves(const std::vector<study::RepeatedRun>& runs,
 
 std::string compare_page(const std::vector<study::RepeatedRun>& runs,
                          const std::vector<ComparisonTable>& tables) {
-  const study::Json& config = first_result(runs).at("config");
+  const Json& config = first_result(runs).at("config");
   const std::string head = fmt::format("{} over {}", config.at("task").get<std::string>(),
                                        config.at("transport").get<std::string>());
   return page_head(head, runs) + draw_tables(tables) +

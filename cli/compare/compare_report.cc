@@ -44,9 +44,9 @@ std::vector<std::string> failed_row(const study::RepeatedRun& run, std::size_t c
 
 /// Whether it did with one seed at least.
 bool has_diverged(const study::RepeatedRun& run) {
-  return std::any_of(run.results.begin(), run.results.end(), [](const study::Json& result) {
+  return std::any_of(run.results.begin(), run.results.end(), [](const Json& result) {
     const double last = study::number_or_nan(result.at("final").at("loss"));
-    const study::Json& history = result.at("history");
+    const Json& history = result.at("history");
     return diverged(history.empty() ? last : study::number_or_nan(history.front().at("loss")),
                     last);
   });
@@ -108,7 +108,7 @@ ComparisonTable level_table(const std::vector<study::RepeatedRun>& runs, study::
       continue;
     }
     const auto of_standing = [&](auto field) -> Metric {
-      return [&, field](const study::Json& result) {
+      return [&, field](const Json& result) {
         const auto at = level.of(result);
         return at ? field(*at) : kNan;
       };

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <sotto/console/output.h>
-#include <sotto/study/internal/comparison_json.h>
+#include <sotto/study/json/comparison.h>
 
 #include "repeated_run.h"
 

@@ -39,21 +39,21 @@ Spread spread_of(const study::RepeatedRun& run, const Metric& metric) {
 }
 
 Metric final_metric(const std::string& field) {
-  return [field](const study::Json& result) {
-    return study::number_or_nan(result.at("final").value(field, study::Json()));
+  return [field](const Json& result) {
+    return study::number_or_nan(result.at("final").value(field, Json()));
   };
 }
 
-double bytes_per_node(const study::Json& result) {
-  const study::Json& sent = result.at("bytes_sent_per_node");
+double bytes_per_node(const Json& result) {
+  const Json& sent = result.at("bytes_sent_per_node");
   double total = 0;
-  for (const study::Json& bytes : sent) {
+  for (const Json& bytes : sent) {
     total += bytes.get<double>();
   }
   return sent.empty() ? 0 : total / static_cast<double>(sent.size());
 }
 
-double wall_time(const study::Json& result) { return result.at("time").at("wall_s").get<double>(); }
+double wall_time(const Json& result) { return result.at("time").at("wall_s").get<double>(); }
 
 std::string spread_text(const study::RepeatedRun& run, const Metric& metric) {
   const Spread spread = spread_of(run, metric);

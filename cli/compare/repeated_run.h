@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <sotto/console/output.h>
-#include <sotto/study/internal/comparison_json.h>
+#include <sotto/study/json/comparison.h>
 
 namespace sotto::cli {
 
@@ -27,7 +27,7 @@ struct Spread {
 Spread spread_of(const std::vector<double>& values);
 
 /// What a result is asked for; NaN: it has none.
-using Metric = std::function<double(const study::Json& result)>;
+using Metric = std::function<double(const Json& result)>;
 
 /// Over all results.
 Spread spread_of(const study::RepeatedRun& run, const Metric& metric);
@@ -35,9 +35,9 @@ Spread spread_of(const study::RepeatedRun& run, const Metric& metric);
 /// "loss", "accuracy", "r2" or "consensus_distance" of the final model.
 Metric final_metric(const std::string& field);
 /// Bytes that a node sent, the mean over nodes.
-double bytes_per_node(const study::Json& result);
+double bytes_per_node(const Json& result);
 /// Seconds.
-double wall_time(const study::Json& result);
+double wall_time(const Json& result);
 
 /// "0.2128", or with several seeds "0.2128 (0.2094 – 0.2201)"; "–" where no result has the metric,
 /// "– (2 of 3)" where only so many have it.

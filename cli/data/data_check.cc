@@ -33,12 +33,12 @@ struct DataCheckOptions {
 };
 
 template <typename T>
-study::Json or_null(const std::optional<T>& value) {
-  return value ? study::Json(*value) : study::Json();
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
 }
 
-study::Json check_json(const DataCheck& check) {
-  study::Json columns = study::Json::array();
+Json check_json(const DataCheck& check) {
+  Json columns = Json::array();
   for (const ColumnFacts& column : check.columns) {
     columns.push_back({{"name", printable(column.name)},
                        {"role", printable(column.role)},
@@ -47,49 +47,46 @@ study::Json check_json(const DataCheck& check) {
                        {"least", or_null(column.least)},
                        {"largest", or_null(column.largest)}});
   }
-  study::Json classes = study::Json::array();
+  Json classes = Json::array();
   for (const ClassFacts& one : check.classes) {
     classes.push_back({{"name", printable(one.name)}, {"train", one.train}, {"test", one.test}});
   }
-  study::Json targets = study::Json::array();
+  Json targets = Json::array();
   for (std::size_t k = 0; k < check.targets.size(); ++k) {
     const FeatureScaling& scaling = check.target_scaling[k];
     targets.push_back({{"name", printable(check.targets[k])},
                        {"mean", scaling.mean},
                        {"deviation", 1 / scaling.factor}});
   }
-  study::Json text;
+  Json text;
   if (check.text) {
     text = {{"encoding", check.text->encoding},
             {"gzip_members", check.text->gzip_members},
-            {"separator",
-             check.text->separator.empty() ? study::Json() : study::Json(check.text->separator)},
-            {"header",
-             check.text->separator.empty() ? study::Json() : study::Json(!check.text->headerless)}};
+            {"separator", check.text->separator.empty() ? Json() : Json(check.text->separator)},
+            {"header", check.text->separator.empty() ? Json() : Json(!check.text->headerless)}};
   }
-  study::Json image;
+  Json image;
   if (check.image) {
     image = {{"height", check.image->height}, {"width", check.image->width}};
   }
-  study::Json warnings = study::Json::array();
+  Json warnings = Json::array();
   for (const std::string& warning : check.warnings) {
     warnings.push_back(printable(warning));
   }
-  return {
-      {"sotto", SOTTO_VERSION},
-      {"task", printable(check.task)},
-      {"format", check.format},
-      {"text", text},
-      {"rows", or_null(check.rows)},
-      {"columns", columns},
-      {"features", or_null(check.features)},
-      {"image", image},
-      {"train", check.train},
-      {"test", check.test},
-      {"classes", classes},
-      {"targets", targets},
-      {"warnings", warnings},
-      {"refused", check.refusal.empty() ? study::Json() : study::Json(printable(check.refusal))}};
+  return {{"sotto", SOTTO_VERSION},
+          {"task", printable(check.task)},
+          {"format", check.format},
+          {"text", text},
+          {"rows", or_null(check.rows)},
+          {"columns", columns},
+          {"features", or_null(check.features)},
+          {"image", image},
+          {"train", check.train},
+          {"test", check.test},
+          {"classes", classes},
+          {"targets", targets},
+          {"warnings", warnings},
+          {"refused", check.refusal.empty() ? Json() : Json(printable(check.refusal))}};
 }
 
 std::string written_as(const TextFacts& text) {

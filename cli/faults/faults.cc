@@ -17,8 +17,8 @@
 #include <sotto/console/signals.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 #include <sotto/study/fault_file.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/units.h>
+#include <sotto/trainers/result_file.h>
 
 #include "commands.h"
 #include "injected.h"
@@ -135,11 +135,11 @@ SimulatedSitesReport run_traced(const FaultPlan& plan, std::uint64_t seed,
   if (lines > kMostTraceLines) {
     text += fmt::format("{} more lines are left out\n", lines - kMostTraceLines);
   }
-  study::write_result_file("--trace", path, text);
+  write_result_file("--trace", path, text);
   return report;
 }
 
-study::Json violation_json(const SimulatedSitesReport& report) {
+Json violation_json(const SimulatedSitesReport& report) {
   const SimulatedSiteViolation& violation = *report.violation;
   return {{"seed", report.seed},
           {"at_s", to_seconds(violation.time)},
@@ -148,10 +148,9 @@ study::Json violation_json(const SimulatedSitesReport& report) {
           {"what", violation.what}};
 }
 
-study::Json to_json(const FaultPlan& plan, const Summary& summary,
-                    const SimulatedSitesReport* failed,
-                    const std::vector<SimulatedSitesReport>& reports) {
-  study::Json runs = study::Json::array();
+Json to_json(const FaultPlan& plan, const Summary& summary, const SimulatedSitesReport* failed,
+             const std::vector<SimulatedSitesReport>& reports) {
+  Json runs = Json::array();
   for (const SimulatedSitesReport& report : reports) {
     runs.push_back({{"seed", report.seed},
                     {"events", report.events},
@@ -181,7 +180,7 @@ study::Json to_json(const FaultPlan& plan, const Summary& summary,
           {"peers_to_ask_about", summary.habits},
           {"most_pending", summary.most_pending},
           {"largest_state_bytes", summary.largest_state},
-          {"violation", failed == nullptr ? study::Json() : violation_json(*failed)},
+          {"violation", failed == nullptr ? Json() : violation_json(*failed)},
           {"runs", std::move(runs)}};
 }
 
@@ -212,7 +211,7 @@ int run(const FaultsOptions& options) {
            "real sites have a program of their own, bench/sitelab of sotto's sources: "
            "build/bench/sitelab PLAN [--seed N] [--keep FOLDER]");
   }
-  study::check_writable("--trace", options.trace);
+  check_writable("--trace", options.trace);
   const FaultPlan plan = study::read_fault_plan(options.plan);
   check_sites(plan);
   const console::Output output(options.common);

@@ -9,8 +9,8 @@
 
 namespace sotto::cli {
 
-study::Json injected_json(std::span<const std::uint64_t> injected) {
-  study::Json counts = study::Json::object();
+Json injected_json(std::span<const std::uint64_t> injected) {
+  Json counts = Json::object();
   for (const auto& [kind, times] : faults_that_happened(injected)) {
     counts[std::string(kind->name)] = times;
   }

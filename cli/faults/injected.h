@@ -9,7 +9,7 @@
 namespace sotto::cli {
 
 /// By kind, as fault_kinds() numbers them; kinds that did not happen are left out.
-study::Json injected_json(std::span<const std::uint64_t> injected);
+Json injected_json(std::span<const std::uint64_t> injected);
 /// Shows them, and returns their sum.
 std::uint64_t show_injected(std::span<const std::uint64_t> injected, const console::Output& output);
 

@@ -9,7 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/console/output.h>
-#include <sotto/study/result_file.h>
+#include <sotto/trainers/result_file.h>
 
 #include "commands.h"
 #include "manual/man_page.h"
@@ -28,9 +28,9 @@ int run_man(const CLI::App& app, const ManOptions& options) {
     std::error_code code;
     std::filesystem::create_directories(options.directory, code);
     for (const CommandWords* command : all_of(program)) {
-      study::write_result_file("--directory",
-                               fmt::format("{}/{}.1", options.directory, command->name("-")),
-                               man_page(*command, program));
+      write_result_file("--directory",
+                        fmt::format("{}/{}.1", options.directory, command->name("-")),
+                        man_page(*command, program));
     }
     return console::kDone;
   }

@@ -14,14 +14,14 @@
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/internal/search_json.h>
-#include <sotto/study/internal/simulation_json.h>
+#include <sotto/study/json/search.h>
+#include <sotto/study/json/simulation.h>
 #include <sotto/study/plan_search.h>
 #include <sotto/study/plan_verdict.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/scenario.h>
 #include <sotto/study/study_settings.h>
 #include <sotto/study/units.h>
+#include <sotto/trainers/result_file.h>
 
 #include "commands.h"
 #include "compare/compare_report.h"
@@ -107,15 +107,15 @@ ComparisonTable table_of(const study::PlanSearch& search,
     const auto share = [&](std::optional<double> value) {
       return value ? quality_text(quality, *value) : "–";
     };
-    const auto simulated = run.seconds_per_round();
+    const auto simulated = run.simulated_seconds_per_round();
     const auto error = run.error();
-    table.rows.push_back({run.label, fmt::format("{:.4g}", run.candidate.seconds_per_round),
-                          simulated ? fmt::format("{:.4g}", *simulated) : "ended early",
-                          error ? fmt::format("{:+.1f} %", 100 * *error) : "–",
-                          time_text(run, study::Goal::target),
-                          share(last ? std::optional(quality_of(last->mean)) : std::nullopt),
-                          share(last && last->own ? std::optional(last->own->worst) : std::nullopt),
-                          study::amount(run.simulated.result.bytes_per_node())});
+    table.rows.push_back(
+        {run.label, fmt::format("{:.4g}", run.candidate.predicted_seconds_per_round),
+         simulated ? fmt::format("{:.4g}", *simulated) : "ended early",
+         error ? fmt::format("{:+.1f} %", 100 * *error) : "–", time_text(run, study::Goal::target),
+         share(last ? std::optional(quality_of(last->mean)) : std::nullopt),
+         share(last && last->own ? std::optional(last->own->worst) : std::nullopt),
+         study::amount(run.simulated.result.bytes_per_node())});
   }
   add_notes(table, search, runs);
   return table;
@@ -130,7 +130,7 @@ int conclude(const PlanOptions& options, const study::PlanSearch& search,
   for (const std::string& line : verdict.lines) {
     output.line(line);
   }
-  const study::Json result = search_json(search, runs, verdict);
+  const Json result = search_json(search, runs, verdict);
   if (verdict.winner) {
     output.line(fmt::format("  {}", result.at("command").get<std::string>()));
   }
@@ -138,7 +138,7 @@ int conclude(const PlanOptions& options, const study::PlanSearch& search,
     for (const std::string& line : verdict.lines) {
       table.add_note(line);
     }
-    study::write_result_file(
+    write_result_file(
         "--html", options.html,
         simulation_page("Plan: " + search.scenario().title, as_repeated(runs), {table},
                         marks_of(search.scenario()), pictures_of(runs),
@@ -150,7 +150,7 @@ int conclude(const PlanOptions& options, const study::PlanSearch& search,
 }
 
 int run(const PlanOptions& options, const CLI::App& command) {
-  study::check_writable("--html", options.html);
+  check_writable("--html", options.html);
   const console::Output output(options.common);
   study::Scenario scenario =
       study::read_scenario(options.what.scenario, given_seed(command, options.common));

@@ -12,14 +12,14 @@
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/internal/runs_json.h>
+#include <sotto/study/json/runs.h>
 #include <sotto/study/quantity.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/scenario.h>
 #include <sotto/study/scenario_runs.h>
 #include <sotto/study/simulated_run.h>
 #include <sotto/study/study_settings.h>
 #include <sotto/study/units.h>
+#include <sotto/trainers/result_file.h>
 
 #include "commands.h"
 #include "compare/compare_report.h"
@@ -131,21 +131,20 @@ void write_files(const SimulateOptions& options, const study::Scenario& scenario
     return;
   }
   if (!options.html.empty()) {
-    study::write_result_file(
-        "--html", options.html,
-        simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
-                        {scenario.target_loss, scenario.target_quality()}));
+    write_result_file("--html", options.html,
+                      simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
+                                      {scenario.target_loss, scenario.target_quality()}));
     output.line(fmt::format("\nreport: {}", options.html));
   }
   if (!options.csv.empty()) {
-    study::write_result_file("--csv", options.csv, history_csv(runs));
+    write_result_file("--csv", options.csv, history_csv(runs));
     output.line(fmt::format("history: {}", options.csv));
   }
 }
 
 void write_trace(const SimulateOptions& options, const TraceFile& trace,
                  const console::Output& output) {
-  study::write_result_file("--trace", options.trace, trace.text());
+  write_result_file("--trace", options.trace, trace.text());
   output.line(fmt::format("trace: {}", options.trace));
   if (trace.left_out() > 0) {
     output.line(fmt::format(
@@ -181,9 +180,9 @@ study::RunsListener listener(const study::Scenario& scenario, const console::Out
 }
 
 int run(const SimulateOptions& options, const CLI::App& command) {
-  study::check_writable("--html", options.html);
-  study::check_writable("--csv", options.csv);
-  study::check_writable("--trace", options.trace);
+  check_writable("--html", options.html);
+  check_writable("--csv", options.csv);
+  check_writable("--trace", options.trace);
   const study::Expense expense = parse_expense(options.what.equal, study::Expense::virtual_time);
   const SimTime trace_from = parse_trace_from(options);
   const console::Output output(options.common);

@@ -119,7 +119,7 @@ std::string draw_run(const RunPicture& picture, std::size_t index,
 }
 
 /// Empty for what is no number.
-std::string csv_number(const study::Json& value) {
+std::string csv_number(const Json& value) {
   const double number = study::number_or_nan(value);
   return std::isfinite(number) ? fmt::format("{}", number) : "";
 }
@@ -155,12 +155,12 @@ std::string history_csv(const std::vector<study::RepeatedRun>& runs) {
   }
   std::string csv = fmt::format("run,{}\n", fmt::join(fields, ","));
   for (const study::RepeatedRun& run : runs) {
-    for (const study::Json& result : run.results) {
-      for (const study::Json& point : result.at("history")) {
+    for (const Json& result : run.results) {
+      for (const Json& point : result.at("history")) {
         csv += csv_text(run.words);
         for (const std::string& field : fields) {
           csv += ',';
-          csv += csv_number(point.value(field, study::Json()));
+          csv += csv_number(point.value(field, Json()));
         }
         csv += '\n';
       }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kOfMessage = 4;
 
-std::string json_quoted(const std::string& text) { return json_text(study::Json(text)); }
+std::string json_quoted(const std::string& text) { return json_text(Json(text)); }
 
 }  // namespace
 
@@ -138,14 +138,13 @@ std::uint64_t TraceFile::left_out() const {
 }
 
 std::string TraceFile::text() const {
-  study::Json left = study::Json::array();
+  Json left = Json::array();
   for (const Run& run : runs_) {
     left.push_back({{"run", run.name},
                     {"events", run.events},
                     {"left_out", run.left_out},
-                    {"complete_until_s", run.left_out > 0
-                                             ? study::Json(study::exact_seconds(run.complete_until))
-                                             : study::Json()}});
+                    {"complete_until_s",
+                     run.left_out > 0 ? Json(study::exact_seconds(run.complete_until)) : Json()}});
   }
   return fmt::format(
       "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"sotto\":\"{}\",\"from_s\":{},\"runs\":{}}},\n"

@@ -9,8 +9,8 @@
 #include <sotto/base/text.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/units.h>
+#include <sotto/trainers/result_file.h>
 #include <sotto/trainers/saved_model.h>
 #include <sotto/trainers/start_file.h>
 #include <sotto/trainers/task_registry.h>
@@ -69,14 +69,14 @@ void check(const ExportOptions& o) {
   if (o.own.empty() != !o.node) {
     throw Error("--own: one node's model needs both --node I and --own FILE");
   }
-  study::check_writable("--mean", o.mean);
-  study::check_writable("--own", o.own);
+  check_writable("--mean", o.mean);
+  check_writable("--own", o.own);
 }
 
 int run(const ExportOptions& o) {
   check(o);
   const console::Output output(o.common);
-  study::Json all = {{"sotto", SOTTO_VERSION}, {"folder", printable(o.folder)}};
+  Json all = {{"sotto", SOTTO_VERSION}, {"folder", printable(o.folder)}};
   const auto write = [&](const std::string& option, const std::string& path,
                          const SavedModel& saved, const std::string& what) {
     const ParameterLayout layout = layout_of(saved);
@@ -85,7 +85,7 @@ int run(const ExportOptions& o) {
                               {"round", fmt::to_string(saved.round)},
                               {"nodes", fmt::to_string(saved.nodes)},
                               {"averaged", fmt::to_string(saved.averaged)}};
-    study::write_result_file(option, path, start_file(path, layout, saved.parameters, notes));
+    write_result_file(option, path, start_file(path, layout, saved.parameters, notes));
     output.line(fmt::format("{}: {} at round {}, {} in {}", path, what, saved.round,
                             study::counted(saved.parameters.size(), "parameter"),
                             study::counted(layout.size(), "tensor")));

@@ -34,13 +34,13 @@ struct InspectOptions {
   std::string file;
 };
 
-study::Json report_json(const std::string& path, const FileReport& report) {
-  study::Json sections = study::Json::array();
+Json report_json(const std::string& path, const FileReport& report) {
+  Json sections = Json::array();
   for (const FileReport::Section& section : report.sections) {
     sections.push_back(
         {{"name", section.name}, {"bytes", section.bytes}, {"whole", section.whole}});
   }
-  study::Json settings = study::Json::object();
+  Json settings = Json::object();
   std::string_view rest = report.settings;
   while (!rest.empty()) {
     const auto line = rest.substr(0, rest.find('\n'));
@@ -65,7 +65,7 @@ study::Json report_json(const std::string& path, const FileReport& report) {
           {"settings", settings}};
 }
 
-void print(const console::Output& output, const study::Json& report) {
+void print(const console::Output& output, const Json& report) {
   const bool site = report.contains("life");
   output.line(fmt::format(
       "{}: a {} of round {}, {}", report.at("file").get<std::string>(),
@@ -75,7 +75,7 @@ void print(const console::Output& output, const study::Json& report) {
            : fmt::format("node {} of {}", report.at("rank").get<std::uint32_t>(),
                          report.at("nodes").get<std::uint32_t>())));
   std::vector<std::vector<std::string>> rows;
-  for (const study::Json& section : report.at("sections")) {
+  for (const Json& section : report.at("sections")) {
     rows.push_back({section.at("name").get<std::string>(),
                     study::amount(section.at("bytes").get<double>()),
                     section.at("whole").get<bool>() ? "right" : "WRONG"});
@@ -100,7 +100,7 @@ int inspect_one(const InspectOptions& options, const console::Output& output) {
   if (!report.ok()) {
     throw std::runtime_error(report.status().message());
   }
-  const study::Json json = report_json(options.file, *report);
+  const Json json = report_json(options.file, *report);
   print(output, json);
   output.json(json);
   return report->trouble.empty() ? console::kDone : console::kFailed;
@@ -126,17 +126,17 @@ std::vector<std::string> states_in(const std::string& folder) {
 }
 
 int inspect_folder(const InspectOptions& options, const console::Output& output) {
-  study::Json files = study::Json::array();
+  Json files = Json::array();
   std::vector<std::vector<std::string>> rows;
   bool whole = true;
   for (const std::string& path : states_in(options.file)) {
     const auto report = inspect(path);
     const std::string trouble = report.ok() ? report->trouble : report.status().message();
     whole &= trouble.empty();
-    files.push_back(report.ok() ? report_json(path, *report)
-                                : study::Json{{"file", printable(path)},
-                                              {"whole", false},
-                                              {"trouble", printable(trouble)}});
+    files.push_back(
+        report.ok()
+            ? report_json(path, *report)
+            : Json{{"file", printable(path)}, {"whole", false}, {"trouble", printable(trouble)}});
     rows.push_back({printable(fs::path(path).filename().string()),
                     report.ok() ? fmt::to_string(report->round) : "?",
                     report.ok() ? study::amount(static_cast<double>(report->bytes)) : "?",

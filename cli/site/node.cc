@@ -24,9 +24,9 @@
 #include <sotto/sites/process/audit_log.h>
 #include <sotto/sites/process/site_run.h>
 #include <sotto/study/flag_spelling.h>
-#include <sotto/study/result_file.h>
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/parameter_file.h>
+#include <sotto/trainers/result_file.h>
 
 #include "commands.h"
 #include "event_log.h"
@@ -59,14 +59,14 @@ struct NodeOptions {
   bool seed_given = false;  ///< else the site's file says it
 };
 
-study::Json result_json(const SiteResult& result, const study::Json& config) {
-  study::Json json = site_json(result.report);
+Json result_json(const SiteResult& result, const Json& config) {
+  Json json = site_json(result.report);
   json["config"] = config;
   json["stopped"] = result.stopped;
   json["export_trouble"] = result.export_trouble;
   json["final"] = {{"loss", result.final.loss}};
   study::add_quality(result.final, json["final"]);
-  json["history"] = study::Json::array();
+  json["history"] = Json::array();
   for (const HistoryPoint& point : result.history) {
     json["history"].push_back({{"round", point.round},
                                {"time_s", point.time_s},
@@ -237,8 +237,8 @@ int run_node(const NodeOptions& options, EventLog& log) {
     return console::kFailed;  // the log has why
   }
   if (!config.training.dump_parameters.empty()) {
-    study::write_result_file("dump-parameters", config.training.dump_parameters,
-                             parameter_row(result->parameters) + "\n");
+    write_result_file("dump-parameters", config.training.dump_parameters,
+                      parameter_row(result->parameters) + "\n");
   }
   output.json(result_json(*result, plan.config));
   return result->export_trouble.empty() ? console::kDone : console::kFailed;

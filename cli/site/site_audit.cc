@@ -41,9 +41,9 @@ int run(const AuditOptions& options) {
   output.json({{"sotto", SOTTO_VERSION},
                {"file", name},
                {"whole", head.ok()},
-               {"records", head.ok() ? study::Json(head->records) : study::Json()},
-               {"number", head.ok() ? study::Json(head->number) : study::Json()},
-               {"digest", head.ok() ? study::Json(head->digest) : study::Json()},
+               {"records", head.ok() ? Json(head->records) : Json()},
+               {"number", head.ok() ? Json(head->number) : Json()},
+               {"digest", head.ok() ? Json(head->digest) : Json()},
                {"trouble", head.ok() ? std::string() : printable(head.status().message())}});
   return head.ok() ? console::kDone : console::kFailed;
 }

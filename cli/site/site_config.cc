@@ -7,10 +7,10 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
-#include <sotto/console/config_file.h>
-#include <sotto/study/internal/toml_reader.h>
 #include <sotto/study/quantity.h>
+#include <sotto/study/toml/reader.h>
 
+#include "config_file.h"
 #include "train/train_flags.h"
 
 namespace sotto::cli {
@@ -93,7 +93,7 @@ void read_training(const toml::table& table, const std::string& path, SiteConfig
   std::string part;
   command.add_option("--part", part);
   command.add_option("--export", config.export_file);
-  console::apply_settings(command, table, path);
+  apply_settings(command, table, path);
   config.training = flags;
   try {
     config.part = part.empty() ? DataPart() : parse_part(part);

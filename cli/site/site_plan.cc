@@ -17,12 +17,12 @@
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sites/core/site_admission.h>
-#include <sotto/study/internal/plan_json.h>
+#include <sotto/study/json/run_config.h>
 #include <sotto/study/paced_task.h>
 #include <sotto/study/privacy_plan.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/train_checks.h>
 #include <sotto/study/train_plan.h>
+#include <sotto/trainers/result_file.h>
 #include <sotto/trainers/start_file.h>
 
 namespace sotto::cli {
@@ -159,22 +159,22 @@ std::optional<PrivacyOptions> site_privacy(const study::TrainOptions& o, const T
 
 /// What goes into the model and comes out of it, for those who use it elsewhere.
 ModelNotes notes_on(const Dataset& data) {
-  const auto text = [](const study::Json& json) { return json_text(json); };
+  const auto text = [](const Json& json) { return json_text(json); };
   const auto means = [](const std::vector<FeatureScaling>& scalings) {
-    study::Json json = study::Json::array();
+    Json json = Json::array();
     for (const FeatureScaling& scaling : scalings) {
       json.push_back(scaling.mean);
     }
     return json;
   };
   const auto deviations = [](const std::vector<FeatureScaling>& scalings) {
-    study::Json json = study::Json::array();
+    Json json = Json::array();
     for (const FeatureScaling& scaling : scalings) {
       json.push_back(1 / scaling.factor);
     }
     return json;
   };
-  study::Json classes = data.names().classes;
+  Json classes = data.names().classes;
   for (int number = 0; data.names().classes.empty() && number < data.classes(); ++number) {
     classes.push_back(fmt::to_string(number));
   }
@@ -210,34 +210,34 @@ void check_guarded(const SiteConfig& config, std::vector<std::string>& warnings)
   }
 }
 
-study::Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFactory& tasks) {
+Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFactory& tasks) {
   const SiteOptions& run = plan.run;
-  study::Json json = {{"name", run.name},
-                      {"task", tasks.data().spec},
-                      {"model", tasks.options().model},
-                      {"batch", tasks.options().batch},
-                      {"part", fmt::format("{}/{}", config.part.number, config.part.of)},
-                      {"partition", tasks.options().partition},
-                      {"algorithm", config.training.algorithm},
-                      {"compressor", run.compressor},
-                      {"rule", run.rule},
-                      {"step_rule", run.step_rule.rule},
-                      {"lr", run.step_rule.learning_rate},
-                      {"momentum", run.step_rule.momentum},
-                      {"weight_decay", run.step_rule.weight_decay},
-                      {"schedule", run.step_rule.schedule.spec()},
-                      {"privacy", study::privacy_config_json(run.privacy)},
-                      {"communication_interval", run.communication_interval},
-                      {"rounds", run.rounds},
-                      {"eval_every", run.eval_every},
-                      {"seed", run.seed},
-                      {"window", run.window},
-                      {"slack", run.slack},
-                      {"observer", run.only_takes},
-                      {"mass_return", run.mass.back},
-                      {"parcel_mass", run.mass.parcel},
-                      {"pull_most", run.pull.most},
-                      {"pull_memory", run.pull.memory}};
+  Json json = {{"name", run.name},
+               {"task", tasks.data().spec},
+               {"model", tasks.options().model},
+               {"batch", tasks.options().batch},
+               {"part", fmt::format("{}/{}", config.part.number, config.part.of)},
+               {"partition", tasks.options().partition},
+               {"algorithm", config.training.algorithm},
+               {"compressor", run.compressor},
+               {"rule", run.rule},
+               {"step_rule", run.step_rule.rule},
+               {"lr", run.step_rule.learning_rate},
+               {"momentum", run.step_rule.momentum},
+               {"weight_decay", run.step_rule.weight_decay},
+               {"schedule", run.step_rule.schedule.spec()},
+               {"privacy", study::privacy_config_json(run.privacy)},
+               {"communication_interval", run.communication_interval},
+               {"rounds", run.rounds},
+               {"eval_every", run.eval_every},
+               {"seed", run.seed},
+               {"window", run.window},
+               {"slack", run.slack},
+               {"observer", run.only_takes},
+               {"mass_return", run.mass.back},
+               {"parcel_mass", run.mass.parcel},
+               {"pull_most", run.pull.most},
+               {"pull_memory", run.pull.memory}};
   for (const auto& [name, span] : {std::pair{"timeout", run.timeout},
                                    {"patience", run.patience},
                                    {"found_after", run.found_after}}) {
@@ -297,7 +297,7 @@ void check_result_file(const SiteConfig& config, std::string_view option, const 
   if (!inside.empty() && *inside.begin() != "..") {
     refuse(option, path, "it lies in the folder of this site's state, which would be damaged");
   }
-  study::check_writable(option, path);
+  check_writable(option, path);
 }
 
 void check_result_files(const SiteConfig& config) {

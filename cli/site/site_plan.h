@@ -20,7 +20,7 @@ struct SitePlan {
   SiteOptions run;
   std::unique_ptr<Task> task;
   std::size_t examples = 0;  ///< of this site; 0 where the task has none
-  study::Json config;        ///< all settings as used
+  Json config;               ///< all settings as used
   std::vector<std::string> warnings;
 };
 

@@ -19,7 +19,7 @@ namespace {
 /// Incarnations are numbers of 64 bits, which JSON's readers may round.
 std::string hex(std::uint64_t number) { return fmt::format("{:016x}", number); }
 
-study::Json privacy_json(const std::optional<PrivacySpent>& privacy) {
+Json privacy_json(const std::optional<PrivacySpent>& privacy) {
   if (!privacy) {
     return nullptr;
   }
@@ -27,10 +27,10 @@ study::Json privacy_json(const std::optional<PrivacySpent>& privacy) {
   return {{"epsilon", privacy->epsilon},
           {"delta", privacy->delta},
           {"steps", privacy->steps},
-          {"steps_left", limited ? study::Json(privacy->left) : study::Json()}};
+          {"steps_left", limited ? Json(privacy->left) : Json()}};
 }
 
-study::Json peer_json(const SitePeerReport& peer) {
+Json peer_json(const SitePeerReport& peer) {
   const sites::PeerState& site = peer.site;
   return {{"name", site.name},
           {"up", site.up},
@@ -67,7 +67,7 @@ study::Json peer_json(const SitePeerReport& peer) {
           {"offences", peer.offences}};
 }
 
-study::Json refused_key_json(const SiteRefusedKey& key) {
+Json refused_key_json(const SiteRefusedKey& key) {
   return {{"key", key.refused.key},
           {"address", key.refused.address},
           {"times", key.refused.times},
@@ -150,15 +150,15 @@ std::string ago(double then, double now) {
                            : fmt::format("{:.1f} h ago", seconds / 3'600);
 }
 
-std::string direction(const study::Json& peer) {
+std::string direction(const Json& peer) {
   const bool hears = peer.at("hears");
   const bool tells = peer.at("tells");
   return hears && tells ? "both" : hears ? "heard" : tells ? "told" : "none";
 }
 
-void print_refused_keys(const console::Output& output, const study::Json& status) {
+void print_refused_keys(const console::Output& output, const Json& status) {
   std::vector<std::vector<std::string>> rows;
-  for (const study::Json& key : status.at("refused_keys")) {
+  for (const Json& key : status.at("refused_keys")) {
     const auto name = key.at("name").get<std::string>();
     rows.push_back(
         {key.at("key").get<std::string>(), key.at("address").get<std::string>(),
@@ -175,16 +175,16 @@ void print_refused_keys(const console::Output& output, const study::Json& status
 
 }  // namespace
 
-study::Json site_json(const SiteReport& report) {
-  study::Json peers = study::Json::array();
+Json site_json(const SiteReport& report) {
+  Json peers = Json::array();
   for (const SitePeerReport& peer : report.peers) {
     peers.push_back(peer_json(peer));
   }
-  study::Json keys = study::Json::array();
+  Json keys = Json::array();
   for (const SiteRefusedKey& key : report.refused_keys) {
     keys.push_back(refused_key_json(key));
   }
-  study::Json evaluation;
+  Json evaluation;
   if (report.evaluation) {
     evaluation = {{"round", report.evaluation->round}, {"loss", report.evaluation->loss}};
     study::add_quality(*report.evaluation, evaluation);
@@ -215,9 +215,9 @@ study::Json site_json(const SiteReport& report) {
           {"privacy", privacy_json(report.privacy)},
           {"started_at", report.started_at},
           {"saved_at", report.saved_at},
-          {"audit", report.audit ? study::Json{{"number", report.audit->number},
-                                               {"digest", report.audit->digest}}
-                                 : study::Json()},
+          {"audit", report.audit
+                        ? Json{{"number", report.audit->number}, {"digest", report.audit->digest}}
+                        : Json()},
           {"settings", report.settings},
           {"peers", peers},
           {"peers_file_trouble", report.list_trouble},
@@ -295,8 +295,8 @@ std::vector<MonitorPage> site_pages(const SiteBoard& board) {
            [&board] { return json_text(site_json(board.get()), 2) + "\n"; }}};
 }
 
-void print_site(const console::Output& output, const study::Json& status, double now) {
-  const auto number = [](const study::Json& value, const char* format) {
+void print_site(const console::Output& output, const Json& status, double now) {
+  const auto number = [](const Json& value, const char* format) {
     return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>())
                              : std::string("–");
   };
@@ -305,12 +305,12 @@ void print_site(const console::Output& output, const study::Json& status, double
                           status.at("phase").get<std::string>(),
                           status.at("round").get<std::uint64_t>(),
                           rounds > 0 ? fmt::format(" of {}", rounds) : ""));
-  const study::Json& evaluation = status.at("evaluation");
+  const Json& evaluation = status.at("evaluation");
   if (evaluation.is_object()) {
     const study::Quality& quality = study::quality_in(evaluation);
     output.line(fmt::format(
         "test loss {}, {} {} (round {})", number(evaluation.at("loss"), "{:.4f}"), quality.heading,
-        quality_text(quality, study::number_or_nan(evaluation.value(quality.field, study::Json()))),
+        quality_text(quality, study::number_or_nan(evaluation.value(quality.field, Json()))),
         evaluation.at("round").get<std::uint64_t>()));
   }
   output.line(fmt::format(
@@ -319,7 +319,7 @@ void print_site(const console::Output& output, const study::Json& status, double
   if (status.at("drained").get<bool>()) {
     output.line("AT THE FLOOR OF ITS MASS: peers take more than they return; see below");
   }
-  const study::Json& privacy = status.at("privacy");
+  const Json& privacy = status.at("privacy");
   if (privacy.is_object()) {
     output.line(fmt::format(
         "privacy: epsilon {} at delta {} after {} steps", number(privacy.at("epsilon"), "{:.4f}"),
@@ -328,7 +328,7 @@ void print_site(const console::Output& output, const study::Json& status, double
   output.line(fmt::format("state written {}, process started {}",
                           ago(status.at("saved_at").get<double>(), now),
                           ago(status.at("started_at").get<double>(), now)));
-  if (const study::Json& audit = status.at("audit"); audit.is_object()) {
+  if (const Json& audit = status.at("audit"); audit.is_object()) {
     output.line(fmt::format("audit: {} records, the last with digest {}",
                             audit.at("number").get<std::uint64_t>(),
                             audit.at("digest").get<std::string>()));
@@ -337,7 +337,7 @@ void print_site(const console::Output& output, const study::Json& status, double
     output.line(fmt::format("THE FILE OF PEERS IS NOT IN FORCE: {}", trouble));
   }
   std::vector<std::vector<std::string>> rows;
-  for (const study::Json& peer : status.at("peers")) {
+  for (const Json& peer : status.at("peers")) {
     std::string trouble = peer.at("trouble");
     if (peer.at("contested").get<bool>()) {
       trouble = fmt::format("TWO PROCESSES HAVE ITS KEY{}{}", trouble.empty() ? "" : "; ", trouble);

@@ -10,7 +10,7 @@
 
 namespace sotto::cli {
 
-study::Json site_json(const SiteReport& report);
+Json site_json(const SiteReport& report);
 
 /// prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4; `now` in seconds since 1970.
 std::string site_metrics(const SiteReport& report, double now);
@@ -20,6 +20,6 @@ std::vector<MonitorPage> site_pages(const SiteBoard& board);
 
 /// Prints what site_json made, as an operator reads it; `now` as above. Throws Json::exception for
 /// other JSON.
-void print_site(const console::Output& output, const study::Json& status, double now);
+void print_site(const console::Output& output, const Json& status, double now);
 
 }  // namespace sotto::cli

@@ -33,10 +33,10 @@ struct StatusOptions {
 };
 
 /// What a monitor answers, where it has a name; whoever listens at the address may answer anything.
-study::Json parse_status(const std::string& answer) {
+Json parse_status(const std::string& answer) {
   constexpr std::size_t kDeepest = 16;
   try {
-    study::Json status = parse_json<study::Json>(answer, kDeepest);
+    Json status = parse_json<Json>(answer, kDeepest);
     if (status.is_object() && status.contains("name") && status["name"].is_string()) {
       return status;
     }
@@ -54,7 +54,7 @@ int run(const StatusOptions& options) {
            "and start the site again");
   }
   const console::Output output(options.common);
-  const study::Json status = parse_status(ask_monitor(*config.monitor, "/status"));
+  const Json status = parse_status(ask_monitor(*config.monitor, "/status"));
   if (const std::string& name = status.at("name").get_ref<const std::string&>();
       name != config.name) {
     throw std::runtime_error(
@@ -63,7 +63,7 @@ int run(const StatusOptions& options) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   try {
     print_site(output, status, std::chrono::duration<double>(now).count());
-  } catch (const study::Json::exception&) {
+  } catch (const Json::exception&) {
     throw std::runtime_error(kNoSite);
   }
   output.json(status);

@@ -10,9 +10,9 @@
 
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/result_file.h>
 #include <sotto/study/train_plan.h>
 #include <sotto/trainers/checkpoint.h>
+#include <sotto/trainers/result_file.h>
 
 #include "commands.h"
 #include "terminal/progress.h"
@@ -64,8 +64,8 @@ std::string interrupted(const study::TrainPlan& plan, const Status& end) {
 }
 
 /// Where to find what the run has left, but the JSON, as the other commands say it.
-void name_outputs(const study::TrainPlan& plan, const TrainObservers& observers,
-                  const study::Json& result, const console::Output& output) {
+void name_outputs(const study::TrainPlan& plan, const TrainObservers& observers, const Json& result,
+                  const console::Output& output) {
   for (const std::string& line : observers.outputs()) {
     output.line(line);
   }
@@ -78,7 +78,7 @@ void name_outputs(const study::TrainPlan& plan, const TrainObservers& observers,
 }
 
 int run(const TrainFlags& options, const ObserveOptions& observe) {
-  study::check_writable("--trace", observe.telemetry.trace);
+  check_writable("--trace", observe.telemetry.trace);
   const study::TrainPlan plan = make_train_plan(options);
   console::OutputOptions common = options.common;
   if (!plan.reports()) {
@@ -94,7 +94,7 @@ int run(const TrainFlags& options, const ObserveOptions& observe) {
     }
   }
   TrainObservers observers(observe, progress, plan, report);
-  const Result<study::Json> result = execute(plan, report, observers.all());
+  const Result<Json> result = execute(plan, report, observers.all());
   if (result.ok()) {
     if (plan.reports()) {
       name_outputs(plan, observers, *result, output);

@@ -16,7 +16,7 @@
 #include <sotto/comm/peers_file.h>
 #include <sotto/comm/transport.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/internal/plan_json.h>
+#include <sotto/study/json/run_config.h>
 #include <sotto/trainers/local_processes.h>
 
 namespace sotto::cli {
@@ -32,11 +32,11 @@ const char* stop_notice() {
 }
 
 /// What node 0 says and returns in the end.
-study::Json conclude(const study::TrainPlan& plan, TrainReport& report, const RunResult& result) {
+Json conclude(const study::TrainPlan& plan, TrainReport& report, const RunResult& result) {
   report.summary(result);
-  study::Json json = train_json(result, train_config_json(study::settings_of(plan)));
+  Json json = train_json(result, train_config_json(study::settings_of(plan)));
   if (const auto& data = plan.tasks->data().dataset; data && !data->names().classes.empty()) {
-    json["classes"] = study::Json::array();
+    json["classes"] = Json::array();
     for (const std::string& name : data->names().classes) {
       json["classes"].push_back(printable(name));
     }
@@ -55,19 +55,18 @@ void give_freed_memory_back() {
 }
 
 /// One node of a job, which has this process to itself.
-Result<study::Json> run_one(const study::TrainPlan& plan, const RunOptions& run,
-                            TrainReport& report, const RunHooks& hooks) {
+Result<Json> run_one(const study::TrainPlan& plan, const RunOptions& run, TrainReport& report,
+                     const RunHooks& hooks) {
   give_freed_memory_back();
   const auto task = plan.task_of(run.optimizer.rank);
   const auto result = run_node(run, *task, hooks);
   if (!result.ok()) {
     return result.status();
   }
-  return run.optimizer.rank == 0 ? conclude(plan, report, *result) : study::Json();
+  return run.optimizer.rank == 0 ? conclude(plan, report, *result) : Json();
 }
 
-Result<study::Json> run_as_threads(const study::TrainPlan& plan, TrainReport& report,
-                                   Observer& observer) {
+Result<Json> run_as_threads(const study::TrainPlan& plan, TrainReport& report, Observer& observer) {
   console::catch_stop_signals(stop_notice());
   const auto result = run_threads(plan.run, [&](Rank rank) { return plan.task_of(rank); },
                                   {.observer = &observer, .stop = &console::stop_requested()});
@@ -77,15 +76,15 @@ Result<study::Json> run_as_threads(const study::TrainPlan& plan, TrainReport& re
   return conclude(plan, report, *result);
 }
 
-Status write_result(const std::string& path, const study::Json& result) {
+Status write_result(const std::string& path, const Json& result) {
   std::ofstream file(path);
   file << json_text(result);
   file.close();
   return file ? Status() : Status(Fault::io, fmt::format("{} could not be written", path));
 }
 
-Result<study::Json> run_as_processes(const study::TrainPlan& plan, TrainReport& report,
-                                     Observer& observer) {
+Result<Json> run_as_processes(const study::TrainPlan& plan, TrainReport& report,
+                              Observer& observer) {
   const PrivateDirectory meeting_place;
   const LocalStore store;
   const std::string result_path = meeting_place.path() + "/result.json";
@@ -113,11 +112,10 @@ Result<study::Json> run_as_processes(const study::TrainPlan& plan, TrainReport& 
     return status;
   }
   std::ifstream file(result_path);
-  return study::Json::parse(file);
+  return Json::parse(file);
 }
 
-Result<study::Json> run_as_planned(const study::TrainPlan& plan, TrainReport& report,
-                                   Observer& observer) {
+Result<Json> run_as_planned(const study::TrainPlan& plan, TrainReport& report, Observer& observer) {
   if (plan.launched) {
     console::catch_stop_signals(stop_notice());
     std::optional<PeersWatch> watch;
@@ -138,7 +136,7 @@ Result<study::Json> run_as_planned(const study::TrainPlan& plan, TrainReport& re
 
 }  // namespace
 
-Result<study::Json> execute(const study::TrainPlan& plan, TrainReport& report, Observer& observer) {
+Result<Json> execute(const study::TrainPlan& plan, TrainReport& report, Observer& observer) {
   auto result = [&] {
     try {
       return run_as_planned(plan, report, observer);

@@ -14,6 +14,6 @@ namespace sotto::cli {
 /// in the end what came out. Returns node 0's result as the JSON of `sotto train`; null on the
 /// other nodes of a launched job. Ctrl-C ends the run with a fault. Throws Error for a request that
 /// is refused only now, and what a task or an observer throws.
-Result<study::Json> execute(const study::TrainPlan& plan, TrainReport& report, Observer& observer);
+Result<Json> execute(const study::TrainPlan& plan, TrainReport& report, Observer& observer);
 
 }  // namespace sotto::cli

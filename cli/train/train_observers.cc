@@ -9,7 +9,7 @@
 #include <sotto/console/option_group.h>
 #include <sotto/observe/telemetry_settings.h>
 #include <sotto/study/flag_spelling.h>
-#include <sotto/study/internal/plan_json.h>
+#include <sotto/study/json/run_config.h>
 #include <sotto/study/units.h>
 #include <sotto/topology/registry.h>
 

@@ -13,12 +13,12 @@
 namespace sotto::cli {
 namespace {
 
-study::Json point_json(const HistoryPoint& point) {
-  study::Json json = {{"round", point.round},
-                      {"time_s", point.time_s},
-                      {"loss", point.loss},
-                      {"consensus_distance", point.consensus_distance},
-                      {"bytes_per_node", point.bytes_per_node}};
+Json point_json(const HistoryPoint& point) {
+  Json json = {{"round", point.round},
+               {"time_s", point.time_s},
+               {"loss", point.loss},
+               {"consensus_distance", point.consensus_distance},
+               {"bytes_per_node", point.bytes_per_node}};
   study::add_quality(point, json);
   return json;
 }
@@ -120,25 +120,25 @@ bool diverged(double first_loss, double final_loss) {
   return !std::isfinite(final_loss) || !(final_loss <= first_loss);
 }
 
-study::Json train_json(const RunResult& result, const study::Json& config) {
-  study::Json edges = study::Json::array();
+Json train_json(const RunResult& result, const Json& config) {
+  Json edges = Json::array();
   for (const LinkTraffic& edge : result.edges) {
     edges.push_back(
         {{"from", edge.from}, {"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
   }
-  study::Json history = study::Json::array();
+  Json history = Json::array();
   for (const HistoryPoint& point : result.history) {
     history.push_back(point_json(point));
   }
-  study::Json privacy;
+  Json privacy;
   if (result.privacy) {
     const bool limited = result.privacy->steps_left != kUnlimitedSteps;
     privacy = {{"epsilon", result.privacy->epsilon},
                {"delta", result.privacy->delta},
                {"steps", result.privacy->steps},
-               {"steps_left", limited ? study::Json(result.privacy->steps_left) : study::Json()}};
+               {"steps_left", limited ? Json(result.privacy->steps_left) : Json()}};
   }
-  study::Json json = {
+  Json json = {
       {"sotto", SOTTO_VERSION},
       {"config", config},
       {"nodes", result.nodes},

@@ -40,6 +40,6 @@ bool diverged(double first_loss, double final_loss);
 inline constexpr const char* kDumpFault = "dump_parameters_fault";
 
 /// The result as JSON.
-study::Json train_json(const RunResult& result, const study::Json& config);
+Json train_json(const RunResult& result, const Json& config);
 
 }  // namespace sotto::cli

@@ -23,8 +23,7 @@ struct Wanted {
 /// One family: its facts, and its builder.
 struct Family {
   CompressorInfo info;
-  /// Builds what `spec` says; throws Error for what it does not understand. Null: the specification
-  /// has a form of its own.
+  /// Builds what `spec` says; throws Error for what it does not understand.
   std::unique_ptr<Compressor> (*build)(SpecReader& spec, const Wanted& wanted);
 };
 
@@ -38,6 +37,8 @@ extern const Family kTopkFamily;
 extern const Family kRandkFamily;
 extern const Family kOutlierFamily;
 extern const Family kLowRankFamily;
-extern const Family kPerTensorFamily;
+/// The facts of specifications with a compressor for every tensor, which make_per_tensor builds
+/// from other families.
+extern const CompressorInfo kPerTensorInfo;
 
 }  // namespace sotto::internal

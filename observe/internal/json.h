@@ -4,14 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
+#include <sotto/base/json.h>
 #include <sotto/base/json_text.h>
 
 namespace sotto::internal {
-
-/// Keeps the order in which fields were written.
-using Json = nlohmann::ordered_json;
 
 /// The settings of a run, which are given as a JSON object; nothing: an empty one.
 inline Json parsed_config(std::string_view config) {

@@ -14,7 +14,7 @@ ApmSqueeze::ApmSqueeze(const AlgorithmInfo& info, AlgorithmSetup setup)
     : ChunkMeanAlgorithm(info, std::move(setup)),
       work_(node_.dimension()),
       direction_(node_.dimension()),
-      given_freeze_(node_.hyperparameters().optional_count("freeze")),
+      given_freeze_(node_.hyperparameters().optional_count(kFreezeStep)),
       freeze_round_(given_freeze_.value_or(kNotYet)) {}
 
 Status ApmSqueeze::take_gradient(std::span<const float> gradient) {

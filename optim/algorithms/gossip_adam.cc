@@ -56,7 +56,7 @@ GossipAdam::GossipAdam(AlgorithmSetup setup)
       exact_(make_none(node_.ops())),
       vector_bytes_(exact_->max_bytes(node_.dimension())),
       eta_(node_.hyperparameters().real("eta")),
-      freeze_step_(node_.hyperparameters().count("freeze")),
+      freeze_step_(node_.hyperparameters().count(kFreezeStep)),
       agreement_(spreading_time(node_.topology())),
       late_(agreement_),
       late_gossip_(late_),

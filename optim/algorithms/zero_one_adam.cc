@@ -32,7 +32,7 @@ Round following_variance(Round round, Round index, std::optional<Round> freeze_s
 
 ZeroOneAdam::ZeroOneAdam(AlgorithmSetup setup)
     : ChunkMeanAlgorithm(kInfo, std::move(setup)),
-      freeze_step_(node_.hyperparameters().optional_count("freeze")),
+      freeze_step_(node_.hyperparameters().optional_count(kFreezeStep)),
       local_step_limit_(node_.hyperparameters().count("limit")),
       common_(node_.x().begin(), node_.x().end()),
       sum_(node_.dimension()),
@@ -197,7 +197,7 @@ constexpr Hyperparameter kZeroOneAdamHyperparameters[] = {
      .help = "the most rounds from one exchange to the next after the freeze",
      .why = "1 is an exchange in every round",
      .fallback = "16",
-     .needs = "freeze",
+     .needs = kFreezeStep,
      .setting = "local_step_limit"}};
 
 }  // namespace

@@ -35,8 +35,8 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
       hooks_(std::move(hooks)),
       network_(platform, options_.network, options_.seed, queue_),
       nodes_(algorithms.size()),
-      courier_(network_, nodes_.size(),
-               {.transport = options_.transport, .payload = static_cast<bool>(gradient_)}),
+      transport_(network_, nodes_.size(),
+                 {.transport = options_.transport, .payload = static_cast<bool>(gradient_)}),
       alive_(nodes_.size()),
       awake_(nodes_.size()) {
   validate(platform);
@@ -98,10 +98,10 @@ void Simulator::Engine::connect() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     const Peers peers = nodes_[i].algorithm->peers();
-    courier_.connect(rank, peers.to, 2 * peers.frames_a_round, peers.max_frame_bytes);
+    transport_.connect(rank, peers.to, 2 * peers.frames_a_round, peers.max_frame_bytes);
     schedule(rank, node_starts, spec(rank).start);
   }
-  courier_.connected();
+  transport_.connected();
   for (std::size_t i = 0; i < options_.events.size(); ++i) {
     queue_.push({.time = options_.events[i].at,
                  .subject = static_cast<std::uint32_t>(i),
@@ -348,7 +348,7 @@ void Simulator::Engine::book(Rank rank) {
       phase = Phase::compute;
     } else if (node.codec != Codec::idle) {
       phase = Phase::codec;
-    } else if (courier_.under_way(rank) > 0) {
+    } else if (transport_.under_way(rank) > 0) {
       phase = Phase::wire;
     }
   }
@@ -386,7 +386,7 @@ SimulationReport Simulator::Engine::make_report() {
     report.end = std::max(report.end, node.report.end);
     report.nodes.push_back(std::move(node.report));
   }
-  report.edges = courier_.edges();
+  report.edges = transport_.edges();
   report.largest_lead = largest_lead_;
   for (std::size_t i = 0; i < network_.carried().size(); ++i) {
     const auto link = static_cast<LinkId>(i);

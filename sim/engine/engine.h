@@ -17,8 +17,8 @@
 #include <sotto/sim/network/network.h>
 #include <sotto/sim/simulator.h>
 
-#include "courier.h"
 #include "gradient_pool.h"
+#include "simulated_transport.h"
 #include "trace.h"
 
 namespace sotto {
@@ -66,7 +66,7 @@ class Simulator::Engine {
     decoding,
   };
   /// How the peers of a node that ends learn of it.
-  enum class Farewell : std::uint8_t {
+  enum class Closing : std::uint8_t {
     close,  ///< what it sent arrives, then they see its connections closed
     reset,  ///< what it sent is lost, and they see its connections closed
     none,   ///< what it sent is lost, and nothing tells them
@@ -120,7 +120,8 @@ class Simulator::Engine {
   void finish_round(Rank rank);
   /// No exchange is under way.
   bool quiet(Rank rank) const {
-    return nodes_[static_cast<std::size_t>(rank)].codec == Codec::idle && courier_.open(rank) == 0;
+    return nodes_[static_cast<std::size_t>(rank)].codec == Codec::idle &&
+           transport_.open(rank) == 0;
   }
   bool may_go_on(Rank rank, bool ready) const { return ready && (options_.overlap || quiet(rank)); }
 
@@ -141,7 +142,7 @@ class Simulator::Engine {
   void handle_node_event(const NodeEvent& event);
   void suspend(Rank rank);
   void resume(Rank rank);
-  void end(Rank rank, Status status, Farewell farewell = Farewell::close);
+  void end(Rank rank, Status status, Closing closing = Closing::close);
   void schedule_gone(ConnectionId line, SimTime after);
   void handle_gone(const Event& event);
   /// Where every node that is there stands still: nothing that is to come concerns one.
@@ -175,7 +176,7 @@ class Simulator::Engine {
   EventQueue queue_;
   Network network_;
   std::vector<Node> nodes_;
-  Courier courier_;
+  SimulatedTransport transport_;
   std::size_t alive_ = 0;
   std::size_t awake_ = 0;  ///< of those that are alive: they do not stand still
   bool stopped_ = false;

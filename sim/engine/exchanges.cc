@@ -13,7 +13,7 @@ namespace sotto {
 
 bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
   Node& node = at(rank);
-  if (const Rank lost = courier_.lost_peer(rank, exchange); lost >= 0) {
+  if (const Rank lost = transport_.lost_peer(rank, exchange); lost >= 0) {
     end(rank, {Fault::peer_lost, fmt::format("node {} is lost", lost)});
     return false;
   }
@@ -25,14 +25,14 @@ bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
   if (options_.transport.on_demand) {
     asked_.clear();
     for (const Receive& receive : exchange.receives) {
-      const int words = courier_.words(courier_.line(receive.from, rank), exchange.tag);
+      const int words = transport_.words(transport_.line(receive.from, rank), exchange.tag);
       asked_.insert(asked_.end(), static_cast<std::size_t>(words), receive.from);
     }
   }
-  courier_.post(rank, exchange, &released_);
+  transport_.post(rank, exchange, &released_);
   if (options_.transport.on_demand) {
     for (const Rank from : asked_) {
-      const ConnectionId line = courier_.line(from, rank);
+      const ConnectionId line = transport_.line(from, rank);
       network_.word_back(line);
       queue_.push(
           {.time = later(now(), network_.latency_back(line)), .subject = line, .kind = awaited});
@@ -59,7 +59,7 @@ void Simulator::Engine::complete(Rank rank) {
   if (node.stage == Stage::ended || node.codec != Codec::idle) {
     return;
   }
-  const Courier::Open* const exchange = courier_.complete(rank);
+  const SimulatedTransport::Open* const exchange = transport_.complete(rank);
   if (exchange == nullptr) {
     return;
   }
@@ -73,23 +73,23 @@ void Simulator::Engine::complete(Rank rank) {
 void Simulator::Engine::carried_exchange(Rank rank) {
   Node& node = at(rank);
   node.codec = Codec::idle;
-  const Courier::Open& done = *courier_.complete(rank);
+  const SimulatedTransport::Open& done = *transport_.complete(rank);
   if (Status status = node.algorithm->complete(done.exchange); !status) {
     end(rank, std::move(status));
     return;
   }
-  courier_.close(rank, done);
+  transport_.close(rank, done);
   start_exchanges(rank, Codec::encoding_aside);
 }
 
 void Simulator::Engine::handle_arrival(const Arrival& arrival) {
-  const Rank from = courier_.from(arrival.connection);
-  const Rank to = courier_.to(arrival.connection);
+  const Rank from = transport_.from(arrival.connection);
+  const Rank to = transport_.to(arrival.connection);
   ++messages_;
   account(from);
   account(to);
   record(TraceEntry::Kind::delivered, to, from, arrival.bytes);
-  const auto effects = courier_.deliver(arrival);
+  const auto effects = transport_.deliver(arrival);
   const Round ahead = at(from).algorithm->round();
   const Round behind = at(to).algorithm->round();
   largest_lead_ = std::max(largest_lead_, ahead > behind ? ahead - behind : 0);
@@ -103,30 +103,30 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
     complete(from);
   }
   // What the last bytes of a node that is gone were waited for.
-  if (at(from).stage == Stage::ended && courier_.drained(arrival.connection)) {
+  if (at(from).stage == Stage::ended && transport_.drained(arrival.connection)) {
     schedule_gone(arrival.connection, 0);
   }
 }
 
 void Simulator::Engine::handle_awaited(ConnectionId line) {
-  const Rank from = courier_.from(line);
-  courier_.demand(line);
+  const Rank from = transport_.from(line);
+  transport_.demand(line);
   if (at(from).stage != Stage::ended && !at(from).suspended) {
     launch(line);
   }
 }
 
 void Simulator::Engine::launch(ConnectionId line) {
-  account(courier_.from(line));
-  account(courier_.to(line));
-  courier_.launch(line);
-  complete(courier_.from(line));
+  account(transport_.from(line));
+  account(transport_.to(line));
+  transport_.launch(line);
+  complete(transport_.from(line));
 }
 
 void Simulator::Engine::check_deadline(Rank rank) {
   Node& node = at(rank);
   node.deadline_due = false;
-  if (courier_.open(rank) == 0) {
+  if (transport_.open(rank) == 0) {
     return;
   }
   if (node.codec != Codec::idle) {
@@ -134,9 +134,9 @@ void Simulator::Engine::check_deadline(Rank rank) {
   }
   const SimTime due = later(node.heard, options_.timeout);
   if (due <= now()) {
-    end(rank, {Fault::deadline,
-               fmt::format("nothing was heard for {:g} s from node {}",
-                           to_seconds(options_.timeout), fmt::join(courier_.awaited(rank), ", "))});
+    end(rank, {Fault::deadline, fmt::format("nothing was heard for {:g} s from node {}",
+                                            to_seconds(options_.timeout),
+                                            fmt::join(transport_.awaited(rank), ", "))});
     return;
   }
   node.deadline_due = true;

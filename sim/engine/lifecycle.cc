@@ -22,10 +22,10 @@ void Simulator::Engine::handle_node_event(const NodeEvent& event) {
   }
   switch (event.kind) {
     case NodeEvent::Kind::crash:
-      end(rank, {Fault::io, "it crashed"}, Farewell::reset);
+      end(rank, {Fault::io, "it crashed"}, Closing::reset);
       break;
     case NodeEvent::Kind::vanish:
-      end(rank, {Fault::io, "it vanished"}, Farewell::none);
+      end(rank, {Fault::io, "it vanished"}, Closing::none);
       break;
     case NodeEvent::Kind::leave:
       node.leaving = true;
@@ -67,13 +67,13 @@ void Simulator::Engine::resume(Rank rank) {
       schedule(rank, kind, left);
     }
   }
-  for (const ConnectionId line : courier_.lines_from(rank)) {
+  for (const ConnectionId line : transport_.lines_from(rank)) {
     launch(line);
   }
   advance(rank);
 }
 
-void Simulator::Engine::end(Rank rank, Status status, Farewell farewell) {
+void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
   Node& node = at(rank);
   account(rank);
   if (!status.ok()) {
@@ -88,23 +88,23 @@ void Simulator::Engine::end(Rank rank, Status status, Farewell farewell) {
   node.stage = Stage::ended;
   --alive_;
   awake_ -= node.suspended ? 0 : 1;
-  if (farewell != Farewell::close) {
-    for (const ConnectionId line : courier_.lines_from(rank)) {
-      account(courier_.to(line));
+  if (closing != Closing::close) {
+    for (const ConnectionId line : transport_.lines_from(rank)) {
+      account(transport_.to(line));
     }
-    courier_.abort(rank);
+    transport_.abort(rank);
   }
-  courier_.close(rank);
+  transport_.close(rank);
   count_round(node.report.rounds, false);
-  if (farewell == Farewell::none) {
+  if (closing == Closing::none) {
     return;
   }
-  for (const ConnectionId line : courier_.lines_from(rank)) {
+  for (const ConnectionId line : transport_.lines_from(rank)) {
     if (network_.passable(line)) {
       schedule_gone(line, network_.latency(line));
     }
   }
-  for (const ConnectionId line : courier_.lines_to(rank)) {
+  for (const ConnectionId line : transport_.lines_to(rank)) {
     if (network_.passable_back(line)) {
       queue_.push({.time = later(now(), network_.latency_back(line)),
                    .subject = line,
@@ -120,12 +120,12 @@ void Simulator::Engine::schedule_gone(ConnectionId line, SimTime after) {
 void Simulator::Engine::handle_gone(const Event& event) {
   const ConnectionId line = event.subject;
   const bool sender = event.kind == sender_gone;
-  if (sender && !courier_.drained(line)) {
+  if (sender && !transport_.drained(line)) {
     return;  // its last bytes come first
   }
-  const Rank gone = sender ? courier_.from(line) : courier_.to(line);
-  const Rank rank = sender ? courier_.to(line) : courier_.from(line);
-  const bool needed = sender ? courier_.lose_sender(line) : courier_.lose_receiver(line);
+  const Rank gone = sender ? transport_.from(line) : transport_.to(line);
+  const Rank rank = sender ? transport_.to(line) : transport_.from(line);
+  const bool needed = sender ? transport_.lose_sender(line) : transport_.lose_receiver(line);
   if (needed && at(rank).stage != Stage::ended) {
     end(rank, {Fault::peer_lost, fmt::format("node {} is lost", gone)});
   }
@@ -173,7 +173,7 @@ std::string Simulator::Engine::beyond_time() const {
     return ends + fmt::format(
                       "a message from node {} to node {} would arrive later; give the links "
                       "more bandwidth or less latency, or run fewer rounds",
-                      courier_.from(*line), courier_.to(*line));
+                      transport_.from(*line), transport_.to(*line));
   }
   return "";
 }

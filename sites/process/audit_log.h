@@ -45,7 +45,7 @@ class AuditLog {
   /// Appends one record. If the file was moved away, a new one goes on from its last digest. On a
   /// fault the record is missing, and the next one that can be written says how many are.
   Status record(const SiteEvent& event);
-  /// Where the chain stands now.
+  /// The number and the digest of the last record.
   AuditHead head() const;
 
  private:

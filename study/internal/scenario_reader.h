@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/study/internal/toml_reader.h>
 #include <sotto/study/scenario.h>
+#include <sotto/study/toml/reader.h>
 
 namespace sotto::study {
 

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/check.h>
-#include <sotto/console/config_file.h>
 
+#include "config_file.h"
 #include "site/site_config.h"
 #include "train/train_flags.h"
 
@@ -19,7 +19,7 @@ void read_as_config(const std::string& path) {
   CLI::App train("sotto train");
   cli::TrainFlags options;
   cli::add_train_options(train, options);
-  console::apply_config_file(train, path);
+  cli::apply_config_file(train, path);
 }
 
 }  // namespace sotto::test

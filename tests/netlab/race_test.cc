@@ -1,4 +1,4 @@
-// Who races, what they print, and what many races come to; and a race that is short, on loopback.
+// The contenders, what they print, and the results of repetitions; and a short race on loopback.
 #include <atomic>
 #include <cmath>
 #include <filesystem>
@@ -7,9 +7,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "bench/netlab/contender_result.h"
 #include "bench/netlab/contender_words.h"
 #include "bench/netlab/race_plot.h"
-#include "bench/netlab/race_result.h"
 #include "support/skip.h"
 
 #include <sotto/comm/transport.h>
@@ -21,8 +21,8 @@ using namespace sotto::netlab;
 
 namespace {
 
-Standing standing(Standard standard, std::vector<std::optional<double>> seconds) {
-  Contender contender = racers().front();
+ContenderResult result(Standard standard, std::vector<std::optional<double>> seconds) {
+  Contender contender = step_contenders().front();
   contender.standard = standard;
   return {.contender = contender,
           .seconds = std::move(seconds),
@@ -46,7 +46,7 @@ JobRequest brief() { return {.hidden = 4, .rounds = 3, .lesson = std::nullopt}; 
 }  // namespace
 
 TEST_CASE("every contender has a name of its own, words that sotto takes, and something to beat") {
-  for (const auto table : {racers(), trainees()}) {
+  for (const auto table : {step_contenders(), training_contenders()}) {
     std::set<std::string_view> names;
     bool full = false;
     bool hook = false;
@@ -69,18 +69,19 @@ TEST_CASE("every contender has a name of its own, words that sotto takes, and so
 
 TEST_CASE("contenders are chosen by name, or by a part of it that is nobody's name") {
   const auto chosen = [](const std::vector<std::string>& names) {
-    return choose(racers(), names).size();
+    return choose(step_contenders(), names).size();
   };
-  CHECK(chosen({}) == racers().size());
+  CHECK(chosen({}) == step_contenders().size());
   CHECK(chosen({"gloo ring"}) == 1);
   CHECK(chosen({"ddp"}) == 1);
   CHECK(chosen({"powersgd"}) == 2);
   CHECK(chosen({"powersgd", "ddp powersgd:1"}) == 2);
-  CHECK_THROWS_WITH(choose(racers(), {"nccl"}), doctest::Contains("--only: 'nccl' is refused"));
+  CHECK_THROWS_WITH(choose(step_contenders(), {"nccl"}),
+                    doctest::Contains("--only: 'nccl' is refused"));
 }
 
 TEST_CASE("who needs less time takes more rounds, within bounds") {
-  Contender one = racers().front();
+  Contender one = step_contenders().front();
   one.share = 1;
   CHECK(rounds_of(one, 10) == 10);
   one.share = 0.05;
@@ -103,17 +104,17 @@ TEST_CASE("a model is as long as was asked for, or a hidden unit longer") {
 }
 
 TEST_CASE("what peers print is read from the last line, and what is no result is told") {
-  const auto lap = lap_from("warm\n{\"round_s\": 0.25, \"bytes_per_round\": 700}\n");
-  REQUIRE(lap.ok());
-  CHECK(lap->round_s == 0.25);
-  CHECK(lap->bytes == 700);
-  const auto without = lap_from("{\"round_s\":1,\"bytes_per_round\":null}");
+  const auto timed = timed_run_from("warm\n{\"round_s\": 0.25, \"bytes_per_round\": 700}\n");
+  REQUIRE(timed.ok());
+  CHECK(timed->round_s == 0.25);
+  CHECK(timed->bytes == 700);
+  const auto without = timed_run_from("{\"round_s\":1,\"bytes_per_round\":null}");
   REQUIRE(without.ok());
   CHECK_FALSE(without->bytes.has_value());
   for (const char* text : {"", "warm\n", "[1]", "{\"round_s\": 0}", "{\"round_s\": -1}",
                            "{\"round_s\": \"1\"}", "{\"rounds\": 3", "{}"}) {
     CAPTURE(text);
-    const auto wrong = lap_from(text);
+    const auto wrong = timed_run_from(text);
     REQUIRE_FALSE(wrong.ok());
     CHECK(wrong.status().message().find("it printed no result") != std::string::npos);
   }
@@ -124,24 +125,23 @@ TEST_CASE("a target is reached at the first evaluation that is as good, or never
       "{\"history\": [{\"round\": 10, \"time_s\": 1.0, \"accuracy\": 0.5},"
       "{\"round\": 20, \"time_s\": 2.5, \"accuracy\": 0.93},"
       "{\"round\": 30, \"time_s\": 3.0, \"accuracy\": 0.91}]}";
-  const auto found = finish_from(output, 0.9);
+  const auto found = time_to_accuracy_from(output, 0.9);
   REQUIRE(found.ok());
   CHECK(found->seconds == 2.5);
   CHECK(found->round == 20);
   CHECK(found->best == 0.93);
   CHECK(found->round_s == doctest::Approx(0.1));
-  const auto never = finish_from(output, 0.94);
+  const auto never = time_to_accuracy_from(output, 0.94);
   REQUIRE(never.ok());
   CHECK_FALSE(never->seconds.has_value());
-  CHECK_FALSE(finish_from("{\"history\": []}", 0.9).ok());
-  CHECK_FALSE(finish_from("{\"history\": [{\"round\": 1}]}", 0.9).ok());
+  CHECK_FALSE(time_to_accuracy_from("{\"history\": []}", 0.9).ok());
+  CHECK_FALSE(time_to_accuracy_from("{\"history\": [{\"round\": 1}]}", 0.9).ok());
 }
 
 TEST_CASE("a ratio is to the fastest full-precision all-reduce of the same repeat") {
-  const std::vector<Standing> all = {standing(Standard::gloo, {2.0, 8.0, std::nullopt}),
-                                     standing(Standard::gloo, {4.0, 6.0, 3.0}),
-                                     standing(Standard::others, {1.0, 9.0, 9.0}),
-                                     standing(Standard::none, {0.5, std::nullopt, 1.0})};
+  const std::vector<ContenderResult> all = {
+      result(Standard::gloo, {2.0, 8.0, std::nullopt}), result(Standard::gloo, {4.0, 6.0, 3.0}),
+      result(Standard::others, {1.0, 9.0, 9.0}), result(Standard::none, {0.5, std::nullopt, 1.0})};
   CHECK(speedups(all[3], all, {Standard::gloo}) == std::vector<double>{4, 3});
   CHECK(speedups(all[3], all, {Standard::gloo, Standard::others}) == std::vector<double>{2, 3});
   CHECK(speedups(all[3], all, {Standard::own}).empty());
@@ -149,11 +149,11 @@ TEST_CASE("a ratio is to the fastest full-precision all-reduce of the same repea
   CHECK(best_of(all, {Standard::own}) == nullptr);
   CHECK(all[0].spread().median == 5);
   CHECK(all[0].spread().high == 8);
-  CHECK(std::isnan(standing(Standard::none, {}).spread().median));
+  CHECK(std::isnan(result(Standard::none, {}).spread().median));
 }
 
 TEST_CASE("a race has failed when every contender has, and says why with the first one's words") {
-  std::vector<Standing> all = {standing(Standard::gloo, {}), standing(Standard::none, {2.0})};
+  std::vector<ContenderResult> all = {result(Standard::gloo, {}), result(Standard::none, {2.0})};
   all[0].failure = "why";
   CHECK(failure_of_all(all).empty());
   all[1].failure = "why not";
@@ -174,7 +174,7 @@ TEST_CASE("bars are drawn for what there is, and none for what failed") {
 
 TEST_CASE("a contender of each kind finishes a short race on loopback") {
   const PrivateDirectory folder;
-  const Course course({.hosts = 2, .loopback = true});
+  const Testbed testbed({.hosts = 2, .loopback = true});
   const Runners runners = {.sotto = SOTTO_PROGRAM};
   const std::atomic<bool> stop{false};
   std::string missing;
@@ -183,7 +183,7 @@ TEST_CASE("a contender of each kind finishes a short race on loopback") {
   for (const char* name :
        {ours, "gloo ring", "gloo halving-doubling unfused", "gloo sharded",
         "gloo hierarchical fp16", "mpi allreduce", "mpi neighbours 8 bit", "ddp powersgd:1"}) {
-    const Contender& contender = named(racers(), name);
+    const Contender& contender = named(step_contenders(), name);
     CAPTURE(name);
     if (const auto why = runners.missing(contender.runner)) {
       missing += fmt::format("{}{}: {}", missing.empty() ? "" : "; ", name, *why);
@@ -192,14 +192,14 @@ TEST_CASE("a contender of each kind finishes a short race on loopback") {
     const std::string where = folder.path() + "/" + name;
     std::filesystem::create_directory(where);
     const auto end =
-        run_job(course, processes_of(contender, brief(), course, runners, where), 60, stop);
+        run_job(testbed, processes_of(contender, brief(), testbed, runners, where), 60, stop);
     CAPTURE(end.status().message());
     REQUIRE(end.ok());
-    const auto lap = lap_from(end->output);
-    REQUIRE(lap.ok());
+    const auto timed = timed_run_from(end->output);
+    REQUIRE(timed.ok());
     // Not CHECK: a test that says SKIPPED of others would hide it.
-    REQUIRE(lap->round_s > 0);
-    REQUIRE(lap->bytes.value_or(1) > 0);
+    REQUIRE(timed->round_s > 0);
+    REQUIRE(timed->bytes.value_or(1) > 0);
   }
   if (!missing.empty()) {
     SOTTO_SKIP(missing);
@@ -207,21 +207,21 @@ TEST_CASE("a contender of each kind finishes a short race on loopback") {
 }
 
 TEST_CASE("a contender that fails is told with its own words, and no deadline is waited for") {
-  const Course course({.hosts = 2, .loopback = true});
+  const Testbed testbed({.hosts = 2, .loopback = true});
   const std::atomic<bool> stop{false};
   const auto failed =
-      run_job(course,
+      run_job(testbed,
               {{.host = 0, .words = {"/bin/sleep", "60"}, .variables = {}},
                {.host = 1, .words = {"/bin/sh", "-c", "echo why >&2; exit 3"}, .variables = {}}},
               60, stop);
   REQUIRE_FALSE(failed.ok());
   CHECK(failed.status().message() == "process 1 ended with status 3: why");
   const auto late =
-      run_job(course, {{.host = 0, .words = {"/bin/sleep", "60"}, .variables = {}}}, 0.05, stop);
+      run_job(testbed, {{.host = 0, .words = {"/bin/sleep", "60"}, .variables = {}}}, 0.05, stop);
   REQUIRE_FALSE(late.ok());
   CHECK(late.status().message() == "it was not over after 0.05 s");
   const std::atomic<bool> stopped{true};
   CHECK_FALSE(
-      run_job(course, {{.host = 0, .words = {"/bin/sleep", "60"}, .variables = {}}}, 60, stopped)
+      run_job(testbed, {{.host = 0, .words = {"/bin/sleep", "60"}, .variables = {}}}, 60, stopped)
           .ok());
 }

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/sim/rehearsal.h>
 #include <sotto/sim/simulator.h>
+#include <sotto/sim/timing_job.h>
 #include <sotto/topology/topology.h>
 
 namespace sotto {
@@ -42,9 +42,9 @@ inline std::shared_ptr<const Topology> graph_of(int nodes,
 /// of float32.
 inline SimulationReport play(const std::shared_ptr<const Topology>& graph, const Platform& platform,
                              const SimulatorOptions& options) {
-  const RehearsalShape shape = {
-      .timing = RehearsalShape::Timing::blocking, .frame_bytes = 1000, .elements = 250};
-  return Simulator(platform, options, make_rehearsals(shape, graph)).run();
+  const StandInShape shape = {
+      .timing = StandInShape::Timing::blocking, .frame_bytes = 1000, .elements = 250};
+  return Simulator(platform, options, make_stand_ins(shape, graph)).run();
 }
 
 }  // namespace sotto

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sim/rehearsal.h>
+#include <sotto/sim/timing_job.h>
 #include <sotto/topology/registry.h>
 
 using namespace sotto;
@@ -20,9 +20,8 @@ TEST_CASE("how busy a link was is told of what it could carry, changes and cuts 
   options.nodes[0].compute.seconds = 1e-6;
   options.overlap = false;
   const auto busiest = [&](const Platform& platform) {
-    const RehearsalShape shape = {.timing = RehearsalShape::Timing::blocking,
-                                  .frame_bytes = 100'000};
-    Simulator simulator(platform, options, make_rehearsals(shape, make_topology("ring", 2)));
+    const StandInShape shape = {.timing = StandInShape::Timing::blocking, .frame_bytes = 100'000};
+    Simulator simulator(platform, options, make_stand_ins(shape, make_topology("ring", 2)));
     const SimulationReport report = simulator.run();
     double most = 0;
     for (const LinkReport& link : report.links) {
@@ -63,10 +62,10 @@ TEST_CASE("a node's phases follow each other without gaps, and add up to its rep
     end = until;
     sums[static_cast<std::size_t>(rank)][static_cast<std::size_t>(phase)] += until - from;
   };
-  const RehearsalShape shape = {
-      .timing = RehearsalShape::Timing::after_gradient, .frame_bytes = 20'000, .elements = 20'000};
+  const StandInShape shape = {
+      .timing = StandInShape::Timing::after_gradient, .frame_bytes = 20'000, .elements = 20'000};
   Simulator simulator(make_star(6, 1e6, kMs), options,
-                      make_rehearsals(shape, make_topology("ring", 6)), {}, hooks);
+                      make_stand_ins(shape, make_topology("ring", 6)), {}, hooks);
   const SimulationReport report = simulator.run();
   for (std::size_t i = 0; i < 6; ++i) {
     CAPTURE(i);
@@ -87,10 +86,10 @@ TEST_CASE("a codec takes as long as the vector is, however small its frame") {
     options.rounds = 10;
     options.nodes[0] = {.compute = {.seconds = 0.01},
                         .codec = {.encode_s_per_byte = 1e-8, .decode_s_per_byte = 2e-8}};
-    const RehearsalShape shape = {
-        .timing = RehearsalShape::Timing::blocking, .frame_bytes = frame_bytes, .elements = 25'000};
+    const StandInShape shape = {
+        .timing = StandInShape::Timing::blocking, .frame_bytes = frame_bytes, .elements = 25'000};
     Simulator simulator(make_star(2, 1e6, kMs), options,
-                        make_rehearsals(shape, make_topology("ring", 2)));
+                        make_stand_ins(shape, make_topology("ring", 2)));
     return simulator.run().nodes[0].codec;
   };
   // 100 kB take 1 ms to encode, and 2 ms to decode.

@@ -56,10 +56,10 @@ TEST_CASE("over Gloo the words of a receive let no other frame go") {
   options.rounds = 4;
   const auto end = [&](const TransportModel& transport) {
     options.transport = transport;
-    const RehearsalShape shape = {.timing = RehearsalShape::Timing::blocking,
-                                  .pattern = ExchangePattern::ring,
-                                  .rings = {{.frame_bytes = 1000, .elements = 250}}};
-    return Simulator(platform, options, make_rehearsals(shape, graph_of(nodes, cycle))).run().end;
+    const StandInShape shape = {.timing = StandInShape::Timing::blocking,
+                                .pattern = ExchangePattern::ring,
+                                .rings = {{.frame_bytes = 1000, .elements = 250}}};
+    return Simulator(platform, options, make_stand_ins(shape, graph_of(nodes, cycle))).run().end;
   };
   CHECK(end(TransportModel::zmq()) == 4 * 18 * 10 * kMs);
   CHECK(end(TransportModel::gloo()) == (3 * 18 * 20 + 16 * 10 + 2 * 20) * kMs);

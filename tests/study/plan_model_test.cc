@@ -20,7 +20,7 @@ namespace {
 constexpr int kNodes = 8;
 constexpr double kModel = 1.09e6;  ///< bytes
 
-/// As RehearsalShape's ring: 2 (n − 1) exchanges of an n-th each.
+/// As StandInShape's ring: 2 (n − 1) exchanges of an n-th each.
 PlannedJob all_reduce(double model_bytes) {
   PlannedRound round;
   for (int step = 0; step < 2 * (kNodes - 1); ++step) {
@@ -55,7 +55,7 @@ Pace pace(double gradient_s, CodecCost codec = {}) {
 }
 
 double seconds(const PlannedJob& job, const Platform& platform, const Pace& at) {
-  return seconds_per_round(job, platform, at, 50);
+  return predict_seconds_per_round(job, platform, at, 50);
 }
 
 using Times = std::vector<std::optional<double>>;
@@ -195,7 +195,7 @@ TEST_CASE("graphs nearly as quick as the quickest are told apart by how they mix
     Candidate made;
     made.run.name = method + " " + graph;
     made.method = method;
-    made.seconds_per_round = time;
+    made.predicted_seconds_per_round = time;
     made.spectral_gap = gap;
     return made;
   };
@@ -263,7 +263,8 @@ TEST_CASE("local steps hide an exchange behind all their gradients") {
   const auto with = [&](bool before, Round interval, bool overlap) {
     Pace at = pace(0.02);
     at.overlap = overlap;
-    return seconds_per_round(with_local_steps(gossip(100'000, before), interval), link, at, 400);
+    return predict_seconds_per_round(with_local_steps(gossip(100'000, before), interval), link, at,
+                                     400);
   };
   for (const bool before : {true, false}) {
     CAPTURE(before);
@@ -284,10 +285,11 @@ TEST_CASE("the model knows TCP's share, its windows, and sends on demand") {
   at = pace(0);
   at.transport.on_demand = true;
   // A second latency until receives are foretold, and always where frames are too long for that.
-  CHECK(seconds_per_round(gossip(20'000, true), link, at, 3) == doctest::Approx(0.02 + 2 * 0.02));
-  CHECK(seconds_per_round(gossip(20'000, true), link, at, 1000) ==
+  CHECK(predict_seconds_per_round(gossip(20'000, true), link, at, 3) ==
+        doctest::Approx(0.02 + 2 * 0.02));
+  CHECK(predict_seconds_per_round(gossip(20'000, true), link, at, 1000) ==
         doctest::Approx(0.01 + 2 * 0.02).epsilon(0.01));
-  CHECK(seconds_per_round(gossip(10'000'000, true), link, at, 20) ==
+  CHECK(predict_seconds_per_round(gossip(10'000'000, true), link, at, 20) ==
         doctest::Approx(0.02 + 2 * 10).epsilon(1e-5));
   // 20 kB a round trip at first: the window, not the link, says how fast frames of 80 kB go.
   const Platform far = make_star(kNodes, 1e8, 100'000'000);
@@ -295,7 +297,7 @@ TEST_CASE("the model knows TCP's share, its windows, and sends on demand") {
   at.network.initial_window_bytes = 20'000;
   at.network.window_decays = false;
   const auto first = [&](Round rounds) {
-    return seconds_per_round(gossip(80'000, true), far, at, rounds);
+    return predict_seconds_per_round(gossip(80'000, true), far, at, rounds);
   };
   CHECK(first(1) == doctest::Approx(0.1 + 2 * 0.2).epsilon(0.02));
   CHECK(first(100) < 0.12);

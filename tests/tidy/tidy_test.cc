@@ -39,7 +39,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"study",
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim",
       "sites/simulated"}},
-    {"console", {"base", "comm", "trainers", "study"}},
+    {"console", {"base", "comm", "trainers"}},
     {"cli",
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "sites/core",
       "sites/process", "sites/simulated", "observe", "study", "console"}},
@@ -98,6 +98,22 @@ TEST_CASE("folders include each other along the arrows only") {
           CHECK_MESSAGE(allowed.contains(match[1]), shown(path), ": ", line);
         }
       }
+    }
+  }
+}
+
+TEST_CASE("what is in internal/ is included by its own folder and that folder's tests only") {
+  const std::regex include(R"(^\s*#include [<"](sotto/)?([a-z_0-9/]+)/internal/.*[>"])");
+  for (const auto& path : all_sources()) {
+    const std::string file = shown(path);
+    for (const auto& line : read_lines(path)) {
+      std::smatch match;
+      if (!std::regex_search(line, match, include)) {
+        continue;
+      }
+      const std::string owner = match[2].str() + "/";
+      const bool test = file.starts_with("tests/");
+      CHECK_MESSAGE((test || file.starts_with(owner)), file, ": ", line);
     }
   }
 }

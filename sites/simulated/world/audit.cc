@@ -71,7 +71,7 @@ void Audit::check_acquaintances(Process& process, const Seen& before) {
     if (known == heard) {
       continue;
     }
-    std::deque<Incarnation>& past = book_of(process, i).past;
+    std::deque<Incarnation>& past = account_of(process, i).past;
     if (std::find(past.begin(), past.end(), heard) != past.end()) {
       fail(fmt::format("goes back to an incarnation of site {} that was replaced",
                        process.listed[i]));
@@ -94,8 +94,9 @@ void Audit::check_bounds(const Process& process) {
       fail(fmt::format("{} parcels of site {} wait to be applied, and the window is {}",
                        peer.pending, process.listed[i], plan_.window));
     }
-    const Sequence settled = std::max(
-        peer.receipts, process.book.peers[static_cast<std::size_t>(process.listed[i])].written_off);
+    const Sequence settled =
+        std::max(peer.receipts,
+                 process.account.peers[static_cast<std::size_t>(process.listed[i])].written_off);
     if (peer.sent < peer.receipts || peer.sent - std::min(settled, peer.sent) > plan_.window) {
       fail(fmt::format("of {} parcels to site {} {} have a receipt, and the window is {}",
                        peer.sent, process.listed[i], settled, plan_.window));
@@ -120,10 +121,10 @@ void Audit::balance(const Process& process) {
   if (!std::isfinite(process.state.mass) || process.state.mass < 0) {
     fail(fmt::format("holds a mass of {}", process.state.mass));
   }
-  const double error = std::abs(process.book.imbalance());
+  const double error = std::abs(process.account.imbalance());
   worst_error_ = std::max(worst_error_, error);
-  if (!(error <= kTolerance * std::max(1.0, process.book.minted))) {
-    fail(fmt::format("its books are out of balance by {:.3g}", process.book.imbalance()));
+  if (!(error <= kTolerance * std::max(1.0, process.account.minted))) {
+    fail(fmt::format("its account is out of balance by {:.3g}", process.account.imbalance()));
   }
 }
 
@@ -134,8 +135,8 @@ void Audit::close_streams(Process& process, const Seen& before) {
                          process.peers[i].incarnation != before.peers[i].incarnation ||
                          process.peers[i].sent < before.peers[i].sent;
     if (renewed) {
-      process.book.close_stream(static_cast<std::size_t>(process.listed[i]));
-      process.book.peers[static_cast<std::size_t>(process.listed[i])].written_off = 0;
+      process.account.close_stream(static_cast<std::size_t>(process.listed[i]));
+      process.account.peers[static_cast<std::size_t>(process.listed[i])].written_off = 0;
       process.arrivals[static_cast<std::size_t>(process.listed[i])].clear();
     }
   }
@@ -143,15 +144,15 @@ void Audit::close_streams(Process& process, const Seen& before) {
 
 void Audit::began(Process& process) {
   static_cast<void>(look(process));
-  process.book = process.disk->book();
+  process.account = process.disk->account();
   if (process.disk->commits.empty()) {
     const auto fresh = incarnations_.insert(process.state.incarnation);
     if (!fresh.second) {
       fail("begins without state under an incarnation that was there before");
     }
-    process.book.incarnation = process.state.incarnation;
-    process.book.mass = process.state.mass;
-    process.book.minted += process.state.minted;
+    process.account.incarnation = process.state.incarnation;
+    process.account.mass = process.state.mass;
+    process.account.minted += process.state.minted;
     expect_mass(process, process.state.minted, "its beginning");
   } else {
     check_loaded(process);
@@ -168,8 +169,8 @@ void Audit::write_off(Process& process, const std::vector<Rank>& before,
     const auto rank = static_cast<std::size_t>(before[i]);
     if (std::find(process.listed.begin(), process.listed.end(), before[i]) ==
         process.listed.end()) {
-      process.book.close_stream(rank);
-      process.book.peers[rank].written_off = peers[i].sent;
+      process.account.close_stream(rank);
+      process.account.peers[rank].written_off = peers[i].sent;
       process.arrivals[rank].clear();
     }
   }
@@ -199,16 +200,16 @@ void Audit::check_loaded(const Process& process) {
   }
 }
 
-/// What a new incarnation, of this site or of a peer, means for the books.
+/// What a new incarnation, of this site or of a peer, means for the accounts.
 void Audit::renew(Process& process, const Seen& before) {
   close_streams(process, before);
   if (process.state.incarnation == before.state.incarnation) {
     return;
   }
   ++resets_;
-  process.book.given_up += process.book.mass;
-  process.book.mass = 0;
-  process.book.incarnation = process.state.incarnation;
+  process.account.given_up += process.account.mass;
+  process.account.mass = 0;
+  process.account.incarnation = process.state.incarnation;
 }
 
 /// A parcel that was handed over is kept, or was of no use.
@@ -248,12 +249,12 @@ void Audit::heard(Process& process) {
   take_handed(process, before);
   drop_arrivals(process, before);
   const double minted = process.state.minted - before.state.minted;
-  if (has_mass_ && minted != 0 && (minted != 1 || process.book.mass != 0)) {
-    fail(fmt::format("mints {} on top of {}", minted, process.book.mass));
+  if (has_mass_ && minted != 0 && (minted != 1 || process.account.mass != 0)) {
+    fail(fmt::format("mints {} on top of {}", minted, process.account.mass));
   }
-  expect_mass(process, process.book.mass + minted, "an event that moves none");
-  process.book.mass = process.state.mass;
-  process.book.minted += minted;
+  expect_mass(process, process.account.mass + minted, "an event that moves none");
+  process.account.mass = process.state.mass;
+  process.account.minted += minted;
   balance(process);
   check_bounds(process);
 }
@@ -274,25 +275,25 @@ void Audit::offered(Process& process) {
     if (count == 0) {
       continue;
     }
-    PeerBook& book = book_of(process, i);
+    PeerAccount& account = account_of(process, i);
     const double mass = now.given - before.peers[i].given;
     if (count > 1 || (has_mass_ && !(mass > 0))) {
       fail(fmt::format("makes {} parcels with a mass of {} for site {}", count, mass,
                        process.listed[i]));
     }
-    if (book.stream == 0) {
-      book.stream = ++last_stream_;
-      book.to = now.incarnation;
+    if (account.stream == 0) {
+      account.stream = ++last_stream_;
+      account.to = now.incarnation;
     }
     made += mass;
-    book.made += mass;
-    book.recent.push_back({process.state.incarnation, now.sent, book.stream, mass});
-    while (book.recent.size() > 4 * plan_.window + 4) {
-      book.recent.pop_front();
+    account.made += mass;
+    account.recent.push_back({process.state.incarnation, now.sent, account.stream, mass});
+    while (account.recent.size() > 4 * plan_.window + 4) {
+      account.recent.pop_front();
     }
   }
-  expect_mass(process, process.book.mass - made, "making parcels");
-  process.book.mass = process.state.mass;
+  expect_mass(process, process.account.mass - made, "making parcels");
+  process.account.mass = process.state.mass;
   balance(process);
   check_bounds(process);
 }
@@ -304,7 +305,7 @@ void Audit::collected(Process& process) {
   double taken = 0;
   for (std::size_t i = 0; i < process.peers.size(); ++i) {
     const auto rank = static_cast<std::size_t>(process.listed[i]);
-    PeerBook& book = process.book.peers[rank];
+    PeerAccount& account = process.account.peers[rank];
     double of_peer = 0;
     for (Sequence s = before.peers[i].applied + 1; s <= process.peers[i].applied; ++s) {
       const auto found = process.arrivals[rank].find(s);
@@ -317,12 +318,12 @@ void Audit::collected(Process& process) {
       }
       const Arrival& arrival = found->second;
       of_peer += arrival.mass;
-      if (book.heard != arrival.stream) {
-        book.applied_before += book.applied;
-        book.applied = 0;
-        book.heard = arrival.stream;
+      if (account.heard != arrival.stream) {
+        account.applied_before += account.applied;
+        account.applied = 0;
+        account.heard = arrival.stream;
       }
-      book.applied += arrival.mass;
+      account.applied += arrival.mass;
       process.arrivals[rank].erase(found);
     }
     taken += of_peer;
@@ -333,9 +334,9 @@ void Audit::collected(Process& process) {
     }
   }
   const double returned = returned_since(process, before);
-  expect_mass(process, process.book.mass + taken + returned, "taking parcels in");
-  process.book.mass = process.state.mass;
-  process.book.returned += returned;
+  expect_mass(process, process.account.mass + taken + returned, "taking parcels in");
+  process.account.mass = process.state.mass;
+  process.account.returned += returned;
   balance(process);
   check_bounds(process);
 }
@@ -361,7 +362,7 @@ double Audit::returned_since(const Process& process, const Seen& before) {
 void Audit::relisted(Process& process, const std::vector<Rank>& before) {
   write_off(process, before, process.peers);
   static_cast<void>(look(process));
-  expect_mass(process, process.book.mass, "a change of its list");
+  expect_mass(process, process.account.mass, "a change of its list");
   balance(process);
 }
 
@@ -418,7 +419,7 @@ std::optional<Handed> Audit::recognize(const Process& to, const Process& from,
   if (parcel == nullptr) {
     return std::nullopt;
   }
-  const std::deque<Made>& made = from.book.peers[static_cast<std::size_t>(to.site)].recent;
+  const std::deque<Made>& made = from.account.peers[static_cast<std::size_t>(to.site)].recent;
   const auto found = std::find_if(made.rbegin(), made.rend(), [&](const Made& one) {
     return one.from == parcel->incarnation && one.sequence == parcel->sequence;
   });
@@ -461,15 +462,15 @@ void Audit::compare_copies(const Process& followed, const Process& follower) {
   }
 }
 
-void Audit::check_total(std::span<const SiteBook* const> books, bool whole) {
+void Audit::check_total(std::span<const MassAccount* const> accounts, bool whole) {
   if (!has_mass_) {
     return;
   }
   minted_ = 0;
-  for (const SiteBook* book : books) {
-    minted_ += book->minted;
+  for (const MassAccount* account : accounts) {
+    minted_ += account->minted;
   }
-  lost_ = lost_mass(books);
+  lost_ = lost_mass(accounts);
   if (whole) {
     worst_error_ = std::max(worst_error_, std::abs(lost_));
     if (!(std::abs(lost_) <= kTolerance * std::max(1.0, minted_))) {

@@ -48,8 +48,8 @@ class Audit {
   void delivers(Process& to, const Incoming& incoming) const;
   /// Public copies of a site and of those that follow it.
   void compare_copies(const Process& followed, const Process& follower);
-  /// All sites' books; `whole` says that no state was given up, so that nothing may be lost.
-  void check_total(std::span<const SiteBook* const> books, bool whole);
+  /// All sites' accounts; `whole` says that no state was given up, so that nothing may be lost.
+  void check_total(std::span<const MassAccount* const> accounts, bool whole);
 
   void fail(std::string what);
   const std::optional<SimulatedSiteViolation>& violation() const { return violation_; }
@@ -77,8 +77,8 @@ class Audit {
   void expect_mass(const Process& process, double mass, const char* after);
   double returned_since(const Process& process, const Seen& before);
   void balance(const Process& process);
-  PeerBook& book_of(Process& process, std::size_t place) {
-    return process.book.peers[static_cast<std::size_t>(process.listed[place])];
+  PeerAccount& account_of(Process& process, std::size_t place) {
+    return process.account.peers[static_cast<std::size_t>(process.listed[place])];
   }
 
   const FaultPlan& plan_;

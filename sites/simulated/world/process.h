@@ -16,7 +16,7 @@
 #include <sotto/sim/time.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/simulated/site_books.h>
+#include <sotto/sites/simulated/mass_accounts.h>
 #include <sotto/sites/simulated/site_liveness.h>
 
 #include "wires.h"
@@ -27,7 +27,7 @@ namespace sotto::sites {
 struct Commit {
   std::uint32_t life = 0;
   std::vector<std::byte> bytes;
-  SiteBook book;
+  MassAccount account;
   SiteState state;
   std::vector<PeerState> peers;
   std::vector<Rank> listed;  ///< the peers' sites, by place
@@ -40,9 +40,9 @@ struct Disk {
   std::uint32_t life = 0;      ///< of the last process that began; written before it says anything
   std::deque<Commit> commits;  ///< oldest first; those before the last may be restored
   bool damaged = false;        ///< the last one does not match its checksum
-  SiteBook bare;               ///< of a site without state
+  MassAccount bare;            ///< of a site without state
 
-  const SiteBook& book() const { return commits.empty() ? bare : commits.back().book; }
+  const MassAccount& account() const { return commits.empty() ? bare : commits.back().account; }
 };
 
 /// A parcel that a site has taken, and not applied.
@@ -104,7 +104,7 @@ struct Process {
   std::optional<Commit> writing;
 
   // As last seen by the onlooker.
-  SiteBook book;
+  MassAccount account;
   SiteState state;
   std::vector<PeerState> peers;
   std::vector<std::map<Sequence, Arrival>> arrivals;  ///< by site

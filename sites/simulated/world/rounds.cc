@@ -39,7 +39,7 @@ void World::on_phase_over(Process& process) {
 /// Goes on if there is nothing more to wait for.
 void World::advance(Process& process) {
   if (process.phase == Phase::waiting) {
-    if (process.state.incarnation != process.disk->book().incarnation) {
+    if (process.state.incarnation != process.disk->account().incarnation) {
       write(process);  // so that its incarnation outlives a crash
       return;
     }
@@ -47,7 +47,7 @@ void World::advance(Process& process) {
     audit_.begin_event(queue_.now(), process.site, "being asked whether it is ready");
     const bool ready = process.node->try_begin(waited);
     observe(process);
-    if (process.state.incarnation != process.disk->book().incarnation) {
+    if (process.state.incarnation != process.disk->account().incarnation) {
       write(process);
       return;
     }
@@ -69,7 +69,7 @@ void World::advance(Process& process) {
 
 void World::begin_round(Process& process) {
   process.moved = queue_.now();
-  if (!process.alive || strike_at(process, FaultMoment::any)) {
+  if (!process.alive || reach(process, FaultMoment::any)) {
     return;
   }
   const double share = 0.75 + 0.5 * random_.uniform();
@@ -138,12 +138,12 @@ void World::write(Process& process) {
   process.node->save(bytes);
   process.writing = {.life = process.life,
                      .bytes = std::move(bytes).take(),
-                     .book = process.book,
+                     .account = process.account,
                      .state = process.state,
                      .peers = process.peers,
                      .listed = process.listed};
   report_.largest_state = std::max(report_.largest_state, process.writing->bytes.size());
-  if (!strike_at(process, FaultMoment::before_commit)) {
+  if (!reach(process, FaultMoment::before_commit)) {
     enter(process, Phase::writing, plan_.commit);
   }
 }
@@ -156,7 +156,7 @@ void World::commit(Process& process) {
   if (commits.size() > Disk::kKept) {
     commits.pop_front();
   }
-  if (strike_at(process, FaultMoment::before_release)) {
+  if (reach(process, FaultMoment::before_release)) {
     return;
   }
   if (!process.reachable) {

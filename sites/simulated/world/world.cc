@@ -28,7 +28,7 @@ bool holds(const std::vector<Rank>& ranks, Rank rank) {
 World::World(const FaultPlan& plan, const SimulatedSitesOptions& options)
     : plan_(plan),
       options_(options),
-      faults_(draw_faults(plan, options.seed)),
+      faults_(plan, options.seed, *this),
       topology_(make_topology(plan.graph, plan.sites)),
       random_({.seed = options.seed, .rank = 1, .purpose = Purpose::faults}),
       wires_(
@@ -163,7 +163,7 @@ void World::try_damaged(Process& process) {
   ByteReader in(bytes);
   (void)victim->load(in);
   std::fill(process.parameters.begin(), process.parameters.end(), 0.0F);
-  disk.bare = disk.book();
+  disk.bare = disk.account();
   disk.bare.give_up();
   disk.commits.clear();
   disk.damaged = false;
@@ -224,11 +224,11 @@ void World::handle(const Event& event) {
         on_phase_over(process);
       }
       break;
-    case strike_due:
-      arm(event.subject);
+    case fault_due:
+      faults_.begin(event.subject);
       break;
     case fault_over:
-      on_fault_over(active_[event.subject]);
+      faults_.end(event.subject);
       break;
     case begin_due: {
       const auto site = static_cast<Rank>(event.subject);
@@ -289,23 +289,18 @@ bool World::all_done() const {
 
 SimulatedSitesReport World::run() {
   for (Rank site = 0; site < plan_.sites; ++site) {
-    const bool late = std::any_of(faults_.begin(), faults_.end(), [&](const PlannedFault& fault) {
-      return fault.kind == FaultKind::join &&
-             std::count(fault.sites.begin(), fault.sites.end(), site) > 0;
-    });
-    if (!late) {
+    if (!faults_.joins_later(site)) {
       queue_.push({.subject = static_cast<std::uint32_t>(site), .kind = begin_due});
     }
   }
-  for (std::size_t i = 0; i < faults_.size(); ++i) {
+  const std::span<const PlannedFault> faults = faults_.faults();
+  for (std::size_t i = 0; i < faults.size(); ++i) {
     queue_.push(
-        {.time = faults_[i].at, .subject = static_cast<std::uint32_t>(i), .kind = strike_due});
-    last_over_ = std::max(last_over_, faults_[i].lasting == kNever
-                                          ? faults_[i].at
-                                          : later(faults_[i].at, faults_[i].lasting));
+        {.time = faults[i].at, .subject = static_cast<std::uint32_t>(i), .kind = fault_due});
   }
+  last_over_ = faults_.last_end();
   queue_.push({.time = 0, .kind = tick});
-  std::vector<const SiteBook*> books(slots_.size());
+  std::vector<const MassAccount*> accounts(slots_.size());
   while (!queue_.empty() && queue_.next_time() <= plan_.duration && !audit_.violation() &&
          !all_done()) {
     const Event event = queue_.pop();
@@ -313,10 +308,11 @@ SimulatedSitesReport World::run() {
     handle(event);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       const Process* process = present(static_cast<Rank>(i));
-      books[i] = process != nullptr && process->alive ? &process->book : &slots_[i].disk->book();
+      accounts[i] =
+          process != nullptr && process->alive ? &process->account : &slots_[i].disk->account();
     }
     audit_.begin_event(queue_.now(), -1, "looking at all sites");
-    audit_.check_total(books, whole_);
+    audit_.check_total(accounts, whole_);
     if (options_.stop && report_.events % 1024 == 0 && options_.stop()) {
       break;
     }
@@ -330,6 +326,7 @@ SimulatedSitesReport World::report() {
     audit_.fail(fmt::format("some have not done {} rounds", *plan_.rounds));
   }
   audit_.report(report_);
+  report_.injected = faults_.injected();
   report_.worst_recovery = liveness_.worst_recovery();
   report_.end = queue_.now();
   std::optional<Round> least;

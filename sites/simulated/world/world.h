@@ -1,5 +1,5 @@
 // The world of sites under faults: processes that do what `sotto node` does round by round,
-// their disks and channels, and what befalls them.
+// their disks and channels, and the faults that are injected into them.
 //
 // All happens in one thread, in the order of (time, insertion); whatever is drawn comes from the
 // seed. One run an object.
@@ -17,6 +17,7 @@
 #include <sotto/compress/compressor.h>
 #include <sotto/sim/network/event_queue.h>
 #include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/simulated/fault_schedule.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 #include <sotto/sites/simulated/site_liveness.h>
 #include <sotto/topology/topology.h>
@@ -28,32 +29,24 @@
 
 namespace sotto::sites {
 
-class World {
+class World final : private FaultTarget {
  public:
   World(const FaultPlan& plan, const SimulatedSitesOptions& options);
 
   SimulatedSitesReport run();
 
  private:
-  enum Kind : std::uint32_t { phase_over, strike_due, fault_over, begin_due, tick };
+  enum Kind : std::uint32_t { phase_over, fault_due, fault_over, begin_due, tick };
 
   /// Whom a site knows; it outlives processes.
   struct Slot {
     std::shared_ptr<Disk> disk;
     std::vector<Rank> listed;
     std::optional<ProcessId> process;  ///< the present one, or the last
-    std::vector<std::size_t> armed;    ///< faults that wait for a round or a moment of it
-  };
-  /// A fault that happened, and ends.
-  struct Active {
-    std::size_t fault = 0;
-    Rank site = 0;
-    std::optional<ProcessId> process;
-    std::vector<Rank> peers;
   };
 
   // Processes and their rounds (world.cc).
-  void begin_process(Rank site);
+  void begin_process(Rank site) override;
   void end_process(Process& process, bool in_good_order);
   SiteSetup setup_of(Process& process);
   std::vector<SitePeer> peers_of(Rank site, const std::vector<Rank>& listed) const;
@@ -82,18 +75,32 @@ class World {
   bool honest(Rank site) const { return !plan_.lie_of(site).has_value(); }
   void let_go(Process& process, std::size_t place, std::span<const std::byte> message);
 
-  // What befalls them (strikes.cc).
-  void arm(std::size_t fault);
-  /// Hits the process if a fault waits for this moment; true when that was its end.
-  bool strike_at(Process& process, FaultMoment moment);
-  void strike(std::size_t fault, Rank site);
-  bool happens(const PlannedFault& fault, Rank site, Active& active);
-  bool kills(const PlannedFault& fault, Process& process);
+  // The faults of the plan (injection.cc).
+  bool reach(Process& process, FaultMoment moment);
   void take_over(Process& process);
-  void relist(Rank site, const std::vector<Rank>& listed);
-  void on_fault_over(const Active& active);
-  void resume(Process& process);
-  std::vector<Rank> others(const PlannedFault& fault, Rank site) const;
+  std::optional<std::uint64_t> process_of(Rank site) const override;
+  bool kill(const PlannedFault& fault, Rank site) override;
+  bool stop(const PlannedFault& fault, Rank site) override;
+  void resume(Rank site, std::uint64_t id) override;
+  bool leave(Rank site) override;
+  bool set_clock(Rank /*site*/) override { return true; }  // no site reads a wall clock
+  void bring_back(Rank site) override;
+  bool reset(Rank site, Rank peer, std::uint64_t bytes) override {
+    return wires_.reset(site, peer, bytes);
+  }
+  void block(Rank from, Rank to) override { wires_.block(from, to); }
+  void unblock(Rank from, Rank to) override { wires_.unblock(from, to); }
+  void set_link(Rank from, Rank to, const std::optional<LinkSpec>& link) override {
+    wires_.set_link(from, to, link);
+  }
+  const std::vector<Rank>& listed(Rank site) const override {
+    return slots_[static_cast<std::size_t>(site)].listed;
+  }
+  void relist(Rank site, std::vector<Rank> listed) override;
+  void on_injected(const PlannedFault& fault, Rank site, const std::vector<Rank>& peers) override;
+  void on_over(const PlannedFault& fault, Rank site) override;
+  void disturb(Rank site) override { liveness_.disturb(site, queue_.now()); }
+  void end_after(SimTime lasting, std::size_t number) override;
 
   void handle(const Event& event);
   void look();
@@ -105,7 +112,7 @@ class World {
 
   const FaultPlan& plan_;
   const SimulatedSitesOptions& options_;
-  std::vector<PlannedFault> faults_;
+  FaultSchedule faults_;
   std::shared_ptr<const Topology> topology_;
   EventQueue queue_;
   RandomStream random_;
@@ -118,7 +125,6 @@ class World {
   bool whole_;  ///< nobody lies, and no state was given up so far
   std::deque<Process> processes_;
   std::vector<Slot> slots_;
-  std::vector<Active> active_;
   SimTime last_over_ = 0;  ///< when the last planned fault is over
   SimulatedSitesReport report_;
 };

@@ -1,0 +1,70 @@
+// What contenders print, and the results of their repetitions. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/status.h>
+#include <sotto/console/output.h>
+
+#include "contender.h"
+#include "statistics.h"
+
+namespace sotto::netlab {
+
+/// One run of a contender.
+struct TimedRun {
+  double round_s = 0;           ///< mean over the run
+  std::optional<double> bytes;  ///< that a node sends in a round, by the program's own count
+  std::optional<double> wire;   ///< the same on the wire, headers and acknowledgements with it
+};
+
+/// From the last line that the first process printed. A fault says what is wrong with it.
+Result<TimedRun> timed_run_from(const std::string& output);
+
+/// When training first reached the accuracy.
+struct TimeToAccuracy {
+  std::optional<double> seconds;       ///< nothing: never
+  std::optional<std::uint64_t> round;  ///< after which it was seen
+  double best = 0;                     ///< the highest accuracy of all
+  double round_s = 0;                  ///< mean over the run
+};
+
+/// As timed_run_from, for training, whose history all contenders print alike.
+Result<TimeToAccuracy> time_to_accuracy_from(const std::string& output, double accuracy);
+
+/// In front of why a contender cannot run here.
+inline constexpr std::string_view kSkipped = "SKIPPED: ";
+
+/// How a contender did in every repeat that it finished.
+struct ContenderResult {
+  Contender contender;
+  std::vector<std::optional<double>> seconds;  ///< by repeat; nothing: it was not done
+  std::optional<double> bytes;                 ///< of the last one
+  std::optional<double> wire;
+  std::string failure;  ///< why it has not finished one; empty: it has all
+
+  Spread spread() const;
+};
+
+/// For each repeat the time of the fastest of those with one of `standards`, over a contender's:
+/// how many times as fast it is. Empty where there is nothing to compare.
+std::vector<double> speedups(const ContenderResult& one, const std::vector<ContenderResult>& all,
+                             const std::vector<Standard>& standards);
+
+/// The fastest of `all` with one of the standards, by its median; null for none.
+const ContenderResult* best_of(const std::vector<ContenderResult>& all,
+                               const std::vector<Standard>& standards);
+
+/// What the first of them failed for where all have; empty where one has not.
+std::string failure_of_all(const std::vector<ContenderResult>& all);
+
+/// "1.234 s, 1.2 … 1.3" as people read it, and "–" for none.
+std::string spread_text(const Spread& spread);
+/// "23.1 ×"
+std::string ratio_text(const std::vector<double>& ratios);
+
+}  // namespace sotto::netlab

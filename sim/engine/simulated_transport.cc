@@ -1,0 +1,369 @@
+#include "simulated_transport.h"
+
+#include <algorithm>
+
+#include <sotto/base/check.h>
+#include <sotto/base/frame.h>
+
+namespace sotto {
+
+SimulatedTransport::SimulatedTransport(Network& network, std::size_t nodes, const Options& options)
+    : network_(network), options_(options), boxes_(nodes) {}
+
+void SimulatedTransport::connect(Rank node, std::span<const Rank> to, std::size_t ahead,
+                                 std::size_t frame_bytes) {
+  for (const Rank peer : to) {
+    const ConnectionId line = network_.connect(node, peer);
+    check(line == lines_.size(), "lines are numbered as connections");
+    lines_.push_back({.edge = {.from = node, .to = peer},
+                      .parcels = {},
+                      .ahead = static_cast<std::uint32_t>(ahead),
+                      .frame_bytes = frame_bytes,
+                      .in_rooms = {},
+                      .words = {},
+                      .demanded = {}});
+    boxes_[index(node)].out.push_back(line);
+    boxes_[index(peer)].in.push_back(line);
+  }
+}
+
+void SimulatedTransport::connected() {
+  for (Box& box : boxes_) {
+    std::sort(box.out.begin(), box.out.end(),
+              [this](ConnectionId a, ConnectionId b) { return to(a) < to(b); });
+    std::sort(box.in.begin(), box.in.end(),
+              [this](ConnectionId a, ConnectionId b) { return from(a) < from(b); });
+  }
+  for (Line& line : lines_) {
+    line.forecast = ReceiveForecast(
+        ReceiveForecast::rooms_for(line.frame_bytes, boxes_[index(line.edge.to)].in.size()));
+  }
+}
+
+const ConnectionId* SimulatedTransport::line_to(Rank node, Rank peer, std::size_t place) const {
+  const auto& out = boxes_[index(node)].out;
+  if (place < out.size() && to(out[place]) == peer) {
+    return &out[place];
+  }
+  const auto at =
+      std::lower_bound(out.begin(), out.end(), peer,
+                       [this](ConnectionId line, Rank rank) { return to(line) < rank; });
+  return at != out.end() && to(*at) == peer ? &*at : nullptr;
+}
+
+const ConnectionId* SimulatedTransport::line_from(Rank node, Rank peer, std::size_t place) const {
+  const auto& in = boxes_[index(node)].in;
+  if (place < in.size() && from(in[place]) == peer) {
+    return &in[place];
+  }
+  const auto at =
+      std::lower_bound(in.begin(), in.end(), peer,
+                       [this](ConnectionId line, Rank rank) { return from(line) < rank; });
+  return at != in.end() && from(*at) == peer ? &*at : nullptr;
+}
+
+Rank SimulatedTransport::lost_peer(Rank node, const Exchange& exchange) const {
+  if (!anyone_gone_) {
+    return -1;
+  }
+  for (const Send& send : exchange.sends) {
+    const auto* line = line_to(node, send.to);
+    if (line != nullptr && lines_[*line].receiver_gone) {
+      return send.to;
+    }
+  }
+  for (const Receive& receive : exchange.receives) {
+    const auto* at = line_from(node, receive.from);
+    if (at == nullptr) {
+      continue;
+    }
+    const Line& line = lines_[*at];
+    const bool here = std::any_of(
+        line.parcels.begin(), line.parcels.end(),
+        [&](const Parcel& parcel) { return parcel.delivered && parcel.tag == exchange.tag; });
+    if (line.sender_gone && !here) {
+      return receive.from;
+    }
+  }
+  return -1;
+}
+
+SimulatedTransport::Open* SimulatedTransport::find(Rank node, const ExchangeTag& tag) {
+  for (Open& open : boxes_[index(node)].open) {
+    if (open.used && open.exchange.tag == tag) {
+      return &open;
+    }
+  }
+  return nullptr;
+}
+
+const SimulatedTransport::Open* SimulatedTransport::complete(Rank node) const {
+  const Open* first = nullptr;
+  for (const Open& open : boxes_[index(node)].open) {
+    if (open.complete() && (first == nullptr || open.number < first->number)) {
+      first = &open;
+    }
+  }
+  return first;
+}
+
+void SimulatedTransport::close(Rank node, const Open& exchange) {
+  Box& box = boxes_[index(node)];
+  box.open[static_cast<std::size_t>(&exchange - box.open.data())].used = false;
+  --box.used;
+}
+
+void SimulatedTransport::close(Rank node) {
+  Box& box = boxes_[index(node)];
+  for (Open& open : box.open) {
+    open.used = false;
+  }
+  box.used = 0;
+}
+
+void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* released) {
+  Box& box = boxes_[index(node)];
+  auto free = std::find_if(box.open.begin(), box.open.end(), [](const Open& o) { return !o.used; });
+  if (free == box.open.end()) {
+    free = box.open.insert(free, Open());
+  }
+  Open& open = *free;
+  open.used = true;
+  ++box.used;
+  open.number = ++posted_;
+  // Field by field: to load a tag that was just written so whole would wait for it.
+  open.exchange.tag.round = exchange.tag.round;
+  open.exchange.tag.phase = exchange.tag.phase;
+  open.exchange.tag.bucket = exchange.tag.bucket;
+  open.exchange.sends.swap(exchange.sends);
+  open.exchange.receives.swap(exchange.receives);
+  for (Receive& receive : open.exchange.receives) {
+    receive.bytes = 0;
+  }
+  open.elements = 0;
+  open.awaited = open.exchange.receives.size();
+  open.unsent = open.exchange.sends.size();
+  for (std::size_t i = 0; i < open.exchange.sends.size(); ++i) {
+    const Send& send = open.exchange.sends[i];
+    const auto* at = line_to(node, send.to, i);
+    check(at != nullptr, "an algorithm sends only to its peers");
+    Line& line = lines_[*at];
+    Parcel& parcel = line.parcels.emplace_back();
+    parcel.tag = open.exchange.tag;
+    parcel.bytes = static_cast<std::uint32_t>(send.frame.size());
+    parcel.elements = static_cast<std::uint32_t>(announced_elements(send.frame));
+    if (options_.payload) {
+      if (!spare_.empty()) {
+        parcel.frame = std::move(spare_.back());
+        spare_.pop_back();
+      }
+      parcel.frame.assign(send.frame.begin(), send.frame.end());
+    }
+    launch(*at);
+  }
+  for (std::size_t i = 0; i < open.exchange.receives.size(); ++i) {
+    const Receive& receive = open.exchange.receives[i];
+    const auto* at = line_from(node, receive.from, i);
+    check(at != nullptr, "an algorithm hears only its peers");
+    Line& line = lines_[*at];
+    if (line.landed == 0) {
+      continue;
+    }
+    const auto parcel =
+        std::find_if(line.parcels.begin(), line.parcels.end(),
+                     [&](const Parcel& p) { return p.delivered && p.tag == open.exchange.tag; });
+    if (parcel != line.parcels.end() && take(line, parcel, open) && hand_over(line)) {
+      released->push_back(receive.from);
+    }
+  }
+}
+
+int SimulatedTransport::words(ConnectionId id, const ExchangeTag& tag) {
+  Line& line = lines_[id];
+  const std::size_t before = line.words.size();
+  if (std::ranges::find(line.in_rooms, tag) == line.in_rooms.end()) {
+    line.words.push_back(tag);
+  } else if (std::ranges::any_of(line.parcels,
+                                 [&](const Parcel& p) { return p.delivered && p.tag == tag; })) {
+    empty_room(line, tag);
+  }
+  if (const auto ahead = line.forecast.post(tag)) {
+    line.in_rooms.push_back(*ahead);
+    line.words.push_back(*ahead);
+  }
+  return static_cast<int>(line.words.size() - before);
+}
+
+void SimulatedTransport::empty_room(Line& line, const ExchangeTag& tag) {
+  if (std::erase(line.in_rooms, tag) > 0) {
+    line.forecast.vacate();
+  }
+}
+
+void SimulatedTransport::demand(ConnectionId id) {
+  Line& line = lines_[id];
+  line.demanded.push_back(line.words.front());
+  line.words.erase(line.words.begin());
+}
+
+void SimulatedTransport::launch(ConnectionId id) {
+  Line& line = lines_[id];
+  for (Parcel& parcel : line.parcels) {
+    if (parcel.launched) {
+      continue;
+    }
+    if (options_.transport.on_demand) {
+      const auto word = std::ranges::find(line.demanded, parcel.tag);
+      if (word == line.demanded.end()) {
+        continue;
+      }
+      line.demanded.erase(word);
+    }
+    parcel.launched = true;
+    parcel.number = line.launches++;
+    ++line.edge.frames;
+    line.edge.bytes += parcel.bytes;
+    ++boxes_[index(line.edge.from)].under_way;
+    ++boxes_[index(line.edge.to)].under_way;
+    network_.send(id, parcel.bytes);
+  }
+  hand_over(line);
+}
+
+ConnectionId SimulatedTransport::line(Rank from, Rank to) const {
+  const auto* line = line_to(from, to);
+  check(line != nullptr, "an algorithm hears only its peers");
+  return *line;
+}
+
+SimulatedTransport::Effects SimulatedTransport::deliver(const Arrival& arrival) {
+  Line& line = lines_[arrival.connection];
+  --boxes_[index(line.edge.from)].under_way;
+  --boxes_[index(line.edge.to)].under_way;
+  // In the order in which they were launched, which is not always that of their posts.
+  const auto parcel = std::ranges::min_element(line.parcels, {}, [](const Parcel& p) {
+    return p.launched && !p.delivered ? p.number : ~std::uint64_t{0};
+  });
+  check(parcel != line.parcels.end() && parcel->launched && !parcel->delivered,
+        "what is delivered was sent");
+  parcel->delivered = true;
+  ++line.landed;
+  Open* const open = find(line.edge.to, parcel->tag);
+  const bool delivered = open != nullptr && take(line, parcel, *open);
+  const bool receiver_done = delivered && open->complete();
+  return {.delivered = delivered, .receiver_done = receiver_done, .sender_done = hand_over(line)};
+}
+
+bool SimulatedTransport::take(Line& line, std::vector<Parcel>::iterator parcel, Open& exchange) {
+  auto& receives = exchange.exchange.receives;
+  const auto receive = std::lower_bound(receives.begin(), receives.end(), line.edge.from,
+                                        [](const Receive& r, Rank rank) { return r.from < rank; });
+  if (receive == receives.end() || receive->from != line.edge.from) {
+    return false;
+  }
+  if (receive->bytes != 0) {
+    return false;
+  }
+  check(parcel->bytes <= receive->buffer.size(), "a receive has room for the frame that is due");
+  receive->bytes = parcel->bytes;
+  exchange.elements += parcel->elements;
+  --exchange.awaited;
+  if (options_.payload) {
+    std::copy(parcel->frame.begin(), parcel->frame.end(), receive->buffer.begin());
+    spare_.push_back(std::move(parcel->frame));
+  }
+  if (!parcel->handed_over) {
+    forget(line, *parcel);
+  }
+  empty_room(line, parcel->tag);
+  line.parcels.erase(parcel);
+  --line.landed;
+  return true;
+}
+
+void SimulatedTransport::forget(const Line& line, Parcel& parcel) {
+  parcel.handed_over = true;
+  // A sender that has ended has no exchange any more.
+  if (Open* const open = find(line.edge.from, parcel.tag)) {
+    --open->unsent;
+  }
+}
+
+bool SimulatedTransport::hand_over(Line& line) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(line.ahead, line.parcels.size()); ++i) {
+    Parcel& parcel = line.parcels[i];
+    if (!parcel.handed_over &&
+        (parcel.delivered ||
+         (parcel.launched && parcel.bytes <= options_.transport.send_buffer_bytes))) {
+      forget(line, parcel);
+    }
+  }
+  return complete(line.edge.from) != nullptr;
+}
+
+void SimulatedTransport::abort(Rank node) {
+  for (const ConnectionId id : boxes_[index(node)].out) {
+    const std::size_t dropped = network_.under_way(id);
+    boxes_[index(node)].under_way -= dropped;
+    boxes_[index(to(id))].under_way -= dropped;
+    network_.abort(id);
+    std::erase_if(lines_[id].parcels, [](const Parcel& parcel) { return !parcel.delivered; });
+  }
+}
+
+bool SimulatedTransport::lose_sender(ConnectionId id) {
+  Line& line = lines_[id];
+  line.sender_gone = true;
+  anyone_gone_ = true;
+  for (const Open& open : boxes_[index(line.edge.to)].open) {
+    for (const Receive& receive : open.exchange.receives) {
+      if (open.used && receive.from == line.edge.from && receive.bytes == 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool SimulatedTransport::lose_receiver(ConnectionId id) {
+  Line& line = lines_[id];
+  line.receiver_gone = true;
+  anyone_gone_ = true;
+  return boxes_[index(line.edge.from)].used > 0 &&
+         std::any_of(line.parcels.begin(), line.parcels.end(),
+                     [](const Parcel& parcel) { return !parcel.handed_over; });
+}
+
+std::vector<EdgeReport> SimulatedTransport::edges() const {
+  std::vector<EdgeReport> edges;
+  for (const Box& box : boxes_) {
+    for (const ConnectionId line : box.out) {
+      edges.push_back(lines_[line].edge);
+    }
+  }
+  return edges;
+}
+
+std::vector<Rank> SimulatedTransport::awaited(Rank node) const {
+  const Box& box = boxes_[index(node)];
+  std::vector<Rank> peers;
+  for (const Open& open : box.open) {
+    for (const Receive& receive : open.exchange.receives) {
+      if (open.used && receive.bytes == 0) {
+        peers.push_back(receive.from);
+      }
+    }
+  }
+  for (const ConnectionId line : box.out) {
+    const auto& parcels = lines_[line].parcels;
+    if (std::any_of(parcels.begin(), parcels.end(),
+                    [](const Parcel& parcel) { return !parcel.handed_over; })) {
+      peers.push_back(to(line));
+    }
+  }
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  return peers;
+}
+
+}  // namespace sotto

@@ -1,0 +1,153 @@
+// The transport of the simulator: carries exchanges as messages, with the contract of
+// comm/transport.h. Frames are matched by tag; a sender may run some frames ahead of a peer.
+//
+// Knows nodes by rank and reports what happened to them; decides nothing about them. One thread at
+// a time. Frames are copied when they are posted, unless they carry no payload (timing only).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <sotto/base/exchange.h>
+#include <sotto/base/receive_forecast.h>
+#include <sotto/sim/network/network.h>
+#include <sotto/sim/simulator.h>
+
+namespace sotto {
+
+class SimulatedTransport {
+ public:
+  struct Options {
+    TransportModel transport;
+    bool payload = true;
+  };
+  /// What became of a node's exchange by a delivery.
+  struct Effects {
+    bool delivered = false;      ///< to a node whose exchange asked for it; its exchange has heard
+    bool receiver_done = false;  ///< an exchange of the receiver is complete
+    bool sender_done = false;    ///< one of the sender is
+  };
+
+  SimulatedTransport(Network& network, std::size_t nodes, const Options& options);
+
+  /// An exchange of a node that is under way.
+  struct Open {
+    bool used = false;
+    std::uint64_t number = 0;  ///< of those that were posted
+    Exchange exchange;
+    double elements = 0;  ///< that what is there encodes
+    std::size_t awaited = 0;
+    std::size_t unsent = 0;
+    bool complete() const { return used && awaited == 0 && unsent == 0; }
+  };
+
+  /// Opens the connections of `node` to its peers, sorted, on each of which it may be `ahead`
+  /// frames ahead, of `frame_bytes` at most.
+  void connect(Rank node, std::span<const Rank> to, std::size_t ahead, std::size_t frame_bytes);
+  /// Once all are connected.
+  void connected();
+
+  /// Why an exchange cannot be posted: a peer that is known to be gone; −1 when none is.
+  Rank lost_peer(Rank node, const Exchange& exchange) const;
+  /// Takes an exchange, in place of which it leaves an old one. Senders that a frame taken from
+  /// them lets go on are appended to `released`.
+  void post(Rank node, Exchange& exchange, std::vector<Rank>* released);
+  /// How many words go to the sender on a line, as a receive is about to be posted
+  /// (transport.on_demand): of it, if it has not been told of before, and of the next round's.
+  int words(ConnectionId line, const ExchangeTag& tag);
+  /// The next of the words on a line has come to the sender.
+  void demand(ConnectionId line);
+  /// Puts those frames of a line on their way that may go.
+  void launch(ConnectionId line);
+  /// The first that was posted of those of a node's exchanges that are complete; null: none is.
+  const Open* complete(Rank node) const;
+  /// Exchanges of a node that are posted and not closed.
+  std::size_t open(Rank node) const { return boxes_[index(node)].used; }
+  /// Ends an exchange that is complete.
+  void close(Rank node, const Open& exchange);
+  /// Ends all of a node's.
+  void close(Rank node);
+
+  Effects deliver(const Arrival& arrival);
+
+  /// Drops what `node` sent and was not delivered.
+  void abort(Rank node);
+  /// The connection's sender, or its receiver, is gone. True when the other's exchange needs it.
+  bool lose_sender(ConnectionId line);
+  bool lose_receiver(ConnectionId line);
+  /// All that was sent on the line has arrived.
+  bool drained(ConnectionId line) const { return network_.under_way(line) == 0; }
+
+  /// The line from one node to another. Requires that there is one.
+  ConnectionId line(Rank from, Rank to) const;
+  Rank from(ConnectionId line) const { return lines_[line].edge.from; }
+  Rank to(ConnectionId line) const { return lines_[line].edge.to; }
+  std::span<const ConnectionId> lines_from(Rank node) const { return boxes_[index(node)].out; }
+  std::span<const ConnectionId> lines_to(Rank node) const { return boxes_[index(node)].in; }
+  /// Messages under way from or to a node.
+  std::size_t under_way(Rank node) const { return boxes_[index(node)].under_way; }
+  std::vector<EdgeReport> edges() const;
+  /// Peers whose frames the node's exchange awaits, or that have not taken its frames.
+  std::vector<Rank> awaited(Rank node) const;
+
+ private:
+  struct Parcel {
+    ExchangeTag tag;
+    std::uint32_t bytes = 0;
+    std::uint32_t elements = 0;
+    bool launched = false;
+    std::uint64_t number = 0;  ///< of those that were launched on the line
+    bool delivered = false;
+    bool handed_over = false;
+    std::vector<std::byte> frame;
+  };
+  struct Line {
+    EdgeReport edge;
+    std::vector<Parcel> parcels;  ///< posted and not taken, in order
+    std::uint64_t launches = 0;
+    std::uint32_t landed = 0;           ///< of the parcels, those that are delivered
+    std::uint32_t ahead = 0;            ///< so many parcels the receiver keeps
+    std::size_t frame_bytes = 0;        ///< of the longest
+    ReceiveForecast forecast{0};        ///< with transport.on_demand
+    std::vector<ExchangeTag> in_rooms;  ///< receives that are told of early, or were
+    std::vector<ExchangeTag> words;     ///< on their way to the sender
+    std::vector<ExchangeTag> demanded;  ///< receives that the sender knows of, and has no frame for
+    bool sender_gone = false;
+    bool receiver_gone = false;
+  };
+  struct Box {
+    std::vector<ConnectionId> out;  ///< sorted by receiver
+    std::vector<ConnectionId> in;   ///< sorted by sender
+    std::vector<Open> open;         ///< those not used are there for the next
+    std::size_t used = 0;
+    std::size_t under_way = 0;
+  };
+
+  static std::size_t index(Rank node) { return static_cast<std::size_t>(node); }
+  /// Null where there is none. `place` is where the line stands among the node's if the exchange is
+  /// with all peers: most are.
+  const ConnectionId* line_to(Rank node, Rank peer, std::size_t place = 0) const;
+  const ConnectionId* line_from(Rank node, Rank peer, std::size_t place = 0) const;
+  /// The exchange of `node` under a tag; null: none.
+  Open* find(Rank node, const ExchangeTag& tag);
+  /// Gives a parcel that is delivered to `exchange` of the receiver, if that awaits it.
+  bool take(Line& line, std::vector<Parcel>::iterator parcel, Open& exchange);
+  /// What came for a receive that was told of early is the receiver's now.
+  static void empty_room(Line& line, const ExchangeTag& tag);
+  /// A parcel has left its sender's hands.
+  void forget(const Line& line, Parcel& parcel);
+  /// Counts what the sender may now forget; true when an exchange of its is complete by that.
+  bool hand_over(Line& line);
+
+  Network& network_;
+  Options options_;
+  std::vector<Line> lines_;  ///< by ConnectionId
+  std::vector<Box> boxes_;
+  std::vector<std::vector<std::byte>> spare_;
+  std::uint64_t posted_ = 0;
+  bool anyone_gone_ = false;
+};
+
+}  // namespace sotto

@@ -1,0 +1,51 @@
+#include <sotto/study/json/comparison.h>
+
+#include <utility>
+
+namespace sotto::study {
+namespace {
+
+Json at_equal(const Json& result, const Level& level) {
+  const auto at = level.of(result);
+  if (!at) {
+    return nullptr;
+  }
+  return {{expense_field(level.expense), level.amount},
+          {"round", at->round},
+          {"loss", at->loss},
+          {"accuracy", at->regression || !at->quality ? Json() : Json(*at->quality)},
+          {"r2", at->regression && at->quality ? Json(*at->quality) : Json()}};
+}
+
+}  // namespace
+
+Level level_of(const std::vector<RepeatedRun>& runs, Expense expense) {
+  std::vector<const Json*> results;
+  for (const RepeatedRun& run : runs) {
+    for (const Json& result : run.results) {
+      results.push_back(&result);
+    }
+  }
+  return {expense, common_expense(expense, results)};
+}
+
+Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense) {
+  const Level level = expense == Expense::epochs ? Level{} : level_of(runs, expense);
+  Json finished = Json::array();
+  Json failed = Json::array();
+  for (const RepeatedRun& run : runs) {
+    for (const Json& result : run.results) {
+      finished.push_back({{"name", run.words}});
+      finished.back().update(result);
+      if (expense != Expense::epochs) {
+        finished.back()["at_equal"] = at_equal(result, level);
+      }
+    }
+    for (const FailedRun& failure : run.failures) {
+      failed.push_back({{"name", run.words}, {"seed", failure.seed}, {"error", failure.why}});
+    }
+  }
+  return {{"sotto", SOTTO_VERSION}, {"runs", std::move(finished)}, {"failed", std::move(failed)}};
+}
+
+}  // namespace sotto::study

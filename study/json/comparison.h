@@ -1,0 +1,53 @@
+// Runs beside each other as JSON, and at an equal expense where that is asked for. Plain values and
+// pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/study/json/equal_expense.h>
+#include <sotto/study/json/figures.h>
+
+namespace sotto::study {
+
+/// Why a run has no result, where it was Ctrl-C.
+inline constexpr const char* kInterrupted = "interrupted";
+inline constexpr const char* kNotRun = "not run";
+
+/// A run that failed, or was not run.
+struct FailedRun {
+  std::uint64_t seed = 0;
+  std::string why;
+};
+
+/// One run of a comparison, with each of its seeds.
+struct RepeatedRun {
+  std::string words;
+  Round rounds = 0;
+  std::uint64_t seeds = 1;               ///< as many as were asked for
+  std::vector<Json> results = {};        ///< by seed, of those that finished
+  std::vector<FailedRun> failures = {};  ///< the others
+
+  bool several() const { return seeds > 1; }
+};
+
+/// An expense at which runs are set beside each other.
+struct Level {
+  Expense expense = Expense::epochs;
+  double amount = 0;
+
+  std::optional<Standing> of(const Json& result) const {
+    return standing_at(expense, amount, result);
+  }
+};
+
+/// What the run that spent the least had spent in all.
+Level level_of(const std::vector<RepeatedRun>& runs, Expense expense);
+
+/// The finished runs, one entry for each seed, and why the others are not there.
+Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense);
+
+}  // namespace sotto::study

@@ -1,0 +1,91 @@
+#include <sotto/study/json/equal_expense.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <sotto/base/error.h>
+#include <sotto/study/quality.h>
+
+namespace sotto::study {
+namespace {
+
+double spent(Expense expense, const Json& entry) {
+  return entry.at(expense_field(expense)).get<double>();
+}
+
+Standing standing_of(const Json& entry) {
+  const Quality& quality = quality_in(entry);
+  const Json value = entry.value(quality.field, Json());
+  return {.round = entry.at("round").get<double>(),
+          .loss = entry.at("loss").is_number() ? entry.at("loss").get<double>()
+                                               : std::numeric_limits<double>::quiet_NaN(),
+          .quality = value.is_number() ? std::optional(value.get<double>()) : std::nullopt,
+          .regression = &quality == &kR2};
+}
+
+}  // namespace
+
+const char* expense_field(Expense expense) {
+  switch (expense) {
+    case Expense::bytes:
+      return "bytes_per_node";
+    case Expense::virtual_time:
+      return "virtual_s";
+    default:
+      return "time_s";
+  }
+}
+
+Expense parse_expense(std::string_view name, Expense time) {
+  if (name == "epochs") {
+    return Expense::epochs;
+  }
+  if (name == "bytes") {
+    return Expense::bytes;
+  }
+  if (name == "time") {
+    return time;
+  }
+  refuse("equal", name, "it is epochs, bytes or time");
+}
+
+double common_expense(Expense expense, const std::vector<const Json*>& results) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Json* result : results) {
+    const Json& history = result->at("history");
+    if (!history.empty()) {
+      least = std::min(least, spent(expense, history.back()));
+    }
+  }
+  return std::isfinite(least) ? least : 0;
+}
+
+std::optional<Standing> standing_at(Expense expense, double amount, const Json& result) {
+  const Json& history = result.at("history");
+  if (history.empty()) {
+    return std::nullopt;
+  }
+  const auto after = std::find_if(history.begin(), history.end(), [&](const Json& entry) {
+    return spent(expense, entry) >= amount;
+  });
+  if (after == history.end()) {
+    return standing_of(history.back());
+  }
+  const Standing high = standing_of(*after);
+  if (after == history.begin()) {
+    return spent(expense, *after) > amount ? std::nullopt : std::optional(high);
+  }
+  const Standing low = standing_of(*(after - 1));
+  const double from = spent(expense, *(after - 1));
+  const double share = (amount - from) / (spent(expense, *after) - from);
+  const auto between = [share](double a, double b) { return a + share * (b - a); };
+  Standing standing{.round = between(low.round, high.round), .loss = between(low.loss, high.loss)};
+  if (low.quality && high.quality) {
+    standing.quality = between(*low.quality, *high.quality);
+  }
+  standing.regression = high.regression;
+  return standing;
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,40 @@
+// Runs set beside each other at an equal expense: of bytes, or of time. Pure functions;
+// thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/study/json/figures.h>
+
+namespace sotto::study {
+
+/// What is held equal when runs are compared.
+enum class Expense { epochs, bytes, time, virtual_time };
+
+/// Throws Error unless `name` is epochs, bytes or time; `time` is that of this machine, or of a
+/// simulation.
+Expense parse_expense(std::string_view name, Expense time);
+
+/// The field of a history that says how much was spent; not for epochs.
+const char* expense_field(Expense expense);
+
+/// How far a run was when it had spent as much as all of them did.
+struct Standing {
+  double round = 0;
+  double loss = 0;
+  std::optional<double> quality = std::nullopt;  ///< accuracy, or R² of a regression
+  bool regression = false;
+};
+
+/// The least that any of these results spent until its last evaluation: bytes a node, or seconds.
+/// Those without an evaluation do not count; 0 where none has one.
+double common_expense(Expense expense, const std::vector<const Json*>& results);
+
+/// The run at that expense, linearly between two entries of its history; none where it had spent
+/// more before it was first evaluated, or never was.
+std::optional<Standing> standing_at(Expense expense, double amount, const Json& result);
+
+}  // namespace sotto::study

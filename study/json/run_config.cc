@@ -1,0 +1,127 @@
+#include <sotto/study/json/run_config.h>
+
+#include <optional>
+#include <string>
+
+namespace sotto::study {
+namespace {
+
+Json settings_json(const RunSettings& settings) {
+  const TrainOptions& o = settings.options;
+  const RunOptions& run = settings.run;
+  const OptimizerOptions& used = run.optimizer;
+  const TaskOptions& task = settings.task;
+  const auto& outer = used.outer_step_rule;
+  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
+  return {{"task", settings.task_spec},
+          {"model", task.model},
+          {"batch", task.batch},
+          {"gradient_time", o.gradient_time},
+          {"partition", task.partition},
+          {"nodes", used.nodes},
+          {"transport", used.transport},
+          {"topology", used.topology},
+          {"weighting", o.weighting.empty() ? "default" : o.weighting},
+          {"join", o.join.empty() ? "none" : o.join},
+          {"weight", o.weight.empty() ? "none" : o.weight},
+          {"lazy", used.lazy},
+          {"algorithm", algorithm_info(used.algorithm).name},
+          {"hyperparameters", hyperparameters_json(used.algorithm)},
+          {"compressor", used.compressor},
+          {"byzantine", used.byzantine},
+          {"attack", used.attack},
+          {"allow_contract_violation", used.allow_contract_violation},
+          {"step_rule", used.step_rule.rule},
+          {"lr", used.step_rule.learning_rate},
+          {"momentum", used.step_rule.momentum},
+          {"nesterov", used.step_rule.nesterov},
+          {"weight_decay", used.step_rule.weight_decay},
+          {"beta1", used.step_rule.beta1},
+          {"beta2", used.step_rule.beta2},
+          {"epsilon", used.step_rule.epsilon},
+          {"bias_correction", bias_correction_name(used.step_rule.bias_correction)},
+          {"trust_coefficient", used.step_rule.trust_coefficient},
+          {"clip_norm", optional(o.clip_norm)},
+          {"schedule", used.step_rule.schedule.spec()},
+          {"privacy", privacy_config_json(used.privacy)},
+          {"communication_interval", used.communication_interval},
+          {"outer_step_rule", optional(outer ? std::optional(outer->rule) : std::nullopt)},
+          {"outer_lr", optional(outer ? std::optional(outer->learning_rate) : std::nullopt)},
+          {"outer_momentum", o.outer_momentum},
+          {"outer_nesterov", o.outer_nesterov},
+          {"rounds", run.rounds},
+          {"eval_every", run.eval_every},
+          {"delayed_gradient", used.delayed_gradient},
+          {"overlap", used.overlap ? "on" : "off"},
+          {"codec_threads", used.codec_threads},
+          {"buckets", optional(used.buckets)},
+          {"timeout", o.timeout_s},
+          {"init", o.init},
+          {"checkpoint", run.checkpoint},
+          {"checkpoint_every", run.checkpoint_every},
+          {"resume", run.resume},
+          {"bind", used.bind},
+          {"insecure", used.insecure},
+          {"encrypted", used.security.has_value()},
+          {"peers", o.peers},
+          {"seed", used.seed}};
+}
+
+/// The keys that configurations had before algorithms had hyperparameters; null where this
+/// algorithm has none, or finds it itself.
+void add_older_keys(const OptimizerOptions& used, Json& config) {
+  for (const AlgorithmInfo& info : algorithms()) {
+    for (const Hyperparameter& one : info.hyperparameters) {
+      if (!one.setting.empty()) {
+        config.emplace(one.setting, nullptr);
+      }
+    }
+  }
+  const AlgorithmSpec algorithm = parse_algorithm(used.algorithm);
+  const Json values = hyperparameters_json(used.algorithm);
+  for (const Hyperparameter& one : algorithm.info->hyperparameters) {
+    if (!one.setting.empty()) {
+      config[one.setting] = values.at(one.key);
+    }
+  }
+}
+
+}  // namespace
+
+Json hyperparameters_json(std::string_view algorithm) {
+  const AlgorithmSpec spec = parse_algorithm(algorithm);
+  Json values = Json::object();
+  for (const Hyperparameter& one : spec.info->hyperparameters) {
+    const std::string_view text = spec.hyperparameters.text(one.key);
+    const auto count = spec.hyperparameters.optional_count(one.key);
+    const auto real = spec.hyperparameters.optional_real(one.key);
+    values[one.key] = count            ? Json(*count)
+                      : real           ? Json(*real)
+                      : text == "auto" ? Json()
+                                       : Json(text);
+  }
+  return values;
+}
+
+Json privacy_config_json(const std::optional<PrivacyOptions>& privacy) {
+  if (!privacy) {
+    return nullptr;
+  }
+  return {{"unit", privacy_unit_name(privacy->unit)},
+          {"noise_multiplier", privacy->noise_multiplier},
+          {"sampling_rate", privacy->sampling_rate},
+          {"epsilon", privacy->epsilon ? Json(*privacy->epsilon) : Json()},
+          {"delta", privacy->delta},
+          {"seed", privacy->test_seed ? Json(*privacy->test_seed) : Json()}};
+}
+
+Json train_config_json(const RunSettings& settings) {
+  Json config = settings_json(settings);
+  add_older_keys(settings.run.optimizer, config);
+  if (settings.options.simulated) {
+    config.erase("transport");  // nothing is carried: the scenario says what links do
+  }
+  return config;
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,35 @@
+#include <sotto/study/json/runs.h>
+
+#include <sotto/study/json/simulation.h>
+#include <sotto/study/scenario_marks.h>
+
+namespace sotto::study {
+
+std::vector<RepeatedRun> repeated_runs(const Scenario& scenario,
+                                       const std::vector<RunOutcome>& outcomes) {
+  std::vector<RepeatedRun> runs;
+  runs.reserve(outcomes.size());
+  for (const RunOutcome& outcome : outcomes) {
+    RepeatedRun& run = runs.emplace_back(RepeatedRun{.words = outcome.name});
+    if (outcome.run) {
+      run.rounds = outcome.run->result.rounds;
+      run.results.push_back(simulation_json(outcome.run->result));
+    } else {
+      run.failures.push_back({scenario.task.seed, outcome.fault.message()});
+    }
+  }
+  return runs;
+}
+
+Json runs_json(const Scenario& scenario, const std::vector<RepeatedRun>& runs, Expense expense) {
+  Json result = {{"sotto", SOTTO_VERSION},
+                 {"scenario", scenario.title},
+                 {"events", marks_json(marks_of(scenario))}};
+  if (scenario.attack) {
+    result["attack"] = {{"nodes", scenario.attack->nodes}, {"kind", scenario.attack->kind}};
+  }
+  result.update(comparison_json(runs, expense));
+  return result;
+}
+
+}  // namespace sotto::study

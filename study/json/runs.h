@@ -1,0 +1,19 @@
+// The runs of a scenario, as `sotto simulate --json` has them. Pure functions; thread-safe.
+#pragma once
+
+#include <vector>
+
+#include <sotto/study/json/comparison.h>
+#include <sotto/study/scenario.h>
+#include <sotto/study/scenario_runs.h>
+
+namespace sotto::study {
+
+/// The runs as tables and pages of repeated runs have them.
+std::vector<RepeatedRun> repeated_runs(const Scenario& scenario,
+                                       const std::vector<RunOutcome>& outcomes);
+
+/// The whole result; `runs` are those of repeated_runs.
+Json runs_json(const Scenario& scenario, const std::vector<RepeatedRun>& runs, Expense expense);
+
+}  // namespace sotto::study

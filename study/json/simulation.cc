@@ -1,0 +1,113 @@
+#include <sotto/study/json/simulation.h>
+
+#include <sotto/study/json/run_config.h>
+#include <sotto/study/quality.h>
+#include <sotto/study/units.h>
+
+namespace sotto::study {
+namespace {
+
+Json optional(const auto& value) { return value ? Json(*value) : Json(); }
+
+Json final_json(const std::optional<FinalModels>& models) {
+  if (!models) {
+    return nullptr;
+  }
+  Json json = {{"loss", models->mean.loss}, {"consensus_distance", models->consensus_distance}};
+  add_quality(models->mean, json);
+  if (const auto& own = models->own) {
+    const Quality& quality = quality_at(models->mean);
+    json[quality.worst] = own->worst;
+    json[quality.mean] = own->mean;
+    json["nodes_evaluated"] = own->nodes;
+  }
+  return json;
+}
+
+Json history_json(const std::vector<HistoryPoint>& history) {
+  Json points = Json::array();
+  for (const HistoryPoint& point : history) {
+    points.push_back({{"round", point.round},
+                      {"virtual_s", point.time_s},
+                      {"loss", point.loss},
+                      {"consensus_distance", point.consensus_distance},
+                      {"bytes_per_node", point.bytes_per_node}});
+    add_quality(point, points.back());
+  }
+  return points;
+}
+
+Json links_json(const std::vector<LinkUse>& links) {
+  Json shown = Json::array();
+  for (const LinkUse& link : links) {
+    shown.push_back(
+        {{"name", link.name}, {"bytes", link.bytes}, {"utilisation", link.utilisation}});
+  }
+  return shown;
+}
+
+Json edges_json(const std::vector<EdgeReport>& edges) {
+  Json all = Json::array();
+  for (const EdgeReport& edge : edges) {
+    all.push_back(
+        {{"from", edge.from}, {"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
+  }
+  return all;
+}
+
+Json faults_json(const std::vector<SimulatedFault>& faults) {
+  Json all = Json::array();
+  for (const SimulatedFault& fault : faults) {
+    all.push_back({{"node", fault.node}, {"virtual_s", fault.virtual_s}, {"fault", fault.fault}});
+  }
+  return all;
+}
+
+}  // namespace
+
+Json marks_json(const std::vector<ScenarioMark>& marks) {
+  Json all = Json::array();
+  for (const ScenarioMark& mark : marks) {
+    Json& one = all.emplace_back(Json{{"at_s", exact_seconds(mark.at)}, {"kind", mark.kind}});
+    if (mark.kind == "partition") {
+      one["until_s"] = mark.until == kNever ? Json() : Json(exact_seconds(mark.until));
+    }
+    one["text"] = mark.text;
+  }
+  return all;
+}
+
+Json simulation_json(const SimulationResult& result) {
+  const OptimizerOptions& used = result.settings->run.optimizer;
+  const PhaseShares& shares = result.shares;
+  return {{"algorithm", algorithm_info(used.algorithm).name},
+          {"compressor", used.compressor},
+          {"topology", used.topology},
+          {"nodes", result.nodes},
+          {"rounds", result.rounds},
+          {"virtual_s", result.virtual_s},
+          {"time_to_target_s", optional(result.time_to_target_s)},
+          {"bytes_sent_per_node", result.bytes_sent},
+          {"final", final_json(result.final)},
+          {"history_of", result.by_worst ? "worst node" : "averaged model"},
+          {"history", history_json(result.history)},
+          {"fractions",
+           {{"compute", shares.compute},
+            {"codec", shares.codec},
+            {"wire", shares.wire},
+            {"idle", shares.idle}}},
+          {"staleness",
+           {{"mean", optional(result.staleness.mean)},
+            {"most", optional(result.staleness.most)},
+            {"largest_lead", result.staleness.largest_lead}}},
+          {"links", links_json(result.links)},
+          {"bytes_per_edge", edges_json(result.edges)},
+          {"faults", faults_json(result.faults)},
+          {"warnings", result.warnings},
+          {"messages", result.messages},
+          {"trace_sha256", result.trace_sha256},
+          {"parameters_sha256", result.parameters_sha256},
+          {"config", train_config_json(*result.settings)}};
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,16 @@
+// What a simulated run came to, as `sotto simulate --json` has it. Pure functions; thread-safe.
+#pragma once
+
+#include <sotto/study/json/figures.h>
+#include <sotto/study/scenario_marks.h>
+#include <sotto/study/simulation_result.h>
+
+namespace sotto::study {
+
+/// [{"at_s", "until_s" (of partitions; null: it does not heal), "kind", "text"}]
+Json marks_json(const std::vector<ScenarioMark>& marks);
+
+/// A run's entry.
+Json simulation_json(const SimulationResult& result);
+
+}  // namespace sotto::study
