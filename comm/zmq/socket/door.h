@@ -56,10 +56,10 @@ class Door {
   using Time = Deadline::Clock::time_point;
 
   struct Room {
-    std::size_t strangers = 1024;         ///< connections without a proof, at once
+    std::size_t strangers = 512;          ///< connections without a proof, at once
     std::size_t each_peer = 8;            ///< … beside them, from each source of peers
-    std::size_t source_arrivals = 100;    ///< in a window, from one source
-    std::size_t stranger_arrivals = 200;  ///< … from all sources without peers
+    std::size_t source_arrivals = 50;     ///< in a window, from one source
+    std::size_t stranger_arrivals = 100;  ///< … from all sources without peers
     std::size_t sources = 1500;  ///< of peers that are remembered; the kernel's rules are short
   };
   static constexpr std::chrono::milliseconds kWindow{100};
