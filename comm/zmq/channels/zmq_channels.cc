@@ -174,6 +174,7 @@ Strangers ZmqChannels::strangers() const {
 }
 
 Status ZmqChannels::start() {
+  listener_.admit_own_host();
   for (const std::string& endpoint : listener_.endpoints()) {
     if (auto holds = probe_admission(endpoint, options_.security.own); !holds) {
       return holds;

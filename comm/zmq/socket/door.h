@@ -43,6 +43,8 @@ struct Source {
 std::optional<Source> source_of(const sockaddr_storage& address);
 /// The source at the other end of a connection; nothing when it has ended.
 std::optional<Source> source_of(int connection);
+/// The source of connections that would come from "tcp://10.0.0.1:9001"; nothing for a name.
+std::optional<Source> source_of_endpoint(const std::string& endpoint);
 
 /// Which attempts to connect are dropped.
 struct DoorRule {
