@@ -75,6 +75,8 @@ TEST_CASE("a source is an IPv4 address or half of an IPv6 address") {
   CHECK(source_of(parsed("::ffff:10.0.0.1")) == ipv4(0x0A000001));
   CHECK(source_of(parsed("2001:db8:1:2:3::4")) == Source{true, 0x20010DB800010002});
   CHECK(source_of(parsed("2001:db8:1:2:ffff::")) == source_of(parsed("2001:db8:1:2::1")));
+  CHECK(internal::source_of_endpoint("tcp://10.0.0.1:9001") == ipv4(0x0A000001));
+  CHECK_FALSE(internal::source_of_endpoint("tcp://host.example:9001"));
   CHECK(source_of(parsed("2001:db8:1:3::1")) != source_of(parsed("2001:db8:1:2::1")));
 }
 

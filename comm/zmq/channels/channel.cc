@@ -1,14 +1,12 @@
 #include "channel.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 #include <sodium.h>
 
 #include "../../internal/host_port.h"
-#include "../../internal/tcp.h"
 
 namespace sotto::internal {
 namespace {
@@ -48,17 +46,6 @@ constexpr const char* kAwaited =
 constexpr const char* kNoWay =
     "neither side can dial: this site listens nowhere, and its list has no address for the peer; "
     "one of the two needs an address, its own or a forwarder's";
-
-/// The source of connections that would come from there.
-std::optional<Source> source_of_endpoint(const std::string& endpoint) {
-  const auto address = numeric_address(endpoint);
-  if (address == nullptr) {
-    return std::nullopt;
-  }
-  sockaddr_storage storage{};
-  std::memcpy(&storage, address->ai_addr, address->ai_addrlen);
-  return source_of(storage);
-}
 
 /// How ZeroMQ writes an endpoint that is dialled from one of these addresses, with spaces between
 /// them: "tcp://10.0.0.5:0;10.0.0.2:9001". Nothing where none is of its kind.

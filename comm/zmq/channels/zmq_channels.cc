@@ -45,17 +45,17 @@ constexpr auto kGreetingTime = 5s;
 /// Messages that are taken before others have their turn.
 constexpr int kMessagesAtOnce = 64;
 /// Connections of strangers, where the process may have so many descriptors.
-constexpr std::size_t kMostStrangers = 1024;
+constexpr std::size_t kMostStrangers = 512;
 constexpr std::size_t kLeastStrangers = 64;
 /// Connections of a peer, to it and from it, that try again among them.
 constexpr std::size_t kConnectionsEach = 16;
 /// Looks at a connection that does not take what is to go out, and cannot be polled.
 constexpr std::chrono::milliseconds kBlocked = 5ms;
 
-/// A quarter of the descriptors, as another one may be taken by connections that the kernel held;
-/// half of them stay for the peers, the data and the state.
+/// An eighth of the descriptors: a crowd that comes at once is there before anybody can look, and
+/// takes more for a moment, and the peers, the data and the state need theirs.
 std::size_t room_for_strangers() {
-  return std::clamp(descriptor_limit() / 4, kLeastStrangers, kMostStrangers);
+  return std::clamp(descriptor_limit() / 8, kLeastStrangers, kMostStrangers);
 }
 
 Listener::Limits limits_for(std::size_t peers) {
@@ -174,6 +174,7 @@ Strangers ZmqChannels::strangers() const {
 }
 
 Status ZmqChannels::start() {
+  listener_.admit_own_host();
   for (const std::string& endpoint : listener_.endpoints()) {
     if (auto holds = probe_admission(endpoint, options_.security.own); !holds) {
       return holds;

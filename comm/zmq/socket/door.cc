@@ -7,6 +7,8 @@
 #include <iterator>
 #include <utility>
 
+#include "../../internal/tcp.h"
+
 namespace sotto::internal {
 namespace {
 
@@ -44,6 +46,16 @@ std::optional<Source> source_of(int connection) {
   return ::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) == 0
              ? source_of(address)
              : std::nullopt;
+}
+
+std::optional<Source> source_of_endpoint(const std::string& endpoint) {
+  const auto address = numeric_address(endpoint);
+  if (address == nullptr) {
+    return std::nullopt;
+  }
+  sockaddr_storage storage{};
+  std::memcpy(&storage, address->ai_addr, address->ai_addrlen);
+  return source_of(storage);
 }
 
 void Door::expect(std::set<Source> listed) {

@@ -43,6 +43,8 @@ struct Source {
 std::optional<Source> source_of(const sockaddr_storage& address);
 /// The source at the other end of a connection; nothing when it has ended.
 std::optional<Source> source_of(int connection);
+/// The source of connections that would come from "tcp://10.0.0.1:9001"; nothing for a name.
+std::optional<Source> source_of_endpoint(const std::string& endpoint);
 
 /// Which attempts to connect are dropped.
 struct DoorRule {
@@ -56,10 +58,10 @@ class Door {
   using Time = Deadline::Clock::time_point;
 
   struct Room {
-    std::size_t strangers = 1024;         ///< connections without a proof, at once
+    std::size_t strangers = 512;          ///< connections without a proof, at once
     std::size_t each_peer = 8;            ///< … beside them, from each source of peers
-    std::size_t source_arrivals = 100;    ///< in a window, from one source
-    std::size_t stranger_arrivals = 200;  ///< … from all sources without peers
+    std::size_t source_arrivals = 50;     ///< in a window, from one source
+    std::size_t stranger_arrivals = 100;  ///< … from all sources without peers
     std::size_t sources = 1500;  ///< of peers that are remembered; the kernel's rules are short
   };
   static constexpr std::chrono::milliseconds kWindow{100};

@@ -101,6 +101,15 @@ void Listener::expect(std::set<Source> listed) {
   }
 }
 
+void Listener::admit_own_host() {
+  constexpr Source kLoopback{false, 0x7F000001};
+  constexpr Source kLoopback6{true, 0};  // ::1
+  for (std::size_t i = 0; i < listening_.size(); ++i) {
+    const Source own = source_of_endpoint(endpoints_[i]).value_or(kLoopback);
+    listening_[i]->admit({.strangers = false, .others = {kLoopback, kLoopback6, own}});
+  }
+}
+
 void Listener::keep_order() {
   if (!door_) {
     return;

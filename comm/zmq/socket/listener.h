@@ -88,6 +88,9 @@ class Listener {
 
   /// Sources of the addresses of peers, which have room of their own.
   void expect(std::set<Source> listed);
+  /// Until the first call of keep_order() connections of this host alone get in: a crowd is not to
+  /// keep out what tries the socket.
+  void admit_own_host();
   /// Ends what is too much, and tells the kernel whom to drop. Requires a call of ended() before.
   void keep_order();
   /// When keep_order() has something to do by itself.

@@ -25,10 +25,10 @@ namespace {
 /// queue and out of it again before an attempt is repeated. ZeroMQ takes all of them before anybody
 /// can look, so that they must leave descriptors to the rest of the process.
 constexpr std::size_t kLongestQueue = 4096;
-constexpr std::size_t kShortestQueue = 100;
+constexpr std::size_t kShortestQueue = 64;
 
 std::size_t queue_length() {
-  return std::clamp(descriptor_limit() / 4, kShortestQueue, kLongestQueue);
+  return std::clamp(descriptor_limit() / 16, kShortestQueue, kLongestQueue);
 }
 
 /// Offsets and values of a packet: the flags of TCP, whose header it begins with, and the header of
