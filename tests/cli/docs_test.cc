@@ -117,3 +117,17 @@ TEST_CASE("every file in the documents is one that the program reads") {
   }
   CHECK(seen >= 5);
 }
+
+TEST_CASE("docs/program.md has every command") {
+  CLI::App program;
+  const auto commands = sotto::cli::add_all_commands(program);
+  std::ifstream in(std::filesystem::path(SOTTO_DOCS) / "program.md");
+  const std::string page((std::istreambuf_iterator<char>(in)), {});
+  CHECK(commands.size() > 15);
+  for (const auto& command : commands) {
+    const CLI::App* parent = command.app->get_parent();
+    const std::string above = parent == &program ? "" : parent->get_name() + " ";
+    const std::string name = "`sotto " + above + command.app->get_name() + "`";
+    CHECK_MESSAGE(contains(page, name), name);
+  }
+}
