@@ -16,6 +16,7 @@
 #include <sotto/study/train_plan.h>
 #include <sotto/topology/analysis.h>
 #include <sotto/trainers/agreed_settings.h>
+#include <sotto/trainers/step_rule_settings.h>
 
 #include "commands.h"
 #include "site_config.h"
