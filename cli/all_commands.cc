@@ -12,6 +12,8 @@ std::vector<console::Command> add_all_commands(CLI::App& program) {
   CLI::App* site = program.add_subcommand("site", "Helps the operators of sites");
   site->require_subcommand(1);
   commands.push_back(add_site_audit_command(*site));
+  commands.push_back(add_site_check_command(*site));
+  commands.push_back(add_site_init_command(*site));
   CLI::App* data = program.add_subcommand("data", "Looks into files to train on");
   data->require_subcommand(1);
   commands.push_back(add_data_check_command(*data));

@@ -33,6 +33,8 @@ console::Command add_topology_command(CLI::App& program);
 console::Command add_train_command(CLI::App& program);
 /// Below `sotto site`.
 console::Command add_site_audit_command(CLI::App& site);
+console::Command add_site_check_command(CLI::App& site);
+console::Command add_site_init_command(CLI::App& site);
 /// Below `sotto data`.
 console::Command add_data_check_command(CLI::App& data);
 /// Below `sotto checkpoint`.

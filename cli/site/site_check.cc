@@ -1,0 +1,187 @@
+// `sotto site check`: whether the files of sites fit together.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/text.h>
+#include <sotto/comm/peers_file.h>
+#include <sotto/console/output.h>
+#include <sotto/optim/registry.h>
+#include <sotto/sites/process/trust_check.h>
+#include <sotto/study/train_plan.h>
+#include <sotto/topology/analysis.h>
+#include <sotto/trainers/agreed_settings.h>
+#include <sotto/trainers/step_rule_settings.h>
+
+#include "commands.h"
+#include "site_config.h"
+#include "site_plan.h"
+
+namespace sotto::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSiteCheckExamples =
+    "Examples:\n"
+    "  sotto site check site.toml\n"
+    "  sotto site check hospital/site.toml bank/site.toml university\n"
+    "  sotto site check federation/hospital/site.toml federation --json -\n"
+    "Of others their site.toml and the list of peers that it names are read, not their keys or "
+    "data.\n"
+    "Exits with 1 where something does not fit, and with 2 where a file cannot be read.";
+
+struct SiteCheckOptions {
+  console::CommonOptions common;
+  std::string site;
+  std::vector<std::string> others;
+};
+
+/// What must be the same everywhere and can be seen without the data and the secret key.
+std::string public_settings(const SiteConfig& config) {
+  const study::TrainOptions& o = config.training;
+  const AlgorithmInfo& info = algorithm_info(o.algorithm);
+  const Round steps = o.rounds.value_or(0) * o.communication_interval;
+  AgreedSettings settings = {
+      {"model", o.model},
+      {"algorithm", o.algorithm},
+      {"compressor", o.compressor.empty() ? std::string(info.default_compressor) : o.compressor},
+      {"communication-interval", fmt::to_string(o.communication_interval)},
+      {"window", fmt::to_string(config.window)},
+      {"seed", fmt::to_string(o.seed)},
+      {"mass-return", fmt::format("{}", config.mass.back)},
+      {"parcel-mass", fmt::format("{}", config.mass.parcel)}};
+  const AgreedSettings rule = step_rule_settings(step_rule_of(o, steps));
+  settings.insert(settings.end(), rule.begin(), rule.end());
+  return settings_text(settings);
+}
+
+SiteView view_of(const SiteConfig& config) {
+  return {config.name, read_peers_file(config.peers, PeerNumbers::of_names), config.observer,
+          public_settings(config)};
+}
+
+/// The sites' files that a word stands for: a file, a site's folder, or a folder of such folders.
+std::vector<std::string> site_files(const std::string& word) {
+  std::error_code code;
+  if (!fs::is_directory(word, code)) {
+    return {word};
+  }
+  if (fs::exists(fs::path(word) / "site.toml", code)) {
+    return {(fs::path(word) / "site.toml").string()};
+  }
+  std::vector<std::string> files;
+  for (fs::directory_iterator at(word, code), end; !code && at != end; at.increment(code)) {
+    std::error_code none;
+    if (const auto file = at->path() / "site.toml"; fs::exists(file, none)) {
+      files.push_back(file.string());
+    }
+  }
+  if (files.empty()) {
+    refuse("OTHERS", word, "neither it nor a folder in it has a site.toml");
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<SiteView> read_others(const SiteCheckOptions& options) {
+  std::vector<SiteView> views;
+  for (const std::string& word : options.others) {
+    for (const std::string& file : site_files(word)) {
+      if (std::error_code code; !fs::equivalent(file, options.site, code)) {
+        views.push_back(view_of(read_site_config(file)));
+      }
+    }
+  }
+  return views;
+}
+
+/// 1 − ρ of Metropolis weights where all trust is mutual; null else.
+study::Json spectral_gap(std::size_t sites, const TrustReport& report) {
+  std::vector<std::size_t> degrees(sites, 0);
+  for (const auto& [from, to] : report.edges) {
+    if (!std::ranges::binary_search(report.edges, std::pair(to, from))) {
+      return {};
+    }
+    ++degrees[from];
+  }
+  std::vector<WeightedEdge> edges;
+  for (const auto& [from, to] : report.edges) {
+    const auto most = static_cast<double>(std::max(degrees[from], degrees[to]));
+    edges.push_back({static_cast<Rank>(from), static_cast<Rank>(to), 1 / (1 + most)});
+  }
+  return spectrum(Topology("trust", static_cast<int>(sites), {edges})).spectral_gap;
+}
+
+int run(const SiteCheckOptions& options) {
+  const console::Output output(options.common);
+  const SiteConfig config = read_site_config(options.site);
+  std::vector<SiteView> views = {view_of(config)};
+  std::vector<SiteView> others = read_others(options);
+  std::move(others.begin(), others.end(), std::back_inserter(views));
+  TrustReport report = check_trust(views);
+  try {
+    for (const std::string& warning : make_site_plan(config).warnings) {
+      report.findings.push_back({"own", config.name, "", warning});
+    }
+  } catch (const Error& error) {
+    report.findings.push_back({"own", config.name, "", error.what()});
+  }
+  study::Json found = study::Json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const TrustFinding& one : report.findings) {
+    rows.push_back({one.kind, one_line(one.site), one_line(one.peer), one_line(one.text)});
+    found.push_back({{"kind", one.kind},
+                     {"site", one_line(one.site)},
+                     {"peer", one_line(one.peer)},
+                     {"text", one_line(one.text)}});
+  }
+  study::Json result = {{"sotto", SOTTO_VERSION},
+                        {"sites", views.size()},
+                        {"edges", report.edges.size()},
+                        {"findings", found}};
+  output.line(
+      fmt::format("sites: {}, edges that both ends want: {}", views.size(), report.edges.size()));
+  if (views.size() > 1) {
+    const auto gap = spectral_gap(views.size(), report);
+    result["degree_min"] = report.degree_min;
+    result["degree_max"] = report.degree_max;
+    result["spectral_gap"] = gap;
+    output.line(fmt::format("senders to a site: {} to {}", report.degree_min, report.degree_max));
+    if (gap.is_number()) {
+      output.line(fmt::format("spectral gap: {:.4g}", gap.get<double>()));
+    }
+  }
+  if (rows.empty()) {
+    output.line("all fits together");
+  } else {
+    output.table({"finding", "site", "peer", "what"}, rows);
+  }
+  output.json(result);
+  return rows.empty() ? console::kDone : console::kFailed;
+}
+
+}  // namespace
+
+console::Command add_site_check_command(CLI::App& site) {
+  auto options = std::make_shared<SiteCheckOptions>();
+  CLI::App* command =
+      site.add_subcommand("check", "Checks a site's files, alone and against those of others");
+  command->add_option("SITE.toml", options->site, "The own site's file")
+      ->type_name("FILE.toml")
+      ->required();
+  command
+      ->add_option("OTHERS", options->others,
+                   "Other sites' files, their folders, or folders of these")
+      ->type_name("PATH...");
+  add_common_options(*command, options->common);
+  command->footer(kSiteCheckExamples);
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace sotto::cli

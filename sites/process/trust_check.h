@@ -1,0 +1,41 @@
+// Whether the lists of several sites fit together. Pure functions; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sotto/comm/security.h>
+
+namespace sotto {
+
+/// What is public of one site.
+struct SiteView {
+  std::string name;
+  std::vector<TrustedPeer> lines;  ///< its list, itself included
+  bool observer = false;           ///< it sends to nobody, whatever its list says
+  std::string settings;            ///< settings_text of what all sites share
+};
+
+/// One thing that does not fit.
+struct TrustFinding {
+  std::string kind;  ///< "edge", "key", "address", "missing", "settings", "reach", "takes", "gives"
+  std::string site;  ///< at which it was seen
+  std::string peer;  ///< empty where it concerns the site alone
+  std::string text;  ///< what it is
+};
+
+/// What a check found, and figures of the graph of edges to which both ends agree.
+struct TrustReport {
+  std::vector<TrustFinding> findings;
+  /// (sender, receiver): places of the sites given, sorted.
+  std::vector<std::pair<std::size_t, std::size_t>> edges;
+  std::size_t degree_min = 0;  ///< of senders to one site
+  std::size_t degree_max = 0;
+};
+
+/// Compares the sites with each other. Throws Error for two sites of one name.
+TrustReport check_trust(const std::vector<SiteView>& sites);
+
+}  // namespace sotto

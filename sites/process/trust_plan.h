@@ -1,0 +1,45 @@
+// A federation before it exists: its sites, who sends to whom, and the lists of peers that follow.
+// Pure functions; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sotto/comm/security.h>
+
+namespace sotto {
+
+/// One site of a plan.
+struct PlannedSite {
+  std::string name;
+  std::string address;    ///< as in a list of peers; empty: it only dials
+  bool observer = false;  ///< it sends to nobody
+};
+
+/// Sites, by their place in the file, and the edges along which they send.
+struct TrustPlan {
+  std::vector<PlannedSite> sites;
+  /// (sender, receiver), sorted, each once.
+  std::vector<std::pair<std::size_t, std::size_t>> edges;
+};
+
+/// Parses a CSV text with the columns name and, if wanted, address and observer (yes or no). All
+/// sites send to all, but for observers. Throws Error, with `path` and line, for what is malformed
+/// and for names that are no folder's, differ in case alone, or are there twice.
+TrustPlan parse_trust_plan(const std::string& path, std::string_view text);
+
+/// Parses the edges, a CSV text with the columns from and to: names of sites, or their places,
+/// from 0, and puts them in place of those of `plan`. Throws Error, with `path` and line, also for
+/// an edge from an observer.
+void take_trust_edges(TrustPlan& plan, const std::string& path, std::string_view text);
+
+/// The list of peers of each site: itself, and those with which it has an edge. `keys` has the
+/// public key of each site. Throws Error, in the name of `path`, for what no list takes: an address
+/// that is none or another site's, a key that is there twice.
+std::vector<std::string> peers_lists(const TrustPlan& plan, const std::string& path,
+                                     const std::vector<PublicKey>& keys);
+
+}  // namespace sotto
