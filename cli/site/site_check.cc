@@ -11,12 +11,9 @@
 #include <sotto/base/text.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/console/output.h>
-#include <sotto/optim/registry.h>
 #include <sotto/sites/process/trust_check.h>
-#include <sotto/study/train_plan.h>
 #include <sotto/topology/analysis.h>
 #include <sotto/trainers/agreed_settings.h>
-#include <sotto/trainers/step_rule_settings.h>
 
 #include "commands.h"
 #include "site_config.h"
@@ -42,28 +39,9 @@ struct SiteCheckOptions {
   std::vector<std::string> others;
 };
 
-/// What must be the same everywhere and can be seen without the data and the secret key.
-std::string public_settings(const SiteConfig& config) {
-  const study::TrainOptions& o = config.training;
-  const AlgorithmInfo& info = algorithm_info(o.algorithm);
-  const Round steps = o.rounds.value_or(0) * o.communication_interval;
-  AgreedSettings settings = {
-      {"model", o.model},
-      {"algorithm", o.algorithm},
-      {"compressor", o.compressor.empty() ? std::string(info.default_compressor) : o.compressor},
-      {"communication-interval", fmt::to_string(o.communication_interval)},
-      {"window", fmt::to_string(config.window)},
-      {"seed", fmt::to_string(o.seed)},
-      {"mass-return", fmt::format("{}", config.mass.back)},
-      {"parcel-mass", fmt::format("{}", config.mass.parcel)}};
-  const AgreedSettings rule = step_rule_settings(step_rule_of(o, steps));
-  settings.insert(settings.end(), rule.begin(), rule.end());
-  return settings_text(settings);
-}
-
 SiteView view_of(const SiteConfig& config) {
   return {config.name, read_peers_file(config.peers, PeerNumbers::of_names), config.observer,
-          public_settings(config)};
+          settings_text(settings_in_file(config))};
 }
 
 /// The sites' files that a word stands for: a file, a site's folder, or a folder of such folders.
@@ -102,7 +80,7 @@ std::vector<SiteView> read_others(const SiteCheckOptions& options) {
 }
 
 /// 1 − ρ of Metropolis weights where all trust is mutual; null else.
-study::Json spectral_gap(std::size_t sites, const TrustReport& report) {
+Json spectral_gap(std::size_t sites, const TrustReport& report) {
   std::vector<std::size_t> degrees(sites, 0);
   for (const auto& [from, to] : report.edges) {
     if (!std::ranges::binary_search(report.edges, std::pair(to, from))) {
@@ -132,7 +110,7 @@ int run(const SiteCheckOptions& options) {
   } catch (const Error& error) {
     report.findings.push_back({"own", config.name, "", error.what()});
   }
-  study::Json found = study::Json::array();
+  Json found = Json::array();
   std::vector<std::vector<std::string>> rows;
   for (const TrustFinding& one : report.findings) {
     rows.push_back({one.kind, one_line(one.site), one_line(one.peer), one_line(one.text)});
@@ -141,10 +119,10 @@ int run(const SiteCheckOptions& options) {
                      {"peer", one_line(one.peer)},
                      {"text", one_line(one.text)}});
   }
-  study::Json result = {{"sotto", SOTTO_VERSION},
-                        {"sites", views.size()},
-                        {"edges", report.edges.size()},
-                        {"findings", found}};
+  Json result = {{"sotto", SOTTO_VERSION},
+                 {"sites", views.size()},
+                 {"edges", report.edges.size()},
+                 {"findings", found}};
   output.line(
       fmt::format("sites: {}, edges that both ends want: {}", views.size(), report.edges.size()));
   if (views.size() > 1) {
@@ -158,7 +136,7 @@ int run(const SiteCheckOptions& options) {
     }
   }
   if (rows.empty()) {
-    output.line("all fits together");
+    output.line("nothing is found that does not fit together");
   } else {
     output.table({"finding", "site", "peer", "what"}, rows);
   }

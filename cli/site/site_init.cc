@@ -125,8 +125,8 @@ class NewFolder {
 
 /// The template without what each site has for itself, which is written anew.
 std::string shared_part(const std::string& text) {
-  constexpr std::array<std::string_view, 6> kOwn = {"sotto-site", "name",  "key",
-                                                    "peers",      "state", "observer"};
+  constexpr std::array<std::string_view, 8> kOwn = {"sotto-site", "name",     "key",    "peers",
+                                                    "state",      "observer", "listen", "source"};
   std::string kept;
   std::string_view rest = text;
   std::string_view line;
@@ -237,7 +237,8 @@ console::Command add_site_init_command(CLI::App& site) {
               "Take each site's NAME.pub from here, and make no keys");
   what.option(
       "--template", options->shared, "FILE.toml",
-      "A site's file, of which all but name, key, peers, state and observer goes into each");
+      "A site's file, of which all but name, key, peers, state, observer, listen and source "
+      "goes into each");
   add_common_options(*command, options->common);
   command->footer(kSiteInitExamples);
   return {command, [options] { return run(*options); }};

@@ -90,6 +90,26 @@ void take_exchange(const study::TrainOptions& o, SiteOptions& run) {
   run.consensus_stepsize = algorithm.hyperparameters.optional_real("eta");
 }
 
+/// What the file says of the exchange and of steps, without the data.
+void take_shared(const SiteConfig& config, SiteOptions& run) {
+  const study::TrainOptions& o = config.training;
+  take_exchange(o, run);
+  if (o.communication_interval < 1) {
+    refuse("communication-interval", fmt::to_string(o.communication_interval),
+           "it must be 1 or more steps");
+  }
+  run.communication_interval = o.communication_interval;
+  run.rounds = o.rounds.value_or(0);
+  const Round steps = run.rounds * run.communication_interval;
+  if (family(o.schedule) == "cosine" && steps == 0) {
+    refuse("schedule", o.schedule, "it needs an end: give rounds");
+  }
+  run.step_rule = step_rule_of(o, steps);
+  run.seed = o.seed;
+  run.window = config.window;
+  run.mass = config.mass;
+}
+
 void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::string>& warnings) {
   sites::admit_bounds(config.mass, config.pull);
   if (config.observer && run.exchange != MixingKind::push_sum) {
@@ -103,9 +123,7 @@ void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::s
     }
   }
   run.slack = config.slack;
-  run.window = config.window;
   run.only_takes = config.observer;
-  run.mass = config.mass;
   run.pull = config.pull;
   run.timeout = config.timeout;
   run.patience = config.patience;
@@ -309,6 +327,20 @@ void check_result_files(const SiteConfig& config) {
   }
 }
 
+AgreedSettings settings_in_file(const SiteConfig& config) {
+  const Security any{make_key_pair(), nullptr};  // no setting depends on the key
+  SiteOptions run{.security = any};
+  take_shared(config, run);
+  AgreedSettings settings = shared_settings(run, {});
+  constexpr auto kOfData =
+      std::to_array<std::string_view>({"parameters", "layout", "columns", "classes", "init"});
+  std::erase_if(settings, [&](const auto& setting) {
+    return std::ranges::find(kOfData, setting.first) != kOfData.end();
+  });
+  settings.insert(settings.begin(), {"model", config.training.model});
+  return settings;
+}
+
 SitePlan make_site_plan(const SiteConfig& config) {
   const study::TrainOptions& o = config.training;
   try {
@@ -317,7 +349,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
     check_guarded(config, plan.warnings);
     check_options(o);
     check_result_files(config);
-    take_exchange(o, run);
+    take_shared(config, run);
     const TaskFactory tasks = make_tasks(config);
     plan.task = tasks.make(config.part.number - 1);
     if (!o.gradient_time.empty()) {
@@ -340,20 +372,8 @@ SitePlan make_site_plan(const SiteConfig& config) {
                              plan.task->layout())
           ->spec();
     });
-    if (o.communication_interval < 1) {
-      refuse("communication-interval", fmt::to_string(o.communication_interval),
-             "it must be 1 or more steps");
-    }
-    run.communication_interval = o.communication_interval;
-    run.rounds = o.rounds.value_or(0);
-    const Round steps = run.rounds * run.communication_interval;
-    if (family(o.schedule) == "cosine" && steps == 0) {
-      refuse("schedule", o.schedule, "it needs an end: give rounds");
-    }
-    run.step_rule = step_rule_of(o, steps);
     run.eval_every = o.eval_every.value_or(
         std::max<Round>(plan.task->rounds_per_epoch() / run.communication_interval, 1));
-    run.seed = o.seed;
     if (!o.init.empty()) {
       Start start = naming("init", [&] { return read_start(o.init, plan.task->layout()); });
       run.start = std::move(start.parameters);
@@ -361,7 +381,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
         plan.warnings.push_back("init: " + start.left_behind);
       }
     }
-    run.privacy = site_privacy(o, tasks, steps, plan.warnings);
+    run.privacy = site_privacy(o, tasks, run.rounds * run.communication_interval, plan.warnings);
     run.name = config.name;
     run.listen = config.listen;
     run.source = config.source;

@@ -10,6 +10,7 @@
 #include <sotto/comm/security.h>
 #include <sotto/console/output.h>
 #include <sotto/sites/process/site_options.h>
+#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/task_registry.h>
 
 #include "site_config.h"
@@ -32,7 +33,11 @@ void check_list(const SiteConfig& config, const PublicKey& key,
 /// itself needs.
 void check_result_file(const SiteConfig& config, std::string_view option, const std::string& path);
 
-/// Throws Error.
+/// What all sites must share, as far as a site's file says it: without what its data and the file
+/// named by `init` say. Throws Error for a setting that is refused.
+AgreedSettings settings_in_file(const SiteConfig& config);
+
+/// Reads all that a site's file names. Throws Error.
 SitePlan make_site_plan(const SiteConfig& config);
 
 }  // namespace sotto::cli

@@ -86,6 +86,9 @@ class TrustCheck {
     }
     const TrustedPeer* back = line_of(peer, site);
     if (back == nullptr) {
+      if (!line.may_send && !line.send_to) {
+        return;  // neither wants an edge
+      }
       find("missing", site, peer, fmt::format("{} does not list it", name));
       return;
     }

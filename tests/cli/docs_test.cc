@@ -11,6 +11,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/peers_file.h>
+#include <sotto/sites/process/trust_plan.h>
 #include <sotto/study/scenario.h>
 #include <sotto/topology/registry.h>
 
@@ -64,6 +65,8 @@ void read(const Block& block, const fs::path& path, const sotto::test::Scratch& 
     CHECK(nlohmann::json::accept(block.text()));
   } else if (head.starts_with("from,to")) {
     CHECK(sotto::make_topology("file:" + path.string(), 2)->nodes() == 2);
+  } else if (head.starts_with("name,address")) {
+    CHECK(sotto::parse_trust_plan(path.string(), block.text()).sites.size() > 1);
   } else if (head.starts_with("rank,") || head.starts_with("name,")) {
     const bool ranks = head.starts_with("rank,");
     CHECK_FALSE(sotto::read_peers_file(
@@ -128,6 +131,6 @@ TEST_CASE("docs/program.md has every command") {
     const CLI::App* parent = command.app->get_parent();
     const std::string above = parent == &program ? "" : parent->get_name() + " ";
     const std::string name = "`sotto " + above + command.app->get_name() + "`";
-    CHECK_MESSAGE(contains(page, name), name);
+    CHECK_MESSAGE(sotto::test::contains(page, name), name);
   }
 }

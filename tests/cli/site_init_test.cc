@@ -2,11 +2,15 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <sstream>
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "cli/program.h"
+#include "comm/free_port.h"
+#include "support/skip.h"
 
 using namespace sotto::test;
 namespace fs = std::filesystem;
@@ -52,6 +56,20 @@ TEST_CASE("site init: folders of five sites, in which check finds nothing until 
   const auto differs = run(check);
   CHECK(differs.status == 1);
   CHECK(contains(differs.out, "momentum"));
+  // All that sites must share and a file says, not some of it.
+  for (const char* other : {"schedule = \"constant,warmup=3\"", "clip-norm = 2",
+                            "communication-interval = 7", "beta1 = 0.5", "weight-decay = 0.1"}) {
+    CAPTURE(other);
+    const auto again_made = (folder.path() / "again").string();
+    fs::remove_all(again_made);
+    REQUIRE(run({"site", "init", sites, "--template", shared, "--out", again_made}).status == 0);
+    std::ofstream(again_made + "/lab/site.toml", std::ios::app)
+        << (std::string(other).starts_with("beta1") ? "step-rule = \"adam\"\n" : "") << other
+        << '\n';
+    const auto found = run({"site", "check", again_made + "/bank/site.toml", again_made});
+    CHECK(found.status == 1);
+    CHECK(contains(found.out, "settings"));
+  }
   fs::permissions(out + "/bank/bank.key", fs::perms::others_read, fs::perm_options::add);
   CHECK(run({"site", "check", out + "/bank/site.toml"}).status == 1);
   CHECK(run({"site", "check", out + "/nowhere/site.toml"}).status == 2);
@@ -76,4 +94,26 @@ TEST_CASE("site init: with public keys alone it makes and sees no secret; a faul
   CHECK(made.status == 0);
   CHECK_FALSE(fs::exists(out + "/a/a.key"));
   CHECK(fs::exists(out + "/a/peers.csv"));
+}
+
+TEST_CASE("five sites train from a short list: examples/sites/five-sites.sh") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  // Ten ports in a row, of which the first is free: the others most likely are.
+  const Ended ended = shell(fmt::format("SOTTO={} PORT={} {}/../sites/five-sites.sh", SOTTO_PROGRAM,
+                                        free_port(), SOTTO_FAULT_PLANS));
+  CAPTURE(ended.out);
+  CAPTURE(ended.err);
+  CHECK(ended.status == 0);
+  CHECK(contains(ended.out, "edges that both ends want: 20"));
+  std::istringstream lines(ended.out);
+  std::size_t sites = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (const auto at = line.find(": accuracy "); at != std::string::npos) {
+      ++sites;
+      CHECK(std::stod(line.substr(at + 11)) > 0.6);
+    }
+  }
+  CHECK(sites == 5);
 }

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Five sites from a short list, on this machine: `sotto site init` makes their files from the keys
+# that each made itself, `sotto site check` finds them to fit together, and they train.
+#   examples/sites/five-sites.sh           SOTTO=PATH, PORT=9201 (the first of ten), KEEP=1
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+sotto=${SOTTO:-$here/../../build/sotto}
+port=${PORT:-9201}
+work=$(mktemp -d)
+sites=(hospital bank university clinic lab)
+pids=()
+leave() {
+  if [ ${#pids[@]} -gt 0 ]; then kill "${pids[@]}" 2>/dev/null || true; fi
+  wait
+  if [ -z "${KEEP:-}" ]; then rm -rf "$work"; fi
+}
+trap leave EXIT
+cd "$work"
+
+# At each site: a key, of which only the .pub is sent.
+mkdir keys
+echo "name,address" >sites.csv
+for k in "${!sites[@]}"; do
+  "$sotto" keygen "${sites[$k]}" --quiet
+  mv "${sites[$k]}.pub" keys/
+  echo "${sites[$k]},127.0.0.1:$((port + k))" >>sites.csv
+done
+cat >shared.toml <<'TOML'
+[training]
+task = "digits,train=1500,test=500"
+model = "softmax"
+lr = 0.2
+rounds = 200
+TOML
+
+# At whoever puts the federation together.
+"$sotto" site init sites.csv --public-keys keys --template shared.toml --out federation
+
+# At each site: its own key beside its files, and its share of the data.
+for k in "${!sites[@]}"; do
+  name=${sites[$k]}
+  mv "$name.key" "federation/$name/"
+  echo "part = \"$((k + 1))/5\"" >>"federation/$name/site.toml"
+  sed -i "1a monitor = \"127.0.0.1:$((port + 5 + k))\"" "federation/$name/site.toml"
+done
+"$sotto" site check federation/hospital/site.toml federation
+
+for name in "${sites[@]}"; do
+  "$sotto" node "federation/$name/site.toml" --quiet --json "$name.json" --log-file "$name.log" &
+  pids+=($!)
+done
+for pid in "${pids[@]}"; do wait "$pid"; done
+pids=()
+for name in "${sites[@]}"; do
+  accuracy=$(sed -n '/"final"/,/}/s/.*"accuracy": *\([0-9.]*\).*/\1/p' "$name.json")
+  echo "$name: accuracy $accuracy"
+done
