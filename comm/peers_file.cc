@@ -76,9 +76,9 @@ std::optional<std::int64_t> parse_end(std::string_view text) {
   if (text.size() == kDay) {
     return std::chrono::seconds((days + std::chrono::days(1)).time_since_epoch()).count();
   }
-  const int hour = number(11, 2);
-  const int minute = number(14, 2);
-  const int second = number(17, 2);
+  const std::int64_t hour = number(11, 2);
+  const std::int64_t minute = number(14, 2);
+  const std::int64_t second = number(17, 2);
   if (hour > 23 || minute > 59 || second > 59) {
     return std::nullopt;
   }

@@ -18,7 +18,7 @@
 namespace sotto {
 namespace {
 
-constexpr mode_t kMode = 0666;
+constexpr mode_t kNewFileMode = 0666;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ GrowingFile::GrowingFile(std::string_view setting, std::string path, bool keep, 
       standard_output_
           ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
           : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (keep ? 0 : O_TRUNC),
-                   kMode);
+                   kNewFileMode);
   if (descriptor_ < 0) {
     refuse(setting_, path_, fmt::format("it cannot be written: {}", std::strerror(errno)));
   }
@@ -48,7 +48,7 @@ void GrowingFile::follow_name() {
        ours.st_dev == named.st_dev)) {
     return;
   }
-  const int fresh = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode);
+  const int fresh = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kNewFileMode);
   if (fresh >= 0) {
     ::close(std::exchange(descriptor_, fresh));
   }

@@ -290,6 +290,7 @@ constexpr auto kWeightings =
 
 std::vector<std::string> weighting_names() {
   std::vector<std::string> names;
+  names.reserve(kWeightings.size());
   for (const auto& [name, weighting] : kWeightings) {
     names.emplace_back(name);
   }
