@@ -126,10 +126,12 @@ class Reader {
       }
     }
     if (peers_.empty()) {
+      const bool sites = numbers_ == PeerNumbers::of_names;
+      const std::span<const std::string_view> columns(kColumns);
       refuse("peers", path_,
-             fmt::format("it lists nobody; its first line is '{}', and each further "
-                         "one a node",
-                         fmt::join(kColumns, ",")));
+             fmt::format("it lists nobody; its first line is '{}', and each further one a {}{}",
+                         fmt::join(columns.subspan(sites ? kName : kRank), ","),
+                         sites ? "site" : "node", sites ? ", the site itself among them" : ""));
     }
     return std::move(peers_);
   }

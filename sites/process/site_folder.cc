@@ -212,7 +212,10 @@ void SiteFolder::count_start() {
     }
     before = *life;
   }
-  life_ = std::max(before + 1, clock_life());
+  constexpr std::uint32_t kStartsInARow = 600;
+  const std::uint32_t now = clock_life();
+  life_ = std::max(before + 1, now);
+  clock_behind_s_ = before > now && before - now > kStartsInARow ? before - now : 0;
   const std::string text = fmt::format("{}\n", life_);
   if (Status status =
           write_durably(file("life"), std::as_bytes(std::span(text)), FileReaders::owner);

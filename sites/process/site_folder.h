@@ -83,6 +83,9 @@ class SiteFolder {
 
   const std::string& path() const { return path_; }
   std::uint32_t life() const { return life_; }
+  /// By how many seconds the clock is behind that of an earlier start; 0: it is not, or by no more
+  /// than starts in a row explain.
+  std::uint32_t clock_behind_s() const { return clock_behind_s_; }
   /// The path of the file that keeps the privacy budget spent.
   std::string privacy_ledger() const;
 
@@ -103,6 +106,7 @@ class SiteFolder {
   std::string path_;
   int lock_ = -1;
   std::uint32_t life_ = 0;
+  std::uint32_t clock_behind_s_ = 0;
   std::uint32_t number_ = 0;
   std::size_t next_ = 0;  ///< the state to be written over
   double written_at_ = 0;

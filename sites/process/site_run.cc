@@ -144,6 +144,13 @@ void SiteRun::make_site() {
 }
 
 Status SiteRun::load() {
+  if (const std::uint32_t behind = folder_.clock_behind_s(); behind > 0) {
+    tell(Level::warning, "clock-behind",
+         fmt::format("the clock is {} s behind that of this site's last start: where it was set "
+                     "back, start with a new state folder only once it is right again",
+                     behind),
+         {{"behind_s", std::uint64_t{behind}}});
+  }
   auto found = folder_.read();
   if (!found.ok()) {
     return found.status();

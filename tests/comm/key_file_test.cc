@@ -212,6 +212,10 @@ TEST_CASE("a list of peers that is wrong is refused by line") {
   const std::string head = "rank,name,key,address,may_send,send_to\n";
   check_text("lists nobody", "");
   check_text("lists nobody", head);
+  // A site's list is described as sites have it.
+  write(path, "");
+  check_refused("'name,key,address,may_send,send_to,until', and each further one a site",
+                [&] { (void)read_peers_file(path.string(), PeerNumbers::of_names); });
   check_text(":1: the column 'key'", "rank,name\n");
   check_text(":1: 'colour'", "rank,key,colour\n");
   check_text(":1: 'rank'", "rank,rank,key\n");

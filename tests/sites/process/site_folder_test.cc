@@ -140,6 +140,7 @@ TEST_CASE("a folder belongs to one process at a time, and counts its starts") {
   {
     const SiteFolder folder(path);
     before = folder.life();
+    CHECK(folder.clock_behind_s() == 0);
     CHECK(contains(refusal([&] { const SiteFolder second(path); }), "is the site running"));
   }
   CHECK(SiteFolder(path).life() > before);
@@ -149,6 +150,7 @@ TEST_CASE("a folder belongs to one process at a time, and counts its starts") {
   // So is a start after the clock went back.
   scratch.write("state/life", "4000000000\n");
   CHECK(SiteFolder(path).life() == 4000000001U);
+  CHECK(SiteFolder(path).clock_behind_s() > 3'900'000'000U - 1'000'000'000U);
   for (const char* wrong : {"", "x\n", "4294967295\n", "1", "99999999999999999\n", "-1\n"}) {
     CAPTURE(wrong);
     scratch.write("state/life", wrong);
