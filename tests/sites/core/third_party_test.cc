@@ -48,7 +48,8 @@ TEST_CASE("core: two honest sites exchange for ever, whatever a third does or le
                                                          {"swallows", swallows}};
   for (const std::string spec : {"none", "quant:8", "topk:0.3"}) {
     for (const std::size_t liars : {1U, 2U, 5U, 11U}) {
-      for (const auto& [name, lie] : lies) {
+      for (const auto& [label, lie] : lies) {
+        const char* name = label;  // Clang captures no binding
         CAPTURE(spec);
         CAPTURE(name);
         CAPTURE(liars);

@@ -69,7 +69,8 @@ TEST_CASE("sites beside a liar lose no round, and one point of accuracy at most"
   for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
     const double calm = worst_accuracy(exchange, "none", {});
     CHECK(calm > 0.75);
-    for (const auto& [name, lie] : lies) {
+    for (const auto& [label, lie] : lies) {
+      const auto& name = label;  // Clang captures no binding
       if (name.starts_with("mints") && exchange == sites::MixingKind::gossip) {
         continue;
       }
