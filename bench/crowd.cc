@@ -10,11 +10,9 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,7 +22,6 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -40,9 +37,12 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/key_file.h>
 
+#include "strangers.h"
+
 namespace {
 
 using namespace sotto;
+using namespace sotto::bench;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
@@ -67,33 +67,10 @@ struct Shared {
   std::atomic<std::uint64_t> held{0};
 };
 
-sockaddr_in address_of(std::uint32_t host, int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(host);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
-
-int free_port() {
-  const int holder = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = address_of(INADDR_LOOPBACK, 0);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  check(::bind(holder, any, size) == 0 && ::getsockname(holder, any, &size) == 0, "a free port");
-  ::close(holder);
-  return ntohs(address.sin_port);
-}
-
 std::string words_of(const std::string& kind, int number) {
-  std::string greeting(
-      "\xFF\0\0\0\0\0\0\0\x01\x7F\x03\x01"
-      "CURVE",
-      17);
-  greeting.resize(64);
   const std::string garbage(4096, '\x5A');
   const int way = kind == "idle" ? 0 : kind == "greeting" ? 1 : kind == "garbage" ? 2 : number % 3;
-  return way == 0 ? "" : way == 1 ? greeting : garbage;
+  return way == 0 ? "" : way == 1 ? curve_greeting() : garbage;
 }
 
 /// The strangers' process: never returns.
@@ -217,33 +194,22 @@ nlohmann::json measure(const Settings& settings, const std::vector<int>& ports, 
           {"peak_mib", static_cast<double>(usage.ru_maxrss) / 1024}};
 }
 
-void run(const Settings& settings) {
+/// From now on this process can open as few files as the settings say.
+void lower_file_limit(const Settings& settings) {
   rlimit files{};
-  (void)::getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &files);
-  void* memory =
-      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  check(memory != MAP_FAILED, "shared memory");
-  auto& shared = *new (memory) Shared;
-  const std::vector<int> ports = {free_port(), free_port()};
-  const pid_t strangers = ::fork();
-  check(strangers >= 0, "a process for the strangers");
-  if (strangers == 0) {
-    Strangers(settings, ports[0], shared).attack();
-  }
-  if (settings.descriptors > 0) {
+  if (settings.descriptors > 0 && ::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = std::min(settings.descriptors, files.rlim_max);
     (void)::setrlimit(RLIMIT_NOFILE, &files);
   }
-  const auto result = measure(settings, ports, shared);
-  (void)::kill(strangers, SIGKILL);
-  (void)::waitpid(strangers, nullptr, 0);
-  const std::string text = result.dump(2) + "\n";
-  std::fputs(text.c_str(), stdout);
-  if (!settings.json.empty()) {
-    std::ofstream(settings.json) << text;
-  }
+}
+
+void run(const Settings& settings) {
+  measure_beside<Shared>(
+      settings.json, [&](int port, Shared& shared) { Strangers(settings, port, shared).attack(); },
+      [&](const std::vector<int>& ports, Shared& shared) {
+        lower_file_limit(settings);
+        return measure(settings, ports, shared);
+      });
 }
 
 }  // namespace

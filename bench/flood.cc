@@ -6,11 +6,9 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +18,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -35,9 +32,12 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/key_file.h>
 
+#include "strangers.h"
+
 namespace {
 
 using namespace sotto;
+using namespace sotto::bench;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
@@ -57,24 +57,6 @@ struct Shared {
   std::atomic<std::uint64_t> bytes{0};
 };
 
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
-
-int free_port() {
-  const int holder = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  check(::bind(holder, any, size) == 0 && ::getsockname(holder, any, &size) == 0, "a free port");
-  ::close(holder);
-  return ntohs(address.sin_port);
-}
-
 /// Noise; noise behind a greeting that is right; or the beginning of the longest command.
 std::string garbage(RandomStream& random, int kind) {
   std::string words(kind % 3 == 2 ? 200'000 : 4096, '\0');
@@ -84,12 +66,7 @@ std::string garbage(RandomStream& random, int kind) {
   if (kind % 3 == 2) {
     words.replace(0, 9, std::string("\x06\0\0\0\0\0\x03\xff\xff", 9));
   }
-  std::string greeting(
-      "\xFF\0\0\0\0\0\0\0\x01\x7F\x03\x01"
-      "CURVE",
-      17);
-  greeting.resize(64);
-  return kind % 3 == 0 ? words : greeting + words;
+  return kind % 3 == 0 ? words : curve_greeting() + words;
 }
 
 /// One of the strangers' connections: it says what it may say, and comes again when it is cut.
@@ -128,7 +105,7 @@ class Stranger {
  private:
   void dial(Shared& shared) {
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    const sockaddr_in address = loopback(port_);
+    const sockaddr_in address = address_of(INADDR_LOOPBACK, port_);
     (void)::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
     said_ = 0;
     ++shared.dialled;
@@ -306,28 +283,11 @@ nlohmann::json measure(const Settings& settings, const std::vector<int>& ports, 
 }
 
 void run(const Settings& settings) {
-  rlimit files{};
-  (void)::getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &files);
-  void* memory =
-      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  check(memory != MAP_FAILED, "shared memory");
-  auto& shared = *new (memory) Shared;
-  const std::vector<int> ports = {free_port(), free_port()};
-  const pid_t strangers = ::fork();
-  check(strangers >= 0, "a process for the strangers");
-  if (strangers == 0) {
-    attack(settings, ports[0], shared);
-  }
-  const auto result = measure(settings, ports, shared);
-  (void)::kill(strangers, SIGKILL);
-  (void)::waitpid(strangers, nullptr, 0);
-  const std::string text = result.dump(2) + "\n";
-  std::fputs(text.c_str(), stdout);
-  if (!settings.json.empty()) {
-    std::ofstream(settings.json) << text;
-  }
+  measure_beside<Shared>(
+      settings.json, [&](int port, Shared& shared) { attack(settings, port, shared); },
+      [&](const std::vector<int>& ports, Shared& shared) {
+        return measure(settings, ports, shared);
+      });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Who is ended when a listening socket's room is full, and whose attempts the kernel drops.
+// Door: which connections it ends when a listening socket has no room left, and which attempts to
+// connect the kernel drops.
 #ifdef SOTTO_HAVE_ZMQ
 #include <arpa/inet.h>
 #include <netinet/in.h>

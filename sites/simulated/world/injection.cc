@@ -133,7 +133,7 @@ void World::resume(Rank /*site*/, std::uint64_t id) {
   if (process.reachable) {
     wires_.resume(process.id);
   }
-  // Its work waited; its clock did not.
+  // While the process stood still its work did not go on, but the time of its deadlines passed.
   const bool works = process.phase == Phase::computing || process.phase == Phase::writing;
   const SimTime due = works ? later(process.due, queue_.now() - process.stopped_at)
                             : std::max(process.due, queue_.now());
