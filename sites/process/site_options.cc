@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/digest.h>
+#include <sotto/compress/registry.h>
 #include <sotto/trainers/step_rule_settings.h>
 
 namespace sotto {
@@ -36,13 +37,16 @@ std::string brief(std::span<const std::string> all) {
 
 AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout& layout) {
   const std::string shapes = layout_text(layout);
+  // As the compressor writes itself: a specification can be shorter than what it stands for.
+  const auto compressor =
+      make_compressor(options.compressor, ContractKind::contraction, host_ops(), layout);
   AgreedSettings settings = {
       {"parameters", fmt::to_string(dimension_of(layout))},
       {"layout", short_digest(std::as_bytes(std::span(shapes)))},
       {"columns", brief(options.data.columns)},
       {"classes", brief(options.data.classes)},
       {"exchange", std::string(sites::name_of(options.exchange))},
-      {"compressor", options.compressor},
+      {"compressor", compressor->spec()},
       {"rule", options.rule.empty() ? "none" : options.rule},
       {"consensus-stepsize",
        options.consensus_stepsize ? fmt::format("{}", *options.consensus_stepsize) : "default"},
