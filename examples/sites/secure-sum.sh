@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Five sites whose models nobody sees: each learns the mean of all, and no other site's model. One
-# is killed in the middle and comes back; the others go on with the sum of four.
-#   examples/sites/secure-sum.sh           SOTTO=PATH, PORT=9301 (the first of five), KEEP=1
+# Six sites whose parcels show nobody's model: each learns the mean of all. One is killed in the
+# middle and comes back; the others go on with the sum of five.
+#   examples/sites/secure-sum.sh           SOTTO=PATH, PORT=9301 (the first of six), KEEP=1
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 sotto=${SOTTO:-$here/../../build/sotto}
 port=${PORT:-9301}
 work=$(mktemp -d)
-sites=(hospital bank university clinic lab)
+sites=(hospital bank university clinic school lab)
 pids=()
 leave() {
   if [ ${#pids[@]} -gt 0 ]; then kill "${pids[@]}" 2>/dev/null || true; fi
@@ -23,7 +23,7 @@ for k in "${!sites[@]}"; do
 done
 cat >shared.toml <<'TOML'
 [training]
-task = "digits,train=1500,test=500"
+task = "digits,train=1800,test=500"
 model = "softmax"
 algorithm = "dpsgd"
 lr = 0.2
@@ -38,7 +38,7 @@ patience = "5 s"
 TOML
 "$sotto" site init sites.csv --template shared.toml --out federation --quiet
 for k in "${!sites[@]}"; do
-  sed -i "s|^\[training\]|[training]\npart = \"$((k + 1))/5\"|" "federation/${sites[$k]}/site.toml"
+  sed -i "s|^\[training\]|[training]\npart = \"$((k + 1))/6\"|" "federation/${sites[$k]}/site.toml"
 done
 "$sotto" site check federation/hospital/site.toml federation
 
@@ -47,11 +47,11 @@ run() {
   pids+=($!)
 }
 for name in "${sites[@]}"; do run "$name"; done
-lab=${pids[4]}
+lab=${pids[5]}
 sleep 2
 kill -KILL "$lab"
 wait "$lab" 2>/dev/null || true
-unset 'pids[4]'
+unset 'pids[5]'
 sleep 1
 run lab
 for pid in "${pids[@]}"; do wait "$pid"; done

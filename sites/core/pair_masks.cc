@@ -30,12 +30,21 @@ MaskKeys::MaskKeys(const Bytes32& secret) : secret_(secret) {
 
 MaskKeys::~MaskKeys() { sodium_memzero(secret_.data(), secret_.size()); }
 
-std::optional<Bytes32> MaskKeys::shared_with(const Bytes32& peer) const {
+std::optional<Bytes32> MaskKeys::shared_with(std::uint64_t own, std::uint64_t other,
+                                             const Bytes32& peer) const {
   Bytes32 point;
   if (crypto_scalarmult(point.data(), secret_.data(), peer.data()) != 0) {
     return std::nullopt;
   }
-  const Bytes32 shared = keyed_hash(point, std::array{kForShared});
+  // In the order of the sites, which is the same at both.
+  std::array<std::uint64_t, 3 + 2 * sizeof(Bytes32) / sizeof(std::uint64_t)> words{};
+  words[0] = kForShared;
+  words[1] = std::min(own, other);
+  words[2] = std::max(own, other);
+  const bool first = own < other;
+  std::memcpy(&words[3], (first ? public_ : peer).data(), sizeof(Bytes32));
+  std::memcpy(&words[7], (first ? peer : public_).data(), sizeof(Bytes32));
+  const Bytes32 shared = keyed_hash(point, words);
   sodium_memzero(point.data(), point.size());
   return shared;
 }

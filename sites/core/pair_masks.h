@@ -5,7 +5,7 @@
 // secret by Diffie–Hellman (RFC 7748); the seed of a mask is a keyed BLAKE2b of that secret, the
 // receiver and the round, and a mask is ChaCha20's key stream, as 32-bit words (libsodium).
 //
-// Plain values. Secrets are wiped with their owner. Thread-safe.
+// Plain values; MaskKeys wipes its secret half. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +27,11 @@ class MaskKeys {
   ~MaskKeys();
 
   const Bytes32& public_key() const { return public_; }
-  /// What this process and the owner of `peer` alone know; none for a key of low order, with which
-  /// everybody would.
-  std::optional<Bytes32> shared_with(const Bytes32& peer) const;
+  /// The secret that this process, as site `own`, and site `other` with the public key `peer` alone
+  /// know. It depends on both names and keys, so that a site that repeats another's key does not
+  /// repeat its masks. None for a key of low order, with which everybody would know it.
+  std::optional<Bytes32> shared_with(std::uint64_t own, std::uint64_t other,
+                                     const Bytes32& peer) const;
 
  private:
   Bytes32 secret_;

@@ -31,7 +31,10 @@ class SecureMixing final : public Mixing {
   void rearrange(std::span<const std::size_t> /*from*/) override {}
 
   void begin() override;
-  void give_up() override { begun_ = false; }
+  void give_up() override {
+    begun_ = false;
+    sum_.begin_anew();
+  }
   void forget(std::size_t /*peer*/) override {}
 
   Status step(Round step, std::span<const float> gradient) override;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,6 +21,7 @@ namespace {
 constexpr std::uint64_t kForOwnMask = 11;
 constexpr std::uint64_t kForCoefficients = 12;
 constexpr std::uint64_t kForKeys = 13;
+constexpr std::uint64_t kForNext = 14;
 
 bool contains(std::span<const std::uint64_t> ids, std::uint64_t id) {
   return std::ranges::binary_search(ids, id);
@@ -40,13 +43,29 @@ SecureSum::SecureSum(SecureSumRule rule, std::string_view name, const Bytes32& s
     : rule_(rule),
       id_(site_id(name)),
       secret_(secret),
-      keys_(derived_scalar(secret, std::array{kForKeys})),
       dimension_(dimension),
-      grid_(dimension + kSentinels) {}
+      quantized_(dimension + kSentinels) {
+  begin_anew();
+}
+
+SecureSum::~SecureSum() { sodium_memzero(secret_.data(), secret_.size()); }
+
+void SecureSum::begin_anew() {
+  keys_ = std::make_unique<MaskKeys>(derived_scalar(secret_, std::array{kForKeys, generation_}));
+  secret_ = derived_scalar(secret_, std::array{kForNext, generation_++});
+  round_ = 0;
+  for (Member& member : members_) {
+    member.key.reset();
+    member.shared.reset();
+  }
+  held_.clear();
+  shares_.clear();
+  summing_.reset();
+}
 
 std::size_t SecureSum::max_payload() const {
   return sizeof(Round) + sizeof(std::uint16_t) + kMostSites * kMemberBytes + sizeof(Bytes32) +
-         grid_.size() * sizeof(std::uint32_t);
+         quantized_.size() * sizeof(std::uint32_t);
 }
 
 std::optional<SecureSum::Header> SecureSum::read_header(ByteReader& in) {
@@ -72,7 +91,7 @@ std::optional<SecureSum::Header> SecureSum::read_header(ByteReader& in) {
 Status SecureSum::check_payload(std::span<const std::byte> payload) const {
   ByteReader in(payload);
   const auto header = read_header(in);
-  if (!header || in.remaining() != grid_.size() * sizeof(std::uint32_t)) {
+  if (!header || in.remaining() != quantized_.size() * sizeof(std::uint32_t)) {
     return {Fault::malformed, fmt::format("a masked parcel of {} bytes", payload.size())};
   }
   const bool ascending = std::ranges::adjacent_find(header->entries, std::greater_equal(),
@@ -89,8 +108,9 @@ void SecureSum::know(std::span<const std::string> names) {
   std::vector<Member> next;
   for (const std::string& name : names) {
     const auto old = std::ranges::find(members_, name, &Member::name);
-    next.push_back(old == members_.end() ? Member{.name = name, .id = site_id(name), .shared = {}}
-                                         : *old);
+    next.push_back(old == members_.end()
+                       ? Member{.name = name, .id = site_id(name), .key = {}, .shared = {}}
+                       : *old);
   }
   members_ = std::move(next);
   held_.clear();
@@ -99,7 +119,14 @@ void SecureSum::know(std::span<const std::string> names) {
 }
 
 bool SecureSum::take_key(std::size_t peer, const Bytes32& key) {
-  members_[peer].shared = keys_.shared_with(key);
+  const bool taken = std::ranges::any_of(members_, [&](const Member& member) {
+    return &member != &members_[peer] && member.key == key;
+  });
+  if (taken || key == public_key()) {
+    return false;
+  }
+  members_[peer].shared = keys_->shared_with(id_, members_[peer].id, key);
+  members_[peer].key = members_[peer].shared ? std::optional(key) : std::nullopt;
   return members_[peer].shared.has_value();
 }
 
@@ -109,7 +136,7 @@ std::optional<std::size_t> SecureSum::place_of(std::uint64_t id) const {
                               : std::optional(static_cast<std::size_t>(at - members_.begin()));
 }
 
-double SecureSum::grid() const {
+double SecureSum::scale() const {
   constexpr double kLargest = std::numeric_limits<std::int32_t>::max();
   return std::floor(kLargest / static_cast<double>(members_.size() + 1)) / rule_.range;
 }
@@ -118,6 +145,7 @@ double SecureSum::grid() const {
 
 void SecureSum::open(Round round, std::span<const float> model) {
   check(model.size() == dimension_, "a model has the dimension of the sum");
+  check(round > round_, "masks are used once");
   round_ = round;
   std::erase_if(held_, [&](const auto& held) { return held.first + kRemembered < round; });
   summing_.reset();
@@ -132,14 +160,14 @@ void SecureSum::open(Round round, std::span<const float> model) {
     shares_.push_back(shares_for(round, k));
   }
   clipped_ = 0;
-  const double grid = this->grid();
+  const double steps = scale();
   for (std::size_t k = 0; k < dimension_; ++k) {
     const double value = model[k];
     clipped_ += std::abs(value) > rule_.range ? 1U : 0U;
-    const double whole = std::nearbyint(std::clamp(value, -rule_.range, rule_.range) * grid);
-    grid_[k] = static_cast<std::uint32_t>(static_cast<std::int32_t>(whole));
+    const double whole = std::nearbyint(std::clamp(value, -rule_.range, rule_.range) * steps);
+    quantized_[k] = static_cast<std::uint32_t>(static_cast<std::int32_t>(whole));
   }
-  std::fill_n(grid_.begin() + static_cast<std::ptrdiff_t>(dimension_), kSentinels, 1U);
+  std::fill_n(quantized_.begin() + static_cast<std::ptrdiff_t>(dimension_), kSentinels, 1U);
 }
 
 Bytes32 SecureSum::own_mask(Round round, std::uint64_t receiver) const {
@@ -170,11 +198,11 @@ Payload SecureSum::payload_for(std::size_t receiver) const {
   std::ranges::sort(others, {}, [&](std::size_t k) { return members_[k].id; });
   const auto masked =
       std::ranges::count_if(others, [&](std::size_t k) { return held.shared[k].has_value(); });
-  if (static_cast<std::size_t>(masked) < threshold()) {
+  if (static_cast<std::size_t>(masked) + 1 < least_members()) {
     return nullptr;
   }
   const Bytes32 own = own_mask(round_, members_[receiver].id);
-  std::vector<std::uint32_t> words = grid_;
+  std::vector<std::uint32_t> words = quantized_;
   add_mask(own, false, words);
   ByteBuffer out;
   out.write(round_);
@@ -206,10 +234,12 @@ std::vector<std::pair<std::size_t, Masks>> SecureSum::arrived(std::size_t from,
     return {};
   }
   Held& held = held_[round];
-  held.headers.insert_or_assign(from, std::move(*header));
+  if (!held.headers.try_emplace(from, std::move(*header)).second) {
+    return {};  // a second one of a round
+  }
   std::vector<std::pair<std::size_t, Masks>> due;
   for (const std::size_t asker : held.askers) {
-    const bool in_set = !contains(*held.missing, members_[from].id) && from != asker;
+    const bool in_set = !contains(held.missing, members_[from].id) && from != asker;
     if (const Bytes32* share = share_of(held, from, asker); in_set && share != nullptr) {
       due.push_back({asker, {.round = round, .revealed = {{members_[from].id, true, *share}}}});
     }
@@ -239,31 +269,37 @@ std::vector<std::uint64_t> SecureSum::others_than(std::span<const std::uint64_t>
   return missing;
 }
 
-Result<std::vector<RevealedMask>> SecureSum::answer(std::size_t receiver, const Unmask& question) {
+Result<std::optional<std::vector<RevealedMask>>> SecureSum::answer(std::size_t receiver,
+                                                                   const Unmask& question) {
+  using Answer = std::optional<std::vector<RevealedMask>>;
   const std::uint64_t asker = members_[receiver].id;
   const auto known = [&](std::uint64_t id) { return id == id_ || place_of(id).has_value(); };
   if (!std::ranges::all_of(question.sites, known)) {
-    return std::vector<RevealedMask>();  // the lists differ
+    return Answer(std::in_place);  // the lists differ
   }
-  if (!contains(question.sites, id_) || contains(question.sites, asker) ||
-      question.sites.size() < least_members()) {
+  if (!contains(question.sites, id_) || contains(question.sites, asker)) {
     return Status(Fault::unexpected,
                   fmt::format("a question about the sum of {} sites", question.sites.size()));
   }
   const auto at = held_.find(question.round);
-  if (at == held_.end() || !at->second.opened) {
-    return std::vector<RevealedMask>();
+  if (at == held_.end() || !at->second.opened || question.sites.size() < least_members()) {
+    return Answer(std::in_place);
   }
   Held& held = at->second;
+  if (!held.closed) {
+    held.questions.insert_or_assign(receiver, question);
+    return Answer();
+  }
   std::size_t masked = 0;
   for (const std::uint64_t id : question.sites) {
     masked += id != id_ && held.shared[*place_of(id)] ? 1U : 0U;
   }
-  const std::vector<std::uint64_t> missing = others_than(question.sites, asker);
-  if (masked < threshold() || (held.missing && *held.missing != missing)) {
-    return std::vector<RevealedMask>();
+  // This site's own choice, as seen by another receiver.
+  std::vector<std::uint64_t> missing = held.missing;
+  std::erase(missing, asker);
+  if (masked + 1 < least_members() || missing != others_than(question.sites, asker)) {
+    return Answer(std::in_place);
   }
-  held.missing = missing;
   if (std::ranges::find(held.askers, receiver) == held.askers.end()) {
     held.askers.push_back(receiver);
   }
@@ -280,7 +316,21 @@ Result<std::vector<RevealedMask>> SecureSum::answer(std::size_t receiver, const 
       }
     }
   }
-  return revealed;
+  return Answer(std::move(revealed));
+}
+
+std::vector<std::pair<std::size_t, Masks>> SecureSum::answers_due() {
+  std::vector<std::pair<std::size_t, Masks>> due;
+  const auto at = held_.find(round_);
+  if (at == held_.end() || !at->second.closed) {
+    return due;
+  }
+  for (const auto& [receiver, question] : std::exchange(at->second.questions, {})) {
+    if (auto revealed = answer(receiver, question); revealed.ok() && *revealed) {
+      due.push_back({receiver, {.round = round_, .revealed = std::move(**revealed)}});
+    }
+  }
+  return due;
 }
 
 // As a receiver.
@@ -293,8 +343,8 @@ std::uint64_t SecureSum::tag_between(const Held& held, std::size_t from, std::ui
 
 std::vector<std::size_t> SecureSum::consistent(const Held& held,
                                                std::vector<std::size_t> places) const {
-  // A site whose process began anew, or whose list differs, has other tags than its peers: the one
-  // that fits fewest is left out, until all fit.
+  // A site whose process began anew, or whose list differs, has other tags than its peers: those
+  // that fit fewest others are left out, until all fit.
   while (!places.empty()) {
     const auto misfits = [&](std::size_t a) {
       return std::ranges::count_if(places, [&](std::size_t b) {
@@ -302,16 +352,19 @@ std::vector<std::size_t> SecureSum::consistent(const Held& held,
                tag_between(held, a, members_[b].id) != tag_between(held, b, members_[a].id);
       });
     };
-    const auto worst = std::ranges::max_element(places, {}, misfits);
-    if (misfits(*worst) == 0) {
+    const auto most = misfits(*std::ranges::max_element(places, {}, misfits));
+    if (most == 0) {
       break;
     }
-    places.erase(worst);
+    std::vector<std::size_t> fit;
+    std::ranges::copy_if(places, std::back_inserter(fit),
+                         [&](std::size_t a) { return misfits(a) < most; });
+    places = std::move(fit);
   }
   return places;
 }
 
-std::optional<Unmask> SecureSum::close(std::span<const std::size_t> without) {
+std::optional<Unmask> SecureSum::close() {
   summing_.reset();
   const auto at = held_.find(round_);
   if (at == held_.end() || !at->second.opened) {
@@ -321,25 +374,26 @@ std::optional<Unmask> SecureSum::close(std::span<const std::size_t> without) {
   for (const auto& [from, header] : at->second.headers) {
     const bool all_listed = std::ranges::all_of(
         header.entries, [&](const Entry& entry) { return place_of(entry.id).has_value(); });
-    if (all_listed && header.entries.size() + 1 == members_.size() &&
-        std::ranges::find(without, from) == without.end()) {
+    if (all_listed && header.entries.size() + 1 == members_.size()) {
       places.push_back(from);
     }
   }
   places = consistent(at->second, std::move(places));
-  if (places.size() < least_members()) {
-    return std::nullopt;
-  }
   std::ranges::sort(places, {}, [&](std::size_t k) { return members_[k].id; });
   Unmask question;
   question.round = round_;
   for (const std::size_t k : places) {
     question.sites.push_back(members_[k].id);
   }
+  at->second.closed = true;
+  at->second.missing = others_than(question.sites, id_);
+  if (places.size() < least_members()) {
+    return std::nullopt;
+  }
   Summing sum;
   sum.members = std::move(places);
-  sum.missing = others_than(question.sites, id_);
-  sum.words.resize(grid_.size());
+  sum.missing = at->second.missing;
+  sum.words.resize(quantized_.size());
   summing_ = std::move(sum);
   return question;
 }
@@ -351,16 +405,19 @@ std::vector<std::size_t> SecureSum::members() const {
 void SecureSum::add(std::size_t from, std::span<const std::byte> payload) {
   ByteReader in(payload);
   const auto header = read_header(in);
-  if (!summing_ || !header || header->round != round_ ||
-      std::ranges::find(summing_->members, from) == summing_->members.end()) {
+  const auto is_in = [&](const std::vector<std::size_t>& places) {
+    return std::ranges::find(places, from) != places.end();
+  };
+  if (!summing_ || !header || header->round != round_ || !is_in(summing_->members) ||
+      is_in(summing_->added)) {
     return;
   }
-  std::vector<std::uint32_t> words(grid_.size());
+  std::vector<std::uint32_t> words(quantized_.size());
   in.read_into(std::span(words));
   for (std::size_t k = 0; k < words.size(); ++k) {
     summing_->words[k] += words[k];
   }
-  ++summing_->added;
+  summing_->added.push_back(from);
 }
 
 void SecureSum::take(std::size_t from, const Masks& answer) {
@@ -368,7 +425,9 @@ void SecureSum::take(std::size_t from, const Masks& answer) {
       std::ranges::find(summing_->members, from) == summing_->members.end()) {
     return;
   }
-  summing_->refused = summing_->refused || answer.revealed.empty();
+  if (answer.revealed.empty()) {
+    summing_->silent.push_back(from);
+  }
   for (const RevealedMask& mask : answer.revealed) {
     const auto place = place_of(mask.site);
     if (mask.is_share && place && *place != from) {
@@ -379,26 +438,33 @@ void SecureSum::take(std::size_t from, const Masks& answer) {
   }
 }
 
-bool SecureSum::owes(std::size_t member, const Held& held) const {
-  const auto unknown = [&](std::uint64_t id) {
+bool SecureSum::lacks_seed(std::size_t member, const Held& held) const {
+  return std::ranges::any_of(summing_->missing, [&](std::uint64_t id) {
     return tag_between(held, member, id) != 0 && !summing_->seeds.contains({member, id});
-  };
-  const auto short_of = [&](std::size_t other) {
-    const auto shares = summing_->shares.find(other);
-    return other != member &&
-           (shares == summing_->shares.end() ||
-            (shares->second.size() < threshold() && !shares->second.contains(member)));
-  };
-  return std::ranges::any_of(summing_->missing, unknown) ||
-         std::ranges::any_of(summing_->members, short_of);
+  });
+}
+
+bool SecureSum::lacks_shares(std::size_t member) const {
+  const auto shares = summing_->shares.find(member);
+  return shares == summing_->shares.end() || shares->second.size() < threshold();
 }
 
 std::vector<std::size_t> SecureSum::owed() const {
   std::vector<std::size_t> owed;
-  if (summing_ && !summing_->refused) {
-    const Held& held = held_.at(round_);
-    std::ranges::copy_if(summing_->members, std::back_inserter(owed),
-                         [&](std::size_t member) { return owes(member, held); });
+  if (!summing_) {
+    return owed;
+  }
+  const Held& held = held_.at(round_);
+  for (const std::size_t member : summing_->members) {
+    const auto may_give = [&](std::size_t other) {
+      const auto shares = summing_->shares.find(other);
+      return other != member && lacks_shares(other) &&
+             (shares == summing_->shares.end() || !shares->second.contains(member));
+    };
+    const bool silent = std::ranges::find(summing_->silent, member) != summing_->silent.end();
+    if (!silent && (lacks_seed(member, held) || std::ranges::any_of(summing_->members, may_give))) {
+      owed.push_back(member);
+    }
   }
   return owed;
 }
@@ -412,23 +478,17 @@ std::optional<Bytes32> SecureSum::joined(std::size_t member, const Bytes32& comm
   for (const auto& [holder, value] : at->second) {
     shares.push_back({members_[holder].id, value});
   }
-  // Some may be wrong: other choices of so many are tried, but not without end.
-  constexpr int kMostTries = 256;
-  std::vector<bool> chosen(shares.size());
-  std::fill_n(chosen.begin(), threshold(), true);
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  // One may be wrong: it is found by leaving out each in turn.
+  for (std::size_t without = shares.size() + 1; without-- > 0;) {
     std::vector<SecretShare> some;
-    for (std::size_t k = 0; k < shares.size(); ++k) {
-      if (chosen[k]) {
+    for (std::size_t k = 0; k < shares.size() && some.size() < threshold(); ++k) {
+      if (k != without) {
         some.push_back(shares[k]);
       }
     }
-    const auto secret = join_secret(some);
+    const auto secret = some.size() == threshold() ? join_secret(some) : std::nullopt;
     if (secret && sites::commitment(*secret) == commitment) {
       return secret;
-    }
-    if (!std::prev_permutation(chosen.begin(), chosen.end())) {
-      break;
     }
   }
   return std::nullopt;
@@ -439,18 +499,11 @@ SumOutcome SecureSum::finish(std::span<float> mean) {
     return SumOutcome::none;
   }
   const Held& held = held_.at(round_);
-  const auto seed_due = [&](std::size_t member) {
-    return std::ranges::any_of(summing_->missing, [&](std::uint64_t id) {
-      return tag_between(held, member, id) != 0 && !summing_->seeds.contains({member, id});
-    });
-  };
   std::vector<std::uint32_t>& words = summing_->words;
-  bool answered = summing_->added == summing_->members.size();
+  bool answered = summing_->added.size() == summing_->members.size();
   bool equal = true;
   for (const std::size_t member : summing_->members) {
-    const auto shares = summing_->shares.find(member);
-    answered = answered && !seed_due(member) && shares != summing_->shares.end() &&
-               shares->second.size() >= threshold();
+    answered = answered && !lacks_seed(member, held) && !lacks_shares(member);
     if (!answered) {
       break;
     }
@@ -469,10 +522,10 @@ SumOutcome SecureSum::finish(std::span<float> mean) {
   equal = equal && std::all_of(words.end() - kSentinels, words.end(),
                                [&](std::uint32_t word) { return word == count; });
   if (answered && equal) {
-    const double scale = 1 / (grid() * (count + 1.0));
+    const double step = 1 / (scale() * (count + 1.0));
     for (std::size_t k = 0; k < dimension_; ++k) {
-      const auto total = static_cast<std::int32_t>(words[k] + grid_[k]);
-      mean[k] = static_cast<float>(static_cast<double>(total) * scale);
+      const auto total = static_cast<std::int32_t>(words[k] + quantized_[k]);
+      mean[k] = static_cast<float>(static_cast<double>(total) * step);
     }
   }
   summing_.reset();

@@ -9,26 +9,35 @@
 //   receiver i   names those whose parcels came, the set U, to all in U
 //   client k     tells i its shares of b_j for j ∈ U, and m_jk for the others, which are missing
 //   receiver i   Σ_{j ∈ U} x_j = Σ y_j − Σ b_j − the masks with those that are missing
-// For each other site a client tells either a share of b_j or the mask with it, never both, and for
-// one choice of missing sites a round, whoever asks. With a threshold of c + 1 shares, and c + 2
-// sites in U, the receiver and c colluding clients learn the sum over the others, which are two or
-// more, and no more than that, even if they lie about what came.
+// For each other site a client tells either a share of b_j or the mask with it, never both: it
+// answers when its own choice of missing sites is made, and to those alone that made the same. U
+// has u sites or more, and t shares are needed, of n sites:
+//   u = max(c + 2, ⌈(n + c + 1) / 2⌉),  t = n + c − u
+// Then the receiver and c colluding clients learn the sum over the others in U, which are two or
+// more, and no more than that, even if the receiver tells each client another choice. For to see
+// x_v it needs v's masks with all other honest clients, and b_v. A client w that is in v's choice
+// must tell the mask with v, so v is missing in the choice of w, and w tells no share of b_v. Those
+// that are not in it are n − 1 − u at most, and with c colluders that is less than t.
 //
-// A site that is missing before it sent its parcel costs nothing; one that answers no more after
-// that is replaced by the shares of others, unless another one was missing already. What does not
-// add up, as four words of each parcel show, is not used. A client can make any sum useless, and
-// nobody sees which one did.
+// A site that is missing before it sent its parcel costs nothing, while u others are there; one
+// that answers no more after that is replaced by the shares of others, unless another one was
+// missing already. What does not add up, as four words of each parcel show, is not used. A client
+// can make any sum useless, and nobody sees which one did.
 //
 // Payload: round u64, number of other members u16; for each its id u64, the tag of the pair u64 (0:
 // no mask) and a share of 32 bytes; a commitment of 32 bytes to b_j; d + 4 words.
 //
-// Plain state, without clocks or files. One thread at a time. Memory: two words an element.
+// Plain state, without clocks or files. One thread at a time. Memory: two words an element, and one
+// more for each parcel in work. The secret of the process and its keys are wiped at the end; what
+// is derived of them is not.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -65,9 +74,15 @@ class SecureSum {
   /// elements.
   SecureSum(SecureSumRule rule, std::string_view name, const Bytes32& secret,
             std::size_t dimension);
+  SecureSum(const SecureSum&) = delete;
+  SecureSum& operator=(const SecureSum&) = delete;
+  ~SecureSum();
 
-  /// c + 2: peers whose parcels a sum needs, at least.
-  std::size_t least_members() const { return rule_.colluders + 2; }
+  /// u: peers whose parcels a sum needs, at least.
+  std::size_t least_members() const {
+    const std::size_t sites = members_.size() + 1;
+    return std::max(rule_.colluders + 2, (sites + rule_.colluders + 2) / 2);
+  }
   /// The longest payload for this rule.
   std::size_t max_payload() const;
   /// Fault::malformed for what payload_for cannot have made.
@@ -79,35 +94,42 @@ class SecureSum {
   /// way are given up.
   void know(std::span<const std::string> names);
   /// The key that peers must be told when they are met.
-  const Bytes32& public_key() const { return keys_.public_key(); }
-  /// The key of a peer's process. False for a key that everybody could have made.
+  const Bytes32& public_key() const { return keys_->public_key(); }
+  /// All keys and masks are drawn anew, as rounds may be made again.
+  void begin_anew();
+  /// The key of a peer's process. False for one that everybody could have made, or that another
+  /// site has.
   bool take_key(std::size_t peer, const Bytes32& key);
 
   // As a client.
 
-  /// A round begins, with this model; the rounds before the last few are forgotten.
+  /// A round begins, with this model, later than all before; those before the last few are
+  /// forgotten.
   void open(Round round, std::span<const float> model);
-  /// The payload for a peer; null while fewer than c + 1 other peers share masks with this site.
+  /// The payload for a peer; null while fewer than u − 1 others share masks with this site.
   Payload payload_for(std::size_t receiver) const;
   /// A payload came, which check_payload passed: its shares are kept. Returns answers that are due
   /// to peers that asked before.
   std::vector<std::pair<std::size_t, Masks>> arrived(std::size_t from,
                                                      std::span<const std::byte> payload);
-  /// The answer to a peer; empty if it must not be told, or has asked about a round that this
-  /// process knows nothing of: there will be no sum then. Fault::unexpected for a question that no
-  /// honest site asks.
-  Result<std::vector<RevealedMask>> answer(std::size_t receiver, const Unmask& question);
+  /// The answer to a peer: none while this site has not closed that round, empty if it must not be
+  /// told, or has asked about a round that this process knows nothing of. Fault::unexpected for a
+  /// question that no honest site asks.
+  Result<std::optional<std::vector<RevealedMask>>> answer(std::size_t receiver,
+                                                          const Unmask& question);
+  /// The answers that have waited until this round was closed.
+  std::vector<std::pair<std::size_t, Masks>> answers_due();
 
   // As a receiver.
 
-  /// The sites to be summed, from now on fixed: those of which a payload of this round came, but
-  /// those in `without`. None if they are too few.
-  std::optional<Unmask> close(std::span<const std::size_t> without);
+  /// The sites to be summed, from now on fixed: those of which a payload of this round came. None
+  /// if they are too few.
+  std::optional<Unmask> close();
   /// The payload of one of these; others do not count.
   void add(std::size_t from, std::span<const std::byte> payload);
   /// An answer of a peer.
   void take(std::size_t from, const Masks& answer);
-  /// The peers whose answers are missing; none once there can be no sum.
+  /// The peers whose answers are missing.
   std::vector<std::size_t> owed() const;
   /// The sites in the set, by their places.
   std::vector<std::size_t> members() const;
@@ -126,6 +148,7 @@ class SecureSum {
   struct Member {
     std::string name;
     std::uint64_t id = 0;
+    std::optional<Bytes32> key;
     std::optional<Bytes32> shared;  ///< with this site, if its key is known
   };
 
@@ -146,8 +169,10 @@ class SecureSum {
     bool opened = false;
     std::vector<std::optional<Bytes32>> shared;  ///< masks' secrets, as the payloads have them
     std::map<std::size_t, Header> headers;       ///< by sender
-    std::optional<std::vector<std::uint64_t>> missing;  ///< the one choice that is answered
-    std::vector<std::size_t> askers;
+    bool closed = false;
+    std::vector<std::uint64_t> missing;       ///< the choice that is answered; of closed rounds
+    std::map<std::size_t, Unmask> questions;  ///< that came before
+    std::vector<std::size_t> askers;          ///< that got an answer
   };
 
   /// The sum that is being made.
@@ -155,18 +180,19 @@ class SecureSum {
     std::vector<std::size_t> members;  ///< places, in the order of their ids
     std::vector<std::uint64_t> missing;
     std::vector<std::uint32_t> words;
-    std::size_t added = 0;
+    std::vector<std::size_t> added;
     std::map<std::size_t, std::map<std::size_t, Bytes32>> shares;    ///< of a member, by holder
     std::map<std::pair<std::size_t, std::uint64_t>, Bytes32> seeds;  ///< member, missing site
-    bool refused = false;  ///< by a member, so that there will be no sum
+    std::vector<std::size_t> silent;  ///< members that have nothing to tell
   };
 
   static std::optional<Header> read_header(ByteReader& in);
   /// The place of a peer with this id.
   std::optional<std::size_t> place_of(std::uint64_t id) const;
-  std::size_t threshold() const { return rule_.colluders + 1; }
-  /// Integers by which 1 is multiplied on the grid, so that the sum over all sites fits.
-  double grid() const;
+  /// t: shares that give a mask back.
+  std::size_t threshold() const { return members_.size() + 1 + rule_.colluders - least_members(); }
+  /// Steps of the grid between 0 and 1, so that the sum over all sites fits.
+  double scale() const;
   /// b of this site for a receiver.
   Bytes32 own_mask(Round round, std::uint64_t receiver) const;
   /// The shares of that, by the places of their holders.
@@ -179,16 +205,20 @@ class SecureSum {
   std::vector<std::size_t> consistent(const Held& held, std::vector<std::size_t> places) const;
   std::uint64_t tag_between(const Held& held, std::size_t from, std::uint64_t id) const;
   std::optional<Bytes32> joined(std::size_t member, const Bytes32& commitment) const;
-  bool owes(std::size_t member, const Held& held) const;
+  /// A mask of this member with a missing site has not been told.
+  bool lacks_seed(std::size_t member, const Held& held) const;
+  /// Too few shares of this member's own mask have been told.
+  bool lacks_shares(std::size_t member) const;
 
   SecureSumRule rule_;
   std::uint64_t id_;
   Bytes32 secret_;
-  MaskKeys keys_;
+  std::unique_ptr<MaskKeys> keys_;
+  std::uint64_t generation_ = 0;
   std::size_t dimension_;
   std::vector<Member> members_;
-  Round round_ = 0;  // the latest that was opened
-  std::vector<std::uint32_t> grid_;
+  Round round_ = 0;                               // the latest that was opened
+  std::vector<std::uint32_t> quantized_;          // the model of the round
   std::vector<std::vector<SecretShare>> shares_;  // of the own masks, by receiver and holder
   std::size_t clipped_ = 0;
   std::map<Round, Held> held_;

@@ -340,8 +340,7 @@ Status Site::collect() {
   }
   end_intake(mixed);
   settled_mass_ = mixing_->mass();
-  catch_up();
-  round_ = offered_;
+  round_ = next_round();
   phase_ = Phase::training;
   return {};
 }

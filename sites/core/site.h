@@ -211,9 +211,11 @@ class Site {
   /// The first parcel that is pending is for this round.
   bool due(const Neighbour& from) const;
   void take_in(std::size_t peer);
-  /// Parcels of other rounds are of no use to a secure sum: a site that is behind most others goes
-  /// on in their round.
-  void catch_up();
+  /// The round after this one. Parcels of other rounds are of no use to a secure sum: a site that
+  /// is behind most others goes on in theirs.
+  Round next_round() const;
+  /// Sends answers about sums to peers that are up.
+  void tell(std::vector<std::pair<std::size_t, Masks>> answers);
   bool barred(const Neighbour& peer) const { return round_ < peer.barred_until; }
   /// Called before and after a round's parcels are taken in: note the peers that moved the model,
   /// the late ones, and their habits.

@@ -41,7 +41,9 @@ void admit_numbers(const SiteSetup& setup) {
   }
   admit_bounds(setup.mass, setup.pull, setup.mass_cap);
   if (setup.observer && setup.exchange != MixingKind::push_sum) {
-    refuse("observer", "true", "gossip needs neighbours that send, too; it is for push-sum");
+    refuse("observer", "true",
+           fmt::format("{} needs neighbours that send, too; it is for push-sum",
+                       name_of(setup.exchange)));
   }
   if (setup.consensus_stepsize &&
       !(*setup.consensus_stepsize > 0 && *setup.consensus_stepsize <= 1 &&
@@ -83,10 +85,9 @@ void admit_sums(const SiteSetup& setup, const Contract& contract) {
     refuse("compressor", setup.compressor->spec(),
            "masks hide numbers on a grid, which no compressor keeps; use none");
   }
-  if (sites < 3 || sites > SecureSum::kMostSites) {
+  if (sites < 3) {
     refuse("peers", fmt::format("{}", setup.peers.size()),
-           fmt::format("secure sums need 3 … {} sites: of two, each could tell the other's model",
-                       SecureSum::kMostSites));
+           "secure sums need 3 sites or more: of two, each could tell the other's model");
   }
   if (setup.sum.colluders + 3 > sites) {
     refuse("secure-colluders", fmt::format("{}", setup.sum.colluders),
@@ -94,8 +95,8 @@ void admit_sums(const SiteSetup& setup, const Contract& contract) {
                        "that do not collude",
                        sites, sites - 3));
   }
-  if (!(setup.sum.range > 0 && setup.sum.range <= 1e6)) {
-    refuse("secure-range", fmt::format("{}", setup.sum.range), "more than 0, and at most 1e6");
+  if (!(setup.sum.range >= 1e-3 && setup.sum.range <= 1e6)) {
+    refuse("secure-range", fmt::format("{}", setup.sum.range), "0.001 … 1e6");
   }
   if (setup.slack != 0) {
     refuse("slack", fmt::format("{}", setup.slack), "a secure sum is of one round; use 0");
@@ -107,12 +108,6 @@ void admit_sums(const SiteSetup& setup, const Contract& contract) {
         "more");
   }
   check(setup.secret != Bytes32{}, "masks are drawn from a secret");
-  std::set<std::uint64_t> ids = {site_id(setup.name)};
-  for (const SitePeer& peer : setup.peers) {
-    if (!ids.insert(site_id(peer.name)).second) {
-      refuse("peers", peer.name, "its name has the number of another's; change one of them");
-    }
-  }
 }
 
 std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
@@ -188,6 +183,24 @@ void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap)
   }
 }
 
+namespace {
+
+/// What messages about sums take, whatever becomes of the list.
+void admit_members(const std::vector<SitePeer>& peers) {
+  if (peers.size() >= kMostSummed) {
+    refuse("peers", fmt::format("{}", peers.size()),
+           fmt::format("a secure sum is of {} sites at most", kMostSummed));
+  }
+  std::set<std::uint64_t> ids;
+  for (const SitePeer& peer : peers) {
+    if (!ids.insert(site_id(peer.name)).second) {
+      refuse("peers", peer.name, "its name has the number of another's; change one of them");
+    }
+  }
+}
+
+}  // namespace
+
 void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind) {
   std::set<std::string_view> names;
   for (const SitePeer& peer : peers) {
@@ -202,6 +215,9 @@ void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind) {
              kind == MixingKind::gossip ? "gossip needs trust both ways; use push-sum"
                                         : "secure sums need trust both ways");
     }
+  }
+  if (kind == MixingKind::secure_mean) {
+    admit_members(peers);
   }
 }
 

@@ -161,10 +161,7 @@ Status Site::take(std::size_t peer, const Parcel& parcel) {
       from.known.round = std::max(from.known.round, parcel.round);
       from.joining = false;
       if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr) {
-        for (auto& [asker, answer] : sum->arrived(peer, parcel.payload)) {
-          answer.incarnation = incarnation_;
-          send(asker, encode(answer));
-        }
+        tell(sum->arrived(peer, parcel.payload));
       }
       return {};
     case InStream::Arrival::repeated:

@@ -1,5 +1,6 @@
 // What a site does so that its neighbours' models are summed without being shown.
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -13,26 +14,31 @@ bool Site::ask_for_sum() {
   if (sum == nullptr || phase_ != Phase::offered || asked_ || outdated_) {
     return false;
   }
-  std::vector<std::size_t> without;
-  for (std::size_t k = 0; k < peers_.size(); ++k) {
-    if (!peers_[k].heard() || barred(peers_[k])) {
-      without.push_back(k);
-    }
-  }
   begin_intake();
-  auto question = sum->close(without);
+  auto question = sum->close();
   asked_ = true;
+  tell(sum->answers_due());
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     take_in(k);
   }
-  if (!question) {
-    return true;
-  }
-  question->incarnation = incarnation_;
-  for (const std::size_t k : sum->members()) {
-    send(k, encode(*question));
+  if (question) {
+    question->incarnation = incarnation_;
+    for (const std::size_t k : sum->members()) {
+      if (peers_[k].up()) {
+        send(k, encode(*question));
+      }
+    }
   }
   return true;
+}
+
+void Site::tell(std::vector<std::pair<std::size_t, Masks>> answers) {
+  for (auto& [peer, answer] : answers) {
+    if (peers_[peer].up()) {
+      answer.incarnation = incarnation_;
+      send(peer, encode(answer));
+    }
+  }
 }
 
 Status Site::take(std::size_t peer, const SumKey& key) {
@@ -44,7 +50,7 @@ Status Site::take(std::size_t peer, const SumKey& key) {
     return offence(peer, Fault::unexpected, "a key for sums that is not wanted");
   }
   if (!sum->take_key(peer, key.key)) {
-    return offence(peer, Fault::unexpected, "a key for sums that everybody could have made");
+    return offence(peer, Fault::unexpected, "a key for sums that another site has, or anybody");
   }
   return {};
 }
@@ -61,9 +67,9 @@ Status Site::take(std::size_t peer, const Unmask& question) {
   if (!revealed) {
     return offence(peer, revealed.status().fault(), revealed.status().message());
   }
-  send(peer, encode(Masks{.incarnation = incarnation_,
-                          .round = question.round,
-                          .revealed = std::move(*revealed)}));
+  if (*revealed) {
+    tell({{peer, {.round = question.round, .revealed = std::move(**revealed)}}});
+  }
   return {};
 }
 
@@ -97,9 +103,9 @@ Site::SumHope Site::sum_hope() const {
                                          : SumHope::enough;
 }
 
-void Site::catch_up() {
+Round Site::next_round() const {
   if (mixing_->secure_sum() == nullptr) {
-    return;
+    return offered_;
   }
   std::vector<Round> said;
   for (const Neighbour& peer : peers_) {
@@ -107,20 +113,22 @@ void Site::catch_up() {
       said.push_back(peer.known.round);
     }
   }
-  if (said.size() < 2) {  // one alone is not believed
-    return;
+  // Some round that so many have reached was reached by an honest one.
+  const std::size_t least = mixing_->secure_sum()->least_members();
+  if (said.size() < least) {
+    return offered_;
   }
-  std::ranges::sort(said);
-  const Round usual = said[(said.size() - 1) / 2];
+  std::ranges::sort(said, std::greater());
+  const Round usual = said[least - 1];
   // In step, too, others may be in the next round already; not for long without a sum. Those that
   // have enough parcels without this site's will have gone on by its next offer, others wait there.
   const Round ahead = mixing_->sums().lost_in_a_row > 1 ? 0 : 1;
   const auto there = static_cast<std::size_t>(
       std::ranges::count_if(said, [&](Round round) { return round >= usual; }));
-  const bool go_on = there > mixing_->secure_sum()->least_members();
   if (usual > offered_ + ahead && (setup_.rounds == 0 || usual < setup_.rounds)) {
-    offered_ = go_on ? usual : usual - 1;
+    return there > least ? usual : usual - 1;
   }
+  return offered_;
 }
 
 }  // namespace sotto::sites

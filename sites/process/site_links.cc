@@ -150,7 +150,8 @@ void SiteLinks::follow_list() {
   }
   if (!left_out.empty()) {
     tell(Level::warning, "peers-refused",
-         fmt::format("left out, as gossip needs trust both ways: {}", fmt::join(left_out, ", ")));
+         fmt::format("left out, as {} needs trust both ways: {}", name_of(exchange_),
+                     fmt::join(left_out, ", ")));
   }
   read_list();
 }

@@ -285,7 +285,7 @@ void check_plan(const FaultPlan& plan) {
       liars.push_back(rank);
     }
     if (lie.kind == LieKind::mints && plan.exchange != sites::MixingKind::push_sum) {
-      refuse("kind", "mints", "gossip has no mass");
+      refuse("kind", "mints", fmt::format("{} has no mass", name_of(plan.exchange)));
     }
   }
   if (plan.random && plan.random->events > 0) {

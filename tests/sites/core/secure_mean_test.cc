@@ -115,7 +115,7 @@ TEST_CASE("core: secure sums always add up and go on, whatever dies and returns"
 }
 
 TEST_CASE("core: one site of five that is gone costs the others no sum") {
-  SiteNetwork network(secure_mean_of(5, 1, 4));
+  SiteNetwork network(secure_mean_of(5, 0, 4));
   network.connect_all();
   network.deliver_all();
   network.run_in_step(3);
@@ -161,6 +161,59 @@ TEST_CASE("core: a late site is given a mean, and not a site's model") {
   network.deliver_all();
   CHECK(network.site(3).try_begin(true));
   CHECK(relative_distance(network.node(3).x, mean) < 1e-6);
+}
+
+TEST_CASE("core: a site that dies after it went on in a later round is not taken for an old one") {
+  SiteNetwork network(secure_mean_of(5, 0, 6));
+  network.connect_all();
+  network.deliver_all();
+  network.run_in_step(2);
+  for (std::size_t j = 0; j < 4; ++j) {
+    network.disconnect(4, j);
+  }
+  network.run_in_step(9);
+  while (network.state(4).round + 5 > network.state(0).round) {
+    network.run_in_step(3);
+    network.kill(4);  // it falls behind
+    network.run_in_step(6);
+    network.start(4);
+  }
+  network.connect_all();
+  network.deliver_all();
+  const Round before = network.state(4).round;
+  for (int turn = 0; turn < 8 && network.state(4).round <= before + 2; ++turn) {
+    network.advance(4, false, true);
+    network.deliver_all();
+  }
+  REQUIRE(network.state(4).round > before + 2);
+  network.disconnect(4, 0);
+  network.connect(4, 0);  // hears of a round that is not durable yet, if any
+  network.deliver_all();
+  network.kill(4);
+  network.start(4);
+  network.connect_all();
+  network.deliver_all();
+  CHECK(network.state(4).resets == 0);
+  for (const PeerState& peer : network.peers(4)) {
+    CHECK(peer.up);
+  }
+}
+
+TEST_CASE("core: two of five peers that say a far round take nobody there") {
+  SiteNetwork network(secure_mean_of(6, 1, 7));
+  network.connect_all();
+  network.deliver_all();
+  network.run_in_step(3);
+  for (const std::size_t liar : {4U, 5U}) {
+    const std::size_t place = network.place(0, liar);
+    const sites::Receipt far = {.incarnation = network.state(0).incarnation,
+                                .applied = network.peers(0)[place].receipts,
+                                .round = sites::kMaxCount};
+    REQUIRE(network.site(0).receive(place, encode(far)).ok());
+  }
+  network.advance(0, false, true);
+  network.advance(0, false, true);
+  CHECK(network.state(0).round == 4);
 }
 
 TEST_CASE("core: secure sums refuse what they cannot hide, by name") {

@@ -2,9 +2,12 @@
 #include <sotto/sites/core/secure_sum.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <string>
@@ -86,13 +89,13 @@ class Group {
     }
     parcels_[{from, to}] = parcel;
   }
-  /// Fixes the sum of `i`, without `without`.
-  std::optional<sites::Unmask> close(std::size_t i, const std::vector<std::size_t>& without = {}) {
-    std::vector<std::size_t> places;
-    for (const std::size_t j : without) {
-      places.push_back(place(i, j));
+  /// Site `i` fixes its sum, and answers those who have asked.
+  std::optional<sites::Unmask> close(std::size_t i) {
+    auto question = sums_[i]->close();
+    for (const auto& [asker, answer] : sums_[i]->answers_due()) {
+      const std::size_t who = site_at(i, asker);
+      sums_[who]->take(place(who, i), answer);
     }
-    auto question = sums_[i]->close(places);
     for (const auto& [ends, parcel] : parcels_) {
       if (ends.second == i) {
         sums_[i]->add(place(i, ends.first), *parcel);
@@ -100,11 +103,30 @@ class Group {
     }
     return question;
   }
+  /// The answer of k to i; empty where it does not say anything.
   std::vector<RevealedMask> ask(std::size_t i, std::size_t k, const sites::Unmask& question) {
     auto revealed = sums_[k]->answer(place(k, i), question);
     REQUIRE(revealed.ok());
-    sums_[i]->take(place(i, k), {.round = question.round, .revealed = *revealed});
-    return std::move(*revealed);
+    if (!*revealed) {
+      return {};
+    }
+    sums_[i]->take(place(i, k), {.round = question.round, .revealed = **revealed});
+    return std::move(**revealed);
+  }
+  /// All sites in `from` send to all others.
+  void exchange(const std::vector<std::size_t>& from) {
+    for (const std::size_t j : from) {
+      for (std::size_t to = 0; to < size(); ++to) {
+        if (to != j) {
+          send(j, to);
+        }
+      }
+    }
+  }
+  std::vector<std::size_t> all() const {
+    std::vector<std::size_t> sites(size());
+    std::iota(sites.begin(), sites.end(), std::size_t{0});
+    return sites;
   }
 
  private:
@@ -182,20 +204,14 @@ TEST_CASE("secure sum: drawn groups get the mean, whoever is missing before or a
     for (std::size_t k = clients.size(); k > 1; --k) {
       std::swap(clients[k - 1], clients[random.below(k)]);
     }
-    const std::size_t spare = clients.size() - (rule.colluders + 2);
+    const std::size_t spare = clients.size() - group.at(0).least_members();
     const bool before = random.below(2) == 0;
     const std::size_t gone = random.below(spare + 1);
     std::vector<std::size_t> there = clients;
     if (before) {
       there.resize(clients.size() - gone);
     }
-    for (const std::size_t j : there) {
-      for (std::size_t to = 0; to < sites; ++to) {
-        if (to != j) {
-          group.send(j, to);
-        }
-      }
-    }
+    group.exchange(there);
     const auto question = group.close(receiver);
     REQUIRE(question.has_value());
     CHECK(question->sites.size() == there.size());
@@ -203,8 +219,16 @@ TEST_CASE("secure sum: drawn groups get the mean, whoever is missing before or a
     if (!before) {
       answering.resize(there.size() - gone);
     }
+    // Some have closed the round before they are asked, some only after.
     for (const std::size_t k : answering) {
+      const bool before_asked = random.below(2) == 0;
+      if (before_asked) {
+        group.close(k);
+      }
       group.ask(receiver, k, *question);
+      if (!before_asked) {
+        group.close(k);
+      }
     }
     CHECK(group.at(receiver).owed().empty());
     std::vector<float> mean(group.model(0).size());
@@ -247,169 +271,211 @@ TEST_CASE("secure sum: a client tells a share or a mask of another site, never b
     const std::size_t colluders = random.below(sites - 3);
     Group group(sites, 8, {.colluders = colluders}, seed);
     group.open(3);
-    for (std::size_t j = 0; j < sites; ++j) {
-      for (std::size_t to = 0; to < sites; ++to) {
-        if (to != j) {
-          group.send(j, to);
-        }
-      }
-    }
+    group.exchange(group.all());
     // All receivers but site 0 collude, and ask it for what they like, again and again.
     std::map<std::uint64_t, std::set<bool>> told;
-    std::set<std::vector<std::uint64_t>> choices;
     for (int ask = 0; ask < 50; ++ask) {
       const std::size_t asker = 1 + random.below(sites - 1);
       sites::Unmask question;
       question.round = 3;
       for (std::size_t j = 0; j < sites; ++j) {
-        if (j != asker && (j == 0 || random.below(4) != 0)) {
+        if (j != asker && (j == 0 || random.below(8) != 0)) {
           question.sites.push_back(sites::site_id(fmt::format("site-{}", j)));
         }
       }
       std::ranges::sort(question.sites);
-      const auto revealed = group.at(0).answer(group.place(0, asker), question);
-      if (question.sites.size() < colluders + 2) {
-        CHECK_FALSE(revealed.ok());
-        continue;
-      }
-      REQUIRE(revealed.ok());
-      for (const RevealedMask& mask : *revealed) {
+      const auto revealed = group.ask(asker, 0, question);
+      CHECK((ask >= 25 || revealed.empty()));  // before its own choice is made it says nothing
+      for (const RevealedMask& mask : revealed) {
         told[mask.site].insert(mask.is_share);
+      }
+      if (ask == 24) {
+        CHECK(group.close(0).has_value());
       }
     }
     for (const auto& [site, kinds] : told) {
       CHECK(kinds.size() == 1);
     }
+    sites::Unmask without;
+    without.round = 3;
+    without.sites = {sites::site_id("site-2")};
+    CHECK_FALSE(group.at(0).answer(group.place(0, 1), without).ok());  // not about the one it asks
   }
 }
 
-TEST_CASE("secure sum: a receiver that lies about what came lacks a mask") {
-  for (int number = 0; number < 20; ++number) {
-    const std::uint64_t seed = drawn_seed(4000 + number);
-    CAPTURE(seed);
-    Group group(6, 16, {.colluders = 1}, seed);
-    group.open(1);
-    for (std::size_t j = 1; j < 6; ++j) {
-      for (std::size_t to = 0; to < 6; ++to) {
-        if (to != j) {
-          group.send(j, to);
+namespace {
+
+/// Whether a receiver and its colluders, who know all that they were told and made themselves, see
+/// the model of `victim`, where each honest site h was led to take choice[h] for the missing ones.
+/// They need the victim's masks with all honest sites, and t shares of its own.
+bool sees(std::size_t sites, std::size_t colluders, std::size_t victim,
+          const std::vector<std::set<std::size_t>>& choice, std::size_t least) {
+  const std::size_t threshold = sites + colluders - least;
+  std::size_t shares = colluders;
+  bool masks = true;
+  // Site 0 receives, 1 … colluders collude.
+  for (std::size_t w = colluders + 1; w < sites; ++w) {
+    if (w != victim) {
+      masks = masks && (choice[w].contains(victim) || choice[victim].contains(w));
+      shares += choice[w].contains(victim) ? 0U : 1U;
+    }
+  }
+  return masks && shares >= threshold;
+}
+
+}  // namespace
+
+TEST_CASE("secure sum: whatever choices the clients are led to, no single model is seen") {
+  for (std::size_t sites = 3; sites <= 9; ++sites) {
+    for (std::size_t colluders = 0; colluders + 3 <= sites; ++colluders) {
+      SecureSum sum({.colluders = colluders}, "a", secret_of(1, 1), 1);
+      std::vector<std::string> names;
+      for (std::size_t k = 1; k < sites; ++k) {
+        names.push_back(fmt::format("site-{}", k));
+      }
+      sum.know(names);
+      const std::size_t least = sum.least_members();
+      CHECK(least >= colluders + 2);
+      CHECK(least + 1 <= sites);
+      RandomStream random({.seed = drawn_seed(static_cast<int>(100 * sites + colluders)),
+                           .purpose = Purpose::initialize});
+      const std::size_t honest = sites - 1 - colluders;
+      for (int draw = 0; draw < 5'000; ++draw) {
+        std::vector<std::set<std::size_t>> choice(sites);
+        for (std::size_t h = colluders + 1; h < sites; ++h) {
+          for (std::uint64_t k = random.below(sites - least); k > 0; --k) {
+            const std::size_t out = colluders + 1 + random.below(honest);
+            if (out != h) {
+              choice[h].insert(out);
+            }
+          }
         }
+        REQUIRE_FALSE(sees(sites, colluders, colluders + 1, choice, least));
+      }
+      // The rule is no stricter than it must be where it is stricter than c + 2.
+      if (least > colluders + 2 && honest > 2) {
+        std::vector<std::set<std::size_t>> choice(sites);
+        const std::size_t victim = colluders + 1;
+        for (std::size_t w = victim + 1; w < sites; ++w) {
+          if (choice[victim].size() < sites - least) {  // one more than may be missing
+            choice[victim].insert(w);
+          } else {
+            choice[w].insert(victim);
+          }
+        }
+        CHECK(sees(sites, colluders, victim, choice, least));
       }
     }
-    // To learn the model of site 1, site 0 says to some that it came and to the others that it did
-    // not. Site 2 colludes and tells everything; 3, 4 and 5 are honest.
-    const auto all = group.close(0);
-    REQUIRE(all.has_value());
-    sites::Unmask without = *all;
-    std::erase(without.sites, sites::site_id("site-1"));
-    std::size_t masks = 0;
-    std::size_t shares = 0;
-    for (std::size_t k = 3; k < 6; ++k) {
-      const bool lie = group.random().below(2) == 0;
-      const auto revealed = group.ask(0, k, lie ? without : *all);
-      for (const RevealedMask& mask : revealed) {
-        if (mask.site == sites::site_id("site-1")) {
-          ++(mask.is_share ? shares : masks);
-        }
-      }
-      // Asked again, they do not change their minds.
-      CHECK(group.ask(0, k, lie ? *all : without).empty());
-    }
-    CHECK(masks + shares == 3);
-    const bool has_own_mask = shares + 1 >= 2;  // with that of site 2
-    const bool has_pair_masks = masks == 3;
-    CHECK_FALSE((has_own_mask && has_pair_masks));
   }
 }
 
 TEST_CASE("secure sum: two receivers that collude get no two sums that differ by one site") {
   Group group(7, 16, {.colluders = 2}, drawn_seed(5000));
   group.open(1);
-  for (std::size_t j = 0; j < 7; ++j) {
-    for (std::size_t to = 0; to < 7; ++to) {
-      if (to != j) {
-        group.send(j, to);
-      }
-    }
-  }
+  group.exchange(group.all());
   const auto all = group.close(0);
-  const auto without = group.close(1, {5});
-  REQUIRE((all && without));
-  for (std::size_t k = 2; k < 7; ++k) {
-    CHECK_FALSE(group.ask(0, k, *all).empty());
-    if (k != 5) {
-      CHECK(group.ask(1, k, *without).empty());
-    }
+  REQUIRE(all.has_value());
+  sites::Unmask without;
+  without.round = 1;
+  for (const std::size_t j : {0U, 2U, 3U, 4U, 6U}) {
+    without.sites.push_back(sites::site_id(fmt::format("site-{}", j)));
   }
-  std::vector<float> mean(16);
-  CHECK(group.at(1).finish(mean) == SumOutcome::unanswered);
+  std::ranges::sort(without.sites);
+  for (std::size_t k = 2; k < 7; ++k) {
+    group.close(k);
+    if (k != 5) {
+      CHECK(group.ask(1, k, without).empty());
+    }
+    CHECK_FALSE(group.ask(0, k, *all).empty());
+  }
+}
+
+TEST_CASE("secure sum: a key that another site has is refused, and repeats no masks") {
+  const sites::MaskKeys v(secret_of(1, 1));
+  const sites::MaskKeys w(secret_of(1, 2));
+  const auto with_w = v.shared_with(10, 20, w.public_key());
+  CHECK(with_w == w.shared_with(20, 10, v.public_key()));
+  CHECK(with_w != v.shared_with(10, 15, w.public_key()));  // a third site that says it is its key
+  SecureSum sum({.colluders = 1}, "v", secret_of(1, 1), 4);
+  sum.know(std::vector<std::string>{"m", "w", "x"});
+  CHECK(sum.take_key(1, w.public_key()));
+  CHECK_FALSE(sum.take_key(0, w.public_key()));
+  CHECK_FALSE(sum.take_key(0, sum.public_key()));
+  CHECK(sum.take_key(1, w.public_key()));  // its own again
+}
+
+TEST_CASE("secure sum: a site that gives its state up masks a repeated round anew") {
+  Group group(4, 64, {.colluders = 0}, drawn_seed(5500));
+  group.open(9);
+  const auto before = group.payload(1, 0);
+  group.at(1).begin_anew();
+  for (const std::size_t j : {0U, 2U, 3U}) {
+    CHECK(group.at(1).take_key(group.place(1, j), group.at(j).public_key()));
+  }
+  group.at(1).open(9, group.model(1));
+  const auto after = group.payload(1, 0);
+  std::size_t equal = 0;
+  for (std::size_t k = before->size() - 256; k < before->size(); ++k) {
+    equal += (*before)[k] == (*after)[k] ? 1U : 0U;
+  }
+  CHECK(equal < 16);  // by chance, 1 of 256 bytes
 }
 
 TEST_CASE("secure sum: wrong shares are left out, and wrong masks found out") {
   for (int number = 0; number < 20; ++number) {
     const std::uint64_t seed = drawn_seed(6000 + number);
     CAPTURE(seed);
-    Group group(6, 64, {.colluders = 1}, seed);
-    group.open(1);
-    for (std::size_t j = 1; j < 6; ++j) {
-      for (std::size_t to = 0; to < 6; ++to) {
-        if (to != j) {
-          group.send(j, to);
-        }
-      }
-    }
     const bool lies_about_shares = number % 2 == 0;
+    // Another site is missing where the liar lies about its mask with that one.
+    Group group(7, 64, {.colluders = 1}, seed);
+    group.open(1);
+    group.exchange(lies_about_shares ? std::vector<std::size_t>{1, 2, 3, 4, 5, 6}
+                                     : std::vector<std::size_t>{1, 2, 3, 4, 5});
     const std::size_t liar = 1 + group.random().below(5);
-    const auto question =
-        group.close(0, lies_about_shares ? std::vector<std::size_t>{} : std::vector{liar % 5 + 1});
+    const auto question = group.close(0);
     REQUIRE(question.has_value());
-    for (std::size_t k = 1; k < 6; ++k) {
-      if (!std::ranges::binary_search(question->sites, sites::site_id(fmt::format("site-{}", k)))) {
-        continue;
-      }
+    for (std::size_t k = 1; k < (lies_about_shares ? 7U : 6U); ++k) {
+      group.close(k);
       auto revealed = group.at(k).answer(group.place(k, 0), *question);
-      REQUIRE(revealed.ok());
-      for (RevealedMask& mask : *revealed) {
+      REQUIRE((revealed.ok() && revealed->has_value()));
+      for (RevealedMask& mask : **revealed) {
         if (k == liar && mask.is_share == lies_about_shares) {
           mask.value = secret_of(seed, 99);
         }
       }
-      group.at(0).take(group.place(0, k), {.round = 1, .revealed = *revealed});
+      group.at(0).take(group.place(0, k), {.round = 1, .revealed = **revealed});
     }
     std::vector<float> mean(64);
     CHECK(group.at(0).finish(mean) ==
           (lies_about_shares ? SumOutcome::summed : SumOutcome::unequal));
     if (lies_about_shares) {
-      check_mean(group, mean, {0, 1, 2, 3, 4, 5}, 16);
+      check_mean(group, mean, {0, 1, 2, 3, 4, 5, 6}, 16);
     }
   }
 }
 
-TEST_CASE(
-    "secure sum: a site whose process began anew is left out, and none is asked for too few") {
-  Group group(5, 8, {.colluders = 1}, drawn_seed(7000));
+TEST_CASE("secure sum: a site whose process began anew is left out, and too few ask nobody") {
+  Group group(6, 8, {.colluders = 1}, drawn_seed(7000));
   group.open(1);
-  SecureSum again({.colluders = 1}, "site-4", secret_of(1, 2), 8);
-  again.know(group.names_without(4));
-  for (std::size_t j = 0; j < 4; ++j) {
+  SecureSum again({.colluders = 1}, "site-5", secret_of(1, 2), 8);
+  again.know(group.names_without(5));
+  for (std::size_t j = 0; j < 5; ++j) {
     CHECK(again.take_key(j, group.at(j).public_key()));
   }
-  again.open(1, group.model(4));
-  for (std::size_t j = 1; j < 4; ++j) {
-    for (std::size_t to = 0; to < 5; ++to) {
-      if (to != j) {
-        group.send(j, to);
-      }
-    }
+  again.open(1, group.model(5));
+  for (std::size_t j = 1; j < 5; ++j) {
+    group.send(j, 0);
   }
-  CHECK(group.at(0).arrived(group.place(0, 4), *again.payload_for(0)).empty());
+  CHECK(group.at(0).arrived(group.place(0, 5), *again.payload_for(0)).empty());
   const auto question = group.close(0);
   REQUIRE(question.has_value());
-  CHECK(question->sites.size() == 3);
-  CHECK_FALSE(std::ranges::binary_search(question->sites, sites::site_id("site-4")));
-  CHECK_FALSE(group.close(0, {1}).has_value());  // two sites, and three are needed
+  CHECK(question->sites.size() == 4);
+  CHECK_FALSE(std::ranges::binary_search(question->sites, sites::site_id("site-5")));
+  group.send(1, 2);
+  group.send(3, 2);
+  CHECK_FALSE(group.close(2).has_value());  // two sites, and four are needed
   std::vector<float> mean(8);
-  CHECK(group.at(0).finish(mean) == SumOutcome::none);
+  CHECK(group.at(2).finish(mean) == SumOutcome::none);
 }
 
 TEST_CASE("secure sum: what is beyond the range is cut, and counted") {
