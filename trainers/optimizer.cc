@@ -7,8 +7,8 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
+#include <sotto/base/names.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/base/word_list.h>
 #include <sotto/comm/session.h>
 #include <sotto/compress/registry.h>
 #include <sotto/kernels/vector.h>
@@ -27,6 +27,11 @@
 
 namespace sotto {
 namespace {
+
+/// How much longer nodes that were stopped may still meet where no round has begun: each has time
+/// to tell the store why it leaves.
+constexpr std::chrono::milliseconds kMeeting{700};
+static_assert(kMeeting > after_stop::kStore);
 
 OptimizerOptions with_place(OptimizerOptions options) {
   if (options.nodes == 0) {
@@ -128,7 +133,7 @@ struct Optimizer::EarlyStop {
     const auto now = Clock::now().time_since_epoch().count();
     Clock::rep none = 0;
     seen.compare_exchange_strong(none, now);
-    return now - seen >= Clock::duration(after_stop::kMeeting).count();
+    return now - seen >= Clock::duration(kMeeting).count();
   }
 
   std::atomic<bool> over{false};  ///< a round has begun, or the optimizer is gone

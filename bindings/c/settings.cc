@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/observe/telemetry_settings.h>
 #include <sotto/trainers/privacy_settings.h>
 #include <sotto/trainers/secured_node.h>
@@ -55,11 +55,7 @@ std::vector<std::string> setting_names(const std::vector<SettingGroup>& groups) 
 
 /// With dashes; entries of the job, whose names are the caller's own, as they are.
 std::string name_of(std::string_view name) {
-  std::string text(name);
-  if (!name.starts_with(kJob)) {
-    std::replace(text.begin(), text.end(), '_', '-');
-  }
-  return text;
+  return name.starts_with(kJob) ? std::string(name) : dashed(name);
 }
 
 std::optional<PrivacyOptions> node_privacy(const NodeSettings& settings) {
@@ -207,6 +203,8 @@ std::unique_ptr<Telemetry> make_telemetry(const NodeSettings& settings,
   wanted.whole_job = options.nodes == 1;
   wanted.keep = true;  // a setting that is refused, or a run that goes on, erases no lines
   wanted.warn = std::move(warn);
+  static const ArgumentSpelling kArguments;
+  wanted.spelling = &kArguments;
   return std::make_unique<Telemetry>(std::move(wanted));
 }
 

@@ -6,7 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/number.h>
+#include <sotto/base/names.h>
+#include <sotto/base/text.h>
 #include <sotto/trainers/optimizer_settings.h>
 
 namespace sotto::cli {
@@ -28,19 +29,6 @@ constexpr auto kElsewhere =
                                                                   {"part", "training.part"},
                                                                   {"export", "training.export"}});
 
-/// "weight_decay" → "weight-decay"
-std::string dashed(std::string_view setting) {
-  std::string name(setting);
-  std::ranges::replace(name, '_', '-');
-  return name;
-}
-
-/// A value as TOML has it.
-std::string value_text(std::string_view value) {
-  const bool bare = value == "true" || value == "false" || parse_number<double>(value).has_value();
-  return bare ? std::string(value) : toml_text(value);
-}
-
 }  // namespace
 
 bool is_training_setting(std::string_view name) {
@@ -55,9 +43,8 @@ SitePlaces::SitePlaces(std::string path, const toml::table& file) : path_(std::m
     lines_[std::string(key.str())] = value.source().begin.line;
     if (const auto* table = value.as_table()) {
       for (const auto& [inner, setting] : *table) {
-        std::string name(inner.str());
-        std::ranges::replace(name, '_', '-');
-        lines_[fmt::format("{}.{}", key.str(), name)] = setting.source().begin.line;
+        const std::string name = fmt::format("{}.{}", key.str(), dashed(inner.str()));
+        lines_[name] = setting.source().begin.line;
       }
     }
   }
@@ -80,7 +67,7 @@ std::string SitePlaces::subject(std::string_view setting) const {
 std::string SitePlaces::mention(std::string_view setting, std::string_view value) const {
   const std::string key = key_of(setting);
   const std::string name = key.empty() ? std::string(setting) : key;
-  return value.empty() ? name : fmt::format("{} = {}", name, value_text(value));
+  return value.empty() ? name : fmt::format("{} = {}", name, toml_value(value));
 }
 
 std::string SitePlaces::blame(const Error& error) const {

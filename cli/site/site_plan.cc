@@ -10,8 +10,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
-#include <sotto/base/nearest.h>
-#include <sotto/base/word_list.h>
+#include <sotto/base/names.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/compress/registry.h>

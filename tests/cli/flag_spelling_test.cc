@@ -1,23 +1,41 @@
-#include <sotto/study/flag_spelling.h>
+#include <sotto/console/flag_spelling.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <sotto/study/train_plan.h>
 
+#include "commands.h"
+
 using namespace sotto;
 using namespace sotto::study;
 
 namespace {
 
+/// `sotto` as it is when one of its commands was called.
+struct Called {
+  explicit Called(std::vector<std::string> words) {
+    program.allow_extras();
+    std::ranges::reverse(words);
+    program.parse(std::move(words));
+  }
+
+  CLI::App program{"", "sotto"};
+  std::vector<console::Command> commands = cli::add_all_commands(program);
+  console::FlagSpelling flags{program};
+};
+
 /// What refuses a run of these settings, in flags; empty when it is taken.
 std::string refusal(const TrainOptions& options) {
+  const Called train({"train"});
   try {
     (void)make_train_plan(options);
   } catch (const Error& error) {
-    return in_flags(error);
+    return error.render(train.flags);
   }
   return {};
 }
@@ -25,18 +43,24 @@ std::string refusal(const TrainOptions& options) {
 }  // namespace
 
 TEST_CASE("settings are flags, and what is no setting stays as it is") {
-  const FlagSpelling flags;
+  const Called train({"train"});
+  const console::FlagSpelling& flags = train.flags;
   CHECK(flags.subject("weight_decay") == "--weight-decay");
   CHECK(flags.subject("lr") == "--lr");
   CHECK(flags.subject("start") == "--init");
-  CHECK(flags.subject("rank_by") == "--rank-by");
-  CHECK(flags.subject("scenario") == "SCENARIO");
   CHECK(flags.subject("gradient") == "gradient");
-  CHECK(flags.subject("run") == "--run");
+  CHECK(flags.subject("rank_by") == "rank_by");
+  CHECK(flags.subject("mllog") == "--mllog");
   CHECK(flags.mention("weighting", "shares") == "--weighting shares");
   CHECK(flags.mention("lazy", "true") == "--lazy");
   CHECK(flags.mention("clip_norm", "") == "--clip-norm");
   CHECK(flags.mention("buffers", "2") == "buffers 2");
+  const Called plan({"plan", "ocean.toml"});
+  CHECK(plan.flags.subject("rank_by") == "--rank-by");
+  CHECK(plan.flags.subject("scenario") == "SCENARIO");
+  CHECK(plan.flags.subject("lr") == "lr");
+  CHECK(Called({"compare"}).flags.subject("run") == "--run");
+  CHECK(Called({"node", "site.toml"}).flags.subject("log_file") == "--log-file");
 }
 
 TEST_CASE("what the library refuses is said in flags") {

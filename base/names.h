@@ -1,13 +1,23 @@
-// Suggests the nearest name for a mistyped word, and refuses names that a list does not have. Pure
-// functions; thread-safe.
+// Names of settings, and of what registries hold: as lists in messages and helps, and where one is
+// mistyped. Pure functions; thread-safe.
 #pragma once
 
+#include <functional>
 #include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace sotto {
+
+/// A setting's name as files and command lines have it: "weight_decay" → "weight-decay".
+std::string dashed(std::string_view setting);
+
+/// "quant:8,chunk=64" → "quant"
+std::string_view family(std::string_view spec);
+
+/// "a", "a or b", "a, b or c"; empty without names. `last` stands before the last name.
+std::string word_list(const std::vector<std::string>& names, std::string_view last = "or");
 
 /// The one of `names` that is nearest to `word`, the first of equals: it begins with `word`, or
 /// differs in at most a third of its letters (inserted, left out, changed or swapped with the
@@ -16,9 +26,6 @@ std::string nearest(std::string_view word, const std::vector<std::string>& names
 
 /// "; did you mean NAME?", or ";" when no name is near. The caller appends the list of names.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
-
-/// "quant:8,chunk=64" → "quant"
-std::string_view family(std::string_view spec);
 
 /// Throws Error "FIELD: 'SPEC' is refused: did you mean NAME? There are …" for a specification
 /// whose family is none of `names`, or whose form is none of `forms`, without the guess when none
@@ -34,6 +41,19 @@ std::vector<std::string> names_of(const Infos& infos) {
   names.reserve(std::size(infos));
   for (const auto& info : infos) {
     names.emplace_back(info.name);
+  }
+  return names;
+}
+
+/// The members `name` of a registry's entries of which `fact` holds, in the registry's order:
+/// `names_with(algorithms(), &AlgorithmInfo::delayable)`.
+template <typename Infos, typename Fact>
+std::vector<std::string> names_with(const Infos& infos, Fact fact) {
+  std::vector<std::string> names;
+  for (const auto& info : infos) {
+    if (std::invoke(fact, info)) {
+      names.emplace_back(info.name);
+    }
   }
   return names;
 }

@@ -1,5 +1,6 @@
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,11 @@ std::string refusal(std::string_view spec, const std::vector<std::string>& forms
     return error.what();
   }
 }
+
+struct Entry {
+  std::string_view name;
+  bool fits;
+};
 
 }  // namespace
 
@@ -53,4 +59,24 @@ TEST_CASE("a mistyped word is told what it may have meant") {
   CHECK(nearest("ipm", names) == "IPM");
   CHECK(nearest("dcd", names).empty());  // nothing is mistyped
   CHECK(nearest("mnist", names).empty());
+}
+
+TEST_CASE("a list of words reads as a person writes it") {
+  CHECK(word_list({}).empty());
+  CHECK(word_list({"a"}) == "a");
+  CHECK(word_list({"a", "b"}) == "a or b");
+  CHECK(word_list({"a", "b", "c"}, "and") == "a, b and c");
+}
+
+TEST_CASE("the names with a fact keep the registry's order") {
+  constexpr std::array<Entry, 3> kAll = {{{"z", true}, {"b", false}, {"a", true}}};
+  CHECK(names_with(kAll, &Entry::fits) == std::vector<std::string>{"z", "a"});
+  CHECK(names_with(kAll, [](const Entry& one) { return !one.fits; }) ==
+        std::vector<std::string>{"b"});
+}
+
+TEST_CASE("a setting's name has dashes outside of programs") {
+  CHECK(dashed("weight_decay") == "weight-decay");
+  CHECK(dashed("weight-decay") == "weight-decay");
+  CHECK(dashed("lr") == "lr");
 }

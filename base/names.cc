@@ -1,4 +1,4 @@
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 
 #include <algorithm>
 #include <numeric>
@@ -43,6 +43,31 @@ std::string in_small_letters(std::string_view word) {
 
 }  // namespace
 
+std::string dashed(std::string_view setting) {
+  std::string name(setting);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+std::string_view family(std::string_view spec) {
+  return spec.substr(0, spec.find_first_of(":,; "));
+}
+
+std::string word_list(const std::vector<std::string>& names, std::string_view last) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) {
+      const bool is_last = i + 1 == names.size();
+      text.append(is_last ? " " : ", ");
+      if (is_last) {
+        text.append(last).append(" ");
+      }
+    }
+    text += names[i];
+  }
+  return text;
+}
+
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
   constexpr std::size_t kLeastPrefix = 3;
   const std::string small = in_small_letters(word);
@@ -66,10 +91,6 @@ std::string nearest(std::string_view word, const std::vector<std::string>& names
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names) {
   const std::string name = nearest(word, names);
   return name.empty() ? ";" : fmt::format("; did you mean {}?", name);
-}
-
-std::string_view family(std::string_view spec) {
-  return spec.substr(0, spec.find_first_of(":,; "));
 }
 
 void refuse_unknown(std::string_view field, std::string_view spec,
