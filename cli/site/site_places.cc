@@ -2,22 +2,62 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include <sotto/base/names.h>
 #include <sotto/base/text.h>
-#include <sotto/trainers/optimizer_settings.h>
+#include <sotto/study/train_options.h>
 
 namespace sotto::cli {
 namespace {
 
-/// The settings of `sotto train` that a site's [training] has, besides those of its step rule.
-constexpr auto kTraining = std::to_array<std::string_view>(
-    {"task", "model", "batch", "partition", "gradient-time", "init", "algorithm", "compressor",
-     "consensus-stepsize", "rule", "noise-multiplier", "privacy-epsilon", "privacy-delta",
-     "privacy-unit", "communication-interval", "rounds", "eval-every", "dump-parameters", "seed"});
+/// Where the settings of `sotto train` are kept that a site's [training] has, besides those of its
+/// step rule.
+std::array<const void*, 19> training_values(const study::TrainOptions& o) {
+  return {&o.task,
+          &o.model,
+          &o.batch,
+          &o.partition,
+          &o.gradient_time,
+          &o.init,
+          &o.algorithm,
+          &o.compressor,
+          &o.consensus_stepsize,
+          &o.rule,
+          &o.noise_multiplier,
+          &o.privacy_epsilon,
+          &o.privacy_delta,
+          &o.privacy_unit,
+          &o.communication_interval,
+          &o.rounds,
+          &o.eval_every,
+          &o.dump_parameters,
+          &o.seed};
+}
+
+/// Names of the settings that a site's [training] has.
+std::set<std::string, std::less<>> training_names() {
+  study::TrainOptions options;
+  std::set<std::string, std::less<>> names;
+  for (const Setting& setting : step_settings(options).settings) {
+    names.emplace(setting.name);
+  }
+  const auto values = training_values(options);
+  for (const SettingGroup& group : train_settings(options)) {
+    for (const Setting& setting : group.settings) {
+      const auto at = [](const auto* value) { return static_cast<const void*>(value); };
+      if (std::ranges::find(values, std::visit(at, setting.value)) != values.end()) {
+        names.emplace(setting.name);
+      }
+    }
+  }
+  return names;
+}
 
 /// What stands elsewhere in a site's file, under another name or whether it is given or not.
 constexpr auto kElsewhere =
@@ -32,10 +72,8 @@ constexpr auto kElsewhere =
 }  // namespace
 
 bool is_training_setting(std::string_view name) {
-  OptimizerSettings settings;
-  return std::ranges::find(kTraining, name) != kTraining.end() ||
-         std::ranges::any_of(step_settings(settings).settings,
-                             [&](const Setting& one) { return one.name == name; });
+  static const auto kNames = training_names();
+  return kNames.contains(name);
 }
 
 SitePlaces::SitePlaces(std::string path, const toml::table& file) : path_(std::move(path)) {
