@@ -84,8 +84,10 @@ std::shared_ptr<Store> open_store(const OptimizerOptions& options, const StopReq
         "URL: tcp://HOST:PORT, file:DIRECTORY, redis://HOST:PORT/PREFIX or "
         "torch://HOST:PORT/PREFIX");
   }
-  return make_store(options.rendezvous, options.rank, options.insecure, options.security,
-                    Deadline::after(options.timeout, &stop));
+  return make_store(options.rendezvous, options.rank,
+                    {.insecure = options.insecure,
+                     .security = options.security,
+                     .known_by = Deadline::after(options.timeout, &stop)});
 }
 
 /// `values` lie where the accelerator of these options works, if there is one.

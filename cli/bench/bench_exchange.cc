@@ -268,8 +268,9 @@ Result<Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& reque
     throw Error("--rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT");
   }
   console::catch_stop_signals();
-  const auto store = make_store(where, job.probe.rank, request.insecure, std::nullopt,
-                                Deadline::after(job.probe.timeout, &job.probe.stop));
+  const auto store = make_store(where, job.probe.rank,
+                                {.insecure = request.insecure,
+                                 .known_by = Deadline::after(job.probe.timeout, &job.probe.stop)});
   const auto found = take_part(job, job.probe.rank, request, store);
   if (!found.ok()) {
     return found.status();
