@@ -8,7 +8,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/sim/link_presets.h>
-#include <sotto/study/quantity.h>
+#include <sotto/study/parse_units.h>
 #include <sotto/study/rank_list.h>
 #include <sotto/study/toml/reader.h>
 #include <sotto/topology/registry.h>

@@ -13,7 +13,7 @@
 #include <sotto/base/error.h>
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/train_plan.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 
 namespace sotto::study {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/trainers/privacy_settings.h>
 
 namespace sotto::study {

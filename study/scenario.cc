@@ -15,7 +15,7 @@
 #include <sotto/study/compute_spec.h>
 #include <sotto/study/internal/scenario_reader.h>
 #include <sotto/study/internal/scenario_spelling.h>
-#include <sotto/study/quantity.h>
+#include <sotto/study/parse_units.h>
 #include <sotto/study/rank_list.h>
 #include <sotto/study/toml/text.h>
 

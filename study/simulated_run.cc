@@ -22,7 +22,7 @@
 #include <sotto/study/quality.h>
 #include <sotto/study/stretches.h>
 #include <sotto/study/train_plan.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/trainers/model_sum.h>
 
 namespace sotto::study {

@@ -1,5 +1,5 @@
 #include <sotto/study/train_plan.h>
-#include <sotto/trainers/secured_node.h>
+#include <sotto/trainers/node_place.h>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@
 #include <sotto/study/privacy_plan.h>
 #include <sotto/study/rank_list.h>
 #include <sotto/study/train_checks.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/trainers/result_file.h>
 #include <sotto/trainers/start_file.h>
 
@@ -33,17 +33,17 @@ constexpr Round kMostEvaluations = 100;
 constexpr double kMaxRounds = 1e15;
 
 /// Whether this process is one node of a job, as a launcher or the list of peers says.
-void find_place(const TrainOptions& o, TrainPlan& plan) {
-  plan.launched = o.local ? std::nullopt : read_launcher();
+void take_place(const TrainOptions& o, TrainPlan& plan) {
   if (o.local && !o.key.empty() && !o.peers.empty()) {
     throw Error("local", "with " + mention("key") + " and " + mention("peers") +
                              " this process is one of the nodes; leave one of them out");
   }
-  if (const auto secured = read_secured_node(o, plan.launched)) {
-    plan.launched = secured->place;
+  NodePlace place = find_place(o, !o.local);
+  plan.launched = std::move(place.node);
+  if (place.security) {
     plan.peers = o.peers;
-    plan.run.optimizer.security = secured->security;
-    plan.run.optimizer.bind = secured->bind;
+    plan.run.optimizer.security = std::move(place.security);
+    plan.run.optimizer.bind = std::move(place.bind);
   } else if (!plan.launched && !o.rendezvous.empty()) {
     refuse("rendezvous", o.rendezvous,
            "it is for launched jobs: set RANK and WORLD_SIZE, use mpirun or srun, or give " +
@@ -285,7 +285,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   check_options(options);
   check_writable("dump_parameters", options.dump_parameters);
   TrainPlan plan;
-  find_place(options, plan);
+  take_place(options, plan);
   const auto data = load_task(options.task);
   const int nodes = count_nodes(options, *data, plan.launched);
   if (plan.launched && nodes == 1) {

@@ -26,7 +26,7 @@
 #include <sotto/study/default_nodes.h>
 #include <sotto/study/exchange_probe.h>
 #include <sotto/study/measured_scenario.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/local_processes.h>

@@ -21,7 +21,7 @@
 #include <sotto/study/plan_verdict.h>
 #include <sotto/study/scenario.h>
 #include <sotto/study/study_settings.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/trainers/result_file.h>
 
 #include "commands.h"

@@ -9,7 +9,7 @@
 #include <sotto/base/text.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/trainers/result_file.h>
 #include <sotto/trainers/saved_model.h>
 #include <sotto/trainers/start_file.h>

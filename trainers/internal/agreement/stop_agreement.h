@@ -50,12 +50,12 @@ class StopAgreement {
   /// Why all end, "node 1 was told to stop"; empty as long as that is not decided.
   std::string why() const;
   /// While this node waits for others in a round that it has begun: listens, and answers.
-  void look();
+  void listen();
 
  private:
   EndReason own_reason() const;
   /// Takes note of the own wish or another node's, and says how far this one is. Locked.
-  void listen();
+  void answer();
   /// What all nodes agreed on, once they have.
   Status await_decision();
   /// Node 0: takes what `peer` has published.

@@ -52,7 +52,7 @@ Status StopAgreement::begin(Round done) {
       begun_ = done + 1;
       return {};
     }
-    listen();
+    answer();
   }
   if (Status status = await_decision(); !status.ok()) {
     return status;
@@ -65,7 +65,7 @@ Status StopAgreement::begin(Round done) {
   return {};
 }
 
-void StopAgreement::look() {
+void StopAgreement::listen() {
   const std::lock_guard lock(mutex_);
   if (last_) {
     return;
@@ -75,14 +75,14 @@ void StopAgreement::look() {
       return;
     }
   }
-  listen();
+  answer();
   if (rank_ == 0) {
     for (Rank peer = 1; peer < nodes_; ++peer) {
       if (!answers_.contains(peer)) {
-        const StoreLook answer = look_for(store_, answer_key(peer));
-        if (answer.value) {
+        const StoreLook found = look_for(store_, answer_key(peer));
+        if (found.value) {
           (void)take_answer(peer,
-                            *answer.value);  // what cannot be read is waited for, and named then
+                            *found.value);  // what cannot be read is waited for, and named then
         }
       }
     }
@@ -90,7 +90,7 @@ void StopAgreement::look() {
   }
 }
 
-void StopAgreement::listen() {
+void StopAgreement::answer() {
   if (answered_) {
     return;
   }

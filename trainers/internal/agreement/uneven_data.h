@@ -5,8 +5,8 @@
 // most data, whatever the timing: a node without data begins a round only once one with data has.
 // Once some node is out of data, those that are not say before each gradient which round it is of.
 //
-// Thread safety: `look` from any thread, everything else on the node's own. Whatever it is given
-// must outlive it.
+// Thread safety: `round_fault` from any thread, everything else on the node's own. Whatever it is
+// given must outlive it.
 #pragma once
 
 #include <chrono>
@@ -44,7 +44,7 @@ class UnevenData {
   /// This node has a gradient of the round with this number.
   Status enter_round(Round round);
   /// While it waits in that round.
-  Status look();
+  Status round_fault();
 
   // What a node calls that is out of data.
 

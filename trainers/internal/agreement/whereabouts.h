@@ -5,8 +5,8 @@
 // Each node says in the store to which meeting it has come, and after how many rounds; meetings are
 // numbered, as all nodes come to the same ones in the same order.
 //
-// Thread safety: `look` from any thread, everything else on the node's own. The store must outlive
-// it.
+// Thread safety: `wait_fault` from any thread, everything else on the node's own. The store must
+// outlive it.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class Whereabouts {
 
   /// Fault::unexpected, naming `peer` and both nodes' rounds, when it waits at a meeting to which
   /// this node cannot come any more.
-  Status look(Rank peer) const;
+  Status wait_fault(Rank peer) const;
   /// Whether `peer` waits at the meeting that is next for this node, for the mean model after so
   /// many rounds.
   bool asks_for_mean(Rank peer, Round rounds) const;

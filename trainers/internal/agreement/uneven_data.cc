@@ -42,7 +42,7 @@ Status UnevenData::enter_round(Round round) {
   return publish({entered_, false});
 }
 
-Status UnevenData::look() {
+Status UnevenData::round_fault() {
   const std::lock_guard lock(mutex_);
   some_out_ = some_out_ || (news_.any() && look_for(store_, kSomeOut).value);
   if (!some_out_ || told_ == entered_ || left_) {
@@ -55,7 +55,7 @@ Status UnevenData::look() {
 Status UnevenData::leave(Round rounds) {
   {
     const std::lock_guard lock(mutex_);
-    left_ = rounds;  // look() says no more that there are data
+    left_ = rounds;  // round_fault() says no more that there are data
     if (Status status = publish({rounds, true}); !status.ok()) {
       return status;
     }

@@ -1,4 +1,4 @@
-#include <sotto/study/quantity.h>
+#include <sotto/study/parse_units.h>
 
 #include <array>
 #include <cmath>

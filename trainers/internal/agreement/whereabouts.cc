@@ -61,7 +61,7 @@ std::optional<Whereabouts::Visit> Whereabouts::visit_of(Rank peer) const {
                : std::nullopt;
 }
 
-Status Whereabouts::look(Rank peer) const {
+Status Whereabouts::wait_fault(Rank peer) const {
   const auto theirs = peer == rank_ ? std::nullopt : visit_of(peer);
   const std::lock_guard lock(mutex_);
   if (!theirs || theirs->number != met_) {

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/sim/network/platform.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 
 using namespace sotto;
 using namespace sotto::study;

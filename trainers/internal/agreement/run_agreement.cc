@@ -1,4 +1,4 @@
-#include "consensus.h"
+#include "run_agreement.h"
 
 #include <cmath>
 #include <utility>
@@ -20,7 +20,7 @@ std::string mean_key(std::uint64_t number) { return fmt::format("mean/{}/model",
 
 }  // namespace
 
-Consensus::Consensus(Session& session, const OptimizerOptions& options)
+RunAgreement::RunAgreement(Session& session, const OptimizerOptions& options)
     : session_(session),
       rank_(options.rank),
       nodes_(options.nodes),
@@ -33,15 +33,15 @@ Consensus::Consensus(Session& session, const OptimizerOptions& options)
       data_(session, news_, options.rank, options.nodes, options.timeout, options.interrupted) {
   meetings_.leave_out(options.byzantine);
   meetings_.weigh(weight_of_model(options));
-  meetings_.look_with([this](Rank peer) { return look(std::span(&peer, 1)); });
-  meetings_.miss_with([this](Rank peer) { return look_for_lost(peer); });
+  meetings_.look_with([this](Rank peer) { return wait_fault(std::span(&peer, 1)); });
+  meetings_.miss_with([this](Rank peer) { return lost_neighbour(peer); });
 }
 
-Status Consensus::named(const Status& status) const {
+Status RunAgreement::named(const Status& status) const {
   return status.with_context(fmt::format("node {}", rank_));
 }
 
-Status Consensus::agree(const std::function<Result<StartingPoint>()>& start) {
+Status RunAgreement::agree(const std::function<Result<StartingPoint>()>& start) {
   if (Status status = naming_timeout(session_.enter(), timeout_); !status.ok()) {
     if (rank_ == 0) {
       meetings_.give_up(status);
@@ -68,7 +68,7 @@ Status Consensus::agree(const std::function<Result<StartingPoint>()>& start) {
   return status;
 }
 
-Status Consensus::compare(const StartingPoint& mine) {
+Status RunAgreement::compare(const StartingPoint& mine) {
   if (rank_ == 0) {
     ByteBuffer card;
     card.write_string(mine.agreement);
@@ -107,7 +107,7 @@ Status Consensus::compare(const StartingPoint& mine) {
   return {};
 }
 
-Result<float> Consensus::share(double weight) {
+Result<float> RunAgreement::share(double weight) {
   ByteBuffer mine;
   mine.write(weight);
   const auto all = meetings_.gather("weight", mine.bytes());
@@ -141,23 +141,23 @@ Result<float> Consensus::share(double weight) {
   return share;
 }
 
-Status Consensus::begin_round(Round done) {
+Status RunAgreement::begin_round(Round done) {
   Status status = stop_.begin(done);
   ended_ = status.fault() == Fault::ended;
   return status;
 }
 
-Status Consensus::enter_round(Round round) {
+Status RunAgreement::enter_round(Round round) {
   whereabouts_.enter_round(round);
   return join_ == Join::zeros && !out_of_data_ ? data_.enter_round(round) : Status();
 }
 
-Status Consensus::look_in_round(std::span<const Rank> peers) {
+Status RunAgreement::round_fault(std::span<const Rank> peers) {
   const Status cause = news_.any() ? meetings_.given_up() : Status();
-  return cause.ok() ? look(peers) : cause;
+  return cause.ok() ? wait_fault(peers) : cause;
 }
 
-Status Consensus::look_for_lost(Rank awaited) {
+Status RunAgreement::lost_neighbour(Rank awaited) {
   Status lost = lost_ ? lost_(awaited) : Status();
   if (lost.ok() || awaited != 0) {
     lost_until_.reset();
@@ -171,25 +171,25 @@ Status Consensus::look_for_lost(Rank awaited) {
   return lost_until_->expired() ? lost : Status();
 }
 
-Status Consensus::look(std::span<const Rank> peers) {
-  stop_.look();
+Status RunAgreement::wait_fault(std::span<const Rank> peers) {
+  stop_.listen();
   if (!news_.any()) {
     return {};
   }
   if (join_ == Join::zeros) {
-    if (Status status = data_.look(); !status.ok()) {
+    if (Status status = data_.round_fault(); !status.ok()) {
       return status;
     }
   }
   for (const Rank peer : peers) {
-    if (Status status = whereabouts_.look(peer); !status.ok()) {
+    if (Status status = whereabouts_.wait_fault(peer); !status.ok()) {
       return status;
     }
   }
   return {};
 }
 
-Result<UnevenData::Next> Consensus::next_without_data(Round done) {
+Result<UnevenData::Next> RunAgreement::next_without_data(Round done) {
   if (!out_of_data_) {
     out_of_data_ = true;
     if (Status status = data_.leave(done); !status.ok()) {
@@ -201,14 +201,14 @@ Result<UnevenData::Next> Consensus::next_without_data(Round done) {
   }
   // Before the round that may be the last, all nodes agree whether it takes place.
   const auto stops = [this] {
-    stop_.look();
+    stop_.listen();
     return !ended_ && stop_.wanted();
   };
   return data_.await(done, whereabouts_, meetings_, stops);
 }
 
-Result<double> Consensus::mean(Round done, std::span<const float> values, std::size_t parameters,
-                               std::span<float> mean) {
+Result<double> RunAgreement::mean(Round done, std::span<const float> values, std::size_t parameters,
+                                  std::span<float> mean) {
   meetings_.measure_first(parameters);
   ByteBuffer found;
   const Status met = meetings_.meet(means_, values, 0, [&](const AveragedModel& all) {
@@ -233,17 +233,17 @@ Result<double> Consensus::mean(Round done, std::span<const float> values, std::s
   return mean_->consensus_distance;
 }
 
-std::optional<double> Consensus::distance(Round done) const {
+std::optional<double> RunAgreement::distance(Round done) const {
   return mean_ && mean_->round == done ? std::optional(mean_->consensus_distance) : std::nullopt;
 }
 
-void Consensus::forget_mean() {
+void RunAgreement::forget_mean() {
   if (rank_ == 0 && mean_) {
     (void)session_.remove(mean_key(means_ - 1));
   }
 }
 
-Status Consensus::take_from_node_0(std::span<float> values) {
+Status RunAgreement::take_from_node_0(std::span<float> values) {
   const auto given =
       meetings_.broadcast(fmt::format("given/{}/values", gifts_++), std::as_bytes(values));
   if (!given.ok()) {
@@ -256,7 +256,7 @@ Status Consensus::take_from_node_0(std::span<float> values) {
   return {};
 }
 
-Status Consensus::give_up(const Status& fault) {
+Status RunAgreement::give_up(const Status& fault) {
   if (!entered_) {
     return fault;
   }
@@ -269,7 +269,7 @@ Status Consensus::give_up(const Status& fault) {
   return is_refusal(cause) ? Status(Fault::peer_lost, cause.message()) : cause;
 }
 
-Status Consensus::end() {
+Status RunAgreement::end() {
   if (Status status = meetings_.barrier("end"); !status.ok()) {
     return status;
   }

@@ -1,4 +1,5 @@
-// What --key and --peers make of a node: its keys, and which node of which job this process is.
+#include <sotto/trainers/node_place.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -7,7 +8,6 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
-#include <sotto/trainers/secured_node.h>
 
 namespace sotto {
 namespace {
@@ -74,10 +74,10 @@ LaunchedNode secured_place(const OptimizerSettings& options, const std::vector<T
 
 }  // namespace
 
-std::optional<SecuredNode> read_secured_node(const OptimizerSettings& options,
-                                             const std::optional<LaunchedNode>& launched) {
+NodePlace find_place(const OptimizerSettings& options, bool by_launcher) {
+  const auto launched = by_launcher ? read_launcher() : std::nullopt;
   if (options.key.empty() && options.peers.empty()) {
-    return std::nullopt;
+    return {.node = launched, .security = {}, .bind = options.bind};
   }
   if (options.key.empty() || options.peers.empty()) {
     if (options.key.empty()) {
@@ -91,9 +91,9 @@ std::optional<SecuredNode> read_secured_node(const OptimizerSettings& options,
   const TrustedPeer own = own_line(lines, keys, options.peers);
   const LaunchedNode place = secured_place(options, lines, own.rank, launched);
   const bool bind_given = options.bind != OptimizerSettings().bind;
-  return SecuredNode{{keys, std::make_shared<AllowList>(std::move(lines))},
-                     place,
-                     bind_given || own.address.empty() ? options.bind : host_of(own.address)};
+  return {.node = place,
+          .security = Security{keys, std::make_shared<AllowList>(std::move(lines))},
+          .bind = bind_given || own.address.empty() ? options.bind : host_of(own.address)};
 }
 
 }  // namespace sotto

@@ -1,4 +1,4 @@
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 
 #include <cmath>
 

@@ -2,8 +2,8 @@
 // the mean of their models, when the run ends and why, and what happens where one is out of data
 // before others.
 //
-// Faults name the node. Thread safety: `look` and `look_in_round` from any thread, everything else
-// on the node's own. The session must outlive it.
+// Faults name the node. Thread safety: `wait_fault` and `round_fault` from any thread, everything
+// else on the node's own. The session must outlive it.
 #pragma once
 
 #include <atomic>
@@ -39,11 +39,11 @@ inline bool is_refusal(const Status& status) {
   return status.fault() == Fault::non_finite || status.fault() == Fault::budget;
 }
 
-class Consensus {
+class RunAgreement {
  public:
-  Consensus(Session& session, const OptimizerOptions& options);
-  Consensus(const Consensus&) = delete;
-  Consensus& operator=(const Consensus&) = delete;
+  RunAgreement(Session& session, const OptimizerOptions& options);
+  RunAgreement(const RunAgreement&) = delete;
+  RunAgreement& operator=(const RunAgreement&) = delete;
 
   Meetings& meetings() { return meetings_; }
   Whereabouts& whereabouts() { return whereabouts_; }
@@ -62,13 +62,13 @@ class Consensus {
   /// This node has a gradient of this round.
   Status enter_round(Round round);
   /// For whoever waits for these nodes: a fault when the wait cannot end.
-  Status look(std::span<const Rank> peers);
+  Status wait_fault(std::span<const Rank> peers);
   /// For whoever waits for their frames: why some node gave up, too, which meetings see themselves.
-  Status look_in_round(std::span<const Rank> peers);
+  Status round_fault(std::span<const Rank> peers);
   /// A fault when a wait for this node in the store cannot end because a neighbour is lost. On the
   /// node's own thread.
-  Status look_for_lost(Rank awaited);
-  /// Asks `lost` for that (Driver::look_for_lost).
+  Status lost_neighbour(Rank awaited);
+  /// Asks `lost` for that (Driver::lost_neighbour).
   void watch_connections(std::function<Status(Rank)> lost) { lost_ = std::move(lost); }
 
   /// Comes to the next meeting for the mean of all models, after so many rounds.
