@@ -25,8 +25,8 @@
 #include <sotto/study/scenario.h>
 #include <sotto/study/simulated_run.h>
 #include <sotto/study/unit_text.h>
+#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/local_processes.h>
-#include <sotto/trainers/result_file.h>
 
 #include "child.h"
 #include "command_line.h"

@@ -21,8 +21,8 @@
 #include <sotto/study/rank_list.h>
 #include <sotto/study/train_checks.h>
 #include <sotto/study/unit_text.h>
-#include <sotto/trainers/result_file.h>
-#include <sotto/trainers/start_file.h>
+#include <sotto/trainers/files/result_file.h>
+#include <sotto/trainers/files/start_file.h>
 
 namespace sotto::study {
 namespace {

@@ -28,10 +28,10 @@
 #include <sotto/study/measured_scenario.h>
 #include <sotto/study/unit_text.h>
 #include <sotto/topology/registry.h>
+#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/local_processes.h>
 #include <sotto/trainers/meeting.h>
-#include <sotto/trainers/result_file.h>
 #include <sotto/trainers/run.h>
 
 #include "commands.h"

@@ -18,7 +18,7 @@
 #include <sotto/console/signals.h>
 #include <sotto/console/usage.h>
 #include <sotto/study/run_spec.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "compare_page.h"

@@ -18,7 +18,7 @@
 #include <sotto/sites/simulated/simulated_sites.h>
 #include <sotto/study/fault_file.h>
 #include <sotto/study/unit_text.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "injected.h"

@@ -22,7 +22,7 @@
 #include <sotto/study/scenario.h>
 #include <sotto/study/study_settings.h>
 #include <sotto/study/unit_text.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "compare/compare_report.h"

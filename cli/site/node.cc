@@ -24,9 +24,9 @@
 #include <sotto/observe/tensorboard.h>
 #include <sotto/sites/process/audit_log.h>
 #include <sotto/sites/process/site_run.h>
-#include <sotto/trainers/durable_file.h>
-#include <sotto/trainers/parameter_file.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/durable_file.h>
+#include <sotto/trainers/files/parameter_file.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "event_log.h"

@@ -21,8 +21,8 @@
 #include <sotto/study/privacy_plan.h>
 #include <sotto/study/train_checks.h>
 #include <sotto/study/train_plan.h>
-#include <sotto/trainers/result_file.h>
-#include <sotto/trainers/start_file.h>
+#include <sotto/trainers/files/result_file.h>
+#include <sotto/trainers/files/start_file.h>
 
 namespace sotto::cli {
 namespace {

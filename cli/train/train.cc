@@ -12,8 +12,8 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/train_plan.h>
-#include <sotto/trainers/checkpoint.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/checkpoint.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "terminal/progress.h"

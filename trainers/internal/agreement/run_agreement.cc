@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
-#include <sotto/trainers/saved_model.h>
+#include <sotto/trainers/files/saved_model.h>
 
 namespace sotto::internal {
 namespace {

@@ -9,8 +9,8 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/comm/run_keys.h>
-#include <sotto/trainers/durable_file.h>
-#include <sotto/trainers/parameter_file.h>
+#include <sotto/trainers/files/durable_file.h>
+#include <sotto/trainers/files/parameter_file.h>
 
 #include "../reporting/phases.h"
 #include "resume.h"

@@ -1,4 +1,4 @@
-#include <sotto/trainers/section_file.h>
+#include <sotto/trainers/files/section_file.h>
 
 #include <algorithm>
 #include <filesystem>

@@ -14,7 +14,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
-#include <sotto/trainers/checkpoint.h>
+#include <sotto/trainers/files/checkpoint.h>
 
 namespace sotto {
 

@@ -1,4 +1,4 @@
-#include <sotto/trainers/checkpoint.h>
+#include <sotto/trainers/files/checkpoint.h>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
-#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/files/durable_file.h>
 
 namespace sotto {
 namespace {

@@ -1,4 +1,4 @@
-#include <sotto/trainers/start_file.h>
+#include <sotto/trainers/files/start_file.h>
 
 #include <cstddef>
 #include <filesystem>
@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/trainers/durable_file.h>
-#include <sotto/trainers/parameter_file.h>
-#include <sotto/trainers/saved_model.h>
+#include <sotto/trainers/files/durable_file.h>
+#include <sotto/trainers/files/parameter_file.h>
+#include <sotto/trainers/files/saved_model.h>
 
 namespace sotto {
 

@@ -1,4 +1,4 @@
-#include <sotto/trainers/saved_model.h>
+#include <sotto/trainers/files/saved_model.h>
 
 #include <algorithm>
 #include <filesystem>

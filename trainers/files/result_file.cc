@@ -1,4 +1,4 @@
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/files/durable_file.h>
 
 namespace sotto {
 namespace {

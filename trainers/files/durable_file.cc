@@ -1,4 +1,4 @@
-#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/files/durable_file.h>
 
 #include <fcntl.h>
 #include <sys/stat.h>
