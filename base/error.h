@@ -21,8 +21,8 @@ class Error : public std::runtime_error {
  public:
   /// `reason` says what is wrong, where, and what would do.
   explicit Error(const Message& reason);
-  /// "FIELD: REASON". `field` is the name of the setting that is at fault, in snake case as
-  /// `optimizer_settings_list.cc` has it, or else of what was asked for.
+  /// "FIELD: REASON". `field` is the name of the setting that is at fault, in snake case, or else
+  /// of what was asked for.
   Error(std::string_view field, const Message& reason);
   /// "FIELD: 'VALUE' is refused: REASON"
   Error(std::string_view field, std::string_view value, const Message& reason);

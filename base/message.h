@@ -11,9 +11,8 @@
 
 namespace sotto {
 
-/// How one place writes settings. Settings go by their names in `optimizer_settings_list.cc`, in
-/// snake case ("weight_decay"). This class itself is the spelling of the library and of C++
-/// programs.
+/// How one place writes settings. Settings go by their names in snake case ("weight_decay"). This
+/// class itself is the spelling of the library and of C++ programs.
 class Spelling {
  public:
   Spelling() = default;

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/number.h>
+
 namespace sotto {
 namespace {
 
@@ -113,6 +115,11 @@ std::string toml_text(std::string_view text) {
     }
   });
   return fmt::format("\"{}\"", escaped);
+}
+
+std::string toml_value(std::string_view text) {
+  const bool bare = text == "true" || text == "false" || parse_number<double>(text).has_value();
+  return bare ? std::string(text) : toml_text(text);
 }
 
 std::string csv_text(std::string_view text) {

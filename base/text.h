@@ -35,6 +35,9 @@ std::string markup_text(std::string_view text);
 /// `printable`, as a basic string of TOML with its quotes.
 std::string toml_text(std::string_view text);
 
+/// A value of TOML that reads as `text`: a number, true and false as they are, else `toml_text`.
+std::string toml_value(std::string_view text);
+
 /// `printable`, as a field of CSV (RFC 4180): in quotes where it needs them.
 std::string csv_text(std::string_view text);
 

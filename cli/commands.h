@@ -1,7 +1,8 @@
 // The subcommands of `sotto`: how one is added.
 //
-// To add a command NAME: write cli/NAME.cc with a function `Command add_NAME_command(CLI::App&)`,
-// declare it below, and list it in all_commands.cc. The function adds a subcommand and its options,
+// To add a command NAME: write cli/NAME.cc, or a folder where the command has several files, with a
+// function `Command add_NAME_command(CLI::App&)`, declare it below, and list it in all_commands.cc
+// (ARCHITECTURE.md says which folders there are). The function adds a subcommand and its options,
 // bound to variables that the returned `run` owns; it reads nothing and prints nothing. `run` is
 // called after the command line and --config have been read. It returns the exit status (0 done, 1
 // the run failed) and throws sotto::Error when the request is wrong (status 2). One thread at a

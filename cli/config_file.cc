@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/console/command.h>
 #include <sotto/study/toml/reader.h>
 
@@ -60,16 +60,16 @@ std::vector<std::string> known_names(const CLI::App& command) {
   return names;
 }
 
-[[noreturn]] void refuse_unknown_key(const std::string& where, std::string key,
+[[noreturn]] void refuse_unknown_key(const std::string& where, const std::string& written,
                                      const CLI::App& command) {
-  std::replace(key.begin(), key.end(), '_', '-');
+  const std::string key = dashed(written);
   const auto known = known_names(command);
   throw Error(fmt::format("{}: '{}' is no setting of `sotto {}`{} there are {}", where, key,
                           command.get_name(), did_you_mean(key, known), fmt::join(known, ", ")));
 }
 
-CLI::Option* find_option(CLI::App& command, std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
+CLI::Option* find_option(CLI::App& command, std::string_view key) {
+  const std::string name = dashed(key);
   if (std::find(kNotInFiles.begin(), kNotInFiles.end(), name) != kNotInFiles.end()) {
     return nullptr;
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/schedule.h>
 #include <sotto/optim/step_rule_info.h>

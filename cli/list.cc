@@ -11,7 +11,7 @@
 #include <sotto/sim/link_presets.h>
 #include <sotto/study/train_options.h>
 #include <sotto/study/train_plan.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/trainers/catalog.h>
 
 #include "commands.h"

@@ -14,11 +14,10 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/error.h>
-#include <sotto/base/start_threads.h>
+#include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/console/usage.h>
-#include <sotto/study/flag_spelling.h>
 
 #include "commands.h"
 #include "config_file.h"
@@ -116,13 +115,8 @@ int main(int argc, char** argv) {
   } catch (const sotto::Shortage& shortage) {
     return complain(shortage.what(), sotto::console::kFailed);
   } catch (const sotto::Error& error) {
-    return complain(sotto::study::in_flags(error), sotto::console::kWrongRequest);
-  } catch (const std::system_error& error) {
-    const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
-    return complain(no_thread ? "the system gives no more threads; use fewer nodes or threads, or "
-                                "raise the limit (`ulimit -u`, `ulimit -v`, the cgroup's pids.max)"
-                              : error.what(),
-                    sotto::console::kFailed);
+    return complain(error.render(sotto::console::FlagSpelling(program)),
+                    sotto::console::kWrongRequest);
   } catch (const std::bad_alloc&) {
     return complain(
         "memory ran out; use fewer nodes or a smaller model, or raise the limit (`ulimit -v`, the "

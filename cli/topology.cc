@@ -17,7 +17,7 @@
 #include <sotto/study/default_nodes.h>
 #include <sotto/topology/analysis.h>
 #include <sotto/topology/registry.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 

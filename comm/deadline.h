@@ -28,8 +28,6 @@ namespace after_stop {
 inline constexpr std::chrono::milliseconds kClose{250};
 /// Tells a store that answers why the node leaves, on a slow link too.
 inline constexpr std::chrono::milliseconds kStore{400};
-/// Agrees on the end with nodes that were stopped, too, where no round has begun.
-inline constexpr std::chrono::milliseconds kMeeting{700};
 }  // namespace after_stop
 
 class Deadline {

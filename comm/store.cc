@@ -65,8 +65,7 @@ StoreUrl parse_url(const std::string& url) {
 
 void check_store_url(const std::string& url) { (void)parse_url(url); }
 
-std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecure,
-                                  const std::optional<Security>& security, Deadline known_by) {
+std::shared_ptr<Store> make_store(const std::string& url, int rank, const StoreOptions& options) {
   const StoreUrl parsed = parse_url(url);
   const auto& [host, port] = parsed.address;
   switch (parsed.kind) {
@@ -75,26 +74,26 @@ std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecur
     case StoreUrl::Kind::file:
       return make_file_store(parsed.path);
     case StoreUrl::Kind::tcp:
-      return make_tcp_store(host, port, rank == 0, insecure, security, known_by);
+      return make_tcp_store(host, port, rank == 0, options);
     case StoreUrl::Kind::redis:
     case StoreUrl::Kind::torch:
       break;
   }
-  if (security && !insecure) {
+  if (options.security && !options.insecure) {
     refuse("store", url,
            "it is reached in plain text, which would undo the keys; meet at " +
                mention("rendezvous", "tcp://HOST:PORT") + " of node 0, or allow plain text with " +
                mention("insecure", "true"));
   }
-  internal::await_name("store", host, known_by);
-  const StopRequest stop = known_by.stop() == nullptr ? StopRequest() : *known_by.stop();
+  internal::await_name("store", host, options.known_by);
+  const StopRequest* asked = options.known_by.stop();
+  const StopRequest stop = asked == nullptr ? StopRequest() : *asked;
   return parsed.kind == StoreUrl::Kind::redis ? make_redis_store(host, port, parsed.path, stop)
                                               : make_torch_store(host, port, parsed.path, stop);
 }
 
 #if !SOTTO_HAVE_ZMQ
-std::shared_ptr<Store> make_tcp_store(const std::string&, int, bool, bool,
-                                      const std::optional<Security>&, Deadline) {
+std::shared_ptr<Store> make_tcp_store(const std::string&, int, bool, const StoreOptions&) {
   refuse("store", "tcp:", "this build lacks ZeroMQ; build with libzmq3-dev and cppzmq-dev");
 }
 #endif

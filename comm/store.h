@@ -39,19 +39,25 @@ class Store {
 std::shared_ptr<Store> make_memory_store();
 /// In a directory that all nodes see (made if absent); values appear by an atomic rename.
 std::shared_ptr<Store> make_file_store(const std::string& directory);
+/// How a store is reached.
+struct StoreOptions {
+  /// Serve beyond this host in plain text; and with `security` still meet in plain text.
+  bool insecure = false;
+  /// This node's keys and its peers: what stores that can do so encrypt with.
+  std::optional<Security> security{};
+  /// Until when a host that cannot be resolved is awaited. Its stop request, of which the store
+  /// keeps a copy, also ends waits for a server that does not answer.
+  Deadline known_by = Deadline::after({});
+};
+
 /// Served by node 0 at host:port, reached by the others; needs the ZeroMQ component. Long values
 /// travel in pieces: a wait for one that has begun to come ends when no piece comes for 30 s. With
 /// `security` everything is encrypted, node 0 is known by its key, and only listed peers are
 /// answered, each for its own keys (zmq/store/store_rules.h) and within its room
-/// (zmq/store/stored_values.h): a key that ends in "/3" is node 3's alone, in "/3-5" node 3's for
-/// node 5, in "/any" the first one's to set it, and others are node 0's for all. Without, serving
-/// beyond loopback is refused unless `insecure`. A `host` that cannot be resolved is awaited until
-/// `known_by`, whose stop request, of which the store keeps a copy, also ends waits for a server
-/// that does not answer. Throws Stopped when it ends this one.
+/// (zmq/store/stored_values.h). Without, serving beyond loopback is refused unless `insecure`.
+/// Throws Error, and Stopped when the stop request ends the wait for the host's name.
 std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve,
-                                      bool insecure = false,
-                                      const std::optional<Security>& security = std::nullopt,
-                                      Deadline known_by = Deadline::after({}));
+                                      const StoreOptions& options = {});
 /// On a Redis server, keys prefixed by `prefix`; needs the hiredis component. `stop` also ends
 /// waits for a server that does not answer.
 std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
@@ -72,10 +78,9 @@ void check_store_url(const std::string& url);
 
 /// From a URL: `memory:`, `file:DIR`, `tcp://HOST:PORT` (rank 0 serves),
 /// `redis://HOST:PORT/PREFIX`, `torch://HOST:PORT/PREFIX`. Throws Error for anything else, for a
-/// component that this build lacks, and, with `security`, for a store that sends in plain text.
-/// `known_by`: as above.
-std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecure = false,
-                                  const std::optional<Security>& security = std::nullopt,
-                                  Deadline known_by = Deadline::after({}));
+/// component that this build lacks, and, with `security`, for a store that sends in plain text
+/// unless `insecure`. Throws Stopped when the stop request ends the wait for a host's name.
+std::shared_ptr<Store> make_store(const std::string& url, int rank,
+                                  const StoreOptions& options = {});
 
 }  // namespace sotto

@@ -8,7 +8,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/base/system_limit.h>
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/compress/per_tensor.h>
 
 #include "internal/family.h"

@@ -7,7 +7,7 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/base/text.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/result_file.h>
 
 namespace sotto::console {
 namespace {

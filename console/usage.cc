@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 
 namespace sotto::console {
 namespace {

@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/word_list.h>
+#include <sotto/base/names.h>
 #include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/robust/attack.h>

@@ -9,7 +9,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/base/number.h>
 
 namespace sotto {

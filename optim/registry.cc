@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/admission.h>
 #include <sotto/optim/algorithms/ad_psgd.h>

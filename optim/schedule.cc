@@ -1,13 +1,14 @@
 #include <sotto/optim/schedule.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/base/number.h>
 
 namespace sotto {
@@ -16,6 +17,16 @@ namespace {
 constexpr std::string_view kShapes =
     "constant, step:EVERY[:FACTOR], cosine[:FLOOR] or invsqrt:EVERY, with an optional "
     ",warmup=ROUNDS";
+
+struct ShapeName {
+  Schedule::Shape shape;
+  std::string_view name;
+};
+
+constexpr auto kNames = std::to_array<ShapeName>({{Schedule::Shape::constant, "constant"},
+                                                  {Schedule::Shape::step, "step"},
+                                                  {Schedule::Shape::cosine, "cosine"},
+                                                  {Schedule::Shape::inverse_sqrt, "invsqrt"}});
 
 /// Cuts the part before the next `separator` off `rest`.
 std::string_view next_part(std::string_view& rest, char separator) {
@@ -77,47 +88,44 @@ double Schedule::multiplier(Round round) const {
 }
 
 std::string Schedule::spec() const {
-  std::string text = "constant";
+  std::string text(std::ranges::find(kNames, shape, &ShapeName::shape)->name);
   switch (shape) {
     case Shape::constant:
       break;
     case Shape::step:
-      text = fmt::format("step:{}:{}", every, factor);
+      text += fmt::format(":{}:{}", every, factor);
       break;
     case Shape::cosine:
-      text = fmt::format("cosine:{}", floor);
+      text += fmt::format(":{}", floor);
       break;
     case Shape::inverse_sqrt:
-      text = fmt::format("invsqrt:{}", every);
+      text += fmt::format(":{}", every);
       break;
   }
   return warmup == 0 ? text : fmt::format("{},warmup={}", text, warmup);
 }
 
-std::vector<std::string> schedule_names() { return {"constant", "step", "cosine", "invsqrt"}; }
+std::vector<std::string> schedule_names() { return names_of(kNames); }
 
 Schedule parse_schedule(std::string_view spec, Round total) {
   Schedule schedule;
   schedule.total = total;
   std::string_view options = spec;
   std::string_view arguments = next_part(options, ',');
-  const std::string_view name = next_part(arguments, ':');
-  if (name == "step") {
-    schedule.shape = Schedule::Shape::step;
+  const auto* const known = std::ranges::find(kNames, next_part(arguments, ':'), &ShapeName::name);
+  if (known == kNames.end()) {
+    refuse_unknown("schedule", spec, schedule_names(), {std::string(kShapes)});
+  }
+  schedule.shape = known->shape;
+  if (schedule.shape == Schedule::Shape::step) {
     schedule.every = parse_period(next_part(arguments, ':'), spec);
     if (!arguments.empty()) {
       schedule.factor = parse_fraction(next_part(arguments, ':'), spec, "factor");
     }
-  } else if (name == "cosine") {
-    schedule.shape = Schedule::Shape::cosine;
-    if (!arguments.empty()) {
-      schedule.floor = parse_fraction(next_part(arguments, ':'), spec, "floor");
-    }
-  } else if (name == "invsqrt") {
-    schedule.shape = Schedule::Shape::inverse_sqrt;
+  } else if (schedule.shape == Schedule::Shape::cosine && !arguments.empty()) {
+    schedule.floor = parse_fraction(next_part(arguments, ':'), spec, "floor");
+  } else if (schedule.shape == Schedule::Shape::inverse_sqrt) {
     schedule.every = parse_period(next_part(arguments, ':'), spec);
-  } else if (name != "constant") {
-    refuse_unknown("schedule", spec, schedule_names(), {std::string(kShapes)});
   }
   if (!arguments.empty()) {
     refuse("schedule", spec, fmt::format("'{}' is left over; give {}", arguments, kShapes));

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/optim/step_rule_info.h>
 #include <sotto/optim/step_rules/learning_rate.h>
 

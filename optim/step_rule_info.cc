@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include <sotto/base/nearest.h>
-#include <sotto/base/word_list.h>
+#include <sotto/base/names.h>
 #include <sotto/optim/step_rules/adam.h>
 #include <sotto/optim/step_rules/lamb.h>
 #include <sotto/optim/step_rules/lars.h>

@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 
 namespace sotto {
 namespace {

@@ -29,9 +29,9 @@ struct Stage {
   std::vector<Chunks> rings;
 };
 
-class Rehearsal final : public Algorithm {
+class StandIn final : public Algorithm {
  public:
-  Rehearsal(std::shared_ptr<Stage> stage, Rank rank) : stage_(std::move(stage)), rank_(rank) {
+  StandIn(std::shared_ptr<Stage> stage, Rank rank) : stage_(std::move(stage)), rank_(rank) {
     if (stage_->shape.pattern == ExchangePattern::pairings) {
       pairings_ = std::make_unique<Pairings>(*stage_->topology, rank_, stage_->shape.seed);
     }
@@ -132,9 +132,9 @@ class Rehearsal final : public Algorithm {
 };
 
 /// Buckets on a ring, in the order of all_reduce.h.
-class RingRehearsal final : public Algorithm {
+class RingStandIn final : public Algorithm {
  public:
-  RingRehearsal(std::shared_ptr<Stage> stage, Rank rank)
+  RingStandIn(std::shared_ptr<Stage> stage, Rank rank)
       : stage_(std::move(stage)), rank_(rank), open_(stage_->rings.size()) {}
 
   std::string_view name() const override { return "stand-in"; }
@@ -340,9 +340,9 @@ std::vector<std::unique_ptr<Algorithm>> make_stand_ins(const StandInShape& shape
   job.reserve(static_cast<std::size_t>(nodes));
   for (Rank rank = 0; rank < nodes; ++rank) {
     if (ring) {
-      job.push_back(std::make_unique<RingRehearsal>(stage, rank));
+      job.push_back(std::make_unique<RingStandIn>(stage, rank));
     } else {
-      job.push_back(std::make_unique<Rehearsal>(stage, rank));
+      job.push_back(std::make_unique<StandIn>(stage, rank));
     }
   }
   return job;

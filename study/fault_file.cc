@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/word_list.h>
+#include <sotto/base/names.h>
 #include <sotto/sim/link_presets.h>
-#include <sotto/study/quantity.h>
+#include <sotto/study/parse_units.h>
 #include <sotto/study/rank_list.h>
 #include <sotto/study/toml/reader.h>
 #include <sotto/topology/registry.h>

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/names.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/registry.h>
@@ -86,7 +87,8 @@ Settings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenari
                      (!scenario.task.freeze_step.empty() && scenario.task.freeze_step != "auto");
   if (info.has(kFreezeStep) && !given) {
     const auto freeze = static_cast<Round>(kWarmUp * static_cast<double>(rounds));
-    settings.push_back({"freeze-step", fmt::to_string(std::max<Round>(freeze, 1))});
+    const Hyperparameter& step = *algorithm.hyperparameters.find(kFreezeStep);
+    settings.push_back({dashed(step.setting), fmt::to_string(std::max<Round>(freeze, 1))});
   }
   if (info.step_rule == "adam" && scenario.task.step_rule != "adam") {
     const Settings rate = adam_rate(scenario);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <sotto/base/error.h>
-#include <sotto/study/quantity.h>
+#include <sotto/study/parse_units.h>
 
 #include <sotto/study/codec_timing.h>
 

@@ -11,10 +11,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/study/flag_spelling.h>
-#include <sotto/study/internal/placed_error.h>
+#include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/train_plan.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 
 namespace sotto::study {
 namespace {
@@ -79,7 +78,7 @@ bool PlanSearch::simulated(const RunSpec& run) const {
                      [&](const PlannedRun& one) { return one.candidate.run.name == run.name; });
 }
 
-void PlanSearch::tell(const std::string& line) const {
+void PlanSearch::tell(const Message& line) const {
   if (options_.tell) {
     options_.tell(line);
   }
@@ -98,11 +97,8 @@ std::string PlanSearch::label_of(const RunSpec& run) const {
 
 void PlanSearch::check_own_runs() const {
   for (std::size_t k = 0; options_.lists.empty() && k < scenario_.runs.size(); ++k) {
-    try {
-      (void)make_train_plan(with_run(scenario_.task, scenario_.runs[k]));
-    } catch (const Error& error) {
-      throw placed(fmt::format("{}: '{}'", scenario_.run_places[k], scenario_.runs[k].name), error);
-    }
+    (void)naming_run(scenario_, k,
+                     [&] { return make_train_plan(with_run(scenario_.task, scenario_.runs[k])); });
   }
 }
 
@@ -139,7 +135,7 @@ void PlanSearch::screen() {
       auto found = screen.of(one, variations);
       std::move(found.begin(), found.end(), std::back_inserter(candidates_));
     } catch (const Error& error) {
-      refused_.push_back({one.run.name, in_flags(error)});
+      refused_.push_back({one.run.name, error.render(ScenarioSpelling(scenario_, one.run))});
     }
   }
   const bool only_baseline =
@@ -343,7 +339,7 @@ void PlanSearch::say_codec() const {
     return;
   }
   std::set<std::string> said;
-  tell("codec speeds, in bytes of float32, measured here (--codec fixes them):");
+  tell("codec speeds, in bytes of float32, measured here (" + mention("codec") + " fixes them):");
   for (const Candidate& candidate : candidates_) {
     const std::string& name = candidate.compressor;
     if (said.insert(name).second) {

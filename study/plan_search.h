@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <sotto/base/message.h>
 #include <sotto/study/plan_candidates.h>
 #include <sotto/study/plan_guess.h>
 #include <sotto/study/plan_verdict.h>
@@ -28,7 +29,7 @@ struct SearchOptions {
   int threads = 1;            ///< that take gradients; results do not depend on it
   bool timelines = false;     ///< keep what the nodes did
   /// Receives progress as lines for people; by default none.
-  std::function<void(const std::string& line)> tell = {};
+  std::function<void(const Message& line)> tell = {};
   MakeObserver observer = {};  ///< as SimulationRequest has it
   StopRequest stop = {};       ///< true ends the search with a fault
 };
@@ -61,7 +62,7 @@ class PlanSearch {
   using Admitted = std::function<bool(const Candidate&)>;
 
   std::vector<PlannedRun> search();
-  void tell(const std::string& line) const;
+  void tell(const Message& line) const;
   /// Speaks only when nothing can be refused any more.
   void screen();
   void check_own_runs() const;

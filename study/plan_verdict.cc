@@ -9,7 +9,7 @@
 
 #include <sotto/comm/transport.h>
 #include <sotto/study/quality.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 
 namespace sotto::study {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/trainers/privacy_settings.h>
 
 namespace sotto::study {
@@ -50,25 +50,25 @@ std::optional<PrivacyOptions> plan_privacy(const TrainOptions& o, const TaskFact
 
 void warn_of_privacy(const TrainOptions& o, const std::optional<PrivacyOptions>& privacy,
                      const TaskFactory& tasks, Round asked, Round rounds,
-                     std::vector<std::string>& warnings) {
+                     std::vector<Message>& warnings) {
   if (!privacy) {
     return;
   }
   if (o.privacy_seed) {
-    warnings.push_back(fmt::format("--privacy-seed: {}", kSeedHidesNothing));
+    warnings.push_back(mention("privacy_seed") + ": " + std::string(kSeedHidesNothing));
   }
   if (rounds < asked) {
-    warnings.push_back(fmt::format(
-        "--privacy-epsilon {}: the budget lasts for {} of {}; more noise, or a smaller batch, make "
-        "it last",
-        *privacy->epsilon, rounds, counted(asked, "round")));
+    warnings.push_back(
+        mention("privacy_epsilon", fmt::to_string(*privacy->epsilon)) +
+        fmt::format(": the budget lasts for {} of {}; more noise, or a smaller batch, make it last",
+                    rounds, counted(asked, "round")));
   }
   const std::size_t examples = fewest_examples(tasks);
   if (privacy->unit == PrivacyUnit::example &&
       privacy->delta * static_cast<double>(examples) >= 1) {
-    warnings.push_back(
-        fmt::format("--privacy-delta {}: a node has {}; delta should lie well below one in so many",
-                    privacy->delta, counted(examples, "example")));
+    warnings.push_back(mention("privacy_delta", fmt::to_string(privacy->delta)) +
+                       fmt::format(": a node has {}; delta should lie well below one in so many",
+                                   counted(examples, "example")));
   }
 }
 

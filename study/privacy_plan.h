@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <sotto/base/message.h>
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/study/train_options.h>
 #include <sotto/trainers/task_registry.h>
@@ -25,6 +26,6 @@ std::optional<PrivacyOptions> plan_privacy(const TrainOptions& options, const Ta
 /// Promises that are weaker than they look, and a run that ends before `asked` rounds.
 void warn_of_privacy(const TrainOptions& options, const std::optional<PrivacyOptions>& privacy,
                      const TaskFactory& tasks, Round asked, Round rounds,
-                     std::vector<std::string>& warnings);
+                     std::vector<Message>& warnings);
 
 }  // namespace sotto::study

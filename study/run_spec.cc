@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/study/internal/setting_text.h>
@@ -52,9 +52,7 @@ std::string as_setting(const std::string& word) {
 
 /// "weight_decay=0.1"
 RunSetting read_setting(const std::string& word, std::size_t equals) {
-  RunSetting setting = {word.substr(0, equals), word.substr(equals + 1)};
-  std::replace(setting.name.begin(), setting.name.end(), '_', '-');
-  return setting;
+  return {dashed(word.substr(0, equals)), word.substr(equals + 1)};
 }
 
 /// What each word sets; the first is the algorithm.

@@ -13,9 +13,9 @@
 #include <sotto/base/text.h>
 #include <sotto/sim/link_presets.h>
 #include <sotto/study/compute_spec.h>
-#include <sotto/study/internal/placed_error.h>
 #include <sotto/study/internal/scenario_reader.h>
-#include <sotto/study/quantity.h>
+#include <sotto/study/internal/scenario_spelling.h>
+#include <sotto/study/parse_units.h>
 #include <sotto/study/rank_list.h>
 #include <sotto/study/toml/text.h>
 
@@ -279,7 +279,7 @@ void read_runs(TomlReader& in, const toml::table& file, const std::string& path,
     try {
       scenario.runs.push_back(parse_run(runs[i]));
     } catch (const Error& error) {
-      throw placed(fmt::format("{}: '{}'", place, runs[i]), error);
+      throw refusal_of_words(place, runs[i], error, Spelling());
     }
   }
 }

@@ -84,9 +84,8 @@ struct Scenario {
 
   bool timing_only = false;  ///< no gradients are taken: how long, not whether it converges
   TrainOptions task;         ///< the settings of `sotto train` that hold for all runs
-  std::vector<std::string> task_words;  ///< those that were given, as "--lr=0.1"
-  std::map<std::string, std::string>
-      task_places;  ///< "--lr": where it stands, "FILE:LINE: task.lr"
+  std::vector<std::string> task_words;             ///< those that were given, as "--lr=0.1"
+  std::map<std::string, std::string> task_places;  ///< "lr": where it stands, "FILE:LINE: task.lr"
   std::vector<RunSpec> runs;
   std::vector<std::string> run_places;  ///< where each run stands, "FILE:LINE: run"
   std::optional<double> target_accuracy;

@@ -20,7 +20,7 @@ void refuse_without_models(const TomlReader& file, const Scenario& scenario) {
   if (scenario.attack) {
     file.refuse("attack", kWhy);
   }
-  for (const char* setting : {"--byzantine", "--attack"}) {
+  for (const char* setting : {"byzantine", "attack"}) {
     if (const auto place = scenario.task_places.find(setting);
         place != scenario.task_places.end()) {
       throw Error(fmt::format("{}: {}", place->second, kWhy));
@@ -53,12 +53,12 @@ void read_attack(TomlReader& file, Scenario& scenario, const Names& names) {
   const std::pair<const char*, std::string> settings[] = {
       {"nodes", fmt::format("{}", fmt::join(attackers.nodes, ","))}, {"kind", attackers.kind}};
   for (const auto& [key, value] : settings) {
-    const std::string setting = std::string_view(key) == "nodes" ? "--byzantine" : "--attack";
+    const std::string setting = std::string_view(key) == "nodes" ? "byzantine" : "attack";
     if (const auto twice = scenario.task_places.find(setting);
         twice != scenario.task_places.end()) {
       throw Error(fmt::format("{}: [attack] says who lies, and how", twice->second));
     }
-    scenario.task_words.push_back(fmt::format("{}={}", setting, value));
+    scenario.task_words.push_back(fmt::format("--{}={}", setting, value));
     scenario.task_places.emplace(setting, in->place(key));
   }
   scenario.task.byzantine = settings[0].second;

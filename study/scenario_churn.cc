@@ -8,7 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
 #include <sotto/study/internal/scenario_reader.h>
-#include <sotto/study/quantity.h>
+#include <sotto/study/parse_units.h>
 
 namespace sotto::study {
 namespace {

@@ -13,9 +13,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/study/internal/scenario_reader.h>
-#include <sotto/study/quantity.h>
+#include <sotto/study/parse_units.h>
 #include <sotto/study/scenario_marks.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 
 namespace sotto::study {
 namespace {

@@ -27,8 +27,8 @@ struct RunsListener {
 };
 
 /// Plans every run before the first one starts, so that a wrong one costs nothing. Gives what there
-/// is to warn of, "RUN: …". Throws Error, which names file, line and key, for a run that is
-/// refused.
+/// is to warn of, "RUN: …", with settings as the file has them. Throws Error, which names file,
+/// line and key, for a run that is refused.
 std::vector<std::string> check_runs(const Scenario& scenario);
 
 /// Simulates a scenario's runs, in their order. Where `request.stop` ends one, those that follow do

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/study/internal/scenario_reader.h>
 #include <sotto/study/internal/setting_text.h>
 
@@ -78,8 +78,8 @@ class TaskReader {
   }
 
  private:
-  [[noreturn]] void refuse_unknown(const std::string& where, std::string key) const {
-    std::ranges::replace(key, '_', '-');
+  [[noreturn]] void refuse_unknown(const std::string& where, const std::string& written) const {
+    const std::string key = dashed(written);
     std::vector<std::string> known;
     for (const Setting* setting : settings_) {
       known.emplace_back(setting->name);
@@ -121,6 +121,13 @@ class TaskReader {
 
 }  // namespace
 
+bool stands_in_task(std::string_view name) {
+  TrainOptions unused;
+  const auto groups = train_settings(unused);
+  const Setting* setting = find_setting(groups, name);
+  return setting != nullptr && in_tasks(*setting);
+}
+
 void read_task(const toml::table& file, const std::string& path, Scenario& scenario) {
   const auto* table = file.get_as<toml::table>("task");
   if (table == nullptr) {
@@ -132,10 +139,8 @@ void read_task(const toml::table& file, const std::string& path, Scenario& scena
   }
   scenario.task_words = reader.words();
   for (const auto& [key, value] : *table) {
-    std::string name = "--" + std::string(key.str());
-    std::replace(name.begin(), name.end(), '_', '-');
     scenario.task_places.emplace(
-        std::move(name),
+        dashed(key.str()),
         fmt::format("{}: task.{}", toml_place(path, value), std::string(key.str())));
   }
 }

@@ -17,11 +17,12 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/sim/timing_job.h>
+#include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/job_nodes.h>
 #include <sotto/study/quality.h>
 #include <sotto/study/stretches.h>
 #include <sotto/study/train_plan.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/trainers/model_sum.h>
 
 namespace sotto::study {
@@ -120,6 +121,18 @@ std::vector<std::pair<Rank, Rank>> pairs_of(
   return pairs;
 }
 
+/// What the plan of a run warns of, as the scenario's file spells settings.
+std::vector<std::string> in_words_of(const Scenario& scenario, const RunSpec& run,
+                                     const std::vector<Message>& warnings) {
+  const ScenarioSpelling spelling(scenario, run);
+  std::vector<std::string> texts;
+  texts.reserve(warnings.size());
+  for (const Message& warning : warnings) {
+    texts.push_back(warning.text(spelling));
+  }
+  return texts;
+}
+
 SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
                            const SimulationRequest& request)
     : scenario_(scenario),
@@ -127,7 +140,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
       request_(request),
       plan_(std::make_shared<const TrainPlan>(make_train_plan(with_run(scenario.task, run)))),
       judge_(plan_->tasks->make(0)),
-      warnings_(plan_->warnings),
+      warnings_(in_words_of(scenario, run, plan_->warnings)),
       sent_(static_cast<std::size_t>(scenario.nodes)) {
   if (request.observer) {
     observer_ = request.observer(plan_->run.rounds);

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 
 namespace sotto::study {
 namespace {

@@ -46,7 +46,7 @@ SettingGroup length_settings(TrainOptions& o) {
            "Write the final models, a row of numbers for each node"},
           {"checkpoint", &o.checkpoint, "DIR", "Save the state of all nodes in this folder"},
           {"checkpoint-every", &o.checkpoint_every, "R",
-           "Rounds between checkpoints; by default as --eval-every"},
+           "Rounds between checkpoints; by default as eval-every"},
           {"resume", &o.resume, "", "Go on from the newest checkpoint that all nodes have"},
       }};
 }

@@ -1,5 +1,5 @@
 #include <sotto/study/train_plan.h>
-#include <sotto/trainers/secured_node.h>
+#include <sotto/trainers/node_place.h>
 
 #include <algorithm>
 #include <array>
@@ -20,9 +20,9 @@
 #include <sotto/study/privacy_plan.h>
 #include <sotto/study/rank_list.h>
 #include <sotto/study/train_checks.h>
-#include <sotto/study/units.h>
-#include <sotto/trainers/result_file.h>
-#include <sotto/trainers/start_file.h>
+#include <sotto/study/unit_text.h>
+#include <sotto/trainers/files/result_file.h>
+#include <sotto/trainers/files/start_file.h>
 
 namespace sotto::study {
 namespace {
@@ -33,17 +33,17 @@ constexpr Round kMostEvaluations = 100;
 constexpr double kMaxRounds = 1e15;
 
 /// Whether this process is one node of a job, as a launcher or the list of peers says.
-void find_place(const TrainOptions& o, TrainPlan& plan) {
-  plan.launched = o.local ? std::nullopt : read_launcher();
+void take_place(const TrainOptions& o, TrainPlan& plan) {
   if (o.local && !o.key.empty() && !o.peers.empty()) {
     throw Error("local", "with " + mention("key") + " and " + mention("peers") +
                              " this process is one of the nodes; leave one of them out");
   }
-  if (const auto secured = read_secured_node(o, plan.launched)) {
-    plan.launched = secured->place;
+  NodePlace place = find_place(o, !o.local);
+  plan.launched = std::move(place.node);
+  if (place.security) {
     plan.peers = o.peers;
-    plan.run.optimizer.security = secured->security;
-    plan.run.optimizer.bind = secured->bind;
+    plan.run.optimizer.security = std::move(place.security);
+    plan.run.optimizer.bind = std::move(place.bind);
   } else if (!plan.launched && !o.rendezvous.empty()) {
     refuse("rendezvous", o.rendezvous,
            "it is for launched jobs: set RANK and WORLD_SIZE, use mpirun or srun, or give " +
@@ -152,43 +152,43 @@ void resolve_options(TrainPlan& plan, const ParameterLayout& layout) {
   plan.run.optimizer.compressor = optimizer.options().compressor;
   plan.run.optimizer.algorithm = optimizer.options().algorithm;
   plan.run.optimizer.attack = optimizer.options().attack;
-  plan.warnings = optimizer.warnings();
+  plan.warnings.assign(optimizer.warnings().begin(), optimizer.warnings().end());
 }
 
 /// Settings that do nothing in this run, though they would in another.
 void warn_of_idle(const TrainOptions& o, const TaskData& data, TrainPlan& plan) {
   if (o.batch && data.quadratic) {
-    plan.warnings.push_back(
-        fmt::format("--batch does nothing here: {} has exact gradients", data.spec));
+    plan.warnings.push_back(mention("batch") +
+                            fmt::format(" does nothing here: {} has exact gradients", data.spec));
   }
   if (o.delayed_gradient && !plan.run.optimizer.overlap) {
-    plan.warnings.push_back(
-        "--delayed-gradient hides nothing with --overlap off, and still delays");
+    plan.warnings.push_back(mention("delayed_gradient") + " hides nothing with " +
+                            mention("overlap", "off") + ", and still delays");
   }
   if (o.bind != TrainOptions().bind && !transport_info(plan.run.optimizer.transport).processes) {
-    plan.warnings.push_back(
-        fmt::format("--bind does nothing here: {} listens nowhere", plan.run.optimizer.transport));
+    plan.warnings.push_back(mention("bind") + fmt::format(" does nothing here: {} listens nowhere",
+                                                          plan.run.optimizer.transport));
   }
 }
 
 /// What did not come with the start, and a run that ends with a node's data.
 void warn_of_start_and_end(const std::string& left_behind, const TrainOptions& o, TrainPlan& plan) {
   if (!left_behind.empty()) {
-    plan.warnings.push_back(left_behind);
+    plan.warnings.push_back(mention("init") + ": " + left_behind);
   }
   const auto shortest = std::ranges::min_element(plan.own_rounds) - plan.own_rounds.begin();
   const bool others_go_on = std::ranges::count(plan.own_rounds, plan.run.rounds) <
                             static_cast<std::ptrdiff_t>(plan.own_rounds.size());
   if (o.join == join_name(Join::stop) && others_go_on) {
-    plan.warnings.push_back(
-        fmt::format("--join stop: the run ends after {}, as node {} has no further data",
-                    counted(plan.run.rounds, "round"), shortest));
+    plan.warnings.push_back(mention("join", o.join) +
+                            fmt::format(": the run ends after {}, as node {} has no further data",
+                                        counted(plan.run.rounds, "round"), shortest));
   }
 }
 
 /// A freeze that the run is too short for. The freeze step counts exchanges.
 void warn_of_late_freeze(const OptimizerOptions& optimizer, Round exchanges,
-                         std::vector<std::string>& warnings) {
+                         std::vector<Message>& warnings) {
   const auto& outer = optimizer.outer_step_rule;
   const double beta2 = outer ? outer->beta2 : optimizer.step_rule.beta2;
   const AlgorithmSpec algorithm = parse_algorithm(optimizer.algorithm);
@@ -212,21 +212,20 @@ void warn_of_late_freeze(const OptimizerOptions& optimizer, Round exchanges,
 
 /// Local steps that never end, or are none.
 void warn_of_local_steps(const OptimizerOptions& optimizer, Round rounds,
-                         std::vector<std::string>& warnings) {
+                         std::vector<Message>& warnings) {
   const Round interval = optimizer.communication_interval;
   if (interval > rounds && optimizer.nodes > 1) {
     warnings.push_back(
-        fmt::format("--communication-interval {}: the run has {}, so that the nodes never talk",
-                    interval, counted(rounds, "round")));
+        mention("communication_interval", fmt::to_string(interval)) +
+        fmt::format(": the run has {}, so that the nodes never talk", counted(rounds, "round")));
   }
   const auto& outer = optimizer.outer_step_rule;
   if (interval == 1 && outer && outer->rule == "sgd" && outer->momentum == 0) {
-    warnings.push_back(
-        outer->learning_rate == 1
-            ? "--outer-step-rule sgd does nothing here: without --communication-interval each "
-              "exchange follows one step"
-            : "--outer-lr only multiplies --lr here: without --communication-interval each "
-              "exchange follows one step");
+    const Message idle = outer->learning_rate == 1
+                             ? mention("outer_step_rule", "sgd") + " does nothing here"
+                             : mention("outer_lr") + " only multiplies " + mention("lr") + " here";
+    warnings.push_back(idle + ": without " + mention("communication_interval") +
+                       " each exchange follows one step");
   }
 }
 
@@ -241,7 +240,7 @@ std::vector<Rank> parse_byzantine(const TrainOptions& o, int nodes) {
   return ranks;
 }
 
-/// Has the run start where --init says; what stays behind.
+/// Has the run start where `init` says; what stays behind.
 std::string start_from(const std::string& init, const ParameterLayout& layout, RunOptions& run) {
   if (init.empty()) {
     return {};
@@ -249,7 +248,7 @@ std::string start_from(const std::string& init, const ParameterLayout& layout, R
   try {
     Start start = read_start(init, layout);
     run.start = std::move(start.parameters);
-    return start.left_behind.empty() ? std::string() : "--init: " + start.left_behind;
+    return start.left_behind;
   } catch (const Error& error) {
     throw error.about("init");
   }
@@ -286,7 +285,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   check_options(options);
   check_writable("dump_parameters", options.dump_parameters);
   TrainPlan plan;
-  find_place(options, plan);
+  take_place(options, plan);
   const auto data = load_task(options.task);
   const int nodes = count_nodes(options, *data, plan.launched);
   if (plan.launched && nodes == 1) {

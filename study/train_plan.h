@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <sotto/base/message.h>
 #include <sotto/sim/compute_time.h>
 #include <sotto/study/train_options.h>
 #include <sotto/trainers/launcher.h>
@@ -23,7 +24,7 @@ struct TrainPlan {
   std::optional<LaunchedNode> launched;  ///< this process is one node of a launched job
   std::string peers;                     ///< file of the list of peers; it may change
   TrainOptions options;                  ///< all settings as given
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
 
   /// The task of a node that this process runs.
   std::unique_ptr<Task> task_of(Rank rank) const;

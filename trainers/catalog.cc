@@ -8,7 +8,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/comm/transport.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>

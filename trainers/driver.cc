@@ -228,7 +228,7 @@ Status Driver::drain() {
   return blamed(status);
 }
 
-Status Driver::look_for_lost(Rank awaited) {
+Status Driver::lost_neighbour(Rank awaited) {
   const Lock lock(mutex_);
   const std::lock_guard outbox_lock(outbox_mutex_);
   // One thread at a time polls.
@@ -474,7 +474,7 @@ Status Driver::take_event() {
 }
 
 Result<TransportEvent> Driver::await_event() {
-  if (!options_.look) {
+  if (!options_.wait_fault) {
     return transport_.poll(deadline_);
   }
   for (auto pause = kFirstLook;; pause = std::min(2 * pause, kLongestLook)) {
@@ -483,7 +483,7 @@ Result<TransportEvent> Driver::await_event() {
     if (last || event.ok() || event.status().fault() != Fault::deadline) {
       return event;
     }
-    if (Status status = options_.look(missing()); !status.ok()) {
+    if (Status status = options_.wait_fault(missing()); !status.ok()) {
       return status;
     }
   }

@@ -58,7 +58,7 @@ struct DriverOptions {
   std::shared_ptr<RoundTerms> terms = {};
   /// Is asked now and then while an exchange waits for frames of these nodes, on the thread that
   /// carries; a fault ends the run. Empty: no check.
-  std::function<Status(std::span<const Rank>)> look = {};
+  std::function<Status(std::span<const Rank>)> wait_fault = {};
   /// Ends every wait for peers with Fault::stopped, and the run with it. Asked on the caller's
   /// thread alone.
   StopRequest interrupted = {};
@@ -103,7 +103,7 @@ class Driver {
   /// For a wait outside rounds: Fault::peer_lost where the transport has lost `awaited`, or, for
   /// other nodes that wait for node 0, which waits for all, any neighbour. Nothing else notices it
   /// while no exchange is under way; OK where one is.
-  Status look_for_lost(Rank awaited);
+  Status lost_neighbour(Rank awaited);
 
   /// The fault that has ended the run; OK as long as none has.
   Status status() const;
@@ -150,7 +150,7 @@ class Driver {
   Status post();
   /// Waits for the next event and handles it. Faults name node and round.
   Status take_event();
-  /// The transport's next event; meanwhile options.look is asked.
+  /// The transport's next event; meanwhile options.wait_fault is asked.
   Result<TransportEvent> await_event();
   /// Nodes whose frames are missing.
   std::vector<Rank> missing() const;

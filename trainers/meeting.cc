@@ -14,8 +14,8 @@
 #include <sotto/optim/round_terms.h>
 #include <sotto/trainers/model_sum.h>
 
-#include "internal/consensus/run_news.h"
-#include "internal/consensus/store_look.h"
+#include "internal/agreement/run_news.h"
+#include "internal/agreement/store_look.h"
 
 namespace sotto {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/base/number.h>
 
 #include "models/cnn.h"

@@ -7,26 +7,35 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
+#include <sotto/base/names.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/base/word_list.h>
 #include <sotto/comm/session.h>
 #include <sotto/compress/registry.h>
 #include <sotto/kernels/vector.h>
 #include <sotto/optim/privacy/private_gradient.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_info.h>
-#include <sotto/optim/step_rules/learning_rate.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/meeting.h>
-#include <sotto/trainers/privacy_ledger.h>
 #include <sotto/trainers/result.h>
 
-#include "internal/consensus/consensus.h"
+#include "internal/agreement/run_agreement.h"
+#include "internal/parts/compression_watch.h"
+#include "internal/parts/gradient_parts.h"
+#include "internal/parts/privacy_budget.h"
+#include "internal/parts/step_settings.h"
+#include "internal/parts/whole_model.h"
+#include "internal/parts/work_before.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {
 namespace {
+
+/// How much longer nodes that were stopped may still meet where no round has begun: each has time
+/// to tell the store why it leaves.
+constexpr std::chrono::milliseconds kMeeting{700};
+static_assert(kMeeting > after_stop::kStore);
 
 OptimizerOptions with_place(OptimizerOptions options) {
   if (options.nodes == 0) {
@@ -79,8 +88,10 @@ std::shared_ptr<Store> open_store(const OptimizerOptions& options, const StopReq
         "URL: tcp://HOST:PORT, file:DIRECTORY, redis://HOST:PORT/PREFIX or "
         "torch://HOST:PORT/PREFIX");
   }
-  return make_store(options.rendezvous, options.rank, options.insecure, options.security,
-                    Deadline::after(options.timeout, &stop));
+  return make_store(options.rendezvous, options.rank,
+                    {.insecure = options.insecure,
+                     .security = options.security,
+                     .known_by = Deadline::after(options.timeout, &stop)});
 }
 
 /// `values` lie where the accelerator of these options works, if there is one.
@@ -128,7 +139,7 @@ struct Optimizer::EarlyStop {
     const auto now = Clock::now().time_since_epoch().count();
     Clock::rep none = 0;
     seen.compare_exchange_strong(none, now);
-    return now - seen >= Clock::duration(after_stop::kMeeting).count();
+    return now - seen >= Clock::duration(kMeeting).count();
   }
 
   std::atomic<bool> over{false};  ///< a round has begun, or the optimizer is gone
@@ -141,7 +152,10 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
       early_stop_(std::make_shared<EarlyStop>()),
       stop_request_(stop_request()),
       parameters_(parameters),
-      layout_(complete_layout(layout, parameters.size())) {
+      layout_(complete_layout(layout, parameters.size())),
+      model_(std::make_unique<internal::WholeModel>(parameters, options_.accelerator.get())),
+      compression_(std::make_unique<internal::CompressionWatch>(options_.communication_interval)),
+      parts_(std::make_unique<internal::GradientParts>()) {
   topology_ = make_job_topology(options_);
   const AcceleratorScope scope(options_.accelerator.get());
   if (options_.observer != nullptr && options_.report_every > 0 && !options_.accelerator) {
@@ -150,25 +164,23 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   check_accelerator(options_, parameters_);
   AlgorithmSetup setup = make_algorithm_setup(options_, parameters_, layout, topology_);
   if (options_.metered) {
-    meter_ = std::make_shared<CompressionMeter>();
-    setup.compressor = make_metered(std::move(setup.compressor), meter_);
+    setup.compressor = make_metered(std::move(setup.compressor), compression_->start());
   }
-  step_rule_ = setup.step_rule.get();
+  step_settings_ =
+      std::make_unique<internal::StepSettings>(*setup.step_rule, options_.step_rule.learning_rate);
   setup.run_id = run_id();
   setup.terms = terms_ = std::make_shared<RoundTerms>();
   terms_->agreed_rate = options_.step_rule.learning_rate;
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
-  if (Status status = accelerator_status(); !status.ok()) {
+  if (Status status = model_->accelerator_status(); !status.ok()) {
     throw Error(status.message());
   }
   peers_ = algorithm_->peers();
+  before_ = std::make_unique<internal::WorkBefore>(options_.rank, peers_.to);
   if (options_.privacy) {
-    private_ = dynamic_cast<PrivateGradient*>(algorithm_.get());
-    check(private_ != nullptr, "make_algorithm puts the mechanism in front");
-    if (!options_.privacy->ledger.empty()) {
-      ledger_ = std::make_unique<PrivacyLedger>(*options_.privacy);
-      private_->spend_at_least(ledger_->steps());
-    }
+    auto* mechanism = dynamic_cast<PrivateGradient*>(algorithm_.get());
+    check(mechanism != nullptr, "make_algorithm puts the mechanism in front");
+    budget_ = std::make_unique<internal::PrivacyBudget>(*options_.privacy, *mechanism);
   }
   if (!options_.store) {
     options_.store = open_store(options_, stop_request_);
@@ -176,14 +188,14 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   check_transport(options_.transport, transport_options());
   session_ =
       make_session(options_.store, options_.rank, options_.nodes, options_.timeout, stop_request_);
-  consensus_ = std::make_unique<internal::Consensus>(*session_, options_);
+  agreement_ = std::make_unique<internal::RunAgreement>(*session_, options_);
   reporter_ = std::make_unique<internal::RunReporter>(options_, *session_);
 }
 
 Optimizer::~Optimizer() {
   if (!refused_.ok()) {
     (void)ended_by(refused_);
-  } else if (consensus_->entered() && !finished_ && std::uncaught_exceptions() > exceptions_) {
+  } else if (agreement_->entered() && !finished_ && std::uncaught_exceptions() > exceptions_) {
     (void)give_up({Fault::peer_lost, "an exception ended the program"});
   }
   // What lies with an accelerator is given back in turn.
@@ -229,11 +241,11 @@ Status Optimizer::connect() {
   if (driver_ || !status_.ok()) {
     return status_;
   }
-  if (Status status = consensus_->agree([this] { return starting_point(); }); !status.ok()) {
+  if (Status status = agreement_->agree([this] { return starting_point(); }); !status.ok()) {
     return ended_by(status);
   }
   if (options_.weight) {
-    const auto share = consensus_->share(*options_.weight);
+    const auto share = agreement_->share(*options_.weight);
     if (!share.ok()) {
       return ended_by(share.status());
     }
@@ -251,16 +263,16 @@ Status Optimizer::connect() {
                                                      .timeout = options_.timeout,
                                                      .observer = options_.observer,
                                                      .terms = terms_,
-                                                     .look =
+                                                     .wait_fault =
                                                          [this](std::span<const Rank> peers) {
-                                                           return consensus_->look_in_round(peers);
+                                                           return agreement_->round_fault(peers);
                                                          },
                                                      .interrupted = options_.interrupted,
                                                      .accelerator = options_.accelerator.get()});
   } catch (const Shortage& shortage) {
     return ended_by(named({Fault::io, shortage.what()}));
   }
-  consensus_->watch_connections([this](Rank awaited) { return driver_->look_for_lost(awaited); });
+  agreement_->watch_connections([this](Rank awaited) { return driver_->lost_neighbour(awaited); });
   stamp_settings();
   reporter_->clock().leave();
   return {};
@@ -270,7 +282,7 @@ Result<internal::StartingPoint> Optimizer::starting_point() const {
   internal::StartingPoint start{.agreement = agreement(), .done = round_};
   if (round_ == 0) {  // after a load each node has its own
     std::vector<float> room;
-    const auto parameters = on_host(room);
+    const auto parameters = model_->parameters_on_host(room);
     if (!parameters.ok()) {
       return parameters.status();
     }
@@ -294,7 +306,7 @@ Status Optimizer::start_round() {
     return status;
   }
   early_stop_->over = true;  // from here on the nodes agree on an end
-  if (Status status = consensus_->begin_round(round_); !status.ok()) {
+  if (Status status = agreement_->begin_round(round_); !status.ok()) {
     return status.fault() == Fault::ended ? status : ended_by(status);
   }
   begun_ = true;
@@ -316,8 +328,8 @@ Status Optimizer::step(std::span<const float> gradient) {
   if (status.fault() == Fault::ended) {
     return status;
   }
-  if (status.ok()) {
-    status = named(enter_step());
+  if (status.ok() && budget_) {
+    status = named(budget_->enter_step());
   }
   if (status.ok()) {
     status = enter_gradient();
@@ -369,7 +381,7 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
   if (status.fault() == Fault::ended) {
     return status;
   }
-  if (status.ok() && parts_.empty()) {
+  if (status.ok() && parts_->empty()) {
     status = enter_gradient();
   }
   if (status.ok()) {
@@ -379,8 +391,8 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
   if (!keep_open(status)) {
     status = ended_by(status);  // which a step() after it returns
   }
-  if (status.ok() && !part.empty()) {
-    parts_.emplace(first, first + part.size());
+  if (status.ok()) {
+    parts_->add(first, part.size());
   }
   return status;
 }
@@ -403,29 +415,22 @@ void Optimizer::require_part(std::size_t first, std::size_t elements) const {
   if (first > parameters_.size() || elements > parameters_.size() - first) {
     refuse_part(fmt::format("there are {} parameters", parameters_.size()));
   }
-  const auto next = parts_.lower_bound(first);
-  const bool before = next != parts_.begin() && std::prev(next)->second > first;
-  if (before || (next != parts_.end() && next->first < first + elements)) {
+  if (parts_->overlap(first, elements)) {
     refuse_part("some of them have been in another part of this step's gradient");
   }
 }
 
 Status Optimizer::step() {
-  std::size_t given = 0;
-  for (const auto& [first, end] : parts_) {
-    given += end - first;
-  }
+  const std::size_t given = parts_->elements();
   if (status_.ok() && given != parameters_.size()) {
     refuse(
         "gradient", fmt::format("{} elements", given),
         fmt::format("the parameters have {}, and each is to be in one part", parameters_.size()));
   }
-  parts_.clear();
+  parts_->clear();
   reporter_->clock().enter(round_);
   return end_step(driver_ && status_.ok() ? driver_->end_parts() : status_);
 }
-
-// Consensus: how all end, what they have the mean of, and who waits for whom.
 
 Status Optimizer::ended_by(Status fault) {
   if (fault.ok() || !status_.ok()) {
@@ -434,7 +439,7 @@ Status Optimizer::ended_by(Status fault) {
   refused_ = Status();
   status_ = std::move(fault);
   if (!finished_) {
-    status_ = consensus_->give_up(status_);
+    status_ = agreement_->give_up(status_);
   }
   end_report();
   return status_;
@@ -447,52 +452,25 @@ Status Optimizer::give_up(const Status& cause) {
   return ended_by(says_who(cause.message()) ? cause : named(cause));
 }
 
-Status Optimizer::enter_step() {
-  const bool refused = private_ != nullptr && private_->steps() >= private_->allowed();
-  return ledger_ && !refused ? ledger_->enter(private_->steps() + 1, private_->allowed())
-                             : Status();
-}
-
 std::optional<PrivacySpent> Optimizer::privacy() const {
-  if (private_ == nullptr) {
-    return std::nullopt;
-  }
-  const std::uint64_t steps = private_->steps();
-  const std::uint64_t allowed = private_->allowed();
-  return PrivacySpent{steps,
-                      allowed == kUnlimitedSteps ? allowed : allowed - std::min(steps, allowed),
-                      epsilon_spent(*options_.privacy, steps), options_.privacy->delta};
+  return budget_ ? std::optional(budget_->spent()) : std::nullopt;
 }
 
 void Optimizer::set_learning_rate(double learning_rate) {
-  if (!is_learning_rate(learning_rate)) {
-    refuse("lr", fmt::format("{}", learning_rate), fmt::format("it must {}", kLearningRates));
-  }
-  step_rule_->set_learning_rate(learning_rate);
-  rate_ = learning_rate;
+  step_settings_->set_rate(learning_rate);
   stamp_settings();
 }
 
-double Optimizer::learning_rate() const {
-  return announced_rate_.value_or(rate_.value_or(options_.step_rule.learning_rate));
-}
+double Optimizer::learning_rate() const { return step_settings_->rate(); }
 
 void Optimizer::announce_settings(double learning_rate, std::string_view others) {
-  announced_rate_ = learning_rate;
-  announced_ = others;
+  step_settings_->announce(learning_rate, others);
   stamp_settings();
 }
 
 void Optimizer::stamp_settings() {
-  if (!driver_) {
-    return;
-  }
-  if (!announced_.empty()) {
-    driver_->change_settings(
-        stamp_of_settings(fmt::format("lr={} {}", learning_rate(), announced_)));
-  } else {
-    const bool agreed = learning_rate() == options_.step_rule.learning_rate;
-    driver_->change_settings(agreed ? kAsAgreed : stamp_of_rate(learning_rate()));
+  if (driver_) {
+    driver_->change_settings(step_settings_->stamp());
   }
 }
 
@@ -512,22 +490,20 @@ void Optimizer::warn(std::string text) {
   reporter_->warn(warnings_.back());
 }
 
-void Optimizer::ask_to_stop() { consensus_->stop().ask(internal::EndReason::told); }
+void Optimizer::ask_to_stop() { agreement_->stop().ask(internal::EndReason::told); }
 
-std::string Optimizer::end_reason() const { return consensus_->stop().why(); }
+std::string Optimizer::end_reason() const { return agreement_->stop().why(); }
 
-Status Optimizer::look(Rank peer) { return consensus_->look(std::span(&peer, 1)); }
+Status Optimizer::wait_fault(Rank peer) { return agreement_->wait_fault(std::span(&peer, 1)); }
 
-Status Optimizer::look_for_lost(Rank awaited) { return consensus_->look_for_lost(awaited); }
+Status Optimizer::lost_neighbour(Rank awaited) { return agreement_->lost_neighbour(awaited); }
 
-Status Optimizer::enter_gradient() { return consensus_->enter_round(round_); }
+Status Optimizer::enter_gradient() { return agreement_->enter_round(round_); }
 
 void Optimizer::require_whole_step() const {
-  if (!parts_.empty()) {
+  if (!parts_->empty()) {
     throw Error("gradient: parts of it were given; end this step with step() first");
   }
 }
-
-// Reporting: what an observer is told, and what of it anybody may ask.
 
 }  // namespace sotto

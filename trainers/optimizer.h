@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,15 +41,19 @@
 namespace sotto {
 
 namespace internal {
-class Consensus;
+class CompressionWatch;
+class GradientParts;
+class PrivacyBudget;
+class RunAgreement;
 class RunReporter;
+class StepSettings;
+class WholeModel;
+class WorkBefore;
 struct Findings;
 struct StartingPoint;
 }  // namespace internal
 
 struct NodeStanding;
-class PrivacyLedger;
-class PrivateGradient;
 
 /// The privacy budget that a node has spent so far.
 struct PrivacySpent {
@@ -308,10 +311,10 @@ class Optimizer {
   Store& store() { return *session_; }
   /// For a caller that waits for other nodes in the store (meeting.h): a fault when `peer` cannot
   /// come there, as it waits for this node elsewhere.
-  Status look(Rank peer);
+  Status wait_fault(Rank peer);
   /// Likewise: a fault when such a wait cannot end because a neighbour is lost. On this node's own
   /// thread.
-  Status look_for_lost(Rank awaited);
+  Status lost_neighbour(Rank awaited);
 
  private:
   Status named(const Status& status) const;
@@ -328,8 +331,6 @@ class Optimizer {
   Status outlast_data();
   /// The rest of finish(), once no node takes further steps.
   Status end_together();
-  /// Throws Error unless `mean` is empty or as long as the parameters and what goes along.
-  void require_length_of_mean(std::span<const float> mean) const;
   /// The next meeting for the mean of all models, in `mean` if this node wants it.
   Result<double> meet_for_mean(std::span<float> mean);
   /// Throws Error unless the gradient may come in parts, of which this one is new.
@@ -343,12 +344,6 @@ class Optimizer {
   bool keep_open(const Status& status);
   /// Counts the round, if it went well.
   Status end_step(const Status& status);
-  /// The vector operations for the memory of the parameters.
-  const Ops& ops() const;
-  /// OK without an accelerator.
-  Status accelerator_status() const;
-  /// Makes the ledger count the step to come, before it leaves.
-  Status enter_step();
   /// Starts a round, unless one is started.
   Status start_round();
   /// Tells the observer that the run begins, before its first round.
@@ -357,8 +352,6 @@ class Optimizer {
   Status report(internal::Findings found);
   /// Tells it how the run has ended.
   void end_report();
-  /// The parameters as they are with the host, in `room` where they lie elsewhere.
-  Result<std::span<const float>> on_host(std::vector<float>& room) const;
   TransportOptions transport_options() const;
   /// The request that ends waits: `interrupted` always, `stop` until a round has begun.
   StopRequest stop_request() const;
@@ -377,29 +370,22 @@ class Optimizer {
   std::span<float> parameters_;
   ParameterLayout layout_;
   std::shared_ptr<const Topology> topology_;
-  std::shared_ptr<CompressionMeter> meter_;  ///< null: none is wanted
+  std::unique_ptr<internal::WholeModel> model_;
+  std::unique_ptr<internal::CompressionWatch> compression_;
   std::unique_ptr<Algorithm> algorithm_;
-  StepRule* step_rule_ = nullptr;         ///< the algorithm's
-  std::shared_ptr<RoundTerms> terms_;     ///< the algorithm's
-  std::optional<double> rate_;            ///< the base learning rate, where a call has changed it
-  std::optional<double> announced_rate_;  ///< of own_step_rule, by the caller
-  std::string announced_;                 ///< the other settings that the caller has changed
-  std::unique_ptr<internal::Consensus> consensus_;
-  PrivateGradient* private_ = nullptr;  ///< the algorithm, when it is one
-  std::unique_ptr<PrivacyLedger> ledger_;
+  std::shared_ptr<RoundTerms> terms_;  ///< the algorithm's
+  std::unique_ptr<internal::StepSettings> step_settings_;
+  std::unique_ptr<internal::RunAgreement> agreement_;
+  std::unique_ptr<internal::PrivacyBudget> budget_;  ///< null without privacy
   Peers peers_;
-  std::vector<LinkTraffic> traffic_before_;  ///< from the checkpoint
-  DriverTimes times_before_;
+  std::unique_ptr<internal::WorkBefore> before_;  ///< the checkpoint
   Status status_;
   Status refused_;         ///< why the last gradient was; OK when it was taken
   bool finished_ = false;  ///< finish() went well
   int exceptions_ = std::uncaught_exceptions();  ///< when this was made
   Round round_ = 0;
   bool begun_ = false;
-  std::span<const float> carried_;
-  std::optional<Round> measured_;  ///< the round whose compression was to be measured last
-  std::map<std::size_t, std::size_t>
-      parts_;  ///< of this round's gradient: where they begin and end
+  std::unique_ptr<internal::GradientParts> parts_;  ///< of this round's gradient
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Driver> driver_;  ///< uses the members above
   std::unique_ptr<internal::RunReporter> reporter_;

@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/digest.h>
-#include <sotto/base/nearest.h>
-#include <sotto/trainers/saved_model.h>
+#include <sotto/base/names.h>
+#include <sotto/trainers/files/saved_model.h>
 #include <sotto/trainers/step_rule_settings.h>
 
 namespace sotto {

@@ -9,25 +9,18 @@
 #include <sotto/kernels/vector.h>
 #include <sotto/trainers/meeting.h>
 
-#include "internal/consensus/consensus.h"
+#include "internal/agreement/run_agreement.h"
+#include "internal/parts/privacy_budget.h"
+#include "internal/parts/whole_model.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {
 
-void Optimizer::require_length_of_mean(std::span<const float> mean) const {
-  if (!mean.empty() && mean.size() != parameters_.size() + carried_.size()) {
-    refuse("mean", fmt::format("{} elements", mean.size()),
-           fmt::format(
-               "the parameters have {}{}", parameters_.size(),
-               carried_.empty() ? "" : fmt::format(", and {} values go along", carried_.size())));
-  }
-}
-
 void Optimizer::carry_along(std::span<const float> values) {
-  if (driver_ || !carried_.empty()) {
+  if (driver_ || model_->carried() > 0) {
     throw Error("carry_along: it comes once, before the nodes meet: call it before the first step");
   }
-  carried_ = values;
+  model_->carry(values);
   if (!values.empty()) {
     options_.job.emplace_back("carried-values", fmt::to_string(values.size()));
   }
@@ -37,7 +30,7 @@ Status Optimizer::take_from_node_0(std::span<float> values) {
   if (Status status = connect(); !status.ok() || options_.nodes == 1) {
     return status;
   }
-  return ended_by(consensus_->take_from_node_0(values));
+  return ended_by(agreement_->take_from_node_0(values));
 }
 
 Result<double> Optimizer::mean_model(std::span<float> mean) {
@@ -45,7 +38,7 @@ Result<double> Optimizer::mean_model(std::span<float> mean) {
   if (mean.empty()) {
     refuse("mean", "0 elements", fmt::format("the parameters have {}", parameters_.size()));
   }
-  require_length_of_mean(mean);
+  model_->require_length(mean);
   if (Status status = connect(); !status.ok()) {
     return status;
   }
@@ -57,7 +50,7 @@ Result<double> Optimizer::mean_model(std::span<float> mean) {
 }
 
 Result<double> Optimizer::meet_for_mean(std::span<float> mean) {
-  Status status = ended_by(consensus_->come_to_mean(round_));
+  Status status = ended_by(agreement_->come_to_mean(round_));
   if (status.ok()) {
     status = drain();
   }
@@ -65,18 +58,11 @@ Result<double> Optimizer::meet_for_mean(std::span<float> mean) {
     return status;
   }
   std::vector<float> room;
-  const auto parameters = on_host(room);
-  if (!parameters.ok()) {
-    return ended_by(named(parameters.status()));
+  const auto values = model_->on_host(room);
+  if (!values.ok()) {
+    return ended_by(named(values.status()));
   }
-  std::span<const float> values = *parameters;
-  std::vector<float> whole;
-  if (!carried_.empty()) {
-    whole.assign(values.begin(), values.end());
-    whole.insert(whole.end(), carried_.begin(), carried_.end());
-    values = whole;
-  }
-  auto distance = consensus_->mean(round_, values, parameters_.size(), mean);
+  auto distance = agreement_->mean(round_, *values, parameters_.size(), mean);
   return distance.ok() ? distance : Result<double>(ended_by(distance.status()));
 }
 
@@ -84,7 +70,7 @@ Status Optimizer::outlast_data() {
   using Next = internal::UnevenData::Next;
   Vector zeros;
   for (;;) {
-    const auto next = consensus_->next_without_data(round_);
+    const auto next = agreement_->next_without_data(round_);
     if (!next.ok()) {
       return ended_by(next.status());
     }
@@ -97,7 +83,7 @@ Status Optimizer::outlast_data() {
     } else {
       if (zeros.empty()) {
         const AcceleratorScope scope(options_.accelerator.get());
-        zeros = Vector(parameters_.size(), ops());
+        zeros = Vector(parameters_.size(), model_->ops());
       }
       status = step(zeros);
     }
@@ -111,7 +97,7 @@ Status Optimizer::finish() { return finish_with_mean({}).status(); }
 
 Result<double> Optimizer::finish_with_mean(std::span<float> mean) {
   require_whole_step();
-  require_length_of_mean(mean);
+  model_->require_length(mean);
   Status status = status_;
   if (status.ok() && !finished_ && options_.nodes > 1 &&
       (options_.join != Join::none || !mean.empty())) {
@@ -136,14 +122,14 @@ Result<double> Optimizer::finish_with_mean(std::span<float> mean) {
 }
 
 Status Optimizer::end_together() {
-  if (consensus_->entered()) {
-    if (Status status = consensus_->whereabouts().come(internal::MeetingPlace::finish, round_);
+  if (agreement_->entered()) {
+    if (Status status = agreement_->whereabouts().come(internal::MeetingPlace::finish, round_);
         !status.ok()) {
       return ended_by(status);
     }
   }
   reporter_->leave(standing(), options_.timeout);
-  if (Status status = consensus_->end(); !status.ok()) {
+  if (Status status = agreement_->end(); !status.ok()) {
     return ended_by(status);
   }
   finished_ = true;
@@ -158,8 +144,8 @@ Status Optimizer::drain() {
   }
   Status status = driver_->drain();
   note_warnings();
-  if (status.ok() && ledger_) {
-    status = named(ledger_->settle(private_->steps()));
+  if (status.ok() && budget_) {
+    status = named(budget_->settle());
   }
   return ended_by(status);
 }

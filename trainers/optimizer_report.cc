@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
-#include <sotto/trainers/privacy_ledger.h>
 #include <sotto/trainers/result.h>
 
-#include "internal/consensus/consensus.h"
+#include "internal/agreement/run_agreement.h"
+#include "internal/parts/compression_watch.h"
+#include "internal/parts/work_before.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {
@@ -34,7 +35,7 @@ Status Optimizer::report(internal::Findings found) {
   if (Status status = drain(); !status.ok()) {
     return status;
   }
-  found.consensus_distance = consensus_->distance(round_).value_or(found.consensus_distance);
+  found.consensus_distance = agreement_->distance(round_).value_or(found.consensus_distance);
   reporter_->report(standing(), found);
   measure_compression_before(reporter_->next(round_));
   return {};
@@ -81,45 +82,21 @@ NodeStanding Optimizer::standing() const {
 }
 
 std::vector<LinkTraffic> Optimizer::traffic() const {
-  std::vector<LinkTraffic> total = traffic_before_;
-  if (total.empty()) {
-    for (const Rank peer : peers_.to) {
-      total.push_back({options_.rank, peer, 0, 0});
-    }
-  }
-  const auto now = driver_ ? driver_->traffic() : std::vector<LinkTraffic>();
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    total[i].bytes += now[i].bytes;
-    total[i].frames += now[i].frames;
-  }
-  return total;
+  return before_->and_since(driver_ ? driver_->traffic() : std::vector<LinkTraffic>());
 }
 
 DriverTimes Optimizer::times() const {
-  const DriverTimes now = driver_ ? driver_->times() : DriverTimes();
-  return {times_before_.algorithm_s + now.algorithm_s, times_before_.wait_s + now.wait_s};
+  return before_->and_since(driver_ ? driver_->times() : DriverTimes());
 }
 
 AlgorithmCounters Optimizer::counters() const {
   return driver_ ? driver_->counters() : algorithm_->counters();
 }
 
-void Optimizer::measure_compression(Round first) {
-  if (meter_) {
-    meter_->measure_from(first / options_.communication_interval);  // an exchange's own number
-  }
-}
+void Optimizer::measure_compression(Round first) { compression_->measure(first); }
 
-void Optimizer::measure_compression_before(Round done) {
-  const Round first = done - std::min(done, options_.communication_interval);
-  if (!measured_ || first >= *measured_ + kMeasureEvery) {
-    measured_ = first;
-    measure_compression(first);
-  }
-}
+void Optimizer::measure_compression_before(Round done) { compression_->measure_before(done); }
 
-std::optional<CompressionSample> Optimizer::compression() const {
-  return meter_ ? meter_->last() : std::nullopt;
-}
+std::optional<CompressionSample> Optimizer::compression() const { return compression_->last(); }
 
 }  // namespace sotto

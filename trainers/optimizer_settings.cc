@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/names.h>
 #include <sotto/base/number.h>
-#include <sotto/base/word_list.h>
 #include <sotto/comm/store.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/registry.h>

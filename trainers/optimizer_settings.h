@@ -6,8 +6,7 @@
 //   set(settings_of(settings), "lr", "0.05");
 //   OptimizerOptions options = options_of(settings, rounds);
 //
-// Messages call a setting --NAME, as on a command line. Plain values and pure functions, which own
-// nothing; thread-safe.
+// Plain values and pure functions, which own nothing; thread-safe.
 #pragma once
 
 #include <cstdint>

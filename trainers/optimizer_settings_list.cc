@@ -5,8 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sotto/base/nearest.h>
-#include <sotto/base/word_list.h>
+#include <sotto/base/names.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/registry.h>

@@ -1,6 +1,7 @@
 #include <sotto/trainers/partition.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -11,7 +12,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/base/number.h>
 #include <sotto/base/philox.h>
 
@@ -22,6 +23,20 @@ using Shard = std::vector<std::uint32_t>;
 
 constexpr double kMinAlpha = 1e-4;  // below, log-gamma draws leave the range of a double
 constexpr double kMaxAlpha = 1e6;
+
+/// How a kind is written, with its number where it has one.
+struct Form {
+  Partition::Kind kind;
+  std::string_view name;
+  std::string_view synopsis;
+  double Partition::*number;
+};
+
+constexpr auto kForms = std::to_array<Form>(
+    {{Partition::Kind::iid, "iid", "iid", nullptr},
+     {Partition::Kind::dirichlet, "dirichlet", "dirichlet:ALPHA", &Partition::alpha},
+     {Partition::Kind::label, "label", "label", nullptr},
+     {Partition::Kind::sizes, "sizes", "sizes:BETA", &Partition::beta}});
 
 RandomStream stream_of(std::uint64_t seed, std::uint32_t bucket) {
   return RandomStream({.seed = seed, .purpose = Purpose::partition, .bucket = bucket});
@@ -160,43 +175,30 @@ std::vector<Shard> deal_dirichlet(std::span<const std::int32_t> labels, int clas
 }  // namespace
 
 std::string Partition::spec() const {
-  switch (kind) {
-    case Kind::iid:
-      return "iid";
-    case Kind::dirichlet:
-      return fmt::format("dirichlet:{}", alpha);
-    case Kind::label:
-      return "label";
-    case Kind::sizes:
-      return fmt::format("sizes:{}", beta);
-  }
-  return {};
+  const Form& form = *std::ranges::find(kForms, kind, &Form::kind);
+  return form.number == nullptr ? std::string(form.name)
+                                : fmt::format("{}:{}", form.name, this->*form.number);
 }
 
-std::vector<std::string> partition_names() { return {"iid", "dirichlet", "label", "sizes"}; }
+std::vector<std::string> partition_names() { return names_of(kForms); }
 
 Partition parse_partition(std::string_view spec) {
-  if (spec == "iid") {
-    return {};
-  }
-  if (spec == "label") {
-    return {.kind = Partition::Kind::label};
-  }
   const auto colon = spec.find(':');
-  const std::string_view name = spec.substr(0, colon);
-  if (colon == std::string_view::npos || (name != "dirichlet" && name != "sizes")) {
-    refuse_unknown("partition", spec, partition_names(),
-                   {"iid", "dirichlet:ALPHA", "label", "sizes:BETA"});
+  const auto* const form = std::ranges::find(kForms, spec.substr(0, colon), &Form::name);
+  if (form == kForms.end() || (form->number == nullptr) != (colon == std::string_view::npos)) {
+    refuse_unregistered("partition", spec, kForms);
   }
-  const bool dirichlet = name == "dirichlet";
-  const auto value = parse_number<double>(spec.substr(colon + 1), kMinAlpha, kMaxAlpha);
-  if (!value) {
-    refuse("partition", spec,
-           fmt::format("{} is a number from {} to {}", dirichlet ? "ALPHA" : "BETA", kMinAlpha,
-                       kMaxAlpha));
+  Partition partition{.kind = form->kind};
+  if (form->number != nullptr) {
+    const auto value = parse_number<double>(spec.substr(colon + 1), kMinAlpha, kMaxAlpha);
+    if (!value) {
+      refuse("partition", spec,
+             fmt::format("{} is a number from {} to {}",
+                         form->synopsis.substr(form->name.size() + 1), kMinAlpha, kMaxAlpha));
+    }
+    partition.*form->number = *value;
   }
-  return dirichlet ? Partition{.kind = Partition::Kind::dirichlet, .alpha = *value}
-                   : Partition{.kind = Partition::Kind::sizes, .beta = *value};
+  return partition;
 }
 
 std::vector<std::vector<std::uint32_t>> partition_examples(std::span<const std::int32_t> labels,

@@ -11,7 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 #include <sotto/trainers/agreed_settings.h>
-#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/files/durable_file.h>
 
 namespace sotto {
 namespace {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/names.h>
 #include <sotto/base/number.h>
 
 namespace sotto {
@@ -47,11 +48,10 @@ std::string field_of(const Setting& setting) {
 }
 
 bool set(const std::vector<SettingGroup>& groups, std::string_view name, std::string_view text) {
-  std::string dashed(name);
-  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  const std::string wanted = dashed(name);
   for (const SettingGroup& group : groups) {
     const auto found = std::find_if(group.settings.begin(), group.settings.end(),
-                                    [&](const Setting& s) { return s.name == dashed; });
+                                    [&](const Setting& s) { return s.name == wanted; });
     if (found == group.settings.end()) {
       continue;
     }

@@ -8,7 +8,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/trainers/clipped_task.h>
 #include <sotto/trainers/digits.h>
 #include <sotto/trainers/loaders.h>

@@ -9,9 +9,9 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/error.h>
+#include <sotto/console/flag_spelling.h>
 #include <sotto/console/signals.h>
 #include <sotto/console/usage.h>
-#include <sotto/study/flag_spelling.h>
 
 #include "lab_commands.h"
 
@@ -59,7 +59,8 @@ int main(int argc, char** argv) {
                ? program.exit(error)  // --help
                : complain(sotto::console::explain(program, error), sotto::console::kWrongRequest);
   } catch (const sotto::Error& error) {
-    return complain(sotto::study::in_flags(error), sotto::console::kWrongRequest);
+    return complain(error.render(sotto::console::FlagSpelling(program)),
+                    sotto::console::kWrongRequest);
   } catch (const std::exception& error) {
     if (stopped(sotto::console::kFailed)) {
       return complain("interrupted", kInterrupted);

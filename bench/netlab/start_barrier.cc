@@ -30,7 +30,7 @@ std::optional<StartBarrier::Clock::time_point> StartBarrier::passed() const {
 
 void StartBarrier::listen(const std::string& host, int port) {
   lab_.at(0).inside([&] {
-    const std::shared_ptr<Store> store = make_tcp_store(host, port, false, true);
+    const std::shared_ptr<Store> store = make_tcp_store(host, port, false, {.insecure = true});
     const auto await = [&](std::string_view key) -> Result<std::vector<std::byte>> {
       while (!stopping_) {
         if (auto value = store->get(key, Deadline::after(kGunLook)); value.ok()) {

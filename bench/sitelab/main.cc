@@ -18,8 +18,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/study/fault_file.h>
+#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/local_processes.h>
-#include <sotto/trainers/result_file.h>
 
 #include "report.h"
 

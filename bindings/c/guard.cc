@@ -41,33 +41,14 @@ sotto_status status_of(Fault fault) {
   return SOTTO_INTERNAL;
 }
 
-/// As C and Python programs give settings: `weighting="shares"`.
-class ArgumentSpelling final : public Spelling {
- public:
-  std::string mention(std::string_view setting, std::string_view value) const override {
-    return value.empty() ? std::string(setting) : fmt::format("{}=\"{}\"", setting, value);
-  }
-};
-
 }  // namespace
 
-std::string without_dashes(std::string_view text) {
-  std::string plain;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const bool starts = at == 0 || text[at - 1] == ' ' || text[at - 1] == '(';
-    const bool option = starts && text.substr(at).starts_with("--") && at + 2 < text.size() &&
-                        text[at + 2] >= 'a' && text[at + 2] <= 'z';
-    if (option) {
-      ++at;
-    } else {
-      plain += text[at];
-    }
-  }
-  return plain;
+std::string ArgumentSpelling::mention(std::string_view setting, std::string_view value) const {
+  return value.empty() ? std::string(setting) : fmt::format("{}=\"{}\"", setting, value);
 }
 
 sotto_status fail(sotto_status status, std::string_view message) {
-  last_error = without_dashes(printable(message));
+  last_error = printable(message);
   return status;
 }
 

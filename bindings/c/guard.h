@@ -15,8 +15,11 @@
 
 namespace sotto::c {
 
-/// Names of settings as they are outside a command line: "--lr" becomes "lr".
-std::string without_dashes(std::string_view text);
+/// How C and Python programs write settings: `weighting="shares"`.
+class ArgumentSpelling final : public Spelling {
+ public:
+  std::string mention(std::string_view setting, std::string_view value) const override;
+};
 
 /// Keeps the message for sotto_last_error and returns `status`.
 sotto_status fail(sotto_status status, std::string_view message);

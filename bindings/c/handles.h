@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -36,7 +37,7 @@ class Notices {
     if (texts_.size() == kMost) {
       texts_.pop_front();
     }
-    texts_.push_back(without_dashes(text));
+    texts_.push_back(std::move(text));
   }
   std::vector<std::string> texts() const {
     const std::lock_guard lock(mutex_);

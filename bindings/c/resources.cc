@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/trainers/catalog.h>
 #include <sotto/trainers/optimizer.h>
 

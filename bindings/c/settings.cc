@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/observe/telemetry_settings.h>
+#include <sotto/trainers/node_place.h>
 #include <sotto/trainers/privacy_settings.h>
-#include <sotto/trainers/secured_node.h>
 
 #include "guard.h"
 
@@ -55,11 +55,7 @@ std::vector<std::string> setting_names(const std::vector<SettingGroup>& groups) 
 
 /// With dashes; entries of the job, whose names are the caller's own, as they are.
 std::string name_of(std::string_view name) {
-  std::string text(name);
-  if (!name.starts_with(kJob)) {
-    std::replace(text.begin(), text.end(), '_', '-');
-  }
-  return text;
+  return name.starts_with(kJob) ? std::string(name) : dashed(name);
 }
 
 std::optional<PrivacyOptions> node_privacy(const NodeSettings& settings) {
@@ -80,15 +76,15 @@ std::optional<PrivacyOptions> node_privacy(const NodeSettings& settings) {
 }
 
 /// Sets which node this is; the optimizer looks for a launcher when the settings do not say.
-void find_place(const NodeSettings& settings, OptimizerOptions& options) {
-  const auto launched = settings.shared.nodes ? std::nullopt : read_launcher();
-  if (const auto secured = read_secured_node(settings.shared, launched)) {
-    options.security = secured->security;
-    options.bind = secured->bind;
-    options.nodes = secured->place.nodes;
-    options.rank = secured->place.rank;
+void take_place(const NodeSettings& settings, OptimizerOptions& options) {
+  const NodePlace place = find_place(settings.shared, !settings.shared.nodes);
+  if (place.security) {
+    options.security = place.security;
+    options.bind = place.bind;
+    options.nodes = place.node->nodes;
+    options.rank = place.node->rank;
     if (options.rendezvous.empty()) {
-      options.rendezvous = secured->place.rendezvous;
+      options.rendezvous = place.node->rendezvous;
     }
     if (settings.rank && *settings.rank != options.rank) {
       refuse("rank", fmt::to_string(*settings.rank),
@@ -182,7 +178,7 @@ OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Stor
   options.job = settings.job;
   options.privacy = node_privacy(settings);
   options.store = std::move(store);
-  find_place(settings, options);
+  take_place(settings, options);
   if (options.nodes == 1 && !options.store && options.rendezvous.empty()) {
     options.store = make_memory_store();  // alone, there is nobody to meet
   }
@@ -207,6 +203,8 @@ std::unique_ptr<Telemetry> make_telemetry(const NodeSettings& settings,
   wanted.whole_job = options.nodes == 1;
   wanted.keep = true;  // a setting that is refused, or a run that goes on, erases no lines
   wanted.warn = std::move(warn);
+  static const ArgumentSpelling kArguments;
+  wanted.spelling = &kArguments;
   return std::make_unique<Telemetry>(std::move(wanted));
 }
 

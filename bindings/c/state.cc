@@ -1,9 +1,10 @@
-// The optimizer's state, in a buffer and in a file: both hold a checkpoint (trainers/checkpoint.h).
+// The optimizer's state, in a buffer and in a file: both hold a checkpoint
+// (trainers/files/checkpoint.h).
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
-#include <sotto/trainers/checkpoint.h>
-#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/files/checkpoint.h>
+#include <sotto/trainers/files/durable_file.h>
 
 #include "guard.h"
 #include "handles.h"

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/base/repeated_values.h>
 #include <sotto/study/study_settings.h>
 
@@ -48,8 +48,7 @@ void refuse_twice(const std::vector<std::string>& given, const std::string& name
 void read_into(const Settable& settable, const char* const* settings) {
   std::vector<std::string> given;
   for (; settings != nullptr && *settings != nullptr; settings += 2) {
-    std::string name(settings[0]);
-    std::replace(name.begin(), name.end(), '_', '-');
+    const std::string name = dashed(settings[0]);
     if (settings[1] == nullptr) {
       throw Error(fmt::format("{}: its value is missing; names and values come in turn", name));
     }

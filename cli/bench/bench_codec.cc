@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/compress/cuda/codec.h>
 #include <sotto/compress/registry.h>
 #include <sotto/console/option_group.h>

@@ -26,12 +26,12 @@
 #include <sotto/study/default_nodes.h>
 #include <sotto/study/exchange_probe.h>
 #include <sotto/study/measured_scenario.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/topology/registry.h>
+#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/local_processes.h>
 #include <sotto/trainers/meeting.h>
-#include <sotto/trainers/result_file.h>
 #include <sotto/trainers/run.h>
 
 #include "commands.h"
@@ -268,8 +268,9 @@ Result<Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& reque
     throw Error("--rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT");
   }
   console::catch_stop_signals();
-  const auto store = make_store(where, job.probe.rank, request.insecure, std::nullopt,
-                                Deadline::after(job.probe.timeout, &job.probe.stop));
+  const auto store = make_store(where, job.probe.rank,
+                                {.insecure = request.insecure,
+                                 .known_by = Deadline::after(job.probe.timeout, &job.probe.stop)});
   const auto found = take_part(job, job.probe.rank, request, store);
   if (!found.ok()) {
     return found.status();

@@ -12,13 +12,13 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/flag_spelling.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/console/usage.h>
-#include <sotto/study/flag_spelling.h>
 #include <sotto/study/run_spec.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "compare_page.h"
@@ -84,23 +84,23 @@ std::vector<study::TrainOptions> settings_of(const std::string& words,
 }
 
 /// Plans a run; its warnings go behind `warnings`. Throws Error with the run's words.
-void plan_run(ComparedRun& planned, std::vector<std::string>& warnings) {
+void plan_run(ComparedRun& planned, const Spelling& flags, std::vector<std::string>& warnings) {
   auto& [settings, run] = planned;
   try {
     const study::TrainPlan plan = make_train_plan(settings.front());
     run.rounds = plan.run.rounds;
-    for (const std::string& warning : plan.warnings) {
-      warnings.push_back(fmt::format("{}: {}", run.words, warning));
+    for (const Message& warning : plan.warnings) {
+      warnings.push_back(fmt::format("{}: {}", run.words, warning.text(flags)));
     }
   } catch (const Error& error) {
-    throw Error(fmt::format("--run '{}': {}", run.words, study::in_flags(error)));
+    throw Error(fmt::format("--run '{}': {}", run.words, error.render(flags)));
   }
 }
 
 /// Plans every run before the first one starts, so that a wrong one costs nothing. The plans hold
 /// the data and are made again when it is their turn. Refusals come all at once, and warnings only
 /// where there are none.
-std::vector<ComparedRun> check_runs(const CompareOptions& options) {
+std::vector<ComparedRun> check_runs(const CompareOptions& options, const Spelling& flags) {
   if (options.seeds == 0) {
     refuse("--seeds", "0", "each run needs one at least");
   }
@@ -111,11 +111,11 @@ std::vector<ComparedRun> check_runs(const CompareOptions& options) {
   std::vector<ComparedRun> runs;
   std::vector<std::string> warnings;
   std::vector<std::string> refusals;
-  const auto gather = [&refusals](const auto& check) {
+  const auto gather = [&](const auto& check) {
     try {
       check();
     } catch (const Error& error) {
-      refusals.push_back(study::in_flags(error));
+      refusals.push_back(error.render(flags));
     }
   };
   for (const std::string& words : options.runs) {
@@ -126,7 +126,7 @@ std::vector<ComparedRun> check_runs(const CompareOptions& options) {
   }
   gather([&] { check_files_apart(runs); });
   for (ComparedRun& planned : runs) {
-    gather([&] { plan_run(planned, warnings); });
+    gather([&] { plan_run(planned, flags, warnings); });
   }
   if (!refusals.empty()) {
     throw Error(fmt::format("{}", fmt::join(refusals, "\nsotto: ")));
@@ -139,7 +139,7 @@ std::vector<ComparedRun> check_runs(const CompareOptions& options) {
   return runs;
 }
 
-Result<Json> run_one(const study::TrainOptions& settings, bool quiet) {
+Result<Json> run_one(const study::TrainOptions& settings, const Spelling& flags, bool quiet) {
   console::CommonOptions silent;
   silent.quiet = true;
   const console::Output nowhere(silent);
@@ -148,7 +148,7 @@ Result<Json> run_one(const study::TrainOptions& settings, bool quiet) {
     TrainReport report(nowhere, bar_alone(quiet), plan.run.rounds);
     return execute(plan, report, report);
   } catch (const Error& error) {
-    return Status(Fault::unexpected, study::in_flags(error));
+    return Status(Fault::unexpected, error.render(flags));
   } catch (const std::exception& error) {
     return Status(Fault::unexpected, error.what());
   }
@@ -156,7 +156,7 @@ Result<Json> run_one(const study::TrainOptions& settings, bool quiet) {
 
 /// Runs with one seed after the other; Ctrl-C interrupts the one that is under way, and keeps the
 /// others from running.
-void run_seeds(ComparedRun& planned, bool quiet) {
+void run_seeds(ComparedRun& planned, const Spelling& flags, bool quiet) {
   study::RepeatedRun& run = planned.run;
   for (const study::TrainOptions& settings : planned.settings) {
     const std::uint64_t seed = settings.seed;
@@ -164,7 +164,7 @@ void run_seeds(ComparedRun& planned, bool quiet) {
       run.failures.push_back({seed, study::kNotRun});
       continue;
     }
-    Result<Json> result = run_one(settings, quiet);
+    Result<Json> result = run_one(settings, flags, quiet);
     if (result.ok()) {
       run.results.push_back(std::move(*result));
       continue;
@@ -178,7 +178,7 @@ void run_seeds(ComparedRun& planned, bool quiet) {
 }
 
 /// One run after the other. One that fails keeps none from running, Ctrl-C all that are left.
-std::vector<study::RepeatedRun> run_all(std::vector<ComparedRun> planned,
+std::vector<study::RepeatedRun> run_all(std::vector<ComparedRun> planned, const Spelling& flags,
                                         const console::Output& output, bool quiet) {
   std::vector<study::RepeatedRun> runs;
   for (ComparedRun& next : planned) {
@@ -188,7 +188,7 @@ std::vector<study::RepeatedRun> run_all(std::vector<ComparedRun> planned,
       }
     } else {
       output.line(fmt::format("run {} of {}: {}", runs.size() + 1, planned.size(), next.run.words));
-      run_seeds(next, quiet);
+      run_seeds(next, flags, quiet);
     }
     runs.push_back(std::move(next.run));
   }
@@ -211,12 +211,13 @@ void check_not_launched(const study::TrainOptions& shared) {
   }
 }
 
-int run(const CompareOptions& options) {
+int run(const CompareOptions& options, const CLI::App& command) {
+  const console::FlagSpelling flags(command);
   check_not_launched(options.shared);
   check_writable("--html", options.html);
   const study::Expense expense = parse_expense(options.equal, study::Expense::time);
   const console::Output output(options.shared.common);
-  const auto runs = run_all(check_runs(options), output, options.shared.common.quiet);
+  const auto runs = run_all(check_runs(options, flags), flags, output, options.shared.common.quiet);
   std::vector<ComparisonTable> tables = {ends_table(runs)};
   if (expense != study::Expense::epochs) {
     tables.push_back(level_table(runs, expense));
@@ -270,7 +271,7 @@ console::Command add_compare_command(CLI::App& program) {
   command->footer(kCompareExamples);
   return {command, [command, options] {
             refuse_own(*command);
-            return run(*options);
+            return run(*options, *command);
           }};
 }
 

@@ -8,7 +8,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/console/output.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/trainers/data_check.h>
 
 #include "commands.h"

@@ -5,7 +5,7 @@
 
 #include <fmt/ranges.h>
 
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/comm/transport.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/console/output.h>
 
 #include "commands.h"

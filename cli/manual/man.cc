@@ -9,7 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/console/output.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "manual/man_page.h"

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/console/flag_spelling.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
@@ -20,8 +21,8 @@
 #include <sotto/study/plan_verdict.h>
 #include <sotto/study/scenario.h>
 #include <sotto/study/study_settings.h>
-#include <sotto/study/units.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/study/unit_text.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "compare/compare_report.h"
@@ -157,7 +158,7 @@ int run(const PlanOptions& options, const CLI::App& command) {
   study::SearchOptions how = search_options(options.what, scenario);
   console::catch_stop_signals();
   how.timelines = !options.html.empty();
-  how.tell = [&](const std::string& line) { output.line(line); };
+  how.tell = [&](const Message& line) { output.line(line.text(console::FlagSpelling(command))); };
   how.observer = show_simulations(output.talks(), SimulationWarnings::hidden);
   how.stop = console::stop_request();
   study::PlanSearch search(std::move(how), std::move(scenario));

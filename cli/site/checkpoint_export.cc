@@ -9,10 +9,10 @@
 #include <sotto/base/text.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
-#include <sotto/study/units.h>
-#include <sotto/trainers/result_file.h>
-#include <sotto/trainers/saved_model.h>
-#include <sotto/trainers/start_file.h>
+#include <sotto/study/unit_text.h>
+#include <sotto/trainers/files/result_file.h>
+#include <sotto/trainers/files/saved_model.h>
+#include <sotto/trainers/files/start_file.h>
 #include <sotto/trainers/task_registry.h>
 
 #include "commands.h"

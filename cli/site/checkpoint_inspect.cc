@@ -11,9 +11,9 @@
 #include <sotto/base/error.h>
 #include <sotto/console/output.h>
 #include <sotto/sites/process/site_folder.h>
-#include <sotto/study/units.h>
-#include <sotto/trainers/checkpoint.h>
-#include <sotto/trainers/saved_model.h>
+#include <sotto/study/unit_text.h>
+#include <sotto/trainers/files/checkpoint.h>
+#include <sotto/trainers/files/saved_model.h>
 
 #include "commands.h"
 

@@ -16,7 +16,6 @@
 #include <sotto/base/write_all.h>
 #include <sotto/observe/growing_file.h>
 #include <sotto/sites/process/event_json.h>
-#include <sotto/study/flag_spelling.h>
 
 namespace sotto::cli {
 namespace {
@@ -38,10 +37,9 @@ std::string text_line(const SiteEvent& event) {
 /// it cannot be written.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  explicit FileSink(const std::string& path)
-      : file_("log_file", path, true, [](const Message& trouble) {
-          (void)write_all(STDERR_FILENO,
-                          fmt::format("sotto: warning: {}\n", trouble.text(study::FlagSpelling())));
+  FileSink(const std::string& path, const Spelling& flags)
+      : file_("log_file", path, true, [&flags](const Message& trouble) {
+          (void)write_all(STDERR_FILENO, fmt::format("sotto: warning: {}\n", trouble.text(flags)));
         }) {}
 
  private:
@@ -57,9 +55,9 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   GrowingFile file_;
 };
 
-spdlog::sink_ptr make_sink(const std::string& path) {
+spdlog::sink_ptr make_sink(const std::string& path, const Spelling& flags) {
   return path.empty() ? spdlog::sink_ptr(std::make_shared<spdlog::sinks::stderr_sink_mt>())
-                      : std::make_shared<FileSink>(path);
+                      : std::make_shared<FileSink>(path, flags);
 }
 
 }  // namespace
@@ -71,8 +69,8 @@ LogFormat parse_log_format(const std::string& name) {
   return name == "text" ? LogFormat::text : LogFormat::json;
 }
 
-EventLog::EventLog(LogFormat format, bool quiet, const std::string& path)
-    : format_(format), logger_(std::make_shared<spdlog::logger>("site", make_sink(path))) {
+EventLog::EventLog(LogFormat format, bool quiet, const std::string& path, const Spelling& flags)
+    : format_(format), logger_(std::make_shared<spdlog::logger>("site", make_sink(path, flags))) {
   logger_->set_pattern("%v");
   logger_->set_level(quiet ? spdlog::level::warn : spdlog::level::info);
   logger_->flush_on(spdlog::level::info);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include <sotto/base/message.h>
 #include <sotto/sites/process/site_report.h>
 
 namespace spdlog {
@@ -24,9 +25,9 @@ LogFormat parse_log_format(const std::string& name);
 class EventLog {
  public:
   /// Quiet: warnings and errors only. `path`: the file that lines are appended to, and which may be
-  /// moved away or truncated at any time; empty: standard error. Throws Error when it cannot be
-  /// opened.
-  EventLog(LogFormat format, bool quiet, const std::string& path = {});
+  /// moved away or truncated at any time; empty: standard error. `flags`, which must outlive the
+  /// log, spells what is said of that file. Throws Error when it cannot be opened.
+  EventLog(LogFormat format, bool quiet, const std::string& path, const Spelling& flags);
 
   void write(const SiteEvent& event);
 

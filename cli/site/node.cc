@@ -17,16 +17,16 @@
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/peers_file.h>
+#include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/observe/monitor.h>
 #include <sotto/observe/tensorboard.h>
 #include <sotto/sites/process/audit_log.h>
 #include <sotto/sites/process/site_run.h>
-#include <sotto/study/flag_spelling.h>
-#include <sotto/trainers/durable_file.h>
-#include <sotto/trainers/parameter_file.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/durable_file.h>
+#include <sotto/trainers/files/parameter_file.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "event_log.h"
@@ -176,7 +176,7 @@ class Teller {
   std::string trouble_;
 };
 
-int run_node(const NodeOptions& options, EventLog& log) {
+int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   SiteConfig config = read_site_config(options.site);
   if (options.seed_given) {
     config.training.seed = options.common.seed;
@@ -191,9 +191,8 @@ int run_node(const NodeOptions& options, EventLog& log) {
   Teller tell(log, audit ? &*audit : nullptr);
   std::optional<TensorBoard> board_file;
   if (!options.tensorboard.empty()) {
-    plan.run.observer = &board_file.emplace(options.tensorboard, [&log](const Message& trouble) {
-      log.write(
-          {SiteEvent::Level::warning, "tensorboard-failed", trouble.text(study::FlagSpelling())});
+    plan.run.observer = &board_file.emplace(options.tensorboard, [&](const Message& trouble) {
+      log.write({SiteEvent::Level::warning, "tensorboard-failed", trouble.text(flags)});
     });
   }
   for (const std::string& warning : plan.warnings) {
@@ -245,16 +244,17 @@ int run_node(const NodeOptions& options, EventLog& log) {
 }
 
 /// With a log in JSON, nothing else goes to standard error.
-int run(const NodeOptions& options) {
+int run(const NodeOptions& options, const CLI::App& command) {
+  const console::FlagSpelling flags(command);
   const LogFormat format = parse_log_format(options.log);
-  EventLog log(format, options.common.quiet, options.log_file);
+  EventLog log(format, options.common.quiet, options.log_file, flags);
   if (format == LogFormat::text) {
-    return run_node(options, log);
+    return run_node(options, flags, log);
   }
   try {
-    return run_node(options, log);
+    return run_node(options, flags, log);
   } catch (const Error& error) {
-    log.write({SiteEvent::Level::error, "failed", error.what()});
+    log.write({SiteEvent::Level::error, "failed", error.render(flags)});
     return console::kWrongRequest;
   } catch (const std::exception& error) {
     log.write({SiteEvent::Level::error, "failed", error.what()});
@@ -285,7 +285,7 @@ console::Command add_node_command(CLI::App& program) {
   command->footer(kNodeExamples);
   return {command, [options, command] {
             options->seed_given = command->count("--seed") > 0;
-            return run(*options);
+            return run(*options, *command);
           }};
 }
 

@@ -2,21 +2,62 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
-#include <sotto/base/number.h>
-#include <sotto/trainers/optimizer_settings.h>
+#include <sotto/base/names.h>
+#include <sotto/base/text.h>
+#include <sotto/study/train_options.h>
 
 namespace sotto::cli {
 namespace {
 
-/// The settings of `sotto train` that a site's [training] has, besides those of its step rule.
-constexpr auto kTraining = std::to_array<std::string_view>(
-    {"task", "model", "batch", "partition", "gradient-time", "init", "algorithm", "compressor",
-     "consensus-stepsize", "rule", "noise-multiplier", "privacy-epsilon", "privacy-delta",
-     "privacy-unit", "communication-interval", "rounds", "eval-every", "dump-parameters", "seed"});
+/// Where the settings of `sotto train` are kept that a site's [training] has, besides those of its
+/// step rule.
+std::array<const void*, 19> training_values(const study::TrainOptions& o) {
+  return {&o.task,
+          &o.model,
+          &o.batch,
+          &o.partition,
+          &o.gradient_time,
+          &o.init,
+          &o.algorithm,
+          &o.compressor,
+          &o.consensus_stepsize,
+          &o.rule,
+          &o.noise_multiplier,
+          &o.privacy_epsilon,
+          &o.privacy_delta,
+          &o.privacy_unit,
+          &o.communication_interval,
+          &o.rounds,
+          &o.eval_every,
+          &o.dump_parameters,
+          &o.seed};
+}
+
+/// Names of the settings that a site's [training] has.
+std::set<std::string, std::less<>> training_names() {
+  study::TrainOptions options;
+  std::set<std::string, std::less<>> names;
+  for (const Setting& setting : step_settings(options).settings) {
+    names.emplace(setting.name);
+  }
+  const auto values = training_values(options);
+  for (const SettingGroup& group : train_settings(options)) {
+    for (const Setting& setting : group.settings) {
+      const auto at = [](const auto* value) { return static_cast<const void*>(value); };
+      if (std::ranges::find(values, std::visit(at, setting.value)) != values.end()) {
+        names.emplace(setting.name);
+      }
+    }
+  }
+  return names;
+}
 
 /// What stands elsewhere in a site's file, under another name or whether it is given or not.
 constexpr auto kElsewhere =
@@ -28,26 +69,11 @@ constexpr auto kElsewhere =
                                                                   {"part", "training.part"},
                                                                   {"export", "training.export"}});
 
-/// "weight_decay" → "weight-decay"
-std::string dashed(std::string_view setting) {
-  std::string name(setting);
-  std::ranges::replace(name, '_', '-');
-  return name;
-}
-
-/// A value as TOML has it.
-std::string value_text(std::string_view value) {
-  const bool bare = value == "true" || value == "false" || parse_number<double>(value).has_value();
-  return bare ? std::string(value) : toml_text(value);
-}
-
 }  // namespace
 
 bool is_training_setting(std::string_view name) {
-  OptimizerSettings settings;
-  return std::ranges::find(kTraining, name) != kTraining.end() ||
-         std::ranges::any_of(step_settings(settings).settings,
-                             [&](const Setting& one) { return one.name == name; });
+  static const auto kNames = training_names();
+  return kNames.contains(name);
 }
 
 SitePlaces::SitePlaces(std::string path, const toml::table& file) : path_(std::move(path)) {
@@ -55,9 +81,8 @@ SitePlaces::SitePlaces(std::string path, const toml::table& file) : path_(std::m
     lines_[std::string(key.str())] = value.source().begin.line;
     if (const auto* table = value.as_table()) {
       for (const auto& [inner, setting] : *table) {
-        std::string name(inner.str());
-        std::ranges::replace(name, '_', '-');
-        lines_[fmt::format("{}.{}", key.str(), name)] = setting.source().begin.line;
+        const std::string name = fmt::format("{}.{}", key.str(), dashed(inner.str()));
+        lines_[name] = setting.source().begin.line;
       }
     }
   }
@@ -80,7 +105,7 @@ std::string SitePlaces::subject(std::string_view setting) const {
 std::string SitePlaces::mention(std::string_view setting, std::string_view value) const {
   const std::string key = key_of(setting);
   const std::string name = key.empty() ? std::string(setting) : key;
-  return value.empty() ? name : fmt::format("{} = {}", name, value_text(value));
+  return value.empty() ? name : fmt::format("{} = {}", name, toml_value(value));
 }
 
 std::string SitePlaces::blame(const Error& error) const {

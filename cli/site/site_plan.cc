@@ -10,8 +10,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
-#include <sotto/base/nearest.h>
-#include <sotto/base/word_list.h>
+#include <sotto/base/names.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/compress/registry.h>
@@ -22,8 +21,8 @@
 #include <sotto/study/privacy_plan.h>
 #include <sotto/study/train_checks.h>
 #include <sotto/study/train_plan.h>
-#include <sotto/trainers/result_file.h>
-#include <sotto/trainers/start_file.h>
+#include <sotto/trainers/files/result_file.h>
+#include <sotto/trainers/files/start_file.h>
 
 namespace sotto::cli {
 namespace {

@@ -8,11 +8,12 @@
 
 #include <fmt/format.h>
 
+#include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/train_plan.h>
-#include <sotto/trainers/checkpoint.h>
-#include <sotto/trainers/result_file.h>
+#include <sotto/trainers/files/checkpoint.h>
+#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "terminal/progress.h"
@@ -77,7 +78,8 @@ void name_outputs(const study::TrainPlan& plan, const TrainObservers& observers,
   }
 }
 
-int run(const TrainFlags& options, const ObserveOptions& observe) {
+int run(const TrainFlags& options, const ObserveOptions& observe, const CLI::App& command) {
+  const console::FlagSpelling flags(command);
   check_writable("--trace", observe.telemetry.trace);
   const study::TrainPlan plan = make_train_plan(options);
   console::OutputOptions common = options.common;
@@ -89,11 +91,11 @@ int run(const TrainFlags& options, const ObserveOptions& observe) {
   const Progress progress = choose_progress(observe.progress, common.quiet);
   TrainReport report(output, progress, plan.run.rounds);
   if (!common.quiet) {
-    for (const std::string& warning : plan.warnings) {
-      console::warn(warning);
+    for (const Message& warning : plan.warnings) {
+      console::warn(warning.text(flags));
     }
   }
-  TrainObservers observers(observe, progress, plan, report);
+  TrainObservers observers(observe, flags, progress, plan, report);
   const Result<Json> result = execute(plan, report, observers.all());
   if (result.ok()) {
     if (plan.reports()) {
@@ -127,7 +129,7 @@ console::Command add_train_command(CLI::App& program) {
   add_train_options(*command, *options);
   add_observe_options(*command, *observe);
   command->footer(kTrainExamples);
-  return {command, [options, observe] { return run(*options, *observe); }};
+  return {command, [command, options, observe] { return run(*options, *observe, *command); }};
 }
 
 }  // namespace sotto::cli

@@ -5,12 +5,11 @@
 #include <fmt/format.h>
 
 #include <sotto/base/json_text.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/console/option_group.h>
 #include <sotto/observe/telemetry_settings.h>
-#include <sotto/study/flag_spelling.h>
 #include <sotto/study/json/run_config.h>
-#include <sotto/study/units.h>
+#include <sotto/study/unit_text.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto::cli {
@@ -34,7 +33,8 @@ MllogSettings mllog_settings(const study::TrainPlan& plan) {
 }
 
 /// Warnings go the way of any, for which what stands on the terminal makes room.
-TelemetryOptions of_plan(TelemetryOptions telemetry, const study::TrainPlan& plan,
+TelemetryOptions of_plan(TelemetryOptions telemetry, const Spelling& flags,
+                         const study::TrainPlan& plan,
                          std::function<void(const std::string&)> warn) {
   telemetry.keep = plan.run.resume;
   telemetry.config = json_text(train_config_json(study::settings_of(plan)));
@@ -44,8 +44,7 @@ TelemetryOptions of_plan(TelemetryOptions telemetry, const study::TrainPlan& pla
   }
   telemetry.whole_job = !plan.launched;
   telemetry.warn = std::move(warn);
-  static const study::FlagSpelling kFlags;
-  telemetry.spelling = &kFlags;
+  telemetry.spelling = &flags;
   return telemetry;
 }
 
@@ -63,11 +62,12 @@ void add_observe_options(CLI::App& command, ObserveOptions& o) {
   group.option("--mllog", o.telemetry.mllog, "FILE", "Write MLPerf's log lines (:::MLLOG)");
 }
 
-TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& progress,
-                               const study::TrainPlan& plan, Observer& report)
+TrainObservers::TrainObservers(const ObserveOptions& options, const Spelling& flags,
+                               const Progress& progress, const study::TrainPlan& plan,
+                               Observer& report)
     : dashboard_(progress.dashboard && plan.reports() ? std::make_unique<Dashboard>(title_of(plan))
                                                       : nullptr),
-      telemetry_(of_plan(options.telemetry, plan, [this, &report](const std::string& text) {
+      telemetry_(of_plan(options.telemetry, flags, plan, [this, &report](const std::string& text) {
         report.warning(text);
         if (dashboard_) {
           dashboard_->warning(text);

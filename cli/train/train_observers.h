@@ -26,9 +26,9 @@ void add_observe_options(CLI::App& command, ObserveOptions& options);
 
 class TrainObservers {
  public:
-  /// Makes the files. `report` is the first observer, and must outlive this object. Throws Error
-  /// for what cannot be made.
-  TrainObservers(const ObserveOptions& options, const Progress& progress,
+  /// Makes the files. `flags` is how warnings spell settings, and `report` the first observer; both
+  /// must outlive this object. Throws Error for what cannot be made.
+  TrainObservers(const ObserveOptions& options, const Spelling& flags, const Progress& progress,
                  const study::TrainPlan& plan, Observer& report);
 
   /// All of them.

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/base/number.h>
 #include <sotto/optim/robust/clipped.h>
 #include <sotto/optim/robust/coordinates.h>

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/base/number.h>
 
 namespace sotto {

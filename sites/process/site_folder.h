@@ -25,7 +25,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
-#include <sotto/trainers/section_file.h>
+#include <sotto/trainers/files/section_file.h>
 
 namespace sotto {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/files/durable_file.h>
 
 namespace sotto {
 

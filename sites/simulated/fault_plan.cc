@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/base/philox.h>
 #include <sotto/topology/registry.h>
 

@@ -40,6 +40,9 @@ std::pair<std::vector<Rank>, std::vector<Rank>> read_ends(TomlReader& in, const 
 /// What lies between some nodes, which says nothing of their own connections.
 LinkSpec read_link_between(TomlReader& in, std::string_view key);
 
+/// Whether [task] may set it: a setting of `sotto train`, as "weight-decay", that a scenario does
+/// not say otherwise.
+bool stands_in_task(std::string_view name);
 /// [task]: settings of `sotto train` that hold for all runs.
 void read_task(const toml::table& file, const std::string& path, Scenario& scenario);
 

@@ -9,7 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/study/toml/text.h>
 
 namespace sotto::study {

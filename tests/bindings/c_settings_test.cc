@@ -38,6 +38,18 @@ bool warns(sotto_optimizer* optimizer, const std::string& what) {
 
 }  // namespace
 
+TEST_CASE("an output that is lost is told under the name of its setting") {
+  std::vector<float> x(kDimension, 0);
+  const COptimizer optimizer =
+      c_optimizer({"nodes", "1", "rank", "0", "log-json", "/dev/full", "report-every", "1"}, x);
+  REQUIRE(optimizer != nullptr);
+  const std::vector<float> gradient(kDimension, 1);
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE(sotto_optimizer_step(optimizer.get(), gradient.data(), gradient.size()) == SOTTO_OK);
+  }
+  CHECK(warns(optimizer.get(), "log_json: /dev/full: "));
+}
+
 TEST_CASE("settings of privacy that are out of range are refused by name") {
   struct Case {
     Words words;

@@ -100,6 +100,19 @@ TEST_CASE("what a study refuses has the setting's name") {
   CHECK(says("json: a null pointer"));
 }
 
+TEST_CASE("what refuses a scenario's run names the keys of the scenario") {
+  std::string text(kScenario);
+  text.replace(text.find("dcd quant:8"), 11, "dcd topk:0.1");
+  const Words words = {"scenario-text", text};
+  const auto settings = as_settings(words);
+  char* json = nullptr;
+  for (const Study study : {sotto_simulate, sotto_plan}) {
+    CHECK(study(settings.data(), nullptr, &json) == SOTTO_REFUSED);
+    CHECK(says("run: 'dcd topk:0.1 ring': compressor: 'topk:0.1' is refused"));
+    CHECK(says("or allow it explicitly with task.allow-contract-violation = true"));
+  }
+}
+
 TEST_CASE("an interrupt ends a study, whichever comes first") {
   std::string endless(kScenario);
   endless.replace(endless.find("rounds = 10"), 11, "rounds = 1000000000");

@@ -13,12 +13,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <sotto/console/flag_spelling.h>
 #include <sotto/observe/event_record.h>
 #include <sotto/observe/figures.h>
 #include <sotto/observe/metrics_text.h>
 #include <sotto/observe/monitor.h>
 #include <sotto/observe/telemetry_settings.h>
-#include <sotto/study/flag_spelling.h>
 
 #include "cli/program.h"
 #include "cli/sites.h"
@@ -26,6 +26,7 @@
 #include "observe/observed.h"
 #include "support/blocks.h"
 #include "support/skip.h"
+#include "train/train_observers.h"
 
 using namespace sotto::test;
 using nlohmann::json;
@@ -361,13 +362,15 @@ TEST_CASE("a site writes its evaluations for TensorBoard") {
 }
 
 TEST_CASE("messages about outputs call them by their flags") {
-  const sotto::study::FlagSpelling flags;
+  CLI::App train("sotto train");
+  sotto::cli::ObserveOptions options;
+  sotto::cli::add_observe_options(train, options);
+  const sotto::console::FlagSpelling flags(train);
   sotto::TelemetryOptions outputs;
   for (const sotto::Setting& output : sotto::telemetry_settings(outputs).settings) {
     CHECK(flags.subject(output.name) == "--" + std::string(output.name));
   }
   CHECK(flags.subject("mllog") == "--mllog");
-  CHECK(flags.subject("log_file") == "--log-file");
 }
 
 TEST_CASE("labels of metrics hold what Prometheus lets them hold") {

@@ -258,8 +258,8 @@ TEST_CASE("a setting of [task] is refused where it stands, one of a run there") 
     CHECK(ended.status == 2);
     return ended.err;
   };
-  CHECK(contains(says("dpsgd", "rounds = 0\n"), "s.toml:7: task.rounds: --rounds: '0' is refused"));
-  CHECK(contains(says("dpsgd", "rounds = 5\nlr = -1\n"), "s.toml:8: task.lr: --lr: '-1'"));
+  CHECK(contains(says("dpsgd", "rounds = 0\n"), "s.toml:7: task.rounds: '0' is refused"));
+  CHECK(contains(says("dpsgd", "rounds = 5\nlr = -1\n"), "s.toml:8: task.lr: '-1'"));
   CHECK(contains(says("dpsgd rounds=0", "rounds = 5\n"), "s.toml:2: run: 'dpsgd rounds=0': "));
 }
 

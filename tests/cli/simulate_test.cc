@@ -181,7 +181,7 @@ TEST_CASE("what is wrong in a scenario is named with its line and key") {
       {scenario(kNodes, kNetwork, "", "\"dpsgd\",\n\"dcd topk:0.1\""),
        "s.toml:3: run: 'dcd topk:0.1': "},
       {scenario(kNodes, kNetwork, "", "\"dcd topk:0.1\""),
-       "allow it explicitly with --allow-contract-violation"},
+       "allow it explicitly with task.allow-contract-violation = true"},
       {scenario(kNodes, kNetwork, "", "\"dpsgd file:" + apart + "\""), "it is not connected"},
       {"\xff\xfe\x01[[[=", "s.toml:1: not TOML"},
       {scenario(kNodes, kNetwork, "", "\"dpsgd file:/nowhere.csv\""), "/nowhere.csv"},

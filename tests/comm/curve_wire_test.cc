@@ -388,7 +388,7 @@ TEST_CASE("a refusal that is forged on the way: the node asks again, and meets i
 TEST_CASE("a refusal that is forged on the way: the store is asked again, also if it came before") {
   const int port = free_port();
   auto forger = std::make_unique<Forger>(port);
-  const auto client = make_tcp_store("127.0.0.1", port, false, false, security_of(2, 1));
+  const auto client = make_tcp_store("127.0.0.1", port, false, {.security = security_of(2, 1)});
   forger->refuse();  // the connection that the client holds in stock
   std::thread asking([&] {
     const auto value = client->get("model", generous());
@@ -399,7 +399,7 @@ TEST_CASE("a refusal that is forged on the way: the store is asked again, also i
   forger->refuse(true);
   forger->refuse();
   forger.reset();
-  const auto server = make_tcp_store("127.0.0.1", port, true, false, security_of(2, 0));
+  const auto server = make_tcp_store("127.0.0.1", port, true, {.security = security_of(2, 0)});
   REQUIRE(server->set("model", Bytes(3)).ok());
   asking.join();
 }

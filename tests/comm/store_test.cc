@@ -207,8 +207,8 @@ TEST_CASE("the tcp store with keys keeps the contract") {
   if (!has_component(fmt::format("tcp://127.0.0.1:{}", port))) {
     SOTTO_SKIP("built without ZeroMQ");
   }
-  OfNode1 server(make_tcp_store("127.0.0.1", port, true, false, security_of(2, 0)));
-  OfNode1 client(make_tcp_store("127.0.0.1", port, false, false, security_of(2, 1)));
+  OfNode1 server(make_tcp_store("127.0.0.1", port, true, {.security = security_of(2, 0)}));
+  OfNode1 client(make_tcp_store("127.0.0.1", port, false, {.security = security_of(2, 1)}));
   check_everything(server, client);
   check_waiting(client, server);
 }
@@ -220,7 +220,8 @@ TEST_CASE("in a tcp store with keys, nobody speaks in another's name") {
   }
   std::vector<std::shared_ptr<Store>> nodes;
   for (Rank rank = 0; rank < 3; ++rank) {
-    nodes.push_back(make_tcp_store("127.0.0.1", port, rank == 0, false, security_of(3, rank)));
+    nodes.push_back(
+        make_tcp_store("127.0.0.1", port, rank == 0, {.security = security_of(3, rank)}));
   }
   const auto refused = [](const Status& status) {
     CHECK(status.fault() == Fault::unexpected);
@@ -284,15 +285,15 @@ TEST_CASE("a tcp store with keys answers listed keys only, and its clients their
     SOTTO_SKIP("built without ZeroMQ");
   }
   const auto security = security_of(2, 0);
-  const auto server = make_tcp_store("127.0.0.1", port, true, false, security);
+  const auto server = make_tcp_store("127.0.0.1", port, true, {.security = security});
   REQUIRE(server->set("model", bytes_of("secret")).ok());
   REQUIRE(server->set("long", std::vector<std::byte>(1'000'000)).ok());
-  const auto client = make_tcp_store("127.0.0.1", port, false, false, security_of(2, 1));
+  const auto client = make_tcp_store("127.0.0.1", port, false, {.security = security_of(2, 1)});
   REQUIRE(client->get("model", generous()).ok());
 
   // An unknown key is told so in the end; without one there is no answer.
-  const auto stranger =
-      make_tcp_store("127.0.0.1", port, false, false, Security{make_key_pair(), security.peers});
+  const auto stranger = make_tcp_store("127.0.0.1", port, false,
+                                       {.security = Security{make_key_pair(), security.peers}});
   Status refused;
   for (std::chrono::milliseconds patience(100);
        refused.fault() != Fault::unexpected && patience.count() < 60'000; patience *= 4) {
@@ -310,7 +311,7 @@ TEST_CASE("a tcp store with keys answers listed keys only, and its clients their
   auto lines = lines_of(2);
   lines[0].key = make_key_pair().public_key;
   misled.peers = std::make_shared<AllowList>(lines);
-  const auto wary = make_tcp_store("127.0.0.1", port, false, false, misled);
+  const auto wary = make_tcp_store("127.0.0.1", port, false, {.security = misled});
   CHECK(wary->get("model", soon()).status().fault() == Fault::deadline);
 
   // A revoked key is not answered any more: not on the connection that it has, nor what it asked
@@ -326,9 +327,9 @@ TEST_CASE("a tcp store with keys answers listed keys only, and its clients their
   CHECK_FALSE(client->get("model", soon()).ok());
   CHECK(server->get("model", generous()).ok());
 
-  CHECK_THROWS_AS((void)make_store("redis://127.0.0.1:1/", 0, false, security), Error);
+  CHECK_THROWS_AS((void)make_store("redis://127.0.0.1:1/", 0, {.security = security}), Error);
   security.peers->update_allow_list({});
-  CHECK_THROWS_AS((void)make_tcp_store("127.0.0.1", port, false, false, security), Error);
+  CHECK_THROWS_AS((void)make_tcp_store("127.0.0.1", port, false, {.security = security}), Error);
 }
 
 TEST_CASE("a tcp store without a server meets its deadline") {
@@ -346,11 +347,10 @@ TEST_CASE("a tcp store is not served beyond loopback, nor on a port in use") {
     SOTTO_SKIP("built without ZeroMQ");
   }
   CHECK_THROWS_AS((void)make_tcp_store("192.0.2.1", port, true), Error);
-  CHECK_THROWS_AS((void)make_tcp_store("0.0.0.0", port, true, true), Error);
+  CHECK_THROWS_AS((void)make_tcp_store("0.0.0.0", port, true, {.insecure = true}), Error);
   CHECK_THROWS_AS((void)make_tcp_store("no.such.host.invalid", port, false), Error);
-  CHECK_THROWS_AS(
-      (void)make_tcp_store("no.such.host.invalid", port, false, false, std::nullopt, soon()),
-      Error);
+  CHECK_THROWS_AS((void)make_tcp_store("no.such.host.invalid", port, false, {.known_by = soon()}),
+                  Error);
   const auto first = make_tcp_store("127.0.0.1", port, true);
   CHECK_THROWS_AS((void)make_tcp_store("127.0.0.1", port, true), Error);
 }

@@ -66,7 +66,7 @@ TEST_CASE("a store whose host's name nobody can look up for lack of a thread is 
     const ThreadShortage shortage(0);
     std::string said;
     try {
-      (void)make_store(url, 1, true, {}, generous());
+      (void)make_store(url, 1, {.insecure = true, .known_by = generous()});
     } catch (const Shortage& error) {
       said = error.what();
     } catch (const Error& error) {

@@ -269,7 +269,8 @@ TEST_CASE("a run's name that no key has room for is refused") {
 }
 
 TEST_CASE("keys are not undone by a TCPStore, which is reached in plain text") {
-  CHECK_THROWS_AS((void)make_store("torch://127.0.0.1:1/run", 0, false, security_of(2, 0)), Error);
+  CHECK_THROWS_AS((void)make_store("torch://127.0.0.1:1/run", 0, {.security = security_of(2, 0)}),
+                  Error);
 }
 
 TEST_CASE("nodes that start again meet in a TCPStore that has kept what the last ones left") {

@@ -11,7 +11,7 @@
 #include <sotto/optim/schedule.h>
 #include <sotto/study/compute_spec.h>
 #include <sotto/study/fault_file.h>
-#include <sotto/study/quantity.h>
+#include <sotto/study/parse_units.h>
 #include <sotto/study/rank_list.h>
 #include <sotto/study/run_spec.h>
 #include <sotto/study/scenario.h>

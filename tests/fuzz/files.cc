@@ -16,11 +16,11 @@
 #include <sotto/base/error.h>
 #include <sotto/sites/process/audit_log.h>
 #include <sotto/sites/process/site_folder.h>
-#include <sotto/trainers/checkpoint.h>
-#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/files/checkpoint.h>
+#include <sotto/trainers/files/durable_file.h>
+#include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/loaders.h>
 #include <sotto/trainers/model_file.h>
-#include <sotto/trainers/parameter_file.h>
 #include <sotto/trainers/privacy_ledger.h>
 #include <sotto/trainers/quadratic.h>
 

@@ -10,7 +10,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/console/usage.h>
-#include <sotto/study/quantity.h>
+#include <sotto/study/parse_units.h>
 #include <sotto/trainers/local_processes.h>
 
 #include "bench/command_line.h"

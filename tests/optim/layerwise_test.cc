@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/kernels/norm.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/optim/step_rule_info.h>

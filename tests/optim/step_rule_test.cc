@@ -12,7 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/nearest.h>
+#include <sotto/base/names.h>
 #include <sotto/optim/step_rule_info.h>
 
 using namespace sotto;

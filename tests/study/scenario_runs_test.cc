@@ -79,7 +79,15 @@ TEST_CASE("runs are checked before the first begins, and warnings are kept with 
   const Scenario scenario = parse_scenario("text", text_of("\"choco quant:8 ring\"", idle));
   const auto warnings = check_runs(scenario);
   REQUIRE(warnings.size() == 1);
-  CHECK(warnings[0].starts_with("choco quant:8 ring: --delayed-gradient hides nothing"));
+  CHECK(
+      warnings[0].starts_with("choco quant:8 ring: task.delayed-gradient hides nothing with "
+                              "task.overlap = \"off\""));
+  const Scenario in_words =
+      parse_scenario("text", text_of("\"choco quant:8 ring delayed-gradient=true overlap=off\""));
+  const auto of_words = check_runs(in_words);
+  REQUIRE(of_words.size() == 1);
+  CHECK(
+      of_words[0].ends_with(": delayed-gradient hides nothing with overlap=off, and still delays"));
   const auto outcomes = simulate_runs(scenario, {});
   REQUIRE(outcomes[0].run);
   REQUIRE(outcomes[0].run->result.warnings.size() == 1);
@@ -87,6 +95,26 @@ TEST_CASE("runs are checked before the first begins, and warnings are kept with 
   CHECK(refusal([] {
           check_runs(parse_scenario("text", text_of("\"dpsgd rounds=0\"")));
         }).starts_with("text:2: run: 'dpsgd rounds=0': rounds: '0' is refused"));
+}
+
+TEST_CASE("what refuses a run names the keys of the file, and the words of the run") {
+  const auto why = [](const std::string& run, const std::string& task = "") {
+    return refusal([&] { check_runs(parse_scenario("text", text_of("\"" + run + "\"", task))); });
+  };
+  CHECK(
+      why("dpsgd", "noise-multiplier = 1\n") ==
+      "text:10: task.noise-multiplier: noise hides only what is bounded: give task.clip-norm too, "
+      "e.g. 1");
+  CHECK(why("dpsgd noise-multiplier=1", "clip_norm = 0\n")
+            .starts_with("text:10: task.clip_norm: '0' is refused"));
+  CHECK(why("dpsgd epochs=1 rounds=2") ==
+        "text:2: run: 'dpsgd epochs=1 rounds=2': epochs excludes rounds");
+  CHECK(why("dpsgd lr=fast").starts_with("text:2: run: 'dpsgd lr=fast': lr: "));
+  CHECK(why("dcd topk:0.1")
+            .starts_with("text:2: run: 'dcd topk:0.1': compressor: 'topk:0.1' is refused: "));
+  CHECK(why("dcd topk:0.1")
+            .ends_with("or allow it explicitly with task.allow-contract-violation = true"));
+  CHECK(why("dcd", "overlap = \"off\"\nlr = -1\n").starts_with("text:11: task.lr: '-1'"));
 }
 
 TEST_CASE("settings of a study are set by name, and refused by it") {

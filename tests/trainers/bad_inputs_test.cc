@@ -13,7 +13,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/sites/process/site_folder.h>
-#include <sotto/trainers/checkpoint.h>
+#include <sotto/trainers/files/checkpoint.h>
 
 #include "../../trainers/internal/run/run_state.h"
 #include "../../trainers/loaders/idx.h"

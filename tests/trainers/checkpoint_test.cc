@@ -1,11 +1,11 @@
-#include <sotto/trainers/checkpoint.h>
+#include <sotto/trainers/files/checkpoint.h>
 
 #include <fstream>
 #include <string>
 
 #include <doctest/doctest.h>
 
-#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/files/durable_file.h>
 
 #include "trainers/scratch.h"
 

@@ -1,4 +1,4 @@
-#include <sotto/trainers/parameter_file.h>
+#include <sotto/trainers/files/parameter_file.h>
 
 #include <limits>
 #include <vector>

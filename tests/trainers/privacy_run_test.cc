@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/trainers/checkpoint.h>
+#include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/privacy_ledger.h>
 #include <sotto/trainers/quadratic.h>
 #include <sotto/trainers/run.h>

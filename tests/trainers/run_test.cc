@@ -11,8 +11,8 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/trainers/checkpoint.h>
-#include <sotto/trainers/parameter_file.h>
+#include <sotto/trainers/files/checkpoint.h>
+#include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/quadratic.h>
 
 #include "trainers/nodes.h"

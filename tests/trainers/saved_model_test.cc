@@ -1,5 +1,5 @@
 // Models out of checkpoints, and back as the start of another run.
-#include <sotto/trainers/saved_model.h>
+#include <sotto/trainers/files/saved_model.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,11 +11,11 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/trainers/files/parameter_file.h>
+#include <sotto/trainers/files/start_file.h>
 #include <sotto/trainers/model_sum.h>
-#include <sotto/trainers/parameter_file.h>
 #include <sotto/trainers/quadratic.h>
 #include <sotto/trainers/run.h>
-#include <sotto/trainers/start_file.h>
 
 #include "trainers/nodes.h"
 #include "trainers/scratch.h"

@@ -10,7 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/word_list.h>
+#include <sotto/base/names.h>
 #include <sotto/optim/step_rule_info.h>
 #include <sotto/trainers/optimizer_settings.h>
 

@@ -1,5 +1,5 @@
 // Nodes end after the same round, whichever of them are told to stop, and whenever.
-#include <sotto/trainers/internal/consensus/stop_agreement.h>
+#include <sotto/trainers/internal/agreement/stop_agreement.h>
 
 #include <algorithm>
 #include <array>
@@ -34,7 +34,7 @@ struct Party {
         meetings(store, rank, kNodes, timeout),
         agreement(store, news, meetings, rank, kNodes, &stop) {
     meetings.look_with([this](Rank) -> Status {
-      agreement.look();
+      agreement.listen();
       return {};
     });
   }
@@ -62,7 +62,7 @@ class Together {
         return false;
       }
       lock.unlock();
-      agreement.look();
+      agreement.listen();
       lock.lock();
     }
     return true;
@@ -168,7 +168,7 @@ TEST_CASE("nodes that do not need each other catch up with the one that is furth
     party.stop = ++there == kNodes;
     Status status;
     for (; status.ok(); done += status.ok() ? 1U : 0U) {
-      party.agreement.look();
+      party.agreement.listen();
       status = party.agreement.begin(done);
     }
     return status.fault() == Fault::ended ? Status() : status;

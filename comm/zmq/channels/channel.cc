@@ -13,21 +13,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Between two attempts: from kFirstPause, doubling up to kLongestPause.
-constexpr std::chrono::milliseconds kFirstPause = 50ms;
-constexpr std::chrono::milliseconds kLongestPause = 5s;
-/// How long an attempt waits at first, before it begins anew, for any process to take the
-/// connection; attempts that a crowded host drops are dropped without a word. A quarter longer each
-/// time: a link may be slow.
-constexpr std::chrono::milliseconds kDialTime = 400ms;
-/// How long a name server may take.
-constexpr std::chrono::milliseconds kLookupTime = 10s;
 /// How long a peer's connection waits for one of this side's, where there is an address for it.
 constexpr std::chrono::milliseconds kAnswerAfter = 1s;
 /// Messages of one peer that are taken before others have their turn.
 constexpr int kRepliesAtOnce = 64;
-/// For what takes a few messages to and fro, if the timeout is shorter.
-constexpr std::chrono::milliseconds kHandshake = 2s;
 /// Chunks that go out before others have their turn.
 constexpr int kChunksAtOnce = 16;
 /// Gaps between chunks that make a silence.
@@ -46,23 +35,6 @@ constexpr const char* kAwaited =
 constexpr const char* kNoWay =
     "neither side can dial: this site listens nowhere, and its list has no address for the peer; "
     "one of the two needs an address, its own or a forwarder's";
-
-/// How ZeroMQ writes an endpoint that is dialled from one of these addresses, with spaces between
-/// them: "tcp://10.0.0.5:0;10.0.0.2:9001". Nothing where none is of its kind.
-std::optional<std::string> endpoint_from(const std::string& sources, const std::string& endpoint) {
-  constexpr std::string_view kScheme = "tcp://";
-  const auto ipv6 = [](std::string_view text) { return text.find('[') != std::string_view::npos; };
-  const auto all = split_addresses(sources);
-  if (all.empty()) {
-    return endpoint;
-  }
-  for (const std::string& source : all) {
-    if (ipv6(source) == ipv6(endpoint)) {
-      return fmt::format("{}{}:0;{}", kScheme, source, endpoint.substr(kScheme.size()));
-    }
-  }
-  return std::nullopt;
-}
 
 std::uint64_t draw_session() {
   std::uint64_t session = 0;
@@ -83,23 +55,15 @@ void Channel::list(const std::optional<TrustedPeer>& line) {
     }
   }
   const auto addresses = trusted ? split_addresses(line->address) : std::vector<std::string>();
-  const bool moved = addresses != addresses_;
-  const bool listed_before = !keys_.empty();
-  if (keys != keys_) {
+  const bool listed_before = !dialler_.keys().empty();
+  if (keys != dialler_.keys()) {
     use_keys(std::move(keys));
   }
-  if (moved) {
-    addresses_ = addresses;
-    next_address_ = 0;
-    lookup_.reset();
-    endpoints_.clear();
-    sources_.clear();
-    ++sources_version_;
-    if (listed_before && trusted && !hang_up_) {
-      fall(ChannelTrouble::closed, "the list of peers has another address for it");
-    }
+  const bool moved = dialler_.use_addresses(addresses);
+  if (moved && listed_before && trusted && !hang_up_) {
+    fall(ChannelTrouble::closed, "the list of peers has another address for it");
   }
-  if (trusted && addresses_.empty() && traffic_.trouble == ChannelTrouble::none && !up()) {
+  if (trusted && addresses.empty() && traffic_.trouble == ChannelTrouble::none && !up()) {
     const bool listens = !context_.listener.endpoints().empty();
     traffic_.trouble = listens ? ChannelTrouble::awaited : ChannelTrouble::unreachable;
     traffic_.reason = listens ? kAwaited : kNoWay;
@@ -108,13 +72,13 @@ void Channel::list(const std::optional<TrustedPeer>& line) {
 
 /// What a key proved that is listed no more is over; what another one of the peer's proved stays.
 void Channel::use_keys(std::vector<PublicKey> keys) {
-  const bool same_peer = std::ranges::any_of(
-      keys_, [&](const PublicKey& key) { return std::ranges::find(keys, key) != keys.end(); });
-  const bool listed = !keys_.empty();
-  keys_ = std::move(keys);
-  next_key_ = 0;
+  const bool same_peer = std::ranges::any_of(dialler_.keys(), [&](const PublicKey& key) {
+    return std::ranges::find(keys, key) != keys.end();
+  });
+  const bool listed = !dialler_.keys().empty();
+  dialler_.use_keys(std::move(keys));
   const bool proof_is_gone =
-      (in_ && !has_key(in_->key)) || (connection_ != nullptr && !has_key(dialled_key_));
+      (in_ && !has_key(in_->key)) || (dialler_.connection() != nullptr && !has_key(dialler_.key()));
   if (listed && (!same_peer || proof_is_gone)) {
     context_.events.forget(traffic_.peer);
     fall(ChannelTrouble::revoked, kRevoked);
@@ -124,20 +88,8 @@ void Channel::use_keys(std::vector<PublicKey> keys) {
   }
   if (!same_peer) {
     barred_until_ = {};
-    lookup_.reset();
+    dialler_.forget_lookup();
   }
-}
-
-bool Channel::has_key(std::string_view key) const {
-  return std::ranges::any_of(keys_, [&](const PublicKey& one) { return one.text() == key; });
-}
-
-std::set<Source> Channel::sources() const {
-  std::set<Source> all;
-  for (const auto& [address, found] : sources_) {
-    all.insert(found.begin(), found.end());
-  }
-  return all;
 }
 
 Status Channel::send(std::span<const std::byte> message) {
@@ -228,14 +180,13 @@ void Channel::let_in(In in, Time now) {
   }
   in_ = std::move(in);
   unpaired_since_ = now;
-  // It is there: no need to be patient with it.
-  next_attempt_ = std::min(next_attempt_, std::max(now, connecting_since_ + kFirstPause));
+  dialler_.hasten(now);
 }
 
 bool Channel::hear_back(Time now) {
-  for (int taken = 0; connection_ != nullptr && taken < kRepliesAtOnce; ++taken) {
+  for (int taken = 0; connection() != nullptr && taken < kRepliesAtOnce; ++taken) {
     zmq::message_t body;
-    if (hang_up_ || !connection_->receive(body)) {
+    if (hang_up_ || !connection()->receive(body)) {
       return true;
     }
     const auto message = channel_wire::parse(view_of(body));
@@ -251,7 +202,7 @@ bool Channel::hear_back(Time now) {
       offend("it spoke before it greeted", now);
     }
   }
-  return connection_ == nullptr;
+  return connection() == nullptr;
 }
 
 /// The peer speaks on this side's connection.
@@ -267,7 +218,7 @@ void Channel::greet_back(std::uint64_t session, Time now) {
   if (in_ && in_->connection >= 0) {
     context_.listener.cut(in_->connection);
   }
-  let_in({.route = {}, .key = dialled_key_, .since = now, .own = true, .session = session}, now);
+  let_in({.route = {}, .key = dialler_.key(), .since = now, .own = true, .session = session}, now);
 }
 
 void Channel::heed(const channel_wire::Message& message, Time now) {
@@ -338,7 +289,7 @@ void Channel::rise(Time now) {
     return;
   }
   pair_.emplace(context_.options, now);
-  pause_ = kFirstPause;
+  dialler_.succeeded();
   traffic_.trouble = ChannelTrouble::none;
   traffic_.reason.clear();
   traffic_.key = in_->key;
@@ -396,7 +347,7 @@ void Channel::hang_up(Time now) {
   }
   in_.reset();
   abandon(0);
-  next_attempt_ = now + kFirstPause;
+  dialler_.try_soon(now);
   if (auto rival = std::exchange(rival_, std::nullopt)) {
     if (welcome(now)) {
       let_in(std::move(rival->in), now);
@@ -407,11 +358,11 @@ void Channel::hang_up(Time now) {
 }
 
 void Channel::abandon(int linger_ms) {
-  if (connection_ != nullptr) {
-    connection_->linger(linger_ms);
-  }
-  connection_.reset();
-  connected_ = false;
+  dialler_.abandon(linger_ms);
+  forget_way_out();
+}
+
+void Channel::forget_way_out() {
   greeted_back_ = false;
   answering_ = false;
   session_ = 0;
@@ -426,22 +377,9 @@ void Channel::abandon(int linger_ms) {
 
 void Channel::drop_connection(Time now, ChannelTrouble trouble, std::string reason) {
   abandon(0);
-  try_later(now, trouble, std::move(reason));
-}
-
-void Channel::try_later(Time now, ChannelTrouble trouble, std::string reason) {
-  try_next(now, trouble, std::move(reason));
-  if (!endpoints_.empty() || (!addresses_.empty() && next_address_ % addresses_.size() != 0)) {
-    return;  // there is another way to try
-  }
-  pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
-  next_attempt_ = now + pause_;
-}
-
-void Channel::try_next(Time now, ChannelTrouble trouble, std::string reason) {
+  dialler_.try_later(now);
   traffic_.trouble = trouble;
   traffic_.reason = std::move(reason);
-  next_attempt_ = now + kFirstPause;
 }
 
 void Channel::work(Time now, bool drained) {
@@ -460,8 +398,8 @@ void Channel::work(Time now, bool drained) {
 }
 
 bool Channel::may_answer(Time now) const {
-  const bool waits = in_ && in_->connection >= 0 && !up() && !connected_ && welcome(now);
-  return waits && (addresses_.empty() || now - in_->since >= kAnswerAfter);
+  const bool waits = in_ && in_->connection >= 0 && !up() && !dialler_.open() && welcome(now);
+  return waits && (!dialler_.has_addresses() || now - in_->since >= kAnswerAfter);
 }
 
 void Channel::begin_answer(Time now) {
@@ -474,42 +412,32 @@ void Channel::begin_answer(Time now) {
 void Channel::look_at_connection(Time now) {
   if (!answering_ && may_answer(now)) {
     begin_answer(now);
-  } else if (connection_ != nullptr) {
-    look_at_dial(now);
-  } else if (!answering_ && welcome(now) && now >= next_attempt_) {
-    connect(now);
+  } else if (connection() != nullptr || (!answering_ && welcome(now))) {
+    dial(now);
   }
-  if ((answering_ || connected_) && !up() && !hang_up_) {
+  if ((answering_ || dialler_.open()) && !up() && !hang_up_) {
     look_at_meeting(now);
   }
 }
 
-void Channel::look_at_dial(Time now) {
-  const auto limit = std::max<Deadline::Clock::duration>(context_.options.timeout, kHandshake);
-  const auto state = connection_->look();
-  const std::string where = dialled_;
-  if (state == PeerConnection::State::broken && up()) {
-    end_soon(now, connection_->trouble(), connection_->reason());
-  } else if (state == PeerConnection::State::broken) {
-    const auto trouble = connection_->trouble();
-    if (trouble == ChannelTrouble::other_key && next_key_ + 1 < keys_.size()) {
-      ++next_key_;
-      endpoints_.push_front(where);  // with the next of its keys
-    } else {
-      next_key_ = 0;
+void Channel::dial(Time now) {
+  const bool dialled = connection() != nullptr;
+  if (dialled && up()) {
+    if (auto broken = dialler_.broken()) {
+      end_soon(now, broken->trouble, std::move(broken->reason));
     }
-    drop_connection(now, trouble, connection_->reason());
-  } else if (state == PeerConnection::State::opening && !connection_->reached() &&
-             now - connecting_since_ > std::min(dial_time_, limit)) {
-    dial_time_ = std::min<Deadline::Clock::duration>(dial_time_ * 5 / 4, limit);
-    abandon(0);
-    try_next(now, ChannelTrouble::unreachable, "no answer from " + where);
-  } else if (state == PeerConnection::State::opening && now - connecting_since_ > limit) {
-    drop_connection(now, ChannelTrouble::unreachable,
-                    fmt::format("what listens at {} does not shake hands", where));
-  } else if (state == PeerConnection::State::open && !connected_) {
-    connected_ = true;
-    dial_time_ = kDialTime;
+    return;
+  }
+  const Dialler::Phase before = dialler_.phase();
+  if (auto failure = dialler_.work(now)) {
+    if (dialled) {
+      forget_way_out();
+    }
+    traffic_.trouble = failure->trouble;
+    traffic_.reason = std::move(failure->reason);
+  } else if (dialler_.phase() != before && dialler_.phase() == Dialler::Phase::dialling) {
+    session_ = draw_session();
+  } else if (dialler_.phase() != before && dialler_.open()) {
     unpaired_since_ = now;
   }
 }
@@ -529,80 +457,6 @@ void Channel::look_at_meeting(Time now) {
     context_.listener.cut(in_->connection);
   }
   drop_connection(now, ChannelTrouble::unanswered, "it does not accept the greeting");
-}
-
-bool Channel::find_endpoints(Time now) {
-  if (!endpoints_.empty()) {
-    return true;
-  }
-  if (addresses_.empty()) {
-    return false;
-  }
-  const std::string& address = addresses_[next_address_ % addresses_.size()];
-  if (!lookup_) {
-    lookup_.emplace(address);
-    lookup_since_ = now;
-  }
-  const bool late = now - lookup_since_ > kLookupTime;
-  if (!lookup_->done() && !late) {
-    return false;
-  }
-  const auto found = lookup_->done() ? lookup_->endpoints() : std::vector<std::string>();
-  lookup_.reset();
-  endpoints_.assign(found.begin(), found.end());
-  std::set<Source> sources;
-  for (const std::string& endpoint : found) {
-    if (const auto source = source_of_endpoint(endpoint)) {
-      sources.insert(*source);
-    }
-  }
-  if (!found.empty() && sources_[address] != sources) {
-    sources_[address] = std::move(sources);
-    ++sources_version_;
-  }
-  ++next_address_;
-  if (endpoints_.empty()) {
-    const auto reason = late ? "nobody says within 10 s which host is at " + address
-                             : "no host is known at " + address;
-    try_later(now, ChannelTrouble::unreachable, reason);
-  }
-  return !endpoints_.empty();
-}
-
-void Channel::connect(Time now) {
-  if (!find_endpoints(now)) {
-    return;
-  }
-  const std::string endpoint = std::move(endpoints_.front());
-  endpoints_.pop_front();
-  dial(endpoint, now);
-}
-
-void Channel::dial(const std::string& endpoint, Time now) {
-  const auto from = endpoint_from(context_.options.source, endpoint);
-  if (!from) {
-    try_later(now, ChannelTrouble::unreachable,
-              fmt::format("{} is of another kind than the source addresses, {}", endpoint,
-                          context_.options.source));
-    return;
-  }
-  const PublicKey& key = keys_[next_key_ % keys_.size()];
-  connecting_since_ = now;
-  dial_time_ = std::max<Deadline::Clock::duration>(dial_time_, kDialTime);
-  try {
-    connection_ = std::make_unique<PeerConnection>(
-        context_.context,
-        ConnectionOptions{.endpoint = *from,
-                          .max_message_bytes = channel_wire::kMaxWireBytes,
-                          .curve = CurveClient{context_.options.security.own, key},
-                          .participant = "site"});
-    session_ = draw_session();
-    dialled_ = endpoint;
-    dialled_key_ = key.text();
-  } catch (const zmq::error_t& error) {
-    try_later(now, ChannelTrouble::unreachable,
-              fmt::format("connecting to {}: {}", endpoint, error.what()));
-  }
 }
 
 void Channel::judge_silence(Time now) {
@@ -637,11 +491,11 @@ bool Channel::pending(Time now) const {
 bool Channel::say(const channel_wire::Message& message) {
   const auto bytes = channel_wire::write(message);
   return answering_ ? context_.listener.send(in_->route, zmq::message_t(bytes.data(), bytes.size()))
-                    : connection_->send(bytes);
+                    : connection()->send(bytes);
 }
 
 /// The listener tells only when it does not take a message.
-bool Channel::writable() { return answering_ || connection_->writable(); }
+bool Channel::writable() { return answering_ || connection()->writable(); }
 
 void Channel::speak(Time now) {
   if (!open()) {

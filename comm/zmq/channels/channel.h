@@ -24,9 +24,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,8 +37,8 @@
 #include "../socket/listener.h"
 #include "../socket/peer_connection.h"
 #include "channel_events.h"
+#include "dialler.h"
 #include "frame_quota.h"
-#include "lookup.h"
 #include "message_receiver.h"
 #include "message_sender.h"
 
@@ -61,18 +58,19 @@ class Channel {
   /// silence while nobody listened is not held against the peer.
   using Time = Deadline::Clock::time_point;
 
-  Channel(const ChannelContext& context, Rank peer) : context_(context), traffic_{.peer = peer} {}
+  Channel(const ChannelContext& context, Rank peer)
+      : context_(context), traffic_{.peer = peer}, dialler_(context.options, context.context) {}
 
   // From any thread.
 
   /// The peer's line of the list, or that it has none any more. A peer with another key is another.
   void list(const std::optional<TrustedPeer>& line);
   /// True when the peer is listed with this key, as text.
-  bool has_key(std::string_view key) const;
+  bool has_key(std::string_view key) const { return dialler_.has_key(key); }
   /// Sources of the addresses that were found for the peer so far.
-  std::set<Source> sources() const;
+  std::set<Source> sources() const { return dialler_.sources(); }
   /// Counts the changes of sources().
-  std::uint64_t sources_version() const { return sources_version_; }
+  std::uint64_t sources_version() const { return dialler_.sources_version(); }
   Status send(std::span<const std::byte> message);
   /// Down, and tried again after `pause`; nothing more of the peer is delivered.
   void close(Time now, std::chrono::milliseconds pause);
@@ -101,7 +99,7 @@ class Channel {
   /// Drops the connection; what it took is sent for so long at most.
   void abandon(int linger_ms);
 
-  PeerConnection* connection() { return connection_.get(); }
+  PeerConnection* connection() { return dialler_.connection(); }
   /// Something goes out as soon as the connection takes it.
   bool pending(Time now) const;
   /// It goes out on the connection that the peer opened.
@@ -151,10 +149,9 @@ class Channel {
 
   bool up() const { return pair_.has_value(); }
   bool open() const {
-    return !ending_ &&
-           (answering_ ? in_ && in_->connection >= 0 : connection_ != nullptr && connected_);
+    return !ending_ && (answering_ ? in_ && in_->connection >= 0 : dialler_.open());
   }
-  bool welcome(Time now) const { return !keys_.empty() && now >= barred_until_; }
+  bool welcome(Time now) const { return !dialler_.keys().empty() && now >= barred_until_; }
   bool may_answer(Time now) const;
   bool writable();
   bool contested() const;
@@ -176,52 +173,29 @@ class Channel {
   void offend(const std::string& what, Time now);
   void hang_up(Time now);
   void drop_connection(Time now, ChannelTrouble trouble, std::string reason);
-  void try_later(Time now, ChannelTrouble trouble, std::string reason);
-  /// … without a longer pause, as there is another way to try.
-  void try_next(Time now, ChannelTrouble trouble, std::string reason);
+  /// Nothing is said any more on the way out, which is gone.
+  void forget_way_out();
 
   void use_keys(std::vector<PublicKey> keys);
   void begin_answer(Time now);
   void greet_back(std::uint64_t session, Time now);
   void look_at_connection(Time now);
-  void look_at_dial(Time now);
+  void dial(Time now);
   void look_at_meeting(Time now);
-  void connect(Time now);
-  /// Fills endpoints_ from the next address; false: not yet, or there is none.
-  bool find_endpoints(Time now);
-  void dial(const std::string& endpoint, Time now);
   void judge_silence(Time now);
   void speak(Time now);
   void speak_chunks(Time now);
 
   const ChannelContext context_;
-  TrustedPeer trusted_;
-  std::vector<PublicKey> keys_;  ///< none: it is not listed
   ChannelTraffic traffic_;
-
-  std::vector<std::string> addresses_;  ///< HOST:PORT
-  std::size_t next_address_ = 0;
-  std::size_t next_key_ = 0;  ///< that is expected at the next attempt
-  std::optional<Lookup> lookup_;
-  Time lookup_since_;
-  std::deque<std::string> endpoints_;  ///< of the address that was looked up last, yet to be tried
-  std::map<std::string, std::set<Source>> sources_;  ///< by address
-  std::uint64_t sources_version_ = 0;
-
-  std::unique_ptr<PeerConnection> connection_;
-  bool connected_ = false;
-  bool greeted_back_ = false;  ///< the peer spoke on it
-  bool answering_ = false;     ///< speaks on the connection that the peer opened
-  std::string dialled_;        ///< the endpoint of the connection
-  std::string dialled_key_;
-  Deadline::Clock::duration dial_time_{};  ///< for which the next attempt may find no process
-  Time connecting_since_;                  ///< it was begun, or opened
-  std::uint64_t session_ = 0;              ///< of our connection; 0 without one
-  bool greeted_ = false;                   ///< on our connection
-  std::uint64_t accepted_ = 0;  ///< the peer's session that we accepted last on our connection
-  std::chrono::milliseconds pause_{0};
-  Time next_attempt_;
+  Dialler dialler_;
   Time barred_until_;
+
+  bool greeted_back_ = false;   ///< the peer spoke on it
+  bool answering_ = false;      ///< speaks on the connection that the peer opened
+  std::uint64_t session_ = 0;   ///< of our connection; 0 without one
+  bool greeted_ = false;        ///< on our connection
+  std::uint64_t accepted_ = 0;  ///< the peer's session that we accepted last on our connection
 
   std::optional<In> in_;
   std::optional<Rival> rival_;

@@ -314,15 +314,17 @@ Status TcpStore::refusal(int event) const {
 }  // namespace
 }  // namespace internal
 
-std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve, bool insecure,
-                                      const std::optional<Security>& security, Deadline known_by) {
-  internal::await_name("store", host, known_by);
-  const internal::Reach reach{.beyond_loopback = insecure || security, .everywhere = false};
+std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve,
+                                      const StoreOptions& options) {
+  internal::await_name("store", host, options.known_by);
+  const internal::Reach reach{.beyond_loopback = options.insecure || options.security,
+                              .everywhere = false};
   const auto address = serve ? internal::resolve_bind_address("store", host, reach)
                              : internal::resolve_host("store", host);
   const auto endpoint = address.endpoint(fmt::to_string(port));
   try {
-    return std::make_shared<internal::TcpStore>(endpoint, serve, security, known_by.stop());
+    return std::make_shared<internal::TcpStore>(endpoint, serve, options.security,
+                                                options.known_by.stop());
   } catch (const zmq::error_t& error) {
     refuse("store", endpoint,
            fmt::format("it cannot be {}: {}{}", serve ? "served" : "reached", error.what(),

@@ -106,7 +106,7 @@ def test_threads_of_the_caller_simulate_beside_each_other(scenario, seed):
 def test_what_a_run_warns_of_is_a_warning():
     text = SCENARIO + 'delayed-gradient = true\noverlap = "off"\n'
     text = text.replace('["allreduce", "dcd', '["choco')
-    with pytest.warns(RuntimeWarning, match="^choco quant:8 ring: --delayed-gradient hides"):
+    with pytest.warns(RuntimeWarning, match="^choco quant:8 ring: task.delayed-gradient hides"):
         found = sotto.simulate(scenario_text=text)
     assert len(found["runs"][0]["warnings"]) == 1
 
@@ -129,7 +129,11 @@ def test_what_a_run_warns_of_is_a_warning():
         ),
         (
             lambda: sotto.simulate(scenario_text=SCENARIO.replace("lr = 0.1", "lr = -1")),
-            r"^scenario_text:17: task.lr: ",
+            r"^scenario_text:17: task.lr: '-1' is refused",
+        ),
+        (
+            lambda: sotto.simulate(scenario_text=SCENARIO.replace("dcd quant:8", "dcd topk:0.1")),
+            "with task.allow-contract-violation = true$",
         ),
     ],
 )

@@ -11,8 +11,8 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/trainers/checkpoint.h>
-#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/files/checkpoint.h>
+#include <sotto/trainers/files/durable_file.h>
 
 #include "trainers/scratch.h"
 

@@ -4,7 +4,7 @@
 
 #include <sotto/base/start_threads.h>
 
-#include "../consensus/store_look.h"
+#include "../agreement/store_look.h"
 
 namespace sotto::internal {
 

@@ -9,8 +9,8 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/comm/run_keys.h>
-#include <sotto/trainers/durable_file.h>
-#include <sotto/trainers/parameter_file.h>
+#include <sotto/trainers/files/durable_file.h>
+#include <sotto/trainers/files/parameter_file.h>
 
 #include "../reporting/phases.h"
 #include "resume.h"
@@ -70,8 +70,8 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       warned_(optimizer_.warnings().size()) {
   meetings_.leave_out(optimizer_.options().byzantine);
   meetings_.weigh(weight_of_model(optimizer_.options()));
-  meetings_.look_with([this](Rank peer) { return optimizer_.look(peer); });
-  meetings_.miss_with([this](Rank peer) { return optimizer_.look_for_lost(peer); });
+  meetings_.look_with([this](Rank peer) { return optimizer_.wait_fault(peer); });
+  meetings_.miss_with([this](Rank peer) { return optimizer_.lost_neighbour(peer); });
   if (options.rounds < 1) {
     refuse("rounds", "0", "at least one is needed");
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/trainers/checkpoint.h>
+#include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/meeting.h>
 #include <sotto/trainers/run.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <sotto/base/status.h>
-#include <sotto/trainers/checkpoint.h>
+#include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/meeting.h>
 
 namespace sotto::internal {

@@ -1,0 +1,280 @@
+#include "run_agreement.h"
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/trainers/files/saved_model.h>
+
+namespace sotto::internal {
+namespace {
+
+/// Bound on the settings that a peer may send.
+constexpr std::size_t kMaxAgreement = std::size_t{1} << 20;
+
+/// Ends in a word, as a number would be the node that alone may read it
+/// (comm/zmq/store/store_rules.h).
+std::string mean_key(std::uint64_t number) { return fmt::format("mean/{}/model", number); }
+
+}  // namespace
+
+RunAgreement::RunAgreement(Session& session, const OptimizerOptions& options)
+    : session_(session),
+      rank_(options.rank),
+      nodes_(options.nodes),
+      timeout_(options.timeout),
+      join_(options.join),
+      news_(session),
+      meetings_(session, options.rank, options.nodes, options.timeout),
+      whereabouts_(session, news_, options.rank),
+      stop_(session, news_, meetings_, options.rank, options.nodes, options.stop),
+      data_(session, news_, options.rank, options.nodes, options.timeout, options.interrupted) {
+  meetings_.leave_out(options.byzantine);
+  meetings_.weigh(weight_of_model(options));
+  meetings_.look_with([this](Rank peer) { return wait_fault(std::span(&peer, 1)); });
+  meetings_.miss_with([this](Rank peer) { return lost_neighbour(peer); });
+}
+
+Status RunAgreement::named(const Status& status) const {
+  return status.with_context(fmt::format("node {}", rank_));
+}
+
+Status RunAgreement::agree(const std::function<Result<StartingPoint>()>& start) {
+  if (Status status = naming_timeout(session_.enter(), timeout_); !status.ok()) {
+    if (rank_ == 0) {
+      meetings_.give_up(status);
+    }
+    return status;
+  }
+  entered_ = true;
+  const auto mine = start();
+  if (!mine.ok()) {
+    Status cause = named(mine.status());
+    meetings_.give_up(cause);
+    return cause;
+  }
+  if (Status status = compare(*mine); !status.ok()) {
+    if (status.fault() == Fault::unexpected) {
+      meetings_.give_up(status);
+    }
+    return status;
+  }
+  Status status = meetings_.barrier("agreed");
+  if (rank_ == 0 && status.fault() == Fault::deadline) {
+    meetings_.give_up(status);
+  }
+  return status;
+}
+
+Status RunAgreement::compare(const StartingPoint& mine) {
+  if (rank_ == 0) {
+    ByteBuffer card;
+    card.write_string(mine.agreement);
+    card.write(mine.done);
+    if (mine.done == 0) {
+      card.write_string(mine.parameters);
+    }
+    return session_.set("hello", card.bytes());
+  }
+  const auto shown = meetings_.await("hello", 0);
+  if (!shown.ok()) {
+    return shown.status();
+  }
+  ByteReader there(*shown);
+  const std::string theirs = there.read_string(kMaxAgreement);
+  if (there.failed()) {
+    return named(
+        {Fault::malformed,
+         fmt::format("what node 0 shows holds no settings of at most {} bytes", kMaxAgreement)});
+  }
+  const std::string difference = first_difference(mine.agreement, theirs);
+  if (!difference.empty()) {
+    return named({Fault::unexpected, fmt::format("other settings than node 0: {}", difference)});
+  }
+  if (const auto done = there.read<Round>(); mine.done != done) {
+    return named({Fault::unexpected,
+                  fmt::format("it has {} rounds done, and node 0 has {}: load what all nodes saved "
+                              "after the same round",
+                              mine.done, done)});
+  }
+  if ((mine.done == 0 && mine.parameters != there.read_string(64)) || !there.finished()) {
+    return named({Fault::unexpected,
+                  "other initial parameters than node 0: start all nodes from equal ones, of one "
+                  "random seed that is set before the model is made, or of one file"});
+  }
+  return {};
+}
+
+Result<float> RunAgreement::share(double weight) {
+  ByteBuffer mine;
+  mine.write(weight);
+  const auto all = meetings_.gather("weight", mine.bytes());
+  if (!all.ok()) {
+    return all.status();
+  }
+  double sum = 0;
+  for (std::size_t node = 0; node < all->size(); ++node) {
+    ByteReader in((*all)[node]);
+    const auto other = in.read<double>();
+    if (!in.finished() || !is_weight(other)) {
+      Status cause =
+          named({Fault::malformed,
+                 fmt::format("node {} counts itself by {}, which is no weight", node, other)});
+      meetings_.give_up(cause);
+      return cause;
+    }
+    sum += other;
+  }
+  ByteBuffer decided;
+  decided.write(sum);
+  const auto told = meetings_.broadcast("weights", decided.bytes());
+  if (!told.ok()) {
+    return told.status();
+  }
+  const double total = ByteReader(*told).read<double>();
+  const float share = share_of_weight(weight, total, nodes_);
+  if (!std::isfinite(share) || !(share > 0)) {
+    return named({Fault::malformed, fmt::format("the nodes' weights sum up to {}", total)});
+  }
+  return share;
+}
+
+Status RunAgreement::begin_round(Round done) {
+  Status status = stop_.begin(done);
+  ended_ = status.fault() == Fault::ended;
+  return status;
+}
+
+Status RunAgreement::enter_round(Round round) {
+  whereabouts_.enter_round(round);
+  return join_ == Join::zeros && !out_of_data_ ? data_.enter_round(round) : Status();
+}
+
+Status RunAgreement::round_fault(std::span<const Rank> peers) {
+  const Status cause = news_.any() ? meetings_.given_up() : Status();
+  return cause.ok() ? wait_fault(peers) : cause;
+}
+
+Status RunAgreement::lost_neighbour(Rank awaited) {
+  Status lost = lost_ ? lost_(awaited) : Status();
+  if (lost.ok() || awaited != 0) {
+    lost_until_.reset();
+    return lost;
+  }
+  // While this node waits for node 0, the neighbour may have done its part before it was lost.
+  constexpr std::chrono::seconds kGrace{1};
+  if (!lost_until_) {
+    lost_until_ = Deadline::after(kGrace);
+  }
+  return lost_until_->expired() ? lost : Status();
+}
+
+Status RunAgreement::wait_fault(std::span<const Rank> peers) {
+  stop_.listen();
+  if (!news_.any()) {
+    return {};
+  }
+  if (join_ == Join::zeros) {
+    if (Status status = data_.round_fault(); !status.ok()) {
+      return status;
+    }
+  }
+  for (const Rank peer : peers) {
+    if (Status status = whereabouts_.wait_fault(peer); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+Result<UnevenData::Next> RunAgreement::next_without_data(Round done) {
+  if (!out_of_data_) {
+    out_of_data_ = true;
+    if (Status status = data_.leave(done); !status.ok()) {
+      return status;
+    }
+    if (join_ == Join::stop) {
+      stop_.ask(EndReason::out_of_data);
+    }
+  }
+  // Before the round that may be the last, all nodes agree whether it takes place.
+  const auto stops = [this] {
+    stop_.listen();
+    return !ended_ && stop_.wanted();
+  };
+  return data_.await(done, whereabouts_, meetings_, stops);
+}
+
+Result<double> RunAgreement::mean(Round done, std::span<const float> values, std::size_t parameters,
+                                  std::span<float> mean) {
+  meetings_.measure_first(parameters);
+  ByteBuffer found;
+  const Status met = meetings_.meet(means_, values, 0, [&](const AveragedModel& all) {
+    forget_mean();
+    found.write(all.consensus_distance);
+    found.write_span(std::span<const float>(all.parameters));
+  });
+  if (!met.ok()) {
+    return met;
+  }
+  const auto told = meetings_.broadcast(mean_key(means_), found.bytes());
+  if (!told.ok()) {
+    return told.status();
+  }
+  ByteReader in(*told);
+  ++means_;
+  mean_ = Mean{done, in.read<double>()};
+  if (in.remaining() != values.size_bytes() || (!mean.empty() && !in.read_into(mean))) {
+    return named({Fault::malformed, "the mean model has another number of parameters"});
+  }
+  whereabouts_.leave();
+  return mean_->consensus_distance;
+}
+
+std::optional<double> RunAgreement::distance(Round done) const {
+  return mean_ && mean_->round == done ? std::optional(mean_->consensus_distance) : std::nullopt;
+}
+
+void RunAgreement::forget_mean() {
+  if (rank_ == 0 && mean_) {
+    (void)session_.remove(mean_key(means_ - 1));
+  }
+}
+
+Status RunAgreement::take_from_node_0(std::span<float> values) {
+  const auto given =
+      meetings_.broadcast(fmt::format("given/{}/values", gifts_++), std::as_bytes(values));
+  if (!given.ok()) {
+    return given.status();
+  }
+  ByteReader in(*given);
+  if (given->size() != values.size_bytes() || !in.read_into(values)) {
+    return named({Fault::malformed, "node 0 gives another number of values"});
+  }
+  return {};
+}
+
+Status RunAgreement::give_up(const Status& fault) {
+  if (!entered_) {
+    return fault;
+  }
+  const bool of_others = fault.fault() == Fault::peer_lost || fault.fault() == Fault::deadline;
+  const Status cause = meetings_.given_up_or(fault);
+  if (!of_others || cause.ok()) {
+    return fault;
+  }
+  // A gradient that was refused is for another one to follow only where it was taken.
+  return is_refusal(cause) ? Status(Fault::peer_lost, cause.message()) : cause;
+}
+
+Status RunAgreement::end() {
+  if (Status status = meetings_.barrier("end"); !status.ok()) {
+    return status;
+  }
+  forget_mean();
+  return {};
+}
+
+}  // namespace sotto::internal

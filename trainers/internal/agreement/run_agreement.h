@@ -1,0 +1,128 @@
+// What the nodes of a run have to agree on apart from single frames: that they start from the same,
+// the mean of their models, when the run ends and why, and what happens where one is out of data
+// before others.
+//
+// Faults name the node. Thread safety: `wait_fault` and `round_fault` from any thread, everything
+// else on the node's own. The session must outlive it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+#include <sotto/comm/deadline.h>
+#include <sotto/comm/session.h>
+#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/optimizer.h>
+
+#include "run_news.h"
+#include "stop_agreement.h"
+#include "uneven_data.h"
+#include "whereabouts.h"
+
+namespace sotto::internal {
+
+/// What all nodes must have in common before the first round.
+struct StartingPoint {
+  std::string agreement;     ///< the settings
+  Round done = 0;            ///< rounds
+  std::string parameters{};  ///< digest of the initial ones; "" after a load, when nodes differ
+};
+
+/// A fault that refuses a gradient and leaves its round open for another one.
+inline bool is_refusal(const Status& status) {
+  return status.fault() == Fault::non_finite || status.fault() == Fault::budget;
+}
+
+class RunAgreement {
+ public:
+  RunAgreement(Session& session, const OptimizerOptions& options);
+  RunAgreement(const RunAgreement&) = delete;
+  RunAgreement& operator=(const RunAgreement&) = delete;
+
+  Meetings& meetings() { return meetings_; }
+  Whereabouts& whereabouts() { return whereabouts_; }
+  StopAgreement& stop() { return stop_; }
+
+  /// Enters the session, compares what this node starts from with node 0's, and waits until all
+  /// nodes have done so. `start` is asked within the session, so that its fault is told to all.
+  Status agree(const std::function<Result<StartingPoint>()>& start);
+  /// This node's share of the sum of all nodes' weights (share_of_weight).
+  Result<float> share(double weight);
+  /// All nodes can be told something.
+  bool entered() const { return entered_; }
+
+  /// Before a round, when so many are done: Fault::ended where all end here.
+  Status begin_round(Round done);
+  /// This node has a gradient of this round.
+  Status enter_round(Round round);
+  /// For whoever waits for these nodes: a fault when the wait cannot end.
+  Status wait_fault(std::span<const Rank> peers);
+  /// For whoever waits for their frames: why some node gave up, too, which meetings see themselves.
+  Status round_fault(std::span<const Rank> peers);
+  /// A fault when a wait for this node in the store cannot end because a neighbour is lost. On the
+  /// node's own thread.
+  Status lost_neighbour(Rank awaited);
+  /// Asks `lost` for that (Driver::lost_neighbour).
+  void watch_connections(std::function<Status(Rank)> lost) { lost_ = std::move(lost); }
+
+  /// Comes to the next meeting for the mean of all models, after so many rounds.
+  Status come_to_mean(Round done) { return whereabouts_.come(MeetingPlace::mean, done); }
+  /// The mean of all nodes' `values`, in `mean` unless that is empty, and the consensus distance of
+  /// the first `parameters` of them. After come_to_mean.
+  Result<double> mean(Round done, std::span<const float> values, std::size_t parameters,
+                      std::span<float> mean);
+  /// The consensus distance after this round, if that was the last at which it was found.
+  std::optional<double> distance(Round done) const;
+  /// Replaces `values` by node 0's.
+  Status take_from_node_0(std::span<float> values);
+
+  /// What a node that is out of data does next, when so many rounds are done: a round with a zero
+  /// gradient, unless begin_round says that all end; the mean; or nothing more. The first call says
+  /// that it is out of data.
+  Result<UnevenData::Next> next_without_data(Round done);
+
+  /// Tells all nodes the fault that ends this one. Returns why another node has ended where `fault`
+  /// follows from that, else `fault`.
+  Status give_up(const Status& fault);
+  /// Waits until all nodes have come to the end. After whereabouts().come(MeetingPlace::finish).
+  Status end();
+
+ private:
+  struct Mean {
+    Round round = 0;
+    double consensus_distance = 0;
+  };
+
+  Status named(const Status& status) const;
+  Status compare(const StartingPoint& mine);
+  /// Removes the mean model that all nodes have read.
+  void forget_mean();
+
+  Session& session_;
+  const Rank rank_;
+  const int nodes_;
+  const std::chrono::milliseconds timeout_;
+  const Join join_;
+  RunNews news_;
+  Meetings meetings_;
+  Whereabouts whereabouts_;
+  StopAgreement stop_;
+  UnevenData data_;
+  std::function<Status(Rank)> lost_;
+  std::optional<Deadline>
+      lost_until_;            ///< how long a neighbour that is lost may have done its part
+  std::optional<Mean> mean_;  ///< that was taken last
+  std::uint64_t means_ = 0;   ///< that were taken
+  std::uint64_t gifts_ = 0;   ///< of node 0
+  bool entered_ = false;
+  bool out_of_data_ = false;
+  bool ended_ = false;  ///< all nodes know the last round, and this one has come to it
+};
+
+}  // namespace sotto::internal
