@@ -26,6 +26,8 @@ constexpr auto kElsewhere =
                                                                   {"peers", "peers"},
                                                                   {"timeout", "network.timeout"},
                                                                   {"part", "training.part"},
+                                                                  {"scaling", "data.scaling"},
+                                                                  {"own-sums", "data.own-sums"},
                                                                   {"export", "training.export"}});
 
 /// "weight_decay" → "weight-decay"

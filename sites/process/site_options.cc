@@ -64,6 +64,9 @@ AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout
   if (!options.data.targets.empty()) {
     settings.push_back({"targets", brief(options.data.targets)});
   }
+  if (!options.scaling.empty()) {
+    settings.push_back({"scaling", options.scaling.substr(0, 16)});
+  }
   return settings;
 }
 

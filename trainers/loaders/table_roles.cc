@@ -415,4 +415,12 @@ void check_columns(const TableFile& table, const TableRoles& roles, const TableR
   check_marks(table, numbers);
 }
 
+bool lacks_value(const std::vector<std::string_view>& fields, const TableRoles& roles) {
+  const auto is_missing = [&](std::size_t column) {
+    return value_of(fields[column]).kind == FieldKind::missing;
+  };
+  return std::any_of(roles.features.begin(), roles.features.end(), is_missing) ||
+         std::any_of(roles.targets.begin(), roles.targets.end(), is_missing);
+}
+
 }  // namespace sotto
