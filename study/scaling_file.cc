@@ -188,7 +188,7 @@ std::string scaling_text(const SharedScaling& scaling) {
   for (const bool target : {false, true}) {
     for (const ScaledColumn& column : target ? scaling.targets : scaling.columns) {
       text += column_head(column.name, target);
-      text += fmt::format("mean = {}\ndeviation = {}\n", column.mean, column.deviation);
+      text += fmt::format("mean = {}\ndeviation = {}\n", column.mean + 0.0, column.deviation);
     }
   }
   return text;

@@ -130,8 +130,8 @@ std::string scaling_digest(const SharedScaling& scaling) {
   for (const auto& [role, columns] :
        {std::pair{"feature", &scaling.columns}, {"target", &scaling.targets}}) {
     for (const ScaledColumn& column : *columns) {
-      text +=
-          fmt::format("{} {} {} {}\n", role, column.mean, column.deviation, one_line(column.name));
+      text += fmt::format("{} {} {} {}\n", role, column.mean + 0.0, column.deviation,
+                          one_line(column.name));
     }
   }
   return sha256_hex(std::as_bytes(std::span(text)));

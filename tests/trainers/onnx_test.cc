@@ -115,7 +115,7 @@ TEST_CASE("onnxruntime says of ONNX files what the models say, and onnx's checke
   std::size_t number = 0;
   for (const OnnxCase& one : onnx_cases()) {
     const std::uint64_t seed = 100 + number;
-    MESSAGE("case " << number << ": " << one.spec << ", seed " << seed);
+    MESSAGE("case " << number << ": " << std::string(one.spec) << ", seed " << seed);
     write_onnx_case(scratch, fmt::format("{}", number++), one, seed);
   }
   const std::string command = fmt::format(

@@ -106,6 +106,7 @@ std::shared_ptr<const Dataset> make_dataset(const std::string& name, const Table
   DataFacts facts;
   facts.names.columns = names_at(table, roles.features);
   facts.warnings = warnings_of(table, roles, request);
+  warn_of_missing_codes(table, roles, values.features, facts.warnings);
   if (request.scaling != nullptr) {
     require_columns(
         *request.scaling, facts.names.columns,
