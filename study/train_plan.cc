@@ -118,7 +118,7 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
               {"batch", fmt::to_string(task.batch)},
               {"partition", task.partition}};
   if (!plan.tasks->data().scaling.empty()) {
-    made.job.push_back({"scaling", plan.tasks->data().scaling});
+    made.job.push_back({"scaling", plan.tasks->data().scaling.substr(0, kDigestShown)});
   }
   if (plan.launched) {
     made.rank = plan.launched->rank;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kIrVersion = 8;
 constexpr std::int64_t kOperatorSet = 13;
-/// Of parameters; a protocol buffer has 2 GiB at most.
+/// Parameters of more bytes do not fit: a protocol buffer has 2 GiB at most.
 constexpr std::size_t kMostBytes = (std::size_t{2} << 30) - (std::size_t{64} << 20);
 
 /// Types of elements (TensorProto.DataType) and of attributes (AttributeProto.AttributeType).

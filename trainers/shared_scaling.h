@@ -54,6 +54,9 @@ struct CombinedScaling {
 /// twice, and where noise left no rows.
 CombinedScaling combine_sums(std::span<const TableSums> tables);
 
+/// How much of a digest settings and messages show.
+inline constexpr std::size_t kDigestShown = 16;
+
 /// SHA-256 of names, roles, means and deviations in hex: two scalings are alike just where their
 /// digests are.
 std::string scaling_digest(const SharedScaling& scaling);

@@ -103,6 +103,14 @@ SumsPrivacy privacy_of(const DataScalingOptions& o) {
   return privacy;
 }
 
+void warn_of(const DataScalingOptions& o, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    if (!o.common.quiet) {
+      console::warn(warning);
+    }
+  }
+}
+
 void print_sums(const SummedTable& summed, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t k = 0; k < summed.sums.columns.size(); ++k) {
@@ -127,11 +135,9 @@ int make_sums(const DataScalingOptions& o, const console::Output& output) {
   const SummedTable summed = sum_table(o.file, parse_bounds(o.bounds), privacy);
   write_result_file("--output", o.output, study::table_sums_text(summed.sums));
   print_sums(summed, output);
-  for (const std::string& warning : summed.warnings) {
-    output.line(fmt::format("warning: {}", printable(warning)));
-  }
+  warn_of(o, summed.warnings);
   if (o.privacy_seed) {
-    output.line(fmt::format("warning: --privacy-seed: {}", kSeedHidesNothing));
+    warn_of(o, {fmt::format("--privacy-seed: {}", kSeedHidesNothing)});
   }
   output.line(
       privacy.noise_multiplier > 0
@@ -183,14 +189,12 @@ int combine(const DataScalingOptions& o, const console::Output& output) {
     }
   }
   output.table({"column", "role", "mean", "deviation"}, rows);
-  for (const std::string& warning : combined.warnings) {
-    output.line(fmt::format("warning: {}", printable(warning)));
-  }
+  warn_of(o, combined.warnings);
   const std::string digest = scaling_digest(combined.scaling);
   output.line(fmt::format("{}: {} of {}, {:.6g} rows; digest {}", printable(o.output),
                           study::counted(rows.size(), "column"),
                           study::counted(tables.size(), "site"), combined.rows,
-                          digest.substr(0, 16)));
+                          digest.substr(0, kDigestShown)));
   Json warnings = Json::array();
   for (const std::string& warning : combined.warnings) {
     warnings.push_back(printable(warning));

@@ -55,12 +55,12 @@ RunTask task_of(const ExportOptions& o, const SavedModel& saved) {
   if (!o.scaling.empty()) {
     scaling = study::read_scaling("--scaling", o.scaling);
   }
-  if ((scaling ? scaling_digest(*scaling) : "") != digest) {
+  if ((scaling ? scaling_digest(*scaling).substr(0, kDigestShown) : "") != digest) {
     throw Error("--scaling", digest.empty()
                                  ? "the run scaled columns by its own rows, and by no such file"
                                  : fmt::format("name the file that the run was given with "
                                                "--scaling, of the digest {}",
-                                               digest.substr(0, 16)));
+                                               digest));
   }
   TaskOptions options;
   options.model = setting_in(saved.agreement, "model").value_or("");

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/digest.h>
+#include <sotto/trainers/shared_scaling.h>
 #include <sotto/trainers/step_rule_settings.h>
 
 namespace sotto {
@@ -65,7 +66,7 @@ AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout
     settings.push_back({"targets", brief(options.data.targets)});
   }
   if (!options.scaling.empty()) {
-    settings.push_back({"scaling", options.scaling.substr(0, 16)});
+    settings.push_back({"scaling", options.scaling.substr(0, kDigestShown)});
   }
   return settings;
 }
