@@ -32,6 +32,9 @@ std::string read_whole(std::string_view option, const std::string& path) {
   return *std::move(text);
 }
 
+/// Beyond it a number is of no table, and sums of several may overflow.
+constexpr double kMostSum = 0x1p60;
+
 /// Refuses a file of another kind, or of another version.
 void require_kind(TomlReader& in, std::string_view kind) {
   const bool sums = kind == kSums;
@@ -50,6 +53,14 @@ double finite(TomlReader& in, std::string_view key) {
   const double value = *in.number(key);
   if (!std::isfinite(value)) {
     in.refuse(key, "it must be finite");
+  }
+  return value;
+}
+
+double sum_in(TomlReader& in, std::string_view key) {
+  const double value = finite(in, key);
+  if (std::abs(value) > kMostSum) {
+    in.refuse(key, "no table has so many rows");
   }
   return value;
 }
@@ -114,7 +125,7 @@ TableSums read_table_sums(std::string_view option, const std::string& path) {
   TableSums sums;
   sums.source = path;
   sums.digest = sha256_hex(std::as_bytes(std::span(text)));
-  sums.rows = finite(in, "rows");
+  sums.rows = sum_in(in, "rows");
   if (auto privacy = in.table("privacy")) {
     sums.privacy.noise_multiplier = noise_in(*privacy, kLeastNoiseMultiplier);
     sums.privacy.epsilon = finite(*privacy, "epsilon");
@@ -127,11 +138,12 @@ TableSums read_table_sums(std::string_view option, const std::string& path) {
     one.target = target;
     one.least = finite(column, "least");
     one.largest = finite(column, "largest");
-    if (one.least >= one.largest || !std::isfinite(one.largest - one.least)) {
+    if (one.least >= one.largest || !std::isfinite(one.largest - one.least) ||
+        !std::isfinite(one.largest + one.least)) {
       column.refuse("largest", "it must be above least, by a finite number");
     }
-    one.sum = finite(column, "sum");
-    one.squares = finite(column, "squares");
+    one.sum = sum_in(column, "sum");
+    one.squares = sum_in(column, "squares");
   });
   in.finish();
   return sums;

@@ -54,6 +54,20 @@ double noise_of(const TableSums& table) {
          std::sqrt(1 + 2 * static_cast<double>(table.columns.size()));
 }
 
+/// Throws Error for sums that no rows have, whatever the noise: a normal number lies within ±8.5
+/// (base/secret_stream.h), and values within −1 … 1.
+void require_possible(const TableSums& table) {
+  const double noise = 18 * noise_of(table) + 1e-6;
+  const double most = std::max(0.0, table.rows) * (1 + 1e-6) + noise;
+  for (const ColumnSums& column : table.columns) {
+    if (std::abs(column.sum) > most || column.squares > most || column.squares < -noise) {
+      refuse("combine", table.source,
+             fmt::format("'{}' has sums there that no {:.6g} rows have: they are of no table",
+                         excerpt(column.name), table.rows));
+    }
+  }
+}
+
 /// The mean and the deviation of a column of several tables, in the table's units.
 ScaledColumn combined_column(std::span<const TableSums> tables, std::size_t k, double rows,
                              double noise, std::vector<std::string>& warnings) {
@@ -110,6 +124,9 @@ CombinedScaling combine_sums(std::span<const TableSums> tables) {
                                        "deviation {:.4g} hides that there are any; take more rows, "
                                        "or a larger budget",
                                        combined.rows, noise));
+  }
+  for (const TableSums& table : tables) {
+    require_possible(table);
   }
   if (noise > 0 && combined.rows < 10 * noise) {
     combined.warnings.push_back(

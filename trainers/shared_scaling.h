@@ -51,7 +51,7 @@ struct CombinedScaling {
 /// below its own size, or negative, that size is taken for the variance; of a column without noise
 /// that is the same in all rows the deviation is 1. `warnings` names each. Throws Error (field
 /// `combine`) without tables, where columns, roles or bounds differ, where one table is given
-/// twice, and where noise left no rows.
+/// twice, for sums that no table has, and where noise left no rows.
 CombinedScaling combine_sums(std::span<const TableSums> tables);
 
 /// How much of a digest settings and messages show.

@@ -107,7 +107,8 @@ std::vector<ValueBounds> parse_bounds(std::string_view list) {
     if (!bounds) {
       refuse("bounds", excerpt(item), "expected NAME=LEAST:LARGEST, as in age=0:120");
     }
-    if (!std::isfinite(bounds->largest - bounds->least) || bounds->least >= bounds->largest) {
+    if (!std::isfinite(bounds->largest - bounds->least) ||
+        !std::isfinite(bounds->largest + bounds->least) || bounds->least >= bounds->largest) {
       refuse("bounds", excerpt(item), "the first number must be below the second, both finite");
     }
     if (std::ranges::find(all, bounds->column, &ValueBounds::column) != all.end()) {

@@ -188,6 +188,14 @@ int combine(const DataScalingOptions& o, const console::Output& output) {
           {{"name", one.name}, {"role", role}, {"mean", one.mean}, {"deviation", one.deviation}});
     }
   }
+  std::vector<std::vector<std::string>> sites;
+  for (const TableSums& table : tables) {
+    const double noise = table.privacy.noise_multiplier;
+    sites.push_back({one_line(table.source), fmt::format("{:.6g}", table.rows),
+                     noise > 0 ? fmt::format("{:.4g}", noise) : "none"});
+  }
+  output.table({"sums", "rows", "noise multiplier"}, sites);
+  output.line("");
   output.table({"column", "role", "mean", "deviation"}, rows);
   warn_of(o, combined.warnings);
   const std::string digest = scaling_digest(combined.scaling);

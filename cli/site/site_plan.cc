@@ -19,6 +19,7 @@
 #include <sotto/study/json/run_config.h>
 #include <sotto/study/paced_task.h>
 #include <sotto/study/privacy_plan.h>
+#include <sotto/study/scaling_file.h>
 #include <sotto/study/train_checks.h>
 #include <sotto/study/train_plan.h>
 #include <sotto/trainers/exported_model.h>
@@ -315,8 +316,8 @@ AgreedSettings settings_in_file(const SiteConfig& config) {
   const Security any{make_key_pair(), nullptr};  // no setting depends on the key
   SiteOptions run{.security = any};
   take_shared(config, run);
-  if (const auto scaling = study::scaling_of(config.training)) {
-    run.scaling = scaling_digest(*scaling);
+  if (const std::string& scaling = config.training.scaling; !scaling.empty()) {
+    run.scaling = scaling_digest(study::read_scaling("scaling", scaling));
   }
   AgreedSettings settings = shared_settings(run, {});
   constexpr auto kOfData =

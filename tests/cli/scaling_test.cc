@@ -78,6 +78,13 @@ TEST_CASE("data scaling: sums of two tables become means and deviations of all t
   CHECK(columns[0].at("deviation").get<double>() == doctest::Approx(17.3).epsilon(0.01));
   CHECK_FALSE(contains(whole(both.path("a.toml")), "privacy"));
   CHECK_FALSE(contains(whole(both.path("a.toml")), "ill"));
+  const Arguments check = {"data", "check", both.path("b.csv"), "--scaling",
+                           both.path("scaling.toml")};
+  CHECK(run(check).status == 0);
+  both.folder.write("b.csv", "bmi,age,ill\n20,30,yes\n21,35,no\n22,36,no\n");
+  const Ended other = run(check);
+  CHECK(other.status == 2);
+  CHECK(contains(other.err, "feature 1 is 'age' there, and 'bmi' in the table"));
 }
 
 TEST_CASE("data scaling: noise costs what was asked, and the file says so") {
@@ -215,6 +222,14 @@ TEST_CASE("sites with another scaling refuse each other, and check names it befo
   }
   const Arguments check = {"site", "check", sites.file("a"), sites.file("b")};
   CHECK(run(check).status == 0);
+  // Sums stay with the others: only the own ones are looked for.
+  const std::string file = whole(sites.file("b"));
+  const auto at = file.find("[training]");
+  std::ofstream(sites.file("b")) << file.substr(0, at) << "own-sums = \"b.toml\"\n"
+                                 << file.substr(at);
+  CHECK(run(check).status == 0);
+  CHECK(contains(run({"site", "check", sites.file("b")}).out, "data.own-sums"));
+  std::ofstream(sites.file("b")) << file;
   std::ofstream(sites.folder("b") / "scaling.toml")
       << "sotto-scaling = 1\n[[column]]\nname = \"age\"\nmean = 40\ndeviation = 10\n"
          "[[column]]\nname = \"bmi\"\nmean = 25\ndeviation = 5\n";

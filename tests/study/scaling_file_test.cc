@@ -75,6 +75,7 @@ TEST_CASE("files of sums and scalings that are none are refused with their lines
   CHECK(contains(changed("sums = 1", "sums = 2"), "it must be 1"));
   CHECK(contains(changed("rows = 812.25", "rows = nan"), "rows"));
   CHECK(contains(changed("rows = 812.25\n", ""), "it is missing"));
+  CHECK(contains(changed("rows = 812.25", "rows = 1e30"), "no table has so many rows"));
   CHECK(contains(changed("largest = 120", "largest = -1"), "must be above least"));
   CHECK(contains(changed("role = \"feature\"", "role = \"label\""), "it is feature or target"));
   CHECK(contains(changed("noise-multiplier = 4.13", "noise-multiplier = 0"), "it must be 0.001"));

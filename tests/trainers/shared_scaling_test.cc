@@ -167,6 +167,8 @@ TEST_CASE("sums that do not fit together are refused, with what differs") {
   CHECK(contains(refused([](TableSums& b) { b.columns[0].largest = 100; }), "bounds 0:100"));
   CHECK(contains(refused([](TableSums& b) { b.columns[2].target = true; }), "is a target there"));
   CHECK(contains(refused([](TableSums& b) { b.digest = "a.csv"; }), "are the sums of a.csv"));
+  CHECK(contains(refused([](TableSums& b) { b.columns[1].sum = 21; }), "of no table"));
+  CHECK(contains(refused([](TableSums& b) { b.columns[1].squares = -1; }), "of no table"));
   CHECK(contains(refusal([] { (void)combine_sums({}); }), "one site"));
 }
 
