@@ -317,7 +317,11 @@ AgreedSettings settings_in_file(const SiteConfig& config) {
   SiteOptions run{.security = any};
   take_shared(config, run);
   if (const std::string& scaling = config.training.scaling; !scaling.empty()) {
-    run.scaling = scaling_digest(study::read_scaling("scaling", scaling));
+    try {
+      run.scaling = scaling_digest(study::read_scaling("scaling", scaling));
+    } catch (const Error& error) {
+      throw Error(config.places.blame(error));
+    }
   }
   AgreedSettings settings = shared_settings(run, {});
   constexpr auto kOfData =

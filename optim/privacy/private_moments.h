@@ -32,6 +32,7 @@ struct ReleasedMoments {
 
 class PrivateMoments {
  public:
+  /// Sums of nothing, for rows of so many columns.
   explicit PrivateMoments(std::size_t columns);
 
   /// Adds a row. Requires a value in −1 … 1 for each column, and fewer than 2^32 rows.

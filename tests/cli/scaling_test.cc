@@ -243,6 +243,10 @@ TEST_CASE("sites with another scaling refuse each other, and check names it befo
   for (const std::string name : {"a", "b"}) {
     sites[name].send(SIGTERM);
   }
+  fs::remove(sites.folder("b") / "scaling.toml");
+  const Ended none = run({"site", "check", sites.file("b")});
+  CHECK(none.status == 2);
+  CHECK(contains(none.err, "data.scaling: "));
   // Columns in another order are those of another table.
   std::ofstream(sites.folder("b") / "scaling.toml")
       << "sotto-scaling = 1\n[[column]]\nname = \"bmi\"\nmean = 25\ndeviation = 5\n"
