@@ -81,7 +81,8 @@ for pid in "${pids[@]}"; do wait "$pid"; done
 pids=()
 grep -h 'epsilon' north.log | head -1
 for name in "${sites[@]}"; do
-  echo "$name: $(sed -n '/"privacy": {/,/}/s/.*"epsilon": *\([0-9.]*\).*/epsilon \1/p' "$name.json" | tail -1)"
+  spent=$(sed -n '/"privacy": {/,/}/s/.*"epsilon": *\([0-9.]*\).*/\1/p' "$name.json" | head -1)
+  echo "$name: spent epsilon $spent of 4"
 done
 
 # The model of the youngest patients' hospital at the one of the oldest, and the other way round.

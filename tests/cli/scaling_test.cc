@@ -271,6 +271,14 @@ TEST_CASE(
   CHECK(ended.status == 0);
   CHECK(contains(ended.out, "nothing is found that does not fit together"));
   CHECK(contains(ended.out, "cost epsilon 1 at delta 1e-05 before the first step"));
+  for (const std::string name : {"north", "south", "west"}) {
+    const std::string words = name + ": spent epsilon ";
+    const auto at = ended.out.find(words);
+    REQUIRE(at != std::string::npos);
+    const double spent = std::stod(ended.out.substr(at + words.size()));
+    CHECK(spent <= 4);
+    CHECK(spent > 3.9);
+  }
   for (const std::string words : {"north's model at west: ", "west's ONNX file at north: "}) {
     const auto at = ended.out.find(words);
     if (at == std::string::npos) {
