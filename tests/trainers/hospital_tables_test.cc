@@ -130,6 +130,14 @@ TEST_CASE("hospital tables: numbers of patients are named in the advice") {
   CHECK(contains(all(check.warnings), ",drop=patient"));
 }
 
+TEST_CASE("hospital tables: a note of several lines is named as one") {
+  const DataCheck check = seen(table("age,note,label", [](int i) {
+    return fmt::format("{},\"said \"\"no\"\"\nand left\",{}", age(i), i % 2);
+  }));
+  CHECK(contains(check.refusal, "line 2: a quote is not closed in this line"));
+  CHECK(contains(check.refusal, "take line breaks out of it"));
+}
+
 TEST_CASE("hospital tables: row names of R, dates, quotes, one value throughout") {
   const DataCheck named = seen(table("\"age\",\"ward\",\"label\"", [](int i) {
     return fmt::format("\"P{}\",{},3,\"{}\"", i, age(i), i % 2 ? "ill" : "not, yet");
