@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/word_list.h>
 #include <sotto/sim/link_presets.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/rank_list.h>
@@ -22,13 +23,12 @@ constexpr std::uint64_t kMostEvents = 1'000'000;
 constexpr SimTime kHour = 3'600'000'000'000;
 
 sites::MixingKind parse_exchange(const std::string& name) {
-  if (name == "push-sum") {
-    return sites::MixingKind::push_sum;
+  if (const auto kind = sites::mixing_named(name)) {
+    return *kind;
   }
-  if (name == "gossip") {
-    return sites::MixingKind::gossip;
-  }
-  throw Error(fmt::format("'{}' is none of push-sum and gossip", name));
+  const auto& names = sites::kMixingNames;
+  throw Error(fmt::format("'{}' is none of {}", name,
+                          word_list(names_with(names, [](const auto&) { return true; }), "and")));
 }
 
 FaultMoment parse_moment(const std::string& name) {
@@ -112,7 +112,8 @@ RandomFaults read_random(TomlReader in, const FaultPlan& plan) {
 void read_site(TomlReader in, FaultPlan& plan) {
   plan.interval = in.count("interval", 1, 10'000).value_or(plan.interval);
   plan.slack = in.count("slack", 0, 1000).value_or(plan.slack);
-  plan.window = in.count("window", 1, 1000).value_or(plan.slack + 2);
+  plan.window =
+      in.count("window", 1, 1000).value_or(plan.slack + sites::usual_window(plan.exchange));
   const auto duration = [&](std::string_view key, SimTime& value) {
     value = in.parsed(key, parse_duration).value_or(value);
     if (value <= 0 || value > kHour) {
@@ -143,12 +144,14 @@ FaultPlan read_fault_plan(const std::string& path) {
   plan.exchange = in.parsed("exchange", parse_exchange).value_or(plan.exchange);
   plan.compressor = in.text("compressor").value_or(plan.compressor);
   plan.rule = in.text("rule").value_or(plan.rule);
+  plan.sum.colluders = in.count("secure-colluders", 0, kMostSites).value_or(plan.sum.colluders);
   plan.rounds = in.count("rounds", 1, 1'000'000'000);
   in.require("duration", "how long it runs, e.g. \"2 min\"; with `rounds`, at most");
   plan.duration = *in.parsed("duration", parse_duration);
   if (auto link = in.table("link")) {
     plan.link = read_link(*link, plan.link);
   }
+  plan.window = sites::usual_window(plan.exchange);
   if (auto site = in.table("site")) {
     read_site(*site, plan);
   }

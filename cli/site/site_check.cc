@@ -40,8 +40,11 @@ struct SiteCheckOptions {
 };
 
 SiteView view_of(const SiteConfig& config) {
-  return {config.name, read_peers_file(config.peers, PeerNumbers::of_names), config.observer,
-          settings_text(settings_in_file(config))};
+  return {.name = config.name,
+          .lines = read_peers_file(config.peers, PeerNumbers::of_names),
+          .observer = config.observer,
+          .secure_sum = config.secure_sum,
+          .settings = settings_text(settings_in_file(config))};
 }
 
 /// The sites' files that a word stands for: a file, a site's folder, or a folder of such folders.

@@ -69,11 +69,17 @@ void read_network(study::TomlReader in, SiteConfig& config) {
   config.patience = in.parsed("patience", parse_span).value_or(config.patience);
   config.found_after = in.parsed("found-after", parse_span).value_or(config.found_after);
   config.slack = in.count("slack", 0, kMostAhead).value_or(config.slack);
-  config.window = in.count("window", 1, kMostAhead).value_or(config.window);
+  config.secure_sum = in.truth("secure-sum").value_or(config.secure_sum);
+  config.sum.colluders =
+      in.count("secure-colluders", 0, sites::kMostSummed).value_or(config.sum.colluders);
+  config.window = in.count("window", 1, kMostAhead)
+                      .value_or(usual_window(config.secure_sum ? sites::MixingKind::secure_mean
+                                                               : sites::MixingKind::gossip));
   for (const auto& [key, value] : {std::pair{"mass-return", &config.mass.back},
                                    {"parcel-mass", &config.mass.parcel},
                                    {"pull-most", &config.pull.most},
-                                   {"pull-memory", &config.pull.memory}}) {
+                                   {"pull-memory", &config.pull.memory},
+                                   {"secure-range", &config.sum.range}}) {
     *value = in.number(key).value_or(*value);
   }
   in.finish();

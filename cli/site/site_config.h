@@ -11,6 +11,7 @@
 #include <sotto/observe/monitor_address.h>
 #include <sotto/sites/core/mass_rule.h>
 #include <sotto/sites/core/pull_bound.h>
+#include <sotto/sites/core/secure_sum_rule.h>
 #include <sotto/study/train_options.h>
 
 #include "site_places.h"
@@ -48,6 +49,8 @@ struct SiteConfig {
   bool observer = false;
   sites::MassRule mass{};
   sites::PullLimits pull{};
+  bool secure_sum = false;
+  sites::SecureSumRule sum{};
 };
 
 /// Reads the file alone, none of those that it names. Throws Error naming file, line and key.

@@ -91,6 +91,19 @@ void take_exchange(const study::TrainOptions& o, SiteOptions& run) {
   run.consensus_stepsize = algorithm.hyperparameters.optional_real("eta");
 }
 
+void take_secure_sum(const SiteConfig& config, SiteOptions& run) {
+  run.sum = config.sum;
+  if (!config.secure_sum) {
+    return;
+  }
+  if (algorithm_info(config.training.algorithm).name != "dpsgd") {
+    refuse("secure-sum", "true",
+           fmt::format("it is for dpsgd, whose models are averaged as they are, and not for {}",
+                       config.training.algorithm));
+  }
+  run.exchange = MixingKind::secure_mean;
+}
+
 /// What the file says of the exchange and of steps, without the data.
 void take_shared(const SiteConfig& config, SiteOptions& run) {
   const study::TrainOptions& o = config.training;
@@ -109,13 +122,15 @@ void take_shared(const SiteConfig& config, SiteOptions& run) {
   run.seed = o.seed;
   run.window = config.window;
   run.mass = config.mass;
+  take_secure_sum(config, run);
 }
 
 void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::string>& warnings) {
   sites::admit_bounds(config.mass, config.pull);
   if (config.observer && run.exchange != MixingKind::push_sum) {
     refuse("observer", "true",
-           "gossip needs neighbours that send, too; it is for " + ways_of(MixingKind::push_sum));
+           "other exchanges need neighbours that send, too; it is for " +
+               ways_of(MixingKind::push_sum));
   }
   for (const TrustedPeer& line : run.security.peers->peers()) {
     if (config.observer && line.rank != run.rank && line.send_to) {
@@ -237,6 +252,9 @@ Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFacto
                {"observer", run.only_takes},
                {"mass_return", run.mass.back},
                {"parcel_mass", run.mass.parcel},
+               {"exchange", sites::name_of(run.exchange)},
+               {"secure_colluders", run.sum.colluders},
+               {"secure_range", run.sum.range},
                {"pull_most", run.pull.most},
                {"pull_memory", run.pull.memory}};
   for (const auto& [name, span] : {std::pair{"timeout", run.timeout},

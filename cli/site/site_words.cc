@@ -173,6 +173,19 @@ void print_refused_keys(const console::Output& output, const Json& status) {
   }
 }
 
+void add_sums(MetricsText& metrics, const sites::SumCounts& sums) {
+  metrics.one("secure_sums_total", "counter", "Rounds with a secure sum",
+              static_cast<double>(sums.made));
+  metrics.one("secure_sums_lost_total", "counter", "Rounds without one, where sites sum in secret",
+              static_cast<double>(sums.lost));
+  metrics.one("secure_sums_unequal_total", "counter", "Secure sums that did not add up",
+              static_cast<double>(sums.unequal));
+  metrics.one("secure_sum_sites", "gauge", "Sites in the latest secure sum, this one included",
+              static_cast<double>(sums.sites));
+  metrics.one("secure_sum_clipped_total", "counter", "Elements of the model beyond the range",
+              static_cast<double>(sums.clipped));
+}
+
 }  // namespace
 
 Json site_json(const SiteReport& report) {
@@ -212,6 +225,13 @@ Json site_json(const SiteReport& report) {
           {"models_put_back", report.put_backs},
           {"loss_jumps", report.jumps},
           {"resets", report.site.resets},
+          {"sums",
+           {{"made", report.site.sums.made},
+            {"lost", report.site.sums.lost},
+            {"unequal", report.site.sums.unequal},
+            {"lost_in_a_row", report.site.sums.lost_in_a_row},
+            {"sites", report.site.sums.sites},
+            {"clipped", report.site.sums.clipped}}},
           {"privacy", privacy_json(report.privacy)},
           {"started_at", report.started_at},
           {"saved_at", report.saved_at},
@@ -264,6 +284,7 @@ std::string site_metrics(const SiteReport& report, double now) {
               static_cast<double>(report.put_backs));
   metrics.one("loss_jumps_total", "counter", "How often the loss jumped after what came",
               static_cast<double>(report.jumps));
+  add_sums(metrics, report.site.sums);
   metrics.one("resets_total", "counter", "How often it gave up its state",
               static_cast<double>(report.site.resets));
   metrics.one("state_age_seconds", "gauge", "Since the state was written",
@@ -316,6 +337,17 @@ void print_site(const console::Output& output, const Json& status, double now) {
   output.line(fmt::format(
       "training loss {}, mass {}, resets {}", number(status.at("training_loss"), "{:.4f}"),
       number(status.at("mass"), "{:.4f}"), status.at("resets").get<std::uint64_t>()));
+  const Json& sums = status.at("sums");
+  if (const auto count = [&](const char* name) { return sums.at(name).get<std::uint64_t>(); };
+      count("made") + count("lost") > 0) {
+    output.line(fmt::format("secure sums: {} rounds, the latest of {} sites; {} rounds without one",
+                            count("made"), count("sites"), count("lost")));
+    if (count("lost_in_a_row") >= sites::kLongWhile) {
+      output.line(fmt::format("NO SECURE SUM for {} rounds: {}", count("lost_in_a_row"),
+                              count("unequal") > 0 ? "they do not add up: a site masks wrongly"
+                                                   : "too few sites send and answer"));
+    }
+  }
   if (status.at("drained").get<bool>()) {
     output.line("AT THE FLOOR OF ITS MASS: peers take more than they return; see below");
   }

@@ -91,15 +91,9 @@ void GossipMixing::give_up() { begun_ = false; }
 void GossipMixing::forget(std::size_t peer) { replicas_[peer] = {}; }
 
 Status GossipMixing::step(Round step, std::span<const float> gradient) {
-  if (Status status = require_finite(*setup_.ops, gradient, "gradient"); !status) {
-    return status;
-  }
-  if (Status status = setup_.step_rule->direction(step, setup_.parameters, gradient, next_);
+  if (Status status =
+          take_step(*setup_.ops, *setup_.step_rule, step, setup_.parameters, gradient, next_);
       !status) {
-    return status;
-  }
-  setup_.ops->subtract(setup_.parameters, next_, next_);
-  if (Status status = require_finite(*setup_.ops, next_, "updated model"); !status) {
     return status;
   }
   bound_.stepping(setup_.parameters);

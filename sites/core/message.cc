@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,7 +13,16 @@
 namespace sotto::sites {
 namespace {
 
-enum class Kind : std::uint8_t { hello = 1, refusal = 2, model = 3, parcel = 4, receipt = 5 };
+enum class Kind : std::uint8_t {
+  hello = 1,
+  refusal = 2,
+  model = 3,
+  parcel = 4,
+  receipt = 5,
+  sum_key = 6,
+  unmask = 7,
+  masks = 8,
+};
 
 constexpr std::uint32_t kHasModel = 1;
 constexpr std::uint32_t kWantsModel = 2;
@@ -131,6 +142,59 @@ Result<Message> parse_receipt(ByteReader& in) {
   return Message(receipt);
 }
 
+Result<Message> parse_sum_key(ByteReader& in) {
+  SumKey key;
+  key.incarnation = in.read<Incarnation>();
+  in.read_into(std::span<std::uint8_t>(key.key));
+  if (!in.finished() || key.incarnation == 0) {
+    return malformed("a key for sums that cannot be");
+  }
+  return Message(key);
+}
+
+Result<Message> parse_unmask(ByteReader& in) {
+  Unmask question;
+  question.incarnation = in.read<Incarnation>();
+  question.round = in.read<Round>();
+  const auto count = in.read<std::uint16_t>();
+  if (in.failed() || count > kMostSummed) {
+    return malformed("a question about a sum of too many sites");
+  }
+  question.sites.resize(count);
+  in.read_into(std::span(question.sites));
+  const bool ascending =
+      std::ranges::adjacent_find(question.sites, std::greater_equal()) == question.sites.end();
+  if (!in.finished() || !sound(question.incarnation, question.round) || !ascending) {
+    return malformed("a question about a sum that cannot be");
+  }
+  return Message(std::move(question));
+}
+
+Result<Message> parse_masks(ByteReader& in) {
+  Masks answer;
+  answer.incarnation = in.read<Incarnation>();
+  answer.round = in.read<Round>();
+  const auto count = in.read<std::uint16_t>();
+  if (in.failed() || count > kMostSummed) {
+    return malformed("masks of too many sites");
+  }
+  for (std::uint16_t k = 0; k < count; ++k) {
+    RevealedMask mask;
+    mask.site = in.read<std::uint64_t>();
+    const auto kind = in.read<std::uint8_t>();
+    in.read_into(std::span<std::uint8_t>(mask.value));
+    if (kind > 1) {
+      return malformed("a mask of an unknown kind");
+    }
+    mask.is_share = kind == 1;
+    answer.revealed.push_back(mask);
+  }
+  if (!in.finished() || !sound(answer.incarnation, answer.round)) {
+    return malformed("masks that cannot be");
+  }
+  return Message(std::move(answer));
+}
+
 }  // namespace
 
 std::vector<std::byte> encode(const Hello& hello) {
@@ -193,6 +257,35 @@ std::vector<std::byte> encode(const Receipt& receipt) {
   return std::move(out).take();
 }
 
+std::vector<std::byte> encode(const SumKey& key) {
+  ByteBuffer out = begin(Kind::sum_key);
+  out.write(key.incarnation);
+  out.write_span(std::span<const std::uint8_t>(key.key));
+  return std::move(out).take();
+}
+
+std::vector<std::byte> encode(const Unmask& question) {
+  ByteBuffer out = begin(Kind::unmask);
+  out.write(question.incarnation);
+  out.write(question.round);
+  out.write(static_cast<std::uint16_t>(question.sites.size()));
+  out.write_span(std::span<const std::uint64_t>(question.sites));
+  return std::move(out).take();
+}
+
+std::vector<std::byte> encode(const Masks& answer) {
+  ByteBuffer out = begin(Kind::masks);
+  out.write(answer.incarnation);
+  out.write(answer.round);
+  out.write(static_cast<std::uint16_t>(answer.revealed.size()));
+  for (const RevealedMask& mask : answer.revealed) {
+    out.write(mask.site);
+    out.write(std::uint8_t{mask.is_share});
+    out.write_span(std::span<const std::uint8_t>(mask.value));
+  }
+  return std::move(out).take();
+}
+
 std::size_t max_message_bytes(std::size_t dimension, std::size_t payload) {
   constexpr std::size_t kRefusalBytes = 2 + kMaxText;
   const std::size_t model = 1 + 2 * 8 + dimension * sizeof(float);
@@ -212,6 +305,12 @@ Result<Message> parse(std::span<const std::byte> bytes, std::size_t dimension) {
       return parse_parcel(in);
     case Kind::receipt:
       return parse_receipt(in);
+    case Kind::sum_key:
+      return parse_sum_key(in);
+    case Kind::unmask:
+      return parse_unmask(in);
+    case Kind::masks:
+      return parse_masks(in);
   }
   return malformed("a message of an unknown kind");
 }

@@ -8,6 +8,12 @@
 //   model    3, incarnation u64, round u64, d floats
 //   parcel   4, incarnation u64, sequence u64, round u64, payload (docs/sites.md)
 //   receipt  5, incarnation u64, applied u64, round u64, flags u8 (1: wants the whole copy)
+// and where sites sum in secret (secure_sum.h):
+//   sum key  6, incarnation u64, public key 32 bytes
+//   unmask   7, incarnation u64, round u64, number of sites u16, their ids u64, ascending
+//   masks    8, incarnation u64, round u64, number u16, of each: id u64, kind u8 (1: share, 0: seed
+//            of the mask with that site), 32 bytes
+// The incarnation of these three is the sender's.
 //
 // Incarnation: a random number that a site draws when it starts without state, or gives its state
 // up; the parcels from one incarnation to another are numbered from 1. Life: grows with each
@@ -29,6 +35,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
+#include <sotto/sites/core/secret_shares.h>
 
 namespace sotto::sites {
 
@@ -99,8 +106,39 @@ struct Receipt {
   bool wants_whole = false;     ///< the receiver has lost the public copy
 };
 
+/// The key of X25519 by which the sender's process agrees on masks.
+struct SumKey {
+  Incarnation incarnation = 0;
+  Bytes32 key{};
+};
+
+/// Asks for what is to be taken from the sum of these sites' parcels of a round.
+struct Unmask {
+  Incarnation incarnation = 0;
+  Round round = 0;                   ///< of the parcels
+  std::vector<std::uint64_t> sites;  ///< site_id of each, ascending
+};
+
+/// A part of a mask, for the one who asked.
+struct RevealedMask {
+  std::uint64_t site = 0;
+  bool is_share = false;  ///< of the mask of that site alone; else the seed of its mask with the
+                          ///< sender
+  Bytes32 value{};
+};
+
+/// The answer to Unmask, or more of it.
+struct Masks {
+  Incarnation incarnation = 0;
+  Round round = 0;
+  std::vector<RevealedMask> revealed;
+};
+
 /// All that sites say.
-using Message = std::variant<Hello, Refusal, Model, Parcel, Receipt>;
+using Message = std::variant<Hello, Refusal, Model, Parcel, Receipt, SumKey, Unmask, Masks>;
+
+/// The most sites that a message about a sum names.
+inline constexpr std::size_t kMostSummed = 64;
 
 /// The message as bytes.
 std::vector<std::byte> encode(const Hello& hello);
@@ -112,6 +150,12 @@ std::vector<std::byte> encode(const Model& model);
 std::vector<std::byte> encode(const Parcel& parcel);
 /// The message as bytes.
 std::vector<std::byte> encode(const Receipt& receipt);
+/// The message as bytes.
+std::vector<std::byte> encode(const SumKey& key);
+/// The message as bytes.
+std::vector<std::byte> encode(const Unmask& question);
+/// The message as bytes.
+std::vector<std::byte> encode(const Masks& answer);
 
 /// The longest message of sites whose models have `dimension` elements, and whose parcels have
 /// payloads of at most `payload` bytes.

@@ -4,6 +4,18 @@
 
 namespace sotto::sites {
 
+Status take_step(const Ops& ops, StepRule& rule, Round step, std::span<const float> x,
+                 std::span<const float> gradient, std::span<float> next) {
+  if (Status status = require_finite(ops, gradient, "gradient"); !status) {
+    return status;
+  }
+  if (Status status = rule.direction(step, x, gradient, next); !status) {
+    return status;
+  }
+  ops.subtract(x, next, next);
+  return require_finite(ops, next, "updated model");
+}
+
 Status require_finite(const Ops& ops, std::span<const float> values, std::string_view what) {
   const NonFinite bad = ops.count_non_finite(values);
   if (bad.count == 0) {

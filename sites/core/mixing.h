@@ -23,8 +23,13 @@
 #include <sotto/sites/core/mass_rule.h>
 #include <sotto/sites/core/parcel_stream.h>
 #include <sotto/sites/core/pull_bound.h>
+#include <sotto/sites/core/secret_shares.h>
+#include <sotto/sites/core/secure_sum_rule.h>
+#include <sotto/sites/core/site_state.h>
 
 namespace sotto::sites {
+
+class SecureSum;
 
 /// The setup that every mixing needs.
 struct MixingSetup {
@@ -38,6 +43,9 @@ struct MixingSetup {
   PullLimits pull = {};
   std::optional<double> kept = {};  ///< by the compressor (PullBound)
   std::string rule = {};            ///< gossip: make_aggregation's; empty: the average
+  std::string name = {};            ///< of the site: secure_mean
+  SecureSumRule sum = {};           ///< secure_mean
+  Bytes32 secret = {};              ///< secure_mean
   const Ops* ops = &host_ops();
 };
 
@@ -143,11 +151,23 @@ class Mixing {
   /// Takes back what save_peer wrote.
   virtual Status load_peer(std::size_t peer, ByteReader& in) = 0;
 
+  /// The sums by which parcels are taken in; null: none are made.
+  virtual SecureSum* secure_sum() { return nullptr; }
+  /// What became of them.
+  virtual SumCounts sums() const { return {}; }
+  /// The model that a site without one is given; empty: that of this site.
+  virtual std::span<const float> model_for_newcomers() const { return {}; }
+
   /// As Site::public_copy; and the version of the same.
   virtual std::span<const float> public_copy(std::optional<std::size_t> peer) const = 0;
   /// The version of that copy; 0 where there is none.
   virtual std::uint64_t version(std::optional<std::size_t> peer) const = 0;
 };
+
+/// next ← x − the step rule's direction. Fault::non_finite where the gradient or next is not
+/// finite.
+Status take_step(const Ops& ops, StepRule& rule, Round step, std::span<const float> x,
+                 std::span<const float> gradient, std::span<float> next);
 
 /// Fault::non_finite that names `what`, with count and first element, unless all are finite.
 Status require_finite(const Ops& ops, std::span<const float> values, std::string_view what);

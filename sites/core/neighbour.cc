@@ -19,7 +19,7 @@ Hello Neighbour::greet(Hello mine) {
 
 void Neighbour::hang_up() {
   link = Link::down;
-  asked = model_due = joining = hears_us = tells_us = false;
+  asked = model_due = joining = keyed = hears_us = tells_us = false;
 }
 
 double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {

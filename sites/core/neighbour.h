@@ -66,6 +66,7 @@ struct Neighbour {
   bool asked = false;      ///< our hello wanted its model, and it has not come
   bool model_due = false;  ///< … and its hello promised it
   bool joining = false;    ///< it has got our model, and not yet begun
+  bool keyed = false;      ///< its key for sums has come
   bool hears_us = false;
   bool tells_us = false;
   std::uint32_t degree = 0;  ///< sites that it lists

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/philox.h>
+#include <sotto/sites/core/secure_sum.h>
 #include <sotto/sites/core/site_admission.h>
 
 namespace sotto::sites {
@@ -126,6 +127,13 @@ void Site::update_peers(const std::vector<SitePeer>& peers) {
   }
   peers_ = std::move(next);
   mixing_->rearrange(from);
+  if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr) {
+    std::vector<std::string> names;
+    for (const SitePeer& entry : peers) {
+      names.push_back(entry.name);
+    }
+    sum->know(names);
+  }
   std::erase_if(outbox_,
                 [&](const Released& waiting) { return place[waiting.peer] == Mixing::kNobody; });
   for (Released& waiting : outbox_) {
@@ -202,7 +210,7 @@ void Site::give_up() {
   trained_ = false;
   giver_.reset();
   influenced_ = false;
-  loaded_ = outdated_ = false;
+  loaded_ = outdated_ = asked_ = false;
   steps_ = 0;
   phase_ = Phase::waiting;
 }
@@ -241,6 +249,7 @@ Status Site::offer() {
   trained_ = true;
   offered_ = round_ + 1;
   steps_ = 0;
+  post(to);  // before receipts, which say that the round's parcel, if there was one, has gone
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     peers_[k].in.make_durable();
     if (peers_[k].up()) {
@@ -250,7 +259,6 @@ Status Site::offer() {
                              .wants_whole = mixing_->wants_whole(k)}));
     }
   }
-  post(to);
   return {};
 }
 
@@ -278,11 +286,21 @@ void Site::post(std::span<const Addressee> to) {
 
 std::vector<std::size_t> Site::awaited() const {
   std::vector<std::size_t> awaited;
+  if (asked_) {
+    awaited = mixing_->secure_sum()->owed();
+    std::erase_if(awaited, [&](std::size_t k) { return !peers_[k].heard(); });
+    return awaited;
+  }
+  const SumHope hope = phase_ == Phase::offered ? sum_hope() : SumHope::enough;
+  if (hope == SumHope::none) {
+    return awaited;  // the sooner it is where the others are
+  }
   for (std::size_t k = 0; k < peers_.size() && !outdated_; ++k) {
     const Neighbour& peer = peers_[k];
-    const bool due = phase_ == Phase::waiting ? peer.up() && peer.model_due
-                                              : peer.heard() && !peer.joining && late(peer) &&
-                                                    peer.punctuality.waited_for();
+    const bool due = phase_ == Phase::waiting
+                         ? peer.up() && peer.model_due
+                         : peer.heard() && !peer.joining && late(peer) &&
+                               (hope == SumHope::few || peer.punctuality.waited_for());
     if (due && phase_ != Phase::training) {
       awaited.push_back(k);
     }
@@ -294,6 +312,9 @@ bool Site::late(const Neighbour& peer) const {
   // Who is far behind, after a pause or for good, is not waited for: it does not wait either, and
   // catches up if it can.
   const Round behind = offered_ - std::min(peer.known.round, offered_);
+  if (mixing_->secure_sum() != nullptr) {  // of what it sends later there is no use
+    return behind > 0 || peer.in.awaits();
+  }
   return behind <= setup_.slack + setup_.window && (behind > setup_.slack || peer.in.awaits());
 }
 
@@ -303,7 +324,10 @@ Status Site::collect() {
     give_up();
     return {};
   }
-  begin_intake();
+  if (!asked_) {
+    begin_intake();
+  }
+  asked_ = false;
   std::vector<MixedPeer> mixed;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     take_in(k);
@@ -316,6 +340,7 @@ Status Site::collect() {
   }
   end_intake(mixed);
   settled_mass_ = mixing_->mass();
+  catch_up();
   round_ = offered_;
   phase_ = Phase::training;
   return {};
@@ -404,6 +429,11 @@ bool Site::due(const Neighbour& from) const {
   // In step, a peer is at most one round ahead, and what it sent for the next round waits. One that
   // has not waited for us is not waited for.
   const auto& pending = from.in.pending();
+  if (mixing_->secure_sum() != nullptr) {
+    // A sum is of one round. The parcels of a peer that has run far ahead will never be in one.
+    const Round round = pending.front().round;
+    return round <= offered_ || round > offered_ + setup_.window;
+  }
   const bool ahead = setup_.slack == 0 && pending.front().round == offered_ + 1;
   return !ahead || from.known.round > offered_ + 1;
 }
@@ -476,7 +506,8 @@ SiteState Site::state() const {
           .drained = low_rounds_ >= kLongWhile,
           .longest_step = mixing_->longest_step(),
           .version = mixing_->version({}),
-          .resets = resets_};
+          .resets = resets_,
+          .sums = mixing_->sums()};
 }
 
 std::vector<PeerState> Site::peers() const {

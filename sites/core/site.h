@@ -9,6 +9,7 @@
 //     H × step(gradient at parameters())
 //     offer(); save; write durably; released() → send         nothing leaves before it is durable
 //     until complete() or patience is over: wait
+//     if ask_for_sum(): released() → send; until complete() or patience is over: wait
 //     collect()
 // Between offer and the end of the write, released() is not called. Messages that it hands out are
 // sent in their order; those to a peer that is down are dropped, for what matters is sent again
@@ -110,6 +111,10 @@ class Site {
   std::vector<Suspect> influences() const;
   /// Makes the round's parcels, for peers that are up and have room in their window; receipts too.
   Status offer();
+  /// Where sites sum in secret: asks those whose parcels have come, once in a round, for what the
+  /// sum needs besides. True if answers are to be awaited as parcels were, by complete(), before
+  /// collect(). False at once for other exchanges.
+  bool ask_for_sum();
   /// What may be sent now that the state, as it was after offer, is durable. Hellos, refusals and
   /// models are among it at any time.
   virtual std::vector<Released> released();
@@ -160,6 +165,9 @@ class Site {
   Status take(std::size_t peer, const Model& model);
   Status take(std::size_t peer, const Parcel& parcel);
   Status take(std::size_t peer, const Receipt& receipt);
+  Status take(std::size_t peer, const SumKey& key);
+  Status take(std::size_t peer, const Unmask& question);
+  Status take(std::size_t peer, const Masks& answer);
   /// Streams and model after a hello that fits.
   void answer(std::size_t peer, bool wants_model);
   /// What follows a hello proves that the peer took ours. A fault when it is not of the incarnation
@@ -196,9 +204,16 @@ class Site {
   void post(std::span<const Addressee> to);
   /// complete() waits for this peer, which is heard.
   bool late(const Neighbour& peer) const;
+  /// Whether a round can have a secure sum: `none` if too many peers have gone on without this
+  /// site, `few` if others have yet to come.
+  enum class SumHope : std::uint8_t { none, few, enough };
+  SumHope sum_hope() const;
   /// The first parcel that is pending is for this round.
   bool due(const Neighbour& from) const;
   void take_in(std::size_t peer);
+  /// Parcels of other rounds are of no use to a secure sum: a site that is behind most others goes
+  /// on in their round.
+  void catch_up();
   bool barred(const Neighbour& peer) const { return round_ < peer.barred_until; }
   /// Called before and after a round's parcels are taken in: note the peers that moved the model,
   /// the late ones, and their habits.
@@ -233,6 +248,7 @@ class Site {
   Round steps_ = 0;          // in this round
   double settled_mass_ = 0;  // state()
   bool influenced_ = false;  // something was taken in since put_back, or ever
+  bool asked_ = false;       // for the sum of this round
   Round low_rounds_ = 0;     // in a row, in which ω was near its floor
   bool loaded_ = false;      // and not given up
   bool outdated_ = false;    // what was loaded is too old

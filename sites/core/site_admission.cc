@@ -13,6 +13,7 @@
 #include <sotto/sites/core/gossip_mixing.h>
 #include <sotto/sites/core/neighbour.h>
 #include <sotto/sites/core/push_sum_mixing.h>
+#include <sotto/sites/core/secure_mixing.h>
 
 namespace sotto::sites {
 namespace {
@@ -39,7 +40,7 @@ void admit_numbers(const SiteSetup& setup) {
     refuse("mass_cap", fmt::format("{}", setup.mass_cap), "1 … 1e9");
   }
   admit_bounds(setup.mass, setup.pull, setup.mass_cap);
-  if (setup.observer && setup.exchange == MixingKind::gossip) {
+  if (setup.observer && setup.exchange != MixingKind::push_sum) {
     refuse("observer", "true", "gossip needs neighbours that send, too; it is for push-sum");
   }
   if (setup.consensus_stepsize &&
@@ -75,6 +76,45 @@ std::optional<double> kept_by(const Compressor& compressor, std::size_t dimensio
   return std::max(1 - std::pow(1 + std::max(eta, 0.0), -3), kLeastKept);
 }
 
+/// What SecureSum relies on, of a list as it is at the start.
+void admit_sums(const SiteSetup& setup, const Contract& contract) {
+  const std::size_t sites = setup.peers.size() + 1;
+  if (!contract.meets(ContractKind::exact)) {
+    refuse("compressor", setup.compressor->spec(),
+           "masks hide numbers on a grid, which no compressor keeps; use none");
+  }
+  if (sites < 3 || sites > SecureSum::kMostSites) {
+    refuse("peers", fmt::format("{}", setup.peers.size()),
+           fmt::format("secure sums need 3 … {} sites: of two, each could tell the other's model",
+                       SecureSum::kMostSites));
+  }
+  if (setup.sum.colluders + 3 > sites) {
+    refuse("secure-colluders", fmt::format("{}", setup.sum.colluders),
+           fmt::format("with {} sites at most {}: a sum hides a site among two others, at least, "
+                       "that do not collude",
+                       sites, sites - 3));
+  }
+  if (!(setup.sum.range > 0 && setup.sum.range <= 1e6)) {
+    refuse("secure-range", fmt::format("{}", setup.sum.range), "more than 0, and at most 1e6");
+  }
+  if (setup.slack != 0) {
+    refuse("slack", fmt::format("{}", setup.slack), "a secure sum is of one round; use 0");
+  }
+  if (setup.window < 3) {
+    refuse(
+        "window", fmt::format("{}", setup.window),
+        "a site that was away has parcels of two rounds under way when the next one is due: 3 or "
+        "more");
+  }
+  check(setup.secret != Bytes32{}, "masks are drawn from a secret");
+  std::set<std::uint64_t> ids = {site_id(setup.name)};
+  for (const SitePeer& peer : setup.peers) {
+    if (!ids.insert(site_id(peer.name)).second) {
+      refuse("peers", peer.name, "its name has the number of another's; change one of them");
+    }
+  }
+}
+
 std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
   const std::string spec = setup.compressor->spec();
   const Contract contract = setup.compressor->contract(setup.parameters.size());
@@ -82,8 +122,14 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
     refuse("compressor", spec,
            fmt::format("a contraction is needed, and this is {}", contract.describe()));
   }
-  if (!setup.rule.empty() && setup.exchange == MixingKind::push_sum) {
-    refuse("rule", setup.rule, "no robust rule is proven for push-sum; use gossip");
+  if (!setup.rule.empty() && setup.exchange != MixingKind::gossip) {
+    refuse("rule", setup.rule,
+           setup.exchange == MixingKind::push_sum
+               ? "no robust rule is proven for push-sum; use gossip"
+               : "a robust rule compares models, which a secure sum hides");
+  }
+  if (setup.exchange == MixingKind::secure_mean) {
+    admit_sums(setup, contract);
   }
   if (!setup.rule.empty() && !contract.meets(ContractKind::exact)) {
     refuse("compressor", spec,
@@ -103,13 +149,21 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
   mixing.pull = setup.pull;
   mixing.kept = kept_by(*setup.compressor, setup.parameters.size());
   mixing.rule = setup.rule;
+  mixing.name = setup.name;
+  mixing.sum = setup.sum;
+  mixing.secret = setup.secret;
   mixing.ops = setup.ops;
   mixing.step_rule = std::move(setup.step_rule);
   mixing.compressor = std::move(setup.compressor);
-  if (setup.exchange == MixingKind::gossip) {
-    return std::make_unique<GossipMixing>(std::move(mixing));
+  switch (setup.exchange) {
+    case MixingKind::push_sum:
+      return std::make_unique<PushSumMixing>(std::move(mixing));
+    case MixingKind::gossip:
+      return std::make_unique<GossipMixing>(std::move(mixing));
+    case MixingKind::secure_mean:
+      return std::make_unique<SecureMixing>(std::move(mixing));
   }
-  return std::make_unique<PushSumMixing>(std::move(mixing));
+  return nullptr;
 }
 
 }  // namespace
@@ -143,8 +197,10 @@ void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind) {
     if (!names.insert(peer.name).second) {
       refuse("peers", peer.name, "it is there twice");
     }
-    if (kind == MixingKind::gossip && !(peer.hears && peer.tells)) {
-      refuse("peers", peer.name, "gossip needs trust both ways; use push-sum");
+    if (kind != MixingKind::push_sum && !(peer.hears && peer.tells)) {
+      refuse("peers", peer.name,
+             kind == MixingKind::gossip ? "gossip needs trust both ways; use push-sum"
+                                        : "secure sums need trust both ways");
     }
   }
 }

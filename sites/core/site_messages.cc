@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/sites/core/secure_sum.h>
 #include <sotto/sites/core/site.h>
 
 namespace sotto::sites {
@@ -78,8 +79,12 @@ void Site::answer(std::size_t peer, bool wants_model) {
                                .payload = *item.payload}));
     }
   }
+  if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr && to.told()) {
+    send(peer, encode(SumKey{.incarnation = incarnation_, .key = sum->public_key()}));
+  }
   if (wants_model && trained_ && to.told()) {
-    const auto z = parameters();
+    const auto given = mixing_->model_for_newcomers();
+    const auto z = given.empty() ? parameters() : given;
     send(peer,
          encode(Model{
              .incarnation = incarnation_, .round = offered_, .values = {z.begin(), z.end()}}));
@@ -155,6 +160,12 @@ Status Site::take(std::size_t peer, const Parcel& parcel) {
     case InStream::Arrival::kept:
       from.known.round = std::max(from.known.round, parcel.round);
       from.joining = false;
+      if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr) {
+        for (auto& [asker, answer] : sum->arrived(peer, parcel.payload)) {
+          answer.incarnation = incarnation_;
+          send(asker, encode(answer));
+        }
+      }
       return {};
     case InStream::Arrival::repeated:
       return {};

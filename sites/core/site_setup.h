@@ -18,15 +18,12 @@
 #include <sotto/optim/step_rule.h>
 #include <sotto/sites/core/mass_rule.h>
 #include <sotto/sites/core/message.h>
+#include <sotto/sites/core/mixing_kind.h>
 #include <sotto/sites/core/pull_bound.h>
+#include <sotto/sites/core/secret_shares.h>
+#include <sotto/sites/core/secure_sum_rule.h>
 
 namespace sotto::sites {
-
-/// How models are brought together.
-enum class MixingKind : std::uint8_t {
-  push_sum,  ///< mass moves along trust, one-sided or mutual (push_sum_mixing.h)
-  gossip,    ///< public copies along mutual trust, averaged or by a robust rule (gossip_mixing.h)
-};
 
 /// A peer of a site. Peers are named by their place in the list, from 0. A site keeps parcels for a
 /// peer that does not take them.
@@ -60,6 +57,8 @@ struct SiteSetup {
   double mass_cap = 1024;       ///< more in a message or a state cannot be right
   MassRule mass = {};           ///< push-sum; all sites share it
   PullLimits pull = {};         ///< of what one parcel may do to the model
+  SecureSumRule sum = {};       ///< secure_mean; all sites share it
+  Bytes32 secret = {};          ///< secure_mean: drawn anew in each start, by what nobody can guess
   Round rounds = 0;             ///< after which this site ends; 0: never
   std::uint64_t seed = 0;       ///< of rounding
   Incarnation incarnation = 0;  ///< not 0; drawn anew in each start. load replaces it, and the site

@@ -53,6 +53,16 @@ struct PeerState {
   bool waited_for = true;  ///< false: it was late again and again
 };
 
+/// What became of a site's secure sums, in this process.
+struct SumCounts {
+  std::uint64_t made = 0;     ///< rounds whose mean was taken
+  std::uint64_t lost = 0;     ///< … that had none: too few sites, or too few answers
+  std::uint64_t unequal = 0;  ///< … of them those that did not add up: a site masks wrongly
+  std::uint64_t lost_in_a_row = 0;
+  std::size_t sites = 0;      ///< in the latest mean, this site included
+  std::uint64_t clipped = 0;  ///< elements of the own model beyond the range
+};
+
 /// The state of a site, for an operator and for checks.
 struct SiteState {
   Round round = 0;
@@ -69,6 +79,7 @@ struct SiteState {
   double longest_step = 0;    ///< of the last rounds, by which pulls are bounded
   std::uint64_t version = 0;  ///< gossip: of the own public copy
   std::uint64_t resets = 0;
+  SumCounts sums = {};  ///< secure_mean
 };
 
 /// A peer whose parcels were in the model when that had to be put back.

@@ -42,7 +42,7 @@ std::vector<SitePeer> site_peers(const std::vector<TrustedPeer>& lines, Rank sel
       continue;
     }
     const bool mutual = line.may_send && line.send_to;
-    if (exchange == sites::MixingKind::gossip && !mutual && left_out != nullptr) {
+    if (exchange != sites::MixingKind::push_sum && !mutual && left_out != nullptr) {
       left_out->push_back(line.name);
       continue;
     }

@@ -38,6 +38,7 @@ sites::SiteSetup site_setup(const SiteOptions& options, const Task& task,
   setup.slack = options.slack;
   setup.window = options.window;
   setup.mass = options.mass;
+  setup.sum = options.sum;
   setup.pull = options.pull;
   setup.observer = options.only_takes;
   setup.rounds = options.rounds;
@@ -48,6 +49,15 @@ sites::SiteSetup site_setup(const SiteOptions& options, const Task& task,
 sites::Incarnation draw_incarnation() {
   SecretStream random(SecretKey::fresh(), SecretPurpose::sample, 0);
   return std::max<sites::Incarnation>(random.next_u64(), 1);
+}
+
+sites::Bytes32 draw_secret() {
+  SecretStream random(SecretKey::fresh(), SecretPurpose::sample, 0);
+  sites::Bytes32 secret{};
+  for (std::uint8_t& byte : secret) {
+    byte = static_cast<std::uint8_t>(random.next_u64());
+  }
+  return secret;
 }
 
 ChannelOptions site_channels(const SiteOptions& options, std::size_t max_message_bytes) {

@@ -37,13 +37,12 @@ std::string brief(std::span<const std::string> all) {
 
 AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout& layout) {
   const std::string shapes = layout_text(layout);
-  const bool gossip = options.exchange == sites::MixingKind::gossip;
   AgreedSettings settings = {
       {"parameters", fmt::to_string(dimension_of(layout))},
       {"layout", short_digest(std::as_bytes(std::span(shapes)))},
       {"columns", brief(options.data.columns)},
       {"classes", brief(options.data.classes)},
-      {"exchange", gossip ? "gossip" : "push-sum"},
+      {"exchange", std::string(sites::name_of(options.exchange))},
       {"compressor", options.compressor},
       {"rule", options.rule.empty() ? "none" : options.rule},
       {"consensus-stepsize",
@@ -56,7 +55,11 @@ AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout
   };
   const AgreedSettings steps = step_rule_settings(options.step_rule);
   settings.insert(settings.end(), steps.begin(), steps.end());
-  if (!gossip) {
+  if (options.exchange == sites::MixingKind::secure_mean) {
+    settings.push_back({"secure-colluders", fmt::to_string(options.sum.colluders)});
+    settings.push_back({"secure-range", fmt::format("{}", options.sum.range)});
+  }
+  if (options.exchange == sites::MixingKind::push_sum) {
     settings.push_back({"mass-return", fmt::format("{}", options.mass.back)});
     settings.push_back({"parcel-mass", fmt::format("{}", options.mass.parcel)});
     settings.push_back(

@@ -42,6 +42,7 @@ struct SiteOptions {
   std::size_t window = 2;            ///< parcels under way to a peer, at most
   std::uint64_t seed = 0;            ///< of the initial model and of rounding
   sites::MassRule mass{};            ///< push-sum
+  sites::SecureSumRule sum{};        ///< secure_mean
   std::vector<float> start{};        ///< the initial model; empty: drawn from the seed
   DataNames data{};                  ///< what the model's inputs and outputs stand for
   std::string scaling{};  ///< scaling_digest of what scales its inputs; empty: each site's own

@@ -53,7 +53,8 @@ class SiteRun {
         gradients_(task, with_ledger(options.privacy)),
         parameters_(task.dimension()),
         settings_(settings_text(shared_settings(options, task.layout()))),
-        patience_(std::chrono::duration<double>(options.patience).count()) {}
+        patience_(std::chrono::duration<double>(options.patience).count()),
+        answers_(patience_) {}
 
   Result<SiteResult> run();
 
@@ -77,7 +78,7 @@ class SiteRun {
   bool trains() const { return !options_.only_takes && !gradients_.spent(); }
   void look_at_gradients();
   Status commit();
-  Status wait_for_peers();
+  Status wait_for_peers(sites::Patience& patience);
   Status end();
 
   Status save();
@@ -114,7 +115,8 @@ class SiteRun {
   std::unique_ptr<sites::Site> site_;
   std::unique_ptr<SiteGuard> guard_;
   sites::Patience patience_;
-  HelperThread helper_;  // with gradients_ and task_; channels close before its last job ends
+  sites::Patience answers_;  // to what a secure sum needs
+  HelperThread helper_;      // with gradients_ and task_; channels close before its last job ends
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<SiteLinks> links_;
 
@@ -138,6 +140,7 @@ class SiteRun {
 void SiteRun::make_site() {
   sites::SiteSetup setup = site_setup(options_, task_, parameters_);
   setup.incarnation = draw_incarnation();
+  setup.secret = draw_secret();
   setup.life = folder_.life();
   site_ = std::make_unique<sites::Site>(std::move(setup));
   guard_ = std::make_unique<SiteGuard>(*site_, listener_);
@@ -364,19 +367,19 @@ Status SiteRun::save_new_incarnation() {
   return site_->state().incarnation == saved_ ? Status() : save();
 }
 
-Status SiteRun::wait_for_peers() {
+Status SiteRun::wait_for_peers(sites::Patience& patience) {
   const auto start = Clock::now();
   Status status = pump(0ms);
   const auto heard = std::ranges::count_if(site_->peers(), [](const sites::PeerState& peer) {
     return peer.up && peer.tells_us && peer.waited_for;
   });
-  patience_.begin(0, site_->awaited(), static_cast<std::size_t>(heard));
-  const std::chrono::duration<double> longest(patience_.lasts());
+  patience.begin(0, site_->awaited(), static_cast<std::size_t>(heard));
+  const std::chrono::duration<double> longest(patience.lasts());
   while (status.ok() && !stop_ && !site_->complete() && Clock::now() - start < longest) {
     status = pump(std::min<Clock::duration>(kSlice, options_.patience));
-    patience_.look(seconds_since(start), site_->awaited());
+    patience.look(seconds_since(start), site_->awaited());
   }
-  patience_.end(seconds_since(start));
+  patience.end(seconds_since(start));
   time_.wait_s += seconds_since(start);
   return status;
 }
@@ -390,8 +393,13 @@ Status SiteRun::round() {
     return status;
   }
   enter(trains() ? "waiting" : "relaying");
-  if (Status status = wait_for_peers(); !status.ok()) {
+  if (Status status = wait_for_peers(patience_); !status.ok()) {
     return status;
+  }
+  if (site_->ask_for_sum()) {
+    if (Status status = wait_for_peers(answers_); !status.ok()) {
+      return status;
+    }
   }
   if (Status status = site_->collect(); !status.ok()) {
     return status;

@@ -57,6 +57,7 @@ class TrustCheck {
     check_reach();
     check_giving();
     std::sort(report_.edges.begin(), report_.edges.end());
+    check_sums();
     return std::move(report_);
   }
 
@@ -146,6 +147,18 @@ class TrustCheck {
         report_.findings.push_back({"takes", sites_[i].name, "",
                                     "it only takes; say observer = true in its file, so that its "
                                     "peers lose no mass by it"});
+      }
+    }
+  }
+
+  /// Masks cancel only among sites that all have each other in their lists.
+  void check_sums() {
+    for (std::size_t i = 0; i < sites_.size(); ++i) {
+      for (std::size_t j = 0; sites_[i].secure_sum && j < sites_.size(); ++j) {
+        if (i != j && !std::ranges::binary_search(report_.edges, std::pair(i, j))) {
+          find("sum", i, j,
+               fmt::format("it sums in secret, and does not send to {}", sites_[j].name));
+        }
       }
     }
   }

@@ -15,12 +15,14 @@ struct SiteView {
   std::string name;
   std::vector<TrustedPeer> lines;  ///< its list, itself included
   bool observer = false;           ///< it sends to nobody, whatever its list says
+  bool secure_sum = false;         ///< it sums in secret, for which all must exchange with all
   std::string settings;            ///< settings_text of what all sites share
 };
 
 /// One thing that does not fit.
 struct TrustFinding {
-  std::string kind;  ///< "edge", "key", "address", "missing", "settings", "reach", "takes", "gives"
+  std::string kind;  ///< "edge", "key", "address", "missing", "settings", "reach", "takes",
+                     ///< "gives", "sum"
   std::string site;  ///< at which it was seen
   std::string peer;  ///< empty where it concerns the site alone
   std::string text;  ///< what it is

@@ -284,7 +284,7 @@ void check_plan(const FaultPlan& plan) {
       }
       liars.push_back(rank);
     }
-    if (lie.kind == LieKind::mints && plan.exchange == sites::MixingKind::gossip) {
+    if (lie.kind == LieKind::mints && plan.exchange != sites::MixingKind::push_sum) {
       refuse("kind", "mints", "gossip has no mass");
     }
   }

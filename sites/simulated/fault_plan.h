@@ -126,6 +126,7 @@ struct FaultPlan {
   int sites = 0;
   std::string graph = "ring";  ///< a topology, whose edges run from sender to receiver
   sites::MixingKind exchange = sites::MixingKind::push_sum;
+  sites::SecureSumRule sum{};  ///< secure_mean
   std::string compressor = "none";
   std::string rule = {};  ///< gossip: of aggregation
   Round interval = 1;     ///< steps a round

@@ -96,6 +96,37 @@ TEST_CASE("site init: with public keys alone it makes and sees no secret; a faul
   CHECK(fs::exists(out + "/a/peers.csv"));
 }
 
+TEST_CASE("five sites sum in secret, and one is killed: examples/sites/secure-sum.sh") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Ended ended = shell(fmt::format("SOTTO={} PORT={} {}/../sites/secure-sum.sh", SOTTO_PROGRAM,
+                                        free_port(), SOTTO_FAULT_PLANS));
+  CAPTURE(ended.out);
+  CAPTURE(ended.err);
+  CHECK(ended.status == 0);
+  std::istringstream lines(ended.out);
+  std::size_t sites = 0;
+  for (std::string line; std::getline(lines, line);) {
+    double accuracy = 0;
+    unsigned made = 0;
+    unsigned lost = 0;
+    unsigned unequal = 0;
+    const auto at = line.find(": accuracy ");
+    if (at == std::string::npos) {
+      continue;
+    }
+    REQUIRE(std::sscanf(line.c_str() + at,
+                        ": accuracy %lf, rounds with a sum %u, without %u, that did not add up %u",
+                        &accuracy, &made, &lost, &unequal) == 4);
+    ++sites;
+    CHECK(accuracy > 0.6);
+    CHECK(made > 4 * lost);
+    CHECK(unequal == 0);
+  }
+  CHECK(sites == 5);
+}
+
 TEST_CASE("five sites train from a short list: examples/sites/five-sites.sh") {
   if (!has_transport("zmq")) {
     SOTTO_SKIP("built without ZeroMQ");

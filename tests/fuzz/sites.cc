@@ -23,7 +23,7 @@ namespace sites = sotto::sites;
 constexpr sites::Incarnation kOwn = 77;
 constexpr sites::Incarnation kTheirs = 1000;  // and on
 constexpr std::size_t kPeers = 2;
-constexpr std::size_t kWindow = 2;
+constexpr std::size_t kWindow = 3;
 
 /// One site with two peers, driven as site.h says.
 class Scene {
@@ -39,10 +39,14 @@ class Scene {
     setup.peers = {{.name = "a"}, {.name = "b"}};
     setup.parameters = parameters_;
     setup.step_rule = sotto::make_step_rule({.learning_rate = 0.1});
-    const bool gossip = exchange_ % 2 == 1;
-    setup.compressor =
-        sotto::make_compressor(gossip ? "topk:0.5" : "quant:8", sotto::ContractKind::contraction);
-    setup.exchange = gossip ? sites::MixingKind::gossip : sites::MixingKind::push_sum;
+    const auto& kind = sites::kMixingNames[exchange_ % sites::kMixingNames.size()];
+    setup.exchange = kind.kind;
+    setup.compressor = sotto::make_compressor(kind.kind == sites::MixingKind::gossip ? "topk:0.5"
+                                              : kind.kind == sites::MixingKind::push_sum ? "quant:8"
+                                                                                         : "none",
+                                              sotto::ContractKind::contraction);
+    setup.sum.colluders = 0;
+    setup.secret.fill(static_cast<std::uint8_t>(1 + life_));
     setup.window = kWindow;
     setup.incarnation = kOwn + life_;
     setup.life = ++life_;
@@ -96,6 +100,9 @@ class Scene {
     ByteBuffer out;
     site_->save(out);
     written_ = std::move(out).take();
+    release();
+    site_->complete();
+    site_->ask_for_sum();
     release();
     site_->complete();
     if (!site_->collect().ok()) {

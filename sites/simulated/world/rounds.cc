@@ -62,6 +62,14 @@ void World::advance(Process& process) {
     process.patience.look(waited, process.node->awaited());
     if (process.node->complete() || queue_.now() >= process.due) {
       process.patience.end(waited);
+      audit_.begin_event(queue_.now(), process.site, "asking for a sum");
+      if (process.node->ask_for_sum()) {
+        audit_.collected(process);
+        await_peers(process);
+        flush(process);
+        advance(process);
+        return;
+      }
       collect(process);
     }
   }
@@ -167,12 +175,7 @@ void World::commit(Process& process) {
     await_model(process);
     return;
   }
-  process.collects_since = queue_.now();
-  const auto heard = std::ranges::count_if(process.peers, [](const PeerState& peer) {
-    return peer.up && peer.tells_us && peer.waited_for;
-  });
-  process.patience.begin(0, process.node->awaited(), static_cast<std::size_t>(heard));
-  enter(process, Phase::collecting, from_seconds(process.patience.lasts()));
+  await_peers(process);
   flush(process);
   if (process.alive && process.leaving) {
     end_process(process, true);
@@ -182,6 +185,15 @@ void World::commit(Process& process) {
   if (process.running() && process.phase == Phase::collecting) {
     advance(process);
   }
+}
+
+void World::await_peers(Process& process) {
+  process.collects_since = queue_.now();
+  const auto heard = std::ranges::count_if(process.peers, [](const PeerState& peer) {
+    return peer.up && peer.tells_us && peer.waited_for;
+  });
+  process.patience.begin(0, process.node->awaited(), static_cast<std::size_t>(heard));
+  enter(process, Phase::collecting, from_seconds(process.patience.lasts()));
 }
 
 void World::collect(Process& process) {

@@ -68,6 +68,10 @@ SiteSetup World::setup_of(Process& process) {
   setup.communication_interval = plan_.interval;
   setup.slack = plan_.slack;
   setup.window = plan_.window;
+  setup.sum = plan_.sum;
+  for (std::uint8_t& byte : setup.secret) {
+    byte = static_cast<std::uint8_t>(random_.next_u64());
+  }
   setup.seed = options_.seed;
   setup.rounds = plan_.rounds.value_or(0);
   setup.incarnation = random_.next_u64() | 1U;

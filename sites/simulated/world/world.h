@@ -62,6 +62,8 @@ class World final : private FaultTarget {
   void offer(Process& process);
   void write(Process& process);
   void commit(Process& process);
+  /// The round waits for what peers owe.
+  void await_peers(Process& process);
   void collect(Process& process);
   void tell(ProcessId id, ChannelNews news);
   void drain(Process& process);

@@ -118,7 +118,7 @@ class Chaos {
   static constexpr std::size_t kNobody = ~std::size_t{0};
 
   void follow(std::size_t outdated = kNobody) {
-    if (network.options().exchange == sites::MixingKind::gossip) {
+    if (network.options().exchange != sites::MixingKind::push_sum) {
       check_copies();
       return;
     }
@@ -169,7 +169,11 @@ class Chaos {
   void advance(std::size_t i) {
     if (network.node(i).phase == SiteNetwork::Phase::offered) {
       if (network.site(i).complete() || random_.below(4) == 0) {
-        network.collect(i);
+        if (network.site(i).ask_for_sum()) {
+          network.pump(i);
+        } else {
+          network.collect(i);
+        }
       }
       return;
     }
@@ -223,14 +227,16 @@ class Chaos {
       network.advance(i, patience == Patience::all, true);
       follow();
     }
-    network.connect_all();
-    network.deliver_all();
-    follow();
-    for (std::size_t i = 0; i < network.size(); ++i) {
-      if (network.node(i).phase == SiteNetwork::Phase::offered) {
-        network.advance(i, patience == Patience::all, true);
-      }
+    for (int part = 0; part < 2; ++part) {  // secure sums ask before they collect
+      network.connect_all();
+      network.deliver_all();
       follow();
+      for (std::size_t i = 0; i < network.size(); ++i) {
+        if (network.node(i).phase == SiteNetwork::Phase::offered) {
+          network.advance(i, patience == Patience::all, true);
+        }
+        follow();
+      }
     }
     network.connect_all();
     network.deliver_all();

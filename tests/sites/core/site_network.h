@@ -49,6 +49,7 @@ struct SiteNetworkOptions {
   std::size_t window = 2;
   sites::MassRule mass = {};
   sites::PullLimits pull = {};
+  sites::SecureSumRule sum = {};
   std::function<bool(std::size_t site)> observer = {};
   Round rounds = 0;
   std::uint64_t seed = 1;
@@ -91,6 +92,7 @@ class SiteNetwork {
     std::vector<PeerState> durable_peers;
     std::uint32_t life = 0;
     Phase phase = Phase::waiting;
+    int waits = 0;  ///< for those who are late, in this round
   };
 
   explicit SiteNetwork(SiteNetworkOptions options)
@@ -150,11 +152,14 @@ class SiteNetwork {
     setup.window = options_.window;
     setup.mass = options_.mass;
     setup.pull = options_.pull;
+    setup.sum = options_.sum;
     setup.observer = options_.observer && options_.observer(i);
     setup.rounds = options_.rounds;
     setup.seed = options_.seed;
     setup.life = ++node.life;
     setup.incarnation = first_incarnation(options_.era, i) + (std::uint64_t{node.life - 1} << 8);
+    const std::array<std::uint64_t, 3> drawn = {options_.seed, i, node.life};
+    setup.secret = sites::derived_scalar({}, drawn);
     return setup;
   }
 
@@ -321,7 +326,14 @@ class SiteNetwork {
         write(i);
         pump(i);
       }
-    } else if (!patient || node.site->complete()) {
+    } else if (!patient || node.site->complete() || over(node)) {
+      node.waits = 0;
+      if (node.site->ask_for_sum()) {
+        pump(i);
+        if (patient && !node.site->complete()) {
+          return;
+        }
+      }
       collect(i);
     }
   }
@@ -342,12 +354,25 @@ class SiteNetwork {
         }
       }
       deliver_all();
+      for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        if (running(i) && nodes_[i].phase == Phase::offered) {  // secure sums had to be asked for
+          CHECK(nodes_[i].site->complete());
+          advance(i, true);
+        }
+      }
+      deliver_all();
     }
   }
 
   const SiteNetworkOptions& options() const { return options_; }
 
  private:
+  /// A mask may never come: secure sums do not wait for ever.
+  bool over(Node& node) const {
+    constexpr int kPatience = 3;
+    return options_.exchange == sites::MixingKind::secure_mean && ++node.waits > kPatience;
+  }
+
   using Queue = std::deque<std::vector<std::byte>>;
 
   SiteNetworkOptions options_;

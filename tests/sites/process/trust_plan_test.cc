@@ -28,7 +28,7 @@ std::vector<SiteView> views_of(const TrustPlan& plan) {
   for (std::size_t i = 0; i < lists.size(); ++i) {
     views.push_back({plan.sites[i].name,
                      parse_peers_file("peers.csv", lists[i], PeerNumbers::of_names),
-                     plan.sites[i].observer, "lr=0.1\n"});
+                     plan.sites[i].observer, false, "lr=0.1\n"});
   }
   return views;
 }
@@ -115,6 +115,19 @@ TEST_CASE("trust check: one changed list is found, by kind") {
   REQUIRE(count_of(other, "settings") == 1);
   CHECK(other.findings.front().text == "lr is 0.1 here and 0.2 there");
   CHECK_THROWS_AS(changed([](auto& v) { v[1].name = v[0].name; }), Error);
+  const auto in_secret = [](auto& v) {
+    for (SiteView& view : v) {
+      view.secure_sum = true;
+    }
+  };
+  CHECK(changed(in_secret).findings.empty());
+  // An edge that neither end wants is none, but masks do not cancel without it.
+  const auto partial = changed([&](auto& v) {
+    in_secret(v);
+    v[1].lines[2].send_to = v[1].lines[2].may_send = false;
+    v[2].lines[2].send_to = v[2].lines[2].may_send = false;
+  });
+  CHECK(count_of(partial, "sum") == 2);
 }
 
 TEST_CASE("trust plan: observers send to nobody, and are no fault") {

@@ -1,6 +1,7 @@
 // The checker of sites under faults (docs/faults.md) against sites that are broken on purpose, in
 // one way each.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -45,10 +46,16 @@ class Doubler : public Site {
     if (auto parcel = holds<sites::Parcel>(message); parcel && parcel->sequence % 10 == 0) {
       ++parcel->sequence;
       ++parcel->round;
-      (void)Site::receive(peer, encode(*parcel));
+      again_[peer] = encode(*parcel);
+    } else if (holds<sites::Receipt>(message) && again_.contains(peer)) {
+      // After the receipt of the round, which would be older than the parcel.
+      (void)Site::receive(peer, again_.extract(peer).mapped());
     }
     return status;
   }
+
+ private:
+  std::map<std::size_t, std::vector<std::byte>> again_;
 };
 
 /// Loses a parcel, and numbers those after it anew.

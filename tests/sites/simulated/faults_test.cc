@@ -261,7 +261,7 @@ TEST_CASE("faults: spawn and kill at random: memory stays flat") {
   CHECK(lengthy.largest_state <= brief.largest_state + 3 * 8 * 12 + 64);
 }
 
-TEST_CASE("faults: 3,200 seeds of random faults") {
+TEST_CASE("faults: 3,300 seeds of random faults") {
 #ifdef SOTTO_SANITIZED
   constexpr std::uint64_t kPart = 10;  // a tenth of them where all is ten times slower
 #else
@@ -279,11 +279,14 @@ TEST_CASE("faults: 3,200 seeds of random faults") {
                              {soak(3, "complete", 12, 40 * kSecond), 400},
                              {soak(5, "ring", 30, 60 * kSecond), 400},
                              {soak(4, "ring", 12, 40 * kSecond, kWithReplace), 400},
-                             {soak(4, "ring", 12, 40 * kSecond), 400}};
+                             {soak(4, "ring", 12, 40 * kSecond), 400},
+                             {soak(5, "complete", 12, 40 * kSecond), 100}};
   soaks[1].plan.compressor = "quant:4";
   soaks[2].plan.compressor = "topk:0.3";
   soaks[5].plan.exchange = sites::MixingKind::gossip;
   soaks[5].plan.compressor = "quant:8";
+  soaks[6].plan.exchange = sites::MixingKind::secure_mean;
+  soaks[6].plan.window = sites::usual_window(sites::MixingKind::secure_mean);
   soaks[3].plan.interval = 2;
   soaks[3].plan.slack = 1;
   soaks[3].plan.window = 3;

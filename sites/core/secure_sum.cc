@@ -1,0 +1,481 @@
+#include <sotto/sites/core/secure_sum.h>
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <sotto/base/check.h>
+
+namespace sotto::sites {
+namespace {
+
+// What this site's secret is hashed with, besides pair_masks.h.
+constexpr std::uint64_t kForOwnMask = 11;
+constexpr std::uint64_t kForCoefficients = 12;
+constexpr std::uint64_t kForKeys = 13;
+
+bool contains(std::span<const std::uint64_t> ids, std::uint64_t id) {
+  return std::ranges::binary_search(ids, id);
+}
+
+}  // namespace
+
+std::uint64_t site_id(std::string_view name) {
+  std::uint64_t id = 0;
+  std::array<unsigned char, crypto_generichash_BYTES> hash{};
+  crypto_generichash(hash.data(), hash.size(), reinterpret_cast<const unsigned char*>(name.data()),
+                     name.size(), nullptr, 0);
+  std::memcpy(&id, hash.data(), sizeof id);
+  return std::max<std::uint64_t>(id, 1);
+}
+
+SecureSum::SecureSum(SecureSumRule rule, std::string_view name, const Bytes32& secret,
+                     std::size_t dimension)
+    : rule_(rule),
+      id_(site_id(name)),
+      secret_(secret),
+      keys_(derived_scalar(secret, std::array{kForKeys})),
+      dimension_(dimension),
+      grid_(dimension + kSentinels) {}
+
+std::size_t SecureSum::max_payload() const {
+  return sizeof(Round) + sizeof(std::uint16_t) + kMostSites * kMemberBytes + sizeof(Bytes32) +
+         grid_.size() * sizeof(std::uint32_t);
+}
+
+std::optional<SecureSum::Header> SecureSum::read_header(ByteReader& in) {
+  Header header;
+  header.round = in.read<Round>();
+  const auto count = in.read<std::uint16_t>();
+  if (in.failed() || count >= kMostSites) {
+    return std::nullopt;
+  }
+  for (std::uint16_t k = 0; k < count; ++k) {
+    Entry& entry = header.entries.emplace_back();
+    entry.id = in.read<std::uint64_t>();
+    entry.tag = in.read<std::uint64_t>();
+    in.read_into(std::span<std::uint8_t>(entry.share));
+  }
+  in.read_into(std::span<std::uint8_t>(header.commitment));
+  if (in.failed()) {
+    return std::nullopt;
+  }
+  return header;
+}
+
+Status SecureSum::check_payload(std::span<const std::byte> payload) const {
+  ByteReader in(payload);
+  const auto header = read_header(in);
+  if (!header || in.remaining() != grid_.size() * sizeof(std::uint32_t)) {
+    return {Fault::malformed, fmt::format("a masked parcel of {} bytes", payload.size())};
+  }
+  const bool ascending = std::ranges::adjacent_find(header->entries, std::greater_equal(),
+                                                    &Entry::id) == header->entries.end();
+  if (!ascending) {
+    return {Fault::malformed, "a masked parcel whose sites are not in their order"};
+  }
+  return {};
+}
+
+// Who takes part.
+
+void SecureSum::know(std::span<const std::string> names) {
+  std::vector<Member> next;
+  for (const std::string& name : names) {
+    const auto old = std::ranges::find(members_, name, &Member::name);
+    next.push_back(old == members_.end() ? Member{.name = name, .id = site_id(name), .shared = {}}
+                                         : *old);
+  }
+  members_ = std::move(next);
+  held_.clear();
+  shares_.clear();
+  summing_.reset();
+}
+
+bool SecureSum::take_key(std::size_t peer, const Bytes32& key) {
+  members_[peer].shared = keys_.shared_with(key);
+  return members_[peer].shared.has_value();
+}
+
+std::optional<std::size_t> SecureSum::place_of(std::uint64_t id) const {
+  const auto at = std::ranges::find(members_, id, &Member::id);
+  return at == members_.end() ? std::nullopt
+                              : std::optional(static_cast<std::size_t>(at - members_.begin()));
+}
+
+double SecureSum::grid() const {
+  constexpr double kLargest = std::numeric_limits<std::int32_t>::max();
+  return std::floor(kLargest / static_cast<double>(members_.size() + 1)) / rule_.range;
+}
+
+// As a client.
+
+void SecureSum::open(Round round, std::span<const float> model) {
+  check(model.size() == dimension_, "a model has the dimension of the sum");
+  round_ = round;
+  std::erase_if(held_, [&](const auto& held) { return held.first + kRemembered < round; });
+  summing_.reset();
+  Held& held = held_[round];
+  held.opened = true;
+  held.shared.clear();
+  for (const Member& member : members_) {
+    held.shared.push_back(member.shared);
+  }
+  shares_.clear();
+  for (std::size_t k = 0; k < members_.size(); ++k) {
+    shares_.push_back(shares_for(round, k));
+  }
+  clipped_ = 0;
+  const double grid = this->grid();
+  for (std::size_t k = 0; k < dimension_; ++k) {
+    const double value = model[k];
+    clipped_ += std::abs(value) > rule_.range ? 1U : 0U;
+    const double whole = std::nearbyint(std::clamp(value, -rule_.range, rule_.range) * grid);
+    grid_[k] = static_cast<std::uint32_t>(static_cast<std::int32_t>(whole));
+  }
+  std::fill_n(grid_.begin() + static_cast<std::ptrdiff_t>(dimension_), kSentinels, 1U);
+}
+
+Bytes32 SecureSum::own_mask(Round round, std::uint64_t receiver) const {
+  return derived_scalar(secret_, std::array{kForOwnMask, round, receiver});
+}
+
+std::vector<SecretShare> SecureSum::shares_for(Round round, std::size_t receiver) const {
+  const std::uint64_t id = members_[receiver].id;
+  std::vector<Bytes32> coefficients;
+  for (std::uint64_t power = 1; power < threshold(); ++power) {
+    coefficients.push_back(derived_scalar(secret_, std::array{kForCoefficients, round, id, power}));
+  }
+  std::vector<std::uint64_t> points;
+  for (const Member& member : members_) {
+    points.push_back(member.id);
+  }
+  return split_secret(own_mask(round, id), coefficients, points);
+}
+
+Payload SecureSum::payload_for(std::size_t receiver) const {
+  const Held& held = held_.at(round_);
+  std::vector<std::size_t> others;
+  for (std::size_t k = 0; k < members_.size(); ++k) {
+    if (k != receiver) {
+      others.push_back(k);
+    }
+  }
+  std::ranges::sort(others, {}, [&](std::size_t k) { return members_[k].id; });
+  const auto masked =
+      std::ranges::count_if(others, [&](std::size_t k) { return held.shared[k].has_value(); });
+  if (static_cast<std::size_t>(masked) < threshold()) {
+    return nullptr;
+  }
+  const Bytes32 own = own_mask(round_, members_[receiver].id);
+  std::vector<std::uint32_t> words = grid_;
+  add_mask(own, false, words);
+  ByteBuffer out;
+  out.write(round_);
+  out.write(static_cast<std::uint16_t>(others.size()));
+  for (const std::size_t k : others) {
+    const Member& other = members_[k];
+    out.write(other.id);
+    out.write(held.shared[k] ? tag_of(*held.shared[k]) : std::uint64_t{0});
+    // The share that the receiver holds of this site's mask for `other`.
+    const Bytes32& share = shares_[k][receiver].value;
+    out.write_span(std::span<const std::uint8_t>(share));
+    if (held.shared[k]) {
+      add_mask(mask_seed(*held.shared[k], members_[receiver].id, round_), id_ > other.id, words);
+    }
+  }
+  const Bytes32 committed = commitment(own);
+  out.write_span(std::span<const std::uint8_t>(committed));
+  out.write_span(std::span<const std::uint32_t>(words));
+  return std::make_shared<const std::vector<std::byte>>(std::move(out).take());
+}
+
+std::vector<std::pair<std::size_t, Masks>> SecureSum::arrived(std::size_t from,
+                                                              std::span<const std::byte> payload) {
+  ByteReader in(payload);
+  auto header = read_header(in);
+  check(header.has_value(), "a payload was checked");
+  const Round round = header->round;
+  if (round + kRemembered < round_ || round > round_ + kRemembered) {
+    return {};
+  }
+  Held& held = held_[round];
+  held.headers.insert_or_assign(from, std::move(*header));
+  std::vector<std::pair<std::size_t, Masks>> due;
+  for (const std::size_t asker : held.askers) {
+    const bool in_set = !contains(*held.missing, members_[from].id) && from != asker;
+    if (const Bytes32* share = share_of(held, from, asker); in_set && share != nullptr) {
+      due.push_back({asker, {.round = round, .revealed = {{members_[from].id, true, *share}}}});
+    }
+  }
+  return due;
+}
+
+const Bytes32* SecureSum::share_of(const Held& held, std::size_t from, std::size_t receiver) const {
+  const auto header = held.headers.find(from);
+  if (header == held.headers.end()) {
+    return nullptr;
+  }
+  const auto& entries = header->second.entries;
+  const auto at = std::ranges::find(entries, members_[receiver].id, &Entry::id);
+  return at == entries.end() ? nullptr : &at->share;
+}
+
+std::vector<std::uint64_t> SecureSum::others_than(std::span<const std::uint64_t> set,
+                                                  std::uint64_t receiver) const {
+  std::vector<std::uint64_t> missing;
+  for (const Member& member : members_) {
+    if (member.id != receiver && !contains(set, member.id)) {
+      missing.push_back(member.id);
+    }
+  }
+  std::ranges::sort(missing);
+  return missing;
+}
+
+Result<std::vector<RevealedMask>> SecureSum::answer(std::size_t receiver, const Unmask& question) {
+  const std::uint64_t asker = members_[receiver].id;
+  const auto known = [&](std::uint64_t id) { return id == id_ || place_of(id).has_value(); };
+  if (!std::ranges::all_of(question.sites, known)) {
+    return std::vector<RevealedMask>();  // the lists differ
+  }
+  if (!contains(question.sites, id_) || contains(question.sites, asker) ||
+      question.sites.size() < least_members()) {
+    return Status(Fault::unexpected,
+                  fmt::format("a question about the sum of {} sites", question.sites.size()));
+  }
+  const auto at = held_.find(question.round);
+  if (at == held_.end() || !at->second.opened) {
+    return std::vector<RevealedMask>();
+  }
+  Held& held = at->second;
+  std::size_t masked = 0;
+  for (const std::uint64_t id : question.sites) {
+    masked += id != id_ && held.shared[*place_of(id)] ? 1U : 0U;
+  }
+  const std::vector<std::uint64_t> missing = others_than(question.sites, asker);
+  if (masked < threshold() || (held.missing && *held.missing != missing)) {
+    return std::vector<RevealedMask>();
+  }
+  held.missing = missing;
+  if (std::ranges::find(held.askers, receiver) == held.askers.end()) {
+    held.askers.push_back(receiver);
+  }
+  std::vector<RevealedMask> revealed;
+  for (std::size_t k = 0; k < members_.size(); ++k) {
+    const Member& other = members_[k];
+    if (contains(missing, other.id)) {
+      if (held.shared[k]) {
+        revealed.push_back({other.id, false, mask_seed(*held.shared[k], asker, question.round)});
+      }
+    } else if (k != receiver) {
+      if (const Bytes32* share = share_of(held, k, receiver); share != nullptr) {
+        revealed.push_back({other.id, true, *share});
+      }
+    }
+  }
+  return revealed;
+}
+
+// As a receiver.
+
+std::uint64_t SecureSum::tag_between(const Held& held, std::size_t from, std::uint64_t id) const {
+  const auto& entries = held.headers.at(from).entries;
+  const auto at = std::ranges::find(entries, id, &Entry::id);
+  return at == entries.end() ? 0 : at->tag;
+}
+
+std::vector<std::size_t> SecureSum::consistent(const Held& held,
+                                               std::vector<std::size_t> places) const {
+  // A site whose process began anew, or whose list differs, has other tags than its peers: the one
+  // that fits fewest is left out, until all fit.
+  while (!places.empty()) {
+    const auto misfits = [&](std::size_t a) {
+      return std::ranges::count_if(places, [&](std::size_t b) {
+        return a != b &&
+               tag_between(held, a, members_[b].id) != tag_between(held, b, members_[a].id);
+      });
+    };
+    const auto worst = std::ranges::max_element(places, {}, misfits);
+    if (misfits(*worst) == 0) {
+      break;
+    }
+    places.erase(worst);
+  }
+  return places;
+}
+
+std::optional<Unmask> SecureSum::close(std::span<const std::size_t> without) {
+  summing_.reset();
+  const auto at = held_.find(round_);
+  if (at == held_.end() || !at->second.opened) {
+    return std::nullopt;
+  }
+  std::vector<std::size_t> places;
+  for (const auto& [from, header] : at->second.headers) {
+    const bool all_listed = std::ranges::all_of(
+        header.entries, [&](const Entry& entry) { return place_of(entry.id).has_value(); });
+    if (all_listed && header.entries.size() + 1 == members_.size() &&
+        std::ranges::find(without, from) == without.end()) {
+      places.push_back(from);
+    }
+  }
+  places = consistent(at->second, std::move(places));
+  if (places.size() < least_members()) {
+    return std::nullopt;
+  }
+  std::ranges::sort(places, {}, [&](std::size_t k) { return members_[k].id; });
+  Unmask question;
+  question.round = round_;
+  for (const std::size_t k : places) {
+    question.sites.push_back(members_[k].id);
+  }
+  summing_.emplace();
+  summing_->members = std::move(places);
+  summing_->missing = others_than(question.sites, id_);
+  summing_->words.resize(grid_.size());
+  return question;
+}
+
+std::vector<std::size_t> SecureSum::members() const {
+  return summing_ ? summing_->members : std::vector<std::size_t>();
+}
+
+void SecureSum::add(std::size_t from, std::span<const std::byte> payload) {
+  ByteReader in(payload);
+  const auto header = read_header(in);
+  if (!summing_ || !header || header->round != round_ ||
+      std::ranges::find(summing_->members, from) == summing_->members.end()) {
+    return;
+  }
+  std::vector<std::uint32_t> words(grid_.size());
+  in.read_into(std::span(words));
+  for (std::size_t k = 0; k < words.size(); ++k) {
+    summing_->words[k] += words[k];
+  }
+  ++summing_->added;
+}
+
+void SecureSum::take(std::size_t from, const Masks& answer) {
+  if (!summing_ || answer.round != round_ ||
+      std::ranges::find(summing_->members, from) == summing_->members.end()) {
+    return;
+  }
+  summing_->refused = summing_->refused || answer.revealed.empty();
+  for (const RevealedMask& mask : answer.revealed) {
+    const auto place = place_of(mask.site);
+    if (mask.is_share && place && *place != from) {
+      summing_->shares[*place].insert_or_assign(from, mask.value);
+    } else if (!mask.is_share && contains(summing_->missing, mask.site)) {
+      summing_->seeds.insert_or_assign({from, mask.site}, mask.value);
+    }
+  }
+}
+
+bool SecureSum::owes(std::size_t member, const Held& held) const {
+  const auto unknown = [&](std::uint64_t id) {
+    return tag_between(held, member, id) != 0 && !summing_->seeds.contains({member, id});
+  };
+  const auto short_of = [&](std::size_t other) {
+    const auto shares = summing_->shares.find(other);
+    return other != member &&
+           (shares == summing_->shares.end() ||
+            (shares->second.size() < threshold() && !shares->second.contains(member)));
+  };
+  return std::ranges::any_of(summing_->missing, unknown) ||
+         std::ranges::any_of(summing_->members, short_of);
+}
+
+std::vector<std::size_t> SecureSum::owed() const {
+  std::vector<std::size_t> owed;
+  if (summing_ && !summing_->refused) {
+    const Held& held = held_.at(round_);
+    std::ranges::copy_if(summing_->members, std::back_inserter(owed),
+                         [&](std::size_t member) { return owes(member, held); });
+  }
+  return owed;
+}
+
+std::optional<Bytes32> SecureSum::joined(std::size_t member, const Bytes32& commitment) const {
+  const auto at = summing_->shares.find(member);
+  if (at == summing_->shares.end() || at->second.size() < threshold()) {
+    return std::nullopt;
+  }
+  std::vector<SecretShare> shares;
+  for (const auto& [holder, value] : at->second) {
+    shares.push_back({members_[holder].id, value});
+  }
+  // Some may be wrong: other choices of so many are tried, but not without end.
+  constexpr int kMostTries = 256;
+  std::vector<bool> chosen(shares.size());
+  std::fill_n(chosen.begin(), threshold(), true);
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    std::vector<SecretShare> some;
+    for (std::size_t k = 0; k < shares.size(); ++k) {
+      if (chosen[k]) {
+        some.push_back(shares[k]);
+      }
+    }
+    const auto secret = join_secret(some);
+    if (secret && sites::commitment(*secret) == commitment) {
+      return secret;
+    }
+    if (!std::prev_permutation(chosen.begin(), chosen.end())) {
+      break;
+    }
+  }
+  return std::nullopt;
+}
+
+SumOutcome SecureSum::finish(std::span<float> mean) {
+  if (!summing_) {
+    return SumOutcome::none;
+  }
+  const Held& held = held_.at(round_);
+  const auto seed_due = [&](std::size_t member) {
+    return std::ranges::any_of(summing_->missing, [&](std::uint64_t id) {
+      return tag_between(held, member, id) != 0 && !summing_->seeds.contains({member, id});
+    });
+  };
+  std::vector<std::uint32_t>& words = summing_->words;
+  bool answered = summing_->added == summing_->members.size();
+  bool equal = true;
+  for (const std::size_t member : summing_->members) {
+    const auto shares = summing_->shares.find(member);
+    answered = answered && !seed_due(member) && shares != summing_->shares.end() &&
+               shares->second.size() >= threshold();
+    if (!answered) {
+      break;
+    }
+    const auto own = joined(member, held.headers.at(member).commitment);
+    equal = equal && own.has_value();
+    if (own) {
+      add_mask(*own, true, words);
+    }
+    for (const std::uint64_t id : summing_->missing) {
+      if (tag_between(held, member, id) != 0) {
+        add_mask(summing_->seeds.at({member, id}), members_[member].id < id, words);
+      }
+    }
+  }
+  const auto count = static_cast<std::uint32_t>(summing_->members.size());
+  equal = equal && std::all_of(words.end() - kSentinels, words.end(),
+                               [&](std::uint32_t word) { return word == count; });
+  if (answered && equal) {
+    const double scale = 1 / (grid() * (count + 1.0));
+    for (std::size_t k = 0; k < dimension_; ++k) {
+      const auto total = static_cast<std::int32_t>(words[k] + grid_[k]);
+      mean[k] = static_cast<float>(static_cast<double>(total) * scale);
+    }
+  }
+  summing_.reset();
+  return !answered ? SumOutcome::unanswered : equal ? SumOutcome::summed : SumOutcome::unequal;
+}
+
+}  // namespace sotto::sites

@@ -1,0 +1,198 @@
+// The sum of what the neighbours of a site send, without any one of them being shown: masked
+// parcels, after Bonawitz et al., Practical secure aggregation for privacy-preserving machine
+// learning (CCS 2017), among sites that all trust each other.
+//
+// Rule, for each receiver i and round R on its own, with x a model on a grid of integers modulo
+// 2³², m_jk the mask that only j and k know (pair_masks.h), b_j a mask that only j knows:
+//   client j     y_j = x_j + b_j + Σ_{k > j} m_jk − Σ_{k < j} m_jk, over all others than i; and to
+//                each site a share of the b_j that is meant for each other one (secret_shares.h)
+//   receiver i   names those whose parcels came, the set U, to all in U
+//   client k     tells i its shares of b_j for j ∈ U, and m_jk for the others, which are missing
+//   receiver i   Σ_{j ∈ U} x_j = Σ y_j − Σ b_j − the masks with those that are missing
+// For each other site a client tells either a share of b_j or the mask with it, never both, and for
+// one choice of missing sites a round, whoever asks. With a threshold of c + 1 shares, and c + 2
+// sites in U, the receiver and c colluding clients learn the sum over the others, which are two or
+// more, and no more than that, even if they lie about what came.
+//
+// A site that is missing before it sent its parcel costs nothing; one that answers no more after
+// that is replaced by the shares of others, unless another one was missing already. What does not
+// add up, as four words of each parcel show, is not used. A client can make any sum useless, and
+// nobody sees which one did.
+//
+// Payload: round u64, number of other members u16; for each its id u64, the tag of the pair u64 (0:
+// no mask) and a share of 32 bytes; a commitment of 32 bytes to b_j; d + 4 words.
+//
+// Plain state, without clocks or files. One thread at a time. Memory: two words an element.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+#include <sotto/sites/core/message.h>
+#include <sotto/sites/core/pair_masks.h>
+#include <sotto/sites/core/parcel_stream.h>
+#include <sotto/sites/core/secret_shares.h>
+#include <sotto/sites/core/secure_sum_rule.h>
+
+namespace sotto::sites {
+
+/// The number of the site of this name, which all sites give it; not 0.
+std::uint64_t site_id(std::string_view name);
+
+/// What became of the sum of a round.
+enum class SumOutcome : std::uint8_t {
+  none,        ///< not asked for: too few parcels came
+  summed,      ///< the mean is known
+  unanswered,  ///< masks or shares are missing
+  unequal,     ///< it does not add up: masks do not cancel, or a share is wrong
+};
+
+class SecureSum {
+ public:
+  static constexpr std::size_t kMostSites = kMostSummed;
+
+  /// A site `name`, whose process draws its masks from `secret`, and whose model has `dimension`
+  /// elements.
+  SecureSum(SecureSumRule rule, std::string_view name, const Bytes32& secret,
+            std::size_t dimension);
+
+  /// c + 2: peers whose parcels a sum needs, at least.
+  std::size_t least_members() const { return rule_.colluders + 2; }
+  /// The longest payload for this rule.
+  std::size_t max_payload() const;
+  /// Fault::malformed for what payload_for cannot have made.
+  Status check_payload(std::span<const std::byte> payload) const;
+
+  // Who takes part.
+
+  /// The peers by name, in the order of the list; keys of those that were there stay, rounds under
+  /// way are given up.
+  void know(std::span<const std::string> names);
+  /// The key that peers must be told when they are met.
+  const Bytes32& public_key() const { return keys_.public_key(); }
+  /// The key of a peer's process. False for a key that everybody could have made.
+  bool take_key(std::size_t peer, const Bytes32& key);
+
+  // As a client.
+
+  /// A round begins, with this model; the rounds before the last few are forgotten.
+  void open(Round round, std::span<const float> model);
+  /// The payload for a peer; null while fewer than c + 1 other peers share masks with this site.
+  Payload payload_for(std::size_t receiver) const;
+  /// A payload came, which check_payload passed: its shares are kept. Returns answers that are due
+  /// to peers that asked before.
+  std::vector<std::pair<std::size_t, Masks>> arrived(std::size_t from,
+                                                     std::span<const std::byte> payload);
+  /// The answer to a peer; empty if it must not be told, or has asked about a round that this
+  /// process knows nothing of: there will be no sum then. Fault::unexpected for a question that no
+  /// honest site asks.
+  Result<std::vector<RevealedMask>> answer(std::size_t receiver, const Unmask& question);
+
+  // As a receiver.
+
+  /// The sites to be summed, from now on fixed: those of which a payload of this round came, but
+  /// those in `without`. None if they are too few.
+  std::optional<Unmask> close(std::span<const std::size_t> without);
+  /// The payload of one of these; others do not count.
+  void add(std::size_t from, std::span<const std::byte> payload);
+  /// An answer of a peer.
+  void take(std::size_t from, const Masks& answer);
+  /// The peers whose answers are missing; none once there can be no sum.
+  std::vector<std::size_t> owed() const;
+  /// The sites in the set, by their places.
+  std::vector<std::size_t> members() const;
+  /// Ends the round: the mean of this site's model and those of the set, into `mean`, of d
+  /// elements, if the outcome is `summed`.
+  SumOutcome finish(std::span<float> mean);
+
+  /// Elements of the own model that were beyond the range in the latest round.
+  std::size_t clipped() const { return clipped_; }
+
+ private:
+  static constexpr std::size_t kSentinels = 4;
+  static constexpr std::size_t kMemberBytes = 2 * sizeof(std::uint64_t) + sizeof(Bytes32);
+  static constexpr Round kRemembered = 3;
+
+  struct Member {
+    std::string name;
+    std::uint64_t id = 0;
+    std::optional<Bytes32> shared;  ///< with this site, if its key is known
+  };
+
+  /// What a payload says of another member.
+  struct Entry {
+    std::uint64_t id = 0;
+    std::uint64_t tag = 0;
+    Bytes32 share{};
+  };
+  struct Header {
+    Round round = 0;
+    std::vector<Entry> entries;
+    Bytes32 commitment{};
+  };
+
+  /// A round of this process, as a client and as a holder of shares.
+  struct Held {
+    bool opened = false;
+    std::vector<std::optional<Bytes32>> shared;  ///< masks' secrets, as the payloads have them
+    std::map<std::size_t, Header> headers;       ///< by sender
+    std::optional<std::vector<std::uint64_t>> missing;  ///< the one choice that is answered
+    std::vector<std::size_t> askers;
+  };
+
+  /// The sum that is being made.
+  struct Summing {
+    std::vector<std::size_t> members;  ///< places, in the order of their ids
+    std::vector<std::uint64_t> missing;
+    std::vector<std::uint32_t> words;
+    std::size_t added = 0;
+    std::map<std::size_t, std::map<std::size_t, Bytes32>> shares;    ///< of a member, by holder
+    std::map<std::pair<std::size_t, std::uint64_t>, Bytes32> seeds;  ///< member, missing site
+    bool refused = false;  ///< by a member, so that there will be no sum
+  };
+
+  static std::optional<Header> read_header(ByteReader& in);
+  /// The place of a peer with this id.
+  std::optional<std::size_t> place_of(std::uint64_t id) const;
+  std::size_t threshold() const { return rule_.colluders + 1; }
+  /// Integers by which 1 is multiplied on the grid, so that the sum over all sites fits.
+  double grid() const;
+  /// b of this site for a receiver.
+  Bytes32 own_mask(Round round, std::uint64_t receiver) const;
+  /// The shares of that, by the places of their holders.
+  std::vector<SecretShare> shares_for(Round round, std::size_t receiver) const;
+  /// The share that `from` gave this site of its mask for a receiver.
+  const Bytes32* share_of(const Held& held, std::size_t from, std::size_t receiver) const;
+  std::vector<std::uint64_t> others_than(std::span<const std::uint64_t> set,
+                                         std::uint64_t receiver) const;
+  /// The peers among these that agree with each other on the tags of their masks.
+  std::vector<std::size_t> consistent(const Held& held, std::vector<std::size_t> places) const;
+  std::uint64_t tag_between(const Held& held, std::size_t from, std::uint64_t id) const;
+  std::optional<Bytes32> joined(std::size_t member, const Bytes32& commitment) const;
+  bool owes(std::size_t member, const Held& held) const;
+
+  SecureSumRule rule_;
+  std::uint64_t id_;
+  Bytes32 secret_;
+  MaskKeys keys_;
+  std::size_t dimension_;
+  std::vector<Member> members_;
+  Round round_ = 0;  // the latest that was opened
+  std::vector<std::uint32_t> grid_;
+  std::vector<std::vector<SecretShare>> shares_;  // of the own masks, by receiver and holder
+  std::size_t clipped_ = 0;
+  std::map<Round, Held> held_;
+  std::optional<Summing> summing_;
+};
+
+}  // namespace sotto::sites

@@ -1,0 +1,126 @@
+// What a site does so that its neighbours' models are summed without being shown.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <sotto/sites/core/secure_sum.h>
+#include <sotto/sites/core/site.h>
+
+namespace sotto::sites {
+
+bool Site::ask_for_sum() {
+  SecureSum* sum = mixing_->secure_sum();
+  if (sum == nullptr || phase_ != Phase::offered || asked_ || outdated_) {
+    return false;
+  }
+  std::vector<std::size_t> without;
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    if (!peers_[k].heard() || barred(peers_[k])) {
+      without.push_back(k);
+    }
+  }
+  begin_intake();
+  auto question = sum->close(without);
+  asked_ = true;
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    take_in(k);
+  }
+  if (!question) {
+    return true;
+  }
+  question->incarnation = incarnation_;
+  for (const std::size_t k : sum->members()) {
+    send(k, encode(*question));
+  }
+  return true;
+}
+
+Status Site::take(std::size_t peer, const SumKey& key) {
+  if (Status status = expect(peer, key.incarnation, peers_[peer].known.incarnation); !status) {
+    return status;
+  }
+  SecureSum* sum = mixing_->secure_sum();
+  if (sum == nullptr || std::exchange(peers_[peer].keyed, true)) {
+    return offence(peer, Fault::unexpected, "a key for sums that is not wanted");
+  }
+  if (!sum->take_key(peer, key.key)) {
+    return offence(peer, Fault::unexpected, "a key for sums that everybody could have made");
+  }
+  return {};
+}
+
+Status Site::take(std::size_t peer, const Unmask& question) {
+  if (Status status = expect(peer, question.incarnation, peers_[peer].known.incarnation); !status) {
+    return status;
+  }
+  SecureSum* sum = mixing_->secure_sum();
+  if (sum == nullptr || !peers_[peer].told()) {
+    return offence(peer, Fault::unexpected, "a question about a sum that is not made");
+  }
+  auto revealed = sum->answer(peer, question);
+  if (!revealed) {
+    return offence(peer, revealed.status().fault(), revealed.status().message());
+  }
+  send(peer, encode(Masks{.incarnation = incarnation_,
+                          .round = question.round,
+                          .revealed = std::move(*revealed)}));
+  return {};
+}
+
+Status Site::take(std::size_t peer, const Masks& answer) {
+  if (Status status = expect(peer, answer.incarnation, peers_[peer].known.incarnation); !status) {
+    return status;
+  }
+  SecureSum* sum = mixing_->secure_sum();
+  if (sum == nullptr) {
+    return offence(peer, Fault::unexpected, "masks for a sum that is not made");
+  }
+  sum->take(peer, answer);
+  return {};
+}
+
+Site::SumHope Site::sum_hope() const {
+  const SecureSum* sum = mixing_->secure_sum();
+  if (sum == nullptr) {
+    return SumHope::enough;
+  }
+  std::size_t come = 0;
+  std::size_t may_come = 0;
+  for (const Neighbour& peer : peers_) {
+    const bool has_come = std::ranges::any_of(
+        peer.in.pending(), [&](const InStream::Item& parcel) { return parcel.round == offered_; });
+    come += peer.heard() && has_come ? 1U : 0U;
+    may_come += peer.heard() && (has_come || peer.known.round <= offered_) ? 1U : 0U;
+  }
+  return may_come < sum->least_members() ? SumHope::none
+         : come < sum->least_members()   ? SumHope::few
+                                         : SumHope::enough;
+}
+
+void Site::catch_up() {
+  if (mixing_->secure_sum() == nullptr) {
+    return;
+  }
+  std::vector<Round> said;
+  for (const Neighbour& peer : peers_) {
+    if (peer.heard() && peer.known.round > 0) {
+      said.push_back(peer.known.round);
+    }
+  }
+  if (said.size() < 2) {  // one alone is not believed
+    return;
+  }
+  std::ranges::sort(said);
+  const Round usual = said[(said.size() - 1) / 2];
+  // In step, too, others may be in the next round already; not for long without a sum. Those that
+  // have enough parcels without this site's will have gone on by its next offer, others wait there.
+  const Round ahead = mixing_->sums().lost_in_a_row > 1 ? 0 : 1;
+  const auto there = static_cast<std::size_t>(
+      std::ranges::count_if(said, [&](Round round) { return round >= usual; }));
+  const bool go_on = there > mixing_->secure_sum()->least_members();
+  if (usual > offered_ + ahead && (setup_.rounds == 0 || usual < setup_.rounds)) {
+    offered_ = go_on ? usual : usual - 1;
+  }
+}
+
+}  // namespace sotto::sites
