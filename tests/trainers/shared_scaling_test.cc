@@ -141,7 +141,7 @@ TEST_CASE("values outside of their bounds are clipped and counted; targets are s
   REQUIRE(summed.sums.columns.size() == 3);
   CHECK(summed.sums.columns[2].target);
   CHECK(summed.sums.columns[1].name == "late");
-  const auto [scaling, count, warnings] = combine_sums({&summed.sums, 1});
+  const SharedScaling scaling = combine_sums({&summed.sums, 1}).scaling;
   CHECK(scaling.columns[0].mean == doctest::Approx((10 + 20 + 50) / 3.0));
   CHECK(scaling.targets[0].mean == doctest::Approx((100.5 + 200 + 0) / 3.0));
   const auto data = load_task(task, &scaling)->dataset;
