@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
 #include <sotto/base/text.h>
+#include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/study/toml/reader.h>
 #include <sotto/study/toml/text.h>
 
