@@ -7,6 +7,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/sites/core/mixing_kind.h>
 #include <sotto/study/quantity.h>
 #include <sotto/study/toml/reader.h>
 

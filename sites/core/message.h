@@ -36,6 +36,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/secret_shares.h>
+#include <sotto/sites/core/secure_sum_rule.h>
 
 namespace sotto::sites {
 
@@ -136,9 +137,6 @@ struct Masks {
 
 /// All that sites say.
 using Message = std::variant<Hello, Refusal, Model, Parcel, Receipt, SumKey, Unmask, Masks>;
-
-/// The most sites that a message about a sum names.
-inline constexpr std::size_t kMostSummed = 64;
 
 /// The message as bytes.
 std::vector<std::byte> encode(const Hello& hello);

@@ -336,10 +336,11 @@ std::optional<Unmask> SecureSum::close(std::span<const std::size_t> without) {
   for (const std::size_t k : places) {
     question.sites.push_back(members_[k].id);
   }
-  summing_.emplace();
-  summing_->members = std::move(places);
-  summing_->missing = others_than(question.sites, id_);
-  summing_->words.resize(grid_.size());
+  Summing sum;
+  sum.members = std::move(places);
+  sum.missing = others_than(question.sites, id_);
+  sum.words.resize(grid_.size());
+  summing_ = std::move(sum);
   return question;
 }
 

@@ -5,6 +5,9 @@
 
 namespace sotto::sites {
 
+/// The most sites of a sum.
+inline constexpr std::size_t kMostSummed = 64;
+
 struct SecureSumRule {
   /// c: sites that may tell each other, and the receiver, all they see. 0 … sites − 3.
   std::size_t colluders = 1;

@@ -67,6 +67,16 @@ struct MassAccount {
     return sum;
   }
 
+  /// All that ever went in or out. Sums so large are rounded, each time that something is added: a
+  /// liar's parcels count with all the mass that they claim, and are cut to what they may have.
+  double turnover() const {
+    double sum = minted + std::abs(returned);
+    for (const PeerAccount& peer : peers) {
+      sum += peer.made + peer.closed + peer.applied + peer.applied_before;
+    }
+    return sum;
+  }
+
   /// Ends the stream to a site; the next parcel begins another.
   void close_stream(std::size_t peer) {
     PeerAccount& account = peers[peer];

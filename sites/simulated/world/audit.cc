@@ -123,7 +123,7 @@ void Audit::balance(const Process& process) {
   }
   const double error = std::abs(process.account.imbalance());
   worst_error_ = std::max(worst_error_, error);
-  if (!(error <= kTolerance * std::max(1.0, process.account.minted))) {
+  if (!(error <= kTolerance + kRounding * process.account.turnover())) {
     fail(fmt::format("its account is out of balance by {:.3g}", process.account.imbalance()));
   }
 }
@@ -473,7 +473,11 @@ void Audit::check_total(std::span<const MassAccount* const> accounts, bool whole
   lost_ = lost_mass(accounts);
   if (whole) {
     worst_error_ = std::max(worst_error_, std::abs(lost_));
-    if (!(std::abs(lost_) <= kTolerance * std::max(1.0, minted_))) {
+    double turnover = 0;
+    for (const MassAccount* account : accounts) {
+      turnover += account->turnover();
+    }
+    if (!(std::abs(lost_) <= kTolerance + kRounding * turnover)) {
       fail(fmt::format("{:.12g} of the mass is gone although every state is there", lost_));
     }
   }

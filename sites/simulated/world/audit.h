@@ -21,8 +21,9 @@ namespace sotto::sites {
 
 class Audit {
  public:
-  /// Masses may differ by so much, relative to what was minted.
+  /// Masses may differ by so much …
   static constexpr double kTolerance = 1e-9;
+  static constexpr double kRounding = 1e-12;  ///< … and this part of what went in and out
 
   Audit(const FaultPlan& plan, std::size_t dimension);
 
