@@ -136,7 +136,9 @@ std::string_view FieldSplitter::take_quoted(std::string_view& rest) {
   while (true) {
     end = rest.find('"', end);
     if (end == std::string_view::npos) {
-      fault_ = "a quote is not closed in this line, and a field ends in its line";
+      fault_ =
+          "a quote is not closed in this line: a field ends in its line, so take line breaks out "
+          "of it";
       rest = {};
       return {};
     }

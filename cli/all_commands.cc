@@ -17,6 +17,7 @@ std::vector<console::Command> add_all_commands(CLI::App& program) {
   CLI::App* data = program.add_subcommand("data", "Looks into files to train on");
   data->require_subcommand(1);
   commands.push_back(add_data_check_command(*data));
+  commands.push_back(add_data_scaling_command(*data));
   CLI::App* checkpoint =
       program.add_subcommand("checkpoint", "Looks into saved states, and takes models out");
   checkpoint->require_subcommand(1);

@@ -38,6 +38,7 @@ console::Command add_site_check_command(CLI::App& site);
 console::Command add_site_init_command(CLI::App& site);
 /// Below `sotto data`.
 console::Command add_data_check_command(CLI::App& data);
+console::Command add_data_scaling_command(CLI::App& data);
 /// Below `sotto checkpoint`.
 console::Command add_export_command(CLI::App& checkpoint);
 console::Command add_inspect_command(CLI::App& checkpoint);

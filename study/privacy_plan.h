@@ -9,6 +9,7 @@
 #include <sotto/base/message.h>
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/study/train_options.h>
+#include <sotto/trainers/shared_scaling.h>
 #include <sotto/trainers/task_registry.h>
 
 namespace sotto::study {
@@ -18,10 +19,14 @@ namespace sotto::study {
 std::optional<ExampleClipping> example_clipping(const TrainOptions& options);
 
 /// The mechanism of every node, accounted for the node with the fewest examples. Chooses the noise
-/// for `rounds` rounds when only ε is given, and lowers `rounds` to what the budget allows. Throws
-/// Error.
+/// for `rounds` rounds when only ε is given, and lowers `rounds` to what the budget allows. What
+/// `scaling` told of the node's data counts; null: there is none. Throws Error.
 std::optional<PrivacyOptions> plan_privacy(const TrainOptions& options, const TaskFactory& tasks,
-                                           Round& rounds);
+                                           Round& rounds, const SharedScaling* scaling);
+
+/// The scaling that the options name; none where they name none. Throws Error, also for own sums
+/// that did not go into it.
+std::optional<SharedScaling> scaling_of(const TrainOptions& options);
 
 /// Promises that are weaker than they look, and a run that ends before `asked` rounds.
 void warn_of_privacy(const TrainOptions& options, const std::optional<PrivacyOptions>& privacy,

@@ -21,6 +21,12 @@ SettingGroup task_settings(TrainOptions& o) {
                "Start from this model: tensors by name (.safetensors), else the first row of a "
                "file of parameters (.csv), or a folder of checkpoints, of any number of nodes, "
                "whose newest mean it is"},
+              {"scaling", &o.scaling, "FILE.toml",
+               "Scale a table's columns by these means and deviations, which `sotto data scaling` "
+               "makes for several sites, not by those of the training rows"},
+              {"own-sums", &o.own_sums, "FILE.toml",
+               "The sums of this node's data in --scaling, whose noise counts as privacy spent; by "
+               "default the least noise of all in it counts"},
           }};
 }
 

@@ -26,6 +26,8 @@ struct TrainOptions : OptimizerSettings {
   std::optional<Round> rounds;
   std::optional<Round> eval_every;
   std::string init;
+  std::string scaling;   ///< file of means and deviations (study/scaling_file.h); empty: none
+  std::string own_sums;  ///< file of sums of this node's data that went into it; empty: not known
   std::string dump_parameters;
   std::string checkpoint;
   std::optional<Round> checkpoint_every;

@@ -117,6 +117,9 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
               {"model", task.model},
               {"batch", fmt::to_string(task.batch)},
               {"partition", task.partition}};
+  if (!plan.tasks->data().scaling.empty()) {
+    made.job.push_back({"scaling", plan.tasks->data().scaling.substr(0, kDigestShown)});
+  }
   if (plan.launched) {
     made.rank = plan.launched->rank;
     made.rendezvous = o.rendezvous.empty() ? plan.launched->rendezvous : o.rendezvous;
@@ -286,7 +289,9 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   check_writable("dump_parameters", options.dump_parameters);
   TrainPlan plan;
   take_place(options, plan);
-  const auto data = load_task(options.task);
+  const auto scaling = scaling_of(options);
+  const SharedScaling* const shared = scaling ? &*scaling : nullptr;
+  const auto data = load_task(options.task, shared);
   const int nodes = count_nodes(options, *data, plan.launched);
   if (plan.launched && nodes == 1) {
     plan.launched.reset();  // it has nobody to meet
@@ -311,7 +316,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   plan.run.rounds = count_rounds(options, sample->rounds_per_epoch());
   join_nodes(options, plan);
   const Round asked = plan.run.rounds;
-  const auto privacy = plan_privacy(options, *plan.tasks, plan.run.rounds);
+  const auto privacy = plan_privacy(options, *plan.tasks, plan.run.rounds, shared);
   plan.run.eval_every = options.eval_every.value_or(
       std::max(sample->rounds_per_epoch(), plan.run.rounds / kMostEvaluations));
   plan.run.checkpoint = options.checkpoint;

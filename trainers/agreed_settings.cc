@@ -33,6 +33,16 @@ std::string first_difference(std::string_view here, std::string_view there) {
     if (ours == theirs) {
       continue;
     }
+    // A setting that only one of the two has stands at the end.
+    if (ours.empty() || theirs.empty()) {
+      const std::string_view given = ours.empty() ? theirs : ours;
+      if (const auto at = given.find('='); at != std::string_view::npos && at > 0) {
+        const auto name = excerpt(given.substr(0, at));
+        const auto value = excerpt(given.substr(at + 1));
+        return ours.empty() ? fmt::format("{} is not given here and {} there", name, value)
+                            : fmt::format("{} is {} here and not given there", name, value);
+      }
+    }
     // What is there was said by a peer or stands in a file: a line may lack its '='.
     const auto equals = ours.find('=');
     if (equals == 0 || equals == std::string_view::npos ||

@@ -158,14 +158,14 @@ void add_dataset(const Dataset& data, DataCheck& check) {
 
 }  // namespace
 
-DataCheck check_data(std::string_view task_or_file) {
+DataCheck check_data(std::string_view task_or_file, const SharedScaling* scaling) {
   DataCheck check;
   check.task =
       is_task(task_or_file) ? std::string(task_or_file) : task_of_file(std::string(task_or_file));
   check.format = format_of(check.task);
   try {
     look_at_text(check);
-    const auto data = load_task(check.task);
+    const auto data = load_task(check.task, scaling);
     if (data->dataset) {
       add_dataset(*data->dataset, check);
     }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <sotto/trainers/dataset.h>
+#include <sotto/trainers/shared_scaling.h>
 
 namespace sotto {
 
@@ -59,7 +60,7 @@ struct DataCheck {
 
 /// Looks at the data of a task, "csv:data.csv,target=price", or at a file or folder of which the
 /// task is found out. Throws Error only where nothing at all is to be seen; what its loader refuses
-/// becomes `refusal`.
-DataCheck check_data(std::string_view task_or_file);
+/// becomes `refusal`, as does a scaling that is not of its columns; null: none.
+DataCheck check_data(std::string_view task_or_file, const SharedScaling* scaling = nullptr);
 
 }  // namespace sotto

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <sotto/trainers/dataset.h>
+#include <sotto/trainers/shared_scaling.h>
 
 namespace sotto {
 
@@ -40,6 +41,9 @@ struct TableRequest {
   bool regression = false;             ///< numbers are to be predicted, not classes
   bool headerless = false;             ///< the first line is a row; columns are called 1, 2, …
   bool skip_missing = false;           ///< rows without a value are left out, not refused
+  /// Scales columns and targets in place of their own means and deviations; null: none. It
+  /// outlives the call.
+  const SharedScaling* scaling = nullptr;
 
   /// The task with a further parameter: "csv:data.csv,drop=city".
   std::string with(std::string_view parameter, std::string_view value = "") const;
@@ -50,8 +54,8 @@ struct TableRequest {
 /// column to be predicted is the one called `label`, `class` or `target` (in any case), else the
 /// last; its distinct values, numbers or words, at most 1000, are the classes in ascending order.
 /// The other columns are features, shifted and scaled to mean 0 and deviation 1 over the training
-/// rows; so are the targets of a regression. A fixed shuffle sends 80 % of the rows to the training
-/// set and the rest to the test set.
+/// rows, or as `request.scaling` says; so are the targets of a regression. A fixed shuffle sends 80
+/// % of the rows to the training set and the rest to the test set.
 std::shared_ptr<const Dataset> load_csv(const std::filesystem::path& file,
                                         const TableRequest& request = {});
 

@@ -42,6 +42,9 @@ void add_privacy(const PrivacyOptions& privacy, AgreedSettings& settings) {
        {"privacy-batch", fmt::format("{}", privacy.batch)},
        {"privacy-epsilon", privacy.epsilon ? fmt::format("{}", *privacy.epsilon) : "unlimited"},
        {"privacy-delta", fmt::format("{}", privacy.delta)}});
+  if (!privacy.before.empty()) {
+    settings.push_back({"privacy-before", told_before_text(privacy.before)});
+  }
 }
 
 /// The rules that people name; none is the default.

@@ -26,11 +26,15 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }
 
 std::string mechanism_text(const PrivacyOptions& o) {
-  return settings_text({{"unit", std::string(privacy_unit_name(o.unit))},
-                        {"clip-norm", fmt::format("{}", o.clip_norm)},
-                        {"noise-multiplier", fmt::format("{}", o.noise_multiplier)},
-                        {"sampling-rate", fmt::format("{}", o.sampling_rate)},
-                        {"batch", fmt::format("{}", o.batch)}});
+  AgreedSettings settings = {{"unit", std::string(privacy_unit_name(o.unit))},
+                             {"clip-norm", fmt::format("{}", o.clip_norm)},
+                             {"noise-multiplier", fmt::format("{}", o.noise_multiplier)},
+                             {"sampling-rate", fmt::format("{}", o.sampling_rate)},
+                             {"batch", fmt::format("{}", o.batch)}};
+  if (!o.before.empty()) {
+    settings.push_back({"before", told_before_text(o.before)});
+  }
+  return settings_text(settings);
 }
 
 /// Cuts the last line, which starts with `name`, off `text` and returns what follows the name;

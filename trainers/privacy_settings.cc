@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <sotto/base/error.h>
 
 namespace sotto {
@@ -12,7 +14,8 @@ PrivacyUnit privacy_unit_of(const OptimizerSettings& settings) {
 }
 
 std::optional<PrivacyOptions> privacy_of(const OptimizerSettings& settings,
-                                         const PoissonSample& sample, Round rounds) {
+                                         const PoissonSample& sample, Round rounds,
+                                         const std::vector<GaussianStep>& before) {
   if (!wants_privacy(settings)) {
     return std::nullopt;
   }
@@ -21,6 +24,7 @@ std::optional<PrivacyOptions> privacy_of(const OptimizerSettings& settings,
   made.clip_norm = settings.clip_norm.value_or(0);
   made.sampling_rate = sample.rate;
   made.batch = sample.batch;
+  made.before = before;
   made.epsilon = settings.privacy_epsilon;
   made.delta = settings.privacy_delta.value_or(made.delta);
   made.test_seed = settings.privacy_seed;
@@ -32,10 +36,15 @@ std::optional<PrivacyOptions> privacy_of(const OptimizerSettings& settings,
                   "how much noise it takes depends on the number of rounds: give " +
                       mention("rounds") + ", or " + mention("noise_multiplier"));
     }
+    if (const double spent = epsilon_spent(made, 0); !before.empty() && spent >= *made.epsilon) {
+      throw Error("privacy_epsilon", fmt::format("{} leaves nothing to train with: the scaling of "
+                                                 "columns has cost {:.4g} already",
+                                                 *made.epsilon, spent));
+    }
     // A generous budget may need less than is allowed.
-    made.noise_multiplier =
-        std::max(kLeastNoiseMultiplier,
-                 noise_multiplier_for(*made.epsilon, made.delta, made.sampling_rate, rounds));
+    made.noise_multiplier = std::max(
+        kLeastNoiseMultiplier,
+        noise_multiplier_for(*made.epsilon, made.delta, made.sampling_rate, rounds, before));
   }
   check_privacy(made);
   return made;

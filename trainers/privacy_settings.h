@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include <sotto/base/ids.h>
 #include <sotto/optim/privacy/privacy_options.h>
@@ -27,8 +28,10 @@ PrivacyUnit privacy_unit_of(const OptimizerSettings& settings);
 
 /// The mechanism that is asked for, without a ledger; none unless wants_privacy(settings). With ε
 /// alone the noise is chosen for `rounds` rounds. Requires settings that check_settings takes.
-/// Throws Error for a setting out of range, before any computation.
+/// What was told of the data `before` counts too. Throws Error for a setting out of range, before
+/// any computation.
 std::optional<PrivacyOptions> privacy_of(const OptimizerSettings& settings,
-                                         const PoissonSample& sample, Round rounds);
+                                         const PoissonSample& sample, Round rounds,
+                                         const std::vector<GaussianStep>& before = {});
 
 }  // namespace sotto

@@ -29,7 +29,7 @@ constexpr std::size_t kMaxBatchValues = std::size_t{1} << 30;
 /// A kind of task and how its data come about.
 struct Entry {
   TaskInfo info;
-  TaskData (*load)(std::string_view spec);
+  TaskData (*load)(std::string_view spec, const SharedScaling* scaling);
 };
 
 TaskData with_dataset(std::shared_ptr<const Dataset> dataset) {
@@ -38,7 +38,7 @@ TaskData with_dataset(std::shared_ptr<const Dataset> dataset) {
   return data;
 }
 
-TaskData load_digits_task(std::string_view spec) {
+TaskData load_digits_task(std::string_view spec, const SharedScaling* /*none*/) {
   constexpr std::array<KnownParameter, 3> kKnown = {{{"train"}, {"test"}, {"seed"}}};
   const TaskSpec parsed = parse_task_spec(spec, false, kKnown);
   const DigitsOptions defaults;
@@ -49,11 +49,11 @@ TaskData load_digits_task(std::string_view spec) {
 
 /// Tasks whose loader takes a path and nothing else.
 template <auto load>
-TaskData load_path_task(std::string_view spec) {
+TaskData load_path_task(std::string_view spec, const SharedScaling* /*none*/) {
   return with_dataset(load(parse_task_spec(spec, true).path));
 }
 
-TaskData load_mnist_task(std::string_view spec) {
+TaskData load_mnist_task(std::string_view spec, const SharedScaling* /*none*/) {
   constexpr std::array<KnownParameter, 1> kKnown = {{{"set", ParameterKind::text}}};
   const TaskSpec parsed = parse_task_spec(spec, true, kKnown);
   const auto sets = parsed.all("set");
@@ -61,12 +61,13 @@ TaskData load_mnist_task(std::string_view spec) {
       load_mnist(parsed.path, {.task = parsed.text, .set = sets.empty() ? "" : sets.back()}));
 }
 
-TaskData load_csv_task(std::string_view spec) {
-  const TableTask task = parse_table_task(spec);
+TaskData load_csv_task(std::string_view spec, const SharedScaling* scaling) {
+  TableTask task = parse_table_task(spec);
+  task.request.scaling = scaling;
   return with_dataset(load_csv(task.file, task.request));
 }
 
-TaskData load_libsvm_task(std::string_view spec) {
+TaskData load_libsvm_task(std::string_view spec, const SharedScaling* /*none*/) {
   constexpr std::array<KnownParameter, 3> kKnown = {
       {{"features"}, {"regression", ParameterKind::word}, {"zero-based", ParameterKind::word}}};
   const TaskSpec parsed = parse_task_spec(spec, true, kKnown);
@@ -76,13 +77,13 @@ TaskData load_libsvm_task(std::string_view spec) {
                                                 .zero_based = parsed.has("zero-based")}));
 }
 
-TaskData load_text_task(std::string_view spec) {
+TaskData load_text_task(std::string_view spec, const SharedScaling* /*none*/) {
   constexpr std::array<KnownParameter, 1> kKnown = {{{"context"}}};
   const TaskSpec parsed = parse_task_spec(spec, true, kKnown);
   return with_dataset(load_text(parsed.path, parsed.value("context", 8)));
 }
 
-TaskData load_quadratic_task(std::string_view spec) {
+TaskData load_quadratic_task(std::string_view spec, const SharedScaling* /*none*/) {
   TaskData data;
   data.quadratic = load_quadratic(parse_task_spec(spec, true).path);
   return data;
@@ -211,11 +212,16 @@ std::optional<int> TaskData::nodes() const {
 
 std::span<const TaskInfo> tasks() { return kInfos; }
 
-std::shared_ptr<const TaskData> load_task(std::string_view spec) {
+std::shared_ptr<const TaskData> load_task(std::string_view spec, const SharedScaling* scaling) {
   for (const Entry& entry : kEntries) {
     if (entry.info.name == task_name(spec)) {
-      TaskData data = entry.load(spec);
+      if (scaling != nullptr && entry.load != load_csv_task) {
+        refuse("scaling", scaling->source,
+               fmt::format("it scales the columns of a table, csv:FILE; the task is {}", spec));
+      }
+      TaskData data = entry.load(spec, scaling);
       data.spec = spec;
+      data.scaling = scaling == nullptr ? "" : scaling_digest(*scaling);
       data.default_model = data.regression() ? "linear" : entry.info.default_model;
       return std::make_shared<const TaskData>(std::move(data));
     }

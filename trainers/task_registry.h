@@ -20,6 +20,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/trainers/dataset.h>
 #include <sotto/trainers/quadratic.h>
+#include <sotto/trainers/shared_scaling.h>
 #include <sotto/trainers/task.h>
 
 namespace sotto {
@@ -39,6 +40,7 @@ std::span<const TaskInfo> tasks();
 struct TaskData {
   std::string spec;           ///< the specification of the task
   std::string default_model;  ///< empty where the task is the model
+  std::string scaling{};      ///< scaling_digest of the one that scales columns; empty: their own
   /// Exactly one of the two is not null.
   std::shared_ptr<const Dataset> dataset;
   std::shared_ptr<const QuadraticProblem> quadratic;
@@ -51,8 +53,10 @@ struct TaskData {
 
 /// Reads or generates the data of the task that `spec` names: `NAME[:PATH][,parameter=value…]`.
 /// Throws Error for an unknown name or parameter, a file that cannot be read, and a damaged file
-/// (with file, place and what was expected there).
-std::shared_ptr<const TaskData> load_task(std::string_view spec);
+/// (with file, place and what was expected there). `scaling` is for tables (`csv:`): Error (field
+/// `scaling`) for other tasks, and where its columns are not those of the table.
+std::shared_ptr<const TaskData> load_task(std::string_view spec,
+                                          const SharedScaling* scaling = nullptr);
 
 /// Gradients that no example can move by more than clip_norm / batch (clipped_task.h).
 struct ExampleClipping {

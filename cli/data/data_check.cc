@@ -1,5 +1,6 @@
 // `sotto data check`: what a loader sees in a file.
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/console/output.h>
+#include <sotto/study/scaling_file.h>
 #include <sotto/study/unit_text.h>
 #include <sotto/trainers/data_check.h>
 
@@ -30,6 +32,7 @@ constexpr std::size_t kRowsShown = 40;
 struct DataCheckOptions {
   console::CommonOptions common;
   std::string file;
+  std::string scaling;
 };
 
 template <typename T>
@@ -176,7 +179,11 @@ void print_check(const DataCheck& check, const console::Output& output) {
 
 int run_data_check(const DataCheckOptions& options) {
   const console::Output output(options.common);
-  const DataCheck check = check_data(options.file);
+  std::optional<SharedScaling> scaling;
+  if (!options.scaling.empty()) {
+    scaling = study::read_scaling("--scaling", options.scaling);
+  }
+  const DataCheck check = check_data(options.file, scaling ? &*scaling : nullptr);
   print_check(check, output);
   output.json(check_json(check));
   if (!check.refusal.empty()) {
@@ -194,6 +201,10 @@ console::Command add_data_check_command(CLI::App& data) {
   command->add_option("FILE", options->file, "A file, a folder, or a task as --task takes it")
       ->type_name("FILE")
       ->required();
+  command
+      ->add_option("--scaling", options->scaling,
+                   "Whether these means and deviations, of `sotto data scaling`, fit the table")
+      ->type_name("FILE.toml");
   add_common_options(*command, options->common);
   command->footer(kDataCheckExamples);
   return {command, [options] { return run_data_check(*options); }};

@@ -9,7 +9,9 @@
 #include <sotto/base/text.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
+#include <sotto/study/scaling_file.h>
 #include <sotto/study/unit_text.h>
+#include <sotto/trainers/exported_model.h>
 #include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/saved_model.h>
 #include <sotto/trainers/files/start_file.h>
@@ -24,6 +26,7 @@ constexpr const char* kCheckpointExportExamples =
     "Examples:\n"
     "  sotto checkpoint export saved --mean model.safetensors\n"
     "  sotto checkpoint export saved --node 3 --own model.csv --round 200\n"
+    "  sotto checkpoint export saved --mean model.onnx --task csv:patients.csv\n"
     "  sotto train --nodes 16 --init model.safetensors --checkpoint saved-16\n"
     "What a compressor, a step rule and the clocks remember stays in the checkpoint.";
 
@@ -32,27 +35,83 @@ struct ExportOptions {
   std::string folder;
   std::string mean;
   std::string own;
+  std::string task;
+  std::string scaling;
   std::optional<Rank> node;
   std::optional<Round> round;
 };
 
+/// The run's task, as far as it can be made here.
+struct RunTask {
+  std::shared_ptr<const TaskData> data;
+  ParameterLayout layout;
+  std::string model;
+};
+
+/// Throws Error where the data or the scaling cannot be read, or are not those of the run.
+RunTask task_of(const ExportOptions& o, const SavedModel& saved) {
+  const std::string digest = setting_in(saved.agreement, "scaling").value_or("");
+  std::optional<SharedScaling> scaling;
+  if (!o.scaling.empty()) {
+    scaling = study::read_scaling("--scaling", o.scaling);
+  }
+  if ((scaling ? scaling_digest(*scaling).substr(0, kDigestShown) : "") != digest) {
+    throw Error("--scaling", digest.empty()
+                                 ? "the run scaled columns by its own rows, and by no such file"
+                                 : fmt::format("name the file that the run was given with "
+                                               "--scaling, of the digest {}",
+                                               digest));
+  }
+  TaskOptions options;
+  options.model = setting_in(saved.agreement, "model").value_or("");
+  options.nodes = saved.nodes;
+  options.deal = false;
+  const std::string task =
+      o.task.empty() ? setting_in(saved.agreement, "task").value_or("") : o.task;
+  RunTask made{.data = load_task(task, scaling ? &*scaling : nullptr), .layout = {}, .model = {}};
+  const TaskFactory factory(made.data, options);
+  made.layout = factory.make(0)->layout();
+  made.model = factory.options().model;
+  if (layout_digest(made.layout) != setting_in(saved.agreement, "layout")) {
+    throw Error("--task", fmt::format("{} has other columns or classes than the run's data", task));
+  }
+  return made;
+}
+
 /// Names and shapes as the run's task has them; one tensor where that cannot be made here.
-ParameterLayout layout_of(const SavedModel& saved) {
-  const auto digest = setting_in(saved.agreement, "layout");
+ParameterLayout layout_of(const ExportOptions& o, const SavedModel& saved) {
   try {
-    TaskOptions options;
-    options.model = setting_in(saved.agreement, "model").value_or("");
-    options.nodes = saved.nodes;
-    options.deal = false;
-    const auto data = load_task(setting_in(saved.agreement, "task").value_or(""));
-    ParameterLayout layout = TaskFactory(data, options).make(0)->layout();
-    if (layout_digest(layout) == digest) {
-      return layout;
-    }
+    return task_of(o, saved).layout;
   } catch (const Error&) {
     // The data may be gone, or the program one with a task of its own.
   }
   return one_tensor(saved.parameters.size());
+}
+
+/// An ONNX file: with what the data's columns are.
+std::string onnx_of(const std::string& option, const ExportOptions& o, const SavedModel& saved,
+                    ModelNotes notes, ParameterLayout& layout) {
+  const RunTask task = [&] {
+    try {
+      return task_of(o, saved);
+    } catch (const Error& error) {
+      throw Error(
+          fmt::format("{}: an ONNX file has the scaling and the names of the run's data, "
+                      "which cannot be read: {}; name them with --task and --scaling",
+                      option, error.what()));
+    }
+  }();
+  if (!task.data->dataset) {
+    throw Error(option, fmt::format("{} has no model that ONNX holds", task.data->spec));
+  }
+  const Dataset& data = *task.data->dataset;
+  ModelNotes facts = notes_on(data);
+  facts["what"] = notes.at("model");
+  notes["model"] = task.model;
+  facts.insert(notes.begin(), notes.end());
+  layout = task.layout;
+  const auto bytes = encode_onnx_file(layout, saved.parameters, units_of(data), facts);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 SavedModel taken(const Result<SavedModel>& found) {
@@ -79,13 +138,18 @@ int run(const ExportOptions& o) {
   Json all = {{"sotto", SOTTO_VERSION}, {"folder", printable(o.folder)}};
   const auto write = [&](const std::string& option, const std::string& path,
                          const SavedModel& saved, const std::string& what) {
-    const ParameterLayout layout = layout_of(saved);
     const ModelNotes notes = {{"sotto", SOTTO_VERSION},
                               {"model", what},
                               {"round", fmt::to_string(saved.round)},
                               {"nodes", fmt::to_string(saved.nodes)},
                               {"averaged", fmt::to_string(saved.averaged)}};
-    write_result_file(option, path, start_file(path, layout, saved.parameters, notes));
+    ParameterLayout layout;
+    if (path.ends_with(kOnnxFile)) {
+      write_result_file(option, path, onnx_of(option, o, saved, notes, layout));
+    } else {
+      layout = layout_of(o, saved);
+      write_result_file(option, path, start_file(path, layout, saved.parameters, notes));
+    }
     output.line(fmt::format("{}: {} at round {}, {} in {}", path, what, saved.round,
                             study::counted(saved.parameters.size(), "parameter"),
                             study::counted(layout.size(), "tensor")));
@@ -118,15 +182,19 @@ console::Command add_export_command(CLI::App& checkpoint) {
       ->type_name("DIR")
       ->required();
   console::OptionGroup what(*command, "What is written");
-  what.option("--mean", options->mean, "FILE",
-              "The mean of all nodes' models: tensors by name (.safetensors), or else a row of "
-              "numbers (.csv)");
+  what.option(
+      "--mean", options->mean, "FILE",
+      "The mean of all nodes' models: tensors by name (.safetensors), a graph that takes the "
+      "data's columns (.onnx), or else a row of numbers (.csv)");
   what.option("--own", options->own, "FILE", "The model of --node, in the same formats");
   what.count("--node", options->node, "I", "Whose own model");
   what.count(
       "--round", options->round, "R",
       "Of this round; by default of the newest of which all nodes, or that one, have a whole "
       "checkpoint");
+  console::OptionGroup data(*command, "The run's data, for .onnx and names of tensors");
+  data.option("--task", options->task, "SPEC", "Where they are now; by default as in the run");
+  data.option("--scaling", options->scaling, "FILE.toml", "The run's --scaling, where it had one");
   add_common_options(*command, options->common);
   command->footer(kCheckpointExportExamples);
   return {command, [options] { return run(*options); }};

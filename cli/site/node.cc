@@ -198,6 +198,9 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   for (const std::string& warning : plan.warnings) {
     log.write({SiteEvent::Level::warning, "setting", warning});
   }
+  for (const std::string& notice : plan.notices) {
+    log.write({SiteEvent::Level::info, "setting", notice});
+  }
   SiteFolder folder(config.state);
   SiteBoard board;
   SiteReport first;

@@ -151,6 +151,11 @@ SiteConfig read_site_config(const std::string& path) {
   in.require("training", "a table [training] with settings of `sotto train`");
   (void)in.table("training");
   read_training(*file.get_as<toml::table>("training"), path, config);
+  if (auto data = in.table("data")) {
+    config.training.scaling = beside(path, data->text("scaling").value_or(""));
+    config.training.own_sums = beside(path, data->text("own-sums").value_or(""));
+    data->finish();
+  }
   if (auto network = in.table("network")) {
     read_network(*network, config);
   }

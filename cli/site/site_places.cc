@@ -67,6 +67,8 @@ constexpr auto kElsewhere =
                                                                   {"peers", "peers"},
                                                                   {"timeout", "network.timeout"},
                                                                   {"part", "training.part"},
+                                                                  {"scaling", "data.scaling"},
+                                                                  {"own-sums", "data.own-sums"},
                                                                   {"export", "training.export"}});
 
 }  // namespace

@@ -19,8 +19,10 @@
 #include <sotto/study/json/run_config.h>
 #include <sotto/study/paced_task.h>
 #include <sotto/study/privacy_plan.h>
+#include <sotto/study/scaling_file.h>
 #include <sotto/study/train_checks.h>
 #include <sotto/study/train_plan.h>
+#include <sotto/trainers/exported_model.h>
 #include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/start_file.h>
 
@@ -154,7 +156,7 @@ auto naming(std::string_view setting, const Read& read) {
   }
 }
 
-TaskFactory make_tasks(const SiteConfig& config) {
+TaskFactory make_tasks(const SiteConfig& config, const SharedScaling* scaling) {
   const study::TrainOptions& o = config.training;
   TaskOptions task;
   task.model = o.model;
@@ -166,12 +168,21 @@ TaskFactory make_tasks(const SiteConfig& config) {
   if (config.part.of == 1 && o.partition != study::TrainOptions().partition) {
     refuse("partition", o.partition, "it says how data are split; say into what with part");
   }
-  return {naming("task", [&] { return load_task(o.task); }), task};
+  const auto load = [&] {
+    try {
+      return load_task(o.task, scaling);
+    } catch (const Error& error) {
+      const bool named = error.field() == "task" || error.field() == "scaling";
+      throw named ? error : Error("task", error.what());
+    }
+  };
+  return {load(), task};
 }
 
 /// Noise that is to be chosen by ε alone depends on how long the site trains.
 std::optional<PrivacyOptions> site_privacy(const study::TrainOptions& o, const TaskFactory& tasks,
-                                           Round steps, std::vector<std::string>& warnings) {
+                                           const SharedScaling* scaling, Round steps,
+                                           SitePlan& plan) {
   if (wants_privacy(o) && !o.noise_multiplier && steps == 0) {
     refuse("privacy-epsilon", fmt::to_string(*o.privacy_epsilon),
            "how much noise it takes depends on the number of rounds: give " + mention("rounds") +
@@ -179,48 +190,20 @@ std::optional<PrivacyOptions> site_privacy(const study::TrainOptions& o, const T
   }
   const Round asked = steps == 0 ? console::kMostRounds : steps;
   Round allowed = asked;
-  auto privacy = plan_privacy(o, tasks, allowed);
+  auto privacy = plan_privacy(o, tasks, allowed, scaling);
+  if (privacy && !privacy->before.empty()) {
+    plan.notices.push_back(
+        fmt::format("the sums for {} cost epsilon {:.4g} at delta {} before the first step, which "
+                    "counts in all figures of privacy",
+                    o.scaling, epsilon_spent(*privacy, 0), privacy->delta));
+  }
   if (privacy && allowed < asked) {
-    warnings.push_back(fmt::format(
+    plan.warnings.push_back(fmt::format(
         "the privacy budget lasts for {} steps; after them the site only passes on what others "
         "make",
         allowed));
   }
   return privacy;
-}
-
-/// What goes into the model and comes out of it, for those who use it elsewhere.
-ModelNotes notes_on(const Dataset& data) {
-  const auto text = [](const Json& json) { return json_text(json); };
-  const auto means = [](const std::vector<FeatureScaling>& scalings) {
-    Json json = Json::array();
-    for (const FeatureScaling& scaling : scalings) {
-      json.push_back(scaling.mean);
-    }
-    return json;
-  };
-  const auto deviations = [](const std::vector<FeatureScaling>& scalings) {
-    Json json = Json::array();
-    for (const FeatureScaling& scaling : scalings) {
-      json.push_back(1 / scaling.factor);
-    }
-    return json;
-  };
-  Json classes = data.names().classes;
-  for (int number = 0; data.names().classes.empty() && number < data.classes(); ++number) {
-    classes.push_back(fmt::to_string(number));
-  }
-  ModelNotes notes = {{"features", fmt::to_string(data.features())},
-                      {"columns", text(data.names().columns)},
-                      {"mean", text(means(data.scaling()))},
-                      {"deviation", text(deviations(data.scaling()))},
-                      {"classes", text(classes)}};
-  if (data.regression()) {
-    notes["targets"] = text(data.names().targets);
-    notes["target_mean"] = text(means(data.target_scaling()));
-    notes["target_deviation"] = text(deviations(data.target_scaling()));
-  }
-  return notes;
 }
 
 /// Warns of files that others can write: the site's file says what it does, and the list whom
@@ -248,6 +231,7 @@ Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFacto
                {"task", tasks.data().spec},
                {"model", tasks.options().model},
                {"batch", tasks.options().batch},
+               {"scaling", run.scaling},
                {"part", fmt::format("{}/{}", config.part.number, config.part.of)},
                {"partition", tasks.options().partition},
                {"algorithm", config.training.algorithm},
@@ -323,7 +307,9 @@ void check_result_file(const SiteConfig& config, std::string_view option, const 
   for (const auto& [what, own] : {std::pair{"site's file", &config.file},
                                   {"key", &config.key},
                                   {"list of peers", &config.peers},
-                                  {"audit file", &config.audit}}) {
+                                  {"audit file", &config.audit},
+                                  {"scaling", &config.training.scaling},
+                                  {"file of sums", &config.training.own_sums}}) {
     if (!own->empty() && place == place_of(*own)) {
       refuse(option, path, fmt::format("that is this site's {}, which would be lost", what));
     }
@@ -348,6 +334,13 @@ AgreedSettings settings_in_file(const SiteConfig& config) {
   const Security any{make_key_pair(), nullptr};  // no setting depends on the key
   SiteOptions run{.security = any};
   take_shared(config, run);
+  if (const std::string& scaling = config.training.scaling; !scaling.empty()) {
+    try {
+      run.scaling = scaling_digest(study::read_scaling("scaling", scaling));
+    } catch (const Error& error) {
+      throw Error(config.places.blame(error));
+    }
+  }
   AgreedSettings settings = shared_settings(run, {});
   constexpr auto kOfData =
       std::to_array<std::string_view>({"parameters", "layout", "columns", "classes", "init"});
@@ -361,13 +354,17 @@ AgreedSettings settings_in_file(const SiteConfig& config) {
 SitePlan make_site_plan(const SiteConfig& config) {
   const study::TrainOptions& o = config.training;
   try {
-    SitePlan plan{.run = read_identity(config), .task = {}, .config = {}, .warnings = {}};
+    SitePlan plan{
+        .run = read_identity(config), .task = {}, .config = {}, .warnings = {}, .notices = {}};
     SiteOptions& run = plan.run;
     check_guarded(config, plan.warnings);
     check_options(o);
     check_result_files(config);
     take_shared(config, run);
-    const TaskFactory tasks = make_tasks(config);
+    const auto scaling = study::scaling_of(o);
+    const SharedScaling* const shared = scaling ? &*scaling : nullptr;
+    const TaskFactory tasks = make_tasks(config, shared);
+    run.scaling = tasks.data().scaling;
     plan.task = tasks.make(config.part.number - 1);
     if (!o.gradient_time.empty()) {
       plan.task = study::make_paced_task(std::move(plan.task), study::parse_pace(o.gradient_time),
@@ -377,7 +374,12 @@ SitePlan make_site_plan(const SiteConfig& config) {
       plan.warnings.insert(plan.warnings.end(), data->warnings().begin(), data->warnings().end());
       run.data = data->names();
       run.notes = notes_on(*data);
+      run.units = units_of(*data);
     }
+    if (config.export_file.ends_with(kOnnxFile)) {
+      naming("export", [&] { check_onnx(plan.task->layout(), run.units); });
+    }
+    run.notes["sotto"] = SOTTO_VERSION;
     run.notes["model"] = tasks.options().model;
     run.notes["site"] = config.name;
     run.export_file = config.export_file;
@@ -398,7 +400,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
         plan.warnings.push_back("init: " + start.left_behind);
       }
     }
-    run.privacy = site_privacy(o, tasks, run.rounds * run.communication_interval, plan.warnings);
+    run.privacy = site_privacy(o, tasks, shared, run.rounds * run.communication_interval, plan);
     run.name = config.name;
     run.listen = config.listen;
     run.source = config.source;

@@ -23,6 +23,7 @@ struct SitePlan {
   std::size_t examples = 0;  ///< of this site; 0 where the task has none
   Json config;               ///< all settings as used
   std::vector<std::string> warnings;
+  std::vector<std::string> notices;  ///< what its operator should know, though nothing is amiss
 };
 
 /// Throws Error for a list that is none for the site with this key.
@@ -33,8 +34,8 @@ void check_list(const SiteConfig& config, const PublicKey& key,
 /// itself needs.
 void check_result_file(const SiteConfig& config, std::string_view option, const std::string& path);
 
-/// What all sites must share, as far as a site's file says it: without what its data and the file
-/// named by `init` say. Throws Error for a setting that is refused.
+/// What all sites must share, as far as a site's file and its scaling say it: without what its data
+/// and the file named by `init` say. Throws Error for a setting that is refused.
 AgreedSettings settings_in_file(const SiteConfig& config);
 
 /// Reads all that a site's file names. Throws Error.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Says the class of each row of a table by the model that a site exports (docs/operations.md).
+"""Says the class, or the targets, of each row of a table by the model that a site exports
+(docs/operations.md).
 
     predict.py model.safetensors patients.csv
 
@@ -28,7 +29,7 @@ def read_model(path):
 
 
 def scores(tensors, x):
-    """softmax and mlp:…: layers of W x + b, with max(0, ·) between them."""
+    """softmax, linear and mlp:…: layers of W x + b, with max(0, ·) between them."""
     layers = sum(name.endswith(".weight") for name in tensors)
     for layer in range(1, layers + 1):
         (rows, columns), weight = tensors[f"layer{layer}.weight"]
@@ -42,6 +43,13 @@ def scores(tensors, x):
     return x
 
 
+TRUTH = {"true": 1.0, "false": 0.0}
+
+
+def number(field):
+    return TRUTH[field.lower()] if field.lower() in TRUTH else float(field)
+
+
 def main(model, table):
     tensors, notes = read_model(model)
     columns, classes = json.loads(notes["columns"]), json.loads(notes["classes"])
@@ -49,9 +57,15 @@ def main(model, table):
     with open(table, newline="") as file:
         for row in csv.DictReader(file):
             # The columns of the training data, in their order, scaled as they were there.
-            x = [(float(row[c]) - m) / d for c, m, d in zip(columns, mean, deviation)]
+            x = [(number(row[c]) - m) / d for c, m, d in zip(columns, mean, deviation)]
             all_scores = scores(tensors, x)
-            print(classes[all_scores.index(max(all_scores))])
+            if classes:
+                print(classes[all_scores.index(max(all_scores))])
+            else:
+                # A regression; its targets were scaled, too.
+                means = json.loads(notes["target_mean"])
+                deviations = json.loads(notes["target_deviation"])
+                print(",".join(f"{y * d + m:.9g}" for y, m, d in zip(all_scores, means, deviations)))
 
 
 if __name__ == "__main__":

@@ -51,8 +51,12 @@ double convert(const std::vector<double>& rdp, double delta, double (*of)(double
   return least;
 }
 
-double cost(const GaussianStep& step, std::uint64_t steps, double delta) {
+double cost(const GaussianStep& step, std::uint64_t steps, double delta,
+            std::span<const GaussianStep> before) {
   PrivacyAccountant accountant;
+  for (const GaussianStep& earlier : before) {
+    accountant.add(earlier, 1);
+  }
   accountant.add(step, steps);
   return accountant.epsilon(delta);
 }
@@ -77,17 +81,25 @@ double PrivacyAccountant::classic_epsilon(double delta) const {
   return convert(rdp_, delta, classic);
 }
 
-std::uint64_t steps_within(const GaussianStep& step, double epsilon, double delta) {
+std::uint64_t steps_within(const GaussianStep& step, double epsilon, double delta,
+                           std::span<const GaussianStep> before) {
   std::vector<double> once;
+  std::vector<double> first;
   once.reserve(kOrders.size());
+  first.reserve(kOrders.size());
   for (const double order : kOrders) {
     once.push_back(subsampled_gaussian_rdp(step.noise_multiplier, step.sampling_rate, order));
+    double sum = 0;
+    for (const GaussianStep& earlier : before) {
+      sum += subsampled_gaussian_rdp(earlier.noise_multiplier, earlier.sampling_rate, order);
+    }
+    first.push_back(sum);
   }
   std::vector<double> rdp(once.size());
   // As PrivacyAccountant computes it, so that the answer is exact.
   const auto fits = [&](std::uint64_t steps) {
     for (std::size_t k = 0; k < once.size(); ++k) {
-      rdp[k] = static_cast<double>(steps) * once[k];
+      rdp[k] = first[k] + static_cast<double>(steps) * once[k];
     }
     return convert(rdp, delta, improved) <= epsilon;
   };
@@ -103,12 +115,12 @@ std::uint64_t steps_within(const GaussianStep& step, double epsilon, double delt
   return within;
 }
 
-double noise_multiplier_for(double epsilon, double delta, double sampling_rate,
-                            std::uint64_t steps) {
+double noise_multiplier_for(double epsilon, double delta, double sampling_rate, std::uint64_t steps,
+                            std::span<const GaussianStep> before) {
   constexpr double kMost = 1e6;
   constexpr double kAccuracy = 1e-6;
   double enough = 1;
-  while (cost({enough, sampling_rate}, steps, delta) > epsilon) {
+  while (cost({enough, sampling_rate}, steps, delta, before) > epsilon) {
     enough *= 2;
     if (enough > kMost) {
       refuse("privacy_epsilon", fmt::to_string(epsilon),
@@ -120,7 +132,7 @@ double noise_multiplier_for(double epsilon, double delta, double sampling_rate,
   double too_little = 0;
   while (enough - too_little > kAccuracy * enough) {
     const double middle = (enough + too_little) / 2;
-    (cost({middle, sampling_rate}, steps, delta) > epsilon ? too_little : enough) = middle;
+    (cost({middle, sampling_rate}, steps, delta, before) > epsilon ? too_little : enough) = middle;
   }
   return enough;
 }

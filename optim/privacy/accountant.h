@@ -43,14 +43,17 @@ class PrivacyAccountant {
   std::vector<double> rdp_;  // by order
 };
 
-/// Most steps with epsilon(delta) ≤ epsilon; kUnlimitedSteps when there is no end.
-std::uint64_t steps_within(const GaussianStep& step, double epsilon, double delta);
+/// Most steps with epsilon(delta) ≤ epsilon, when each of `before` was taken once already;
+/// kUnlimitedSteps when there is no end.
+std::uint64_t steps_within(const GaussianStep& step, double epsilon, double delta,
+                           std::span<const GaussianStep> before = {});
 /// The value that stands for no limit.
 inline constexpr std::uint64_t kUnlimitedSteps = std::uint64_t{1} << 62;
 
-/// The least noise multiplier, up to a relative 1e-6 too large, with which `steps` steps cost at
-/// most ε at δ. Throws Error (field `privacy_epsilon`) when no noise below 10^6 does.
-double noise_multiplier_for(double epsilon, double delta, double sampling_rate,
-                            std::uint64_t steps);
+/// The least noise multiplier, up to a relative 1e-6 too large, with which `steps` steps and each
+/// of `before` cost at most ε at δ. Throws Error (field `privacy_epsilon`) when no noise below 10^6
+/// does.
+double noise_multiplier_for(double epsilon, double delta, double sampling_rate, std::uint64_t steps,
+                            std::span<const GaussianStep> before = {});
 
 }  // namespace sotto

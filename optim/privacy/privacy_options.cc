@@ -38,6 +38,14 @@ PrivacyUnit parse_privacy_unit(std::string_view name) {
   refuse("privacy_unit", name, "it is example or update");
 }
 
+std::string told_before_text(const std::vector<GaussianStep>& before) {
+  std::string text;
+  for (const GaussianStep& step : before) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", step.noise_multiplier);
+  }
+  return text;
+}
+
 void check_privacy_ranges(const PrivacyOptions& o) {
   require_privacy(o.clip_norm > 0 && o.clip_norm <= 1e30, "clip_norm", o.clip_norm,
                   "noise hides a bounded influence only: it must be positive, e.g. 1");
@@ -60,6 +68,13 @@ void check_privacy_ranges(const PrivacyOptions& o) {
 
 void check_privacy(const PrivacyOptions& o) {
   check_privacy_ranges(o);
+  if (allowed_steps(o) == 0 && !o.before.empty()) {
+    refuse(
+        "privacy_epsilon", fmt::to_string(*o.epsilon),
+        fmt::format("what was told of the data before, the scaling of columns, costs {:.4g}, and "
+                    "with one step {:.4g}; take a larger noise multiplier or epsilon",
+                    epsilon_spent(o, 0), epsilon_spent(o, 1)));
+  }
   if (allowed_steps(o) == 0) {
     refuse("privacy_epsilon", fmt::to_string(*o.epsilon),
            fmt::format("one step alone costs {:.4g}; take a larger noise multiplier or epsilon",
@@ -68,12 +83,16 @@ void check_privacy(const PrivacyOptions& o) {
 }
 
 std::uint64_t allowed_steps(const PrivacyOptions& options) {
-  return options.epsilon ? steps_within(options.step(), *options.epsilon, options.delta)
-                         : kUnlimitedSteps;
+  return options.epsilon
+             ? steps_within(options.step(), *options.epsilon, options.delta, options.before)
+             : kUnlimitedSteps;
 }
 
 double epsilon_spent(const PrivacyOptions& options, std::uint64_t steps) {
   PrivacyAccountant accountant;
+  for (const GaussianStep& earlier : options.before) {
+    accountant.add(earlier, 1);
+  }
   accountant.add(options.step(), steps);
   return accountant.epsilon(options.delta);
 }

@@ -35,6 +35,9 @@ struct PrivacyOptions {
   /// the sample being a Poisson sample of this rate whose coins are secret.
   double sampling_rate = 1;
   double batch = 1;
+  /// What was told of the data before the first step, each once, as by sums that scale columns
+  /// (private_moments.h). It counts.
+  std::vector<GaussianStep> before = {};
   /// Once another step would cost more than (ε, δ) nothing leaves any more; unset: ε is only told.
   std::optional<double> epsilon = {};
   double delta = 1e-5;
@@ -46,6 +49,10 @@ struct PrivacyOptions {
 
   GaussianStep step() const { return {noise_multiplier, sampling_rate}; }
 };
+
+/// Noise multipliers of what was told before, with commas between them; each is of a step on all
+/// data.
+std::string told_before_text(const std::vector<GaussianStep>& before);
 
 /// The largest expected batch of PrivacyUnit::example: beyond it float32's rounding of a sum is no
 /// longer small against one example (gaussian_mechanism.h).
@@ -62,7 +69,7 @@ void check_privacy(const PrivacyOptions& options);
 /// Steps that the budget allows; kUnlimitedSteps without one.
 std::uint64_t allowed_steps(const PrivacyOptions& options);
 
-/// ε at options.delta after so many steps.
+/// ε at options.delta after what was told before and so many steps.
 double epsilon_spent(const PrivacyOptions& options, std::uint64_t steps);
 
 }  // namespace sotto

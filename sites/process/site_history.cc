@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/trainers/exported_model.h>
 #include <sotto/trainers/files/durable_file.h>
 
 namespace sotto {
@@ -76,7 +77,8 @@ Status write_site_model(const SiteOptions& options, const ParameterLayout& layou
   }
   ModelNotes notes = options.notes;
   notes["round"] = fmt::to_string(round);
-  return write_durably(options.export_file, encode_model_file(layout, model, notes));
+  return write_durably(options.export_file,
+                       exported_model(options.export_file, layout, model, options.units, notes));
 }
 
 }  // namespace sotto

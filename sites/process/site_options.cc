@@ -10,6 +10,7 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/compress/registry.h>
+#include <sotto/trainers/shared_scaling.h>
 #include <sotto/trainers/step_rule_settings.h>
 
 namespace sotto {
@@ -70,6 +71,9 @@ AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout
   }
   if (!options.data.targets.empty()) {
     settings.push_back({"targets", brief(options.data.targets)});
+  }
+  if (!options.scaling.empty()) {
+    settings.push_back({"scaling", options.scaling.substr(0, kDigestShown)});
   }
   return settings;
 }

@@ -19,6 +19,7 @@
 #include <sotto/trainers/dataset.h>
 #include <sotto/trainers/model_file.h>
 #include <sotto/trainers/observer.h>
+#include <sotto/trainers/onnx_file.h>
 
 namespace sotto {
 
@@ -44,13 +45,15 @@ struct SiteOptions {
   sites::SecureSumRule sum{};        ///< secure_mean
   std::vector<float> start{};        ///< the initial model; empty: drawn from the seed
   DataNames data{};                  ///< what the model's inputs and outputs stand for
+  std::string scaling{};  ///< scaling_digest of what scales its inputs; empty: each site's own
 
   // This site's own.
   Round rounds = 0;      ///< after so many the site ends; 0: it goes on until it is told to stop
   Round eval_every = 0;  ///< rounds between evaluations; 0: only at the end
   std::string export_file{};  ///< where the model is put after each evaluation and in the end, for
-                              ///< other programs (model_file.h); empty: nowhere
+                              ///< other programs (exported_model.h); empty: nowhere
   ModelNotes notes{};         ///< in that file
+  ModelUnits units{};         ///< in which its graph takes data, where it is ONNX
   bool only_takes =
       false;  ///< an observer: it takes in what comes, sends nothing and takes no steps
   sites::PullLimits pull{};  ///< of what one parcel may do to the model

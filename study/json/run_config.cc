@@ -57,6 +57,8 @@ Json settings_json(const RunSettings& settings) {
           {"buckets", optional(used.buckets)},
           {"timeout", o.timeout_s},
           {"init", o.init},
+          {"scaling", o.scaling},
+          {"own_sums", o.own_sums},
           {"checkpoint", run.checkpoint},
           {"checkpoint_every", run.checkpoint_every},
           {"resume", run.resume},
@@ -112,6 +114,7 @@ Json privacy_config_json(const std::optional<PrivacyOptions>& privacy) {
           {"sampling_rate", privacy->sampling_rate},
           {"epsilon", privacy->epsilon ? Json(*privacy->epsilon) : Json()},
           {"delta", privacy->delta},
+          {"before", told_before_text(privacy->before)},
           {"seed", privacy->test_seed ? Json(*privacy->test_seed) : Json()}};
 }
 

@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/sites/process/trust_plan.h>
+#include <sotto/study/scaling_file.h>
 #include <sotto/study/scenario.h>
 #include <sotto/topology/registry.h>
 
@@ -74,6 +75,8 @@ void read(const Block& block, const fs::path& path, const sotto::test::Scratch& 
                     .empty());
   } else if (head.starts_with("sotto-site")) {
     sotto::cli::read_site_config(path.string());
+  } else if (head.starts_with("sotto-scaling")) {
+    CHECK_FALSE(sotto::study::read_scaling("scaling", path.string()).columns.empty());
   } else if (head.starts_with("sotto-scenario")) {
     sotto::study::read_scenario(path.string());
   } else if (head.starts_with("[")) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
@@ -14,6 +15,7 @@
 #include <sotto/study/parse_units.h>
 #include <sotto/study/rank_list.h>
 #include <sotto/study/run_spec.h>
+#include <sotto/study/scaling_file.h>
 #include <sotto/study/scenario.h>
 #include <sotto/trainers/partition.h>
 
@@ -26,6 +28,19 @@ namespace {
 
 using sotto::check;
 
+/// A text in a file of its own.
+class KeptText {
+ public:
+  explicit KeptText(std::string text)
+      : text_(std::move(text)), file_(std::as_bytes(std::span(text_))) {}
+  const std::string& text() const { return text_; }
+  std::string path() const { return file_.path(); }
+
+ private:
+  std::string text_;
+  MemoryFile file_;
+};
+
 void read(std::string_view name, const std::string& path) {
   if (name == "site_config") {
     sotto::test::read_as_site(path);
@@ -36,6 +51,19 @@ void read(std::string_view name, const std::string& path) {
       check(std::ranges::all_of(fault.sites, [&](sotto::Rank site) { return site < plan.sites; }),
             "faults strike sites that there are");
     }
+  } else if (name == "column_sums") {
+    const auto sums = sotto::study::read_table_sums("combine", path);
+    const KeptText again(sotto::study::table_sums_text(sums));
+    check(sotto::study::table_sums_text(sotto::study::read_table_sums("again", again.path())) ==
+              again.text(),
+          "sums that are read are what is written");
+    (void)sotto::combine_sums({&sums, 1});
+  } else if (name == "scaling") {
+    const auto scaling = sotto::study::read_scaling("scaling", path);
+    const KeptText again(sotto::study::scaling_text(scaling));
+    check(sotto::scaling_digest(sotto::study::read_scaling("again", again.path())) ==
+              sotto::scaling_digest(scaling),
+          "a scaling that is read is what is written");
   } else if (name == "config") {
     sotto::test::read_as_config(path);
   } else {

@@ -220,6 +220,7 @@ std::span<const Target> named_targets() {
       {"site_state", site_state},
       {"key_file", read_key},
       {"peers_file", read_peers},
+      {"site_list", read_site_list},
       {"algorithm", disturb_algorithm},
       {"algorithm_state", load_algorithm},
       {"section_file", read_section_file},
@@ -244,6 +245,8 @@ std::span<const Target> named_targets() {
       {"site_config", read_config},
       {"fault_plan", read_config},
       {"scenario", read_config},
+      {"column_sums", read_config},
+      {"scaling", read_config},
       {"words", read_words},
 #endif
   };

@@ -142,6 +142,12 @@ void write_file(const fs::path& path, std::string_view text) {
 
 /// Keys that are nobody's.
 void write_trust(const fs::path& root) {
+  using std::string_view_literals::operator""sv;
+  constexpr std::string_view kSiteList =
+      "name,address,observer\nhospital,10.0.0.1:9001,no\nbank,,yes\nlab,[::1]:9002,\n\0"
+      "from,to\nhospital,bank\nlab,hospital\nhospital,lab\n"sv;
+  write_file(root / "site_list" / "sites", kSiteList.substr(0, kSiteList.find('\0')));
+  write_file(root / "site_list" / "sites_and_edges", kSiteList);
   const std::string shown = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID";
   const std::string hidden = "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs";
   const std::string other = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
@@ -387,6 +393,17 @@ void write_configs(const fs::path& root, const fs::path& examples) {
              "compressor = \"quant:8\"\nrule = \"clipped:auto\"\nlr = 0.1\nrounds = 0\n"
              "part = \"3/8\"\nnesterov = true\nseed = 7\n[network]\ntimeout = \"10 s\"\n"
              "patience = \"30 s\"\nfound-after = \"1 min\"\nslack = 1\nwindow = 4\n");
+  write_file(root / "column_sums" / "noised",
+             "sotto-column-sums = 1\nrows = 812.25\n[privacy]\nnoise-multiplier = 4.1\n"
+             "epsilon = 1\ndelta = 1e-05\n[[column]]\nname = \"age\"\nrole = \"feature\"\n"
+             "least = 0\nlargest = 120\nsum = -12.5\nsquares = 301.75\n[[column]]\n"
+             "name = \"price\"\nrole = \"target\"\nleast = 0\nlargest = 2e6\nsum = 1\n"
+             "squares = 2\n");
+  write_file(root / "scaling" / "two_sites",
+             "sotto-scaling = 1\n[[site]]\nsums = \"ab\"\nnoise-multiplier = 4.1\n[[site]]\n"
+             "sums = \"cd\"\nnoise-multiplier = 0\n[[column]]\nname = \"age\"\n"
+             "role = \"feature\"\nmean = 54.1\ndeviation = 17.9\n[[column]]\n"
+             "name = \"price\"\nrole = \"target\"\nmean = 1e5\ndeviation = 1e4\n");
   write_file(root / "config" / "train",
              "task = \"digits\"\nnodes = 4\nalgorithm = \"dcd\"\ncompressor = \"quant:8\"\n"
              "lr = 0.1\nmomentum = 0.9\nnesterov = true\nbatch = 32\neval-every = 5\n"

@@ -11,6 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
+#include <sotto/sites/process/trust_plan.h>
 
 namespace sotto_fuzz {
 namespace {
@@ -99,6 +100,36 @@ void read_peers(std::string_view /*name*/, std::span<const std::byte> input) {
   const auto text = text_of(input);
   read_list(text, sotto::PeerNumbers::ranks);
   read_list(text, sotto::PeerNumbers::of_names);
+}
+
+void read_site_list(std::string_view /*name*/, std::span<const std::byte> input) {
+  const auto text = text_of(input);
+  const std::size_t end = text.find('\0');
+  try {
+    auto plan = sotto::parse_trust_plan("sites.csv", text.substr(0, end));
+    check(!plan.sites.empty(), "a plan has sites");
+    if (end != std::string_view::npos) {
+      sotto::take_trust_edges(plan, "trust.csv", text.substr(end + 1));
+    }
+    for (const auto& [from, to] : plan.edges) {
+      check(from < plan.sites.size() && to < plan.sites.size() && from != to,
+            "edges join sites of the plan");
+      check(!plan.sites[from].observer, "an observer sends to nobody");
+    }
+    if (plan.sites.size() > 16) {
+      return;
+    }
+    std::vector<sotto::PublicKey> keys;
+    while (keys.size() < plan.sites.size()) {
+      keys.push_back(sotto::make_key_pair().public_key);
+    }
+    const auto lists = sotto::peers_lists(plan, "sites.csv", keys);
+    for (const std::string& list : lists) {
+      (void)sotto::parse_peers_file("peers.csv", list, sotto::PeerNumbers::of_names);
+    }
+  } catch (const sotto::Error& error) {
+    check(std::string_view(error.what()).size() < kLongestMessage, "messages are short");
+  }
 }
 
 }  // namespace sotto_fuzz

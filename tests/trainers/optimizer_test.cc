@@ -360,8 +360,8 @@ TEST_CASE("two texts of settings differ where they first differ") {
   CHECK(here == "a=1\nb=2\n");
   CHECK(first_difference(here, here).empty());
   CHECK(first_difference(here, "a=1\nb=3\n") == "b is 2 here and 3 there");
-  CHECK(first_difference(here, "a=1\n") == "'b=2' here and '' there");
-  CHECK(first_difference("", "c=4\n") == "'' here and 'c=4' there");
+  CHECK(first_difference(here, "a=1\n") == "b is 2 here and not given there");
+  CHECK(first_difference("", "c=4\n") == "c is not given here and 4 there");
   CHECK(first_difference("a=1\n", "b=1\n") == "'a=1' here and 'b=1' there");
   // A line without a value, which only somebody else's text has.
   CHECK(first_difference(here, "a\nb=2\n") == "'a=1' here and 'a' there");

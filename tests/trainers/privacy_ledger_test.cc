@@ -51,6 +51,18 @@ TEST_CASE("a ledger counts a step before it leaves, and goes on where it was") {
   CHECK(PrivacyLedger(options).steps() == 97);
 }
 
+TEST_CASE("a ledger is kept for what was told before, too") {
+  const Scratch scratch;
+  auto options = kept_in((scratch.path() / "ledger").string());
+  options.before = {{.noise_multiplier = 3.5, .sampling_rate = 1}};
+  REQUIRE(PrivacyLedger(options).enter(1, 10).ok());
+  CHECK(PrivacyLedger(options).existed());
+  options.before.front().noise_multiplier = 4;
+  CHECK(contains(refusal([&] { PrivacyLedger{options}; }), "before is 4 here and 3.5 there"));
+  options.before.clear();
+  CHECK(contains(refusal([&] { PrivacyLedger{options}; }), "before is not given here and 3.5"));
+}
+
 TEST_CASE("a ledger that cannot be written keeps the step from leaving") {
   const Scratch scratch;
   PrivacyLedger ledger(kept_in((scratch.path() / "absent" / "ledger").string()));

@@ -29,14 +29,6 @@ struct TableValues {
   std::size_t rows = 0;
 };
 
-bool lacks_value(const std::vector<std::string_view>& fields, const TableRoles& roles) {
-  const auto is_missing = [&](std::size_t column) {
-    return value_of(fields[column]).kind == FieldKind::missing;
-  };
-  return std::any_of(roles.features.begin(), roles.features.end(), is_missing) ||
-         std::any_of(roles.targets.begin(), roles.targets.end(), is_missing);
-}
-
 void add_label(const ColumnSurvey& column, std::string_view field, std::size_t line,
                LabelCollector& labels) {
   if (column.numeric()) {
@@ -114,12 +106,22 @@ std::shared_ptr<const Dataset> make_dataset(const std::string& name, const Table
   DataFacts facts;
   facts.names.columns = names_at(table, roles.features);
   facts.warnings = warnings_of(table, roles, request);
-  facts.scaling = scalings_of(values.features, roles.features.size(), split.train);
+  warn_of_missing_codes(table, roles, values.features, facts.warnings);
+  if (request.scaling != nullptr) {
+    require_columns(
+        *request.scaling, facts.names.columns,
+        request.regression ? names_at(table, roles.targets) : std::vector<std::string>());
+    for (const ScaledColumn& column : request.scaling->columns) {
+      facts.scaling.push_back(column.scaling());
+    }
+  } else {
+    facts.scaling = scalings_of(values.features, roles.features.size(), split.train);
+  }
   ScaledTargets answers;
   int classes = 0;
   if (request.regression) {
     facts.names.targets = names_at(table, roles.targets);
-    answers = scale_targets(path, facts.names.targets, values.targets, split);
+    answers = scale_targets(path, facts.names.targets, values.targets, split, request.scaling);
     facts.target_scaling = answers.scaling;
     warn_of_copied_target(table, roles, values.features, values.targets, facts.warnings);
   } else {

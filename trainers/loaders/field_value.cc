@@ -9,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/base/text.h>
 
 namespace sotto {
 namespace {
@@ -138,6 +139,10 @@ std::string why_no_number(std::string_view field) {
         return "has a currency sign; write the number alone";
       }
     }
+  }
+  if ((field.starts_with('<') || field.starts_with('>')) && field.size() > 1 &&
+      parse_number<double>(trimmed(field.substr(field[1] == '=' ? 2 : 1)))) {
+    return "is a limit of what was measured; write a number in its place, or leave it empty";
   }
   if (looks_like_date(field)) {
     return "looks like a date, which is no number; write it as numbers, e.g. as a year";

@@ -214,13 +214,14 @@ float scaled(const std::filesystem::path& path, std::string_view column, double 
   const auto result = static_cast<float>((value - scaling.mean) * scaling.factor);
   if (!std::isfinite(result)) {
     refuse_file(path, fmt::format("column '{}'", excerpt(column)),
-                fmt::format("{} cannot be scaled by the training rows' mean and deviation", value));
+                fmt::format("{} cannot be scaled by the column's mean and deviation", value));
   }
   return result;
 }
 
 ScaledTargets scale_targets(const std::filesystem::path& path, std::span<const std::string> names,
-                            std::span<const double> values, const Split& split) {
+                            std::span<const double> values, const Split& split,
+                            const SharedScaling* scaling) {
   const std::size_t outputs = names.size();
   ScaledTargets targets;
   for (std::size_t k = 0; k < outputs; ++k) {
@@ -235,7 +236,8 @@ ScaledTargets scale_targets(const std::filesystem::path& path, std::span<const s
                   fmt::format("'{}' is {} in all {} training rows: there is nothing to predict",
                               excerpt(names[k]), column.front(), column.size()));
     }
-    targets.scaling.push_back(scaling_of(column));
+    targets.scaling.push_back(scaling == nullptr ? scaling_of(column)
+                                                 : scaling->targets[k].scaling());
   }
   const auto answers = [&](const std::vector<std::uint32_t>& rows) {
     std::vector<float> chosen;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <sotto/trainers/dataset.h>
+#include <sotto/trainers/shared_scaling.h>
 
 namespace sotto {
 
@@ -75,9 +76,11 @@ struct ScaledTargets {
   Answers test;
 };
 
-/// Scales targets to mean 0 and deviation 1 over the training rows. Throws Error, naming the file,
-/// for a target that is the same in all of these.
+/// Scales targets to mean 0 and deviation 1 over the training rows, or as `scaling`, which has
+/// these targets, says. Throws Error, naming the file, for a target that is the same in all of
+/// these rows.
 ScaledTargets scale_targets(const std::filesystem::path& path, std::span<const std::string> names,
-                            std::span<const double> values, const Split& split);
+                            std::span<const double> values, const Split& split,
+                            const SharedScaling* scaling = nullptr);
 
 }  // namespace sotto

@@ -218,13 +218,15 @@ TableRows::TableRows(const TextFile& file, const TableLayout& layout)
 }
 
 bool TableRows::next() {
-  if (!lines_.next()) {
-    return false;
-  }
-  fields_ = &splitter_.split(lines_.line());
-  if (!splitter_.fault().empty()) {
-    lines_.refuse(splitter_.fault());
-  }
+  do {
+    if (!lines_.next()) {
+      return false;
+    }
+    fields_ = &splitter_.split(lines_.line());
+    if (!splitter_.fault().empty()) {
+      lines_.refuse(splitter_.fault());
+    }
+  } while (std::ranges::all_of(*fields_, &std::string_view::empty));
   if (fields_->size() != layout_.names.size()) {
     lines_.refuse(fmt::format("{} fields are expected; found {}{}", layout_.names.size(),
                               fields_->size(),

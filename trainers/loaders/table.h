@@ -87,7 +87,8 @@ class TableRows {
   /// Both must outlive this object.
   TableRows(const TextFile& file, const TableLayout& layout);
 
-  /// Goes to the next row; false at the end. Throws Error for one of another length.
+  /// Goes to the next row; false at the end. Rows without any value, as spreadsheets write below a
+  /// table, are passed over. Throws Error for one of another length.
   bool next();
   /// The fields of the row; valid until the next call.
   const std::vector<std::string_view>& fields() const { return *fields_; }

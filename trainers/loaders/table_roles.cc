@@ -173,6 +173,20 @@ void leave_out_dropped(const TableFile& table, const TableRequest& request, Colu
   }
 }
 
+/// Why a column without a name is refused: a title above the header leaves most without one.
+std::string nameless_text(const TableFile& table, std::size_t column) {
+  const std::size_t columns = table.columns.size();
+  const auto named = columns - static_cast<std::size_t>(std::ranges::count(
+                                   table.columns, std::string(), &ColumnSurvey::name));
+  return columns > 2 && 2 * named < columns
+             ? fmt::format(
+                   "{} of {} columns have a name there: if it is a title, take it out of "
+                   "the file, as the header comes first",
+                   named, columns)
+             : fmt::format("column {} has no name; give it one, or take the column out",
+                           column + 1);
+}
+
 /// Leaves columns out that nobody named, or that hold nothing.
 void leave_out_nameless(const TableFile& table, Columns& columns, TableRoles& roles) {
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
@@ -189,8 +203,7 @@ void leave_out_nameless(const TableFile& table, Columns& columns, TableRoles& ro
     } else if (i == 0 && column.texts == column.fields) {
       columns.leave_out(roles, {i, "it has no name and names the rows"});
     } else if (column.name.empty()) {
-      refuse_header(
-          table, fmt::format("column {} has no name; give it one, or take the column out", i + 1));
+      refuse_header(table, nameless_text(table, i));
     }
   }
 }
@@ -268,8 +281,7 @@ bool is_wordy(const ColumnSurvey& column) {
 
 /// A column of numbers that has some words, or of words.
 void check_number_column(const TableFile& table, const TableRequest& request,
-                         const std::vector<std::size_t>& columns, std::size_t index,
-                         std::string_view noun) {
+                         const std::vector<std::size_t>& columns, std::size_t index, bool target) {
   const ColumnSurvey& column = table.columns[index];
   if (!is_wordy(column)) {
     return;
@@ -286,18 +298,27 @@ void check_number_column(const TableFile& table, const TableRequest& request,
                  "is the column's name: does the header stand there again? Take such lines out");
   }
   const std::string why = why_no_number(text);
+  if (target) {
+    refuse_field(
+        table, index, *column.first_text,
+        mostly_numbers
+            ? fmt::format("{}, where the column has numbers; put it right", why)
+            : fmt::format("{}, and targets of a regression are numbers; words are classes: "
+                          "leave `regression` out",
+                          why));
+  }
   refuse_field(table, index, *column.first_text,
                mostly_numbers
                    ? fmt::format("{}, where the column has numbers; put it right{}", why,
                                  how_to_drop(request, column.name))
-                   : fmt::format("{}, and {} are numbers{}, or write it as numbers{}{}", why, noun,
+                   : fmt::format("{}, and features are numbers{}, or write it as numbers{}{}", why,
                                  how_to_drop(request, column.name),
                                  why == kIsText ? ", e.g. a column of 0 and 1 for each word" : "",
                                  others(table, columns, is_wordy)));
 }
 
 void check_missing(const TableFile& table, const TableRequest& request,
-                   const std::vector<std::size_t>& columns, std::size_t index) {
+                   const std::vector<std::size_t>& columns, std::size_t index, bool target) {
   const ColumnSurvey& column = table.columns[index];
   if (column.missing == 0 || request.skip_missing) {
     return;
@@ -310,7 +331,8 @@ void check_missing(const TableFile& table, const TableRequest& request,
                            request.task.empty() ? ""
                                                 : fmt::format(", leave such rows out with {}",
                                                               request.with("skip-missing")),
-                           how_to_drop(request, column.name), others(table, columns, has_missing)));
+                           target ? "" : how_to_drop(request, column.name),
+                           others(table, columns, has_missing)));
 }
 
 /// Commas may set thousands apart, where they also set fields apart or points are decimal marks.
@@ -394,17 +416,18 @@ TableRoles choose_roles(const TableFile& table, const TableRequest& request) {
 
 void check_columns(const TableFile& table, const TableRoles& roles, const TableRequest& request) {
   for (const std::size_t index : roles.features) {
-    check_number_column(table, request, roles.features, index, "features");
+    check_number_column(table, request, roles.features, index, /*target=*/false);
   }
   if (request.regression) {
     for (const std::size_t index : roles.targets) {
-      check_number_column(table, request, roles.targets, index, "targets of a regression");
+      check_number_column(table, request, roles.targets, index, /*target=*/true);
     }
   }
   std::vector<std::size_t> used = roles.features;
   used.insert(used.end(), roles.targets.begin(), roles.targets.end());
   for (const std::size_t index : used) {
-    check_missing(table, request, used, index);
+    const bool target = std::ranges::find(roles.targets, index) != roles.targets.end();
+    check_missing(table, request, used, index, target);
   }
   std::vector<std::size_t> numbers = roles.features;
   for (const std::size_t index : roles.targets) {
@@ -413,6 +436,14 @@ void check_columns(const TableFile& table, const TableRoles& roles, const TableR
     }
   }
   check_marks(table, numbers);
+}
+
+bool lacks_value(const std::vector<std::string_view>& fields, const TableRoles& roles) {
+  const auto is_missing = [&](std::size_t column) {
+    return value_of(fields[column]).kind == FieldKind::missing;
+  };
+  return std::any_of(roles.features.begin(), roles.features.end(), is_missing) ||
+         std::any_of(roles.targets.begin(), roles.targets.end(), is_missing);
 }
 
 }  // namespace sotto

@@ -39,4 +39,7 @@ TableRoles choose_roles(const TableFile& table, const TableRequest& request);
 /// skipped for it; all with one decimal mark.
 void check_columns(const TableFile& table, const TableRoles& roles, const TableRequest& request);
 
+/// Whether a row, given by its fields, lacks a value that is used.
+bool lacks_value(const std::vector<std::string_view>& fields, const TableRoles& roles);
+
 }  // namespace sotto

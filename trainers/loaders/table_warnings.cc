@@ -1,7 +1,9 @@
 #include "table_warnings.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -73,6 +75,48 @@ void warn_of_left_out(const TableRoles& roles, Warner& warner) {
   }
 }
 
+/// Whole numbers that ascend may be those of the rows.
+void warn_of_row_numbers(const TableFile& table, const TableRoles& roles,
+                         const TableRequest& request, Warner& warner) {
+  std::vector<std::size_t> columns;
+  std::ranges::copy_if(roles.features, std::back_inserter(columns), [&](std::size_t column) {
+    return table.columns[column].counts() && !table.columns[column].same;
+  });
+  const std::string dropped = columns.size() == 1 ? table.columns[columns.front()].name : "COLUMN";
+  warner.warn_of(columns,
+                 fmt::format("whole numbers that ascend from row to row: if they number the rows, "
+                             "leave them out{}",
+                             request.task.empty() ? "" : ", as " + request.with("drop", dropped)));
+}
+
+/// The number that stands for missing values in a column, if one seems to: -9, 99 and longer ones
+/// with nines alone, several times, and further from all others than these are from each other.
+std::optional<double> missing_code(std::span<const double> features, std::size_t width,
+                                   std::size_t k) {
+  constexpr std::array<double, 9> kCodes = {-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999};
+  for (const double code : kCodes) {
+    std::size_t count = 0;
+    std::optional<double> least;
+    std::optional<double> largest;
+    for (std::size_t at = k; at < features.size(); at += width) {
+      if (features[at] == code) {
+        ++count;
+        continue;
+      }
+      least = least ? std::min(*least, features[at]) : features[at];
+      largest = largest ? std::max(*largest, features[at]) : features[at];
+    }
+    if (count < 2 || !least || *least == *largest) {
+      continue;
+    }
+    const double gap = code < 0 ? *least - code : code - *largest;
+    if (gap > *largest - *least) {
+      return code;
+    }
+  }
+  return std::nullopt;
+}
+
 /// Whether the values of column `k` of `features` name the classes.
 bool names_classes(std::span<const double> features, std::size_t width, std::size_t k,
                    std::span<const std::int32_t> labels) {
@@ -107,11 +151,7 @@ std::vector<std::string> warnings_of(const TableFile& table, const TableRoles& r
     warner.warn_where(
         roles.features, [](const ColumnSurvey& column) { return column.same; },
         "the same in all rows, so that nothing can be learned of it");
-    warner.warn_where(
-        roles.features, [](const ColumnSurvey& column) { return column.counts() && !column.same; },
-        fmt::format("whole numbers that ascend from row to row: if they number the rows, leave "
-                    "them out{}",
-                    request.task.empty() ? "" : ", as " + request.with("drop", "COLUMN")));
+    warn_of_row_numbers(table, roles, request, warner);
   }
   const auto is_ambiguous = [&](const ColumnSurvey& column) {
     return column.first_comma && column.commas_of_thousands;
@@ -132,6 +172,20 @@ std::vector<std::string> warnings_of(const TableFile& table, const TableRoles& r
     warner.warn_where(roles.targets, has_missing, "rows without a value there are left out");
   }
   return warnings;
+}
+
+void warn_of_missing_codes(const TableFile& table, const TableRoles& roles,
+                           std::span<const double> features, std::vector<std::string>& warnings) {
+  const std::size_t width = roles.features.size();
+  for (std::size_t k = 0; k < width && table.rows >= kFewestRows; ++k) {
+    if (const auto code = missing_code(features, width, k)) {
+      Warner(table, warnings)
+          .warn_of({roles.features[k]},
+                   fmt::format("{} stands far from all other values several times: if it is for "
+                               "missing ones, leave those fields empty",
+                               *code));
+    }
+  }
 }
 
 void warn_of_copied_label(const TableFile& table, const TableRoles& roles,

@@ -18,6 +18,11 @@ namespace sotto {
 std::vector<std::string> warnings_of(const TableFile& table, const TableRoles& roles,
                                      const TableRequest& request);
 
+/// Warns of each feature in which a number such as -999 seems to stand for missing values.
+/// `features` are rows × features.
+void warn_of_missing_codes(const TableFile& table, const TableRoles& roles,
+                           std::span<const double> features, std::vector<std::string>& warnings);
+
 /// Warns of each feature that has another value for each class, and the same one in all its rows.
 /// `features` are rows × features, `labels` one a row.
 void warn_of_copied_label(const TableFile& table, const TableRoles& roles,
