@@ -42,8 +42,8 @@ void require_kind(TomlReader& in, std::string_view kind) {
   if (in.has(sums ? kScaling : kSums)) {
     in.refuse(sums ? kScaling : kSums,
               sums ? "this is a scaling that was combined; the sums of one site are expected"
-                   : "these are the sums of one site; combine those of all with `sotto data "
-                     "scaling --combine`");
+                   : "these are the sums of one site; combine those of all with "
+                     "`sotto data scaling --combine`");
   }
   in.require(kind, fmt::format("the version of this format, {} = 1", kind));
   (void)in.count(kind, 1, 1);

@@ -7,27 +7,28 @@ namespace sotto::study {
 namespace {
 
 SettingGroup task_settings(TrainOptions& o) {
-  return {"What is trained",
-          {
-              {"task", &o.task, "SPEC", "digits, or data of your own; see `sotto list`"},
-              {"model", &o.model, "SPEC",
-               "softmax, mlp:H1,H2,…, cnn, transformer; by default what fits the task"},
-              {"batch", &o.batch, "N", "Examples a round and node; by default 32"},
-              {"partition", &o.partition, "SPEC", "iid, dirichlet:ALPHA, label or sizes:BETA"},
-              {"gradient-time", &o.gradient_time, "SPEC",
-               "How long a gradient takes at least, as on a slower machine: \"20 ms\", "
-               "\"lognormal:20 ms,0.3\", \"uniform:15 ms,25 ms\" or \"exponential:20 ms\""},
-              {"init", &o.init, "FILE",
-               "Start from this model: tensors by name (.safetensors), else the first row of a "
-               "file of parameters (.csv), or a folder of checkpoints, of any number of nodes, "
-               "whose newest mean it is"},
-              {"scaling", &o.scaling, "FILE.toml",
-               "Scale a table's columns by these means and deviations, which `sotto data scaling` "
-               "makes for several sites, not by those of the training rows"},
-              {"own-sums", &o.own_sums, "FILE.toml",
-               "The sums of this node's data in --scaling, whose noise counts as privacy spent; by "
-               "default the least noise of all in it counts"},
-          }};
+  return {
+      "What is trained",
+      {
+          {"task", &o.task, "SPEC", "digits, or data of your own; see `sotto list`"},
+          {"model", &o.model, "SPEC",
+           "softmax, mlp:H1,H2,…, cnn, transformer; by default what fits the task"},
+          {"batch", &o.batch, "N", "Examples a round and node; by default 32"},
+          {"partition", &o.partition, "SPEC", "iid, dirichlet:ALPHA, label or sizes:BETA"},
+          {"gradient-time", &o.gradient_time, "SPEC",
+           "How long a gradient takes at least, as on a slower machine: \"20 ms\", "
+           "\"lognormal:20 ms,0.3\", \"uniform:15 ms,25 ms\" or \"exponential:20 ms\""},
+          {"init", &o.init, "FILE",
+           "Start from this model: tensors by name (.safetensors), else the first row of a "
+           "file of parameters (.csv), or a folder of checkpoints, of any number of nodes, "
+           "whose newest mean it is"},
+          {"scaling", &o.scaling, "FILE.toml",
+           "Scale a table's columns by these means and deviations, which `sotto data scaling` "
+           "makes for several sites, not by those of the training rows"},
+          {"own-sums", &o.own_sums, "FILE.toml",
+           "The sums of this node's data in that scaling, whose noise counts as privacy spent; by "
+           "default the least noise of all in it counts"},
+      }};
 }
 
 /// What is for a program that runs all nodes itself.
