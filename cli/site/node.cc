@@ -1,4 +1,5 @@
 // `sotto node`: one site, until its rounds are over or it is told to stop.
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -88,15 +89,12 @@ class Exit {
  public:
   /// `asked_for_results`: they are not written then, so that the run has failed.
   Exit(EventLog& log, bool asked_for_results)
-      : thread_(start_thread("the end of a site", [this, &log, asked_for_results] {
+      : log_(log), thread_(start_thread("the end of a site", [this, &log, asked_for_results] {
           std::unique_lock lock(mutex_);
           while (!over_ && !console::stop_requested()) {
             change_.wait_for(lock, kLook);
           }
-          if (!over_) {
-            log.write({SiteEvent::Level::info, "stopping",
-                       "was told to stop: ends what it is at, and saves"});
-          }
+          tell_of_stop();
           if (!change_.wait_for(lock, kLeaveWithin, [this] { return over_; })) {
             log.write({SiteEvent::Level::warning, "ended",
                        "was told to stop in the middle of a long step, which is dropped: the site "
@@ -112,6 +110,13 @@ class Exit {
     change_.notify_one();
     thread_.join();
   }
+  /// Writes once that the site was told to stop, if it was: before what it says because of that.
+  void tell_of_stop() {
+    if (console::stop_requested() && !told_.exchange(true)) {
+      log_.write(
+          {SiteEvent::Level::info, "stopping", "was told to stop: ends what it is at, and saves"});
+    }
+  }
   Exit(const Exit&) = delete;
   Exit& operator=(const Exit&) = delete;
 
@@ -119,6 +124,8 @@ class Exit {
   static constexpr std::chrono::milliseconds kLook{50};
   static constexpr std::chrono::seconds kLeaveWithin{5};
 
+  EventLog& log_;
+  std::atomic<bool> told_{false};
   std::mutex mutex_;
   std::condition_variable change_;
   bool over_ = false;
@@ -229,7 +236,10 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   const auto result = [&] {
     try {
       return run_site(plan.run, folder, *plan.task, console::stop_requested(), board,
-                      [&](const SiteEvent& event) { tell(event); });
+                      [&](const SiteEvent& event) {
+                        exit->tell_of_stop();
+                        tell(event);
+                      });
     } catch (const Error& error) {
       throw Error(config.places.blame(error));
     }

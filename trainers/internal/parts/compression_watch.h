@@ -35,9 +35,7 @@ class CompressionWatch {
     }
   }
   /// The latest measurement; none before the first.
-  std::optional<CompressionSample> last() const {
-    return meter_ ? meter_->last() : std::nullopt;
-  }
+  std::optional<CompressionSample> last() const { return meter_ ? meter_->last() : std::nullopt; }
 
  private:
   const Round interval_;
