@@ -55,7 +55,6 @@ void SecureSum::begin_anew() {
   secret_ = derived_scalar(secret_, std::array{kForNext, generation_++});
   round_ = 0;
   for (Member& member : members_) {
-    member.key.reset();
     member.shared.reset();
   }
   held_.clear();
@@ -108,9 +107,8 @@ void SecureSum::know(std::span<const std::string> names) {
   std::vector<Member> next;
   for (const std::string& name : names) {
     const auto old = std::ranges::find(members_, name, &Member::name);
-    next.push_back(old == members_.end()
-                       ? Member{.name = name, .id = site_id(name), .key = {}, .shared = {}}
-                       : *old);
+    next.push_back(old == members_.end() ? Member{.name = name, .id = site_id(name), .shared = {}}
+                                         : *old);
   }
   members_ = std::move(next);
   held_.clear();
@@ -119,14 +117,7 @@ void SecureSum::know(std::span<const std::string> names) {
 }
 
 bool SecureSum::take_key(std::size_t peer, const Bytes32& key) {
-  const bool taken = std::ranges::any_of(members_, [&](const Member& member) {
-    return &member != &members_[peer] && member.key == key;
-  });
-  if (taken || key == public_key()) {
-    return false;
-  }
   members_[peer].shared = keys_->shared_with(id_, members_[peer].id, key);
-  members_[peer].key = members_[peer].shared ? std::optional(key) : std::nullopt;
   return members_[peer].shared.has_value();
 }
 

@@ -97,8 +97,8 @@ class SecureSum {
   const Bytes32& public_key() const { return keys_->public_key(); }
   /// All keys and masks are drawn anew, as rounds may be made again.
   void begin_anew();
-  /// The key of a peer's process. False for one that everybody could have made, or that another
-  /// site has.
+  /// The key of a peer's process. False for one that everybody could have made. One that another
+  /// site has gives other masks, which its teller does not know.
   bool take_key(std::size_t peer, const Bytes32& key);
 
   // As a client.
@@ -148,7 +148,6 @@ class SecureSum {
   struct Member {
     std::string name;
     std::uint64_t id = 0;
-    std::optional<Bytes32> key;
     std::optional<Bytes32> shared;  ///< with this site, if its key is known
   };
 

@@ -50,7 +50,7 @@ Status Site::take(std::size_t peer, const SumKey& key) {
     return offence(peer, Fault::unexpected, "a key for sums that is not wanted");
   }
   if (!sum->take_key(peer, key.key)) {
-    return offence(peer, Fault::unexpected, "a key for sums that another site has, or anybody");
+    return offence(peer, Fault::unexpected, "a key for sums that everybody could have made");
   }
   return {};
 }
