@@ -183,6 +183,13 @@ class Teller {
   std::string trouble_;
 };
 
+SiteReport first_report(const std::string& name) {
+  SiteReport report;
+  report.name = name;
+  report.phase = "starting";
+  return report;
+}
+
 int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   SiteConfig config = read_site_config(options.site);
   if (options.seed_given) {
@@ -210,10 +217,7 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   }
   SiteFolder folder(config.state);
   SiteBoard board;
-  SiteReport first;
-  first.name = config.name;
-  first.phase = "starting";
-  board.put(std::move(first));
+  board.put(first_report(config.name));
   console::catch_stop_signals();
   console::ignore_hangup();
   tell.record(
