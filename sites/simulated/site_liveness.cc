@@ -40,6 +40,7 @@ SimTime recovery_bound(const FaultPlan& plan, std::size_t message_bytes) {
 Liveness::Liveness(const FaultPlan& plan, SimTime bound)
     : sites_(static_cast<std::size_t>(plan.sites)),
       bound_(bound),
+      sums_(plan.exchange == MixingKind::secure_mean),
       found_after_(plan.found_after),
       disturbed_(sites_, 0),
       lies_(sites_),
@@ -155,7 +156,8 @@ Liveness::Trouble Liveness::look_at_stream(SimTime now, const SiteView& from, co
       ways_[static_cast<std::size_t>(from.site) * sites_ + static_cast<std::size_t>(to.site)];
   const PeerState& sender = *of_peer(from, to.site);
   const PeerState& receiver = *of_peer(to, from.site);
-  const bool sends = sender.hears_us && receiver.tells_us;
+  const bool masks = !sums_ || std::ranges::all_of(from.peers, &PeerState::up);
+  const bool sends = sender.hears_us && receiver.tells_us && masks;
   const bool waits = sender.sent != receiver.applied;
   const bool begun = from.state->mass > 0 && to.state->mass > 0;
   if ((!sends && !waits) || !begun || receiver.applied != way.applied) {

@@ -95,6 +95,7 @@ class Liveness {
 
   std::size_t sites_;
   SimTime bound_;
+  bool sums_;  // in secret: a site that has met too few others has no masks, and sends nothing
   SimTime found_after_;
   std::vector<SimTime> disturbed_;
   std::vector<char> contested_;
