@@ -32,7 +32,7 @@ Result<std::span<const float>> WholeModel::parameters_on_host(std::vector<float>
 }
 
 Result<std::span<const float>> WholeModel::on_host(std::vector<float>& room) const {
-  const auto values = parameters_on_host(room);
+  auto values = parameters_on_host(room);
   if (!values.ok() || carried_.empty()) {
     return values;
   }

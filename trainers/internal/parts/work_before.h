@@ -51,7 +51,7 @@ class WorkBefore {
   }
   /// Takes back what save wrote; whoever reads on finds out whether the state ended too early.
   Status load(ByteReader& in) {
-    const Status others(Fault::malformed, "the saved traffic is that of other neighbours");
+    Status others(Fault::malformed, "the saved traffic is that of other neighbours");
     if (in.read<std::uint32_t>() != traffic_.size()) {
       return others;
     }
