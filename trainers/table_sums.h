@@ -1,7 +1,7 @@
 // Sums over the rows of one site's table, from which several sites compute a common scaling
 // (shared_scaling.h) without showing each other a row.
 //
-// Of each used column with bounds [a, b], a value v counts as u = (v − (a + b) / 2) / ((b − a) /
+// A value v of a used column with bounds [a, b] counts as u = (v − (a + b) / 2) / ((b − a) /
 // 2), clipped to −1 … 1. What leaves is the number of rows and each column's Σ u and Σ u², with
 // noise that hides one row in all of them together (optim/privacy/private_moments.h has the
 // sensitivity, √(1 + 2 columns), and the argument). Classes are not counted.

@@ -44,6 +44,7 @@ SiteView view_of(const SiteConfig& config) {
           .lines = read_peers_file(config.peers, PeerNumbers::of_names),
           .observer = config.observer,
           .secure_sum = config.secure_sum,
+          .colluders = config.sum.colluders,
           .settings = settings_text(settings_in_file(config))};
 }
 

@@ -91,14 +91,7 @@ void GossipMixing::give_up() { begun_ = false; }
 void GossipMixing::forget(std::size_t peer) { replicas_[peer] = {}; }
 
 Status GossipMixing::step(Round step, std::span<const float> gradient) {
-  if (Status status =
-          take_step(*setup_.ops, *setup_.step_rule, step, setup_.parameters, gradient, next_);
-      !status) {
-    return status;
-  }
-  bound_.stepping(setup_.parameters);
-  setup_.ops->copy(next_, setup_.parameters);
-  return {};
+  return take_step(setup_, bound_, step, gradient, next_);
 }
 
 Status GossipMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::span<Addressee> to) {

@@ -4,16 +4,22 @@
 
 namespace sotto::sites {
 
-Status take_step(const Ops& ops, StepRule& rule, Round step, std::span<const float> x,
-                 std::span<const float> gradient, std::span<float> next) {
+Status take_step(const MixingSetup& setup, PullBound& bound, Round step,
+                 std::span<const float> gradient, std::span<float> room) {
+  const Ops& ops = *setup.ops;
   if (Status status = require_finite(ops, gradient, "gradient"); !status) {
     return status;
   }
-  if (Status status = rule.direction(step, x, gradient, next); !status) {
+  if (Status status = setup.step_rule->direction(step, setup.parameters, gradient, room); !status) {
     return status;
   }
-  ops.subtract(x, next, next);
-  return require_finite(ops, next, "updated model");
+  ops.subtract(setup.parameters, room, room);
+  if (Status status = require_finite(ops, room, "updated model"); !status) {
+    return status;
+  }
+  bound.stepping(setup.parameters);
+  ops.copy(room, setup.parameters);
+  return {};
 }
 
 Status require_finite(const Ops& ops, std::span<const float> values, std::string_view what) {

@@ -164,10 +164,11 @@ class Mixing {
   virtual std::uint64_t version(std::optional<std::size_t> peer) const = 0;
 };
 
-/// next ← x − the step rule's direction. Fault::non_finite where the gradient or next is not
-/// finite.
-Status take_step(const Ops& ops, StepRule& rule, Round step, std::span<const float> x,
-                 std::span<const float> gradient, std::span<float> next);
+/// A local step, number `step`, of the parameters: x ← x − the step rule's direction, noted by the
+/// bound. `room` has their dimension. Fault::non_finite where the gradient or the new x is not
+/// finite; x has not changed then.
+Status take_step(const MixingSetup& setup, PullBound& bound, Round step,
+                 std::span<const float> gradient, std::span<float> room);
 
 /// Fault::non_finite that names `what`, with count and first element, unless all are finite.
 Status require_finite(const Ops& ops, std::span<const float> values, std::string_view what);

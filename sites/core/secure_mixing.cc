@@ -24,14 +24,7 @@ void SecureMixing::begin() {
 }
 
 Status SecureMixing::step(Round step, std::span<const float> gradient) {
-  if (Status status =
-          take_step(*setup_.ops, *setup_.step_rule, step, setup_.parameters, gradient, next_);
-      !status) {
-    return status;
-  }
-  bound_.stepping(setup_.parameters);
-  setup_.ops->copy(next_, setup_.parameters);
-  return {};
+  return take_step(setup_, bound_, step, gradient, next_);
 }
 
 Status SecureMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::span<Addressee> to) {

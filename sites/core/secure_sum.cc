@@ -101,7 +101,7 @@ Status SecureSum::check_payload(std::span<const std::byte> payload) const {
   return {};
 }
 
-// Who takes part.
+// The sites that take part.
 
 void SecureSum::know(std::span<const std::string> names) {
   std::vector<Member> next;

@@ -88,7 +88,7 @@ class SecureSum {
   /// Fault::malformed for what payload_for cannot have made.
   Status check_payload(std::span<const std::byte> payload) const;
 
-  // Who takes part.
+  // The sites that take part.
 
   /// The peers by name, in the order of the list; keys of those that were there stay, rounds under
   /// way are given up.

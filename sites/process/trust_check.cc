@@ -154,6 +154,12 @@ class TrustCheck {
   /// Masks cancel only among sites that all have each other in their lists.
   void check_sums() {
     for (std::size_t i = 0; i < sites_.size(); ++i) {
+      if (sites_[i].secure_sum && sites_[i].lines.size() < sites_[i].colluders + 3) {
+        report_.findings.push_back(
+            {"sum", sites_[i].name, "",
+             fmt::format("its list has {} sites, and secure-colluders = {} needs {} or more",
+                         sites_[i].lines.size(), sites_[i].colluders, sites_[i].colluders + 3)});
+      }
       for (std::size_t j = 0; sites_[i].secure_sum && j < sites_.size(); ++j) {
         if (i != j && !std::ranges::binary_search(report_.edges, std::pair(i, j))) {
           find("sum", i, j,

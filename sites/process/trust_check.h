@@ -16,6 +16,7 @@ struct SiteView {
   std::vector<TrustedPeer> lines;  ///< its list, itself included
   bool observer = false;           ///< it sends to nobody, whatever its list says
   bool secure_sum = false;         ///< it sums in secret, for which all must exchange with all
+  std::size_t colluders = 0;       ///< … of which so many may collude
   std::string settings;            ///< settings_text of what all sites share
 };
 

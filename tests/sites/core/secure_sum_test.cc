@@ -399,7 +399,7 @@ TEST_CASE("secure sum: a key that another site has repeats no masks, and accuses
   SecureSum sum({.colluders = 1}, "v", secret_of(1, 1), 4);
   sum.know(std::vector<std::string>{"m", "w", "x"});
   CHECK(sum.take_key(1, w.public_key()));
-  // Whoever says it first, its owner is not refused for it.
+  // The key's owner is not refused for it, also where another site has said it first.
   CHECK(sum.take_key(0, w.public_key()));
   CHECK(sum.take_key(1, w.public_key()));
 }

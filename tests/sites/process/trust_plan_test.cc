@@ -28,7 +28,7 @@ std::vector<SiteView> views_of(const TrustPlan& plan) {
   for (std::size_t i = 0; i < lists.size(); ++i) {
     views.push_back({plan.sites[i].name,
                      parse_peers_file("peers.csv", lists[i], PeerNumbers::of_names),
-                     plan.sites[i].observer, false, "lr=0.1\n"});
+                     plan.sites[i].observer, false, 0, "lr=0.1\n"});
   }
   return views;
 }
@@ -121,6 +121,11 @@ TEST_CASE("trust check: one changed list is found, by kind") {
     }
   };
   CHECK(changed(in_secret).findings.empty());
+  const auto many = changed([&](auto& v) {
+    in_secret(v);
+    v[3].colluders = 2;  // of four sites
+  });
+  CHECK(count_of(many, "sum") == 1);
   // An edge that neither end wants is none, but masks do not cancel without it.
   const auto partial = changed([&](auto& v) {
     in_secret(v);
