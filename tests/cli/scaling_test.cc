@@ -265,7 +265,7 @@ TEST_CASE(
   const Ended ended = shell(fmt::format(
       "SOTTO={} PORT={} PYTHON=\"$({}/../../scripts/onnx-tools || echo /usr)/bin/python3\" "
       "{}/../sites/three-hospitals.sh",
-      SOTTO_PROGRAM, free_port(), SOTTO_FAULT_PLANS, SOTTO_FAULT_PLANS));
+      SOTTO_PROGRAM, free_ports(6), SOTTO_FAULT_PLANS, SOTTO_FAULT_PLANS));
   CAPTURE(ended.out);
   CAPTURE(ended.err);
   CHECK(ended.status == 0);

@@ -101,7 +101,7 @@ TEST_CASE("six sites sum in secret, and one is killed: examples/sites/secure-sum
     SOTTO_SKIP("built without ZeroMQ");
   }
   const Ended ended = shell(fmt::format("SOTTO={} PORT={} {}/../sites/secure-sum.sh", SOTTO_PROGRAM,
-                                        free_port(), SOTTO_FAULT_PLANS));
+                                        free_ports(6), SOTTO_FAULT_PLANS));
   CAPTURE(ended.out);
   CAPTURE(ended.err);
   CHECK(ended.status == 0);
@@ -131,9 +131,8 @@ TEST_CASE("five sites train from a short list: examples/sites/five-sites.sh") {
   if (!has_transport("zmq")) {
     SOTTO_SKIP("built without ZeroMQ");
   }
-  // Ten ports in a row, of which the first is free: the others most likely are.
   const Ended ended = shell(fmt::format("SOTTO={} PORT={} {}/../sites/five-sites.sh", SOTTO_PROGRAM,
-                                        free_port(), SOTTO_FAULT_PLANS));
+                                        free_ports(10), SOTTO_FAULT_PLANS));
   CAPTURE(ended.out);
   CAPTURE(ended.err);
   CHECK(ended.status == 0);

@@ -1,11 +1,14 @@
-// A port of loopback for a test's server.
+// Ports of loopback for a test's servers.
 #pragma once
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <iterator>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -19,20 +22,51 @@ inline sockaddr_in loopback(int port) {
   return address;
 }
 
-/// A TCP port of loopback that nobody uses. It stays this process's: while the socket that has it
-/// is there, and it stays to the end, the system gives the port to nobody who asks for any, neither
-/// to a server nor to a connection; servers that set SO_REUSEADDR, as all here do, can listen at
-/// it.
-inline int free_port() {
+/// A socket that has a TCP port of loopback, any where `port` is 0; -1 where another has it.
+inline int hold_port(int port) {
   const int holder = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  REQUIRE(::setsockopt(holder, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
-  REQUIRE(::bind(holder, any, size) == 0);
-  REQUIRE(::getsockname(holder, any, &size) == 0);
-  return ntohs(address.sin_port);
+  sockaddr_in address = loopback(port);
+  // The option is set after the socket is bound: before, two holders could have one port.
+  if (::bind(holder, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    REQUIRE(::setsockopt(holder, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    return holder;
+  }
+  ::close(holder);
+  return -1;
 }
+
+/// The first of `count` TCP ports of loopback in a row that nobody uses. They stay this process's:
+/// while the sockets that have them are there, and they stay to the end, the system gives the ports
+/// to nobody who asks for any, neither to a server nor to a connection; servers that set
+/// SO_REUSEADDR, as all here do, can listen at them.
+inline int free_ports(int count) {
+  for (int attempt = 0; attempt < 1'000; ++attempt) {
+    std::vector<int> holders = {hold_port(0)};
+    REQUIRE(holders[0] >= 0);
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    REQUIRE(::getsockname(holders[0], reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    const int first = ntohs(address.sin_port);
+    while (std::ssize(holders) < count && first + std::ssize(holders) <= 0xFFFF) {
+      const int next = hold_port(first + static_cast<int>(holders.size()));
+      if (next < 0) {
+        break;
+      }
+      holders.push_back(next);
+    }
+    if (std::ssize(holders) == count) {
+      return first;
+    }
+    for (const int holder : holders) {
+      ::close(holder);
+    }
+  }
+  FAIL("no " << count << " free ports in a row");
+  return 0;
+}
+
+/// A TCP port of loopback that nobody uses, held as those of `free_ports`.
+inline int free_port() { return free_ports(1); }
 
 }  // namespace sotto::test

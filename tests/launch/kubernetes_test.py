@@ -180,10 +180,17 @@ def wait_until(done, patience=PATIENCE):
     return True
 
 
+HELD = []
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port of loopback that nobody uses: a socket holds it to the end of this process."""
+    holder = socket.socket()
+    holder.bind(("127.0.0.1", 0))
+    # Servers that set SO_REUSEADDR can listen at it; nobody who asks for any port is given it.
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    HELD.append(holder)
+    return holder.getsockname()[1]
 
 
 class Site:

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,17 @@ import numpy
 import sotto
 
 DIMENSION = 50
+HELD = []
+
+
+def free_port():
+    """A TCP port of loopback that nobody uses: a socket holds it to the end of this process."""
+    holder = socket.socket()
+    holder.bind(("127.0.0.1", 0))
+    # Servers that set SO_REUSEADDR can listen at it; nobody who asks for any port is given it.
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    HELD.append(holder)
+    return holder.getsockname()[1]
 
 
 def problem(nodes):

@@ -2,7 +2,6 @@
 
 import difflib
 import pathlib
-import socket
 import subprocess
 import sys
 
@@ -18,9 +17,7 @@ def body(name):
 
 def run(name, count, *arguments):
     """What node 0 of `count` processes prints; the others print nothing."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = nodes.free_port()
     started = []
     for rank in range(count):
         variables = {

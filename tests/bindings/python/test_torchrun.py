@@ -3,10 +3,10 @@
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 
+import nodes
 import sotto
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples" / "torch"
@@ -29,12 +29,6 @@ with sotto.Optimizer(x, algorithm="dpsgd", lr=0.1, timeout=60) as optimizer:
     optimizer.finish()
 pathlib.Path(sys.argv[1], f"node-{rank}").write_text("done")
 """
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def agent(options, processes, words):
@@ -74,7 +68,7 @@ def static_group(agents, which, port):
 
 def test_sotto_torch_learns_under_torchrun():
     words = [str(EXAMPLES / "spirals.py"), "150"]
-    (out,) = ends([agent(static_group(1, 0, free_port()), 4, words)])
+    (out,) = ends([agent(static_group(1, 0, nodes.free_port()), 4, words)])
     lines = [line.split(":", 1)[-1] for line in out.splitlines() if "accuracy" in line]
     assert len(lines) == 1 and float(lines[0].removeprefix("accuracy ")) > 0.75
 
@@ -82,7 +76,7 @@ def test_sotto_torch_learns_under_torchrun():
 def test_two_agents_and_a_node_that_is_killed(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    port = free_port()
+    port = nodes.free_port()
     for dies in (-1, 3):
         folder = tmp_path / f"dies{dies}"
         folder.mkdir()

@@ -77,9 +77,10 @@ def threads(count):
 
 
 def processes(transport, count):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    free = socket.socket()  # holds the port until the nodes have ended
+    free.bind(("127.0.0.1", 0))
+    free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    port = free.getsockname()[1]
     launched = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     nodes = [
         subprocess.Popen(
@@ -89,6 +90,7 @@ def processes(transport, count):
         for rank in range(count)
     ]
     assert [node.wait(120) for node in nodes] == [0] * count, transport
+    free.close()
 
 
 def main():
