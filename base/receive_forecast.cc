@@ -18,20 +18,34 @@ std::size_t ReceiveForecast::rooms_for(std::size_t frame_bytes, std::size_t peer
   return std::min({kMostRooms, share, kMostBytes / std::max<std::size_t>(frame_bytes, 1)});
 }
 
-std::optional<ExchangeTag> ReceiveForecast::post(const ExchangeTag& tag) {
+void ReceiveForecast::post(const ExchangeTag& tag) {
   Series& series = series_[{tag.phase, tag.bucket}];
-  series.failed = series.failed || (series.told && *series.told != tag.round);
-  series.told.reset();
+  if (series.foretold && !series.told) {
+    std::erase(foretold_, ExchangeTag{*series.foretold, tag.phase, tag.bucket});
+  } else {
+    series.failed = series.failed || (series.foretold && *series.foretold != tag.round);
+  }
+  series.foretold.reset();
+  series.told = false;
   const Round stride = series.last && *series.last < tag.round ? tag.round - *series.last : 0;
   const bool steady = stride > 0 && stride == series.stride && stride <= kLongestStride;
   series.last = tag.round;
   series.stride = stride;
-  if (!steady || series.failed || taken_ == rooms_) {
+  if (steady && !series.failed && rooms_ > 0) {
+    series.foretold = tag.round + stride;
+    foretold_.push_back({*series.foretold, tag.phase, tag.bucket});
+  }
+}
+
+std::optional<ExchangeTag> ReceiveForecast::next() {
+  if (foretold_.empty() || taken_ == rooms_) {
     return std::nullopt;
   }
+  const ExchangeTag tag = foretold_.front();
+  foretold_.pop_front();
+  series_[{tag.phase, tag.bucket}].told = true;
   ++taken_;
-  series.told = tag.round + stride;
-  return ExchangeTag{*series.told, tag.phase, tag.bucket};
+  return tag;
 }
 
 }  // namespace sotto

@@ -1,15 +1,19 @@
-// Predicts the next receives from one peer, so that the peer may be told of them a round early.
+// Predicts the next receives from one peer, so that the peer may be told of them before they are
+// posted.
 //
 // If a frame waits until its sender has heard of its receive, as over Gloo, it costs two latencies.
 // But algorithms ask for equal frames round after round: receives posted in three rounds that lie
-// equally far apart, under one phase and bucket, will be posted as far on again. After a wrong
-// forecast its room is lost for good, and its phase and bucket are forecast no more.
+// equally far apart, under one phase and bucket, will be posted as far on again. Where a round has
+// more receives than there are rooms, as an all-reduce of many phases, each room that becomes free
+// is for the receive that will be posted next. After a wrong forecast its room is lost for good,
+// and its phase and bucket are forecast no more.
 //
 // One thread at a time; owns nothing of the frames.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
@@ -27,24 +31,28 @@ class ReceiveForecast {
   /// No more than `rooms` at a time are foretold and not vacated.
   explicit ReceiveForecast(std::size_t rooms) : rooms_(rooms) {}
 
-  /// Notes that a receive is posted. Returns the tag of a later receive to announce to the peer
-  /// now, if any; the announced frame takes a room.
-  std::optional<ExchangeTag> post(const ExchangeTag& tag);
-  /// A frame has left its room for the receive that was posted.
+  /// Notes that a receive is posted; `next` may have more after it.
+  void post(const ExchangeTag& tag);
+  /// A frame has left its room for the receive that was posted; `next` may have more after it.
   void vacate() { --taken_; }
+  /// The tag of a later receive to announce to the peer now, which takes a room; none: nothing is
+  /// foretold, or no room is free.
+  std::optional<ExchangeTag> next();
 
  private:
   /// The receives of one phase and bucket.
   struct Series {
     std::optional<Round> last;  ///< posted
     Round stride = 0;           ///< between the last two
-    std::optional<Round> told;
+    std::optional<Round> foretold;
+    bool told = false;  ///< to the peer, who has a room for it
     bool failed = false;
   };
 
   std::size_t rooms_;
   std::size_t taken_ = 0;
   std::map<std::pair<std::uint16_t, std::uint32_t>, Series> series_;
+  std::deque<ExchangeTag> foretold_;  ///< and not told, in the order in which they will be posted
 };
 
 }  // namespace sotto

@@ -1,6 +1,15 @@
 #include <sotto/optim/algorithm.h>
 
+#include <algorithm>
+
 namespace sotto {
+
+std::size_t Peers::frames_ahead() const {
+  constexpr std::size_t kBytes = std::size_t{32} << 20U;
+  constexpr std::size_t kFrames = 256;
+  const std::size_t held = max_frame_bytes == 0 ? kFrames : kBytes / max_frame_bytes;
+  return std::max(2 * frames_a_round, std::min(held, kFrames));
+}
 
 Status Algorithm::take_direction(const Direction& /*d*/) {
   return {Fault::unexpected, "this algorithm does not take directions"};

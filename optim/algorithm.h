@@ -111,6 +111,13 @@ struct Peers {
   std::size_t max_frame_bytes = 0;
   /// Exchanges that a node may have under way at a time, one frame a peer in each.
   std::size_t frames_a_round = 1;
+
+  /// How many frames of a peer this node keeps until it asks for them, and so how far a peer may be
+  /// ahead: two rounds, and as many frames as 32 MiB hold, of which 256 at most. Word of a frame
+  /// taken reaches its sender a latency later; were that awaited, a link of long latency would
+  /// carry a window in a round trip, and no more. So the window is wider than the bandwidth-delay
+  /// product of the links that it is for: 1 Gbit/s over a round trip of 250 ms.
+  std::size_t frames_ahead() const;
 };
 
 /// Counters that an algorithm keeps for reports, from its construction on.

@@ -44,16 +44,15 @@ struct CodecCost {
 
 /// What the transport under the algorithms adds to the network. Connections exist from the start.
 struct TransportModel {
-  /// A frame no larger than this is handed over at once, unless two of its kind are under way to
-  /// that peer; a larger one when it is delivered. Linux lets a socket's buffer grow to 4 MiB
-  /// (tcp_wmem).
+  /// A frame no larger than this is handed over as soon as the receiver has room for it; a larger
+  /// one when it is delivered. Linux lets a socket's buffer grow to 4 MiB (tcp_wmem).
   std::uint64_t send_buffer_bytes = std::uint64_t{4} << 20U;
   /// A frame leaves its sender once that has heard, a latency later, of its receive.
   bool on_demand = false;
 
   /// Gloo 0.5 over TCP: a node that posts a receive notifies the sender, and a send that is not
-  /// awaited yet stays where it is (Pair::sendNotifyRecvReady). Receives that the next round will
-  /// post are told of in this one, as comm/gloo does (ReceiveForecast).
+  /// awaited yet stays where it is (Pair::sendNotifyRecvReady). Receives that are foretold are
+  /// told of before they are posted, as comm/gloo does (ReceiveForecast).
   static TransportModel gloo() { return {.on_demand = true}; }
   /// ZeroMQ as comm/zmq uses it: its socket holds four chunks of 256 KiB besides the kernel.
   static TransportModel zmq() { return {.send_buffer_bytes = std::uint64_t{5} << 20U}; }

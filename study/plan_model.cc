@@ -256,9 +256,11 @@ class Clocks {
         auto& before = connections_[{from, to}].exchanges;
         before.resize(std::max(before.size(), place + 1));
         const std::uint32_t buckets = one.frame.buckets;
-        const bool early = before[place]++ >= kRoundsUnforetold &&
-                           place * buckets < ReceiveForecast::rooms_for(one.frame.bytes / buckets,
-                                                                        senders[slot(to)]);
+        // A room that becomes free is for the next of the round's receives.
+        const std::size_t rooms =
+            ReceiveForecast::rooms_for(one.frame.bytes / buckets, senders[slot(to)]);
+        const bool early =
+            before[place]++ >= kRoundsUnforetold && (rooms > buckets || place * buckets < rooms);
         post = early ? post : std::max(post, posted[slot(to)] + one.latency_s);
       }
       leave.push_back(post);

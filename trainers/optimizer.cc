@@ -218,7 +218,7 @@ TransportOptions Optimizer::transport_options() const {
   transport.to = peers_.to;
   transport.from = peers_.from;
   transport.max_frame_bytes = peers_.max_frame_bytes;
-  transport.frames_ahead = 2 * peers_.frames_a_round;
+  transport.frames_ahead = peers_.frames_ahead();
   transport.store = options_.store;
   transport.bind = options_.bind;
   transport.insecure = options_.insecure;

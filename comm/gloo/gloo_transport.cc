@@ -151,6 +151,8 @@ class GlooTransport final : public Transport {
              Waiter& waiter);
   /// Starts a receive, unless its frame already has a room, and the one that will come next.
   void await(const Receive& receive, const ExchangeTag& tag);
+  /// Starts those receives that are foretold and have a room.
+  void foretell(Rank peer, Link& link);
   /// Starts a receive that is not posted yet.
   void await_ahead(Rank peer, Link& link, const ExchangeTag& tag);
   /// The room is free again.
@@ -331,11 +333,15 @@ void GlooTransport::await(const Receive& receive, const ExchangeTag& tag) {
   } else {
     start(Use::receive, receive.from, tag, receive.buffer, link.operations);
   }
-  const auto next = link.forecast.post(tag);
-  if (next && receive.buffer.size() <= options_.max_frame_bytes) {
-    await_ahead(receive.from, link, *next);
-  } else if (next) {
-    link.forecast.vacate();  // its frame may be longer than a room
+  if (receive.buffer.size() <= options_.max_frame_bytes) {  // else it may be longer than a room
+    link.forecast.post(tag);
+    foretell(receive.from, link);
+  }
+}
+
+void GlooTransport::foretell(Rank peer, Link& link) {
+  while (const auto next = link.forecast.next()) {
+    await_ahead(peer, link, *next);
   }
 }
 
@@ -376,6 +382,7 @@ void GlooTransport::empty(Rank peer, Link& link, Room& room) {
   std::ranges::copy(frame, room.posted->begin());
   vacate(link, room);
   ledger_.received(peer, room.tag, frame.size());
+  foretell(peer, link);
 }
 
 void GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,

@@ -98,7 +98,7 @@ void Simulator::Engine::connect() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     const Peers peers = nodes_[i].algorithm->peers();
-    transport_.connect(rank, peers.to, 2 * peers.frames_a_round, peers.max_frame_bytes);
+    transport_.connect(rank, peers.to, peers.frames_ahead(), peers.max_frame_bytes);
     schedule(rank, node_starts, spec(rank).start);
   }
   transport_.connected();
@@ -148,8 +148,8 @@ void Simulator::Engine::handle(const Event& event) {
     case receiver_gone:
       handle_gone(event);
       break;
-    case awaited:
-      handle_awaited(event.subject);
+    case word:
+      handle_word(event.subject);
       break;
     default:
       handle_node(event);

@@ -44,7 +44,7 @@ class Simulator::Engine {
     node_event,   ///< subject: number in options.events
     sender_gone,  ///< subject: line
     receiver_gone,
-    awaited,  ///< the sender of a line hears that its next frame is awaited
+    word,  ///< the sender of a line hears of a receive, or of a frame taken, for which it waits
   };
   static constexpr std::size_t kTimers = node_event - node_starts;
   /// Where the node's thread is.
@@ -104,8 +104,10 @@ class Simulator::Engine {
   void handle(const Event& event);
   void handle_node(const Event& event);
   void handle_arrival(const Arrival& arrival);
-  void handle_awaited(ConnectionId line);
-  /// Sends what is awaited on the line.
+  void handle_word(ConnectionId line);
+  /// Schedules what the transport's senders are to hear.
+  void schedule_words();
+  /// Sends what may go on the line.
   void launch(ConnectionId line);
   void schedule(Rank rank, std::uint32_t kind, SimTime after);
   SimTime& due(Rank rank, std::uint32_t kind) { return at(rank).due[kind - node_starts]; }
@@ -182,7 +184,6 @@ class Simulator::Engine {
   bool stopped_ = false;
   Exchange scratch_;
   std::vector<Rank> released_;
-  std::vector<Rank> asked_;
   Round floor_ = 0;  ///< the fewest rounds that a node that is there has finished
   /// Nodes that are there, by the rounds that they have finished, from floor_ on.
   std::deque<std::size_t> at_round_;

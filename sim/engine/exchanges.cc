@@ -23,21 +23,12 @@ bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
     record(TraceEntry::Kind::sent, rank, send.to, send.frame.size());
   }
   if (options_.transport.on_demand) {
-    asked_.clear();
     for (const Receive& receive : exchange.receives) {
-      const int words = transport_.words(transport_.line(receive.from, rank), exchange.tag);
-      asked_.insert(asked_.end(), static_cast<std::size_t>(words), receive.from);
+      transport_.tell(transport_.line(receive.from, rank), exchange.tag);
     }
   }
   transport_.post(rank, exchange, &released_);
-  if (options_.transport.on_demand) {
-    for (const Rank from : asked_) {
-      const ConnectionId line = transport_.line(from, rank);
-      network_.word_back(line);
-      queue_.push(
-          {.time = later(now(), network_.latency_back(line)), .subject = line, .kind = awaited});
-    }
-  }
+  schedule_words();
   node.heard = now();
   if (!node.deadline_due) {
     node.deadline_due = true;
@@ -90,6 +81,7 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
   account(to);
   record(TraceEntry::Kind::delivered, to, from, arrival.bytes);
   const auto effects = transport_.deliver(arrival);
+  schedule_words();
   const Round ahead = at(from).algorithm->round();
   const Round behind = at(to).algorithm->round();
   largest_lead_ = std::max(largest_lead_, ahead > behind ? ahead - behind : 0);
@@ -108,18 +100,26 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
   }
 }
 
-void Simulator::Engine::handle_awaited(ConnectionId line) {
+void Simulator::Engine::handle_word(ConnectionId line) {
+  transport_.hear(line);
   const Rank from = transport_.from(line);
-  transport_.demand(line);
   if (at(from).stage != Stage::ended && !at(from).suspended) {
     launch(line);
   }
+}
+
+void Simulator::Engine::schedule_words() {
+  for (const auto& [at, line] : transport_.words()) {
+    queue_.push({.time = at, .subject = line, .kind = word});
+  }
+  transport_.words().clear();
 }
 
 void Simulator::Engine::launch(ConnectionId line) {
   account(transport_.from(line));
   account(transport_.to(line));
   transport_.launch(line);
+  schedule_words();
   complete(transport_.from(line));
 }
 

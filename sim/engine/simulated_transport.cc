@@ -15,13 +15,10 @@ void SimulatedTransport::connect(Rank node, std::span<const Rank> to, std::size_
   for (const Rank peer : to) {
     const ConnectionId line = network_.connect(node, peer);
     check(line == lines_.size(), "lines are numbered as connections");
-    lines_.push_back({.edge = {.from = node, .to = peer},
-                      .parcels = {},
-                      .ahead = static_cast<std::uint32_t>(ahead),
-                      .frame_bytes = frame_bytes,
-                      .in_rooms = {},
-                      .words = {},
-                      .demanded = {}});
+    Line& opened = lines_.emplace_back();
+    opened.edge = {.from = node, .to = peer};
+    opened.ahead = static_cast<std::uint32_t>(ahead);
+    opened.frame_bytes = frame_bytes;
     boxes_[index(node)].out.push_back(line);
     boxes_[index(peer)].in.push_back(line);
   }
@@ -172,38 +169,54 @@ void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* 
     const auto parcel =
         std::find_if(line.parcels.begin(), line.parcels.end(),
                      [&](const Parcel& p) { return p.delivered && p.tag == open.exchange.tag; });
-    if (parcel != line.parcels.end() && take(line, parcel, open) && hand_over(line)) {
+    if (parcel != line.parcels.end() && take(*at, parcel, open) && hand_over(line)) {
       released->push_back(receive.from);
     }
   }
 }
 
-int SimulatedTransport::words(ConnectionId id, const ExchangeTag& tag) {
+void SimulatedTransport::tell(ConnectionId id, const ExchangeTag& tag) {
   Line& line = lines_[id];
-  const std::size_t before = line.words.size();
   if (std::ranges::find(line.in_rooms, tag) == line.in_rooms.end()) {
-    line.words.push_back(tag);
+    send_word(id, tag);
   } else if (std::ranges::any_of(line.parcels,
                                  [&](const Parcel& p) { return p.delivered && p.tag == tag; })) {
-    empty_room(line, tag);
+    empty_room(id, tag);
   }
-  if (const auto ahead = line.forecast.post(tag)) {
-    line.in_rooms.push_back(*ahead);
-    line.words.push_back(*ahead);
-  }
-  return static_cast<int>(line.words.size() - before);
+  line.forecast.post(tag);
+  foretell(id);
 }
 
-void SimulatedTransport::empty_room(Line& line, const ExchangeTag& tag) {
+void SimulatedTransport::empty_room(ConnectionId id, const ExchangeTag& tag) {
+  Line& line = lines_[id];
   if (std::erase(line.in_rooms, tag) > 0) {
     line.forecast.vacate();
+    foretell(id);
   }
 }
 
-void SimulatedTransport::demand(ConnectionId id) {
+void SimulatedTransport::foretell(ConnectionId id) {
   Line& line = lines_[id];
-  line.demanded.push_back(line.words.front());
-  line.words.erase(line.words.begin());
+  while (const auto next = line.forecast.next()) {
+    line.in_rooms.push_back(*next);
+    send_word(id, *next);
+  }
+}
+
+void SimulatedTransport::send_word(ConnectionId id, const ExchangeTag& tag) {
+  lines_[id].told.push_back(tag);
+  network_.word_back(id);
+  words_.push_back({later(network_.now(), network_.latency_back(id)), id});
+}
+
+void SimulatedTransport::hear(ConnectionId id) {
+  Line& line = lines_[id];
+  if (options_.transport.on_demand) {
+    line.demanded.push_back(line.told.front());
+    line.told.erase(line.told.begin());
+  } else {
+    line.credit_due = false;
+  }
 }
 
 void SimulatedTransport::launch(ConnectionId id) {
@@ -218,6 +231,8 @@ void SimulatedTransport::launch(ConnectionId id) {
         continue;
       }
       line.demanded.erase(word);
+    } else if (!roomy(id)) {
+      break;
     }
     parcel.launched = true;
     parcel.number = line.launches++;
@@ -249,12 +264,14 @@ SimulatedTransport::Effects SimulatedTransport::deliver(const Arrival& arrival) 
   parcel->delivered = true;
   ++line.landed;
   Open* const open = find(line.edge.to, parcel->tag);
-  const bool delivered = open != nullptr && take(line, parcel, *open);
+  const bool delivered = open != nullptr && take(arrival.connection, parcel, *open);
   const bool receiver_done = delivered && open->complete();
   return {.delivered = delivered, .receiver_done = receiver_done, .sender_done = hand_over(line)};
 }
 
-bool SimulatedTransport::take(Line& line, std::vector<Parcel>::iterator parcel, Open& exchange) {
+bool SimulatedTransport::take(ConnectionId id, std::vector<Parcel>::iterator parcel,
+                              Open& exchange) {
+  Line& line = lines_[id];
   auto& receives = exchange.exchange.receives;
   const auto receive = std::lower_bound(receives.begin(), receives.end(), line.edge.from,
                                         [](const Receive& r, Rank rank) { return r.from < rank; });
@@ -275,10 +292,47 @@ bool SimulatedTransport::take(Line& line, std::vector<Parcel>::iterator parcel, 
   if (!parcel->handed_over) {
     forget(line, *parcel);
   }
-  empty_room(line, parcel->tag);
+  const ExchangeTag tag = parcel->tag;
   line.parcels.erase(parcel);
   --line.landed;
+  if (options_.transport.on_demand) {
+    empty_room(id, tag);
+  } else {
+    acknowledge(id);
+  }
   return true;
+}
+
+bool SimulatedTransport::roomy(ConnectionId id) {
+  Line& line = lines_[id];
+  if (line.out < line.ahead) {
+    ++line.out;
+    return true;
+  }
+  const auto heard = std::ranges::upper_bound(line.returning, network_.now());
+  line.out -= static_cast<std::uint32_t>(heard - line.returning.begin());
+  line.returning.erase(line.returning.begin(), heard);
+  line.full = line.out >= line.ahead;
+  if (!line.full) {
+    ++line.out;
+    return true;
+  }
+  if (!line.returning.empty() && !line.credit_due) {
+    line.credit_due = true;
+    words_.push_back({line.returning.front(), id});
+  }
+  return false;
+}
+
+void SimulatedTransport::acknowledge(ConnectionId id) {
+  Line& line = lines_[id];
+  const SimTime at = later(network_.now(), network_.latency_back(id));
+  // In order, also where the latency has changed in between.
+  line.returning.push_back(line.returning.empty() ? at : std::max(at, line.returning.back()));
+  if (line.full && !line.credit_due) {
+    line.credit_due = true;
+    words_.push_back({line.returning.front(), id});
+  }
 }
 
 void SimulatedTransport::forget(const Line& line, Parcel& parcel) {

@@ -54,13 +54,22 @@ class SimulatedTransport {
   /// Takes an exchange, in place of which it leaves an old one. Senders that a frame taken from
   /// them lets go on are appended to `released`.
   void post(Rank node, Exchange& exchange, std::vector<Rank>* released);
-  /// How many words go to the sender on a line, as a receive is about to be posted
-  /// (transport.on_demand): of it, if it has not been told of before, and of the next round's.
-  int words(ConnectionId line, const ExchangeTag& tag);
-  /// The next of the words on a line has come to the sender.
-  void demand(ConnectionId line);
-  /// Puts those frames of a line on their way that may go.
+  /// Tells the sender on a line of a receive that is about to be posted (transport.on_demand), if
+  /// it has not been told before, and of later ones that are foretold.
+  void tell(ConnectionId line, const ExchangeTag& tag);
+  /// Puts those frames of a line on their way that may go: those whose receives the sender knows
+  /// of with transport.on_demand, else those that the receiver has room for, as far as the sender
+  /// knows.
   void launch(ConnectionId line);
+  /// Word for the sender of a line, for which a frame may wait.
+  struct Word {
+    SimTime at = 0;  ///< when it is there
+    ConnectionId line = 0;
+  };
+  /// What calls since have found; the caller schedules it, and empties the list.
+  std::vector<Word>& words() { return words_; }
+  /// The next of them on a line has come to the sender.
+  void hear(ConnectionId line);
   /// The first that was posted of those of a node's exchanges that are complete; null: none is.
   const Open* complete(Rank node) const;
   /// Exchanges of a node that are posted and not closed.
@@ -109,10 +118,14 @@ class SimulatedTransport {
     std::uint64_t launches = 0;
     std::uint32_t landed = 0;           ///< of the parcels, those that are delivered
     std::uint32_t ahead = 0;            ///< so many parcels the receiver keeps
+    std::uint32_t out = 0;              ///< launched, and not known to the sender as taken
+    bool full = false;                  ///< a parcel waits until the sender hears of one taken
+    bool credit_due = false;            ///< a credit is scheduled
+    std::vector<SimTime> returning;     ///< when the sender hears of parcels taken
     std::size_t frame_bytes = 0;        ///< of the longest
     ReceiveForecast forecast{0};        ///< with transport.on_demand
     std::vector<ExchangeTag> in_rooms;  ///< receives that are told of early, or were
-    std::vector<ExchangeTag> words;     ///< on their way to the sender
+    std::vector<ExchangeTag> told;      ///< receives of which word is on its way to the sender
     std::vector<ExchangeTag> demanded;  ///< receives that the sender knows of, and has no frame for
     bool sender_gone = false;
     bool receiver_gone = false;
@@ -132,10 +145,19 @@ class SimulatedTransport {
   const ConnectionId* line_from(Rank node, Rank peer, std::size_t place = 0) const;
   /// The exchange of `node` under a tag; null: none.
   Open* find(Rank node, const ExchangeTag& tag);
+  /// Whether the receiver has room for one more parcel, as far as the sender knows. Where it has
+  /// not, the next word of one taken is one of `words()`.
+  bool roomy(ConnectionId id);
+  /// Word of a parcel taken is on its way to the sender.
+  void acknowledge(ConnectionId id);
   /// Gives a parcel that is delivered to `exchange` of the receiver, if that awaits it.
-  bool take(Line& line, std::vector<Parcel>::iterator parcel, Open& exchange);
+  bool take(ConnectionId id, std::vector<Parcel>::iterator parcel, Open& exchange);
   /// What came for a receive that was told of early is the receiver's now.
-  static void empty_room(Line& line, const ExchangeTag& tag);
+  void empty_room(ConnectionId id, const ExchangeTag& tag);
+  /// Tells the sender of those receives that are foretold and have a room.
+  void foretell(ConnectionId id);
+  /// Word of a receive goes to the sender.
+  void send_word(ConnectionId id, const ExchangeTag& tag);
   /// A parcel has left its sender's hands.
   void forget(const Line& line, Parcel& parcel);
   /// Counts what the sender may now forget; true when an exchange of its is complete by that.
@@ -146,6 +168,7 @@ class SimulatedTransport {
   std::vector<Line> lines_;  ///< by ConnectionId
   std::vector<Box> boxes_;
   std::vector<std::vector<std::byte>> spare_;
+  std::vector<Word> words_;
   std::uint64_t posted_ = 0;
   bool anyone_gone_ = false;
 };

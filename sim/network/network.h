@@ -126,6 +126,8 @@ class Network {
   SimTime latency(ConnectionId connection) const { return connections_[connection].latency; }
   /// Latency of the way back, without jitter; of the way there when there is no way back.
   SimTime latency_back(ConnectionId connection) const;
+  /// The present.
+  SimTime now() const { return queue_.now(); }
   /// No link of the route is down.
   bool passable(ConnectionId connection) const;
   /// No link of the way back is down; of the way there when there is no way back.

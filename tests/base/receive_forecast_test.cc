@@ -1,4 +1,6 @@
 // What will be posted next is told from what was, and no room is promised twice.
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include <sotto/base/receive_forecast.h>
@@ -8,7 +10,8 @@ using namespace sotto;
 namespace {
 
 std::optional<Round> ahead_of(ReceiveForecast& forecast, Round round, std::uint32_t bucket = 0) {
-  const auto next = forecast.post({.round = round, .bucket = bucket});
+  forecast.post({.round = round, .bucket = bucket});
+  const auto next = forecast.next();
   CHECK((!next || next->bucket == bucket));
   return next ? std::optional(next->round) : std::nullopt;
 }
@@ -41,15 +44,16 @@ TEST_CASE("phases and buckets are foretold apart") {
       CHECK(next.has_value() == (round == 2));
     }
   }
-  CHECK_FALSE(forecast.post({.round = 3, .phase = 1, .bucket = 0}));
-  CHECK(forecast.post({.round = 3, .phase = 0, .bucket = 0}) ==
-        ExchangeTag{.round = 4, .phase = 0, .bucket = 0});
+  forecast.post({.round = 3, .phase = 1, .bucket = 0});
+  CHECK_FALSE(forecast.next());
+  forecast.post({.round = 3, .phase = 0, .bucket = 0});
+  CHECK(forecast.next() == ExchangeTag{.round = 4, .phase = 0, .bucket = 0});
 }
 
 TEST_CASE("a forecast that failed is not repeated, and keeps its room") {
   ReceiveForecast forecast(2);
   for (Round round = 0; round < 3; ++round) {
-    (void)forecast.post({.round = round});
+    (void)ahead_of(forecast, round);
   }
   for (Round round = 10; round < 20; ++round) {
     CHECK_FALSE(ahead_of(forecast, round));
@@ -57,7 +61,7 @@ TEST_CASE("a forecast that failed is not repeated, and keeps its room") {
   // One of two rooms is left for others.
   for (std::uint32_t bucket = 1; bucket <= 2; ++bucket) {
     for (Round round = 0; round < 2; ++round) {
-      (void)forecast.post({.round = round, .bucket = bucket});
+      (void)ahead_of(forecast, round, bucket);
     }
     CHECK(ahead_of(forecast, 2, bucket).has_value() == (bucket == 1));
   }
@@ -70,7 +74,35 @@ TEST_CASE("a room is free again when its frame has left it") {
   CHECK(ahead_of(forecast, 2) == 3);
   CHECK_FALSE(ahead_of(forecast, 3));  // that of round 3 is still on its way
   forecast.vacate();
-  CHECK(ahead_of(forecast, 4) == 5);
+  CHECK(forecast.next()->round == 4);
+  CHECK_FALSE(ahead_of(forecast, 4));
+  forecast.vacate();
+  CHECK(forecast.next()->round == 5);
+}
+
+TEST_CASE("rooms that become free are for the receives that will be posted next") {
+  // Five phases a round and two rooms: at each moment the next two are told, across rounds.
+  constexpr std::uint16_t kPhases = 5;
+  ReceiveForecast forecast(2);
+  std::vector<ExchangeTag> told;
+  const auto gather = [&] {
+    while (const auto next = forecast.next()) {
+      told.push_back(*next);
+    }
+  };
+  for (Round round = 0; round < 8; ++round) {
+    for (std::uint16_t phase = 0; phase < kPhases; ++phase) {
+      const ExchangeTag tag{.round = round, .phase = phase};
+      const bool early = std::erase(told, tag) > 0;
+      CHECK(early == (round > 2));
+      forecast.post(tag);
+      if (early) {
+        forecast.vacate();
+      }
+      gather();
+      CHECK(told.size() <= 2);
+    }
+  }
 }
 
 TEST_CASE("rooms hold 8 MiB of a peer, no frame that is longer, and 64 frames in all") {

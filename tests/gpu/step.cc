@@ -92,7 +92,7 @@ class Trainer {
                                                       .to = peers.to,
                                                       .from = peers.from,
                                                       .max_frame_bytes = peers.max_frame_bytes,
-                                                      .frames_ahead = 2 * peers.frames_a_round,
+                                                      .frames_ahead = peers.frames_ahead(),
                                                       .store = std::move(store)});
     expect(transport.status());
     transport_ = std::move(*transport);

@@ -38,12 +38,12 @@ inline std::shared_ptr<const Topology> graph_of(int nodes,
                                     std::vector<std::vector<WeightedEdge>>{weighted});
 }
 
-/// Gradients take no time unless options say so, and frames of 1,000 bytes follow them, of as many
-/// of float32.
+/// Gradients take no time unless options say so, and frames of `frame_bytes` follow them, of as
+/// many of float32.
 inline SimulationReport play(const std::shared_ptr<const Topology>& graph, const Platform& platform,
-                             const SimulatorOptions& options) {
+                             const SimulatorOptions& options, std::size_t frame_bytes = 1000) {
   const StandInShape shape = {
-      .timing = StandInShape::Timing::blocking, .frame_bytes = 1000, .elements = 250};
+      .timing = StandInShape::Timing::blocking, .frame_bytes = frame_bytes, .elements = 250};
   return Simulator(platform, options, make_stand_ins(shape, graph)).run();
 }
 

@@ -18,6 +18,17 @@ SimulatorOptions one_round() {
   return options;
 }
 
+/// Two frames of this length are what a peer may be ahead (Peers::frames_ahead).
+constexpr std::size_t kTwoInWindow = std::size_t{12} << 20U;
+
+std::shared_ptr<const Topology> cycle_of(int nodes) {
+  std::vector<std::pair<Rank, Rank>> cycle;
+  for (Rank rank = 0; rank < nodes; ++rank) {
+    cycle.emplace_back(rank, (rank + 1) % nodes);
+  }
+  return graph_of(nodes, cycle);
+}
+
 std::shared_ptr<const Topology> pair() { return graph_of(2, {{0, 1}, {1, 0}}); }
 
 }  // namespace
@@ -45,12 +56,8 @@ TEST_CASE("over Gloo the words of like rounds are a round ahead of their receive
 }
 
 TEST_CASE("over Gloo the words of a receive let no other frame go") {
-  // Ten nodes: 18 phases a round, of which 16 have a room.
+  // Ten nodes: 18 phases a round and 16 rooms, each for the next phase as soon as it is free.
   const int nodes = 10;
-  std::vector<std::pair<Rank, Rank>> cycle;
-  for (Rank rank = 0; rank < nodes; ++rank) {
-    cycle.emplace_back(rank, (rank + 1) % nodes);
-  }
   const Platform platform = make_star(nodes, kUnlimited, 10 * kMs);
   SimulatorOptions options;
   options.rounds = 4;
@@ -59,10 +66,10 @@ TEST_CASE("over Gloo the words of a receive let no other frame go") {
     const StandInShape shape = {.timing = StandInShape::Timing::blocking,
                                 .pattern = ExchangePattern::ring,
                                 .rings = {{.frame_bytes = 1000, .elements = 250}}};
-    return Simulator(platform, options, make_stand_ins(shape, graph_of(nodes, cycle))).run().end;
+    return Simulator(platform, options, make_stand_ins(shape, cycle_of(nodes))).run().end;
   };
   CHECK(end(TransportModel::zmq()) == 4 * 18 * 10 * kMs);
-  CHECK(end(TransportModel::gloo()) == (3 * 18 * 20 + 16 * 10 + 2 * 20) * kMs);
+  CHECK(end(TransportModel::gloo()) == (3 * 18 * 20 + 18 * 10) * kMs);
 }
 
 TEST_CASE("a frame that fits the buffer is handed over at once, a larger one when it is there") {
@@ -74,20 +81,40 @@ TEST_CASE("a frame that fits the buffer is handed over at once, a larger one whe
   CHECK(play(pair(), platform, options).nodes[0].end == 100 * kMs);
 }
 
-TEST_CASE("a sender is two frames ahead of a receiver that is slow, and no further") {
-  // Round a cycle of eight, node 0 could be seven rounds ahead of node 1.
-  std::vector<std::pair<Rank, Rank>> cycle;
-  for (Rank rank = 0; rank < 8; ++rank) {
-    cycle.emplace_back(rank, (rank + 1) % 8);
-  }
+TEST_CASE("a sender is as far ahead of a receiver that is slow as its window lets it be") {
+  // Round a cycle of eight, node 0 can be seven rounds ahead of node 1.
   SimulatorOptions options;
   options.rounds = 20;
   options.nodes.assign(8, {});
   options.nodes[1].compute.seconds = 1;
-  const auto report = play(graph_of(8, cycle), make_star(8, kUnlimited, 0), options);
-  // Two frames wait, and the one of the third round cannot be handed over.
-  CHECK(report.largest_lead == 3);
-  CHECK(report.end == 20'000 * kMs);
+  const Platform star = make_star(8, kUnlimited, 0);
+  const auto free = play(cycle_of(8), star, options);
+  CHECK(free.largest_lead == 7);
+  CHECK(free.end == 20'000 * kMs);
+  // Two frames wait, and the one of the third round stays with its sender.
+  const auto held = play(cycle_of(8), star, options, kTwoInWindow);
+  CHECK(held.largest_lead == 2);
+  CHECK(held.end == 20'000 * kMs);
+}
+
+TEST_CASE("a link carries a window in a round trip, and no more") {
+  // One of eight ways takes 100 ms, there and back; the others 1 ms. Once frames are under way a
+  // cycle of 107 ms carries eight rounds, but a window of two frames holds it to two in 200 ms.
+  std::vector<OneWay> ways;
+  for (Rank rank = 0; rank < 8; ++rank) {
+    const Rank next = (rank + 1) % 8;
+    const SimTime latency = rank == 0 ? 100 * kMs : kMs;
+    ways.push_back({rank, next, latency});
+    ways.push_back({next, rank, latency});
+  }
+  const Platform platform = platform_of(8, ways);
+  const auto end = [&](Round rounds, std::size_t frame_bytes) {
+    SimulatorOptions options;
+    options.rounds = rounds;
+    return play(cycle_of(8), platform, options, frame_bytes).end;
+  };
+  CHECK(end(48, 1000) - end(24, 1000) == 3 * 107 * kMs);
+  CHECK(end(48, kTwoInWindow) - end(24, kTwoInWindow) == 24 * 100 * kMs);
 }
 
 TEST_CASE("an exchange costs what it costs once, and a frame for several peers one encoding") {

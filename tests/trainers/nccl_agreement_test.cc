@@ -37,7 +37,7 @@ std::vector<std::vector<float>> train_over(std::string_view transport,
     settings.to = peers.to;
     settings.from = peers.from;
     settings.max_frame_bytes = peers.max_frame_bytes;
-    settings.frames_ahead = 2 * peers.frames_a_round;
+    settings.frames_ahead = peers.frames_ahead();
     settings.store = store;
     const auto carried = connect(transport, settings);
     Driver driver(*algorithm, *carried, {.rank = rank, .overlap = overlap});
