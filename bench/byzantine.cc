@@ -23,7 +23,7 @@
 #include <sotto/optim/robust/attack.h>
 #include <sotto/sim/lockstep.h>
 #include <sotto/trainers/model_sum.h>
-#include <sotto/trainers/task_registry.h>
+#include <sotto/trainers/tasks/task_registry.h>
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <sotto/comm/local_store.h>
-#include <sotto/trainers/local_processes.h>
+#include <sotto/trainers/launch/local_processes.h>
 
 namespace sotto::bench {
 namespace {

@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/error.h>
-#include <sotto/trainers/loaders.h>
+#include <sotto/trainers/data/loaders.h>
 
 #include "online_report.h"
 #include "online_study.h"

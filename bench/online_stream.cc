@@ -12,9 +12,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
-#include <sotto/trainers/model.h>
-#include <sotto/trainers/partition.h>
-#include <sotto/trainers/sampler.h>
+#include <sotto/trainers/data/partition.h>
+#include <sotto/trainers/data/sampler.h>
+#include <sotto/trainers/tasks/model.h>
 
 namespace sotto::bench {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/trainers/dataset.h>
-#include <sotto/trainers/supervised_task.h>
+#include <sotto/trainers/data/dataset.h>
+#include <sotto/trainers/tasks/supervised_task.h>
 
 namespace sotto::bench {
 

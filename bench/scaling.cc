@@ -20,13 +20,12 @@
 #include <sotto/console/output.h>
 #include <sotto/console/plot.h>
 #include <sotto/study/compute_spec.h>
-#include <sotto/study/parse_units.h>
-#include <sotto/study/run_spec.h>
-#include <sotto/study/scenario.h>
-#include <sotto/study/simulated_run.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/simulation/simulated_run.h>
+#include <sotto/study/train/run_spec.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
-#include <sotto/trainers/local_processes.h>
+#include <sotto/trainers/launch/local_processes.h>
 
 #include "child.h"
 #include "command_line.h"

@@ -8,8 +8,8 @@
 #include <sotto/optim/schedule.h>
 #include <sotto/optim/step_rule_info.h>
 #include <sotto/topology/registry.h>
+#include <sotto/trainers/data/partition.h>
 #include <sotto/trainers/optimizer.h>
-#include <sotto/trainers/partition.h>
 
 namespace sotto::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/sim/link_presets.h>
-#include <sotto/study/train_options.h>
-#include <sotto/study/train_plan.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/train/train_options.h>
+#include <sotto/study/train/train_plan.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/catalog.h>
 
 #include "commands.h"

@@ -14,7 +14,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
-#include <sotto/study/default_nodes.h>
+#include <sotto/study/train/train_options.h>
 #include <sotto/topology/analysis.h>
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/files/result_file.h>

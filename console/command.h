@@ -10,7 +10,7 @@
 
 #include <CLI/App.hpp>
 
-#include <sotto/trainers/setting.h>
+#include <sotto/trainers/settings/setting.h>
 
 namespace sotto::console {
 

@@ -12,7 +12,7 @@
 #include <sotto/base/number.h>
 #include <sotto/base/repeated_values.h>
 #include <sotto/console/command.h>
-#include <sotto/trainers/setting.h>
+#include <sotto/trainers/settings/setting.h>
 
 namespace sotto::console {
 

@@ -4,10 +4,10 @@
 #include <string>
 
 #include <sotto/base/error.h>
-#include <sotto/study/plan_search.h>
-#include <sotto/study/plan_verdict.h>
-#include <sotto/study/scenario.h>
-#include <sotto/study/simulated_run.h>
+#include <sotto/study/plan/plan_search.h>
+#include <sotto/study/plan/plan_verdict.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/simulation/simulated_run.h>
 
 using namespace sotto::study;
 

@@ -13,7 +13,7 @@
 #include <sotto/observe/phase_trace.h>
 #include <sotto/observe/run_metrics.h>
 #include <sotto/observe/tensorboard.h>
-#include <sotto/trainers/launcher.h>
+#include <sotto/trainers/launch/launcher.h>
 
 namespace sotto {
 namespace {

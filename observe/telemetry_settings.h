@@ -3,7 +3,7 @@
 #pragma once
 
 #include <sotto/observe/telemetry.h>
-#include <sotto/trainers/setting.h>
+#include <sotto/trainers/settings/setting.h>
 
 namespace sotto {
 

@@ -43,7 +43,7 @@
 #include <sotto/kernels/ops.h>
 #include <sotto/kernels/vector.h>
 #include <sotto/optim/hyperparameters.h>
-#include <sotto/optim/privacy/privacy_options.h>
+#include <sotto/optim/privacy/step_budget.h>
 #include <sotto/optim/round_terms.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/topology/topology.h>
@@ -77,8 +77,9 @@ struct AlgorithmSetup {
   /// Take each gradient before the neighbours' part of the round before is in, so that the exchange
   /// hides behind it (delayed_gradient.h); for algorithms that allow it (AlgorithmInfo::delayable).
   bool delayed_gradient = false;
-  /// Clip the gradient and add noise to it before the algorithm sees it (private_gradient.h).
-  std::optional<PrivacyOptions> privacy;
+  /// Clip the gradient and add noise to it before the algorithm sees it (private_gradient.h), as
+  /// the options of this budget say, which counts the steps; null: gradients are taken as they are.
+  std::shared_ptr<StepBudget> privacy = {};
   std::unique_ptr<Compressor> compressor;
   /// Set by make_algorithm, which reads them from the algorithm's specification.
   Hyperparameters hyperparameters = {};

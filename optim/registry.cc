@@ -136,7 +136,7 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view spec, AlgorithmSetup 
     algorithm = std::make_unique<WeightedGradient>(std::move(algorithm), terms, ops, accelerator);
   }
   if (privacy) {
-    return std::make_unique<PrivateGradient>(std::move(algorithm), *privacy, rank);
+    return std::make_unique<PrivateGradient>(std::move(algorithm), privacy, rank);
   }
   return algorithm;
 }

@@ -7,7 +7,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
-#include <sotto/study/parse_units.h>
+#include <sotto/study/units.h>
 
 namespace sotto::study {
 namespace {

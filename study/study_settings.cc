@@ -10,9 +10,9 @@
 #include <sotto/base/json_text.h>
 #include <sotto/study/json/runs.h>
 #include <sotto/study/json/search.h>
-#include <sotto/study/plan_verdict.h>
-#include <sotto/study/scenario_runs.h>
-#include <sotto/study/simulated_run.h>
+#include <sotto/study/plan/plan_verdict.h>
+#include <sotto/study/simulation/scenario_runs.h>
+#include <sotto/study/simulation/simulated_run.h>
 
 namespace sotto::study {
 namespace {

@@ -17,10 +17,10 @@
 
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
-#include <sotto/study/plan_candidates.h>
-#include <sotto/study/plan_search.h>
-#include <sotto/study/scenario.h>
-#include <sotto/trainers/setting.h>
+#include <sotto/study/plan/plan_candidates.h>
+#include <sotto/study/plan/plan_search.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/trainers/settings/setting.h>
 
 namespace sotto::study {
 

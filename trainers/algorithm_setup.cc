@@ -110,7 +110,9 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
     setup.outer_step_rule = make_outer_rule(*options.outer_step_rule, ops);
   }
   setup.delayed_gradient = options.delayed_gradient;
-  setup.privacy = options.privacy;
+  if (options.privacy) {
+    setup.privacy = std::make_shared<StepBudget>(*options.privacy);
+  }
   setup.weighted = options.weight.has_value();
   setup.compressor = std::move(compressor);
   setup.adversary = make_adversary(options);

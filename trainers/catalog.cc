@@ -14,8 +14,8 @@
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/aggregation.h>
 #include <sotto/topology/registry.h>
-#include <sotto/trainers/model.h>
-#include <sotto/trainers/task_registry.h>
+#include <sotto/trainers/tasks/model.h>
+#include <sotto/trainers/tasks/task_registry.h>
 
 namespace sotto {
 namespace {

@@ -12,21 +12,20 @@
 #include <sotto/comm/session.h>
 #include <sotto/compress/registry.h>
 #include <sotto/kernels/vector.h>
-#include <sotto/optim/privacy/private_gradient.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_info.h>
 #include <sotto/trainers/algorithm_setup.h>
-#include <sotto/trainers/launcher.h>
+#include <sotto/trainers/launch/launcher.h>
 #include <sotto/trainers/meeting.h>
+#include <sotto/trainers/privacy_budget.h>
 #include <sotto/trainers/result.h>
 
 #include "internal/agreement/run_agreement.h"
-#include "internal/parts/compression_watch.h"
-#include "internal/parts/gradient_parts.h"
-#include "internal/parts/privacy_budget.h"
-#include "internal/parts/step_settings.h"
-#include "internal/parts/whole_model.h"
-#include "internal/parts/work_before.h"
+#include "internal/optimizer/compression_watch.h"
+#include "internal/optimizer/gradient_parts.h"
+#include "internal/optimizer/step_settings.h"
+#include "internal/optimizer/whole_model.h"
+#include "internal/optimizer/work_before.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {
@@ -171,16 +170,15 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   setup.run_id = run_id();
   setup.terms = terms_ = std::make_shared<RoundTerms>();
   terms_->agreed_rate = options_.step_rule.learning_rate;
+  const auto steps = setup.privacy;
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
   if (Status status = model_->accelerator_status(); !status.ok()) {
     throw Error(status.message());
   }
   peers_ = algorithm_->peers();
   before_ = std::make_unique<internal::WorkBefore>(options_.rank, peers_.to);
-  if (options_.privacy) {
-    auto* mechanism = dynamic_cast<PrivateGradient*>(algorithm_.get());
-    check(mechanism != nullptr, "make_algorithm puts the mechanism in front");
-    budget_ = std::make_unique<internal::PrivacyBudget>(*options_.privacy, *mechanism);
+  if (steps) {
+    budget_ = std::make_unique<PrivacyBudget>(steps);
   }
   if (!options_.store) {
     options_.store = open_store(options_, stop_request_);

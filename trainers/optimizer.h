@@ -11,8 +11,6 @@
 // All nodes start from the same values, which the first step checks.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -27,23 +25,18 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
 #include <sotto/base/parameter_layout.h>
-#include <sotto/comm/security.h>
 #include <sotto/comm/session.h>
-#include <sotto/comm/store.h>
-#include <sotto/compress/accelerator.h>
 #include <sotto/compress/metered.h>
-#include <sotto/optim/registry.h>
-#include <sotto/optim/step_rule.h>
-#include <sotto/topology/registry.h>
-#include <sotto/trainers/agreed_settings.h>
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/privacy/step_budget.h>
 #include <sotto/trainers/driver.h>
+#include <sotto/trainers/optimizer_options.h>
 
 namespace sotto {
 
 namespace internal {
 class CompressionWatch;
 class GradientParts;
-class PrivacyBudget;
 class RunAgreement;
 class RunReporter;
 class StepSettings;
@@ -54,123 +47,7 @@ struct StartingPoint;
 }  // namespace internal
 
 struct NodeStanding;
-
-/// The privacy budget that a node has spent so far.
-struct PrivacySpent {
-  std::uint64_t steps = 0;
-  std::uint64_t left = kUnlimitedSteps;  ///< before the budget is spent
-  double epsilon = 0;                    ///< at delta
-  double delta = 0;
-};
-
-/// The rule for a node that is out of data, and calls finish(), before the others.
-enum class Join {
-  none,   ///< a fault that names the node and its rounds, at all nodes
-  stop,   ///< all end with the round that the furthest has begun: step() gives Fault::ended
-  zeros,  ///< within finish() it goes along with zero gradients until all nodes are out of data
-};
-
-/// "none", "stop" or "zeros".
-std::string_view join_name(Join join);
-/// The names that parse_join takes.
-std::vector<std::string> join_names();
-/// Throws Error unless `name` is one of stop, zeros.
-Join parse_join(std::string_view name);
-
-/// An optimizer's settings. Every field has a default that works.
-struct OptimizerOptions {
-  // What is computed; the same on every node.
-  std::string algorithm = "dcd";  ///< its name, and hyperparameters: "choco:eta=0.2"
-  std::string compressor;         ///< a specification; empty: the algorithm's default
-  std::string topology = "ring";
-  std::optional<Weighting> weighting;  ///< by default the one that fits the graph
-  bool lazy = false;                   ///< mix with (I + W) / 2
-  StepRuleOptions step_rule;
-  /// Makes this node's step rule in place of step_rule, whose name becomes that rule's. Its
-  /// settings are the caller's to compare (`job`).
-  StepRuleFactory own_step_rule;
-  /// H: steps from one exchange to the next, made by each node alone (local_steps.h).
-  Round communication_interval = 1;
-  /// The step rule that an exchange applies to the movement of the local steps; by default the
-  /// movement is applied unchanged.
-  std::optional<StepRuleOptions> outer_step_rule;
-  /// robust, for tests: these nodes lie (optim/robust/attack.h), and are not among those averaged.
-  std::vector<Rank> byzantine;
-  std::string attack;
-  /// Take each gradient at the own step's end, before the neighbours' part of the round is in
-  /// (delayed_gradient.h), so that choco, deepsqueeze and pushsum talk to them meanwhile. The
-  /// parameters are without that part, after the last step too. What the neighbours sent is added
-  /// to them while the next gradient is taken: between steps they must not be written.
-  bool delayed_gradient = false;
-  /// Pieces that the model is cut into, whose exchanges overlap (bucketed.h); by default what fits
-  /// its length, and 1 where algorithm or compressor need it whole.
-  std::optional<std::uint32_t> buckets;
-  std::uint64_t seed = 0;
-  bool allow_contract_violation = false;
-  /// Clip what the caller gives as a gradient, add noise to it before anything else sees it, and
-  /// stop at a budget (docs/privacy.md). With PrivacyUnit::example the caller clips and samples.
-  std::optional<PrivacyOptions> privacy;
-
-  Join join = Join::none;
-  /// The weight of this node's data in the mean of gradients, or of the movements of local steps,
-  /// for example its number of examples (weighted_gradient.h): 1e-12 to 1e15. Set it at all nodes
-  /// or at none; by default all nodes weigh equally.
-  std::optional<double> weight;
-
-  // Who takes part, and how they meet.
-  std::string transport = "zmq";
-  int nodes = 0;  ///< 0: nodes, rank and rendezvous come from the launcher's variables (launcher.h)
-  Rank rank = 0;
-  std::shared_ptr<Store> store;  ///< where the nodes meet; serves one run at a time
-  std::string rendezvous;        ///< URL of the store (store.h) when `store` is null
-  std::string bind = "127.0.0.1";
-  bool insecure = false;  ///< allow binding beyond loopback without encryption
-  /// This node's keys and its list of peers (key_file.h, peers_file.h): all that the nodes say to
-  /// each other is encrypted, and only listed peers are heard. Needs the transport zmq.
-  std::optional<Security> security{};
-
-  /// Talk to the neighbours while the caller computes its gradient.
-  bool overlap = true;
-  /// Threads of this node that share the encoding and decoding of long vectors, 1 to 256, the one
-  /// that asks among them. Results do not change.
-  int codec_threads = 1;
-  /// How long peers may be silent before they count as failed; it must cover the slowest node's
-  /// gradient. Short values find a hung peer sooner; a crashed one is found at once anyway.
-  std::chrono::milliseconds timeout{60'000};
-  /// Once true, as a call of ask_to_stop(), e.g. a flag that a signal's handler sets. Must outlive
-  /// the optimizer. Null: no flag.
-  const std::atomic<bool>* stop = nullptr;
-  /// Asked some twenty times a second while a call waits for other nodes, on whichever thread
-  /// waits. Once it answers true, as it must from then on, the wait ends with Fault::stopped, which
-  /// names the awaited nodes, and the run ends with it: for a caller that will not wait for an
-  /// agreed end. `stop` ends waits, too, before the first round, when no end has to be agreed on.
-  /// Empty: waits are not interrupted.
-  StopRequest interrupted{};
-  /// Further settings that the nodes must agree on, for example model and data; compared when they
-  /// meet.
-  AgreedSettings job;
-  /// The observer, with the same wishes on all nodes (a Telemetry, observe/telemetry.h); null:
-  /// none. Results do not depend on it. Must outlive the optimizer.
-  Observer* observer = nullptr;
-  /// Rounds from one report to the observer to the next, of how all nodes stand; before one, this
-  /// node waits for its own exchanges to be complete. 0: it is told of phases alone.
-  Round report_every = 100;
-  /// Lets measure_compression measure: a second virtual call for each encoding.
-  bool metered = false;
-
-  /// Where the parameters and gradients lie, if not with the host: cuda::make_accelerator
-  /// (compress/cuda/accelerator.h). For algorithms that can (AlgorithmInfo::accelerated), without
-  /// privacy, codec_threads and metered; own_step_rule gets vectors that lie there. One serves one
-  /// optimizer. Nodes with and without one may train together.
-  std::shared_ptr<Accelerator> accelerator{};
-};
-
-/// The weight of a node's model in the mean of all models: options.weight if nodes take local
-/// steps; else 1, since the gradients have been weighted.
-inline double weight_of_model(const OptimizerOptions& options) {
-  const bool local_steps = options.communication_interval > 1 || options.outer_step_rule;
-  return local_steps ? options.weight.value_or(1) : 1;
-}
+class PrivacyBudget;
 
 class Optimizer {
  public:
@@ -376,7 +253,7 @@ class Optimizer {
   std::shared_ptr<RoundTerms> terms_;  ///< the algorithm's
   std::unique_ptr<internal::StepSettings> step_settings_;
   std::unique_ptr<internal::RunAgreement> agreement_;
-  std::unique_ptr<internal::PrivacyBudget> budget_;  ///< null without privacy
+  std::unique_ptr<PrivacyBudget> budget_;  ///< null without privacy
   Peers peers_;
   std::unique_ptr<internal::WorkBefore> before_;  ///< the checkpoint
   Status status_;

@@ -7,7 +7,7 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/names.h>
 #include <sotto/trainers/files/saved_model.h>
-#include <sotto/trainers/step_rule_settings.h>
+#include <sotto/trainers/settings/step_rule_settings.h>
 
 namespace sotto {
 namespace {

@@ -8,10 +8,10 @@
 #include <sotto/base/error.h>
 #include <sotto/kernels/vector.h>
 #include <sotto/trainers/meeting.h>
+#include <sotto/trainers/privacy_budget.h>
 
 #include "internal/agreement/run_agreement.h"
-#include "internal/parts/privacy_budget.h"
-#include "internal/parts/whole_model.h"
+#include "internal/optimizer/whole_model.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {

@@ -6,8 +6,8 @@
 #include <sotto/trainers/result.h>
 
 #include "internal/agreement/run_agreement.h"
-#include "internal/parts/compression_watch.h"
-#include "internal/parts/work_before.h"
+#include "internal/optimizer/compression_watch.h"
+#include "internal/optimizer/work_before.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {

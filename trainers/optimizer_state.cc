@@ -5,11 +5,11 @@
 
 #include <sotto/base/error.h>
 #include <sotto/kernels/vector.h>
+#include <sotto/trainers/privacy_budget.h>
 
-#include "internal/parts/privacy_budget.h"
-#include "internal/parts/step_settings.h"
-#include "internal/parts/whole_model.h"
-#include "internal/parts/work_before.h"
+#include "internal/optimizer/step_settings.h"
+#include "internal/optimizer/whole_model.h"
+#include "internal/optimizer/work_before.h"
 
 namespace sotto {
 
@@ -60,7 +60,7 @@ Status Optimizer::load(ByteReader& in) {
   if (!status.ok()) {
     return status;
   }
-  if (Status fault = budget_ ? budget_->check_loaded() : Status(); !fault.ok()) {
+  if (Status fault = budget_ ? budget_->check_saved(budget_->steps()) : Status(); !fault.ok()) {
     return fault;
   }
   round_ = algorithm_->round();

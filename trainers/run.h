@@ -16,7 +16,7 @@
 #include <sotto/trainers/observer.h>
 #include <sotto/trainers/optimizer.h>
 #include <sotto/trainers/result.h>
-#include <sotto/trainers/task.h>
+#include <sotto/trainers/tasks/task.h>
 
 namespace sotto {
 

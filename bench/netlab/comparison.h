@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <sotto/console/output.h>
-#include <sotto/study/scenario.h>
+#include <sotto/study/scenario/scenario.h>
 
 #include "emulated_run.h"
 #include "scenario_lab.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 #include "contender_job.h"
 #include "statistics.h"

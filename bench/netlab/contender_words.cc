@@ -13,7 +13,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/run_spec.h>
+#include <sotto/study/train/run_spec.h>
 
 #include "../child.h"
 

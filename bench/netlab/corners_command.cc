@@ -21,7 +21,7 @@
 #include <sotto/console/page.h>
 #include <sotto/console/plot.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
 
 #include "calibration.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <sotto/study/scenario.h>
+#include <sotto/study/scenario/scenario.h>
 
 #include "fabric.h"
 

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include <sotto/study/compute_spec.h>
-#include <sotto/study/run_spec.h>
+#include <sotto/study/train/run_spec.h>
 
 #include "../child.h"
 #include "emulated_events.h"

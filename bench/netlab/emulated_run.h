@@ -9,7 +9,7 @@
 
 #include <sotto/base/status.h>
 #include <sotto/console/output.h>
-#include <sotto/study/scenario.h>
+#include <sotto/study/scenario/scenario.h>
 
 #include "lab.h"
 

@@ -11,8 +11,8 @@
 #include <sotto/base/error.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/unit_text.h>
-#include <sotto/trainers/loaders.h>
+#include <sotto/study/units.h>
+#include <sotto/trainers/data/loaders.h>
 
 #include "experiment.h"
 #include "lab_commands.h"

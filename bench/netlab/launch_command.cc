@@ -12,8 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/parse_units.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 #include "../command_line.h"
 #include "contender_job.h"

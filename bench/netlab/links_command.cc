@@ -8,7 +8,7 @@
 
 #include <sotto/console/option_group.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 #include "calibration.h"
 #include "lab_commands.h"

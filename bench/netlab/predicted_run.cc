@@ -3,8 +3,8 @@
 #include <utility>
 
 #include <sotto/console/signals.h>
-#include <sotto/study/run_spec.h>
-#include <sotto/study/simulated_run.h>
+#include <sotto/study/simulation/simulated_run.h>
+#include <sotto/study/train/run_spec.h>
 
 namespace sotto::netlab {
 

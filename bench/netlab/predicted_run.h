@@ -5,8 +5,8 @@
 #include <string>
 
 #include <sotto/base/status.h>
-#include <sotto/study/scenario.h>
-#include <sotto/study/simulation_result.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/simulation/simulation_result.h>
 
 namespace sotto::netlab {
 

@@ -7,7 +7,7 @@
 #include <sotto/base/error.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
 
 #include "experiment.h"

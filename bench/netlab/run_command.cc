@@ -6,7 +6,7 @@
 
 #include <sotto/console/option_group.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/run_spec.h>
+#include <sotto/study/train/run_spec.h>
 
 #include "calibration.h"
 #include "lab_commands.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/study/scenario.h>
+#include <sotto/study/scenario/scenario.h>
 
 #include "lab.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <sotto/study/scenario.h>
+#include <sotto/study/scenario/scenario.h>
 
 namespace sotto::netlab {
 

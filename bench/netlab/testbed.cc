@@ -7,7 +7,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/deadline.h>
-#include <sotto/study/parse_units.h>
+#include <sotto/study/units.h>
 
 #include "scenario_text.h"
 

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sotto/kernels/host/host_ops.h>
-#include <sotto/trainers/task_registry.h>
+#include <sotto/trainers/tasks/task_registry.h>
 
 #include "collectives.h"
 

@@ -17,9 +17,9 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/error.h>
-#include <sotto/study/fault_file.h>
+#include <sotto/study/scenario/fault_file.h>
 #include <sotto/trainers/files/result_file.h>
-#include <sotto/trainers/local_processes.h>
+#include <sotto/trainers/launch/local_processes.h>
 
 #include "report.h"
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 namespace sotto::sitelab {
 namespace {

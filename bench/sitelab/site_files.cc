@@ -12,7 +12,7 @@
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/sites/process/site_folder.h>
-#include <sotto/trainers/task_registry.h>
+#include <sotto/trainers/tasks/task_registry.h>
 
 #include "site_process.h"
 

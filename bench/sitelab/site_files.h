@@ -17,7 +17,7 @@
 #include <sotto/comm/security.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/sites/simulated/fault_plan.h>
-#include <sotto/trainers/task.h>
+#include <sotto/trainers/tasks/task.h>
 
 namespace sotto::sitelab {
 

@@ -20,7 +20,7 @@
 #include <sotto/compress/compressor.h>
 #include <sotto/topology/topology.h>
 #include <sotto/trainers/optimizer.h>
-#include <sotto/trainers/privacy_settings.h>
+#include <sotto/trainers/settings/privacy_settings.h>
 
 #include "callers_rule.h"
 #include "guard.h"

@@ -8,8 +8,8 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/json_text.h>
-#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/optimizer.h>
+#include <sotto/trainers/settings/agreed_settings.h>
 
 #include "guard.h"
 #include "handles.h"

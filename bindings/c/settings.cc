@@ -8,8 +8,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
 #include <sotto/observe/telemetry_settings.h>
-#include <sotto/trainers/node_place.h>
-#include <sotto/trainers/privacy_settings.h>
+#include <sotto/trainers/launch/node_place.h>
+#include <sotto/trainers/settings/privacy_settings.h>
 
 #include "guard.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <sotto/observe/telemetry.h>
-#include <sotto/trainers/optimizer_settings.h>
+#include <sotto/trainers/settings/optimizer_settings.h>
 
 namespace sotto::c {
 

@@ -17,7 +17,7 @@
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/kernels/ops.h>
-#include <sotto/study/codec_timing.h>
+#include <sotto/study/measure/codec_timing.h>
 
 #include "commands.h"
 #include "device_timing.h"

@@ -23,14 +23,14 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/compute_spec.h>
-#include <sotto/study/default_nodes.h>
-#include <sotto/study/exchange_probe.h>
-#include <sotto/study/measured_scenario.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/measure/exchange_probe.h>
+#include <sotto/study/measure/measured_scenario.h>
+#include <sotto/study/train/train_options.h>
+#include <sotto/study/units.h>
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/files/result_file.h>
-#include <sotto/trainers/launcher.h>
-#include <sotto/trainers/local_processes.h>
+#include <sotto/trainers/launch/launcher.h>
+#include <sotto/trainers/launch/local_processes.h>
 #include <sotto/trainers/meeting.h>
 #include <sotto/trainers/run.h>
 

@@ -13,7 +13,7 @@
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 #include "bench_job.h"
 #include "bench_ring.h"

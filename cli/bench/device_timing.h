@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/study/codec_timing.h>
+#include <sotto/study/measure/codec_timing.h>
 
 namespace sotto::cli {
 

@@ -17,7 +17,7 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/console/usage.h>
-#include <sotto/study/run_spec.h>
+#include <sotto/study/train/run_spec.h>
 #include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"

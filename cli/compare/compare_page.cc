@@ -10,7 +10,7 @@
 #include <sotto/base/text.h>
 #include <sotto/console/page.h>
 #include <sotto/console/plot.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 #include "quality.h"
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 #include "quality.h"
 #include "train/train_report.h"

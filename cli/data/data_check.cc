@@ -9,9 +9,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/console/output.h>
-#include <sotto/study/scaling_file.h>
-#include <sotto/study/unit_text.h>
-#include <sotto/trainers/data_check.h>
+#include <sotto/study/train/scaling_file.h>
+#include <sotto/study/units.h>
+#include <sotto/trainers/data/data_check.h>
 
 #include "commands.h"
 

@@ -15,12 +15,12 @@
 #include <sotto/console/output.h>
 #include <sotto/optim/privacy/accountant.h>
 #include <sotto/optim/privacy/privacy_options.h>
-#include <sotto/study/scaling_file.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/train/scaling_file.h>
+#include <sotto/study/units.h>
+#include <sotto/trainers/data/shared_scaling.h>
+#include <sotto/trainers/data/table_sums.h>
 #include <sotto/trainers/files/result_file.h>
-#include <sotto/trainers/privacy_settings.h>
-#include <sotto/trainers/shared_scaling.h>
-#include <sotto/trainers/table_sums.h>
+#include <sotto/trainers/settings/privacy_settings.h>
 
 #include "commands.h"
 

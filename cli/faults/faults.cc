@@ -16,8 +16,8 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/sites/simulated/simulated_sites.h>
-#include <sotto/study/fault_file.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/scenario/fault_file.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"

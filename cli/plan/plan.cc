@@ -17,11 +17,11 @@
 #include <sotto/console/signals.h>
 #include <sotto/study/json/search.h>
 #include <sotto/study/json/simulation.h>
-#include <sotto/study/plan_search.h>
-#include <sotto/study/plan_verdict.h>
-#include <sotto/study/scenario.h>
+#include <sotto/study/plan/plan_search.h>
+#include <sotto/study/plan/plan_verdict.h>
+#include <sotto/study/scenario/scenario.h>
 #include <sotto/study/study_settings.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"

@@ -13,12 +13,11 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/json/runs.h>
-#include <sotto/study/parse_units.h>
-#include <sotto/study/scenario.h>
-#include <sotto/study/scenario_runs.h>
-#include <sotto/study/simulated_run.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/simulation/scenario_runs.h>
+#include <sotto/study/simulation/simulated_run.h>
 #include <sotto/study/study_settings.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"

@@ -12,7 +12,7 @@
 #include <sotto/base/text.h>
 #include <sotto/console/page.h>
 #include <sotto/console/plot.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 #include "compare/compare_page.h"
 #include "quality.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <sotto/study/scenario_marks.h>
-#include <sotto/study/simulated_run.h>
+#include <sotto/study/scenario/scenario_marks.h>
+#include <sotto/study/simulation/simulated_run.h>
 
 #include "compare/compare_page.h"
 #include "compare/compare_report.h"

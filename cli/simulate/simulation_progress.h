@@ -1,7 +1,7 @@
 // How simulations are shown while they run. One thread at a time.
 #pragma once
 
-#include <sotto/study/simulated_run.h>
+#include <sotto/study/simulation/simulated_run.h>
 
 namespace sotto::cli {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <sotto/console/plot.h>
-#include <sotto/study/timeline.h>
+#include <sotto/study/simulation/timeline.h>
 
 namespace sotto::cli {
 

@@ -7,7 +7,7 @@
 #include <sotto/base/json_text.h>
 #include <sotto/console/output.h>
 #include <sotto/observe/trace_event.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 namespace sotto::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/study/simulated_run.h>
+#include <sotto/study/simulation/simulated_run.h>
 
 namespace sotto::cli {
 

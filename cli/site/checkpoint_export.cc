@@ -9,13 +9,13 @@
 #include <sotto/base/text.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
-#include <sotto/study/scaling_file.h>
-#include <sotto/study/unit_text.h>
-#include <sotto/trainers/exported_model.h>
+#include <sotto/study/train/scaling_file.h>
+#include <sotto/study/units.h>
+#include <sotto/trainers/files/exported_model.h>
 #include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/saved_model.h>
 #include <sotto/trainers/files/start_file.h>
-#include <sotto/trainers/task_registry.h>
+#include <sotto/trainers/tasks/task_registry.h>
 
 #include "commands.h"
 

@@ -11,7 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/console/output.h>
 #include <sotto/sites/process/site_folder.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/files/saved_model.h>
 

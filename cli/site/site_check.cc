@@ -13,7 +13,7 @@
 #include <sotto/console/output.h>
 #include <sotto/sites/process/trust_check.h>
 #include <sotto/topology/analysis.h>
-#include <sotto/trainers/agreed_settings.h>
+#include <sotto/trainers/settings/agreed_settings.h>
 
 #include "commands.h"
 #include "site_config.h"

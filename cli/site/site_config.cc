@@ -8,8 +8,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 #include <sotto/sites/core/mixing_kind.h>
-#include <sotto/study/parse_units.h>
 #include <sotto/study/toml/reader.h>
+#include <sotto/study/units.h>
 
 #include "config_file.h"
 #include "train/train_flags.h"

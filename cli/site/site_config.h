@@ -12,7 +12,7 @@
 #include <sotto/sites/core/mass_rule.h>
 #include <sotto/sites/core/pull_bound.h>
 #include <sotto/sites/core/secure_sum_rule.h>
-#include <sotto/study/train_options.h>
+#include <sotto/study/train/train_options.h>
 
 #include "site_places.h"
 

@@ -11,7 +11,7 @@
 
 #include <sotto/base/names.h>
 #include <sotto/base/text.h>
-#include <sotto/study/train_options.h>
+#include <sotto/study/train/train_options.h>
 
 namespace sotto::cli {
 namespace {

@@ -17,12 +17,12 @@
 #include <sotto/optim/registry.h>
 #include <sotto/sites/core/site_admission.h>
 #include <sotto/study/json/run_config.h>
-#include <sotto/study/paced_task.h>
-#include <sotto/study/privacy_plan.h>
-#include <sotto/study/scaling_file.h>
-#include <sotto/study/train_checks.h>
-#include <sotto/study/train_plan.h>
-#include <sotto/trainers/exported_model.h>
+#include <sotto/study/train/paced_task.h>
+#include <sotto/study/train/privacy_plan.h>
+#include <sotto/study/train/scaling_file.h>
+#include <sotto/study/train/train_checks.h>
+#include <sotto/study/train/train_plan.h>
+#include <sotto/trainers/files/exported_model.h>
 #include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/start_file.h>
 

@@ -10,8 +10,8 @@
 #include <sotto/comm/security.h>
 #include <sotto/console/output.h>
 #include <sotto/sites/process/site_options.h>
-#include <sotto/trainers/agreed_settings.h>
-#include <sotto/trainers/task_registry.h>
+#include <sotto/trainers/settings/agreed_settings.h>
+#include <sotto/trainers/tasks/task_registry.h>
 
 #include "site_config.h"
 

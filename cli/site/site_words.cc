@@ -9,7 +9,7 @@
 #include <sotto/base/json_text.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/observe/metrics_text.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 #include "quality.h"
 

@@ -8,7 +8,7 @@
 
 #include <sotto/base/text.h>
 #include <sotto/observe/figures.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 #include "progress_line.h"
 #include "quality.h"

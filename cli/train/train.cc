@@ -11,7 +11,7 @@
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/train_plan.h>
+#include <sotto/study/train/train_plan.h>
 #include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/files/result_file.h>
 

@@ -17,7 +17,7 @@
 #include <sotto/comm/transport.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/json/run_config.h>
-#include <sotto/trainers/local_processes.h>
+#include <sotto/trainers/launch/local_processes.h>
 
 namespace sotto::cli {
 namespace {

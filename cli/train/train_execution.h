@@ -4,7 +4,7 @@
 
 #include <sotto/base/status.h>
 #include <sotto/console/output.h>
-#include <sotto/study/train_plan.h>
+#include <sotto/study/train/train_plan.h>
 
 #include "train_report.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <sotto/console/command.h>
-#include <sotto/study/train_options.h>
+#include <sotto/study/train/train_options.h>
 
 namespace sotto::cli {
 

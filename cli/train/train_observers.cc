@@ -9,7 +9,7 @@
 #include <sotto/console/option_group.h>
 #include <sotto/observe/telemetry_settings.h>
 #include <sotto/study/json/run_config.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto::cli {

@@ -8,7 +8,7 @@
 #include <CLI/App.hpp>
 
 #include <sotto/observe/telemetry.h>
-#include <sotto/study/train_plan.h>
+#include <sotto/study/train/train_plan.h>
 #include <sotto/trainers/observer.h>
 
 #include "terminal/dashboard.h"

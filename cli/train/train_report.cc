@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 #include "quality.h"
 #include "terminal/dashboard_frame.h"

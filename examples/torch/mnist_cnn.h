@@ -7,7 +7,7 @@
 
 #include <torch/torch.h>
 
-#include <sotto/trainers/loaders.h>
+#include <sotto/trainers/data/loaders.h>
 
 struct Images {
   torch::Tensor pixels;  // N x 1 x 28 x 28, 0 … 1

@@ -43,8 +43,8 @@ struct PrivacyOptions {
   double delta = 1e-5;
   /// Takes the noise from this seed, which hides nothing. For tests and simulations.
   std::optional<std::uint64_t> test_seed = {};
-  /// File that holds the budget spent, independent of checkpoints (trainers/privacy_ledger.h);
-  /// empty: none.
+  /// File that holds the budget spent, independent of checkpoints
+  /// (trainers/files/privacy_ledger.h); empty: none.
   std::string ledger = {};
 
   GaussianStep step() const { return {noise_multiplier, sampling_rate}; }

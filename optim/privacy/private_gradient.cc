@@ -1,6 +1,7 @@
 #include <sotto/optim/privacy/private_gradient.h>
 
-#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,35 +11,28 @@
 namespace sotto {
 namespace {
 
-const PrivacyOptions& checked(const PrivacyOptions& options) {
-  check_privacy(options);
-  return options;
+/// What a saved state must have been saved under.
+std::array<double, 4> saved_settings(const PrivacyOptions& o) {
+  return {o.clip_norm, o.noise_multiplier, o.sampling_rate, o.batch};
 }
 
 }  // namespace
 
-PrivateGradient::PrivateGradient(std::unique_ptr<Algorithm> inner, const PrivacyOptions& options,
-                                 Rank rank)
+PrivateGradient::PrivateGradient(std::unique_ptr<Algorithm> inner,
+                                 std::shared_ptr<StepBudget> budget, Rank rank)
     : ForwardingAlgorithm(std::move(inner)),
-      options_(checked(options)),
+      budget_(std::move(budget)),
       rank_(rank),
-      allowed_(allowed_steps(options)),
-      mechanism_(options, rank),
+      mechanism_(budget_->options(), rank),
       released_(parameters().size()) {}
-
-void PrivateGradient::spend_at_least(std::uint64_t steps) { steps_ = std::max(steps_, steps); }
 
 Status PrivateGradient::fault(Fault kind, std::string_view message) const {
   return {kind, fmt::format("node {}, round {}: {}", rank_, round(), message)};
 }
 
 Status PrivateGradient::take_gradient(std::span<const float> gradient) {
-  if (steps_ >= allowed_) {
-    return fault(Fault::budget,
-                 fmt::format("the privacy budget is spent: after {} steps epsilon is {:.6g} at "
-                             "delta {:g}, and another step would exceed {:g}; nothing was sent",
-                             steps_, epsilon_spent(options_, steps_), options_.delta,
-                             options_.epsilon.value_or(0)));
+  if (budget_->exhausted()) {
+    return fault(Fault::budget, budget_->refusal());
   }
   if (const auto bad = host_ops().count_non_finite(gradient); bad.count > 0) {
     return fault(Fault::non_finite,
@@ -46,28 +40,26 @@ Status PrivateGradient::take_gradient(std::span<const float> gradient) {
                              "{}",
                              bad.count, gradient.size(), bad.first));
   }
-  mechanism_.release(steps_, gradient, released_);
-  ++steps_;
+  mechanism_.release(budget_->steps(), gradient, released_);
+  budget_->count_step();
   return inner().take_gradient(released_);
 }
 
 void PrivateGradient::save(ByteBuffer& out) const {
-  for (const double value :
-       {options_.clip_norm, options_.noise_multiplier, options_.sampling_rate, options_.batch}) {
+  for (const double value : saved_settings(budget_->options())) {
     out.write(value);
   }
-  out.write(steps_);
+  out.write(budget_->steps());
   inner().save(out);
 }
 
 Status PrivateGradient::load(ByteReader& in) {
-  for (const double value :
-       {options_.clip_norm, options_.noise_multiplier, options_.sampling_rate, options_.batch}) {
+  for (const double value : saved_settings(budget_->options())) {
     if (in.read<double>() != value) {
       return {Fault::malformed, "the state was saved under other privacy settings"};
     }
   }
-  spend_at_least(in.read<std::uint64_t>());
+  budget_->spend_at_least(in.read<std::uint64_t>());
   return inner().load(in);
 }
 

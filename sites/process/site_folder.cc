@@ -23,8 +23,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 #include <sotto/base/unix_time.h>
-#include <sotto/trainers/agreed_settings.h>
 #include <sotto/trainers/files/durable_file.h>
+#include <sotto/trainers/settings/agreed_settings.h>
 
 namespace sotto {
 namespace {

@@ -3,7 +3,7 @@
 //   lock             locked by the process that holds the folder
 //   life             the number of its start, which only grows
 //   state.a state.b  its state (section_file.h), written in turn, so that the one before stays
-//   privacy          what is spent of its privacy budget (trainers/privacy_ledger.h)
+//   privacy          what is spent of its privacy budget (trainers/files/privacy_ledger.h)
 //
 // A state has the magic "SOTOSITE", the life that wrote it and its number within that life in the
 // header, and the sections settings (1), site (2), Site::save, and run (3). It is written beside,

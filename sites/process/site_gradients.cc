@@ -1,7 +1,7 @@
 #include <sotto/sites/process/site_gradients.h>
 
-#include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -11,13 +11,10 @@
 namespace sotto {
 
 SiteGradients::SiteGradients(Task& task, const std::optional<PrivacyOptions>& privacy)
-    : task_(task), privacy_(privacy), gradient_(task.dimension()) {
-  if (privacy_) {
-    check_privacy(*privacy_);
-    mechanism_ = std::make_unique<GaussianMechanism>(*privacy_, 0);
-    ledger_ = std::make_unique<PrivacyLedger>(*privacy_);
-    steps_ = ledger_->steps();
-    allowed_ = allowed_steps(*privacy_);
+    : task_(task), gradient_(task.dimension()) {
+  if (privacy) {
+    budget_.emplace(std::make_shared<StepBudget>(*privacy));
+    mechanism_.emplace(*privacy, 0);
   }
 }
 
@@ -34,37 +31,26 @@ Result<std::span<const float>> SiteGradients::next(Round number, std::span<const
     return Status(Fault::non_finite,
                   fmt::format("the loss is {}; a lower learning rate may help", loss));
   }
-  if (!privacy_) {
+  if (!budget_) {
     loss_ = loss;
     return std::span<const float>(gradient_);
   }
-  if (Status status = ledger_->enter(steps_ + 1, allowed_); !status.ok()) {
+  if (Status status = budget_->enter_step(); !status.ok()) {
     return status;
   }
-  mechanism_->release(steps_, gradient_, gradient_);
-  ++steps_;
+  mechanism_->release(budget_->steps(), gradient_, gradient_);
+  budget_->count_step();
   return std::span<const float>(gradient_);
 }
 
 Status SiteGradients::expect_steps(std::uint64_t steps) const {
-  if (steps > 0 && ledger_ && !ledger_->existed()) {
-    return {Fault::malformed,
-            fmt::format("{} is missing: what is spent of the privacy budget cannot be known; put "
-                        "it back",
-                        privacy_->ledger)};
-  }
-  return {};
+  return budget_ ? budget_->check_saved(steps) : Status();
 }
 
 std::optional<PrivacySpent> SiteGradients::privacy() const {
-  if (!privacy_) {
-    return std::nullopt;
-  }
-  const std::uint64_t left =
-      allowed_ == kUnlimitedSteps ? allowed_ : allowed_ - std::min(steps_, allowed_);
-  return PrivacySpent{steps_, left, epsilon_spent(*privacy_, steps_), privacy_->delta};
+  return budget_ ? std::optional(budget_->spent()) : std::nullopt;
 }
 
-Status SiteGradients::settle() { return ledger_ ? ledger_->settle(steps_) : Status(); }
+Status SiteGradients::settle() { return budget_ ? budget_->settle() : Status(); }
 
 }  // namespace sotto

@@ -15,9 +15,8 @@
 #include <sotto/base/status.h>
 #include <sotto/optim/privacy/gaussian_mechanism.h>
 #include <sotto/optim/privacy/privacy_options.h>
-#include <sotto/trainers/optimizer.h>
-#include <sotto/trainers/privacy_ledger.h>
-#include <sotto/trainers/task.h>
+#include <sotto/trainers/privacy_budget.h>
+#include <sotto/trainers/tasks/task.h>
 
 namespace sotto {
 
@@ -27,7 +26,7 @@ class SiteGradients {
   SiteGradients(Task& task, const std::optional<PrivacyOptions>& privacy);
 
   /// No gradient may leave any more.
-  bool spent() const { return privacy_ && steps_ >= allowed_; }
+  bool spent() const { return budget_ && budget_->exhausted(); }
   /// The gradient of step `number` at the model, ready to leave; valid until the next call.
   /// Requires that the budget is not spent. Fault::non_finite when it or the loss is not finite,
   /// Fault::io when the step could not be entered; nothing is spent then.
@@ -37,7 +36,7 @@ class SiteGradients {
 
   /// A saved state knows of so many steps: without the ledger what is spent cannot be known.
   Status expect_steps(std::uint64_t steps) const;
-  std::uint64_t steps() const { return steps_; }
+  std::uint64_t steps() const { return budget_ ? budget_->steps() : 0; }
   /// What the data have been told; unset without a budget.
   std::optional<PrivacySpent> privacy() const;
   /// Enters what has left exactly; for an end in good order.
@@ -45,11 +44,8 @@ class SiteGradients {
 
  private:
   Task& task_;
-  std::optional<PrivacyOptions> privacy_;
-  std::unique_ptr<PrivacyLedger> ledger_;
-  std::unique_ptr<GaussianMechanism> mechanism_;
-  std::uint64_t steps_ = 0;
-  std::uint64_t allowed_ = kUnlimitedSteps;
+  std::optional<PrivacyBudget> budget_;  ///< unset without privacy, as is mechanism_
+  std::optional<GaussianMechanism> mechanism_;
   double loss_ = std::numeric_limits<double>::quiet_NaN();
   std::vector<float> gradient_;
 };

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <sotto/trainers/exported_model.h>
 #include <sotto/trainers/files/durable_file.h>
+#include <sotto/trainers/files/exported_model.h>
 
 namespace sotto {
 

@@ -9,7 +9,7 @@
 
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
-#include <sotto/trainers/agreed_settings.h>
+#include <sotto/trainers/settings/agreed_settings.h>
 
 namespace sotto {
 

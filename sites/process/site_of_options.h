@@ -9,7 +9,7 @@
 #include <sotto/comm/channels.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/site_options.h>
-#include <sotto/trainers/task.h>
+#include <sotto/trainers/tasks/task.h>
 
 namespace sotto {
 

@@ -10,8 +10,8 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/compress/registry.h>
-#include <sotto/trainers/shared_scaling.h>
-#include <sotto/trainers/step_rule_settings.h>
+#include <sotto/trainers/data/shared_scaling.h>
+#include <sotto/trainers/settings/step_rule_settings.h>
 
 namespace sotto {
 namespace {

@@ -15,11 +15,11 @@
 #include <sotto/optim/step_rule.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/audit_log.h>
-#include <sotto/trainers/agreed_settings.h>
-#include <sotto/trainers/dataset.h>
-#include <sotto/trainers/model_file.h>
+#include <sotto/trainers/data/dataset.h>
+#include <sotto/trainers/files/model_file.h>
+#include <sotto/trainers/files/onnx_file.h>
 #include <sotto/trainers/observer.h>
-#include <sotto/trainers/onnx_file.h>
+#include <sotto/trainers/settings/agreed_settings.h>
 
 namespace sotto {
 

@@ -20,7 +20,7 @@
 #include <sotto/sites/process/site_options.h>
 #include <sotto/sites/process/site_report.h>
 #include <sotto/trainers/result.h>
-#include <sotto/trainers/task.h>
+#include <sotto/trainers/tasks/task.h>
 
 namespace sotto {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/trainers/agreed_settings.h>
+#include <sotto/trainers/settings/agreed_settings.h>
 
 namespace sotto {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <sotto/base/error.h>
-#include <sotto/trainers/optimizer_settings.h>
+#include <sotto/trainers/settings/optimizer_settings.h>
 
 namespace sotto::study {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include <sotto/study/train_plan.h>
-#include <sotto/trainers/task.h>
-#include <sotto/trainers/task_registry.h>
+#include <sotto/study/train/train_plan.h>
+#include <sotto/trainers/tasks/task.h>
+#include <sotto/trainers/tasks/task_registry.h>
 
 namespace sotto::study {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/study/scenario.h>
+#include <sotto/study/scenario/scenario.h>
 #include <sotto/study/toml/reader.h>
 
 namespace sotto::study {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include <sotto/base/error.h>
-#include <sotto/study/run_spec.h>
-#include <sotto/study/scenario.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/train/run_spec.h>
 
 namespace sotto::study {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/trainers/setting.h>
+#include <sotto/trainers/settings/setting.h>
 
 namespace sotto::study {
 

@@ -5,7 +5,7 @@
 
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/study/json/figures.h>
-#include <sotto/study/train_plan.h>
+#include <sotto/study/train/train_plan.h>
 
 namespace sotto::study {
 

@@ -1,7 +1,7 @@
 #include <sotto/study/json/runs.h>
 
 #include <sotto/study/json/simulation.h>
-#include <sotto/study/scenario_marks.h>
+#include <sotto/study/scenario/scenario_marks.h>
 
 namespace sotto::study {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <sotto/study/json/comparison.h>
-#include <sotto/study/scenario.h>
-#include <sotto/study/scenario_runs.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/simulation/scenario_runs.h>
 
 namespace sotto::study {
 

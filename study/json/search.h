@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <sotto/study/json/figures.h>
-#include <sotto/study/plan_search.h>
-#include <sotto/study/plan_verdict.h>
+#include <sotto/study/plan/plan_search.h>
+#include <sotto/study/plan/plan_verdict.h>
 
 namespace sotto::study {
 

@@ -2,7 +2,7 @@
 
 #include <sotto/study/json/run_config.h>
 #include <sotto/study/quality.h>
-#include <sotto/study/unit_text.h>
+#include <sotto/study/units.h>
 
 namespace sotto::study {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <sotto/study/json/figures.h>
-#include <sotto/study/scenario_marks.h>
-#include <sotto/study/simulation_result.h>
+#include <sotto/study/scenario/scenario_marks.h>
+#include <sotto/study/simulation/simulation_result.h>
 
 namespace sotto::study {
 

@@ -193,8 +193,8 @@ TEST_CASE("settings that are the host's are refused beside an accelerator") {
   metered.metered = true;
   refused(metered, "metered");
   auto hidden = options;
-  hidden.privacy = PrivacyOptions{};
-  refused(hidden, "privacy");
+  hidden.privacy = PrivacyOptions{.clip_norm = 1, .noise_multiplier = 1};
+  refused(hidden, "the noise of privacy");
   auto robust = options;
   robust.algorithm = "robust";
   refused(robust, "robust works on vectors of the host alone");

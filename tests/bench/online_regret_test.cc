@@ -14,7 +14,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/topology/analysis.h>
 #include <sotto/topology/registry.h>
-#include <sotto/trainers/loaders.h>
+#include <sotto/trainers/data/loaders.h>
 
 #include "bench/online_report.h"
 #include "bench/online_study.h"

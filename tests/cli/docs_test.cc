@@ -12,8 +12,8 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/sites/process/trust_plan.h>
-#include <sotto/study/scaling_file.h>
-#include <sotto/study/scenario.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/train/scaling_file.h>
 #include <sotto/topology/registry.h>
 
 #include "cli/scenario_text.h"

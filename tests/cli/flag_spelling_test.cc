@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/study/train_plan.h>
+#include <sotto/study/train/train_plan.h>
 
 #include "commands.h"
 

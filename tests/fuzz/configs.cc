@@ -11,13 +11,13 @@
 #include <sotto/optim/robust/attack.h>
 #include <sotto/optim/schedule.h>
 #include <sotto/study/compute_spec.h>
-#include <sotto/study/fault_file.h>
-#include <sotto/study/parse_units.h>
 #include <sotto/study/rank_list.h>
-#include <sotto/study/run_spec.h>
-#include <sotto/study/scaling_file.h>
-#include <sotto/study/scenario.h>
-#include <sotto/trainers/partition.h>
+#include <sotto/study/scenario/fault_file.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/train/run_spec.h>
+#include <sotto/study/train/scaling_file.h>
+#include <sotto/study/units.h>
+#include <sotto/trainers/data/partition.h>
 
 #include "../../comm/internal/host_port.h"
 #include "cli/fuzzed_files.h"

@@ -16,16 +16,16 @@
 #include <sotto/base/error.h>
 #include <sotto/sites/process/audit_log.h>
 #include <sotto/sites/process/site_folder.h>
+#include <sotto/trainers/data/loaders.h>
 #include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/files/durable_file.h>
+#include <sotto/trainers/files/model_file.h>
 #include <sotto/trainers/files/parameter_file.h>
-#include <sotto/trainers/loaders.h>
-#include <sotto/trainers/model_file.h>
-#include <sotto/trainers/privacy_ledger.h>
-#include <sotto/trainers/quadratic.h>
+#include <sotto/trainers/files/privacy_ledger.h>
+#include <sotto/trainers/tasks/quadratic.h>
 
+#include "../../trainers/data/loaders/idx.h"
 #include "../../trainers/internal/run/run_state.h"
-#include "../../trainers/loaders/idx.h"
 #include "memory_file.h"
 
 namespace sotto_fuzz {

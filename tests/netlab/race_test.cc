@@ -13,8 +13,8 @@
 #include "support/skip.h"
 
 #include <sotto/comm/transport.h>
-#include <sotto/study/run_spec.h>
-#include <sotto/trainers/local_processes.h>
+#include <sotto/study/train/run_spec.h>
+#include <sotto/trainers/launch/local_processes.h>
 
 using namespace sotto;
 using namespace sotto::netlab;

@@ -10,8 +10,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/console/usage.h>
-#include <sotto/study/parse_units.h>
-#include <sotto/trainers/local_processes.h>
+#include <sotto/study/units.h>
+#include <sotto/trainers/launch/local_processes.h>
 
 #include "bench/command_line.h"
 #include "bench/netlab/lab_commands.h"

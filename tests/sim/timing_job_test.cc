@@ -49,7 +49,8 @@ NodeFactory factory(const Job& job, const std::shared_ptr<const Topology>& graph
     step.rule = info.step_rule.empty() ? "sgd" : std::string(info.step_rule);
     setup.step_rule = make_step_rule(step);
     if (job.is_private) {
-      setup.privacy = PrivacyOptions{.clip_norm = 1, .noise_multiplier = 1, .test_seed = kSeed};
+      setup.privacy = std::make_shared<StepBudget>(
+          PrivacyOptions{.clip_norm = 1, .noise_multiplier = 1, .test_seed = kSeed});
     }
     if (job.interval > 1 || job.outer_rule) {
       setup.communication_interval = job.interval;

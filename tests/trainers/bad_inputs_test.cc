@@ -15,9 +15,9 @@
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/trainers/files/checkpoint.h>
 
+#include "../../trainers/data/loaders/idx.h"
 #include "../../trainers/internal/run/run_state.h"
-#include "../../trainers/loaders/idx.h"
-#include "scratch.h"
+#include "trainers/scratch.h"
 
 using namespace sotto;
 

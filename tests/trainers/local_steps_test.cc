@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <sotto/comm/transport.h>
-#include <sotto/trainers/quadratic.h>
 #include <sotto/trainers/run.h>
+#include <sotto/trainers/tasks/quadratic.h>
 
 #include "support/skip.h"
 #include "trainers/nodes.h"

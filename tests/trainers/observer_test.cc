@@ -11,8 +11,8 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/trainers/quadratic.h>
 #include <sotto/trainers/run.h>
+#include <sotto/trainers/tasks/quadratic.h>
 
 #include "trainers/watcher.h"
 

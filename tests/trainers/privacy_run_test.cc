@@ -6,9 +6,9 @@
 #include <doctest/doctest.h>
 
 #include <sotto/trainers/files/checkpoint.h>
-#include <sotto/trainers/privacy_ledger.h>
-#include <sotto/trainers/quadratic.h>
+#include <sotto/trainers/files/privacy_ledger.h>
 #include <sotto/trainers/run.h>
+#include <sotto/trainers/tasks/quadratic.h>
 
 #include "trainers/nodes.h"
 #include "trainers/scratch.h"

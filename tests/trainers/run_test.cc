@@ -13,7 +13,7 @@
 #include <sotto/base/start_threads.h>
 #include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/files/parameter_file.h>
-#include <sotto/trainers/quadratic.h>
+#include <sotto/trainers/tasks/quadratic.h>
 
 #include "trainers/nodes.h"
 #include "trainers/scratch.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <sotto/base/parameter_layout.h>
-#include <sotto/trainers/model_file.h>
+#include <sotto/trainers/files/model_file.h>
 
 namespace sotto {
 

@@ -11,7 +11,7 @@
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
 
-#include <sotto/trainers/agreed_settings.h>
+#include <sotto/trainers/settings/agreed_settings.h>
 
 #include "parameter_state.h"
 

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/trainers/task_registry.h>
+#include <sotto/trainers/tasks/task_registry.h>
 
 #include "sites/core/liars.h"
 

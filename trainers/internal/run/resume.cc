@@ -8,7 +8,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
-#include <sotto/trainers/agreed_settings.h>
+#include <sotto/trainers/settings/agreed_settings.h>
 
 namespace sotto::internal {
 namespace {

@@ -1,0 +1,310 @@
+#include <sotto/study/plan/plan_candidates.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <span>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/names.h>
+#include <sotto/compress/registry.h>
+#include <sotto/optim/common_hyperparameters.h>
+#include <sotto/optim/registry.h>
+#include <sotto/study/plan/plan_pattern.h>
+#include <sotto/study/train/train_plan.h>
+#include <sotto/topology/analysis.h>
+#include <sotto/topology/registry.h>
+#include <sotto/trainers/algorithm_setup.h>
+
+namespace sotto::study {
+namespace {
+
+/// Graphs nearly as quick as the quickest: up to this multiple of its time, better mixing
+/// decides.
+constexpr double kNearlyAsQuick = 1.05;
+/// n nodes that reduce send 2 (n − 1) n messages a round.
+constexpr int kMostToAll = 500;
+/// Local steps and delayed gradients are worth a look where they make a round shorter by this.
+constexpr double kShorter = 0.9;
+/// Part of the rounds before a variance is frozen, as in the papers.
+constexpr double kWarmUp = 0.15;
+constexpr const char* kAdamRate = "0.001";
+
+/// What is considered unasked.
+struct Family {
+  std::string_view algorithm;
+  std::vector<std::string> compressors;
+};
+
+/// Settings with which a run is considered, beside its compressor and its graph.
+using Settings = std::vector<RunSetting>;
+
+RunSpec with_settings(RunSpec run, const Settings& settings) {
+  for (const RunSetting& setting : settings) {
+    run = run.with(setting.name, setting.value);
+  }
+  return run;
+}
+
+/// Rules against nodes that lie; of those with a parameter with that for `liars`.
+std::vector<Settings> rules(std::size_t liars) {
+  std::vector<Settings> all;
+  for (const std::string& rule :
+       {std::string("clipped:auto"), std::string("clipped:auto:1"), std::string("median"),
+        std::string("geometric-median"), fmt::format("trimmed-mean:{}", liars),
+        fmt::format("multi-krum:{}", liars), std::string("mean")}) {
+    all.push_back({{"rule", rule}});
+  }
+  return all;
+}
+
+std::vector<Family> families(const Scenario& scenario) {
+  if (scenario.attack) {
+    return {{"robust", {"none"}}};
+  }
+  return {{"allreduce", {"none"}},
+          {"dpsgd", {"none"}},
+          {"dcd", {"quant:8", "quant:4"}},
+          {"choco", {"quant:8", "quant:4", "quant:2", "sign", "topk:0.05"}},
+          {"deepsqueeze", {"quant:4", "sign"}},
+          {"pushsum", {"none", "quant:8"}},
+          {"onebit-adam", {"sign"}}};
+}
+
+/// A rate that was chosen for another rule would be far too large.
+Settings adam_rate(const Scenario& scenario) {
+  return scenario.task.lr ? Settings{{"lr", kAdamRate}} : Settings{};
+}
+
+/// Settings that a method needs and the task does not give.
+Settings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenario, Round rounds) {
+  const AlgorithmInfo& info = *algorithm.info;
+  Settings settings;
+  const bool given = algorithm.hyperparameters.has(kFreezeStep) ||
+                     (!scenario.task.freeze_step.empty() && scenario.task.freeze_step != "auto");
+  if (info.has(kFreezeStep) && !given) {
+    const auto freeze = static_cast<Round>(kWarmUp * static_cast<double>(rounds));
+    const Hyperparameter& step = *algorithm.hyperparameters.find(kFreezeStep);
+    settings.push_back({dashed(step.setting), fmt::to_string(std::max<Round>(freeze, 1))});
+  }
+  if (info.step_rule == "adam" && scenario.task.step_rule != "adam") {
+    const Settings rate = adam_rate(scenario);
+    settings.insert(settings.end(), rate.begin(), rate.end());
+  }
+  return settings;
+}
+
+/// The settings with which a method is considered.
+std::vector<Settings> settings_of(const AlgorithmSpec& algorithm, const Scenario& scenario,
+                                  Round rounds) {
+  const bool tries_rules = algorithm.info->robust && scenario.attack &&
+                           scenario.task.rule.empty() && !algorithm.hyperparameters.has("rule");
+  return tries_rules ? rules(scenario.attack->nodes.size())
+                     : std::vector<Settings>{needed_settings(algorithm, scenario, rounds)};
+}
+
+void check_lists(const CandidateLists& lists, const Scenario& scenario) {
+  for (const std::string& spec : lists.algorithms) {
+    (void)parse_algorithm(spec);
+  }
+  for (const std::string& spec : lists.compressors) {
+    (void)make_compressor(spec);
+  }
+  for (const std::string& spec : lists.topologies) {
+    (void)make_topology(spec, scenario.nodes, {.seed = scenario.task.seed});
+  }
+}
+
+class Proposals {
+ public:
+  void add(const Proposal& proposal) {
+    if (std::none_of(all_.begin(), all_.end(),
+                     [&](const Proposal& one) { return one.run.name == proposal.run.name; })) {
+      all_.push_back(proposal);
+    }
+  }
+  std::vector<Proposal> all() && { return std::move(all_); }
+
+ private:
+  std::vector<Proposal> all_;
+};
+
+/// The methods that lists leave, or add.
+std::vector<Family> chosen_families(const CandidateLists& lists, const Scenario& scenario) {
+  std::vector<Family> known = families(scenario);
+  if (lists.algorithms.empty()) {
+    return known;
+  }
+  std::vector<Family> chosen;
+  for (const std::string& spec : lists.algorithms) {
+    const AlgorithmInfo& info = algorithm_info(spec);
+    const auto family = std::ranges::find(known, info.name, &Family::algorithm);
+    chosen.push_back({spec, family == known.end()
+                                ? std::vector{std::string(info.default_compressor)}
+                                : family->compressors});
+  }
+  return chosen;
+}
+
+bool needs_adam(const std::string& algorithm) {
+  return algorithm_info(algorithm).step_rule == "adam";
+}
+
+/// Settings of a run that decide how a node steps.
+std::string steps_of(const RunSpec& run) {
+  std::string steps;
+  for (const RunSetting& setting : run.settings) {
+    if (setting.name != "algorithm" && setting.name != "compressor" && setting.name != "topology" &&
+        setting.name != "communication-interval") {
+      steps += fmt::format("{}{}={}", steps.empty() ? "" : " ", setting.name, setting.value);
+    }
+  }
+  return steps;
+}
+
+}  // namespace
+
+bool tries_adam(const CandidateLists& lists, const Scenario& scenario) {
+  const std::string rule = scenario.task.step_rule;
+  return (rule.empty() || rule == "sgd") && scenario.task.momentum == 0 &&
+         (lists.algorithms.empty() ||
+          std::any_of(lists.algorithms.begin(), lists.algorithms.end(), needs_adam));
+}
+
+std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& scenario,
+                                const std::vector<PlannedGraph>& graphs, Round rounds) {
+  check_lists(lists, scenario);
+  Proposals all;
+  if (!scenario.attack) {
+    all.add({.run = run_of(kBaseline), .varies = true});
+  }
+  for (std::size_t k = 0; lists.empty() && k < scenario.runs.size(); ++k) {
+    all.add({.run = scenario.runs[k], .own = true});
+  }
+  std::vector<std::string> specs = lists.topologies;
+  for (std::size_t k = 0; lists.topologies.empty() && k < graphs.size(); ++k) {
+    specs.push_back(graphs[k].spec);
+  }
+  for (const Family& method : chosen_families(lists, scenario)) {
+    const AlgorithmInfo& info = algorithm_info(method.algorithm);
+    const bool exact = info.contract == ContractKind::exact;
+    const auto settings = settings_of(parse_algorithm(method.algorithm), scenario, rounds);
+    for (const std::string& spec :
+         lists.compressors.empty() || exact ? method.compressors : lists.compressors) {
+      for (const std::string& graph : specs) {
+        const RunSpec run =
+            run_of(method.algorithm, exact ? "" : spec, info.graph == GraphNeed::any ? "" : graph);
+        for (const Settings& more : settings) {
+          all.add({.run = with_settings(run, more), .varies = info.step_rule.empty()});
+        }
+      }
+    }
+  }
+  return std::move(all).all();
+}
+
+void Screen::predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
+                     const Pace& pace, Round rounds) const {
+  candidate.rounds = scenario_.timing_only ? affordable_rounds(job, rounds) : rounds;
+  candidate.predicted_seconds_per_round =
+      predict_seconds_per_round(job, platform, pace, candidate.rounds);
+  candidate.bytes_per_round = bytes_per_round(job, scenario_.nodes, candidate.rounds);
+}
+
+std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& variations) {
+  const TrainPlan plan = make_train_plan(with_run(scenario_.task, proposal.run));
+  const OptimizerOptions& options = plan.run.optimizer;
+  const AlgorithmInfo& info = algorithm_info(options.algorithm);
+  const bool to_all = info.graph == GraphNeed::any;
+  if (to_all && scenario_.nodes > kMostToAll) {
+    throw Error(
+        fmt::format("{} nodes that all reach each other send too many messages to plan "
+                    "with; {} may",
+                    scenario_.nodes, kMostToAll));
+  }
+  const PlannedJob job = planned_job(scenario_, plan);
+  Candidate made = {.run = proposal.run,
+                    .algorithm = std::string(proposal.run.algorithm()),
+                    .compressor = options.compressor,
+                    .method = fmt::format("{} {}", proposal.run.algorithm(), options.compressor),
+                    .graph = to_all ? "" : options.topology,
+                    .step_rule = steps_of(proposal.run),
+                    .interval = options.communication_interval,
+                    .compressed = options.compressor != "none",
+                    .own = proposal.own,
+                    .spectral_gap = to_all ? 1 : spectrum(*make_job_topology(options)).spectral_gap,
+                    .codec = codec_.speed_of(options.compressor, plan.tasks->make(0)->dimension())};
+  Scenario paced = scenario_;
+  codec_.apply(made.codec, paced);
+  const Platform platform = scenario_.platform(pairs_of(job));
+  const Pace pace = {.nodes = paced.paces,
+                     .overlap = options.overlap,
+                     .seed = options.seed,
+                     .network = scenario_.network,
+                     .transport = scenario_.transport};
+  predict(made, with_local_steps(job, made.interval), platform, pace, plan.run.rounds);
+  std::vector<Candidate> found = {made};
+  if (!proposal.varies) {
+    return found;
+  }
+  for (std::size_t k = 0; made.interval == 1 && k < variations.intervals.size(); ++k) {
+    Candidate local = made;
+    local.interval = variations.intervals[k];
+    local.run = local.run.with("communication-interval", fmt::to_string(local.interval));
+    predict(local, with_local_steps(job, local.interval), platform, pace, plan.run.rounds);
+    if (local.predicted_seconds_per_round < kShorter * found.back().predicted_seconds_per_round) {
+      found.push_back(std::move(local));
+    }
+  }
+  if (variations.delays && info.delayable) {
+    Candidate delayed = of({.run = proposal.run.with("delayed-gradient", "true")}, {}).front();
+    if (delayed.predicted_seconds_per_round < kShorter * made.predicted_seconds_per_round) {
+      found.push_back(std::move(delayed));
+    }
+  }
+  const std::size_t plain = found.size();
+  for (std::size_t k = 0; variations.adam && k < plain; ++k) {
+    Candidate adam = found[k];
+    adam.run = with_settings(adam.run.with("step-rule", "adam"), adam_rate(scenario_));
+    adam.step_rule = steps_of(adam.run);
+    found.push_back(std::move(adam));
+  }
+  return found;
+}
+
+std::vector<Candidate> in_order_of_promise(std::vector<Candidate> candidates) {
+  const auto quicker = [](const Candidate& a, const Candidate& b) {
+    return a.predicted_seconds_per_round < b.predicted_seconds_per_round;
+  };
+  std::map<std::string, std::vector<Candidate>> methods;
+  for (Candidate& candidate : candidates) {
+    methods[candidate.method].push_back(std::move(candidate));
+  }
+  std::vector<std::vector<Candidate>> tiers;  // by what graph of its method it has
+  for (auto& [method, same] : methods) {
+    std::stable_sort(same.begin(), same.end(), quicker);
+    for (std::size_t tier = 0; !same.empty(); ++tier) {
+      const double quick = kNearlyAsQuick * same.front().predicted_seconds_per_round;
+      const auto end = std::find_if(same.begin(), same.end(), [&](const Candidate& candidate) {
+        return candidate.predicted_seconds_per_round > quick;
+      });
+      const auto best = std::max_element(
+          same.begin(), end,
+          [](const Candidate& a, const Candidate& b) { return a.spectral_gap < b.spectral_gap; });
+      tiers.resize(std::max(tiers.size(), tier + 1));
+      tiers[tier].push_back(std::move(*best));
+      same.erase(best);
+    }
+  }
+  std::vector<Candidate> ordered;
+  for (auto& tier : tiers) {
+    std::stable_sort(tier.begin(), tier.end(), quicker);
+    std::move(tier.begin(), tier.end(), std::back_inserter(ordered));
+  }
+  return ordered;
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,105 @@
+// The runs that the planner considers: algorithms × compressors × graphs, and of these local steps,
+// delayed gradients and Adam. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/study/plan/plan_codec.h>
+#include <sotto/study/plan/plan_graphs.h>
+#include <sotto/study/plan/plan_model.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/train/run_spec.h>
+
+namespace sotto::study {
+
+/// The user's restrictions of the search; empty: the planner's own choice.
+struct CandidateLists {
+  std::vector<std::string> algorithms;
+  std::vector<std::string> compressors;
+  std::vector<std::string> topologies;
+
+  bool empty() const { return algorithms.empty() && compressors.empty() && topologies.empty(); }
+};
+
+/// The algorithm of full-precision all-reduce, whose run with no more settings is the baseline.
+inline constexpr const char* kBaseline = "allreduce";
+
+/// A run, and what the model says of it.
+struct Candidate {
+  RunSpec run;
+  std::string algorithm;
+  std::string compressor;  ///< in full
+  std::string method;      ///< algorithm and compressor: the same for all graphs
+  std::string graph;       ///< "" for algorithms that use none
+  std::string step_rule;   ///< and other settings of the step, where the words have some
+  Round interval = 1;      ///< rounds from one exchange to the next
+  bool compressed = false;
+  bool own = false;  ///< the scenario names it
+  Round rounds = 0;  ///< that are looked at; fewer than the run has where none takes gradients
+  double predicted_seconds_per_round = 0;  ///< by plan_model.h
+  double bytes_per_round = 0;              ///< sent by a node
+  double spectral_gap = 0;                 ///< 1 for algorithms that use no graph
+  CodecSpeed codec;
+
+  bool baseline() const { return run.name == kBaseline; }
+};
+
+/// A run that was considered and cannot be.
+struct Refusal {
+  std::string run;  ///< its name
+  std::string why;
+};
+
+/// A run that has not been checked against requirements and the model of the network yet.
+struct Proposal {
+  RunSpec run;
+  bool own = false;
+  bool varies = false;  ///< other ways to step may be tried with it
+};
+
+/// Ways to step that are tried beside a proposal's own.
+struct Variations {
+  std::vector<Round> intervals{};  ///< rounds from one exchange to the next, above 1, rising
+  bool delays = false;             ///< gradients that do not wait for the exchange
+  bool adam = false;               ///< in place of the task's step rule
+};
+
+/// All proposals, full-precision all-reduce first (where nodes lie it is none: only robust runs
+/// are), then the scenario's own runs (unless lists restrict the search), each once. Runs that
+/// freeze a variance do so after 15 % of `rounds`. Throws Error for a name that is none, or a graph
+/// that the nodes do not have.
+std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& scenario,
+                                const std::vector<PlannedGraph>& graphs, Round rounds);
+
+/// Whether runs with Adam are to be tried beside those with the task's step rule: an algorithm that
+/// is built on Adam has to be measured by Adam in full precision.
+bool tries_adam(const CandidateLists& lists, const Scenario& scenario);
+
+/// Screens proposals by the algorithms' requirements and by the model of the network.
+class Screen {
+ public:
+  /// Both must outlive this.
+  Screen(const Scenario& scenario, CodecMeter& codec) : scenario_(scenario), codec_(codec) {}
+
+  /// The run, and where it varies, with those intervals and delayed gradients that make a round
+  /// shorter by a tenth; each of these with Adam as well. Throws Error for a run that its
+  /// algorithm's requirements refuse.
+  std::vector<Candidate> of(const Proposal& proposal, const Variations& variations);
+
+ private:
+  void predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
+               const Pace& pace, Round rounds) const;
+
+  const Scenario& scenario_;
+  CodecMeter& codec_;
+};
+
+/// The order in which candidates are worth looking at where only their pace counts: each method
+/// with its quickest graph, the quickest method first; then with its second graph, and so on. Of
+/// graphs within 5 % of the quickest the one that mixes best comes first.
+std::vector<Candidate> in_order_of_promise(std::vector<Candidate> candidates);
+
+}  // namespace sotto::study

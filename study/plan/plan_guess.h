@@ -1,0 +1,37 @@
+// How many rounds a run needs to the target, guessed from those that were simulated: the logarithm
+// is taken for a sum of what method, graph, step rule and interval each add (ridge regression by
+// backfitting). What nothing is known of adds nothing, so that it is tried. One thread at a time.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <sotto/study/plan/plan_candidates.h>
+
+namespace sotto::study {
+
+/// Guesses the rounds that a candidate needs from those that were simulated.
+class RoundsGuess {
+ public:
+  /// A run that needed so many rounds.
+  void learn(const Candidate& candidate, double rounds);
+  /// In rounds once something was learned, before that only relative to other candidates. Where
+  /// nothing speaks for either, full precision, exchanges in every round and graphs that mix well
+  /// are a little ahead.
+  double of(const Candidate& candidate) const;
+
+ private:
+  struct Seen {
+    std::vector<std::string> traits;
+    double rest;  ///< log of the rounds, without what is assumed at first
+  };
+
+  void fit();
+
+  std::vector<Seen> seen_;
+  double mean_ = 0;
+  std::map<std::string, double> added_;  ///< by trait
+};
+
+}  // namespace sotto::study

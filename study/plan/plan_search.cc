@@ -1,0 +1,353 @@
+#include <sotto/study/plan/plan_search.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/study/internal/scenario_spelling.h>
+#include <sotto/study/train/train_plan.h>
+#include <sotto/study/units.h>
+
+namespace sotto::study {
+namespace {
+
+/// Evaluations of a run, at least, if it has the rounds.
+constexpr Round kEvaluations = 40;
+/// Rounds from one exchange to the next that are considered unasked.
+constexpr std::array<Round, 2> kIntervals = {4, 8};
+/// A candidate is worth a simulation if it promises to be no later than this × the best.
+constexpr double kPromising = 1.1;
+/// A run that is later than this × the best is not continued.
+constexpr double kHopeless = 1.3;
+/// What a run that does not reach the target would need, in its rounds; a guess.
+constexpr double kBeyond = 1.5;
+/// How many uncompressed runs, and how many compressed ones, are simulated with other seeds at
+/// most; none that is later than this multiple of the best of them.
+constexpr std::size_t kMostRepeated = 3;
+constexpr double kNearBest = 1.15;
+/// The part of the budget for uncompressed runs alone, and for compressed ones alone.
+constexpr std::uint64_t kPartOfBudget = 4;
+/// Where only pace counts: this part of the budget is simulated, but so many at least.
+constexpr std::uint64_t kFewer = 3;
+constexpr std::uint64_t kLeast = 3;
+/// Besides the scenario's own runs a user sees this many of the best.
+constexpr std::size_t kShown = 6;
+
+constexpr double kEndless = std::numeric_limits<double>::infinity();
+
+/// The search was stopped, or a run could not be simulated.
+struct SearchEnded {
+  Status status;
+};
+
+bool any(const Candidate&) { return true; }
+bool plain(const Candidate& candidate) { return !candidate.compressed; }
+bool compressed(const Candidate& candidate) { return candidate.compressed; }
+
+}  // namespace
+
+PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
+    : options_(std::move(options)),
+      scenario_(std::move(scenario)),
+      codec_(options_.codec, scenario_),
+      goal_(!scenario_.timing_only && (scenario_.target_quality() || scenario_.target_loss)
+                ? Goal::target
+                : Goal::epoch) {
+  const TrainPlan plan =
+      make_train_plan(with_run(scenario_.task, run_of(scenario_.attack ? "robust" : kBaseline)));
+  check_target(scenario_, plan.tasks->data().regression());
+  rounds_ = plan.run.rounds;
+  const Round finest = std::max<Round>(1, rounds_ / kEvaluations);
+  scenario_.task.eval_every = std::min(scenario_.task.eval_every.value_or(finest), finest);
+  if (goal_ == Goal::epoch) {
+    scenario_.task.eval_every = std::max<Round>(1, rounds_ / 4);
+    options_.seeds = 1;
+  }
+  graphs_ = planned_graphs(scenario_, 4.0 * static_cast<double>(plan.tasks->make(0)->dimension()));
+}
+
+bool PlanSearch::simulated(const RunSpec& run) const {
+  return std::any_of(runs_.begin(), runs_.end(),
+                     [&](const PlannedRun& one) { return one.candidate.run.name == run.name; });
+}
+
+void PlanSearch::tell(const Message& line) const {
+  if (options_.tell) {
+    options_.tell(line);
+  }
+}
+
+std::string PlanSearch::label_of(const RunSpec& run) const {
+  std::string label;
+  std::istringstream in(run.name);
+  for (std::string word; in >> word;) {
+    const auto graph = std::find_if(graphs_.begin(), graphs_.end(),
+                                    [&](const PlannedGraph& one) { return one.spec == word; });
+    label += (label.empty() ? "" : " ") + (graph == graphs_.end() ? word : graph->label);
+  }
+  return label;
+}
+
+void PlanSearch::check_own_runs() const {
+  for (std::size_t k = 0; options_.lists.empty() && k < scenario_.runs.size(); ++k) {
+    (void)naming_run(scenario_, k,
+                     [&] { return make_train_plan(with_run(scenario_.task, scenario_.runs[k])); });
+  }
+}
+
+/// With the intervals of the scenario's own runs. None where only the pace counts, which knows
+/// nothing of what they cost; of when nodes talk, none where the task says it.
+Variations PlanSearch::variations() const {
+  if (goal_ == Goal::epoch) {
+    return {};
+  }
+  Variations all = {.adam = tries_adam(options_.lists, scenario_)};
+  if (scenario_.task.communication_interval != 1 || !scenario_.task.outer_step_rule.empty() ||
+      scenario_.task.delayed_gradient) {
+    return all;
+  }
+  all.delays = true;
+  std::set<Round> intervals(kIntervals.begin(), kIntervals.end());
+  for (const RunSpec& run : scenario_.runs) {
+    intervals.insert(with_run(scenario_.task, run).communication_interval);
+  }
+  all.intervals.assign(intervals.upper_bound(1), intervals.upper_bound(rounds_));
+  return all;
+}
+
+void PlanSearch::screen() {
+  check_own_runs();
+  const Variations variations = this->variations();
+  Screen screen(scenario_, codec_);
+  const auto asked = proposals(options_.lists, scenario_, graphs_, rounds_);
+  for (const Proposal& one : asked) {
+    if (options_.stop && options_.stop()) {
+      throw SearchEnded{{Fault::stopped, std::string(kStopped)}};
+    }
+    try {
+      auto found = screen.of(one, variations);
+      std::move(found.begin(), found.end(), std::back_inserter(candidates_));
+    } catch (const Error& error) {
+      refused_.push_back({one.run.name, error.render(ScenarioSpelling(scenario_, one.run))});
+    }
+  }
+  const bool only_baseline =
+      std::all_of(candidates_.begin(), candidates_.end(),
+                  [](const Candidate& one) { return one.algorithm == kBaseline && !one.own; });
+  const bool baseline_asked = options_.lists.algorithms == std::vector<std::string>{kBaseline};
+  if (only_baseline && !baseline_asked && !refused_.empty()) {
+    throw Error(fmt::format("nothing that was asked for is possible: {}: {}", refused_.back().run,
+                            refused_.back().why));
+  }
+  candidates_ = in_order_of_promise(std::move(candidates_));
+  tell(fmt::format("{}: {} nodes", scenario_.title, scenario_.nodes));
+  tell(fmt::format("{} screened by the model{}", counted(candidates_.size(), "candidate"),
+                   refused_.empty() ? ""
+                                    : fmt::format(", {} refused: algorithm and graph do not fit",
+                                                  refused_.size())));
+}
+
+double PlanSearch::promise(const Candidate& candidate) const {
+  return candidate.predicted_seconds_per_round * guess_.of(candidate);
+}
+
+double PlanSearch::best(const Admitted& admitted) const {
+  double least = kEndless;
+  for (const PlannedRun& run : runs_) {
+    if (admitted(run.candidate)) {
+      least = std::min(least, run.times.front().value_or(kEndless));
+    }
+  }
+  return least;
+}
+
+const Candidate* PlanSearch::next(const Admitted& admitted) const {
+  const Candidate* most = nullptr;
+  for (const Candidate& one : candidates_) {
+    if (admitted(one) && !simulated(one.run) &&
+        (most == nullptr || promise(one) < promise(*most))) {
+      most = &one;
+    }
+  }
+  const bool promising = most != nullptr && promise(*most) < kPromising * best(admitted);
+  return promising ? most : nullptr;
+}
+
+void PlanSearch::explore(std::uint64_t budget, const Admitted& admitted) {
+  for (std::uint64_t k = 0; k < budget; ++k) {
+    const Candidate* candidate = next(admitted);
+    if (candidate == nullptr) {
+      return;
+    }
+    add_run(*candidate, kHopeless * best(admitted));
+  }
+}
+
+void PlanSearch::explore_by_pace() {
+  const std::uint64_t most = std::max(kLeast, options_.budget / kFewer);
+  for (const auto admitted : {&any, &plain}) {
+    std::uint64_t left = admitted == &any ? most : 1;
+    for (const Candidate& one : candidates_) {
+      const bool due = left > 0 && admitted(one) && !one.baseline();
+      left -= due ? 1 : 0;
+      if (due && !simulated(one.run)) {
+        add_run(one, kEndless);
+      }
+    }
+  }
+}
+
+SimulatedRun PlanSearch::simulate(const Candidate& candidate, std::uint64_t seed,
+                                  const std::function<bool(const HistoryPoint&)>& enough) {
+  Scenario scenario = scenario_;
+  scenario.task.seed = seed;
+  codec_.apply(candidate.codec, scenario);
+  if (scenario_.timing_only && candidate.rounds < rounds_) {
+    scenario.task.epochs.reset();
+    scenario.task.rounds = candidate.rounds;
+  }
+  auto simulated = simulate_run(scenario, candidate.run,
+                                {.threads = options_.threads,
+                                 .timeline = options_.timelines,
+                                 .by_worst = options_.by_worst,
+                                 .observer = options_.observer,
+                                 .stop = options_.stop,
+                                 .enough = enough});
+  if (!simulated.ok()) {
+    const Status& status = simulated.status();
+    throw SearchEnded{
+        status.fault() == Fault::stopped
+            ? status
+            : Status(status.fault(), fmt::format("{}: {}", candidate.run.name, status.message()))};
+  }
+  return std::move(*simulated);
+}
+
+/// Simulates a candidate with the scenario's seed, and learns from it.
+void PlanSearch::add_run(const Candidate& candidate, double hopeless_s) {
+  tell(fmt::format("run {}: {}", runs_.size() + 1, label_of(candidate.run)));
+  bool reached = false;
+  SimulatedRun simulated = simulate(candidate, scenario_.task.seed, [&](const HistoryPoint& point) {
+    reached = reached || reaches_target(scenario_, point);
+    return !reached && goal_ == Goal::target && point.time_s > hopeless_s;
+  });
+  runs_.push_back({.candidate = candidate,
+                   .label = label_of(candidate.run),
+                   .simulated = std::move(simulated)});
+  const SimulationResult& result = runs_.back().simulated.result;
+  if (goal_ == Goal::target) {
+    const auto time = time_to(scenario_, result.history);
+    runs_.back().times = {time};
+    const auto done = static_cast<double>(result.rounds);
+    const bool ended = done >= static_cast<double>(rounds_) || !result.early_end().empty();
+    // Of one that was given up it is known only that it needs more.
+    guess_.learn(candidate, time    ? *time * done / result.virtual_s
+                            : ended ? kBeyond * static_cast<double>(rounds_)
+                                    : std::max(kHopeless * done, guess_.of(candidate)));
+  }
+}
+
+/// The best of both kinds with the other seeds, up to the target.
+void PlanSearch::add_seeds() {
+  for (const auto kind : {&plain, &compressed}) {
+    const double least = best(kind);
+    std::vector<PlannedRun*> near;
+    for (PlannedRun& run : runs_) {
+      if (kind(run.candidate) && run.times.front().value_or(kEndless) <= kNearBest * least &&
+          least < kEndless) {
+        near.push_back(&run);
+      }
+    }
+    std::stable_sort(near.begin(), near.end(), [](const PlannedRun* a, const PlannedRun* b) {
+      return *a->times.front() < *b->times.front();
+    });
+    near.resize(std::min(near.size(), kMostRepeated));
+    for (PlannedRun* run : near) {
+      for (std::uint64_t more = 1; more < options_.seeds; ++more) {
+        const std::uint64_t seed = scenario_.task.seed + more;
+        tell(fmt::format("seed {}: {}", seed, run->label));
+        const SimulatedRun simulated = simulate(
+            run->candidate, seed,
+            [this](const HistoryPoint& point) { return reaches_target(scenario_, point); });
+        run->times.push_back(time_to(scenario_, simulated.result.history));
+      }
+    }
+  }
+}
+
+/// All-reduce, the scenario's own runs, those with several seeds and others of the best.
+std::vector<PlannedRun> PlanSearch::shown() {
+  std::vector<std::size_t> order(runs_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto rank_of = [&](std::size_t k) {
+    const PlannedRun& run = runs_[k];
+    return std::tuple(!run.candidate.baseline(), !run.candidate.own, run.times.size() < 2,
+                      time_of(run, goal_).value_or(kEndless));
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return rank_of(a) < rank_of(b); });
+  std::vector<PlannedRun> shown;
+  std::size_t others = 0;
+  for (const std::size_t k : order) {
+    const PlannedRun& run = runs_[k];
+    const bool always = run.candidate.own || run.candidate.baseline() || run.times.size() > 1;
+    others += always ? 0 : 1;
+    if (always || others <= kShown) {
+      shown.push_back(run);
+    }
+  }
+  return shown;
+}
+
+Result<std::vector<PlannedRun>> PlanSearch::find() {
+  try {
+    return search();
+  } catch (const SearchEnded& end) {
+    return end.status;
+  }
+}
+
+std::vector<PlannedRun> PlanSearch::search() {
+  screen();
+  say_codec();
+  for (const Candidate& one : candidates_) {
+    if (one.own || one.baseline()) {
+      add_run(one, kEndless);
+    }
+  }
+  if (goal_ == Goal::epoch) {
+    explore_by_pace();
+    return shown();
+  }
+  const std::uint64_t part = std::max<std::uint64_t>(1, options_.budget / kPartOfBudget);
+  explore(options_.budget - std::min(options_.budget - 1, 2 * part), any);
+  explore(part, plain);
+  explore(part, compressed);
+  add_seeds();
+  return shown();
+}
+
+void PlanSearch::say_codec() const {
+  if (!codec_.measures()) {
+    return;
+  }
+  std::set<std::string> said;
+  tell("codec speeds, in bytes of float32, measured here (" + mention("codec") + " fixes them):");
+  for (const Candidate& candidate : candidates_) {
+    const std::string& name = candidate.compressor;
+    if (said.insert(name).second) {
+      tell(fmt::format("  {}: encodes {}/s, decodes {}/s", name,
+                       amount(1 / candidate.codec.encode_s_per_byte),
+                       amount(1 / candidate.codec.decode_s_per_byte)));
+    }
+  }
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,97 @@
+// Which candidates are simulated, and in what order. All are screened by the model (plan_model.h).
+// The next one is that of which pace (the model's) and guessed rounds (plan_guess.h) promise most,
+// until no other promises to come near the best or the budget is spent; so too among the
+// uncompressed runs, and among the compressed ones, as the verdict is between these. The best of
+// both are simulated again with other seeds. One thread at a time.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <sotto/base/message.h>
+#include <sotto/study/plan/plan_candidates.h>
+#include <sotto/study/plan/plan_guess.h>
+#include <sotto/study/plan/plan_verdict.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/simulation/simulated_run.h>
+
+namespace sotto::study {
+
+/// Options of a search: its candidates, its budget and its progress reports.
+struct SearchOptions {
+  CandidateLists lists = {};
+  std::string codec = {};     ///< as CodecMeter takes it
+  std::uint64_t budget = 24;  ///< candidates that are simulated, the scenario's own not counted
+  std::uint64_t seeds = 3;    ///< with which the best are simulated
+  bool by_worst = false;      ///< the worst node is to reach the target, not the averaged model
+  int threads = 1;            ///< that take gradients; results do not depend on it
+  bool timelines = false;     ///< keep what the nodes did
+  /// Receives progress as lines for people; by default none.
+  std::function<void(const Message& line)> tell = {};
+  MakeObserver observer = {};  ///< as SimulationRequest has it
+  StopRequest stop = {};       ///< true ends the search with a fault
+};
+
+class PlanSearch {
+ public:
+  /// A search of `scenario`. Throws Error for invalid options.
+  PlanSearch(SearchOptions options, Scenario scenario);
+
+  /// The runs that a user should see: all-reduce first, the scenario's own, and the best. A fault
+  /// where it was stopped, or a run could not be simulated. Throws Error where nothing that was
+  /// asked for is possible.
+  Result<std::vector<PlannedRun>> find();
+
+  const Scenario& scenario() const { return scenario_; }
+  Goal goal() const { return goal_; }
+  bool by_worst() const { return options_.by_worst; }
+  Round rounds() const { return rounds_; }
+  bool codec_measured() const { return codec_.measures(); }
+  /// All that were screened, the most promising first.
+  const std::vector<Candidate>& candidates() const { return candidates_; }
+  /// Whether this run was simulated.
+  bool simulated(const RunSpec& run) const;
+  const std::vector<Refusal>& refused() const { return refused_; }
+  const std::vector<PlannedGraph>& graphs() const { return graphs_; }
+  /// The run's name, with graphs' short names.
+  std::string label_of(const RunSpec& run) const;
+
+ private:
+  using Admitted = std::function<bool(const Candidate&)>;
+
+  std::vector<PlannedRun> search();
+  void tell(const Message& line) const;
+  /// Speaks only when nothing can be refused any more.
+  void screen();
+  void check_own_runs() const;
+  Variations variations() const;
+  void say_codec() const;
+  /// Simulates candidates that `admitted` lets through, as long as one is promising.
+  void explore(std::uint64_t budget, const Admitted& admitted);
+  void explore_by_pace();
+  /// The untried candidate of most promise; none: none can come near the best.
+  const Candidate* next(const Admitted& admitted) const;
+  double promise(const Candidate& candidate) const;
+  /// Seconds of the best run so far that `admitted` lets through; infinite: none.
+  double best(const Admitted& admitted) const;
+  void add_run(const Candidate& candidate, double hopeless_s);
+  void add_seeds();
+  SimulatedRun simulate(const Candidate& candidate, std::uint64_t seed,
+                        const std::function<bool(const HistoryPoint&)>& enough);
+  std::vector<PlannedRun> shown();
+
+  SearchOptions options_;
+  Scenario scenario_;
+  CodecMeter codec_;
+  Goal goal_;
+  Round rounds_ = 0;
+  std::vector<PlannedGraph> graphs_;
+  std::vector<Candidate> candidates_;
+  std::vector<Refusal> refused_;
+  RoundsGuess guess_;
+  std::vector<PlannedRun> runs_;
+};
+
+}  // namespace sotto::study

@@ -1,0 +1,66 @@
+// The planner's conclusion from simulated runs, in plain words. Pure functions; thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/study/plan/plan_candidates.h>
+#include <sotto/study/simulation/simulated_run.h>
+
+namespace sotto::study {
+
+/// A candidate that was simulated.
+struct PlannedRun {
+  Candidate candidate;
+  std::string label;  ///< its name, with short names for long graphs
+  SimulatedRun simulated;
+  /// Seconds to the target, by seed; none where that one did not reach it. Linearly between the two
+  /// evaluations, as their distance would otherwise be the figure's resolution.
+  std::vector<std::optional<double>> times = {};
+
+  /// None where the run ended early.
+  std::optional<double> simulated_seconds_per_round() const;
+  /// predicted / simulated − 1; none where the run ended early.
+  std::optional<double> error() const;
+};
+
+/// The figure by which runs are ranked.
+enum class Goal {
+  target,  ///< virtual seconds to the scenario's target
+  epoch,   ///< seconds a round, and so for each pass over the data
+};
+
+/// A gain counts only above this factor, the accuracy of a prediction.
+inline constexpr double kWorthwhile = 1.05;
+
+/// The winning run, and the conclusion in words.
+struct Verdict {
+  std::optional<std::size_t> winner;  ///< none: no run reached the target
+  bool compress = false;
+  std::optional<double> over_allreduce;          ///< how many times sooner than `allreduce`
+  std::optional<double> over_best_uncompressed;  ///< and than the best run that sends all bits
+  std::vector<std::string> lines;
+};
+
+/// Seconds of a history until the target, linearly between evaluations; none: never.
+std::optional<double> time_to(const Scenario& scenario, const std::vector<HistoryPoint>& history);
+
+/// Seconds, the median over the seeds, of which one half at least must have reached the target;
+/// none where the run did not, or where nodes ended early and the pace is asked for.
+std::optional<double> time_of(const PlannedRun& run, Goal goal);
+
+/// A compressed run wins where it is sooner than the best uncompressed one by kWorthwhile in the
+/// median, and with every seed. The candidate that says it is one is the baseline. Only runs with
+/// as many seeds as any are ranked, and the baseline.
+Verdict judge(const std::vector<PlannedRun>& runs, Goal goal, bool by_worst = false);
+
+/// "12.3 s", with several seeds "12.3 s (11.9 – 12.6)"; "–" where it has none.
+std::string time_text(const PlannedRun& run, Goal goal);
+
+/// The `sotto train` that does this run on the scenario's nodes, with its task and transport;
+/// `rounds` where neither says how long.
+std::string train_command(const RunSpec& run, const Scenario& scenario, Round rounds);
+
+}  // namespace sotto::study

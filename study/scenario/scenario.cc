@@ -1,0 +1,395 @@
+#include <sotto/study/scenario/scenario.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/text.h>
+#include <sotto/sim/link_presets.h>
+#include <sotto/study/compute_spec.h>
+#include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/internal/scenario_spelling.h>
+#include <sotto/study/rank_list.h>
+#include <sotto/study/toml/text.h>
+#include <sotto/study/units.h>
+
+namespace sotto::study {
+namespace {
+
+constexpr std::uint64_t kScenarioVersion = 1;
+constexpr std::uint64_t kMostNodes = 1'000'000;
+constexpr double kSlowestCodec = 1e-6;  ///< bytes a second
+
+SimTime parse_latency(const std::string& text) {
+  const SimTime latency = parse_duration(text);
+  if (latency > kMostLatency) {
+    throw Error(fmt::format("'{}' is too long: 11 days at most", text));
+  }
+  return latency;
+}
+
+/// A link as it is written, and what of it is a node's own connection.
+struct WrittenLink {
+  LinkSpec link;
+  double own_bytes_per_s = kUnlimited;
+};
+
+WrittenLink preset_of(const std::string& name) {
+  const LinkPreset& found = link_preset(name);
+  WrittenLink written = {.link = {.bytes_per_s = found.bytes_per_s,
+                                  .latency = found.latency,
+                                  .jitter = found.jitter,
+                                  .loss = found.loss}};
+  if (found.of_host) {
+    std::swap(written.link.bytes_per_s, written.own_bytes_per_s);
+  }
+  return written;
+}
+
+/// The preset or the figures of a link. `key` holds a preset's name, or a table.
+WrittenLink read_link(TomlReader& in, std::string_view key) {
+  if (in.holds_text(key)) {
+    return *in.parsed(key, preset_of);
+  }
+  TomlReader figures = *in.table(key);
+  WrittenLink written = figures.parsed("preset", preset_of).value_or(WrittenLink{});
+  LinkSpec& link = written.link;
+  if (const auto bandwidth = figures.parsed("bandwidth", parse_bandwidth)) {
+    written = {.link = link, .own_bytes_per_s = kUnlimited};
+    link.bytes_per_s = *bandwidth;
+  }
+  link.latency = figures.parsed("latency", parse_latency).value_or(link.latency);
+  link.jitter = figures.parsed("jitter", parse_duration).value_or(link.jitter);
+  link.loss = figures.number("loss").value_or(link.loss);
+  if (link.loss < 0 || link.loss >= 1) {
+    figures.refuse("loss", "it is a share of the packets, at least 0 and below 1: 0.04 for 4 %");
+  }
+  if (link.jitter > link.latency) {
+    figures.refuse(figures.has("jitter") ? "jitter" : "latency",
+                   "the jitter is larger than the latency: messages would arrive before they "
+                   "leave");
+  }
+  figures.finish();
+  return written;
+}
+
+void read_stragglers(TomlReader& in, Scenario& scenario, const Names& names) {
+  SaidOfNodes said;
+  for (TomlReader& straggler : in.tables("stragglers")) {
+    const auto ranks = read_ranks(straggler, "nodes", names);
+    said.note(ranks, straggler.place("nodes"), "is made slower twice");
+    straggler.require("slower", "how many times as long their gradients take");
+    const double factor = *straggler.number("slower");
+    if (!(factor >= 1 && factor <= 1e6)) {
+      straggler.refuse("slower",
+                       "it is how many times as long their gradients take: 1 to a million. Where "
+                       "some are quicker, let `gradient` be theirs, and slow down the others");
+    }
+    for (const Rank rank : ranks) {
+      scenario.paces[static_cast<std::size_t>(rank)].compute.slowdown = factor;
+    }
+    straggler.finish();
+  }
+}
+
+void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
+  in.require("count", "the number of nodes");
+  scenario.nodes = static_cast<int>(*in.count("count", 1, kMostNodes));
+  names.nodes = scenario.nodes;
+  if (auto groups = in.table("groups")) {
+    for (const auto& [name, text] : groups->all_texts()) {
+      std::vector<Rank> ranks;
+      if (name == "all" || name.find_first_of(", ") != std::string::npos ||
+          name.find_first_of("0123456789") == 0) {
+        groups->refuse(name,
+                       "a group has a name of its own: one word that begins with a letter, "
+                       "and not all");
+      }
+      groups->at(name, [&, &text = text] { ranks = names.ranks(text); });
+      names.groups.emplace(name, std::move(ranks));
+    }
+  }
+  in.require("gradient", "how long one takes, e.g. \"20 ms\" or \"lognormal:20 ms,0.3\"");
+  NodeSpec pace = {.compute = *in.parsed("gradient", parse_compute_time)};
+  if (const auto speed = in.parsed("codec", parse_bandwidth)) {
+    if (*speed < kSlowestCodec) {
+      in.refuse("codec", "it takes longer than 10⁶ seconds a byte; \"1 GB/s\" would do");
+    }
+    pace.codec = {.encode_s_per_byte = 1 / *speed, .decode_s_per_byte = 1 / *speed};
+  }
+  if (const auto overhead = in.parsed("overhead", parse_latency)) {
+    pace.codec.seconds_per_exchange = to_seconds(*overhead);
+  }
+  scenario.paces.assign(static_cast<std::size_t>(scenario.nodes), pace);
+  read_stragglers(in, scenario, names);
+  in.finish();
+}
+
+/// `own`: what their connections carry where nothing else is said.
+void read_hosts(TomlReader& in, double own, Scenario& scenario, const Names& names) {
+  scenario.hosts.assign(static_cast<std::size_t>(scenario.nodes), {own, own});
+  SaidOfNodes said;
+  for (TomlReader& host : in.tables("hosts")) {
+    host.allow({"nodes", "up", "down"});
+    if (!host.has("up") && !host.has("down")) {
+      host.require("up", "what these nodes' own connections carry: up, down or both");
+    }
+    const HostSpec spec = {host.parsed("up", parse_bandwidth).value_or(own),
+                           host.parsed("down", parse_bandwidth).value_or(own)};
+    const auto ranks = read_ranks(host, "nodes", names);
+    said.note(ranks, host.place("nodes"), "has two connections of its own");
+    for (const Rank rank : ranks) {
+      scenario.hosts[static_cast<std::size_t>(rank)] = spec;
+    }
+    host.finish();
+  }
+}
+
+void read_media(TomlReader& in, Scenario& scenario, const Names& names) {
+  SaidOfNodes said;
+  for (TomlReader& medium : in.tables("shared")) {
+    medium.require("bandwidth", "of all that the nodes send and receive, e.g. \"100 Mbit/s\"");
+    SharedMedium& made = scenario.media.emplace_back();
+    made.nodes = read_ranks(medium, "nodes", names);
+    made.bytes_per_s = *medium.parsed("bandwidth", parse_bandwidth);
+    said.note(made.nodes, medium.place("nodes"), "shares two media");
+    medium.finish();
+  }
+}
+
+/// From, to and link; with both directions, unless it is one-way, as two.
+std::vector<LinksBetween> read_between(TomlReader& in, const Names& names) {
+  in.require("link", "a preset of `sotto list`, or a table with bandwidth and latency");
+  const auto [from, to] = read_ends(in, names);
+  const LinksBetween there = {from, to, read_link_between(in, "link")};
+  if (in.truth("one-way").value_or(false)) {
+    return {there};
+  }
+  return {there, {there.to, there.from, there.link}};
+}
+
+/// What packets and TCP make of the bandwidths. An empty table is Linux's TCP over Ethernet.
+NetworkModel read_tcp(TomlReader in) {
+  NetworkModel model = NetworkModel::linux_tcp();
+  model.bandwidth_factor = model.segment_bytes / 1500;  // the rest of a packet is headers
+  model.bandwidth_factor = in.number("share").value_or(model.bandwidth_factor);
+  model.crosstraffic = in.number("acknowledgements").value_or(model.crosstraffic);
+  model.initial_window_bytes = in.number("window").value_or(model.initial_window_bytes);
+  if (!(model.bandwidth_factor > 0 && model.bandwidth_factor <= 1)) {
+    in.refuse("share", "it is what payload has of the bandwidth: above 0, and 1 at most");
+  }
+  if (!(model.crosstraffic >= 0 && model.crosstraffic <= 1)) {
+    in.refuse("acknowledgements", "it is their part of the rate that they acknowledge: 0 to 1");
+  }
+  if (!(model.initial_window_bytes > 0)) {
+    in.refuse("window", "it is what a connection may send at first, in bytes");
+  }
+  in.finish();
+  return model;
+}
+
+TransportModel parse_transport(const std::string& name) {
+  if (name == "gloo") {
+    return TransportModel::gloo();
+  }
+  if (name == "zmq") {
+    return TransportModel::zmq();
+  }
+  throw Error(fmt::format("'{}' is none of gloo and zmq", name));
+}
+
+void read_network(TomlReader in, Scenario& scenario, const Names& names) {
+  in.require("link",
+             "what lies between any two nodes: a preset of `sotto list`, or a table with bandwidth "
+             "and latency");
+  const WrittenLink written = read_link(in, "link");
+  scenario.link = written.link;
+  if (auto tcp = in.table("tcp")) {
+    scenario.network = read_tcp(*tcp);
+  }
+  scenario.transport = in.parsed("transport", parse_transport).value_or(TransportModel{});
+  read_hosts(in, written.own_bytes_per_s, scenario, names);
+  read_media(in, scenario, names);
+  for (TomlReader& between : in.tables("between")) {
+    for (LinksBetween& links : read_between(between, names)) {
+      scenario.between.push_back(std::move(links));
+    }
+    between.finish();
+  }
+  in.finish();
+}
+
+void read_target(TomlReader& in, Scenario& scenario) {
+  if (auto target = in.table("target")) {
+    scenario.target_accuracy = target->number("accuracy");
+    if (scenario.target_accuracy &&
+        !(*scenario.target_accuracy >= 0 && *scenario.target_accuracy <= 1)) {
+      target->refuse("accuracy", "it is a share, 0 to 1: 0.95 for 95 %");
+    }
+    scenario.target_r2 = target->number("r2");
+    if (scenario.target_r2 && !(*scenario.target_r2 <= 1)) {
+      target->refuse("r2", "it is 1 at best: 0.9 where a tenth of the variance is left");
+    }
+    if (scenario.target_r2 && scenario.target_accuracy) {
+      target->refuse("r2", "it is a regression's, and accuracy that of classes; give one of them");
+    }
+    scenario.target_loss = target->number("loss");
+    if (scenario.target_loss && !(*scenario.target_loss > 0)) {
+      target->refuse("loss", "it must be positive: no loss falls below 0");
+    }
+    if (!scenario.target_quality() && !scenario.target_loss) {
+      target->refuse("accuracy", "it is missing; give accuracy, loss or both; r2 of a regression");
+    }
+    target->finish();
+  }
+}
+
+std::vector<std::string> places_of_runs(const toml::table& file, const std::string& path) {
+  std::vector<std::string> places;
+  const auto add = [&](const toml::node& node) {
+    places.push_back(fmt::format("{}: run", toml_place(path, node)));
+  };
+  if (const toml::array* runs = file.get_as<toml::array>("run")) {
+    std::for_each(runs->begin(), runs->end(), add);
+  } else {
+    add(*file.get("run"));
+  }
+  return places;
+}
+
+void read_runs(TomlReader& in, const toml::table& file, const std::string& path,
+               Scenario& scenario) {
+  const std::vector<std::string> runs = in.texts("run");
+  if (runs.empty()) {
+    in.refuse("run", "give one or more runs, e.g. run = [\"allreduce\", \"dcd quant:8 ring\"]");
+  }
+  scenario.run_places = places_of_runs(file, path);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::string& place = scenario.run_places[i];
+    if (std::find(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(i), runs[i]) !=
+        runs.begin() + static_cast<std::ptrdiff_t>(i)) {
+      throw Error(fmt::format("{}: '{}' stands there twice", place, runs[i]));
+    }
+    try {
+      scenario.runs.push_back(parse_run(runs[i]));
+    } catch (const Error& error) {
+      throw refusal_of_words(place, runs[i], error, Spelling());
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Rank> Names::ranks(const std::string& text) const {
+  std::set<Rank> found;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    const std::string one(trimmed(std::string_view(text).substr(from, comma - from)));
+    const auto group = groups.find(one);
+    const auto some = group == groups.end() ? parse_ranks(one, nodes) : group->second;
+    found.insert(some.begin(), some.end());
+    from = comma + 1;
+  }
+  return {found.begin(), found.end()};
+}
+
+void SaidOfNodes::note(const std::vector<Rank>& ranks, const std::string& place,
+                       std::string_view twice) {
+  for (const Rank rank : ranks) {
+    const auto [first, fresh] = places_.emplace(rank, place);
+    if (!fresh) {
+      throw Error(
+          fmt::format("{}: node {} {}; the other place is {}", place, rank, twice, first->second));
+    }
+  }
+}
+
+std::vector<Rank> read_ranks(TomlReader& in, std::string_view key, const Names& names) {
+  in.require(key, "nodes, e.g. \"0-3, 7\", \"all\" or a group of [nodes.groups]");
+  return *in.parsed(key, [&](const std::string& text) { return names.ranks(text); });
+}
+
+std::pair<std::vector<Rank>, std::vector<Rank>> read_ends(TomlReader& in, const Names& names) {
+  auto from = read_ranks(in, "from", names);
+  auto to = read_ranks(in, "to", names);
+  if (from.size() == 1 && from == to) {
+    in.refuse("to", "it is the same node as from");
+  }
+  return {std::move(from), std::move(to)};
+}
+
+LinkSpec read_link_between(TomlReader& in, std::string_view key) {
+  const WrittenLink written = read_link(in, key);
+  if (written.own_bytes_per_s < kUnlimited) {
+    in.refuse(key,
+              "this preset is of a node's own connection, which all its peers share: give it a "
+              "bandwidth here, and say up and down in [network] hosts");
+  }
+  return written.link;
+}
+
+namespace {
+
+Scenario scenario_in(const toml::table& file, const std::string& path,
+                     std::optional<std::uint64_t> seed) {
+  TomlReader in(path, "", file);
+  in.require("sotto-scenario", "the version of this format, sotto-scenario = 1");
+  (void)in.count("sotto-scenario", kScenarioVersion, kScenarioVersion);
+  Scenario scenario;
+  Names names;
+  scenario.title = in.text("title").value_or(path);
+  scenario.task.seed = in.count("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0);
+  scenario.task.seed = seed.value_or(scenario.task.seed);
+  scenario.timing_only = in.truth("timing-only").value_or(false);
+  in.require("nodes", "a table [nodes]");
+  read_nodes(*in.table("nodes"), scenario, names);
+  in.require("network", "a table [network]");
+  read_network(*in.table("network"), scenario, names);
+  read_events(in, scenario, names);
+  (void)in.table("task");
+  read_task(file, path, scenario);
+  read_attack(in, scenario, names);
+  // Nothing is hidden in a simulation: its noise is the seed's, so that it repeats itself.
+  scenario.task.simulated = true;
+  scenario.task.nodes = scenario.nodes;
+  scenario.task.local = true;
+  scenario.task.deal = !scenario.timing_only;
+  read_target(in, scenario);
+  if (const toml::node* target = file.get("target")) {
+    scenario.target_place = fmt::format("{}: target", toml_place(path, *target));
+  }
+  read_runs(in, file, path, scenario);
+  check_attack(in, scenario);
+  in.finish();
+  return scenario;
+}
+
+}  // namespace
+
+Scenario read_scenario(const std::string& path, std::optional<std::uint64_t> seed) {
+  return scenario_in(read_toml("scenario", path), path, seed);
+}
+
+Scenario parse_scenario(const std::string& place, const std::string& text,
+                        std::optional<std::uint64_t> seed) {
+  return scenario_in(parse_toml(place, text), place, seed);
+}
+
+void check_target(const Scenario& scenario, bool regression) {
+  if (scenario.target_accuracy && regression) {
+    throw Error(fmt::format("{}.accuracy: the task is a regression, which has none; give r2",
+                            scenario.target_place));
+  }
+  if (scenario.target_r2 && !regression) {
+    throw Error(
+        fmt::format("{}.r2: the task is no regression; give accuracy", scenario.target_place));
+  }
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,118 @@
+// A scenario: nodes, links, what happens to them, a task, and the runs to compare on them.
+//
+// The format is TOML; docs/simulator.md has it whole, examples/scenarios has examples. Plain
+// values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sim/network/platform.h>
+#include <sotto/sim/simulator.h>
+#include <sotto/study/train/run_spec.h>
+#include <sotto/study/train/train_options.h>
+
+namespace sotto::study {
+
+/// The links from each of `from` to each of `to`.
+struct LinksBetween {
+  std::vector<Rank> from;
+  std::vector<Rank> to;
+  LinkSpec link;
+};
+
+/// A node's own connection, which all its peers share.
+struct HostSpec {
+  double up_bytes_per_s = kUnlimited;
+  double down_bytes_per_s = kUnlimited;
+};
+
+/// One channel that nodes share, and that carries one way at a time, as the air of a wireless LAN:
+/// all that comes from one of them and all that goes to one of them crosses it, and what goes from
+/// one to another twice, in and out of the access point.
+struct SharedMedium {
+  std::vector<Rank> nodes;
+  double bytes_per_s = kUnlimited;
+};
+
+/// From `at` to `until` no bytes pass between the parts. Nodes that are in none of them go on
+/// reaching all.
+struct Partition {
+  SimTime at = 0;
+  SimTime until = kNever;
+  std::vector<std::vector<Rank>> parts;
+};
+
+/// From `at` on the links from each of `from` to each of `to` have another bandwidth, latency, or
+/// both; what is not given stays.
+struct LinksChange {
+  SimTime at = 0;
+  std::vector<Rank> from;
+  std::vector<Rank> to;
+  std::optional<double> bytes_per_s;
+  std::optional<SimTime> latency;
+};
+
+/// Which nodes lie in all runs, and how (optim/robust/attack.h).
+struct Attackers {
+  std::vector<Rank> nodes;  ///< ascending
+  std::string kind;         ///< "alie:1.5"
+};
+
+/// "nodes 4-5 lie (sign-flip)"
+std::string attack_text(const Attackers& attackers);
+
+struct Scenario {
+  std::string title;
+  int nodes = 0;
+  std::vector<NodeSpec> paces;        ///< by node; the time of encoding and decoding among them
+  std::vector<HostSpec> hosts;        ///< by node
+  std::vector<SharedMedium> media;    ///< no node is in two
+  LinkSpec link;                      ///< between any two nodes of which `between` says nothing
+  std::vector<LinksBetween> between;  ///< later ones win
+  NetworkModel network;               ///< what the protocol adds to these
+  TransportModel transport;
+  std::vector<NodeEvent> events;
+  std::vector<Partition> partitions;
+  std::vector<LinksChange> changes;  ///< of those of one time the later holds
+  std::optional<Attackers> attack;   ///< also in the task's settings
+
+  bool timing_only = false;  ///< no gradients are taken: how long, not whether it converges
+  TrainOptions task;         ///< the settings of `sotto train` that hold for all runs
+  std::vector<std::string> task_words;             ///< those that were given, as "--lr=0.1"
+  std::map<std::string, std::string> task_places;  ///< "lr": where it stands, "FILE:LINE: task.lr"
+  std::vector<RunSpec> runs;
+  std::vector<std::string> run_places;  ///< where each run stands, "FILE:LINE: run"
+  std::optional<double> target_accuracy;
+  std::optional<double> target_r2;  ///< of a regression, in place of the accuracy
+  std::optional<double> target_loss;
+  std::string target_place;  ///< where they stand, "FILE:LINE: target"
+
+  /// The accuracy, or R², that is to be reached.
+  std::optional<double> target_quality() const {
+    return target_accuracy ? target_accuracy : target_r2;
+  }
+
+  /// The link from one node to another.
+  LinkSpec link_between(Rank from, Rank to) const;
+  /// The network between these nodes, with a link for each pair that talks: (from, to).
+  Platform platform(const std::vector<std::pair<Rank, Rank>>& pairs) const;
+};
+
+/// Throws Error for a target that the task cannot reach: an accuracy of a regression, or R² of
+/// anything else.
+void check_target(const Scenario& scenario, bool regression);
+
+/// Reads a scenario's file; `seed` is used in place of its own. Throws Error that names the line
+/// and the key of a fault.
+Scenario read_scenario(const std::string& path, std::optional<std::uint64_t> seed = {});
+/// Reads a scenario out of a text, which messages call `place`, as read_scenario does a file.
+Scenario parse_scenario(const std::string& place, const std::string& text,
+                        std::optional<std::uint64_t> seed = {});
+
+}  // namespace sotto::study

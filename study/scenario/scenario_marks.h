@@ -1,0 +1,28 @@
+// A scenario's events of nodes and links, in the order of time. Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sotto/study/scenario/scenario.h>
+
+namespace sotto::study {
+
+/// Something that a scenario does at one time.
+struct ScenarioMark {
+  SimTime at = 0;
+  SimTime until = 0;  ///< of a partition; kNever: it does not heal. Else as `at`
+  std::string kind;   ///< crash, vanish, leave, suspend, resume, join, partition or change
+  std::string text;   ///< "crash of 3", "partition: 0-3 | 4-7"
+};
+
+/// {0, 1, 2, 5} → "0-2, 5"; cut off after a few ranges.
+std::string ranks_text(std::vector<Rank> ranks);
+
+/// "crash", "vanish", "leave", "suspend" or "resume"
+const char* kind_name(NodeEvent::Kind kind);
+
+/// Sorted by time; nodes to which the same happens at the same time share a mark.
+std::vector<ScenarioMark> marks_of(const Scenario& scenario);
+
+}  // namespace sotto::study

@@ -1,0 +1,42 @@
+#include <sotto/study/simulation/job_nodes.h>
+
+#include <numeric>
+#include <utility>
+
+#include <sotto/optim/registry.h>
+#include <sotto/trainers/algorithm_setup.h>
+
+namespace sotto::study {
+
+JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options) {
+  const std::shared_ptr<const Task> sample = plan.tasks->make(0);
+  JobNodes job = {.topology = make_job_topology(options), .start = plan.run.start, .make = {}};
+  if (job.start.empty()) {
+    job.start.resize(sample->dimension());
+    sample->initialize(job.start, options.seed);
+  }
+  job.make = [options, sample, topology = job.topology, weights = plan.run.weights](
+                 Rank rank, std::span<float> x) {
+    OptimizerOptions own = options;
+    own.rank = rank;
+    const auto terms = std::make_shared<RoundTerms>();
+    if (!weights.empty()) {
+      own.weight = weights[static_cast<std::size_t>(rank)];
+      terms->share = share_of_weight(
+          *own.weight, std::accumulate(weights.begin(), weights.end(), 0.0), own.nodes);
+    }
+    AlgorithmSetup setup = make_algorithm_setup(own, x, sample->layout(), topology);
+    setup.terms = terms;
+    return make_algorithm(own.algorithm, std::move(setup));
+  };
+  return job;
+}
+
+TimingJob make_timing_job(const JobNodes& job, const OptimizerOptions& options, bool light) {
+  // An algorithm with local steps looks to its first exchange like the one within.
+  return sotto::make_timing_job(
+      job.make, job.topology, job.start,
+      {.light = light && options.communication_interval == 1, .seed = options.seed});
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,26 @@
+// The nodes of a planned run, as the simulator takes them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <sotto/sim/timing_job.h>
+#include <sotto/study/train/train_plan.h>
+#include <sotto/topology/topology.h>
+#include <sotto/trainers/optimizer.h>
+
+namespace sotto::study {
+
+struct JobNodes {
+  std::shared_ptr<const Topology> topology;
+  std::vector<float> start;  ///< all nodes' first model
+  NodeFactory make;          ///< may be called after the plan is gone
+};
+
+/// With these settings in place of the plan's own. Throws Error.
+JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options);
+
+/// The job for timing only; stand-ins where they are wanted and exact.
+TimingJob make_timing_job(const JobNodes& job, const OptimizerOptions& options, bool light);
+
+}  // namespace sotto::study

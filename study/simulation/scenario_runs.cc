@@ -1,0 +1,66 @@
+#include <sotto/study/simulation/scenario_runs.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/study/internal/scenario_spelling.h>
+#include <sotto/study/json/comparison.h>
+#include <sotto/study/train/run_spec.h>
+#include <sotto/study/train/train_plan.h>
+
+namespace sotto::study {
+namespace {
+
+RunOutcome run_one(const Scenario& scenario, std::size_t number, const SimulationRequest& request) {
+  const RunSpec& run = scenario.runs[number];
+  auto simulated =
+      naming_run(scenario, number, [&] { return simulate_run(scenario, run, request); });
+  if (simulated.ok()) {
+    return {.name = run.name, .run = std::move(*simulated), .fault = {}};
+  }
+  const bool stopped = simulated.status().fault() == Fault::stopped;
+  return {.name = run.name,
+          .run = {},
+          .fault = stopped ? Status(Fault::stopped, kInterrupted) : simulated.status()};
+}
+
+}  // namespace
+
+std::vector<std::string> check_runs(const Scenario& scenario) {
+  std::vector<std::string> warnings;
+  for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
+    const RunSpec& run = scenario.runs[i];
+    const TrainPlan plan =
+        naming_run(scenario, i, [&] { return make_train_plan(with_run(scenario.task, run)); });
+    check_target(scenario, plan.tasks->data().regression());
+    for (const Message& warning : plan.warnings) {
+      const std::string text = warning.text(ScenarioSpelling(scenario, run));
+      warnings.push_back(fmt::format("{}: {}", run.name, text));
+    }
+  }
+  return warnings;
+}
+
+std::vector<RunOutcome> simulate_runs(const Scenario& scenario, const SimulationRequest& request,
+                                      const RunsListener& listener) {
+  std::vector<RunOutcome> outcomes;
+  for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
+    if (request.stop && request.stop()) {
+      outcomes.push_back(
+          {.name = scenario.runs[i].name, .run = {}, .fault = {Fault::stopped, kNotRun}});
+      continue;
+    }
+    if (listener.begins) {
+      listener.begins(i);
+    }
+    outcomes.push_back(run_one(scenario, i, request));
+    if (listener.ends) {
+      listener.ends(outcomes.back());
+    }
+  }
+  return outcomes;
+}
+
+}  // namespace sotto::study

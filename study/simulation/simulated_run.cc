@@ -1,0 +1,420 @@
+#include <sotto/study/simulation/simulated_run.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/digest.h>
+#include <sotto/sim/timing_job.h>
+#include <sotto/study/internal/scenario_spelling.h>
+#include <sotto/study/quality.h>
+#include <sotto/study/simulation/job_nodes.h>
+#include <sotto/study/simulation/stretches.h>
+#include <sotto/study/train/train_plan.h>
+#include <sotto/study/units.h>
+#include <sotto/trainers/model_sum.h>
+
+namespace sotto::study {
+namespace {
+
+constexpr std::size_t kNodesJudged = 16;  ///< of which each is evaluated
+
+/// The models of one round, as the nodes come to its end at different times.
+struct Gathering {
+  std::vector<std::vector<float>> models;
+  /// What each node had sent by then; none: it has not come there.
+  std::vector<std::optional<double>> sent;
+};
+
+class SimulatedJob {
+ public:
+  SimulatedJob(const Scenario& scenario, const RunSpec& run, const SimulationRequest& request);
+
+  /// Runs to the end, or until it is asked to stop.
+  Result<SimulatedRun> run();
+
+ private:
+  std::vector<std::unique_ptr<Algorithm>> make_algorithms();
+  SimulatorOptions options(int threads) const;
+  SimulatorHooks hooks();
+  void watch_phases(SimulatorHooks& hooks);
+  bool due(Round done) const;
+  void take_model(Rank node, Round done);
+  void evaluate(Round done, SimTime time);
+  HistoryPoint inspect(const Gathering& gathering, Round done, SimTime time);
+  struct Judgement {
+    double worst_loss = -std::numeric_limits<double>::infinity();
+    double worst_quality = std::numeric_limits<double>::infinity();
+    double mean_quality = 0;
+    std::size_t nodes = 0;
+  };
+  Judgement judge_nodes(const std::vector<std::span<const float>>& models);
+  SimulationResult result(const SimulationReport& report) const;
+
+  const Scenario& scenario_;
+  const std::string name_;
+  const SimulationRequest& request_;
+  bool ended_ = false;    ///< as request_.enough said
+  bool stopped_ = false;  ///< as request_.stop said
+  std::shared_ptr<const TrainPlan> plan_;
+  std::shared_ptr<const Topology> topology_;
+  std::vector<std::vector<float>> parameters_;
+  TimingJob timing_job_;  ///< of timing only
+  std::vector<std::unique_ptr<Task>> tasks_;
+  /// Evaluates; a task belongs to one thread, and node 0's may be taking a gradient meanwhile.
+  std::unique_ptr<Task> judge_;
+  std::optional<Platform> platform_;
+  std::optional<Simulator> simulator_;
+  std::unique_ptr<Observer> observer_;  ///< null where nobody looks
+  std::set<std::string> warned_;        ///< of what came up while it runs
+  std::vector<std::string> warnings_;   ///< those of the plan, and these, in their order
+  std::vector<double> sent_;            ///< by node, so far
+  std::map<Round, Gathering> gatherings_;
+  std::vector<HistoryPoint> history_;
+  Evaluation mean_;                 ///< of the averaged model, the last
+  std::optional<NodeQuality> own_;  ///< the nodes' own models in the end
+  std::optional<Timeline> timeline_;
+  std::optional<StretchJoiner> joiner_;  ///< where somebody watches the phases
+};
+
+/// To whom something happens, and when something does.
+Happenings happenings(const Scenario& scenario) {
+  Happenings found;
+  for (const ScenarioMark& mark : marks_of(scenario)) {
+    found.moments.push_back(
+        {mark.at, fmt::format("{}: {}", duration_text(to_seconds(mark.at)), mark.text)});
+  }
+  for (const NodeEvent& event : scenario.events) {
+    found.nodes.push_back(event.node);
+  }
+  for (std::size_t node = 0; node < scenario.paces.size(); ++node) {
+    if (scenario.paces[node].start > 0) {
+      found.nodes.push_back(static_cast<Rank>(node));
+    }
+  }
+  for (const LinksChange& change : scenario.changes) {
+    const auto& fewer = change.from.size() < change.to.size() ? change.from : change.to;
+    found.nodes.insert(found.nodes.end(), fewer.begin(), fewer.end());
+  }
+  return found;
+}
+
+std::vector<std::pair<Rank, Rank>> pairs_of(
+    const std::vector<std::unique_ptr<Algorithm>>& algorithms) {
+  std::vector<std::pair<Rank, Rank>> pairs;
+  for (std::size_t from = 0; from < algorithms.size(); ++from) {
+    for (const Rank to : algorithms[from]->peers().to) {
+      pairs.emplace_back(static_cast<Rank>(from), to);
+    }
+  }
+  return pairs;
+}
+
+/// What the plan of a run warns of, as the scenario's file spells settings.
+std::vector<std::string> in_words_of(const Scenario& scenario, const RunSpec& run,
+                                     const std::vector<Message>& warnings) {
+  const ScenarioSpelling spelling(scenario, run);
+  std::vector<std::string> texts;
+  texts.reserve(warnings.size());
+  for (const Message& warning : warnings) {
+    texts.push_back(warning.text(spelling));
+  }
+  return texts;
+}
+
+SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
+                           const SimulationRequest& request)
+    : scenario_(scenario),
+      name_(run.name),
+      request_(request),
+      plan_(std::make_shared<const TrainPlan>(make_train_plan(with_run(scenario.task, run)))),
+      judge_(plan_->tasks->make(0)),
+      warnings_(in_words_of(scenario, run, plan_->warnings)),
+      sent_(static_cast<std::size_t>(scenario.nodes)) {
+  if (request.observer) {
+    observer_ = request.observer(plan_->run.rounds);
+  }
+  auto algorithms = make_algorithms();
+  platform_ = scenario.platform(pairs_of(algorithms));
+  GradientFunction gradient = timing_job_.gradient;
+  if (!scenario.timing_only) {
+    for (Rank rank = 0; rank < scenario.nodes; ++rank) {
+      tasks_.push_back(plan_->unpaced_task_of(rank));
+    }
+    gradient = [this](Rank rank, Round round, std::span<const float> x, std::span<float> g) {
+      (void)tasks_[static_cast<std::size_t>(rank)]->loss_and_gradient(round, x, g);
+    };
+  }
+  if (request.timeline) {
+    timeline_.emplace(scenario.nodes, plan_->run.rounds, happenings(scenario));
+  }
+  simulator_.emplace(*platform_, options(request.threads), std::move(algorithms), gradient,
+                     hooks());
+}
+
+std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
+  const JobNodes job = job_nodes(*plan_, plan_->run.optimizer);
+  topology_ = job.topology;
+  if (scenario_.timing_only) {
+    timing_job_ = make_timing_job(job, plan_->run.optimizer, true);
+    return std::move(timing_job_.nodes);
+  }
+  parameters_.assign(static_cast<std::size_t>(scenario_.nodes), job.start);
+  std::vector<std::unique_ptr<Algorithm>> algorithms;
+  for (std::size_t rank = 0; rank < parameters_.size(); ++rank) {
+    algorithms.push_back(job.make(static_cast<Rank>(rank), parameters_[rank]));
+  }
+  return algorithms;
+}
+
+SimulatorOptions SimulatedJob::options(int threads) const {
+  SimulatorOptions options;
+  options.rounds = plan_->run.rounds;
+  options.nodes = scenario_.paces;
+  options.network = scenario_.network;
+  options.transport = scenario_.transport;
+  options.events = scenario_.events;
+  options.overlap = plan_->run.optimizer.overlap;
+  options.timeout = std::chrono::nanoseconds(plan_->run.optimizer.timeout).count();
+  options.seed = plan_->run.optimizer.seed;
+  options.threads = threads;
+  return options;
+}
+
+SimulatorHooks SimulatedJob::hooks() {
+  SimulatorHooks hooks;
+  hooks.trace = [this](const TraceEntry& entry) {
+    if (entry.kind == TraceEntry::Kind::sent) {
+      sent_[static_cast<std::size_t>(entry.node)] += static_cast<double>(entry.bytes);
+    }
+  };
+  hooks.round_finished = [this](Rank node, Round round, SimTime time) {
+    if (timeline_) {
+      timeline_->finished(node, round, time);
+    }
+    if (due(round + 1)) {
+      take_model(node, round + 1);
+    }
+  };
+  hooks.round_finished_by_all = [this](Round round, SimTime time) {
+    if (due(round + 1)) {
+      evaluate(round + 1, time);
+    }
+    if (observer_ != nullptr) {
+      observer_->round_done(round + 1);
+    }
+    stopped_ = stopped_ || (request_.stop && request_.stop());
+    return !ended_ && !stopped_;
+  };
+  if (!scenario_.timing_only) {
+    hooks.warning = [this](Rank /*node*/, const std::string& text) {
+      if (!warned_.insert(text).second) {
+        return;  // another node has said so
+      }
+      warnings_.push_back(text);
+      if (observer_ != nullptr) {
+        observer_->warning(fmt::format("{}: {}", name_, text));
+      }
+    };
+  }
+  if (timeline_ || request_.watcher != nullptr) {
+    watch_phases(hooks);
+  }
+  return hooks;
+}
+
+void SimulatedJob::watch_phases(SimulatorHooks& hooks) {
+  joiner_.emplace(scenario_.nodes, [this](const Stretch& stretch) {
+    if (timeline_) {
+      timeline_->add(stretch);
+    }
+    if (request_.watcher != nullptr) {
+      request_.watcher->add(stretch);
+    }
+  });
+  hooks.phase = [this](Rank node, Phase phase, SimTime from, SimTime until) {
+    joiner_->phase(node, phase, from, until);
+  };
+  hooks.trace = [this, count = hooks.trace](const TraceEntry& entry) {
+    count(entry);
+    joiner_->entry(entry);
+    if (request_.watcher != nullptr) {
+      request_.watcher->add(entry);
+    }
+  };
+}
+
+bool SimulatedJob::due(Round done) const {
+  const Round every = plan_->run.eval_every;
+  return done == plan_->run.rounds || (every > 0 && done % every == 0);
+}
+
+void SimulatedJob::take_model(Rank node, Round done) {
+  Gathering& gathering = gatherings_[done];
+  gathering.models.resize(sent_.size());
+  gathering.sent.resize(sent_.size());
+  gathering.sent[static_cast<std::size_t>(node)] = sent_[static_cast<std::size_t>(node)];
+  if (!scenario_.timing_only) {
+    const auto x = simulator_->node(static_cast<std::size_t>(node)).parameters();
+    gathering.models[static_cast<std::size_t>(node)].assign(x.begin(), x.end());
+  }
+}
+
+void SimulatedJob::evaluate(Round done, SimTime time) {
+  const auto gathering = gatherings_.find(done);
+  if (gathering != gatherings_.end()) {
+    history_.push_back(inspect(gathering->second, done, time));
+    gatherings_.erase(gathering);
+    ended_ = request_.enough && request_.enough(history_.back());
+  }
+}
+
+/// The averaged model of those nodes that came to the round's end.
+HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTime time) {
+  HistoryPoint point;
+  point.round = done;
+  point.time_s = exact_seconds(time);
+  for (std::size_t node = 0; node < sent_.size(); ++node) {
+    // Who is not there has ended, and sends no more.
+    point.bytes_per_node += gathering.sent[node].value_or(sent_[node]);
+  }
+  point.bytes_per_node /= scenario_.nodes;
+  point.loss = std::numeric_limits<double>::quiet_NaN();
+  mean_ = {.loss = point.loss};
+  if (scenario_.timing_only) {
+    return point;
+  }
+  ModelSum sum;
+  std::vector<std::span<const float>> present;
+  const auto& liars = plan_->run.optimizer.byzantine;
+  for (std::size_t node = 0; node < gathering.models.size(); ++node) {
+    const std::vector<float>& model = gathering.models[node];
+    const bool lies = std::binary_search(liars.begin(), liars.end(), static_cast<Rank>(node));
+    if (!model.empty() && !lies) {
+      present.emplace_back(model);
+      OptimizerOptions options = plan_->run.optimizer;
+      if (!plan_->run.weights.empty()) {
+        options.weight = plan_->run.weights[node];
+      }
+      sum.add(model, weight_of_model(options));
+    }
+  }
+  const std::vector<float> mean = sum.mean();
+  for (const auto& model : present) {
+    point.consensus_distance += squared_distance(model, mean) / static_cast<double>(present.size());
+  }
+  mean_ = judge_->evaluate(mean);
+  point.loss = mean_.loss;
+  point.accuracy = mean_.accuracy;
+  point.r2 = mean_.r2;
+  point.rmse = mean_.rmse;
+  const Quality& quality = quality_at(mean_);
+  const bool last = done == plan_->run.rounds;
+  if (!last && !request_.by_worst) {
+    return point;
+  }
+  const Judgement found = judge_nodes(present);
+  if (request_.by_worst) {
+    point.loss = found.worst_loss;
+    (quality.share ? point.accuracy : point.r2) = found.worst_quality;
+    point.rmse = std::numeric_limits<double>::quiet_NaN();  // of which node?
+  }
+  if (last && std::isfinite(found.mean_quality)) {
+    own_ = {found.worst_quality, found.mean_quality, found.nodes};
+  }
+  return point;
+}
+
+/// The nodes' own models, which differ from their average; of many nodes some, evenly spread.
+SimulatedJob::Judgement SimulatedJob::judge_nodes(
+    const std::vector<std::span<const float>>& models) {
+  Judgement found;
+  found.nodes = std::min(models.size(), kNodesJudged);
+  for (std::size_t i = 0; i < found.nodes; ++i) {
+    const Evaluation one = judge_->evaluate(models[i * models.size() / found.nodes]);
+    // What is no number is the worst of all, and stays.
+    found.worst_loss = one.loss <= found.worst_loss ? found.worst_loss : one.loss;
+    const double quality = quality_of(one);
+    found.worst_quality = quality >= found.worst_quality ? found.worst_quality : quality;
+    found.mean_quality += quality / static_cast<double>(found.nodes);
+  }
+  return found;
+}
+
+Result<SimulatedRun> SimulatedJob::run() {
+  if (request_.watcher != nullptr) {
+    request_.watcher->begin_run(name_);
+  }
+  const SimulationReport found = simulator_->run();
+  if (stopped_) {
+    return Status(Fault::stopped, std::string(kStopped));
+  }
+  if (joiner_) {
+    joiner_->flush();
+  }
+  if (timeline_) {
+    timeline_->finish(found.end);
+  }
+  if (request_.watcher != nullptr) {
+    request_.watcher->end_run(found.end, marks_of(scenario_), faults_of(found));
+  }
+  return SimulatedRun{result(found), topology_, edge_loads(found, *platform_),
+                      node_loads(found, *platform_), std::move(timeline_)};
+}
+
+SimulationResult SimulatedJob::result(const SimulationReport& report) const {
+  SimulationResult made;
+  made.settings = std::make_shared<const RunSettings>(settings_of(*plan_));
+  made.nodes = scenario_.nodes;
+  made.bytes_sent.resize(static_cast<std::size_t>(scenario_.nodes));
+  for (const EdgeReport& edge : report.edges) {
+    made.bytes_sent[static_cast<std::size_t>(edge.from)] += edge.bytes;
+  }
+  if (!history_.empty()) {
+    made.final = {mean_, history_.back().consensus_distance, own_};
+  }
+  for (const NodeReport& node : report.nodes) {
+    made.rounds = std::max(made.rounds, node.rounds);
+  }
+  for (std::size_t node = 0; node < parameters_.size(); ++node) {
+    made.parameters_sha256.push_back(
+        sha256_hex(std::as_bytes(simulator_->node(node).parameters())));
+  }
+  made.virtual_s = exact_seconds(report.end);
+  made.time_to_target_s = time_to_target(scenario_, history_);
+  made.by_worst = request_.by_worst;
+  made.history = history_;
+  made.shares = phase_shares(report);
+  made.staleness = staleness_of(report, scenario_.timing_only);
+  made.links = busiest_links(report, *platform_);
+  made.edges = report.edges;
+  made.faults = faults_of(report);
+  made.warnings = warnings_;
+  made.messages = report.messages;
+  made.trace_sha256 = report.trace_sha256;
+  return made;
+}
+
+}  // namespace
+
+int gradient_threads(std::uint64_t asked) {
+  return static_cast<int>(asked > 0 ? asked : std::max(1U, std::thread::hardware_concurrency()));
+}
+
+Result<SimulatedRun> simulate_run(const Scenario& scenario, const RunSpec& run,
+                                  const SimulationRequest& request) {
+  return SimulatedJob(scenario, run, request).run();
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,73 @@
+// One run of a scenario in virtual time: real tasks, real algorithms, a network that is computed.
+// One call at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/base/status.h>
+#include <sotto/comm/deadline.h>
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/scenario/scenario_marks.h>
+#include <sotto/study/simulation/simulation_result.h>
+#include <sotto/study/simulation/timeline.h>
+#include <sotto/study/train/run_spec.h>
+#include <sotto/topology/load_drawing.h>
+#include <sotto/topology/topology.h>
+#include <sotto/trainers/observer.h>
+#include <sotto/trainers/result.h>
+
+namespace sotto::study {
+
+/// Hears what happens in simulated runs, one after the other.
+class SimulationWatcher {
+ public:
+  virtual ~SimulationWatcher() = default;
+
+  /// A run begins, which tables call `name`.
+  virtual void begin_run(const std::string& name) = 0;
+  /// A node was in one phase for a while.
+  virtual void add(const Stretch& stretch) = 0;
+  /// Something happened to a node or to a message.
+  virtual void add(const TraceEntry& entry) = 0;
+  /// The run has ended; `marks` are what the scenario did meanwhile.
+  virtual void end_run(SimTime end, const std::vector<ScenarioMark>& marks,
+                       const std::vector<SimulatedFault>& faults) = 0;
+};
+
+/// Makes an observer of one run of so many rounds, which lives as long as the run.
+using MakeObserver = std::function<std::unique_ptr<Observer>(Round rounds)>;
+
+/// How a run is simulated, and what is kept of it; its result depends on none of it, but for
+/// `enough` and `stop`.
+struct SimulationRequest {
+  int threads = 1;                       ///< that take gradients
+  bool timeline = false;                 ///< keep what the nodes did over time
+  SimulationWatcher* watcher = nullptr;  ///< hears all of it, where there is one
+  bool by_worst = false;       ///< the history is the worst node's of those judged, not the mean's
+  MakeObserver observer = {};  ///< its observer hears of each round and of warnings
+  StopRequest stop = {};       ///< asked after each round: true ends the run with a fault
+  /// Asked after each evaluation: true ends the run there, in good order.
+  std::function<bool(const HistoryPoint&)> enough = {};
+};
+
+struct SimulatedRun {
+  SimulationResult result;
+  std::shared_ptr<const Topology> graph;
+  std::vector<EdgeLoad> loads;  ///< in the order of `bytes_per_edge`
+  std::vector<NodeLoad> node_loads;
+  std::optional<Timeline> timeline;
+};
+
+/// Threads that compute gradients: `asked`, or one a core where that is 0.
+int gradient_threads(std::uint64_t asked);
+
+/// Simulates a run on a scenario's nodes. Throws Error for a request that is refused.
+Result<SimulatedRun> simulate_run(const Scenario& scenario, const RunSpec& run,
+                                  const SimulationRequest& request = {});
+
+}  // namespace sotto::study

@@ -1,0 +1,47 @@
+// A run in few words: "dcd quant:8 torus:2x4 lr=0.05". Plain values and pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/study/train/train_options.h>
+
+namespace sotto::study {
+
+/// One setting of a run, "weight-decay" and its value.
+struct RunSetting {
+  std::string name;
+  std::string value;
+};
+
+/// A run of a scenario or a comparison: the settings in which it differs from the others.
+struct RunSpec {
+  std::string name;                  ///< how it was written; tables and results call it so
+  std::vector<RunSetting> settings;  ///< the algorithm first
+
+  /// The value that the run itself has for a setting; null where it has none.
+  const std::string* find(std::string_view setting) const;
+  std::string_view algorithm() const { return settings.front().value; }
+  /// This run with one setting more, which its name says too.
+  RunSpec with(std::string_view setting, std::string_view value) const;
+};
+
+/// Makes a run of its parts; an empty compressor or topology is left to defaults.
+RunSpec run_of(std::string_view algorithm, std::string_view compressor = {},
+               std::string_view topology = {});
+
+/// Reads a run: first the algorithm, then in any order a compressor, a topology, and settings of
+/// `sotto train` as NAME=VALUE. Throws Error naming the word that is wrong; values of settings are
+/// read by with_run.
+RunSpec parse_run(std::string_view words);
+
+/// The shared options with what the run sets, whose own length replaces the shared one. Throws
+/// Error for a value that is none.
+TrainOptions with_run(const TrainOptions& shared, const RunSpec& run);
+
+/// The run's settings as options of `sotto train`, behind those of `shared` ("--lr=0.1") that it
+/// leaves as they are. Throws Error as with_run does.
+std::vector<std::string> train_words(const RunSpec& run, const std::vector<std::string>& shared);
+
+}  // namespace sotto::study

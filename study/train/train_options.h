@@ -1,0 +1,48 @@
+// The settings of a training run by name, as `sotto train`, scenarios and comparisons take them.
+// Plain values; unset where the default depends on others.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/trainers/settings/optimizer_settings.h>
+
+namespace sotto::study {
+
+/// The number of nodes of a run or a graph that says nothing of it.
+inline constexpr int kDefaultNodes = 8;
+
+/// The settings of an optimizer, and those that a whole run has beside them.
+struct TrainOptions : OptimizerSettings {
+  std::uint64_t seed = 0;  ///< of everything random
+
+  std::string task = "digits";
+  std::string model;
+  std::string partition = "iid";
+  std::optional<std::size_t> batch;
+  std::string gradient_time;
+
+  std::optional<double> epochs;
+  std::optional<Round> rounds;
+  std::optional<Round> eval_every;
+  std::string init;
+  std::string scaling;   ///< file of means and deviations (study/train/scaling_file.h); empty: none
+  std::string own_sums;  ///< file of sums of this node's data that went into it; empty: not known
+  std::string dump_parameters;
+  std::string checkpoint;
+  std::optional<Round> checkpoint_every;
+  bool resume = false;
+
+  bool local = false;
+  bool simulated = false;  ///< of scenarios: noise that hides data is the seed's
+  bool deal = true;        ///< false, of scenarios of timing only: no node takes a gradient
+};
+
+/// Lists all settings under the titles of a help, `seed` in a group of its own at the end. They
+/// point into `options`, which must outlive them.
+std::vector<SettingGroup> train_settings(TrainOptions& options);
+
+}  // namespace sotto::study

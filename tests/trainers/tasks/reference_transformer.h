@@ -1,0 +1,147 @@
+// The transformer again, as plain loops in double precision over one position at a time.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/trainers/tasks/model.h>
+
+#include "trainers/tasks/reference_models.h"
+
+namespace sotto::test {
+
+class TransformerReference {
+ public:
+  TransformerReference(const ParameterLayout& layout, const SequenceShape& input, std::size_t heads)
+      : layout_(layout), input_(input), heads_(heads) {}
+
+  /// (sequences × positions) × classes
+  std::vector<double> scores(const std::vector<double>& parameters, const std::vector<double>& x) {
+    parameters_ = parameters;
+    std::vector<double> all;
+    for (std::size_t begin = 0; begin < x.size(); begin += input_.size()) {
+      for (const Vector& row : sequence(std::span(x).subspan(begin, input_.size()))) {
+        all.insert(all.end(), row.begin(), row.end());
+      }
+    }
+    return all;
+  }
+
+ private:
+  using Vector = std::vector<double>;
+  using Rows = std::vector<Vector>;  // one for each position
+
+  const ParameterBlock& block(const std::string& name) const {
+    return *std::find_if(layout_.begin(), layout_.end(),
+                         [&](const ParameterBlock& b) { return b.name == name; });
+  }
+  double at(const ParameterBlock& b, std::size_t index) const {
+    return parameters_[b.offset + index];
+  }
+
+  Vector linear(const std::string& name, const Vector& x) const {
+    const ParameterBlock& weight = block(name + ".weight");
+    if (name.ends_with("c_attn")) {
+      Vector y(weight.shape[0]);
+      for (std::size_t o = 0; o < y.size(); ++o) {
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          y[o] += at(weight, o * x.size() + i) * x[i];
+        }
+      }
+      return y;
+    }
+    return dense(parameters_, weight, block(name + ".bias"), x);
+  }
+
+  Vector normalized(const std::string& name, const Vector& x) const {
+    const auto count = static_cast<double>(x.size());
+    double mean = 0;
+    double square = 0;
+    for (const double value : x) {
+      mean += value / count;
+      square += value * value / count;
+    }
+    Vector y(x.size());
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      y[k] =
+          at(block(name + ".weight"), k) * (x[k] - mean) / std::sqrt(square - mean * mean + 1e-5) +
+          at(block(name + ".bias"), k);
+    }
+    return y;
+  }
+
+  /// What position `i` takes from itself and those in front of it.
+  Vector attended(const Rows& qkv, std::size_t i, std::size_t width) const {
+    Vector y(width);
+    const std::size_t size = width / heads_;
+    for (std::size_t begin = 0; begin < width; begin += size) {
+      Vector weights(i + 1);
+      double total = 0;
+      for (std::size_t j = 0; j <= i; ++j) {
+        double product = 0;
+        for (std::size_t k = begin; k < begin + size; ++k) {
+          product += qkv[i][k] * qkv[j][width + k];
+        }
+        weights[j] = std::exp(product / std::sqrt(static_cast<double>(size)));
+        total += weights[j];
+      }
+      for (std::size_t j = 0; j <= i; ++j) {
+        for (std::size_t k = begin; k < begin + size; ++k) {
+          y[k] += weights[j] / total * qkv[j][2 * width + k];
+        }
+      }
+    }
+    return y;
+  }
+
+  Rows sequence(std::span<const double> x) const {
+    const ParameterBlock& symbol = block("wte.weight");
+    const std::size_t width = symbol.shape[1];
+    Rows h(input_.positions, Vector(width));
+    for (std::size_t i = 0; i < h.size(); ++i) {
+      for (std::size_t k = 0; k < width; ++k) {
+        h[i][k] = at(block("wpe.weight"), i * width + k);
+        for (std::size_t s = 0; s < input_.symbols; ++s) {
+          h[i][k] += x[i * input_.symbols + s] * at(symbol, s * width + k);
+        }
+      }
+    }
+    const auto add = [](Vector& to, const Vector& values) {
+      for (std::size_t k = 0; k < to.size(); ++k) {
+        to[k] += values[k];
+      }
+    };
+    const auto is_layer = [&](const std::string& name) {
+      return std::any_of(layout_.begin(), layout_.end(),
+                         [&](const ParameterBlock& b) { return b.name.starts_with(name); });
+    };
+    for (std::size_t l = 0; is_layer("h." + std::to_string(l) + "."); ++l) {
+      const std::string name = "h." + std::to_string(l);
+      Rows qkv;
+      for (const Vector& row : h) {
+        qkv.push_back(linear(name + ".attn.c_attn", normalized(name + ".ln_1", row)));
+      }
+      for (std::size_t i = 0; i < h.size(); ++i) {
+        add(h[i], linear(name + ".attn.c_proj", attended(qkv, i, width)));
+        Vector inside = linear(name + ".mlp.c_fc", normalized(name + ".ln_2", h[i]));
+        rectify(inside);
+        add(h[i], linear(name + ".mlp.c_proj", inside));
+      }
+    }
+    for (Vector& row : h) {
+      row = linear("lm_head", normalized("ln_f", row));
+    }
+    return h;
+  }
+
+  const ParameterLayout& layout_;
+  SequenceShape input_;
+  std::size_t heads_;
+  Vector parameters_;
+};
+
+}  // namespace sotto::test

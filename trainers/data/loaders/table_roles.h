@@ -1,0 +1,45 @@
+// Which columns of a table are features, which are to be predicted, and which are left out.
+//
+// Private to the loaders. Pure functions; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/trainers/data/loaders.h>
+
+#include "table.h"
+
+namespace sotto {
+
+/// A column that is not used, and why.
+struct LeftOut {
+  std::size_t column = 0;
+  std::string why;     ///< "it holds nothing"
+  bool asked = false;  ///< the user said so
+};
+
+/// Columns by their place in the file.
+struct TableRoles {
+  std::vector<std::size_t> features;
+  std::vector<std::size_t> targets;  ///< one, but for a regression
+  std::vector<LeftOut> left_out;     ///< each column once
+  bool found_by_name =
+      false;  ///< the target is called so, or was named; else it is the last column
+};
+
+/// Throws Error for names that are no names, that stand twice or that no column has, and where it
+/// is not clear which column is to be predicted.
+TableRoles choose_roles(const TableFile& table, const TableRequest& request);
+
+/// Throws Error unless the columns hold what their roles need: features numbers or true and false,
+/// targets of a regression numbers, classes anything, with nothing missing but where rows are to be
+/// skipped for it; all with one decimal mark.
+void check_columns(const TableFile& table, const TableRoles& roles, const TableRequest& request);
+
+/// Whether a row, given by its fields, lacks a value that is used.
+bool lacks_value(const std::vector<std::string_view>& fields, const TableRoles& roles);
+
+}  // namespace sotto

@@ -1,0 +1,239 @@
+#include <sotto/trainers/settings/optimizer_settings.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/names.h>
+#include <sotto/base/number.h>
+#include <sotto/comm/store.h>
+#include <sotto/comm/transport.h>
+#include <sotto/optim/registry.h>
+#include <sotto/optim/step_rule_info.h>
+
+namespace sotto {
+namespace {
+
+/// The step rule that the algorithm is built on, else sgd.
+std::string needed_step_rule(std::string_view algorithm) {
+  const std::string_view needed = algorithm_info(algorithm).step_rule;
+  return std::string(needed.empty() ? "sgd" : needed);
+}
+
+const Hyperparameter* hyperparameter_of(const AlgorithmInfo& info, std::string_view setting) {
+  const auto found = std::ranges::find(info.hyperparameters, setting, &Hyperparameter::setting);
+  return found == info.hyperparameters.end() ? nullptr : &*found;
+}
+
+/// The algorithms with a hyperparameter that this setting gives.
+std::vector<std::string_view> owners_of(std::string_view setting) {
+  std::vector<std::string_view> names;
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (hyperparameter_of(info, setting) != nullptr) {
+      names.push_back(info.name);
+    }
+  }
+  return names;
+}
+
+std::optional<StepRuleOptions> outer_step_rule_of(const OptimizerSettings& o) {
+  if (!has_local_steps(o)) {
+    return std::nullopt;
+  }
+  StepRuleOptions rule;
+  rule.rule = o.outer_step_rule.empty() ? needed_step_rule(o.algorithm) : o.outer_step_rule;
+  rule.learning_rate =
+      o.outer_lr.value_or(step_rule_info(rule.rule, "outer_step_rule").outer_learning_rate);
+  rule.momentum = o.outer_momentum;
+  rule.nesterov = o.outer_nesterov;
+  return rule;
+}
+
+bool parse_switch(std::string_view field, std::string_view value) {
+  if (value != "on" && value != "off") {
+    refuse(field, value, "it is on or off");
+  }
+  return value == "on";
+}
+
+std::chrono::milliseconds parse_timeout(double seconds) {
+  if (!(seconds >= 0.001 && seconds <= 1e6)) {
+    refuse("timeout", fmt::to_string(seconds), "it must be 0.001 to 1000000 seconds");
+  }
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+void check_step_rule(const OptimizerSettings& o) {
+  const StepRuleInfo& rule = step_rule_info(step_rule_name(o));
+  // Refuses a momentum that the rule cannot take, in the rule's own words.
+  make_step_rule({.rule = std::string(rule.name), .momentum = o.momentum}, host_ops());
+  OptimizerSettings given = o;
+  OptimizerSettings defaults;
+  const SettingGroup settings = step_settings(given);
+  const SettingGroup untouched = step_settings(defaults);
+  for (std::size_t i = 0; i < settings.settings.size(); ++i) {
+    const std::string field = field_of(settings.settings[i]);
+    const auto owners = step_rules_with(field);
+    if (!owners.empty() && !rule.has(field) &&
+        differs(settings.settings[i], untouched.settings[i])) {
+      throw Error(field, fmt::format("the step rule is {}, which has none; leave it out, or take ",
+                                     rule.name) +
+                             mention("step_rule") + " " + word_list(owners));
+    }
+  }
+}
+
+void check_privacy_settings(const OptimizerSettings& o) {
+  if (wants_privacy(o)) {
+    if (!o.clip_norm) {
+      throw Error(
+          o.noise_multiplier ? "noise_multiplier" : "privacy_epsilon",
+          "noise hides only what is bounded: give " + mention("clip_norm") + " too, e.g. 1");
+    }
+    if (!o.privacy_unit.empty()) {
+      (void)parse_privacy_unit(o.privacy_unit);
+    }
+    return;
+  }
+  const auto idle = [](const char* setting, bool given) {
+    if (given) {
+      throw Error(setting, "nothing is hidden without " + mention("noise_multiplier") + " or " +
+                               mention("privacy_epsilon"));
+    }
+  };
+  idle("privacy_delta", o.privacy_delta.has_value());
+  idle("privacy_unit", !o.privacy_unit.empty());
+  idle("privacy_seed", o.privacy_seed.has_value());
+}
+
+}  // namespace
+
+bool has_local_steps(const OptimizerSettings& o) {
+  return o.communication_interval > 1 || !o.outer_step_rule.empty() || o.outer_lr ||
+         o.outer_momentum != 0 || o.outer_nesterov;
+}
+
+bool wants_privacy(const OptimizerSettings& o) { return o.noise_multiplier || o.privacy_epsilon; }
+
+AlgorithmSpec algorithm_of(const OptimizerSettings& settings) {
+  AlgorithmSpec algorithm = parse_algorithm(settings.algorithm);
+  OptimizerSettings copy = settings;
+  for (const SettingGroup& group : settings_of(copy)) {
+    for (const Setting& setting : group.settings) {
+      const std::string name = field_of(setting);
+      const auto owners = owners_of(name);
+      const std::string value =
+          owners.empty() ? std::string() : *std::get<std::string*>(setting.value);
+      if (value.empty()) {
+        continue;
+      }
+      if (const Hyperparameter* own = hyperparameter_of(*algorithm.info, name)) {
+        algorithm.hyperparameters.set(own->key, value, name);
+      } else if (value != "auto") {
+        const bool undefended = algorithm_info(owners.front()).robust &&
+                                algorithm.info->graph == GraphNeed::column_stochastic;
+        refuse(name, value,
+               fmt::format("{} has none{}; leave it out, it is for {}", algorithm.info->name,
+                           undefended ? ", as on directed graphs none is proven against Byzantine "
+                                        "nodes"
+                                      : "",
+                           fmt::join(owners, ", ")));
+      }
+    }
+  }
+  return algorithm;
+}
+
+std::string step_rule_name(const OptimizerSettings& o) {
+  if (!o.step_rule.empty()) {
+    return o.step_rule;
+  }
+  return has_local_steps(o) ? "sgd" : needed_step_rule(o.algorithm);
+}
+
+void check_settings(const OptimizerSettings& settings) {
+  check_step_rule(settings);
+  static_cast<void>(algorithm_of(settings));
+  check_privacy_settings(settings);
+}
+
+StepRuleOptions step_rule_of(const OptimizerSettings& o, Round steps) {
+  StepRuleOptions rule;
+  rule.rule = step_rule_name(o);
+  rule.learning_rate = o.lr.value_or(step_rule_info(rule.rule).learning_rate);
+  rule.momentum = o.momentum;
+  rule.nesterov = o.nesterov;
+  rule.weight_decay = o.weight_decay;
+  rule.beta1 = o.beta1.value_or(rule.beta1);
+  rule.beta2 = o.beta2.value_or(rule.beta2);
+  rule.epsilon = o.epsilon.value_or(rule.epsilon);
+  rule.bias_correction = parse_bias_correction(o.bias_correction);
+  rule.trust_coefficient = o.trust_coefficient.value_or(rule.trust_coefficient);
+  if (!wants_privacy(o)) {
+    rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
+  }
+  rule.schedule = parse_schedule(o.schedule, steps);
+  return rule;
+}
+
+std::string default_transport(bool launched, bool secured) {
+  for (const TransportInfo& info : transports()) {
+    if (info.available && info.processes == launched && (info.encrypts || !secured)) {
+      return std::string(info.name);
+    }
+  }
+  throw Error("transport", "this build has none for launched jobs (it needs Gloo or ZeroMQ)");
+}
+
+double parse_weight(std::string_view text) {
+  if (text == kWeightByExamples) {
+    refuse("weight", text,
+           "how many examples this node has only its own program knows: give their number");
+  }
+  const auto weight = parse_number<double>(text);
+  if (!weight) {
+    refuse("weight", excerpt(text), "it must be a number, e.g. of examples");
+  }
+  return *weight;
+}
+
+OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
+  OptimizerOptions made;
+  made.algorithm = algorithm_of(o).text();
+  made.compressor = o.compressor;
+  made.topology = o.topology;
+  if (!o.weighting.empty()) {
+    made.weighting = parse_weighting(o.weighting);
+  }
+  made.lazy = o.lazy;
+  made.step_rule = step_rule_of(o, steps);
+  made.communication_interval = o.communication_interval;
+  made.outer_step_rule = outer_step_rule_of(o);
+  made.attack = o.attack;
+  made.allow_contract_violation = o.allow_contract_violation;
+  made.transport = o.transport;
+  made.nodes = o.nodes.value_or(0);
+  if (!o.rendezvous.empty()) {
+    check_store_url(o.rendezvous);
+  }
+  made.rendezvous = o.rendezvous;
+  made.bind = o.bind;
+  made.insecure = o.insecure;
+  made.delayed_gradient = o.delayed_gradient;
+  made.overlap = parse_switch("overlap", o.overlap);
+  made.codec_threads = o.codec_threads;
+  made.buckets = o.buckets;
+  made.timeout = parse_timeout(o.timeout_s);
+  made.join = o.join.empty() ? Join::none : parse_join(o.join);
+  if (!o.weight.empty()) {
+    made.weight = parse_weight(o.weight);
+  }
+  return made;
+}
+
+}  // namespace sotto

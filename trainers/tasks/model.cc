@@ -1,0 +1,131 @@
+#include <sotto/trainers/tasks/model.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/names.h>
+#include <sotto/base/number.h>
+
+#include "models/cnn.h"
+#include "models/mlp.h"
+#include "models/transformer.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t kMaxWidth = 1 << 16;
+constexpr std::size_t kMaxLayers = 16;
+
+constexpr std::array<ModelInfo, 5> kModels = {{
+    {"softmax", "softmax", "multinomial logistic regression: one linear layer, a convex loss",
+     "softmax"},
+    {"mlp", "mlp:H1[,H2…]", "fully connected layers of H1, H2, … units with ReLU between them",
+     "mlp:128,64"},
+    {"cnn", "cnn[:C1,C2]",
+     "two convolutions to C1 = 8 and C2 = 16 channels, each with ReLU and 2×2 maximum; for images",
+     "cnn:8,16"},
+    {"transformer", "transformer[:LAYERS,WIDTH,HEADS]",
+     "causal self-attention, 2 layers of width 64 with 4 heads by default; for text, at every "
+     "position",
+     "transformer:2,64,4"},
+    {"linear", "linear",
+     "one linear layer: of a regression least squares, of classes softmax; a convex loss",
+     "linear"},
+}};
+
+/// The sizes in "H1,H2,…", 1 … kMaxWidth each; empty if that is not what `list` is.
+std::vector<std::size_t> parse_sizes(std::string_view list) {
+  std::vector<std::size_t> widths;
+  for (;;) {
+    const std::size_t comma = list.find(',');
+    const auto width = parse_number<std::size_t>(list.substr(0, comma), 1, kMaxWidth);
+    if (!width || widths.size() == kMaxLayers) {
+      return {};
+    }
+    widths.push_back(*width);
+    if (comma == std::string_view::npos) {
+      return widths;
+    }
+    list.remove_prefix(comma + 1);
+  }
+}
+
+std::unique_ptr<Model> make_mlp(std::string_view spec, std::string_view argument,
+                                const ModelInput& input) {
+  const auto widths = parse_sizes(argument);
+  if (widths.empty()) {
+    refuse("model", spec,
+           fmt::format("expected 1 to {} layer widths from 1 to {}, as in mlp:128,64", kMaxLayers,
+                       kMaxWidth));
+  }
+  return std::make_unique<Mlp>(input, widths);
+}
+
+std::unique_ptr<Model> make_cnn(std::string_view spec, std::optional<std::string_view> argument,
+                                const ModelInput& input) {
+  const auto channels = argument ? parse_sizes(*argument) : std::vector<std::size_t>{8, 16};
+  if (channels.size() != 2) {
+    refuse("model", spec,
+           fmt::format("expected two numbers of channels from 1 to {}, as in cnn:8,16", kMaxWidth));
+  }
+  if (!input.image || input.image->height < 4 || input.image->width < 4) {
+    refuse("model", spec,
+           fmt::format("expected a task with images of at least 4 × 4; use {} or mlp",
+                       input.targets > 0 ? "linear" : "softmax"));
+  }
+  return std::make_unique<Cnn>(*input.image, channels[0], channels[1], input.classes);
+}
+
+std::unique_ptr<Model> make_transformer(std::string_view spec,
+                                        std::optional<std::string_view> argument,
+                                        const ModelInput& input) {
+  const auto sizes = argument ? parse_sizes(*argument) : std::vector<std::size_t>{2, 64, 4};
+  if (sizes.size() != 3 || sizes[0] > kMaxLayers || sizes[1] % sizes[2] != 0) {
+    refuse(
+        "model", spec,
+        fmt::format("expected 1 to {} layers, a width up to {} and a number of heads that divides "
+                    "it, as in transformer:2,64,4",
+                    kMaxLayers, kMaxWidth));
+  }
+  if (!input.sequence) {
+    refuse("model", spec,
+           fmt::format("expected a task with text, as text:FILE,context=32; use {} or mlp",
+                       input.targets > 0 ? "linear" : "softmax"));
+  }
+  return std::make_unique<Transformer>(
+      *input.sequence, input.classes,
+      TransformerSize{.layers = sizes[0], .width = sizes[1], .heads = sizes[2]});
+}
+
+}  // namespace
+
+std::span<const ModelInfo> models() { return kModels; }
+
+std::unique_ptr<Model> make_model(std::string_view spec, const ModelInput& input) {
+  const std::size_t colon = spec.find(':');
+  const std::string_view name = spec.substr(0, colon);
+  const auto argument =
+      colon == std::string_view::npos ? std::nullopt : std::optional(spec.substr(colon + 1));
+  if ((name == "softmax" || name == "linear") && !argument) {
+    if (name == "softmax" && input.targets > 0) {
+      refuse("model", spec, "it is for classes, and the task is a regression; use linear or mlp");
+    }
+    return std::make_unique<Mlp>(input, std::span<const std::size_t>{});
+  }
+  if (name == "mlp") {
+    return make_mlp(spec, argument.value_or(""), input);
+  }
+  if (name == "cnn") {
+    return make_cnn(spec, argument, input);
+  }
+  if (name == "transformer") {
+    return make_transformer(spec, argument, input);
+  }
+  refuse_unregistered("model", spec, kModels);
+}
+
+}  // namespace sotto

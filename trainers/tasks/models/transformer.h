@@ -1,0 +1,90 @@
+// A causal transformer that predicts what follows each position of a sequence, in the form of GPT-2
+// (Radford et al. 2019) with layer normalization in front of each part:
+//
+//   h = x E + p;   for each layer:  h ← h + attention(norm₁(h));   h ← h + mlp(norm₂(h))
+//   scores = norm(h) Wᵀ + b;   mlp(u) = B relu(A u + a) + c, four times as wide inside
+//
+// ReLU is used in place of GELU (as by Vaswani et al. 2017), and the scores have a matrix and a
+// bias of their own. Blocks are named as in GPT-2: wte.weight [symbols, width] is E, wpe.weight
+// [positions, width] is p; of layer l, h.l.ln_1, h.l.attn.c_attn, h.l.attn.c_proj, h.l.ln_2,
+// h.l.mlp.c_fc, h.l.mlp.c_proj; then ln_f and lm_head.
+// Weights start uniform with GPT-2's deviations: 0.02, and 0.02 / √(2 layers) in every c_proj,
+// which adds to h; those of normalizations at 1, biases at 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <sotto/trainers/tasks/model.h>
+
+#include "attention.h"
+#include "dense_layer.h"
+#include "layer_norm.h"
+
+namespace sotto {
+
+struct TransformerSize {
+  std::size_t layers = 2;
+  std::size_t width = 64;
+  std::size_t heads = 4;  ///< divides the width
+};
+
+class Transformer final : public Model {
+ public:
+  Transformer(const SequenceShape& input, std::size_t classes, const TransformerSize& size);
+
+  const ParameterLayout& layout() const override { return layout_; }
+  void initialize(std::span<float> parameters, std::uint64_t seed) const override;
+  std::size_t positions() const override { return input_.positions; }
+  std::size_t activations() const override;
+  std::span<const float> forward(std::span<const float> parameters, std::span<const float> x,
+                                 std::size_t rows) override;
+  void backward(std::span<const float> parameters, std::span<const float> score_gradient,
+                std::span<float> gradient) override;
+
+ private:
+  /// One layer, and what it computed in the last forward pass, each rows × its width.
+  struct Layer {
+    Layer(ParameterLayout& layout, std::string_view name, const SequenceShape& input,
+          const TransformerSize& size);
+
+    LayerNorm norm1;
+    Attention attention;
+    LayerNorm norm2;
+    DenseLayer expand;    // A and a
+    DenseLayer contract;  // B and c
+    std::vector<float> normalized1;
+    std::vector<float> normalized2;
+    std::vector<float> expanded;
+  };
+
+  /// `values` as a matrix with a row for each position of each sequence.
+  MutableMatrixView rows_of(std::vector<float>& values, std::size_t width) const;
+  void embed(std::span<const float> parameters);
+  void forward(Layer& layer, std::span<const float> parameters);
+  /// delta_, from ∂loss/∂h behind the layer to that in front of it.
+  void backward(Layer& layer, std::span<const float> parameters, std::span<float> gradient);
+  void embed_backward(std::span<float> gradient) const;
+
+  SequenceShape input_;
+  TransformerSize size_;
+  ParameterLayout layout_;
+  std::size_t symbol_;    // offset of E
+  std::size_t position_;  // offset of p
+  std::vector<Layer> layers_;
+  LayerNorm norm_;
+  DenseLayer head_;
+  std::size_t rows_ = 0;           // sequences × positions of the last forward pass
+  std::span<const float> x_;       // its rows × symbols
+  std::vector<float> state_;       // h
+  std::vector<float> branch_;      // what a part adds to h; ∂loss/∂ its input on the way back
+  std::vector<float> normalized_;  // norm(h)
+  std::vector<float> scores_;
+  std::vector<float> delta_;           // ∂loss/∂h
+  std::vector<float> expanded_delta_;  // ∂loss/∂ the inside of an mlp
+};
+
+}  // namespace sotto

@@ -1,0 +1,110 @@
+// Tasks by name: `mnist:DIR` → data, and data → one Task for each node.
+//
+//   auto data = load_task("digits");                       // once a process
+//   TaskFactory tasks(data, {.nodes = 8, .batch = 32});    // once a job
+//   std::unique_ptr<Task> task = tasks.make(rank);         // once a local node
+//
+// Thread safety: TaskData and TaskFactory are immutable and may be shared; a Task belongs to one
+// node. Ownership: a factory and the tasks share the data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/trainers/data/dataset.h>
+#include <sotto/trainers/data/shared_scaling.h>
+#include <sotto/trainers/tasks/quadratic.h>
+#include <sotto/trainers/tasks/task.h>
+
+namespace sotto {
+
+/// One kind of task, as `sotto list` shows it.
+struct TaskInfo {
+  std::string_view name;           ///< "digits"
+  std::string_view synopsis;       ///< "digits[,train=N][,test=N][,seed=S]"
+  std::string_view summary;        ///< one sentence
+  std::string_view default_model;  ///< a model's specification; empty where the task is the model
+};
+
+/// All kinds, in a fixed order.
+std::span<const TaskInfo> tasks();
+
+/// The data of a task, shared by the nodes of one process.
+struct TaskData {
+  std::string spec;           ///< the specification of the task
+  std::string default_model;  ///< empty where the task is the model
+  std::string scaling{};      ///< scaling_digest of the one that scales columns; empty: their own
+  /// Exactly one of the two is not null.
+  std::shared_ptr<const Dataset> dataset;
+  std::shared_ptr<const QuadraticProblem> quadratic;
+
+  /// Whether numbers are to be predicted, of which R² says how well; else classes, if anything.
+  bool regression() const;
+  /// The number of nodes that the job must have, where the data say so.
+  std::optional<int> nodes() const;
+};
+
+/// Reads or generates the data of the task that `spec` names: `NAME[:PATH][,parameter=value…]`.
+/// Throws Error for an unknown name or parameter, a file that cannot be read, and a damaged file
+/// (with file, place and what was expected there). `scaling` is for tables (`csv:`): Error (field
+/// `scaling`) for other tasks, and where its columns are not those of the table.
+std::shared_ptr<const TaskData> load_task(std::string_view spec,
+                                          const SharedScaling* scaling = nullptr);
+
+/// Gradients that no example can move by more than clip_norm / batch (clipped_task.h).
+struct ExampleClipping {
+  double clip_norm = 1;
+  /// Draws the samples from this seed, which makes them public: for tests and simulations.
+  std::optional<std::uint64_t> test_seed{};
+};
+
+/// The settings of a job that a task depends on; equal on all nodes.
+struct TaskOptions {
+  std::string model{};            ///< make_model's specification; empty for the task's default
+  std::string partition = "iid";  ///< parse_partition's specification
+  std::size_t batch = 32;         ///< examples a round and node, 1 … 65,536
+  int nodes = 1;
+  std::uint64_t seed = 0;  ///< of the partition and of the order of examples
+  /// Nodes to which no examples are dealt, sorted: the others share them all. Each of these, an
+  /// attacker in a test, gets what one of the others has.
+  std::vector<Rank> byzantine = {};
+  bool flip_labels = false;  ///< they train on labels c − 1 − y
+  /// False: no gradients are taken, as in a simulation of timing only. Nodes get no examples, so
+  /// that there may be more nodes than examples.
+  bool deal = true;
+  std::optional<ExampleClipping> clipping{};
+};
+
+/// A task's data, read once, and a Task of it for each node.
+class TaskFactory {
+ public:
+  /// Splits the data over the nodes. Throws Error for an option that does not fit.
+  TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions options);
+
+  const TaskData& data() const { return *data_; }
+  /// The options as used: the model is filled in.
+  const TaskOptions& options() const { return options_; }
+  /// Training examples of each node; empty where the task has none.
+  std::vector<std::size_t> examples_per_node() const;
+  /// With clipping: the largest probability, over all nodes, with which a node takes an example in
+  /// a round, batch / examples of the node with the fewest; 1 at most.
+  double sampling_rate() const;
+
+  /// The task of node `rank`. Requires 0 ≤ rank < nodes. If no example is dealt out, its gradients
+  /// are those of the first one.
+  std::unique_ptr<Task> make(Rank rank) const;
+
+ private:
+  std::shared_ptr<const TaskData> data_;
+  TaskOptions options_;
+  std::vector<std::vector<std::uint32_t>> shards_;
+};
+
+}  // namespace sotto
