@@ -113,6 +113,10 @@ void check_emulable(const study::Scenario& scenario) {
   if (!scenario.media.empty()) {
     refuse("a medium that nodes share cannot be emulated");
   }
+  if (!scenario.trunks.empty()) {
+    refuse(fmt::format("the trunk '{}' cannot be emulated: links are of two nodes",
+                       scenario.trunks.front().name));
+  }
   for (const NodeEvent& event : scenario.events) {
     if (event.kind == NodeEvent::Kind::leave) {
       refuse(

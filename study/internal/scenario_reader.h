@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,20 @@ std::vector<Rank> read_ranks(TomlReader& in, std::string_view key, const Names& 
 std::pair<std::vector<Rank>, std::vector<Rank>> read_ends(TomlReader& in, const Names& names);
 /// What lies between some nodes, which says nothing of their own connections.
 LinkSpec read_link_between(TomlReader& in, std::string_view key);
+
+/// What an event's `link` changes; what is not given stays.
+struct LinkChangeFigures {
+  std::optional<double> bytes_per_s;
+  std::optional<SimTime> latency;
+};
+/// Throws Error where nothing changes, or what an event cannot change.
+LinkChangeFigures read_changed_figures(TomlReader& event);
+
+/// [[network.trunk]]: links that groups of nodes share.
+void read_trunks(TomlReader& network, Scenario& scenario, const Names& names);
+/// What an event's `trunk` and `link` change. `places` are where the trunks' changes stand.
+void read_trunk_change(TomlReader& event, SimTime at, Scenario& scenario,
+                       std::vector<std::string>& places);
 
 /// Whether [task] may set it: a setting of `sotto train`, as "weight-decay", that a scenario does
 /// not say otherwise.

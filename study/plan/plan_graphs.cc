@@ -36,7 +36,7 @@ std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
 bool links_differ(const Scenario& scenario) {
   const HostSpec& first = scenario.hosts.front();
-  return !scenario.between.empty() ||
+  return !scenario.between.empty() || !scenario.trunks.empty() ||
          std::any_of(scenario.hosts.begin(), scenario.hosts.end(), [&](const HostSpec& host) {
            return host.up_bytes_per_s != first.up_bytes_per_s ||
                   host.down_bytes_per_s != first.down_bytes_per_s;
@@ -50,7 +50,7 @@ class Costs {
       : nodes_(scenario.nodes), seconds_(index(nodes_) * index(nodes_)) {
     for (Rank from = 0; from < nodes_; ++from) {
       for (Rank to = 0; to < nodes_; ++to) {
-        const LinkSpec link = scenario.link_between(from, to);
+        const LinkSpec link = scenario.way_between(from, to);
         const double rate = std::min({link.bytes_per_s, scenario.hosts[index(from)].up_bytes_per_s,
                                       scenario.hosts[index(to)].down_bytes_per_s});
         const double seconds = to_seconds(link.latency) + bytes / rate;

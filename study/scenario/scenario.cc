@@ -216,6 +216,7 @@ void read_network(TomlReader in, Scenario& scenario, const Names& names) {
   scenario.transport = in.parsed("transport", parse_transport).value_or(TransportModel{});
   read_hosts(in, written.own_bytes_per_s, scenario, names);
   read_media(in, scenario, names);
+  read_trunks(in, scenario, names);
   for (TomlReader& between : in.tables("between")) {
     for (LinksBetween& links : read_between(between, names)) {
       scenario.between.push_back(std::move(links));

@@ -40,6 +40,16 @@ struct SharedMedium {
   double bytes_per_s = kUnlimited;
 };
 
+/// One direction of a link that all messages from any of `from` to any of `to` share: a site's way
+/// out, an ocean's cable. What a pair of nodes crosses is every trunk between them, and its own
+/// link.
+struct Trunk {
+  std::string name;        ///< both directions of a trunk have it
+  std::vector<Rank> from;  ///< ascending
+  std::vector<Rank> to;    ///< ascending, none of `from`
+  LinkSpec link;
+};
+
 /// From `at` to `until` no bytes pass between the parts. Nodes that are in none of them go on
 /// reaching all.
 struct Partition {
@@ -54,6 +64,14 @@ struct LinksChange {
   SimTime at = 0;
   std::vector<Rank> from;
   std::vector<Rank> to;
+  std::optional<double> bytes_per_s;
+  std::optional<SimTime> latency;
+};
+
+/// From `at` on the trunks of this name have another bandwidth, latency, or both.
+struct TrunkChange {
+  SimTime at = 0;
+  std::string name;
   std::optional<double> bytes_per_s;
   std::optional<SimTime> latency;
 };
@@ -73,6 +91,7 @@ struct Scenario {
   std::vector<NodeSpec> paces;        ///< by node; the time of encoding and decoding among them
   std::vector<HostSpec> hosts;        ///< by node
   std::vector<SharedMedium> media;    ///< no node is in two
+  std::vector<Trunk> trunks;          ///< in the order in which messages cross them
   LinkSpec link;                      ///< between any two nodes of which `between` says nothing
   std::vector<LinksBetween> between;  ///< later ones win
   NetworkModel network;               ///< what the protocol adds to these
@@ -80,7 +99,8 @@ struct Scenario {
   std::vector<NodeEvent> events;
   std::vector<Partition> partitions;
   std::vector<LinksChange> changes;  ///< of those of one time the later holds
-  std::optional<Attackers> attack;   ///< also in the task's settings
+  std::vector<TrunkChange> trunk_changes;
+  std::optional<Attackers> attack;  ///< also in the task's settings
 
   bool timing_only = false;  ///< no gradients are taken: how long, not whether it converges
   TrainOptions task;         ///< the settings of `sotto train` that hold for all runs
@@ -98,8 +118,10 @@ struct Scenario {
     return target_accuracy ? target_accuracy : target_r2;
   }
 
-  /// The link from one node to another.
+  /// The link of its own from one node to another.
   LinkSpec link_between(Rank from, Rank to) const;
+  /// What one message alone finds from one node to another: that link, and all trunks between them.
+  LinkSpec way_between(Rank from, Rank to) const;
   /// The network between these nodes, with a link for each pair that talks: (from, to).
   Platform platform(const std::vector<std::pair<Rank, Rank>>& pairs) const;
 };

@@ -118,24 +118,14 @@ void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& na
   const std::size_t own_from = scenario.changes.size();
   in.require("link", "what the links have from now on, a preset or bandwidth and latency");
   const auto [from, to] = read_ends(in, names);
-  LinksChange change = {.at = at, .from = from, .to = to, .bytes_per_s = {}, .latency = {}};
-  const LinkSpec link = read_link_between(in, "link");
-  const TomlReader figures = in.holds_text("link") ? in : *in.table("link");
-  const bool whole = in.holds_text("link") || figures.has("preset");
-  for (const char* key : {"jitter", "loss"}) {
-    if (!in.holds_text("link") && figures.has(key)) {
-      figures.refuse(key, "an event changes bandwidth and latency; jitter and loss stay");
-    }
-  }
-  if (whole || figures.has("bandwidth")) {
-    change.bytes_per_s = link.bytes_per_s;
-  }
-  if (whole || figures.has("latency")) {
-    change.latency = link.latency;
+  const LinkChangeFigures figures = read_changed_figures(in);
+  LinksChange change = {.at = at,
+                        .from = from,
+                        .to = to,
+                        .bytes_per_s = figures.bytes_per_s,
+                        .latency = figures.latency};
+  if (change.latency) {
     check_jitter(in, change, scenario);
-  }
-  if (!change.bytes_per_s && !change.latency) {
-    in.refuse("link", "nothing changes; give bandwidth, latency or both");
   }
   scenario.changes.push_back(change);
   check_changes(in, scenario, own_from, places);
@@ -150,10 +140,16 @@ void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& na
   places.resize(scenario.changes.size(), in.place("link"));
 }
 
+/// Where events stand of which two may contradict each other.
+struct ChangePlaces {
+  std::vector<std::string> links;   ///< of Scenario::changes
+  std::vector<std::string> trunks;  ///< of Scenario::trunk_changes
+};
+
 void read_event(TomlReader& in, Scenario& scenario, const Names& names, EventPlaces& places,
-                std::vector<std::string>& change_places) {
+                ChangePlaces& change_places) {
   in.allow({"crash", "vanish", "leave", "suspend", "resume", "join", "partition", "for", "from",
-            "to", "link", "one-way"});
+            "to", "link", "one-way", "trunk"});
   in.require("at", "the virtual time, e.g. \"10 s\"");
   for (const auto& [key, goes_with] :
        {std::pair("for", "partition"), std::pair("one-way", "link")}) {
@@ -173,15 +169,18 @@ void read_event(TomlReader& in, Scenario& scenario, const Names& names, EventPla
     something = true;
     read_partition(in, at, scenario, names);
   }
-  if (in.has("link") || in.has("from") || in.has("to")) {
+  if (in.has("trunk")) {
     something = true;
-    read_change(in, at, scenario, names, change_places);
+    read_trunk_change(in, at, scenario, change_places.trunks);
+  } else if (in.has("link") || in.has("from") || in.has("to")) {
+    something = true;
+    read_change(in, at, scenario, names, change_places.links);
   }
   in.finish();
   if (!something) {
     in.refuse("at",
               "nothing happens then; give crash, vanish, leave, suspend, resume, join, "
-              "partition, or from, to and link");
+              "partition, or link with from and to, or with trunk");
   }
 }
 
@@ -233,6 +232,28 @@ void check_lives(const Scenario& scenario, const EventPlaces& places) {
 
 }  // namespace
 
+LinkChangeFigures read_changed_figures(TomlReader& in) {
+  const LinkSpec link = read_link_between(in, "link");
+  const TomlReader figures = in.holds_text("link") ? in : *in.table("link");
+  const bool whole = in.holds_text("link") || figures.has("preset");
+  for (const char* key : {"jitter", "loss"}) {
+    if (!in.holds_text("link") && figures.has(key)) {
+      figures.refuse(key, "an event changes bandwidth and latency; jitter and loss stay");
+    }
+  }
+  LinkChangeFigures changed;
+  if (whole || figures.has("bandwidth")) {
+    changed.bytes_per_s = link.bytes_per_s;
+  }
+  if (whole || figures.has("latency")) {
+    changed.latency = link.latency;
+  }
+  if (!changed.bytes_per_s && !changed.latency) {
+    in.refuse("link", "nothing changes; give bandwidth, latency or both");
+  }
+  return changed;
+}
+
 void happen_to(const std::vector<Rank>& ranks, SimTime at, std::string_view what,
                const std::string& place, Scenario& scenario, EventPlaces& places) {
   for (const Rank rank : ranks) {
@@ -257,7 +278,7 @@ void happen_to(const std::vector<Rank>& ranks, SimTime at, std::string_view what
 
 void read_events(TomlReader& file, Scenario& scenario, const Names& names) {
   EventPlaces places;
-  std::vector<std::string> change_places;  // of scenario.changes
+  ChangePlaces change_places;
   for (TomlReader& event : file.tables("events")) {
     read_event(event, scenario, names, places, change_places);
   }

@@ -31,7 +31,8 @@ void add_nodes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
   }
 }
 
-std::string change_text(const LinksChange& change) {
+/// The new figures of links, or of a trunk.
+std::string figures_text(const auto& change) {
   std::vector<std::string> parts;
   if (change.bytes_per_s) {
     parts.push_back(rate_text(*change.bytes_per_s));
@@ -56,8 +57,12 @@ void add_changes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
     marks.push_back(
         {change.at, change.at, "change",
          fmt::format("{} {} {} {}: {}", both ? "between" : "from", ranks_text(change.from),
-                     both ? "and" : "to", ranks_text(change.to), change_text(change))});
+                     both ? "and" : "to", ranks_text(change.to), figures_text(change))});
     i += both ? 1 : 0;
+  }
+  for (const TrunkChange& change : scenario.trunk_changes) {
+    marks.push_back(
+        {change.at, change.at, "change", fmt::format("{}: {}", change.name, figures_text(change))});
   }
 }
 

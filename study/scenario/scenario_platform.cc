@@ -62,6 +62,34 @@ std::map<Rank, std::vector<LinkId>> add_media(const Scenario& scenario, Platform
   return of_node;
 }
 
+/// The links of the scenario's trunks, in their order.
+std::vector<LinkId> add_trunks(const Scenario& scenario, Platform& platform) {
+  std::vector<LinkId> links;
+  links.reserve(scenario.trunks.size());
+  for (const Trunk& trunk : scenario.trunks) {
+    links.push_back(platform.add_link(trunk.link));
+  }
+  return links;
+}
+
+void add_trunk_changes(const Scenario& scenario, const std::vector<LinkId>& links,
+                       Platform& platform) {
+  std::vector<TrunkChange> changes = scenario.trunk_changes;
+  std::ranges::stable_sort(changes, {}, &TrunkChange::at);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const LinkSpec& spec = scenario.trunks[i].link;
+    LinkChange now = {.link = links[i], .bytes_per_s = spec.bytes_per_s, .latency = spec.latency};
+    for (const TrunkChange& change : changes) {
+      if (change.name == scenario.trunks[i].name) {
+        now.at = change.at;
+        now.bytes_per_s = change.bytes_per_s.value_or(now.bytes_per_s);
+        now.latency = change.latency.value_or(now.latency);
+        platform.add_change(now);
+      }
+    }
+  }
+}
+
 void add_changes(const Scenario& scenario, const PairLinks& links, Platform& platform) {
   std::vector<LinksChange> changes = scenario.changes;
   std::stable_sort(changes.begin(), changes.end(),
@@ -100,14 +128,33 @@ LinkSpec Scenario::link_between(Rank from, Rank to) const {
   return spec;
 }
 
+LinkSpec Scenario::way_between(Rank from, Rank to) const {
+  LinkSpec way = link_between(from, to);
+  for (const Trunk& trunk : trunks) {
+    if (covers(trunk, {from, to})) {
+      way.bytes_per_s = std::min(way.bytes_per_s, trunk.link.bytes_per_s);
+      way.latency = later(way.latency, trunk.link.latency);
+      way.jitter = later(way.jitter, trunk.link.jitter);
+      way.loss = 1 - (1 - way.loss) * (1 - trunk.link.loss);
+    }
+  }
+  return way;
+}
+
 Platform Scenario::platform(const std::vector<Pair>& pairs) const {
   Platform platform(nodes);
   add_hosts(*this, platform);
   PairLinks links;
   auto shared = add_media(*this, platform);
+  const std::vector<LinkId> shared_ways = add_trunks(*this, platform);
   for (const Pair& pair : pairs) {
     const LinkId id = platform.add_link(link_between(pair.first, pair.second));
     std::vector<LinkId> route = shared[pair.first];
+    for (std::size_t i = 0; i < trunks.size(); ++i) {
+      if (covers(trunks[i], pair)) {
+        route.push_back(shared_ways[i]);
+      }
+    }
     route.push_back(id);
     const auto& last = shared[pair.second];
     route.insert(route.end(), last.begin(), last.end());
@@ -115,6 +162,7 @@ Platform Scenario::platform(const std::vector<Pair>& pairs) const {
     links.emplace(pair, id);
   }
   add_changes(*this, links, platform);
+  add_trunk_changes(*this, shared_ways, platform);
   return platform;
 }
 
