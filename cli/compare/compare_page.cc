@@ -83,8 +83,10 @@ std::string draw_table(const ComparisonTable& table) {
     html += table_row(table.rows[i], "td", console::curve_key(i));
   }
   html += "</table>\n";
-  return table.note.empty() ? html
-                            : html + "<p class=\"sub\">" + markup_text(table.note) + "</p>\n";
+  for (const std::string& note : table.notes) {
+    html += "<p class=\"sub\">" + markup_text(note) + "</p>\n";
+  }
+  return html;
 }
 
 bool shows(const std::vector<console::Curve>& curves) {

@@ -15,7 +15,7 @@ namespace sotto::cli {
 /// What curves are drawn against: a field of the histories.
 struct PageAxis {
   const char* field;
-  const char* label;
+  std::string label;
   bool logarithmic = false;
   std::vector<console::PlotMark> marks = {};
 };

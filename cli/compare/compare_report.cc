@@ -59,7 +59,7 @@ ComparisonTable ends_table(const std::vector<study::RepeatedRun>& runs) {
   ComparisonTable table = {
       {"run", "rounds", "loss", quality.heading, "sent/node", "fewer bytes", "consensus", "time"},
       {},
-      ""};
+      {}};
   std::optional<double> first;
   bool partial = false;
   bool marked = false;
@@ -99,7 +99,7 @@ ComparisonTable ends_table(const std::vector<study::RepeatedRun>& runs) {
 ComparisonTable level_table(const std::vector<study::RepeatedRun>& runs, study::Expense expense) {
   const study::Level level = level_of(runs, expense);
   const study::Quality& quality = quality_among(runs);
-  ComparisonTable table = {{in_words(level), "rounds", "loss", quality.heading}, {}, ""};
+  ComparisonTable table = {{in_words(level), "rounds", "loss", quality.heading}, {}, {}};
   bool none = false;
   bool partial = false;
   for (const study::RepeatedRun& run : runs) {
@@ -123,10 +123,10 @@ ComparisonTable level_table(const std::vector<study::RepeatedRun>& runs, study::
                         of_standing([](auto& at) { return at.quality.value_or(kNan); }))});
   }
   if (none || partial) {
-    table.note = fmt::format(
-        "–{}: it had spent more before its first evaluation, or had none; lower "
-        "--eval-every",
-        partial ? " (k of n), with the other seeds" : "");
+    table.notes = {
+        fmt::format("–{}: it had spent more before its first evaluation, or had none; lower "
+                    "--eval-every",
+                    partial ? " (k of n), with the other seeds" : "")};
   }
   return table;
 }
@@ -134,8 +134,8 @@ ComparisonTable level_table(const std::vector<study::RepeatedRun>& runs, study::
 void show_table(const ComparisonTable& table, const console::Output& output) {
   output.line("");
   output.table(table.titles, table.rows);
-  if (!table.note.empty()) {
-    output.line(table.note);
+  for (const std::string& note : table.notes) {
+    output.line(note);
   }
 }
 

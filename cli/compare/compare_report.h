@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sotto/console/output.h>
@@ -15,9 +16,9 @@ namespace sotto::cli {
 struct ComparisonTable {
   std::vector<std::string> titles;
   std::vector<std::vector<std::string>> rows;
-  std::string note;  ///< a line below it; empty: none
+  std::vector<std::string> notes;  ///< lines below it
 
-  void add_note(const std::string& one) { note += (note.empty() ? "" : "; ") + one; }
+  void add_note(std::string one) { notes.push_back(std::move(one)); }
 };
 
 /// The runs as they ended; and those that failed.

@@ -102,7 +102,7 @@ ComparisonTable table_of(const study::PlanSearch& search,
   ComparisonTable table = {{"run", "predicted s/round", "simulated s/round", "error", "to target",
                             quality.heading, "worst node", "sent/node"},
                            {},
-                           ""};
+                           {}};
   for (const study::PlannedRun& run : runs) {
     const auto& last = run.simulated.result.final;
     const auto share = [&](std::optional<double> value) {

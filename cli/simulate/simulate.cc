@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
 #include <sotto/console/option_group.h>
@@ -86,6 +87,57 @@ std::string staleness_text(const study::RunOutcome& outcome) {
                   : "";
 }
 
+/// The scenario's events that came after the end of runs, and of which.
+void add_unseen(const study::Scenario& scenario, const std::vector<study::RunOutcome>& outcomes,
+                ComparisonTable& table) {
+  constexpr std::size_t kMostNamed = 5;
+  std::size_t unseen = 0;
+  for (const study::ScenarioMark& mark : marks_of(scenario)) {
+    std::vector<std::string> ended;
+    std::size_t ran = 0;
+    for (const study::RunOutcome& outcome : outcomes) {
+      ran += outcome.run ? 1U : 0U;
+      if (outcome.run && mark.at > from_seconds(outcome.run->result.virtual_s)) {
+        ended.push_back(outcome.name);
+      }
+    }
+    if (!ended.empty() && ++unseen <= kMostNamed) {
+      const auto of =
+          ended.size() == ran ? std::string("all runs") : fmt::format("{}", fmt::join(ended, ", "));
+      table.add_note(fmt::format("after the end of {}: {}: {}", of,
+                                 study::duration_text(to_seconds(mark.at)), mark.text));
+    }
+  }
+  if (unseen > kMostNamed) {
+    table.add_note(
+        fmt::format("and {} more events that came after the end of runs", unseen - kMostNamed));
+  }
+}
+
+/// The columns of money and energy, and which runs no other beats.
+void add_bills(const study::Scenario& scenario, const std::vector<study::RunOutcome>& outcomes,
+               ComparisonTable& table) {
+  const bool target = scenario.target_quality() || scenario.target_loss;
+  const char* what = target ? "cost to target" : "cost";
+  table.titles.insert(table.titles.end(), {what, "energy"});
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i].run) {
+      const study::SimulationResult& result = outcomes[i].run->result;
+      const auto& bill = target ? result.bill_to_target : result.bill;
+      table.rows[i].insert(table.rows[i].end(),
+                           {bill ? money_text(*scenario.costs, bill->money) : "–",
+                            bill ? study::energy_text(bill->kwh) : "–"});
+    } else {
+      table.rows[i].resize(table.titles.size(), "–");
+    }
+  }
+  const auto unbeaten = study::unbeaten_runs(scenario, outcomes);
+  if (!unbeaten.empty() && outcomes.size() > 1) {
+    table.add_note(fmt::format("no other run is better in time, bytes and {} at once: {}", what,
+                               fmt::join(unbeaten, ", ")));
+  }
+}
+
 /// The runs of the scenario; below them it is said who lies.
 ComparisonTable table_of(const study::Scenario& scenario,
                          const std::vector<study::RunOutcome>& outcomes,
@@ -93,7 +145,7 @@ ComparisonTable table_of(const study::Scenario& scenario,
   ComparisonTable table = {{"run", "rounds", "virtual time", "to target", quality.heading,
                             "worst node", "sent/node", "computing", "codec", "on the wire", "idle"},
                            {},
-                           ""};
+                           {}};
   for (const study::RunOutcome& outcome : outcomes) {
     table.rows.push_back(row_of(outcome, quality, table.titles.size()));
     const std::string why = outcome.run ? outcome.run->result.early_end() : "";
@@ -103,12 +155,32 @@ ComparisonTable table_of(const study::Scenario& scenario,
     if (const std::string old = staleness_text(outcome); !old.empty()) {
       table.add_note(old);
     }
+    if (outcome.run) {
+      const std::string miss = miss_text(scenario, outcome.run->result.history);
+      if (!miss.empty()) {
+        table.add_note(fmt::format("{}: {}", outcome.name, miss));
+      }
+    }
+  }
+  add_unseen(scenario, outcomes, table);
+  if (scenario.costs) {
+    add_bills(scenario, outcomes, table);
   }
   if (scenario.attack) {
     table.add_note(fmt::format("{}; {} of the others", attack_text(*scenario.attack),
                                quality.share ? "accuracies are" : "R² is"));
   }
   return table;
+}
+
+/// What curves are drawn against besides time, bytes and rounds.
+std::vector<PageAxis> cost_axes(const study::Scenario& scenario) {
+  if (!scenario.costs) {
+    return {};
+  }
+  const std::string& currency = scenario.costs->currency;
+  return {{"money", fmt::format("{}, all nodes", currency.empty() ? "money" : currency)},
+          {"kwh", "kWh, all nodes"}};
 }
 
 std::vector<RunPicture> pictures_of(const std::vector<study::RunOutcome>& outcomes) {
@@ -130,9 +202,10 @@ void write_files(const SimulateOptions& options, const study::Scenario& scenario
     return;
   }
   if (!options.html.empty()) {
-    write_result_file("--html", options.html,
-                      simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
-                                      {scenario.target_loss, scenario.target_quality()}));
+    write_result_file(
+        "--html", options.html,
+        simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
+                        {scenario.target_loss, scenario.target_quality()}, cost_axes(scenario)));
     output.line(fmt::format("\nreport: {}", options.html));
   }
   if (!options.csv.empty()) {

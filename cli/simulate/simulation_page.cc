@@ -118,6 +118,13 @@ std::string draw_run(const RunPicture& picture, std::size_t index,
   return html;
 }
 
+/// Whether the histories say what the nodes cost.
+bool has_bills(const std::vector<study::RepeatedRun>& runs) {
+  return std::ranges::any_of(runs, [](const study::RepeatedRun& run) {
+    return !run.results.empty() && !run.results.front().value("bill", Json()).is_null();
+  });
+}
+
 /// Empty for what is no number.
 std::string csv_number(const Json& value) {
   const double number = study::number_or_nan(value);
@@ -129,14 +136,15 @@ std::string csv_number(const Json& value) {
 std::string simulation_page(const std::string& title, const std::vector<study::RepeatedRun>& runs,
                             const std::vector<ComparisonTable>& tables,
                             const std::vector<study::ScenarioMark>& marks,
-                            const std::vector<RunPicture>& pictures, const PageTarget& target) {
+                            const std::vector<RunPicture>& pictures, const PageTarget& target,
+                            const std::vector<PageAxis>& more_axes) {
   const std::vector<console::PlotMark> drawn = plot_marks(marks);
+  std::vector<PageAxis> axes = {{"virtual_s", "virtual seconds", false, drawn},
+                                {"bytes_per_node", "bytes sent per node", true},
+                                {"round", "rounds"}};
+  axes.insert(axes.end(), more_axes.begin(), more_axes.end());
   std::string html = page_head(title, runs) + list_marks(marks) + draw_tables(tables) +
-                     draw_curves(runs,
-                                 {{"virtual_s", "virtual seconds", false, drawn},
-                                  {"bytes_per_node", "bytes sent per node", true},
-                                  {"round", "rounds"}},
-                                 target);
+                     draw_curves(runs, axes, target);
   std::size_t index = 0;
   for (const RunPicture& picture : pictures) {
     while (runs[index].words != picture.words) {
@@ -150,6 +158,9 @@ std::string simulation_page(const std::string& title, const std::vector<study::R
 std::string history_csv(const std::vector<study::RepeatedRun>& runs) {
   std::vector<std::string> fields = {"round",    "virtual_s",          "loss",
                                      "accuracy", "consensus_distance", "bytes_per_node"};
+  if (has_bills(runs)) {
+    fields.insert(fields.end(), {"money", "kwh"});
+  }
   if (!quality_among(runs).share) {
     fields.insert(fields.end(), {"r2", "rmse"});
   }

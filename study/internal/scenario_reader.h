@@ -55,6 +55,9 @@ void read_trunks(TomlReader& network, Scenario& scenario, const Names& names);
 void read_trunk_change(TomlReader& event, SimTime at, Scenario& scenario,
                        std::vector<std::string>& places);
 
+/// [costs] of a file of which [nodes] is read.
+void read_costs(TomlReader& file, Scenario& scenario, const Names& names);
+
 /// Whether [task] may set it: a setting of `sotto train`, as "weight-decay", that a scenario does
 /// not say otherwise.
 bool stands_in_task(std::string_view name);

@@ -24,7 +24,12 @@ Json final_json(const std::optional<FinalModels>& models) {
   return json;
 }
 
-Json history_json(const std::vector<HistoryPoint>& history) {
+/// Null where nothing has a cost.
+Json bill_json(const std::optional<Bill>& bill) {
+  return bill ? Json{{"money", bill->money}, {"kwh", bill->kwh}} : Json();
+}
+
+Json history_json(const std::vector<HistoryPoint>& history, const std::vector<Bill>& bills) {
   Json points = Json::array();
   for (const HistoryPoint& point : history) {
     points.push_back({{"round", point.round},
@@ -33,6 +38,9 @@ Json history_json(const std::vector<HistoryPoint>& history) {
                       {"consensus_distance", point.consensus_distance},
                       {"bytes_per_node", point.bytes_per_node}});
     add_quality(point, points.back());
+    if (!bills.empty()) {
+      points.back().update(bill_json(bills[points.size() - 1]));
+    }
   }
   return points;
 }
@@ -88,9 +96,12 @@ Json simulation_json(const SimulationResult& result) {
           {"virtual_s", result.virtual_s},
           {"time_to_target_s", optional(result.time_to_target_s)},
           {"bytes_sent_per_node", result.bytes_sent},
+          {"bill", bill_json(result.bill)},
+          {"bill_to_target", bill_json(result.bill_to_target)},
+          {"events_after_the_end", marks_json(result.unseen)},
           {"final", final_json(result.final)},
           {"history_of", result.by_worst ? "worst node" : "averaged model"},
-          {"history", history_json(result.history)},
+          {"history", history_json(result.history, result.bills)},
           {"fractions",
            {{"compute", shares.compute},
             {"codec", shares.codec},

@@ -44,9 +44,9 @@ bool links_differ(const Scenario& scenario) {
 }
 
 /// How long a frame takes between two nodes, both ways at once, the slower way.
-class Costs {
+class PairTimes {
  public:
-  Costs(const Scenario& scenario, double bytes)
+  PairTimes(const Scenario& scenario, double bytes)
       : nodes_(scenario.nodes), seconds_(index(nodes_) * index(nodes_)) {
     for (Rank from = 0; from < nodes_; ++from) {
       for (Rank to = 0; to < nodes_; ++to) {
@@ -109,10 +109,10 @@ class Parts {
   int left_;
 };
 
-Pairs tree(const Costs& costs) {
-  Parts parts(costs.nodes());
+Pairs tree(const PairTimes& times) {
+  Parts parts(times.nodes());
   Pairs chosen;
-  for (const Pair& pair : costs.ordered()) {
+  for (const Pair& pair : times.ordered()) {
     if (parts.join(pair)) {
       chosen.push_back(pair);
     }
@@ -121,17 +121,17 @@ Pairs tree(const Costs& costs) {
 }
 
 /// The tree, and the quickest links besides, until one would be slower than all of the tree's.
-Pairs quickest(const Costs& costs) {
-  Pairs chosen = tree(costs);
-  std::vector<int> degrees(index(costs.nodes()));
+Pairs quickest(const PairTimes& times) {
+  Pairs chosen = tree(times);
+  std::vector<int> degrees(index(times.nodes()));
   double slowest = 0;
   for (const auto& [a, b] : chosen) {
     ++degrees[index(a)];
     ++degrees[index(b)];
-    slowest = std::max(slowest, costs.of(a, b));
+    slowest = std::max(slowest, times.of(a, b));
   }
-  for (const auto& [a, b] : costs.ordered()) {
-    if (costs.of(a, b) <= slowest && degrees[index(a)] < kMostNeighbours &&
+  for (const auto& [a, b] : times.ordered()) {
+    if (times.of(a, b) <= slowest && degrees[index(a)] < kMostNeighbours &&
         degrees[index(b)] < kMostNeighbours &&
         std::find(chosen.begin(), chosen.end(), Pair(a, b)) == chosen.end()) {
       chosen.emplace_back(a, b);
@@ -142,13 +142,13 @@ Pairs quickest(const Costs& costs) {
   return chosen;
 }
 
-Pairs star(const Costs& costs) {
+Pairs star(const PairTimes& times) {
   Rank best = 0;
   double least = std::numeric_limits<double>::infinity();
-  for (Rank hub = 0; hub < costs.nodes(); ++hub) {
+  for (Rank hub = 0; hub < times.nodes(); ++hub) {
     double slowest = 0;
-    for (Rank leaf = 0; leaf < costs.nodes(); ++leaf) {
-      slowest = leaf == hub ? slowest : std::max(slowest, costs.of(hub, leaf));
+    for (Rank leaf = 0; leaf < times.nodes(); ++leaf) {
+      slowest = leaf == hub ? slowest : std::max(slowest, times.of(hub, leaf));
     }
     if (slowest < least) {
       least = slowest;
@@ -156,7 +156,7 @@ Pairs star(const Costs& costs) {
     }
   }
   Pairs pairs;
-  for (Rank leaf = 0; leaf < costs.nodes(); ++leaf) {
+  for (Rank leaf = 0; leaf < times.nodes(); ++leaf) {
     if (leaf != best) {
       pairs.emplace_back(std::min(best, leaf), std::max(best, leaf));
     }
@@ -167,14 +167,14 @@ Pairs star(const Costs& costs) {
 /// A tour through all nodes, or with `open` a chain.
 class Tour {
  public:
-  Tour(const Costs& costs, bool open, Rank start) : costs_(costs), open_(open) {
-    std::vector<bool> seen(index(costs.nodes()));
+  Tour(const PairTimes& times, bool open, Rank start) : costs_(times), open_(open) {
+    std::vector<bool> seen(index(times.nodes()));
     for (Rank here = start; here >= 0;) {
       order_.push_back(here);
       seen[index(here)] = true;
       Rank next = -1;
-      for (Rank rank = 0; rank < costs.nodes(); ++rank) {
-        if (!seen[index(rank)] && (next < 0 || costs.of(here, rank) < costs.of(here, next))) {
+      for (Rank rank = 0; rank < times.nodes(); ++rank) {
+        if (!seen[index(rank)] && (next < 0 || times.of(here, rank) < times.of(here, next))) {
           next = rank;
         }
       }
@@ -221,17 +221,17 @@ class Tour {
     }
   }
 
-  const Costs& costs_;
+  const PairTimes& costs_;
   bool open_;
   std::vector<Rank> order_;
 };
 
 /// The best from any start.
-Pairs tour(const Costs& costs, bool open) {
+Pairs tour(const PairTimes& times, bool open) {
   std::pair<double, double> least{std::numeric_limits<double>::infinity(), 0};
   Pairs best;
-  for (Rank start = 0; start < costs.nodes(); ++start) {
-    const Tour found(costs, open, start);
+  for (Rank start = 0; start < times.nodes(); ++start) {
+    const Tour found(times, open, start);
     if (found.length() < least) {
       least = found.length();
       best = found.pairs();
@@ -305,16 +305,16 @@ std::vector<PlannedGraph> planned_graphs(const Scenario& scenario, double model_
       !links_differ(scenario)) {
     return graphs;
   }
-  const std::vector<std::pair<const char*, std::function<Pairs(const Costs&)>>> kinds = {
+  const std::vector<std::pair<const char*, std::function<Pairs(const PairTimes&)>>> kinds = {
       {"tree", tree},
-      {"chain", [](const Costs& costs) { return tour(costs, true); }},
-      {"loop", [](const Costs& costs) { return tour(costs, false); }},
+      {"chain", [](const PairTimes& times) { return tour(times, true); }},
+      {"loop", [](const PairTimes& times) { return tour(times, false); }},
       {"star", star},
       {"quickest-links", quickest}};
   for (const auto& [name, build] : kinds) {
     int number = 0;
     for (const double bytes : {model_bytes, kSmallest * model_bytes}) {
-      const std::string spec = spec_of(build(Costs(scenario, bytes)));
+      const std::string spec = spec_of(build(PairTimes(scenario, bytes)));
       if (std::none_of(graphs.begin(), graphs.end(),
                        [&](const PlannedGraph& one) { return one.spec == spec; })) {
         ++number;

@@ -353,6 +353,7 @@ Scenario scenario_in(const toml::table& file, const std::string& path,
   in.require("network", "a table [network]");
   read_network(*in.table("network"), scenario, names);
   read_events(in, scenario, names);
+  read_costs(in, scenario, names);
   (void)in.table("task");
   read_task(file, path, scenario);
   read_attack(in, scenario, names);

@@ -14,6 +14,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/simulator.h>
+#include <sotto/study/scenario/costs.h>
 #include <sotto/study/train/run_spec.h>
 #include <sotto/study/train/train_options.h>
 
@@ -100,6 +101,7 @@ struct Scenario {
   std::vector<Partition> partitions;
   std::vector<LinksChange> changes;  ///< of those of one time the later holds
   std::vector<TrunkChange> trunk_changes;
+  std::optional<Costs> costs;
   std::optional<Attackers> attack;  ///< also in the task's settings
 
   bool timing_only = false;  ///< no gradients are taken: how long, not whether it converges

@@ -1,5 +1,8 @@
 #include <sotto/study/simulation/scenario_runs.h>
 
+#include <algorithm>
+#include <array>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,6 +44,42 @@ std::vector<std::string> check_runs(const Scenario& scenario) {
     }
   }
   return warnings;
+}
+
+std::vector<std::string> unbeaten_runs(const Scenario& scenario,
+                                       const std::vector<RunOutcome>& outcomes) {
+  if (!scenario.costs) {
+    return {};
+  }
+  const bool target = scenario.target_quality() || scenario.target_loss;
+  std::vector<std::pair<std::string, std::array<double, 3>>> spent;
+  for (const RunOutcome& outcome : outcomes) {
+    if (!outcome.run) {
+      continue;
+    }
+    const SimulationResult& result = outcome.run->result;
+    if (!target) {
+      spent.push_back(
+          {outcome.name, {result.virtual_s, result.bytes_per_node(), result.bill->money}});
+    } else if (result.bill_to_target) {
+      const auto reached = std::ranges::find_if(result.history, [&](const HistoryPoint& point) {
+        return reaches_target(scenario, point);
+      });
+      spent.push_back(
+          {outcome.name, {reached->time_s, reached->bytes_per_node, result.bill_to_target->money}});
+    }
+  }
+  std::vector<std::string> unbeaten;
+  for (const auto& [name, mine] : spent) {
+    const bool beaten = std::ranges::any_of(spent, [&mine = mine](const auto& other) {
+      return other.second != mine &&
+             std::ranges::equal(other.second, mine, std::ranges::less_equal());
+    });
+    if (!beaten) {
+      unbeaten.push_back(name);
+    }
+  }
+  return unbeaten;
 }
 
 std::vector<RunOutcome> simulate_runs(const Scenario& scenario, const SimulationRequest& request,

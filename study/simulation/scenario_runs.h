@@ -37,4 +37,10 @@ std::vector<std::string> check_runs(const Scenario& scenario);
 std::vector<RunOutcome> simulate_runs(const Scenario& scenario, const SimulationRequest& request,
                                       const RunsListener& listener = {});
 
+/// The names of those runs that no other beats: none reaches the target, or its end where the
+/// scenario has none, in no more time, bytes a node and money, and less of one of them. Empty where
+/// nothing has a cost.
+std::vector<std::string> unbeaten_runs(const Scenario& scenario,
+                                       const std::vector<RunOutcome>& outcomes);
+
 }  // namespace sotto::study

@@ -61,6 +61,8 @@ class SimulatedJob {
   };
   Judgement judge_nodes(const std::vector<std::span<const float>>& models);
   SimulationResult result(const SimulationReport& report) const;
+  /// What all nodes have cost by a time, at which each has sent so much.
+  Bill bill_at(SimTime time, const std::vector<double>& sent) const;
 
   const Scenario& scenario_;
   const std::string name_;
@@ -80,6 +82,8 @@ class SimulatedJob {
   std::set<std::string> warned_;        ///< of what came up while it runs
   std::vector<std::string> warnings_;   ///< those of the plan, and these, in their order
   std::vector<double> sent_;            ///< by node, so far
+  std::vector<SimTime> ended_at_;       ///< by node; kNever as long as it is there
+  std::vector<Bill> bills_;             ///< of the history's points, where something has a cost
   std::map<Round, Gathering> gatherings_;
   std::vector<HistoryPoint> history_;
   Evaluation mean_;                 ///< of the averaged model, the last
@@ -141,7 +145,8 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
       plan_(std::make_shared<const TrainPlan>(make_train_plan(with_run(scenario.task, run)))),
       judge_(plan_->tasks->make(0)),
       warnings_(in_words_of(scenario, run, plan_->warnings)),
-      sent_(static_cast<std::size_t>(scenario.nodes)) {
+      sent_(static_cast<std::size_t>(scenario.nodes)),
+      ended_at_(sent_.size(), kNever) {
   if (request.observer) {
     observer_ = request.observer(plan_->run.rounds);
   }
@@ -197,6 +202,8 @@ SimulatorHooks SimulatedJob::hooks() {
   hooks.trace = [this](const TraceEntry& entry) {
     if (entry.kind == TraceEntry::Kind::sent) {
       sent_[static_cast<std::size_t>(entry.node)] += static_cast<double>(entry.bytes);
+    } else if (entry.kind == TraceEntry::Kind::ended) {
+      ended_at_[static_cast<std::size_t>(entry.node)] = entry.time;
     }
   };
   hooks.round_finished = [this](Rank node, Round round, SimTime time) {
@@ -285,11 +292,16 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   HistoryPoint point;
   point.round = done;
   point.time_s = exact_seconds(time);
-  for (std::size_t node = 0; node < sent_.size(); ++node) {
+  std::vector<double> sent = sent_;
+  for (std::size_t node = 0; node < sent.size(); ++node) {
     // Who is not there has ended, and sends no more.
-    point.bytes_per_node += gathering.sent[node].value_or(sent_[node]);
+    sent[node] = gathering.sent[node].value_or(sent_[node]);
+    point.bytes_per_node += sent[node];
   }
   point.bytes_per_node /= scenario_.nodes;
+  if (scenario_.costs) {
+    bills_.push_back(bill_at(time, sent));
+  }
   point.loss = std::numeric_limits<double>::quiet_NaN();
   mean_ = {.loss = point.loss};
   if (scenario_.timing_only) {
@@ -334,6 +346,15 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
     own_ = {found.worst_quality, found.mean_quality, found.nodes};
   }
   return point;
+}
+
+Bill SimulatedJob::bill_at(SimTime time, const std::vector<double>& sent) const {
+  std::vector<double> seconds(sent.size());
+  for (std::size_t node = 0; node < seconds.size(); ++node) {
+    const SimTime until = std::min(time, ended_at_[node]);
+    seconds[node] = to_seconds(std::max(until - scenario_.paces[node].start, SimTime{0}));
+  }
+  return bill_of(*scenario_.costs, sent, seconds);
 }
 
 /// The nodes' own models, which differ from their average; of many nodes some, evenly spread.
@@ -393,6 +414,20 @@ SimulationResult SimulatedJob::result(const SimulationReport& report) const {
   }
   made.virtual_s = exact_seconds(report.end);
   made.time_to_target_s = time_to_target(scenario_, history_);
+  if (scenario_.costs) {
+    made.bill = bill_at(report.end, sent_);
+    made.bills = bills_;
+    const auto reached = std::ranges::find_if(
+        history_, [&](const HistoryPoint& point) { return reaches_target(scenario_, point); });
+    if (made.time_to_target_s) {
+      made.bill_to_target = bills_[static_cast<std::size_t>(reached - history_.begin())];
+    }
+  }
+  for (const ScenarioMark& mark : marks_of(scenario_)) {
+    if (mark.at > report.end) {
+      made.unseen.push_back(mark);
+    }
+  }
   made.by_worst = request_.by_worst;
   made.history = history_;
   made.shares = phase_shares(report);

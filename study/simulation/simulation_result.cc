@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/quality.h>
 #include <sotto/study/units.h>
 
 namespace sotto::study {
@@ -91,6 +92,36 @@ bool reaches_target(const Scenario& scenario, const HistoryPoint& point) {
   const auto target = scenario.target_quality();
   return (!target || quality_of(point) >= *target) &&
          (!scenario.target_loss || point.loss <= *scenario.target_loss);
+}
+
+std::string miss_text(const Scenario& scenario, const std::vector<HistoryPoint>& history) {
+  const auto target = scenario.target_quality();
+  if (history.empty() || !(target || scenario.target_loss) ||
+      time_to_target(scenario, history).has_value()) {
+    return "";
+  }
+  if (target) {
+    const auto best = std::ranges::max_element(
+        history, {}, [](const HistoryPoint& point) { return quality_of(point); });
+    const Quality& quality = quality_at(*best);
+    const double missing = *target - quality_of(*best);
+    if (missing > 0) {
+      return fmt::format("the target was missed by {}: {} after {} were the best",
+                         quality.share ? fmt::format("{:.2g} points", 100 * missing)
+                                       : fmt::format("{:.2g}", missing),
+                         quality_text(quality, quality_of(*best)), duration_text(best->time_s));
+    }
+  }
+  if (!scenario.target_loss) {
+    return "";
+  }
+  const auto best = std::ranges::min_element(history, {}, &HistoryPoint::loss);
+  const double missing = best->loss - *scenario.target_loss;
+  return missing > 0
+             ? fmt::format(
+                   "the target was missed by a loss of {:.2g}: {:.4f} after {} was the best",
+                   missing, best->loss, duration_text(best->time_s))
+             : "accuracy and loss of the target were not reached at once";
 }
 
 std::optional<double> time_to_target(const Scenario& scenario,
