@@ -3,7 +3,7 @@
 # 0.29 refuses a second one, and pkgconf lets one of the two win.
 #
 # It reads nothing but variables, so that a test can write the files of every kind of build.
-set(SOTTO_PC_TEMPLATES ${CMAKE_CURRENT_LIST_DIR})
+set(SOTTO_PC_TEMPLATE ${CMAKE_CURRENT_LIST_DIR}/module.pc.in)
 
 # Sets ${variable} to the lines of a field: `passed_on` is for every user, `needed` for users of the
 # static library. A line without a value is left out.
@@ -25,6 +25,16 @@ function(sotto_pc_field variable field passed_on needed)
   endif()
   list(JOIN lines "\n" lines)
   set(${variable} "${lines}" PARENT_SCOPE)
+endfunction()
+
+# Writes the .pc file of a module into a directory, with these fields, and appends its path to ${files}.
+function(sotto_write_module files directory module description)
+  # Found from where the file lies, so that `cmake --install --prefix` and moved trees work.
+  file(RELATIVE_PATH SOTTO_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  string(REGEX REPLACE "/$" "" SOTTO_PC_TO_PREFIX "${SOTTO_PC_TO_PREFIX}")
+  list(JOIN ARGN "\n" fields)
+  configure_file(${SOTTO_PC_TEMPLATE} ${directory}/${module}.pc @ONLY)
+  set(${files} ${${files}} ${directory}/${module}.pc PARENT_SCOPE)
 endfunction()
 
 # Writes the .pc files of this build's components into a directory, and sets ${files} to their paths.
@@ -49,37 +59,36 @@ function(sotto_write_pkgconfig files directory)
     list(APPEND needed_libs -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt)
   endif()
   list(APPEND needed_libs -lpthread)
-  sotto_pc_field(SOTTO_PC_REQUIRES Requires "" "${requires}")
+  sotto_pc_field(requires Requires "" "${requires}")
   set(libs "-L\${libdir}")
   foreach(library IN ITEMS sites_process sites_simulated sites_core trainers sim optim compress kernels topology comm base)
     list(APPEND libs -lsotto_${library})
   endforeach()
-  sotto_pc_field(SOTTO_PC_LIBS Libs "${libs}" "${needed_libs}")
-  set(modules sotto)
+  sotto_pc_field(libs Libs "${libs}" "${needed_libs}")
+  set(includes "Cflags: -I\${includedir}")
+  set(written)
+  sotto_write_module(written ${directory} sotto "${PROJECT_DESCRIPTION}"
+                     "${requires}" "${includes}" "${libs}")
 
   if(SOTTO_HAVE_OBSERVE)
-    set(requires cpp-httplib)
+    set(needed cpp-httplib)
     if(SOTTO_HAVE_ISAL)
-      list(APPEND requires libisal)
+      list(APPEND needed libisal)
     endif()
-    sotto_pc_field(SOTTO_PC_OBSERVE_REQUIRES Requires sotto "${requires}")
-    list(APPEND modules sotto-observe)
+    sotto_pc_field(requires Requires sotto "${needed}")
+    sotto_write_module(written ${directory} sotto-observe
+                       "${PROJECT_DESCRIPTION}: a run's figures for dashboards"
+                       "${requires}" "Libs: -L\${libdir} -lsotto_observe")
   endif()
   if(SOTTO_HAVE_STUDY)
-    sotto_pc_field(SOTTO_PC_STUDY_REQUIRES Requires sotto tomlplusplus)
-    list(APPEND modules sotto-study)
+    sotto_pc_field(requires Requires sotto tomlplusplus)
+    sotto_write_module(written ${directory} sotto-study
+                       "${PROJECT_DESCRIPTION}: scenarios that are simulated and planned"
+                       "${requires}" "Libs: -L\${libdir} -lsotto_study")
   endif()
   if(SOTTO_BUILD_BINDINGS)
-    list(APPEND modules sotto-c)
+    sotto_write_module(written ${directory} sotto-c "${PROJECT_DESCRIPTION}: the C library"
+                       "${includes}" "Libs: -L\${libdir} -lsotto")
   endif()
-
-  # Found from where the file lies, so that `cmake --install --prefix` and moved trees work.
-  file(RELATIVE_PATH SOTTO_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-  string(REGEX REPLACE "/$" "" SOTTO_PC_TO_PREFIX "${SOTTO_PC_TO_PREFIX}")
-  set(written)
-  foreach(module IN LISTS modules)
-    configure_file(${SOTTO_PC_TEMPLATES}/${module}.pc.in ${directory}/${module}.pc @ONLY)
-    list(APPEND written ${directory}/${module}.pc)
-  endforeach()
   set(${files} ${written} PARENT_SCOPE)
 endfunction()

@@ -11,7 +11,21 @@
 #include <string>
 #include <string_view>
 
+#include <sotto/base/ids.h>
+
 namespace sotto {
+
+// The last part of a key says whose it is; a store that knows its clients refuses the others. Keys
+// without such a part are node 0's, and all read them.
+
+/// "TOPIC/3": node 3 sets it, and node 3 and node 0 read it.
+std::string node_key(std::string_view topic, Rank node);
+/// "TOPIC/3-5": node 3 sets it, for node 5.
+std::string node_key_for(std::string_view topic, Rank node, Rank reader);
+/// "TOPIC/3-all": node 3 sets it, and all read it.
+std::string node_key_for_all(std::string_view topic, Rank node);
+/// "TOPIC/any": the node that comes first sets it, and all read it.
+std::string first_key(std::string_view topic);
 
 /// Holds the mark that node 0 drew for the session of now (comm/session.h).
 inline constexpr std::string_view kSessionKey = "session";
@@ -21,7 +35,7 @@ std::optional<std::uint64_t> session_mark(std::span<const std::byte> value);
 std::string key_in_session(std::uint64_t mark, std::string_view key);
 
 /// In a session: a node gave up, and says why (Meetings::give_up).
-inline constexpr std::string_view kGivenUpKey = "given-up/any";
+std::string given_up_key();
 /// In a session: node 0 writes it when all nodes have come to a barrier (Meetings::barrier).
 std::string barrier_key(std::string_view barrier);
 /// The barrier right before the first step.

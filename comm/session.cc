@@ -35,7 +35,7 @@ constexpr std::chrono::milliseconds kLongestLook{320};
 constexpr std::chrono::milliseconds kPause{2};
 constexpr std::size_t kMostLeft = std::size_t{1} << 20U;
 
-std::string shown_by(Rank rank) { return fmt::format("shown/{}", rank); }
+std::string shown_by(Rank rank) { return node_key("shown", rank); }
 
 std::vector<std::byte> pack(std::uint64_t number) {
   ByteBuffer out;
@@ -66,9 +66,9 @@ class StoreSession final : public Session {
   /// The number that a node shows node 0 …
   std::string shown(Rank rank) const { return here(shown_by(rank)); }
   /// … and its echo.
-  std::string seen(Rank rank) const { return here(fmt::format("seen/{}", rank)); }
+  std::string seen(Rank rank) const { return here(node_key("seen", rank)); }
   /// Names the keys that this node has left in the store.
-  std::string left() const { return fmt::format("left/{}", rank_); }
+  std::string left() const { return node_key("left", rank_); }
 
   Status receive_all();
   Status await_vacancy(const Deadline& deadline);
@@ -363,7 +363,7 @@ Result<bool> StoreSession::echoed(std::uint64_t number, std::chrono::millisecond
 /// Whether all have come, or node 0 has given up and said why.
 Result<bool> StoreSession::let_in(std::chrono::milliseconds patience) {
   auto go = there(here(kGo), patience);
-  return go.ok() && !*go ? there(here(kGivenUpKey), {}) : go;
+  return go.ok() && !*go ? there(here(given_up_key()), {}) : go;
 }
 
 Status StoreSession::show(std::uint64_t mark, std::uint64_t number) {

@@ -28,6 +28,9 @@ constexpr std::chrono::milliseconds kLongestPatience{250};
 constexpr int kBeats = 8;
 constexpr std::size_t kMaxCause = 4'000;
 
+/// Under which the models of a meeting lie.
+std::string models_of(Round round) { return fmt::format("model/{}", round); }
+
 /// Shows under a key of the store that this process is alive, from a thread of its own.
 class Pulse {
  public:
@@ -121,18 +124,18 @@ void Meetings::give_up(const Status& given) {
   ByteBuffer value;
   value.write(static_cast<std::uint8_t>(cause.fault()));
   value.write_string(excerpt(cause.message(), kMaxCause));
-  if (store_.set(kGivenUpKey, value.bytes()).ok()) {  // else the others see a lost peer
+  if (store_.set(given_up_key(), value.bytes()).ok()) {  // else the others see a lost peer
     (void)internal::RunNews(store_).announce();
   }
 }
 
 Status Meetings::given_up() {
-  const auto value = store_.get(kGivenUpKey, Deadline::after({}));
+  const auto value = store_.get(given_up_key(), Deadline::after({}));
   return value.ok() ? read_cause(*value) : Status();
 }
 
 Status Meetings::given_up_or(const Status& cause) {
-  const auto look = internal::look_for(store_, kGivenUpKey);
+  const auto look = internal::look_for(store_, given_up_key());
   if (look.value) {
     return read_cause(*look.value);
   }
@@ -186,7 +189,7 @@ Status Meetings::look_at(Rank peer) {
 
 Status Meetings::await_all(std::string_view name) {
   for (Rank peer = 1; peer < nodes_; ++peer) {
-    if (const auto value = await(fmt::format("{}/{}", name, peer), peer); !value.ok()) {
+    if (const auto value = await(node_key(name, peer), peer); !value.ok()) {
       return value.status();
     }
     // One that was there before this node, so that nobody waited, may have come from elsewhere.
@@ -208,7 +211,7 @@ Status Meetings::barrier(std::string_view name) {
       return status;
     }
     for (Rank peer = 1; peer < nodes_; ++peer) {
-      Status status = await(fmt::format("{}/{}", left, peer), peer).status();
+      Status status = await(node_key(left, peer), peer).status();
       // All is done: a node that is lost now has left.
       if (!status.ok() && status.fault() != Fault::peer_lost) {
         return status;
@@ -216,14 +219,14 @@ Status Meetings::barrier(std::string_view name) {
     }
     return {};
   }
-  if (Status status = store_.set(fmt::format("{}/{}", name, rank_), {}); !status.ok()) {
+  if (Status status = store_.set(node_key(name, rank_), {}); !status.ok()) {
     return status;
   }
   if (const auto value = await(go, 0, patience_with_node_0()); !value.ok()) {
     return value.status();
   }
   // Node 0 may be gone as soon as it has seen this, so a lost answer is no fault.
-  (void)store_.set(fmt::format("{}/{}", left, rank_), {});
+  (void)store_.set(node_key(left, rank_), {});
   return {};
 }
 
@@ -234,10 +237,9 @@ Status Meetings::meet(Round round, std::span<const float> parameters, std::uint6
   value.write(weight_);
   value.write_span(parameters);
   value.append(note);
-  const std::string done = fmt::format("model/{}/done", round);
-  const std::string pulse = fmt::format("model/{}/pulse", round);
-  if (Status status = store_.set(fmt::format("model/{}/{}", round, rank_), value.bytes());
-      !status.ok()) {
+  const std::string done = models_of(round) + "/done";
+  const std::string pulse = models_of(round) + "/pulse";
+  if (Status status = store_.set(node_key(models_of(round), rank_), value.bytes()); !status.ok()) {
     return status;
   }
   if (rank_ != 0) {
@@ -258,7 +260,7 @@ Status Meetings::inspect_all(Round round, std::size_t dimension, const Inspect& 
   }
   inspect(*model);
   for (Rank peer = 0; peer < nodes_; ++peer) {
-    if (Status status = store_.remove(fmt::format("model/{}/{}", round, peer)); !status.ok()) {
+    if (Status status = store_.remove(node_key(models_of(round), peer)); !status.ok()) {
       return status;
     }
   }
@@ -267,7 +269,7 @@ Status Meetings::inspect_all(Round round, std::size_t dimension, const Inspect& 
 
 Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, const Visit& visit) {
   const auto model_of = [&](Rank peer) -> Result<Published> {
-    const auto value = await(fmt::format("model/{}/{}", round, peer), peer);
+    const auto value = await(node_key(models_of(round), peer), peer);
     if (!value.ok()) {
       return value.status();
     }
@@ -317,14 +319,14 @@ Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, cons
 Result<std::vector<std::vector<std::byte>>> Meetings::gather(std::string_view name,
                                                              std::span<const std::byte> value) {
   std::vector<std::vector<std::byte>> values;
-  if (Status status = store_.set(fmt::format("{}/{}", name, rank_), value); !status.ok()) {
+  if (Status status = store_.set(node_key(name, rank_), value); !status.ok()) {
     return status;
   }
   if (rank_ != 0) {
     return values;
   }
   for (Rank peer = 0; peer < nodes_; ++peer) {
-    auto one = await(fmt::format("{}/{}", name, peer), peer);
+    auto one = await(node_key(name, peer), peer);
     if (!one.ok()) {
       return one.status();
     }

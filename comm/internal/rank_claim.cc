@@ -15,6 +15,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
 #include <sotto/base/text.h>
+#include <sotto/comm/run_keys.h>
 
 #include "process_life.h"
 #include "start_number.h"
@@ -91,7 +92,7 @@ RankClaim::RankClaim(Store& store, Rank rank)
 
 RankClaim::~RankClaim() { Living::instance().remove(token_); }
 
-std::string RankClaim::key() const { return fmt::format("claim/{}", rank_); }
+std::string RankClaim::key() const { return node_key("claim", rank_); }
 
 Result<std::optional<RankClaim::Record>> RankClaim::read() const {
   using Found = std::optional<Record>;

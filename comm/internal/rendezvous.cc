@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/comm/run_keys.h>
 
 #include "fault_text.h"
 #include "ledger.h"
@@ -71,10 +72,11 @@ class Meeting {
  private:
   Store& store() const { return *options_.store; }
   std::string card_key(Rank from, Rank to) const {
-    return fmt::format("{:016x}/{}/{}-{}", options_.run_id, kind_, from, to);
+    return node_key_for(fmt::format("{:016x}/{}", options_.run_id, kind_), from, to);
   }
   std::string echo_key(std::uint64_t number, Rank from, Rank to) const {
-    return fmt::format("{:016x}/{}/{:016x}/{}-{}", options_.run_id, kind_, number, from, to);
+    return node_key_for(fmt::format("{:016x}/{}/{:016x}", options_.run_id, kind_, number), from,
+                        to);
   }
   /// The peer's card, once it is there, with its number echoed.
   Result<std::optional<Card>> read_card(Rank peer, Deadline deadline);

@@ -100,14 +100,12 @@ Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes) {
   if (!file.ok()) {
     return file.status();
   }
-  const auto text = file->sections[0];
-  return SiteStateFile{
-      .life = file->first,
-      .number = file->second,
-      .round = file->round,
-      .settings = std::string(reinterpret_cast<const char*>(text.data()), text.size()),
-      .site = {file->sections[1].begin(), file->sections[1].end()},
-      .run = {file->sections[2].begin(), file->sections[2].end()}};
+  return SiteStateFile{.life = file->first,
+                       .number = file->second,
+                       .round = file->round,
+                       .settings = section_text(file->sections[0]),
+                       .site = {file->sections[1].begin(), file->sections[1].end()},
+                       .run = {file->sections[2].begin(), file->sections[2].end()}};
 }
 
 Result<std::optional<FoundSiteState>> read_site_state(const std::string& folder) {

@@ -1,7 +1,11 @@
 // What the server of a store keeps, and for whom.
 #include "../../comm/zmq/store/stored_values.h"
 
+#include <string>
+
 #include <doctest/doctest.h>
+
+#include <sotto/comm/run_keys.h>
 
 #include "../../comm/zmq/store/store_rules.h"
 
@@ -55,6 +59,26 @@ TEST_CASE("a key's last part says whose it is") {
     CHECK(may_get(3, key));
     CHECK(may_set(0, key, {}));
   }
+}
+
+TEST_CASE("keys that nodes make for themselves are theirs") {
+  const std::string own = node_key("m", 3);
+  CHECK(own == "m/3");
+  CHECK(may_set(3, own, {}));
+  CHECK_FALSE(may_get(5, own));
+  const std::string between = node_key_for("m", 3, 5);
+  CHECK(between == "m/3-5");
+  CHECK(may_set(3, between, {}));
+  CHECK(may_get(5, between));
+  CHECK_FALSE(may_get(4, between));
+  const std::string told = node_key_for_all("m", 3);
+  CHECK(told == "m/3-all");
+  CHECK(may_set(3, told, {}));
+  CHECK_FALSE(may_set(5, told, {}));
+  CHECK(may_get(5, told));
+  CHECK(first_key("m") == "m/any");
+  CHECK(may_set(5, given_up_key(), {}));
+  CHECK_FALSE(may_set(5, given_up_key(), 3));
 }
 
 TEST_CASE("a value is there once its last piece is, and pieces out of order are refused") {

@@ -70,9 +70,7 @@ Result<Checkpoint> decode_checkpoint(std::span<const std::byte> bytes) {
   checkpoint.rank = static_cast<Rank>(file->first);
   checkpoint.nodes = static_cast<int>(file->second);
   checkpoint.round = file->round;
-  const auto agreement = file->sections[0];
-  const auto* text = reinterpret_cast<const char*>(agreement.data());
-  checkpoint.agreement.assign(text, agreement.size());
+  checkpoint.agreement = section_text(file->sections[0]);
   checkpoint.optimizer.assign(file->sections[1].begin(), file->sections[1].end());
   checkpoint.run.assign(file->sections[2].begin(), file->sections[2].end());
   return checkpoint;

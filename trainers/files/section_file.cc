@@ -158,6 +158,10 @@ std::vector<std::byte> encode_sections(const FileKind& kind, const SectionFile& 
   return std::move(out).take();
 }
 
+std::string section_text(std::span<const std::byte> section) {
+  return {reinterpret_cast<const char*>(section.data()), section.size()};
+}
+
 Result<SectionFile> decode_sections(const FileKind& kind, std::span<const std::byte> bytes) {
   SectionFile file;
   if (Status status = read_header(kind, bytes, file); !status.ok()) {

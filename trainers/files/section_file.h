@@ -52,6 +52,9 @@ std::vector<std::byte> encode_sections(const FileKind& kind, const SectionFile& 
 /// accepted.
 Result<SectionFile> decode_sections(const FileKind& kind, std::span<const std::byte> bytes);
 
+/// A section that holds a text.
+std::string section_text(std::span<const std::byte> section);
+
 /// A report on a file, for operators.
 struct FileReport {
   /// One section, as found.

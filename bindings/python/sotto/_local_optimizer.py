@@ -15,6 +15,7 @@ import torch
 
 from ._errors import Refused
 from ._flat_parameters import FlatTensor, digest_of
+from ._module_watch import plain_name
 
 # How a step is computed, not what it is.
 _IMPLEMENTATION = {
@@ -135,6 +136,28 @@ def state_text(optimizer):
 def takes_sparse_gradients(optimizer):
     """Whether it means by a sparse gradient what it means by the dense one."""
     return isinstance(optimizer, (torch.optim.SGD, torch.optim.Adagrad))
+
+
+def names_of(optimizer, module):
+    """Names of the parameters in the optimizer's order: as the module calls them, or as the optimizer was
+    told, or their numbers."""
+    named = {} if module is None else {id(p): name for name, p in module.named_parameters()}
+    told = [name for group in optimizer.param_groups for name in group.get("param_names", ())]
+    names = []
+    for place, parameter in enumerate(parameters_of(optimizer)):
+        name = named.get(id(parameter)) or (told[place] if told else str(place))
+        names.append(plain_name(name))
+    return names
+
+
+class SottoRule(torch.optim.Optimizer):
+    """Stands for a step rule of sotto's, with its learning rate in one group; takes no steps."""
+
+    def __init__(self, parameters, rate):
+        super().__init__(parameters, {"lr": rate})
+
+    def step(self, closure=None):
+        raise NotImplementedError("the library makes the steps")
 
 
 class LocalOptimizer:

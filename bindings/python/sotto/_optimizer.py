@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
 import os
 import threading
 import warnings
 import weakref
-from types import TracebackType
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional
 
 from ._arrays import count, place
-from ._errors import Ended, Error, Refused
+from ._errors import Error, Refused
 from ._handle import Handle, Interrupt, handle_of, layout_handle
 from ._library import call, call_for_json, encoded, library, setting_texts
+from ._run_block import RunBlock
 from ._step_rule import StepRule
 from ._types import Array, Layout, Path, Setting
 from ._waiting import waiting
@@ -57,10 +56,9 @@ class _Trained:
 
 
 _trained = _Trained()
-_Self = TypeVar("_Self", bound="Optimizer")
 
 
-class Optimizer(Handle):
+class Optimizer(Handle, RunBlock):
     """One node: keeps `parameters` in step with the other nodes'.
 
     `parameters` is changed in place and must not be resized or moved; all nodes start from the same
@@ -123,25 +121,6 @@ class Optimizer(Handle):
                 call(name, *arguments)
 
         waiting(create, self._interrupt)
-
-    def __enter__(self: _Self) -> _Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        try:
-            if kind is None or issubclass(kind, Ended):
-                self.finish()
-            else:
-                with contextlib.suppress(Exception):  # what is being raised matters more
-                    reason = f"{kind.__name__}: {error}".encode("utf-8", "replace")
-                    self._do("give_up", reason.replace(b"\0", b" "))
-        finally:
-            self.close()
 
     def _do(self, name, *arguments):
         with self._held() as handle:

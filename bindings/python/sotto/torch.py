@@ -20,18 +20,18 @@ import contextlib
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, Optional, Union
 
 import torch
 
 from ._buffers import Buffers
-from ._errors import Ended, Refused
+from ._errors import Refused
 from ._flat_parameters import FlatParameters, bytes_of, zeros
+from ._group_settings import GroupSettings
 from ._local_optimizer import (
     LocalOptimizer,
-    optimizer_settings,
-    options_of,
+    SottoRule,
+    names_of,
     parameters_of,
     rates_of,
     require_wrappable,
@@ -40,11 +40,11 @@ from ._local_optimizer import (
 )
 from ._module_watch import Holders, Members, plain_name
 from ._optimizer import Optimizer, Store
+from ._run_block import RunBlock
 from ._step_rule import StepRule
 from ._types import Setting
 
 _STATE_KEY = "sotto"
-_Self = TypeVar("_Self", bound="DistributedOptimizer")
 _BUFFERS_KEY = "sotto_buffers"
 # Hooks around a state, which a program may have registered at the wrapped optimizer.
 _STATE_HOOKS = [
@@ -54,29 +54,7 @@ _STATE_HOOKS = [
 ]
 
 
-class _SottoRule(torch.optim.Optimizer):
-    """Stands for a step rule of sotto's, with its learning rate in one group; takes no steps."""
-
-    def __init__(self, parameters, rate):
-        super().__init__(parameters, {"lr": rate})
-
-    def step(self, closure=None):
-        raise NotImplementedError("the library makes the steps")
-
-
-def _names_of(optimizer, module):
-    """Names of the parameters in the optimizer's order: as the module calls them, or as the optimizer was
-    told, or their numbers."""
-    named = {} if module is None else {id(p): name for name, p in module.named_parameters()}
-    told = [name for group in optimizer.param_groups for name in group.get("param_names", ())]
-    names = []
-    for place, parameter in enumerate(parameters_of(optimizer)):
-        name = named.get(id(parameter)) or (told[place] if told else str(place))
-        names.append(plain_name(name))
-    return names
-
-
-class DistributedOptimizer(torch.optim.Optimizer):
+class DistributedOptimizer(torch.optim.Optimizer, RunBlock):
     """Wraps a torch.optim optimizer, new and not to be stepped by itself any more; it is one itself,
     for schedulers, hooks, GradScaler and checkpoints. `module`, the model, gives the tensors their
     names and has what happens to it later found. In place of an optimizer a module may be given:
@@ -126,7 +104,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 f"module: {type(module).__name__} is no torch.nn.Module; give the model"
             )
         self.optimizer = None  # type: ignore[assignment]
-        self._rule = self._watch = self._compared = None
+        self._rule = self._watch = self._groups = None
         self._started = False
         own_rule = isinstance(given, torch.nn.Module)
         model = given if own_rule else module
@@ -140,7 +118,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._make(*self._made_of)
         if own_rule:
             self._rate = float(self.optimizer.report()["learning_rate"])
-            given = _SottoRule([slot.parameter for slot in self._flat.slots], self._rate)
+            given = SottoRule([slot.parameter for slot in self._flat.slots], self._rate)
         self._adopt(given)
 
     def _take_module(self, _, module, store, settings):
@@ -151,24 +129,21 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._make_node(store, settings)
 
     def _wrap(self, local, module, store, settings):
-        self._take_parameters(list(zip(_names_of(local, module), parameters_of(local))), module)
+        self._take_parameters(list(zip(names_of(local, module), parameters_of(local))), module)
         self._flat.takes_sparse = takes_sparse_gradients(local)
         self._rule = LocalOptimizer(local, self._flat)
-        sizes = [len(group["params"]) for group in local.param_groups]
-        if self._compared is None or self._compared[0] != sizes:
+        if self._groups is None or not self._groups.fit(local):
             # What is changed in the groups that there are is announced to the others later.
-            self._compared = (sizes, optimizer_settings(local))
-            self._agreed = self._announced = self._options(local)
-            self._announced_frozen = []
+            self._groups = GroupSettings(local)
         self._rule.widen_state()
         job = {
             **(settings.get("job") or {}),
-            **self._compared[1],
+            **self._groups.compared,
             "torch-optimizer-state": state_text(local),
         }
         rule = StepRule("torch", self._rule.next_model)
-        rate = self._agreed[0][0]
-        self._make_node(store, {**settings, "job": job, "own_step_rule": rule, "lr": rate})
+        own = {"job": job, "own_step_rule": rule, "lr": self._groups.rate}
+        self._make_node(store, {**settings, **own})
         # A single node can skip as torch does; several would have to agree on what they skip.
         self._rule.skip_missing = self._alone
         self._rule.hold()
@@ -217,11 +192,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
             if hasattr(local, hooks):
                 setattr(self, hooks, getattr(local, hooks))
         self._taken = [id(parameter) for parameter in parameters_of(local)]
-
-    @staticmethod
-    def _options(local):
-        """Learning rates, and a text of all else that groups say."""
-        return rates_of(local.param_groups), options_of(local.param_groups, local.defaults)
 
     # ----- A step
 
@@ -279,21 +249,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self.optimizer.set_learning_rate(rate)
                 self._rate = rate
         else:
-            self._announce()
+            self._groups.announce(self, self._flat.frozen_since(), self.optimizer)
         self.optimizer.begin_step()
-
-    def _announce(self):
-        """Tells the other nodes what this one steps with, where a scheduler or the caller changed it."""
-        now = self._options(self)
-        frozen = self._flat.frozen_since()
-        if (now, frozen) == (self._announced, self._announced_frozen):
-            return
-        (rates, others), (agreed_rates, agreed_others) = now, self._agreed
-        one_rate = len(set(rates)) == 1 and len(set(agreed_rates)) == 1
-        rate_alone = others == agreed_others and not frozen and (rates == agreed_rates or one_rate)
-        told = "" if rate_alone else f"{rates} {others} frozen {frozen}"
-        self.optimizer.announce_settings(rates[0], told)
-        self._announced, self._announced_frozen = now, frozen
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients, or sets them to zero, and says that the next ones are about to be
@@ -446,23 +403,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if values.numel() > count and not self._alone:
             self._buffers.show(values[count:])
 
-    def __enter__(self: _Self) -> _Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        try:
-            if kind is None or issubclass(kind, Ended):
-                self.finish()
-            else:
-                self.optimizer.__exit__(kind, error, trace)
-        finally:
-            self._flat.publish()  # also the steps of a finish() that failed
-            self.close()
+    def _leave(self):
+        self._flat.publish()  # also the steps of a finish() that failed
+        self.close()
 
     def evaluated(self, loss: float, accuracy: float = math.nan) -> None:
         """As Optimizer.evaluated: what the caller has found of its model, for who watches the run."""

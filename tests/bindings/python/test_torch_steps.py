@@ -6,6 +6,7 @@ import torch
 import nodes
 import sotto
 import sotto.torch
+from sotto._local_optimizer import optimizer_settings
 from torch_nodes import bits, loss_at, net, play, same_bits, take_step, wrap
 
 LOCAL = {
@@ -183,7 +184,7 @@ def settings_with_last_momentum(momentum, groups):
     tensors = [torch.nn.Parameter(torch.zeros(1)) for _ in range(groups)]
     local = torch.optim.SGD([{"params": [tensor]} for tensor in tensors], lr=0.1)
     local.param_groups[-1]["momentum"] = momentum
-    return sotto.torch.optimizer_settings(local)
+    return optimizer_settings(local)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 64, 65, 3000])

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <string>
 
+#include <sotto/comm/run_keys.h>
 #include <sotto/comm/store.h>
 
 #include "store_look.h"
@@ -21,7 +23,7 @@ class RunNews {
   /// Says that there is a word for all.
   Status announce() {
     there_ = true;
-    return set_once(store_, kKey);
+    return set_once(store_, key());
   }
   /// Whether some node has left one. A store that does not answer is asked ever less often.
   bool any() {
@@ -29,7 +31,7 @@ class RunNews {
       ++skipped_;
       return there_;
     }
-    const StoreLook look = look_for(store_, kKey);
+    const StoreLook look = look_for(store_, key());
     skipped_ = 0;
     to_skip_ = look.answered ? 0 : std::min(kMostSkipped, 2 * to_skip_ + 1);
     there_ = look.value.has_value();
@@ -38,7 +40,8 @@ class RunNews {
 
  private:
   static constexpr std::uint32_t kMostSkipped = 31;
-  static constexpr const char* kKey = "news/any";
+
+  static std::string key() { return first_key("news"); }
 
   Store& store_;
   std::atomic<bool> there_{false};

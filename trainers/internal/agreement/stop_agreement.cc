@@ -9,6 +9,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/text.h>
+#include <sotto/comm/run_keys.h>
 
 #include "rounds_apart.h"
 #include "store_look.h"
@@ -16,12 +17,13 @@
 namespace sotto::internal {
 namespace {
 
-/// Some node wants to end.
-constexpr const char* kWanted = "stop/any";
 /// The decision.
 constexpr const char* kDecided = "stop-after";
 
-std::string answer_key(Rank node) { return fmt::format("stop/{}", node); }
+/// Some node wants to end.
+std::string wanted_key() { return first_key("stop"); }
+
+std::string answer_key(Rank node) { return node_key("stop", node); }
 
 std::string nodes_that(const std::vector<Rank>& nodes, std::string_view one,
                        std::string_view many) {
@@ -71,7 +73,7 @@ void StopAgreement::listen() {
     return;
   }
   if (!wanted()) {
-    if (!news_.any() || !look_for(store_, kWanted).value) {
+    if (!news_.any() || !look_for(store_, wanted_key()).value) {
       return;
     }
   }
@@ -99,7 +101,7 @@ void StopAgreement::answer() {
   answered_ = true;
   // A store that is gone ends the wait for the decision, which says so.
   if (reason != EndReason::none) {
-    (void)set_once(store_, kWanted);
+    (void)set_once(store_, wanted_key());
     (void)news_.announce();
   }
   if (rank_ == 0) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/comm/run_keys.h>
 
 #include "rounds_apart.h"
 #include "store_look.h"
@@ -15,13 +16,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Some node is out of data.
-constexpr const char* kSomeOut = "out/any";
 /// Between two looks at a node with data: longer each time.
 constexpr milliseconds kFirstPause{2};
 constexpr milliseconds kLongestPause{64};
 
-std::string data_key(Rank node) { return fmt::format("data/{}-all", node); }
+/// Some node is out of data.
+std::string some_out_key() { return first_key("out"); }
+
+std::string data_key(Rank node) { return node_key_for_all("data", node); }
 
 }  // namespace
 
@@ -44,7 +46,7 @@ Status UnevenData::enter_round(Round round) {
 
 Status UnevenData::round_fault() {
   const std::lock_guard lock(mutex_);
-  some_out_ = some_out_ || (news_.any() && look_for(store_, kSomeOut).value);
+  some_out_ = some_out_ || (news_.any() && look_for(store_, some_out_key()).value);
   if (!some_out_ || told_ == entered_ || left_) {
     return {};
   }
@@ -60,7 +62,7 @@ Status UnevenData::leave(Round rounds) {
       return status;
     }
   }
-  if (Status status = set_once(store_, kSomeOut); !status.ok()) {
+  if (Status status = set_once(store_, some_out_key()); !status.ok()) {
     return status;
   }
   return news_.announce();

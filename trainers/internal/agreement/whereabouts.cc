@@ -6,11 +6,12 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/comm/run_keys.h>
 
 namespace sotto::internal {
 namespace {
 
-std::string place_key(Rank node) { return fmt::format("at/{}-all", node); }
+std::string place_key(Rank node) { return node_key_for_all("at", node); }
 
 std::string words(MeetingPlace place, Round rounds) {
   return place == MeetingPlace::mean

@@ -4,14 +4,14 @@
 #include <exception>
 #include <utility>
 
-#include <fmt/format.h>
+#include <sotto/comm/run_keys.h>
 
 #include "../run/run_state.h"
 
 namespace sotto::internal {
 namespace {
 
-std::string key_of(Rank node) { return fmt::format("standing/{}", node); }
+std::string key_of(Rank node) { return node_key("standing", node); }
 
 }  // namespace
 
