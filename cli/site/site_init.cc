@@ -250,19 +250,22 @@ Made make(const SiteInitOptions& options, const TrustPlan& plan, const Present& 
 /// What was made, and what operators do next.
 void print_made(const console::Output& output, const SiteInitOptions& options, const Made& made) {
   const bool grows = made.added.size() < made.sites;
-  output.line(fmt::format("{}: {} of {} sites, {} edges (one for each direction), and overview.csv",
-                          printable(options.out), grows ? "new folders" : "folders",
-                          made.added.size(), made.edges));
+  const std::string added =
+      grows ? fmt::format("added {}", word_list(made.added, "and"))
+            : fmt::format("folders of {} sites, and overview.csv", made.added.size());
+  output.line(fmt::format("{}: {}; edges: {} (one for each direction)", printable(options.out),
+                          added, made.edges));
   output.line(
       options.public_keys.empty()
-          ? "Each holds its site's secret key: give it to that site alone, and keep no copy."
-          : "Each site puts its own key, NAME.key, beside its site.toml. It stays there.");
+          ? "A new site's folder holds its secret key: give it to that site alone, and keep "
+            "no copy."
+          : "Each new site puts its own key, NAME.key, beside its site.toml. It stays there.");
   if (grows) {
     output.line(fmt::format("Settings are those of {}; look at `task`, which is each site's own.",
                             printable(made.settings_of)));
   }
   output.line(
-      "Then, at each of them: data where `task` in site.toml says, `sotto site check site.toml`, "
+      "Then, at each new site: data where `task` in site.toml says, `sotto site check site.toml`, "
       "`sotto node site.toml`.");
   if (made.grown.empty()) {
     return;

@@ -196,10 +196,12 @@ class TrustCheck {
     const auto from = reached_from(root, in_);
     for (std::size_t i = 0; i < sites_.size(); ++i) {
       if (!to[i]) {
-        find("reach", root, i, fmt::format("nothing of it reaches {}", sites_[i].name));
+        find("reach", root, i,
+             fmt::format("nothing of {} reaches {}", sites_[root].name, sites_[i].name));
       }
       if (!from[i] && !sites_[i].observer) {
-        find("reach", i, root, fmt::format("nothing of it reaches {}", sites_[root].name));
+        find("reach", i, root,
+             fmt::format("nothing of {} reaches {}", sites_[i].name, sites_[root].name));
       }
     }
   }
