@@ -39,13 +39,30 @@ struct SiteCheckOptions {
   std::vector<std::string> others;
 };
 
+/// What all sites share, and where this one's file sets it.
+std::vector<SharedSetting> shared_of(const SiteConfig& config) {
+  std::vector<SharedSetting> shared;
+  for (const auto& [name, value] : settings_in_file(config)) {
+    // An exchange is what the file's algorithm is between sites.
+    shared.push_back(
+        {name, one_line(value), config.places.line_of(name == "exchange" ? "algorithm" : name)});
+  }
+  return shared;
+}
+
 SiteView view_of(const SiteConfig& config) {
   return {.name = config.name,
           .lines = read_peers_file(config.peers, PeerNumbers::of_names),
           .observer = config.observer,
           .secure_sum = config.secure_sum,
           .colluders = config.sum.colluders,
-          .settings = settings_text(settings_in_file(config))};
+          .settings = shared_of(config),
+          .file = config.file,
+          .peers_file = config.peers,
+          .monitor = config.monitor
+                         ? fmt::format("{}:{}", config.monitor->host, config.monitor->port)
+                         : "",
+          .listens_elsewhere = !config.listen.empty()};
 }
 
 /// The sites' files that a word stands for: a file, a site's folder, or a folder of such folders.
@@ -100,6 +117,22 @@ Json spectral_gap(std::size_t sites, const TrustReport& report) {
   return spectrum(Topology("trust", static_cast<int>(sites), {edges})).spectral_gap;
 }
 
+void print_graph(const console::Output& output, std::size_t sites, const TrustReport& report,
+                 const Json& gap) {
+  output.line(fmt::format("sites: {}, edges that both ends want: {} (one for each direction)",
+                          sites, report.edges.size()));
+  output.line(
+      fmt::format("senders to a site: {} to {} (the sites whose models one site takes in: fewest "
+                  "and most)",
+                  report.degree_min, report.degree_max));
+  if (gap.is_number()) {
+    output.line(
+        fmt::format("spectral gap: {:.4g} (1: a round brings all sites together; near 0: what one "
+                    "site learns takes about 1 / gap rounds to reach all)",
+                    gap.get<double>()));
+  }
+}
+
 int run(const SiteCheckOptions& options) {
   const console::Output output(options.common);
   const SiteConfig config = read_site_config(options.site);
@@ -127,17 +160,15 @@ int run(const SiteCheckOptions& options) {
                  {"sites", views.size()},
                  {"edges", report.edges.size()},
                  {"findings", found}};
-  output.line(
-      fmt::format("sites: {}, edges that both ends want: {}", views.size(), report.edges.size()));
-  if (views.size() > 1) {
+  if (views.size() == 1) {
+    output.line(fmt::format("{} alone: name files of other sites behind it to compare them",
+                            one_line(config.name)));
+  } else {
     const auto gap = spectral_gap(views.size(), report);
     result["degree_min"] = report.degree_min;
     result["degree_max"] = report.degree_max;
     result["spectral_gap"] = gap;
-    output.line(fmt::format("senders to a site: {} to {}", report.degree_min, report.degree_max));
-    if (gap.is_number()) {
-      output.line(fmt::format("spectral gap: {:.4g}", gap.get<double>()));
-    }
+    print_graph(output, views.size(), report, gap);
   }
   if (rows.empty()) {
     output.line("nothing is found that does not fit together");

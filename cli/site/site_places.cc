@@ -99,6 +99,11 @@ std::string SitePlaces::of(const std::string& key) const {
                                : fmt::format("{}:{}: {}", path_, found->second, key);
 }
 
+std::string SitePlaces::line_of(std::string_view setting) const {
+  const auto found = lines_.find(key_of(setting));
+  return found == lines_.end() ? "" : fmt::format("{}:{}", path_, found->second);
+}
+
 std::string SitePlaces::subject(std::string_view setting) const {
   const std::string key = key_of(setting);
   return key.empty() ? std::string(setting) : of(key);

@@ -21,6 +21,9 @@ class SitePlaces final : public Spelling {
 
   /// "site.toml:9: training.lr"; where the key is not there, the line of its table.
   std::string of(const std::string& key) const;
+  /// "site.toml:9" of a setting of this name, which may be one of several tables; empty where the
+  /// file does not set it.
+  std::string line_of(std::string_view setting) const;
   /// The place of a setting's key, as `of` has it.
   std::string subject(std::string_view setting) const override;
   std::string mention(std::string_view setting, std::string_view value) const override;

@@ -58,6 +58,7 @@ Json peer_json(const SitePeerReport& peer) {
           {"tells_us", site.tells_us},
           {"observer", site.observer},
           {"waited_for", site.waited_for},
+          {"answers_waited_for", site.answers},
           {"pulls_cut", site.cut},
           {"models_spoiled", site.spoiled},
           {"barred", site.barred},
@@ -136,8 +137,8 @@ void add_peers(MetricsText& metrics, const SiteReport& report) {
   add_by_peer(metrics, report, "peer_barred", "gauge", "1 while its parcels do not count",
               [](Peer peer) { return peer.site.barred ? 1 : 0; });
   add_by_peer(metrics, report, "peer_waited_for", "gauge",
-              "0 for a peer that was late again and again",
-              [](Peer peer) { return peer.site.waited_for ? 1 : 0; });
+              "0 for a peer whose parcels, or answers about sums, were late again and again",
+              [](Peer peer) { return peer.site.waited_for && peer.site.answers ? 1 : 0; });
 }
 
 std::string ago(double then, double now) {

@@ -51,7 +51,7 @@ int run(const StatusOptions& options) {
   if (!config.monitor) {
     refuse("SITE.toml", options.site,
            "it has no monitor to ask; put the line monitor = \"127.0.0.1:9100\" above [training], "
-           "and start the site again");
+           "with a port of its own for each site of this host, and start the site again");
   }
   const console::Output output(options.common);
   const Json status = parse_status(ask_monitor(*config.monitor, "/status"));

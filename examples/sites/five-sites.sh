@@ -25,7 +25,9 @@ for k in "${!sites[@]}"; do
   mv "${sites[$k]}.pub" keys/
   echo "${sites[$k]},127.0.0.1:$((port + k))" >>sites.csv
 done
-cat >shared.toml <<'TOML'
+cat >shared.toml <<TOML
+monitor = "127.0.0.1:$((port + 5))"    # of the first site; init counts on for sites of one host
+
 [training]
 task = "digits,train=1500,test=500"
 model = "softmax"
@@ -41,7 +43,6 @@ for k in "${!sites[@]}"; do
   name=${sites[$k]}
   mv "$name.key" "federation/$name/"
   echo "part = \"$((k + 1))/5\"" >>"federation/$name/site.toml"
-  sed -i "1a monitor = \"127.0.0.1:$((port + 5 + k))\"" "federation/$name/site.toml"
 done
 "$sotto" site check federation/hospital/site.toml federation
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Six sites whose parcels show nobody's model: each learns the mean of all. One is killed in the
 # middle and comes back; the others go on with the sum of five.
-#   examples/sites/secure-sum.sh           SOTTO=PATH, PORT=9301 (the first of six), KEEP=1
+#   examples/sites/secure-sum.sh           SOTTO=PATH, PORT=9301 (the first of twelve), KEEP=1
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 sotto=${SOTTO:-$here/../../build/sotto}
@@ -21,7 +21,9 @@ echo "name,address" >sites.csv
 for k in "${!sites[@]}"; do
   echo "${sites[$k]},127.0.0.1:$((port + k))" >>sites.csv
 done
-cat >shared.toml <<'TOML'
+cat >shared.toml <<TOML
+monitor = "127.0.0.1:$((port + 6))"    # of the first site; init counts on for sites of one host
+
 [training]
 task = "digits,train=1800,test=500"
 model = "softmax"

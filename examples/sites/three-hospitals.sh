@@ -45,7 +45,9 @@ done
 # At whoever puts the federation together; this script makes the keys, too.
 echo "name,address" >sites.csv
 for k in "${!sites[@]}"; do echo "${sites[$k]},127.0.0.1:$((port + k))" >>sites.csv; done
-cat >shared.toml <<'TOML'
+cat >shared.toml <<TOML
+monitor = "127.0.0.1:$((port + 3))"    # of the first site; init counts on for sites of one host
+
 [data]
 scaling = "scaling.toml"
 own-sums = "sums.toml"
@@ -67,7 +69,6 @@ for k in "${!sites[@]}"; do
   cp "${sites[$k]}.csv" "$folder/patients.csv"
   cp "${sites[$k]}-sums.toml" "$folder/sums.toml"
   cp scaling.toml "$folder/"
-  sed -i "1a monitor = \"127.0.0.1:$((port + 3 + k))\"" "$folder/site.toml"
 done
 echo 'export = "model.safetensors"' >>federation/north/site.toml
 echo 'export = "model.onnx"' >>federation/west/site.toml

@@ -125,7 +125,7 @@ struct RevealedMask {
   std::uint64_t site = 0;
   bool is_share = false;  ///< of the mask of that site alone; else the seed of its mask with the
                           ///< sender
-  Bytes32 value{};
+  Secret32 value{};
 };
 
 /// The answer to Unmask, or more of it.

@@ -45,7 +45,7 @@ struct MixingSetup {
   std::string rule = {};            ///< gossip: make_aggregation's; empty: the average
   std::string name = {};            ///< of the site: secure_mean
   SecureSumRule sum = {};           ///< secure_mean
-  Bytes32 secret = {};              ///< secure_mean
+  Secret32 secret = {};             ///< secure_mean
   const Ops* ops = &host_ops();
 };
 

@@ -18,6 +18,7 @@ Hello Neighbour::greet(Hello mine) {
 }
 
 void Neighbour::hang_up() {
+  questioned = answered = false;
   link = Link::down;
   asked = model_due = joining = keyed = hears_us = tells_us = false;
 }
@@ -110,7 +111,8 @@ PeerState Neighbour::state() const {
           .spoiled = spoiled,
           .blamed = blamed,
           .habit = habit(),
-          .waited_for = punctuality.waited_for()};
+          .waited_for = punctuality.waited_for(),
+          .answers = answering.waited_for()};
 }
 
 void Neighbour::save(ByteBuffer& out_bytes) const {

@@ -60,6 +60,9 @@ struct Neighbour {
   bool takes = false;       ///< PeerHabit
   bool far_ahead = false;   ///< likewise
   Punctuality punctuality;
+  Punctuality answering;    ///< questions about sums
+  bool questioned = false;  ///< in the latest sum
+  bool answered = false;    ///< … and it has said something, in time or not
 
   // Of this channel.
   Link link = Link::down;

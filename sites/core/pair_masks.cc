@@ -15,8 +15,8 @@ constexpr std::uint64_t kForTag = 2;
 constexpr std::uint64_t kForMask = 3;
 
 template <std::size_t N>
-Bytes32 keyed_hash(const Bytes32& key, const std::array<std::uint64_t, N>& words) {
-  Bytes32 out;
+Secret32 keyed_hash(const Bytes32& key, const std::array<std::uint64_t, N>& words) {
+  Secret32 out;
   crypto_generichash(out.data(), out.size(), reinterpret_cast<const unsigned char*>(words.data()),
                      sizeof words, key.data(), key.size());
   return out;
@@ -28,11 +28,9 @@ MaskKeys::MaskKeys(const Bytes32& secret) : secret_(secret) {
   crypto_scalarmult_base(public_.data(), secret_.data());
 }
 
-MaskKeys::~MaskKeys() { sodium_memzero(secret_.data(), secret_.size()); }
-
-std::optional<Bytes32> MaskKeys::shared_with(std::uint64_t own, std::uint64_t other,
-                                             const Bytes32& peer) const {
-  Bytes32 point;
+std::optional<Secret32> MaskKeys::shared_with(std::uint64_t own, std::uint64_t other,
+                                              const Bytes32& peer) const {
+  Secret32 point;
   if (crypto_scalarmult(point.data(), secret_.data(), peer.data()) != 0) {
     return std::nullopt;
   }
@@ -44,19 +42,17 @@ std::optional<Bytes32> MaskKeys::shared_with(std::uint64_t own, std::uint64_t ot
   const bool first = own < other;
   std::memcpy(&words[3], (first ? public_ : peer).data(), sizeof(Bytes32));
   std::memcpy(&words[7], (first ? peer : public_).data(), sizeof(Bytes32));
-  const Bytes32 shared = keyed_hash(point, words);
-  sodium_memzero(point.data(), point.size());
-  return shared;
+  return keyed_hash(point, words);
 }
 
 std::uint64_t tag_of(const Bytes32& shared) {
-  const Bytes32 hash = keyed_hash(shared, std::array{kForTag});
+  const Secret32 hash = keyed_hash(shared, std::array{kForTag});
   std::uint64_t tag = 0;
   std::memcpy(&tag, hash.data(), sizeof tag);
   return std::max<std::uint64_t>(tag, 1);
 }
 
-Bytes32 mask_seed(const Bytes32& shared, std::uint64_t receiver, std::uint64_t round) {
+Secret32 mask_seed(const Bytes32& shared, std::uint64_t receiver, std::uint64_t round) {
   return keyed_hash(shared, std::array{kForMask, receiver, round});
 }
 
@@ -73,7 +69,7 @@ void add_mask(const Bytes32& seed, bool subtract, std::span<std::uint32_t> words
   const std::array<unsigned char, crypto_stream_chacha20_NONCEBYTES> nonce{};
   for (std::size_t at = 0; at < words.size(); at += kPiece) {
     const std::size_t count = std::min(kPiece, words.size() - at);
-    std::ranges::fill(mask, 0);
+    std::fill_n(mask.begin(), count, 0U);
     auto* const bytes = reinterpret_cast<unsigned char*>(mask.data());
     crypto_stream_chacha20_xor_ic(bytes, bytes, count * sizeof(std::uint32_t), nonce.data(),
                                   at * sizeof(std::uint32_t) / kBlock, seed.data());
@@ -81,6 +77,7 @@ void add_mask(const Bytes32& seed, bool subtract, std::span<std::uint32_t> words
       words[at + k] += subtract ? std::uint32_t{0} - mask[k] : mask[k];
     }
   }
+  sodium_memzero(mask.data(), std::min(kPiece, words.size()) * sizeof(std::uint32_t));
 }
 
 }  // namespace sotto::sites

@@ -14,6 +14,7 @@ SecureMixing::SecureMixing(MixingSetup setup)
       next_(setup_.parameters.size()),
       given_(setup_.parameters.begin(), setup_.parameters.end()),
       previous_(given_) {
+  setup_.secret = {};  // the sum has it, and forgets it in time
   setup_.step_rule->resize(setup_.layout);
 }
 

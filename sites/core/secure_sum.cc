@@ -48,8 +48,6 @@ SecureSum::SecureSum(SecureSumRule rule, std::string_view name, const Bytes32& s
   begin_anew();
 }
 
-SecureSum::~SecureSum() { sodium_memzero(secret_.data(), secret_.size()); }
-
 void SecureSum::begin_anew() {
   keys_ = std::make_unique<MaskKeys>(derived_scalar(secret_, std::array{kForKeys, generation_}));
   secret_ = derived_scalar(secret_, std::array{kForNext, generation_++});
@@ -161,13 +159,13 @@ void SecureSum::open(Round round, std::span<const float> model) {
   std::fill_n(quantized_.begin() + static_cast<std::ptrdiff_t>(dimension_), kSentinels, 1U);
 }
 
-Bytes32 SecureSum::own_mask(Round round, std::uint64_t receiver) const {
+Secret32 SecureSum::own_mask(Round round, std::uint64_t receiver) const {
   return derived_scalar(secret_, std::array{kForOwnMask, round, receiver});
 }
 
 std::vector<SecretShare> SecureSum::shares_for(Round round, std::size_t receiver) const {
   const std::uint64_t id = members_[receiver].id;
-  std::vector<Bytes32> coefficients;
+  std::vector<Secret32> coefficients;
   for (std::uint64_t power = 1; power < threshold(); ++power) {
     coefficients.push_back(derived_scalar(secret_, std::array{kForCoefficients, round, id, power}));
   }
@@ -192,7 +190,7 @@ Payload SecureSum::payload_for(std::size_t receiver) const {
   if (static_cast<std::size_t>(masked) + 1 < least_members()) {
     return nullptr;
   }
-  const Bytes32 own = own_mask(round_, members_[receiver].id);
+  const Secret32 own = own_mask(round_, members_[receiver].id);
   std::vector<std::uint32_t> words = quantized_;
   add_mask(own, false, words);
   ByteBuffer out;
@@ -460,7 +458,7 @@ std::vector<std::size_t> SecureSum::owed() const {
   return owed;
 }
 
-std::optional<Bytes32> SecureSum::joined(std::size_t member, const Bytes32& commitment) const {
+std::optional<Secret32> SecureSum::joined(std::size_t member, const Bytes32& commitment) const {
   const auto at = summing_->shares.find(member);
   if (at == summing_->shares.end() || at->second.size() < threshold()) {
     return std::nullopt;

@@ -28,8 +28,8 @@
 // no mask) and a share of 32 bytes; a commitment of 32 bytes to b_j; d + 4 words.
 //
 // Plain state, without clocks or files. One thread at a time. Memory: two words an element, and one
-// more for each parcel in work. The secret of the process and its keys are wiped at the end; what
-// is derived of them is not.
+// more for each parcel in work. Secrets, and what is derived of them or told of others' masks, are
+// wiped as soon as they are of no more use (Secret32); the bytes of messages are not.
 #pragma once
 
 #include <algorithm>
@@ -76,7 +76,6 @@ class SecureSum {
             std::size_t dimension);
   SecureSum(const SecureSum&) = delete;
   SecureSum& operator=(const SecureSum&) = delete;
-  ~SecureSum();
 
   /// u: peers whose parcels a sum needs, at least.
   std::size_t least_members() const {
@@ -148,14 +147,14 @@ class SecureSum {
   struct Member {
     std::string name;
     std::uint64_t id = 0;
-    std::optional<Bytes32> shared;  ///< with this site, if its key is known
+    std::optional<Secret32> shared;  ///< with this site, if its key is known
   };
 
   /// What a payload says of another member.
   struct Entry {
     std::uint64_t id = 0;
     std::uint64_t tag = 0;
-    Bytes32 share{};
+    Secret32 share{};
   };
   struct Header {
     Round round = 0;
@@ -166,8 +165,8 @@ class SecureSum {
   /// A round of this process, as a client and as a holder of shares.
   struct Held {
     bool opened = false;
-    std::vector<std::optional<Bytes32>> shared;  ///< masks' secrets, as the payloads have them
-    std::map<std::size_t, Header> headers;       ///< by sender
+    std::vector<std::optional<Secret32>> shared;  ///< masks' secrets, as the payloads have them
+    std::map<std::size_t, Header> headers;        ///< by sender
     bool closed = false;
     std::vector<std::uint64_t> missing;       ///< the choice that is answered; of closed rounds
     std::map<std::size_t, Unmask> questions;  ///< that came before
@@ -180,8 +179,8 @@ class SecureSum {
     std::vector<std::uint64_t> missing;
     std::vector<std::uint32_t> words;
     std::vector<std::size_t> added;
-    std::map<std::size_t, std::map<std::size_t, Bytes32>> shares;    ///< of a member, by holder
-    std::map<std::pair<std::size_t, std::uint64_t>, Bytes32> seeds;  ///< member, missing site
+    std::map<std::size_t, std::map<std::size_t, Secret32>> shares;    ///< of a member, by holder
+    std::map<std::pair<std::size_t, std::uint64_t>, Secret32> seeds;  ///< member, missing site
     std::vector<std::size_t> silent;  ///< members that have nothing to tell
   };
 
@@ -193,7 +192,7 @@ class SecureSum {
   /// Steps of the grid between 0 and 1, so that the sum over all sites fits.
   double scale() const;
   /// b of this site for a receiver.
-  Bytes32 own_mask(Round round, std::uint64_t receiver) const;
+  Secret32 own_mask(Round round, std::uint64_t receiver) const;
   /// The shares of that, by the places of their holders.
   std::vector<SecretShare> shares_for(Round round, std::size_t receiver) const;
   /// The share that `from` gave this site of its mask for a receiver.
@@ -203,7 +202,7 @@ class SecureSum {
   /// The peers among these that agree with each other on the tags of their masks.
   std::vector<std::size_t> consistent(const Held& held, std::vector<std::size_t> places) const;
   std::uint64_t tag_between(const Held& held, std::size_t from, std::uint64_t id) const;
-  std::optional<Bytes32> joined(std::size_t member, const Bytes32& commitment) const;
+  std::optional<Secret32> joined(std::size_t member, const Bytes32& commitment) const;
   /// A mask of this member with a missing site has not been told.
   bool lacks_seed(std::size_t member, const Held& held) const;
   /// Too few shares of this member's own mask have been told.
@@ -211,7 +210,7 @@ class SecureSum {
 
   SecureSumRule rule_;
   std::uint64_t id_;
-  Bytes32 secret_;
+  Secret32 secret_;
   std::unique_ptr<MaskKeys> keys_;
   std::uint64_t generation_ = 0;
   std::size_t dimension_;

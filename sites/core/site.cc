@@ -185,7 +185,12 @@ bool Site::try_begin(bool waited) {
 void Site::begin() {
   mixing_->begin();
   minted_ += 1;
-  round_ = trained_ ? believed_round() : round_;
+  if (trained_) {
+    auto said = said_rounds();
+    said_by_ = said.size();
+    began_by_ = giver_ ? peers_[*giver_].entry.name : "";
+    round_ = believed_round(std::move(said));
+  }
   giver_.reset();
   phase_ = Phase::training;
 }
@@ -288,7 +293,9 @@ std::vector<std::size_t> Site::awaited() const {
   std::vector<std::size_t> awaited;
   if (asked_) {
     awaited = mixing_->secure_sum()->owed();
-    std::erase_if(awaited, [&](std::size_t k) { return !peers_[k].heard(); });
+    std::erase_if(awaited, [&](std::size_t k) {
+      return !peers_[k].heard() || !peers_[k].answering.waited_for();
+    });
     return awaited;
   }
   const SumHope hope = phase_ == Phase::offered ? sum_hope() : SumHope::enough;
@@ -324,7 +331,9 @@ Status Site::collect() {
     give_up();
     return {};
   }
-  if (!asked_) {
+  if (asked_) {
+    note_answers();
+  } else {
     begin_intake();
   }
   asked_ = false;
@@ -469,15 +478,19 @@ Round Site::believed_alone() const {
   return setup_.rounds > 0 ? setup_.rounds / 2 : kMostUnconfirmed;
 }
 
-/// One of several must not take this site to a round that no other has seen, and one alone not to
-/// its end.
-Round Site::believed_round() const {
+std::vector<Round> Site::said_rounds() const {
   std::vector<Round> said = {given_round_};
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     if (giver_ != k && peers_[k].heard() && peers_[k].known.round > 0) {
       said.push_back(peers_[k].known.round);
     }
   }
+  return said;
+}
+
+/// One of several must not take this site to a round that no other has seen, and one alone not to
+/// its end.
+Round Site::believed_round(std::vector<Round> said) const {
   if (said.size() == 1) {
     return std::min(given_round_, believed_alone());
   }
@@ -506,6 +519,8 @@ SiteState Site::state() const {
           .longest_step = mixing_->longest_step(),
           .version = mixing_->version({}),
           .resets = resets_,
+          .giver = began_by_,
+          .round_said_by = said_by_,
           .sums = mixing_->sums()};
 }
 

@@ -198,8 +198,10 @@ class Site {
   bool has_second_opinion() const;
   /// The latest round in which a site begins on the word of one neighbour.
   Round believed_alone() const;
-  /// The round in which a site begins that took a neighbour's model over.
-  Round believed_round() const;
+  /// The rounds that neighbours say, that of the model which was taken over first.
+  std::vector<Round> said_rounds() const;
+  /// The round in which a site begins that took a neighbour's model over, by these.
+  Round believed_round(std::vector<Round> said) const;
   /// Gives the round's parcels their numbers, and sends them.
   void post(std::span<const Addressee> to);
   /// complete() waits for this peer, which is heard.
@@ -208,6 +210,10 @@ class Site {
   /// site, `few` if others have yet to come.
   enum class SumHope : std::uint8_t { none, few, enough };
   SumHope sum_hope() const;
+  /// Notes who has answered about the sum that ends, and who was waited for in vain.
+  void note_answers();
+  /// Notes what has come since of those that are not waited for, before others are asked.
+  void note_late_answers();
   /// The first parcel that is pending is for this round.
   bool due(const Neighbour& from) const;
   void take_in(std::size_t peer);
@@ -251,6 +257,9 @@ class Site {
   double settled_mass_ = 0;  // state()
   bool influenced_ = false;  // something was taken in since put_back, or ever
   bool asked_ = false;       // for the sum of this round
+  Round question_ = 0;       // the latest round whose sum was asked for
+  std::string began_by_;     // SiteState::giver
+  std::size_t said_by_ = 0;  // SiteState::round_said_by
   Round low_rounds_ = 0;     // in a row, in which ω was near its floor
   bool loaded_ = false;      // and not given up
   bool outdated_ = false;    // what was loaded is too old

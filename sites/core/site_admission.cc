@@ -107,7 +107,7 @@ void admit_sums(const SiteSetup& setup, const Contract& contract) {
         "a site that was away has parcels of two rounds under way when the next one is due: 3 or "
         "more");
   }
-  check(setup.secret != Bytes32{}, "masks are drawn from a secret");
+  check(setup.secret != Secret32(), "masks are drawn from a secret");
 }
 
 std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
@@ -146,7 +146,7 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
   mixing.rule = setup.rule;
   mixing.name = setup.name;
   mixing.sum = setup.sum;
-  mixing.secret = setup.secret;
+  mixing.secret = std::exchange(setup.secret, {});
   mixing.ops = setup.ops;
   mixing.step_rule = std::move(setup.step_rule);
   mixing.compressor = std::move(setup.compressor);

@@ -58,7 +58,7 @@ struct SiteSetup {
   MassRule mass = {};           ///< push-sum; all sites share it
   PullLimits pull = {};         ///< of what one parcel may do to the model
   SecureSumRule sum = {};       ///< secure_mean; all sites share it
-  Bytes32 secret = {};          ///< secure_mean: drawn anew in each start, by what nobody can guess
+  Secret32 secret = {};         ///< secure_mean: drawn anew in each start, by what nobody can guess
   Round rounds = 0;             ///< after which this site ends; 0: never
   std::uint64_t seed = 0;       ///< of rounding
   Incarnation incarnation = 0;  ///< not 0; drawn anew in each start. load replaces it, and the site

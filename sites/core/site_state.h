@@ -51,6 +51,8 @@ struct PeerState {
   bool barred = false;       ///< until later what it sends counts as this site's own model
   PeerHabit habit = PeerHabit::none;
   bool waited_for = true;  ///< false: it was late again and again
+  /// Secure sums: false: it sends parcels, and was again and again waited for with its answer.
+  bool answers = true;
 };
 
 /// What became of a site's secure sums, in this process.
@@ -79,7 +81,10 @@ struct SiteState {
   double longest_step = 0;    ///< of the last rounds, by which pulls are bounded
   std::uint64_t version = 0;  ///< gossip: of the own public copy
   std::uint64_t resets = 0;
-  SumCounts sums = {};  ///< secure_mean
+  /// The neighbour whose model was taken over when the site began; empty: none.
+  std::string giver{};
+  std::size_t round_said_by = 0;  ///< neighbours by whose word it began in that round
+  SumCounts sums = {};            ///< secure_mean
 };
 
 /// A peer whose parcels were in the model when that had to be put back.

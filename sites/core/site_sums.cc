@@ -15,8 +15,10 @@ bool Site::ask_for_sum() {
     return false;
   }
   begin_intake();
+  note_late_answers();
   auto question = sum->close();
   asked_ = true;
+  question_ = offered_;
   tell(sum->answers_due());
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     take_in(k);
@@ -25,6 +27,7 @@ bool Site::ask_for_sum() {
     question->incarnation = incarnation_;
     for (const std::size_t k : sum->members()) {
       if (peers_[k].up()) {
+        peers_[k].questioned = true;
         send(k, encode(*question));
       }
     }
@@ -81,8 +84,35 @@ Status Site::take(std::size_t peer, const Masks& answer) {
   if (sum == nullptr) {
     return offence(peer, Fault::unexpected, "masks for a sum that is not made");
   }
+  peers_[peer].answered = peers_[peer].answered || answer.round == question_;
   sum->take(peer, answer);
   return {};
+}
+
+void Site::note_answers() {
+  const std::vector<std::size_t> owed = mixing_->secure_sum()->owed();
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    Neighbour& peer = peers_[k];
+    if (!peer.questioned || !peer.heard() || !peer.answering.waited_for()) {
+      continue;
+    }
+    const bool in_vain = std::ranges::find(owed, k) != owed.end();
+    // The sum may have been made before it was its turn.
+    if (in_vain || peer.answered) {
+      peer.answering.note(!in_vain);
+    }
+  }
+}
+
+void Site::note_late_answers() {
+  // Of those that are not waited for an answer comes too late for a sum that needs it, always. So
+  // it counts until the next question: who was slow for a while is waited for again.
+  for (Neighbour& peer : peers_) {
+    if (peer.questioned && peer.heard() && !peer.answering.waited_for()) {
+      peer.answering.note(peer.answered);
+    }
+    peer.questioned = peer.answered = false;
+  }
 }
 
 Site::SumHope Site::sum_hope() const {

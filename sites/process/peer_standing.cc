@@ -102,8 +102,13 @@ PeerStanding in_touch(const PeerState& peer, const sites::SitePeer& trust) {
   const bool silent = trust.hears && !peer.tells_us;
   const bool closed = trust.tells && !peer.hears_us;
   if (!silent && !closed) {
-    const std::string late = "it was late again and again: rounds do not wait for it";
-    return peer.waited_for ? PeerStanding{.state = "up"} : PeerStanding{"up", "late", late};
+    if (!peer.waited_for) {
+      return {"up", "late", "it was late again and again: rounds do not wait for it"};
+    }
+    return peer.answers ? PeerStanding{.state = "up"}
+                        : PeerStanding{"up", "late",
+                                       "it sends parcels, and its answers about sums did not come "
+                                       "in time again and again: sums do not wait for them"};
   }
   return {.state = "up",
           .reason = "one-sided",

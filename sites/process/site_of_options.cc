@@ -51,9 +51,9 @@ sites::Incarnation draw_incarnation() {
   return std::max<sites::Incarnation>(random.next_u64(), 1);
 }
 
-sites::Bytes32 draw_secret() {
+sites::Secret32 draw_secret() {
   SecretStream random(SecretKey::fresh(), SecretPurpose::sample, 0);
-  sites::Bytes32 secret{};
+  sites::Secret32 secret;
   for (std::uint8_t& byte : secret) {
     byte = static_cast<std::uint8_t>(random.next_u64());
   }

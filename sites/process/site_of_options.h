@@ -22,7 +22,7 @@ sites::SiteSetup site_setup(const SiteOptions& options, const Task& task,
 sites::Incarnation draw_incarnation();
 
 /// A secret from which a process draws its masks (secure_sum.h), from the system's randomness.
-sites::Bytes32 draw_secret();
+sites::Secret32 draw_secret();
 
 /// The channels of a site whose messages are at most so long.
 ChannelOptions site_channels(const SiteOptions& options, std::size_t max_message_bytes);

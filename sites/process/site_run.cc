@@ -40,6 +40,19 @@ constexpr auto kTellEvery = 10s;
 /// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
 constexpr double kSlowestBytesPerS = 16e3;
 
+/// Whose model a site begins with, and who says in which round.
+std::string words_of_beginning(const sites::SiteState& state, bool alone) {
+  if (!state.has_model) {
+    return fmt::format("starts from the initial model{}", alone ? ", out of touch" : "");
+  }
+  const std::string giver = state.giver.empty() ? "a neighbour" : state.giver;
+  return fmt::format(
+      "takes over the model of {}, at round {}, {}", giver, state.round,
+      state.round_said_by == 1
+          ? fmt::format("which rests on the word of {} alone", giver)
+          : fmt::format("the median of what {} neighbours say", state.round_said_by));
+}
+
 class SiteRun {
  public:
   SiteRun(const SiteOptions& options, SiteFolder& folder, Task& task, const std::atomic<bool>& stop,
@@ -265,10 +278,8 @@ Status SiteRun::join() {
   }
   const bool alone =
       std::ranges::none_of(links_->reports(), [](auto& peer) { return peer.site.up; });
-  tell(alone ? Level::warning : Level::info, "joined",
-       site_->state().has_model
-           ? fmt::format("takes over a neighbour's model, at round {}", site_->round())
-           : fmt::format("starts from the initial model{}", alone ? ", out of touch" : ""));
+  tell(alone ? Level::warning : Level::info, "joined", words_of_beginning(site_->state(), alone),
+       {{"said_by", static_cast<std::uint64_t>(site_->state().round_said_by)}});
   return {};
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/sites/process/site_hosts.h>
 #include <sotto/trainers/settings/agreed_settings.h>
 
 namespace sotto {
@@ -28,6 +30,23 @@ std::vector<bool> reached_from(std::size_t start, const Neighbours& next) {
     }
   }
   return seen;
+}
+
+std::string yes_or_no(bool truth) { return truth ? "yes" : "no"; }
+
+const SharedSetting* setting_of(const SiteView& site, std::string_view name) {
+  const auto found = std::ranges::find(site.settings, name, &SharedSetting::name);
+  return found == site.settings.end() ? nullptr : &*found;
+}
+
+/// "lr = 0.1 (federation/lab/site.toml:9)"
+std::string setting_text(const SiteView& site, std::string_view name) {
+  const SharedSetting* const one = setting_of(site, name);
+  if (one == nullptr) {
+    return fmt::format("none ({})", site.file);
+  }
+  return one->place.empty() ? fmt::format("{} (by default, {})", one->value, site.file)
+                            : fmt::format("{} ({})", one->value, one->place);
 }
 
 class TrustCheck {
@@ -54,6 +73,7 @@ class TrustCheck {
       }
     }
     compare_settings();
+    check_monitors();
     check_reach();
     check_giving();
     std::sort(report_.edges.begin(), report_.edges.end());
@@ -69,6 +89,10 @@ class TrustCheck {
   void find(const char* kind, std::size_t site, std::size_t peer, std::string text) {
     report_.findings.push_back({kind, sites_[site].name, sites_[peer].name, std::move(text)});
   }
+  /// "lab's list (federation/lab/peers.csv)"
+  std::string list_of(std::size_t site) const {
+    return fmt::format("{}'s list ({})", sites_[site].name, sites_[site].peers_file);
+  }
 
   /// `line` is that of `peer` in the list of `site`.
   void compare(std::size_t site, std::size_t peer, const TrustedPeer& line) {
@@ -77,12 +101,12 @@ class TrustCheck {
       const auto keys = own->keys();
       if (std::ranges::none_of(keys, [&](const PeerKey& key) { return line.holds(key.key); })) {
         find("key", site, peer,
-             fmt::format("its list has another key of {} than {} has", name, name));
+             fmt::format("{} has another key of {} than {}", list_of(site), name, list_of(peer)));
       }
       if (line.address != own->address) {
         find("address", site, peer,
-             fmt::format("its list has '{}', and that of {} '{}'", line.address, name,
-                         own->address));
+             fmt::format("{} has the address '{}' for {}, and {} has '{}'", list_of(site),
+                         line.address, name, list_of(peer), own->address));
       }
     }
     const TrustedPeer* back = line_of(peer, site);
@@ -90,14 +114,17 @@ class TrustCheck {
       if (!line.may_send && !line.send_to) {
         return;  // neither wants an edge
       }
-      find("missing", site, peer, fmt::format("{} does not list it", name));
+      find("missing", site, peer,
+           fmt::format("{} has no line for {}", list_of(peer), sites_[site].name));
       return;
     }
     const bool sends = line.send_to && !sites_[site].observer;
     if (sends != back->may_send && !sites_[site].observer) {
       find("edge", site, peer,
-           sends ? fmt::format("it sends to {}, which does not take it", name)
-                 : fmt::format("{} takes what it does not send", name));
+           fmt::format("{} has send_to = {} for {}, and {} has may_send = {} for {}: {} sends "
+                       "nothing to {}",
+                       list_of(site), yes_or_no(line.send_to), name, list_of(peer),
+                       yes_or_no(back->may_send), sites_[site].name, sites_[site].name, name));
     }
     if (sends && back->may_send) {
       report_.edges.emplace_back(site, peer);
@@ -108,9 +135,53 @@ class TrustCheck {
 
   void compare_settings() {
     for (std::size_t i = 1; i < sites_.size(); ++i) {
-      const auto text = first_difference(sites_[0].settings, sites_[i].settings);
-      if (!text.empty()) {
-        find("settings", 0, i, text);
+      for (const SharedSetting& one : sites_[0].settings) {
+        compare_setting(i, one.name);
+      }
+      for (const SharedSetting& one : sites_[i].settings) {
+        if (setting_of(sites_[0], one.name) == nullptr) {
+          compare_setting(i, one.name);
+        }
+      }
+    }
+  }
+  /// The setting of this name at the first site and at site `i`.
+  void compare_setting(std::size_t i, const std::string& name) {
+    const SharedSetting* const first = setting_of(sites_[0], name);
+    const SharedSetting* const other = setting_of(sites_[i], name);
+    if (first == nullptr || other == nullptr || first->value != other->value) {
+      find("settings", 0, i,
+           fmt::format("{} is {} at {} and {} at {}", name, setting_text(sites_[0], name),
+                       sites_[0].name, setting_text(sites_[i], name), sites_[i].name));
+    }
+  }
+
+  /// Where sites run on one host, each monitor needs a port of its own, which no site listens at.
+  void check_monitors() {
+    const auto address_of = [&](std::size_t site) -> std::string {
+      const TrustedPeer* const own = line_of(site, site);
+      return own == nullptr || sites_[site].listens_elsewhere ? "" : own->address;
+    };
+    for (std::size_t i = 0; i < sites_.size(); ++i) {
+      const std::string own = address_of(i);
+      if (own.empty() || sites_[i].monitor.empty()) {
+        continue;
+      }
+      for (std::size_t j = 0; j < sites_.size(); ++j) {
+        const std::string other = address_of(j);
+        if (other == sites_[i].monitor) {
+          find("monitor", i, j,
+               fmt::format("monitor = \"{}\" in {} is where {} listens", sites_[i].monitor,
+                           sites_[i].file, sites_[j].name));
+        }
+        if (j > i && host_of_addresses(own) == host_of_addresses(other) &&
+            sites_[i].monitor == sites_[j].monitor) {
+          find("monitor", i, j,
+               fmt::format("monitor = \"{}\" in {} and in {}, and both sites have addresses on "
+                           "{}: give one of the two monitors another port",
+                           sites_[i].monitor, sites_[i].file, sites_[j].file,
+                           host_of_addresses(own)));
+        }
       }
     }
   }
@@ -126,10 +197,12 @@ class TrustCheck {
     const auto from = reached_from(root, in_);
     for (std::size_t i = 0; i < sites_.size(); ++i) {
       if (!to[i]) {
-        find("reach", root, i, fmt::format("nothing of it reaches {}", sites_[i].name));
+        find("reach", root, i,
+             fmt::format("nothing of {} reaches {}", sites_[root].name, sites_[i].name));
       }
       if (!from[i] && !sites_[i].observer) {
-        find("reach", i, root, fmt::format("nothing of it reaches {}", sites_[root].name));
+        find("reach", i, root,
+             fmt::format("nothing of {} reaches {}", sites_[i].name, sites_[root].name));
       }
     }
   }

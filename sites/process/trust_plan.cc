@@ -121,13 +121,6 @@ class Table {
   const std::vector<std::string_view>* row_ = nullptr;
 };
 
-std::string list_line(const PlannedSite& site, const PublicKey& key, bool may_send, bool send_to) {
-  return fmt::format("{},{},{},{},{}\n", site.name, key.text(), site.address,
-                     may_send ? "yes" : "no", send_to ? "yes" : "no");
-}
-
-constexpr std::string_view kHeader = "name,key,address,may_send,send_to\n";
-
 }  // namespace
 
 TrustPlan parse_trust_plan(const std::string& path, std::string_view text) {
@@ -210,36 +203,6 @@ void take_trust_edges(TrustPlan& plan, const std::string& path, std::string_view
   std::sort(edges.begin(), edges.end());
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   plan.edges = std::move(edges);
-}
-
-std::vector<std::string> peers_lists(const TrustPlan& plan, const std::string& path,
-                                     const std::vector<PublicKey>& keys) {
-  std::string all(kHeader);
-  // For each site, its peers in order: whether they send to it, and it to them.
-  std::vector<std::map<std::size_t, std::pair<bool, bool>>> ways(plan.sites.size());
-  for (const auto& [from, to] : plan.edges) {
-    ways[to][from].first = true;
-    ways[from][to].second = true;
-  }
-  for (std::size_t i = 0; i < plan.sites.size(); ++i) {
-    all += list_line(plan.sites[i], keys.at(i), true, true);
-  }
-  (void)parse_peers_file(path, all, PeerNumbers::of_names);
-  std::vector<std::string> lists(plan.sites.size(), std::string(kHeader));
-  for (std::size_t i = 0; i < plan.sites.size(); ++i) {
-    lists[i] += list_line(plan.sites[i], keys[i], true, true);
-    for (const auto& [peer, way] : ways[i]) {
-      if (!plan.sites[i].address.empty() || !plan.sites[peer].address.empty()) {
-        lists[i] += list_line(plan.sites[peer], keys[peer], way.first, way.second);
-        continue;
-      }
-      throw Error(
-          fmt::format("{}: neither {} nor {} has an address, so that neither can dial the "
-                      "other",
-                      path, plan.sites[i].name, plan.sites[peer].name));
-    }
-  }
-  return lists;
 }
 
 }  // namespace sotto

@@ -1,4 +1,4 @@
-// A federation before it exists: its sites, who sends to whom, and the lists of peers that follow.
+// A federation before it exists: its sites, and who sends to whom.
 // Pure functions; thread-safe.
 #pragma once
 
@@ -7,8 +7,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <sotto/comm/security.h>
 
 namespace sotto {
 
@@ -35,11 +33,5 @@ TrustPlan parse_trust_plan(const std::string& path, std::string_view text);
 /// from 0, and puts them in place of those of `plan`. Throws Error, with `path` and line, also for
 /// an edge from an observer.
 void take_trust_edges(TrustPlan& plan, const std::string& path, std::string_view text);
-
-/// The list of peers of each site: itself, and those with which it has an edge. `keys` has the
-/// public key of each site. Throws Error, in the name of `path`, for what no list takes: an address
-/// that is none or another site's, a key that is there twice.
-std::vector<std::string> peers_lists(const TrustPlan& plan, const std::string& path,
-                                     const std::vector<PublicKey>& keys);
 
 }  // namespace sotto

@@ -2,6 +2,9 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -22,6 +25,11 @@ constexpr const char* kFive =
     "clinic,127.0.0.1:9004\nlab,127.0.0.1:9005\n";
 constexpr const char* kShared =
     "name = \"somebody\"\n[training]\ntask = \"digits,train=300,test=100\"\nlr = 0.1\n";
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 }  // namespace
 
@@ -96,12 +104,108 @@ TEST_CASE("site init: with public keys alone it makes and sees no secret; a faul
   CHECK(fs::exists(out + "/a/peers.csv"));
 }
 
+TEST_CASE("site init: a site that joins leaves what is there, and says which lists change") {
+  const Scratch folder;
+  const auto sites = folder.write("sites.csv", kFive);
+  const auto shared = folder.write("shared.toml", kShared).string();
+  const auto out = (folder.path() / "federation").string();
+  REQUIRE(run({"site", "init", sites.string(), "--template", shared, "--out", out}).status == 0);
+  std::ofstream(out + "/bank/site.toml", std::ios::app) << "part = \"2/5\"\n";
+  std::ofstream(out + "/hospital/site.toml", std::ios::app) << "part = \"1/5\"\nmomentum = 0.5\n";
+  std::map<std::string, std::string> before;
+  for (const auto& entry : fs::recursive_directory_iterator(out)) {
+    if (entry.is_regular_file() && entry.path().filename() != "overview.csv") {
+      before[entry.path().string()] = read_file(entry.path());
+    }
+  }
+  std::ofstream(sites, std::ios::app) << "archive,127.0.0.1:9006\nmuseum,\n";
+  const Arguments init = {"site", "init", sites.string(), "--out", out, "--json", "-"};
+  const auto grown = run(init);
+  CAPTURE(grown.err);
+  const auto made = grown.json();
+  CHECK(made.at("sites") == 7);
+  CHECK(made.at("added") == nlohmann::json({"archive", "museum"}));
+  CHECK(made.at("edges") == 7 * 6 - 5 * 4);
+  CHECK(made.at("lists_to_replace").size() == 5);
+  CHECK(made.at("lists_to_replace")[0].at("list") == out + "/hospital/peers.csv.new");
+  for (const auto& [path, text] : before) {
+    CHECK(read_file(path) == text);
+  }
+  const std::string next = read_file(out + "/bank/peers.csv.new");
+  CHECK(next.starts_with(before.at(out + "/bank/peers.csv")));
+  CHECK(contains(next, "archive,"));
+  // The new site has the settings of the first, but for what is that one's own.
+  const std::string file = read_file(out + "/museum/site.toml");
+  CHECK(contains(file, "name = \"museum\""));
+  CHECK(contains(file, "momentum = 0.5"));
+  CHECK_FALSE(contains(file, "part"));
+  CHECK(contains(file, "monitor = \"127.0.0.1:9106\""));
+  CHECK(contains(read_file(out + "/overview.csv"), "hospital,hospital,"));
+
+  // Until lists are replaced, others have no line for it.
+  const Arguments check = {"site", "check", out + "/archive/site.toml", out};
+  for (const char* name : {"bank", "clinic", "lab", "university"}) {
+    std::ofstream(out + "/" + name + "/site.toml", std::ios::app) << "momentum = 0.5\n";
+  }
+  const auto early = run(check);
+  CHECK(early.status == 1);
+  CHECK(contains(early.out, "/bank/peers.csv) has no line for archive"));
+  // A second run changes nothing, and one more site waits until they are.
+  const auto again = run(init);
+  CHECK(again.status == 2);
+  CHECK(contains(again.err, "there already"));
+  std::ofstream(sites, std::ios::app) << "school,127.0.0.1:9008\n";
+  const auto early_again = run(init);
+  CHECK(early_again.status == 2);
+  CHECK(contains(early_again.err, "peers.csv.new"));
+  CHECK_FALSE(fs::exists(out + "/school"));
+  for (const char* name : {"hospital", "bank", "clinic", "lab", "university"}) {
+    fs::rename(out + "/" + name + "/peers.csv.new", out + "/" + name + "/peers.csv");
+  }
+  const auto well = run(check);
+  CAPTURE(well.out);
+  CHECK(well.status == 0);
+  CHECK(run(init).status == 0);
+  // A site that the list has forgotten.
+  folder.write("sites.csv", "name,address\nbank,127.0.0.1:9002\nx,127.0.0.1:9007\n");
+  const auto lost = run(init);
+  CHECK(lost.status == 2);
+  CHECK(contains(lost.err, "which the file does not list"));
+}
+
+TEST_CASE("site check: says whose file has which value, and whose list lacks what") {
+  const Scratch folder;
+  const auto sites = folder.write("sites.csv", "name,address\nlab,h:1\nsouth,h:2\n").string();
+  const auto shared = folder.write("shared.toml", kShared).string();
+  const auto out = (folder.path() / "f").string();
+  REQUIRE(run({"site", "init", sites, "--template", shared, "--out", out}).status == 0);
+  const Arguments check = {"site", "check", out + "/lab/site.toml", out};
+  CHECK(contains(run(check).out, "edges that both ends want: 2 (one for each direction)"));
+  std::ofstream(out + "/south/site.toml", std::ios::app) << "momentum = 0.5\n";
+  auto found = run(check);
+  CHECK_MESSAGE(
+      contains(found.out, "momentum is 0 (by default, " + out + "/lab/site.toml) at lab and 0.5 (" +
+                              out + "/south/site.toml:11) at south"),
+      found.out);
+  std::string list = read_file(out + "/lab/peers.csv");
+  list.replace(list.rfind("yes,yes"), 7, "yes,no");
+  std::ofstream(out + "/lab/peers.csv") << list;
+  found = run(check);
+  CHECK_MESSAGE(contains(found.out, "lab's list (" + out +
+                                        "/lab/peers.csv) has send_to = no for "
+                                        "south"),
+                found.out);
+  // Two sites of one host have two monitors.
+  CHECK(contains(read_file(out + "/lab/site.toml"), "monitor = \"127.0.0.1:9100\""));
+  CHECK(contains(read_file(out + "/south/site.toml"), "monitor = \"127.0.0.1:9101\""));
+}
+
 TEST_CASE("six sites sum in secret, and one is killed: examples/sites/secure-sum.sh") {
   if (!has_transport("zmq")) {
     SOTTO_SKIP("built without ZeroMQ");
   }
   const Ended ended = shell(fmt::format("SOTTO={} PORT={} {}/../sites/secure-sum.sh", SOTTO_PROGRAM,
-                                        free_ports(6), SOTTO_FAULT_PLANS));
+                                        free_ports(12), SOTTO_FAULT_PLANS));
   CAPTURE(ended.out);
   CAPTURE(ended.err);
   CHECK(ended.status == 0);

@@ -350,8 +350,8 @@ SimulatedSitesReport World::report() {
     }
     for (const PeerState& peer : process->node->peers()) {
       report_.cuts += peer.cut;
-      const bool named =
-          peer.habit != PeerHabit::none || !peer.waited_for || peer.barred || peer.blamed > 0;
+      const bool named = peer.habit != PeerHabit::none || !peer.waited_for || !peer.answers ||
+                         peer.barred || peer.blamed > 0;
       report_.habits += named ? 1 : 0;
     }
   }

@@ -3,11 +3,15 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/sites/core/message.h>
+#include <sotto/sites/core/punctuality.h>
 
 #include "optim/cluster.h"
 #include "sites/core/chaos.h"
@@ -35,6 +39,68 @@ SiteNetworkOptions secure_mean_of(std::size_t sites, std::size_t colluders, std:
     }
   };
   return options;
+}
+
+/// When the answers of one site about sums come to those who asked.
+enum class Answers { prompt, late, never };
+
+/// A round of the sites that run, in which `slow` answers so. Whether site 0 waits for it in the
+/// end, when all else has come.
+bool waits_for(SiteNetwork& network, std::size_t slow, Answers answers) {
+  std::vector<std::pair<std::size_t, std::vector<std::byte>>> held;
+  const auto hold = [&](std::size_t from, std::size_t to) {
+    auto& queue = network.queue(from, to);
+    for (auto at = queue.begin();
+         from == slow && answers != Answers::prompt && at != queue.end();) {
+      const auto message = sites::parse(*at, kDimension);
+      REQUIRE(message.ok());
+      if (!std::holds_alternative<sites::Masks>(*message)) {
+        ++at;
+        continue;
+      }
+      held.emplace_back(to, std::move(*at));
+      at = queue.erase(at);
+    }
+    return !queue.empty();
+  };
+  const auto deliver = [&] {
+    for (bool any = true; any;) {
+      any = false;
+      for (const auto& [from, to] : network.loaded()) {
+        if (network.connected(from, to) && hold(from, to)) {
+          any = true;
+          CHECK(network.deliver(from, to).ok());
+        }
+      }
+    }
+  };
+  const auto advance_all = [&] {
+    for (std::size_t i = 0; i < network.size(); ++i) {
+      if (network.running(i)) {
+        network.advance(i, true);
+      }
+    }
+    deliver();
+  };
+  advance_all();  // parcels
+  advance_all();  // questions
+  const auto awaited = network.site(0).awaited();
+  const bool waits = std::ranges::find(awaited, network.place(0, slow)) != awaited.end();
+  while (network.node(0).phase == SiteNetwork::Phase::offered) {
+    network.advance(0, true);
+  }
+  for (std::size_t i = 1; i < network.size(); ++i) {
+    while (network.running(i) && network.node(i).phase == SiteNetwork::Phase::offered) {
+      network.advance(i, true);
+    }
+  }
+  deliver();
+  for (auto& [to, message] : held) {
+    if (answers == Answers::late) {
+      CHECK(network.site(to).receive(network.place(to, slow), message).ok());
+    }
+  }
+  return waits;
 }
 
 }  // namespace
@@ -140,6 +206,69 @@ TEST_CASE("core: one site of five that is gone costs the others no sum") {
     CHECK(network.state(i).round == network.state(0).round);
     CHECK(network.state(i).sums.sites == 5);
     CHECK(network.state(i).sums.lost_in_a_row == 0);
+  }
+}
+
+TEST_CASE("core: one that sends parcels and never answers is not waited for again and again") {
+  SiteNetwork network(secure_mean_of(5, 0, 14));
+  network.connect_all();
+  network.deliver_all();
+  network.run_in_step(3);
+  // Each answer is needed for the masks with the site that is gone.
+  network.kill(4);
+  const auto answers = [&] { return network.peers(0)[network.place(0, 3)].answers; };
+  for (Round round = 0; round < sites::Punctuality::kPatient; ++round) {
+    CHECK(answers());
+    CHECK(waits_for(network, 3, Answers::never));
+  }
+  CHECK_FALSE(answers());
+  const std::uint64_t lost = network.state(0).sums.lost;
+  CHECK(lost == sites::Punctuality::kPatient);
+  for (int round = 0; round < 20; ++round) {
+    CHECK_FALSE(waits_for(network, 3, Answers::never));
+  }
+  CHECK(network.state(0).sums.lost == lost + 20);
+  // It comes to itself, and is too late at first, as nobody waits for it.
+  waits_for(network, 3, Answers::late);
+  CHECK_FALSE(answers());
+  const std::uint64_t made = network.state(0).sums.made;
+  waits_for(network, 3, Answers::prompt);
+  CHECK(answers());
+  CHECK(network.state(0).sums.made == made + 1);
+  for (int round = 0; round < 5; ++round) {
+    CHECK_FALSE(waits_for(network, 3, Answers::prompt));  // all has come
+  }
+  CHECK(network.state(0).sums.made == made + 6);
+  // The next time costs as much, and it must answer twice to be waited for again.
+  for (Round round = 0; round < sites::Punctuality::kPatient; ++round) {
+    CHECK(waits_for(network, 3, Answers::never));
+  }
+  for (int round = 0; round < 2; ++round) {
+    CHECK_FALSE(waits_for(network, 3, Answers::late));
+  }
+  CHECK_FALSE(answers());
+  waits_for(network, 3, Answers::late);
+  CHECK(answers());
+}
+
+TEST_CASE("core: a late site says whose model it begins with, and by whose word in which round") {
+  SiteNetwork network(secure_mean_of(4, 0, 15));
+  network.connect_all();
+  network.deliver_all();
+  network.run_in_step(4);
+  CHECK(network.state(0).giver.empty());  // it began with the initial model
+  for (const std::size_t others : {std::size_t{1}, std::size_t{3}}) {
+    network.kill(3);
+    network.node(3).durable.clear();
+    network.start(3);
+    for (std::size_t i = 0; i < others; ++i) {
+      network.connect(i, 3);
+    }
+    network.pump(0);
+    network.deliver_all();
+    CHECK(network.site(3).try_begin(true));
+    CHECK(network.state(3).giver == "site-0");
+    CHECK(network.state(3).round_said_by == others);
   }
 }
 

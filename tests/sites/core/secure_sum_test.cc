@@ -11,6 +11,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -18,6 +19,7 @@
 
 #include <sotto/base/philox.h>
 #include <sotto/sites/core/message.h>
+#include <sotto/sites/core/site_setup.h>
 
 using namespace sotto;
 using sites::Bytes32;
@@ -164,7 +166,7 @@ TEST_CASE("secure sum: any shares as many as the threshold give the secret, fewe
     const std::size_t holders = 1 + random.below(9);
     const std::size_t threshold = 1 + random.below(holders);
     const Bytes32 secret = secret_of(seed, 0);
-    std::vector<Bytes32> coefficients;
+    std::vector<sites::Secret32> coefficients;
     for (std::size_t power = 1; power < threshold; ++power) {
       coefficients.push_back(secret_of(seed, power));
     }
@@ -181,6 +183,26 @@ TEST_CASE("secure sum: any shares as many as the threshold give the secret, fewe
     shares[0].value.fill(0xFF);  // beyond the order of the field
     CHECK_FALSE(sites::join_secret(shares).has_value());
   }
+}
+
+TEST_CASE("secure sum: what is secret is gone with its object") {
+  alignas(sites::Secret32) std::array<unsigned char, sizeof(sites::Secret32)> place{};
+  const auto is_gone = [&] {
+    return std::ranges::all_of(place, [](unsigned char byte) { return byte == 0; });
+  };
+  const Bytes32 bytes = secret_of(1, 1);
+  auto* const secret = std::construct_at(reinterpret_cast<sites::Secret32*>(place.data()), bytes);
+  CHECK(*secret == bytes);
+  CHECK_FALSE(is_gone());
+  std::destroy_at(secret);
+  CHECK(is_gone());
+  // What is derived of a secret, and held of others', is of this kind.
+  static_assert(std::is_same_v<decltype(sites::mask_seed(bytes, 1, 1)), sites::Secret32>);
+  static_assert(std::is_same_v<decltype(sites::derived_scalar(bytes, {})), sites::Secret32>);
+  static_assert(std::is_same_v<decltype(sites::join_secret({}))::value_type, sites::Secret32>);
+  static_assert(std::is_same_v<decltype(sites::SecretShare::value), sites::Secret32>);
+  static_assert(std::is_same_v<decltype(RevealedMask::value), sites::Secret32>);
+  static_assert(std::is_same_v<decltype(sites::SiteSetup::secret), sites::Secret32>);
 }
 
 TEST_CASE("secure sum: drawn groups get the mean, whoever is missing before or after its parcel") {

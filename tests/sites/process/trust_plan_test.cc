@@ -9,6 +9,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/peers_file.h>
+#include <sotto/sites/process/peers_lists.h>
+#include <sotto/sites/process/site_hosts.h>
 #include <sotto/sites/process/trust_check.h>
 #include <sotto/sites/process/trust_plan.h>
 
@@ -26,9 +28,13 @@ std::vector<SiteView> views_of(const TrustPlan& plan) {
   const auto lists = peers_lists(plan, "sites.csv", keys);
   std::vector<SiteView> views;
   for (std::size_t i = 0; i < lists.size(); ++i) {
-    views.push_back({plan.sites[i].name,
-                     parse_peers_file("peers.csv", lists[i], PeerNumbers::of_names),
-                     plan.sites[i].observer, false, 0, "lr=0.1\n"});
+    const std::string& name = plan.sites[i].name;
+    views.push_back({.name = name,
+                     .lines = parse_peers_file("peers.csv", lists[i], PeerNumbers::of_names),
+                     .observer = plan.sites[i].observer,
+                     .settings = {{"lr", "0.1", name + "/site.toml:9"}},
+                     .file = name + "/site.toml",
+                     .peers_file = name + "/peers.csv"});
   }
   return views;
 }
@@ -111,10 +117,28 @@ TEST_CASE("trust check: one changed list is found, by kind") {
   CHECK(count_of(changed([](auto& v) { v[1].lines[1].key = make_key_pair().public_key; }), "key") ==
         1);
   CHECK(count_of(changed([](auto& v) { v[1].lines.pop_back(); }), "missing") == 1);
-  const auto other = changed([](auto& v) { v[2].settings = "lr=0.2\n"; });
-  REQUIRE(count_of(other, "settings") == 1);
-  CHECK(other.findings.front().text == "lr is 0.1 here and 0.2 there");
+  const auto other = changed([](auto& v) {
+    v[2].settings = {{"lr", "0.2", "s2/site.toml:7"}, {"scaling", "ab", "s2/site.toml:3"}};
+    v[3].settings[0] = {"lr", "0.01", ""};
+  });
+  REQUIRE(count_of(other, "settings") == 3);
+  CHECK(other.findings[0].text ==
+        "lr is 0.1 (s0/site.toml:9) at s0 and 0.2 (s2/site.toml:7) at s2");
+  CHECK(other.findings[1].text ==
+        "scaling is none (s0/site.toml) at s0 and ab (s2/site.toml:3) at s2");
+  CHECK(other.findings[2].text ==
+        "lr is 0.1 (s0/site.toml:9) at s0 and 0.01 (by default, s3/site.toml) at s3");
   CHECK_THROWS_AS(changed([](auto& v) { v[1].name = v[0].name; }), Error);
+  // The text says whose file lacks what.
+  const auto text = [&](auto change) { return changed(change).findings.front().text; };
+  CHECK(text([](auto& v) { v[1].lines[1].send_to = false; }) ==
+        "s1's list (s1/peers.csv) has send_to = no for s0, and s0's list (s0/peers.csv) has "
+        "may_send = yes for s1: s1 sends nothing to s0");
+  CHECK(text([](auto& v) { v[1].lines[1].may_send = false; }) ==
+        "s0's list (s0/peers.csv) has send_to = yes for s1, and s1's list (s1/peers.csv) has "
+        "may_send = no for s0: s0 sends nothing to s1");
+  CHECK(text([](auto& v) { v[1].lines.pop_back(); }) ==
+        "s1's list (s1/peers.csv) has no line for s3");
   const auto in_secret = [](auto& v) {
     for (SiteView& view : v) {
       view.secure_sum = true;
@@ -133,6 +157,103 @@ TEST_CASE("trust check: one changed list is found, by kind") {
     v[2].lines[2].send_to = v[2].lines[2].may_send = false;
   });
   CHECK(count_of(partial, "sum") == 2);
+}
+
+TEST_CASE("trust check: monitors of one host that have one port are found") {
+  auto views = views_of(plan_of(3));  // all on 10.0.0.1
+  views[0].monitor = views[2].monitor = "127.0.0.1:9100";
+  views[1].monitor = "127.0.0.1:9101";
+  const auto found = check_trust(views);
+  REQUIRE(found.findings.size() == 1);
+  CHECK(found.findings[0].kind == "monitor");
+  CHECK(found.findings[0].text ==
+        "monitor = \"127.0.0.1:9100\" in s0/site.toml and in s2/site.toml, and both sites have "
+        "addresses on 10.0.0.1: give one of the two monitors another port");
+  views[2].listens_elsewhere = true;  // its line is a forwarder's
+  CHECK(check_trust(views).findings.empty());
+  for (SiteView& view : views) {
+    for (TrustedPeer& line : view.lines) {
+      line.address = fmt::format("127.0.0.1:{}", line.name == "s1" ? 9100 : 9000);
+    }
+  }
+  const auto taken = check_trust(views);
+  CHECK(count_of(taken, "monitor") == 1);
+}
+
+TEST_CASE(
+    "trust plan: monitors of one host get ports of their own, and keep those that they have") {
+  const auto ports = [](const std::string& rows, std::vector<std::optional<int>> present) {
+    const TrustPlan plan = parse_trust_plan("s.csv", "name,address\n" + rows);
+    present.resize(plan.sites.size());
+    return monitor_ports(plan, 9100, present);
+  };
+  using Ports = std::vector<int>;
+  CHECK(ports("a,10.0.0.1:1\nb,10.0.0.2:1\nc,\n", {}) == Ports{9100, 9100, 9100});
+  CHECK(ports("a,10.0.0.1:1\nb,10.0.0.1:2\nc,10.0.0.2:1\n", {}) == Ports{9100, 9101, 9100});
+  // One of them listens at a port that a monitor would have.
+  CHECK(ports("a,127.0.0.1:9100\nb,localhost:9101 10.0.0.2:9102\nc,\n", {}) ==
+        Ports{9103, 9104, 9105});
+  CHECK(ports("a,h:1\nb,h:2\nc,h:3\n", {{}, 9100, {}}) == Ports{9101, 9100, 9102});
+  CHECK(ports("a,[::1]:1\nb,127.0.0.9:2\n", {}) == Ports{9100, 9101});
+}
+
+TEST_CASE("trust plan: lists that are there keep every byte, and get lines of new sites") {
+  TrustPlan plan =
+      parse_trust_plan("s.csv", "name,address\na,10.0.0.1:1\nb,10.0.0.2:1\nc,10.0.0.3:1\nd,\n");
+  std::vector<PublicKey> keys;
+  for (int k = 0; k < 5; ++k) {
+    keys.push_back(make_key_pair().public_key);
+  }
+  const auto line = [&](std::size_t key, const std::string& name, const std::string& rest) {
+    return fmt::format("{},{},{}\n", keys[key].text(), name, rest);
+  };
+  // Of a, with two keys, its columns in another order, and trust that its operator took back.
+  const std::string of_a = "# asked Dr. Meyer\nkey,name,address,until,may_send,send_to\n" +
+                           line(4, "a", "10.0.0.1:1,,yes,yes") +
+                           line(0, "a", "10.0.0.1:1,2036-12-31,yes,yes") +
+                           line(1, "b", "10.0.0.2:1,,yes,no");
+  const std::string of_b =
+      "key,name,address\n" + line(1, "b", "10.0.0.2:1") +
+      line(4, "a", "10.0.0.1:1").substr(0, line(4, "a", "10.0.0.1:1").size() - 1);
+  std::vector<std::optional<PresentList>> present = {
+      PresentList{"a/peers.csv", of_a}, PresentList{"b/peers.csv", of_b}, {}, {}};
+  const auto grown = grown_lists(plan, "s.csv", present, keys);
+  CHECK(grown[0] == of_a + line(2, "c", "10.0.0.3:1,,yes,yes") + line(3, "d", ",,yes,yes"));
+  CHECK(grown[1] == of_b + "\n" + line(2, "c", "10.0.0.3:1") + line(3, "d", ""));
+  const auto of_d = parse_peers_file("d/peers.csv", grown[3], PeerNumbers::of_names);
+  REQUIRE(of_d.size() == 4);
+  CHECK(of_d[1].name == "a");
+  CHECK(of_d[1].keys() == parse_peers_file("a", of_a, PeerNumbers::of_names)[0].keys());
+  // Once more, with what is there now: nothing changes, but for one that is new again.
+  for (std::size_t k = 0; k < 3; ++k) {
+    present[k] = PresentList{"x/peers.csv", grown[k]};
+  }
+  CHECK(grown_lists(plan, "s.csv", present, keys) == grown);
+  // No edge, no line.
+  take_trust_edges(plan, "t.csv", "from,to\na,c\nd,c\na,b\nb,a\n");
+  const auto few = grown_lists(
+      plan, "s.csv", {PresentList{"a/peers.csv", of_a}, PresentList{"b/peers.csv", of_b}, {}, {}},
+      keys);
+  CHECK(few[0] == of_a + line(2, "c", "10.0.0.3:1,,no,yes"));
+  CHECK(few[1] == of_b);
+  const auto fault = [&](const std::string& list) {
+    try {
+      (void)grown_lists(plan, "s.csv", {PresentList{"a/peers.csv", list}, {}, {}, {}}, keys);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(fault("name,key\nb," + keys[1].text() + "\n") ==
+        "a/peers.csv: it has no line for its own site, a");
+  CHECK(fault("name,key,address\na," + keys[0].text() + ",10.0.0.9:1\n") ==
+        "a/peers.csv: the address of a is '10.0.0.9:1', and '10.0.0.1:1' in s.csv; they must be "
+        "equal");
+  CHECK(fault("name,key,address\na," + keys[0].text() + ",10.0.0.1:1\n") ==
+        "a/peers.csv: the line of c needs the column 'may_send': add it to the first line, and a "
+        "cell to each other one");
+  CHECK(fault("name,key,address,may_send\na," + keys[2].text() + ",10.0.0.1:1,yes\n")
+            .starts_with("s.csv:4: this key"));
 }
 
 TEST_CASE("trust plan: observers send to nobody, and are no fault") {
