@@ -11,6 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
+#include <sotto/sites/process/peers_lists.h>
 #include <sotto/sites/process/trust_plan.h>
 
 namespace sotto_fuzz {
