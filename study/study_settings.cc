@@ -13,6 +13,8 @@
 #include <sotto/study/plan/plan_verdict.h>
 #include <sotto/study/simulation/scenario_runs.h>
 #include <sotto/study/simulation/simulated_run.h>
+#include <sotto/study/simulation/upgrades.h>
+#include <sotto/trainers/run.h>
 
 namespace sotto::study {
 namespace {
@@ -47,7 +49,10 @@ SettingGroup settings_of(SimulateSettings& settings) {
           {{"threads", &settings.threads, "N", kThreadsHelp, kMostThreads},
            {"equal", &settings.equal, "epochs|bytes|time",
             "What is held equal: also show all runs where they had sent as many bytes, or taken as "
-            "much virtual time, as the run that spent the least"}}};
+            "much virtual time, as the run that spent the least"},
+           {"upgrades", &settings.upgrades, "",
+            "Also play every run with each link twice as wide or half as long, each slow node "
+            "quick, and say what it saves"}}};
 }
 
 SettingGroup settings_of(PlanSettings& settings) {
@@ -114,7 +119,15 @@ Result<std::string> simulated_json(const SimulateSettings& settings, const StopR
   if (ended != outcomes.end()) {
     return ended->fault;
   }
-  return json_text(runs_json(scenario, repeated_runs(scenario, outcomes), expense));
+  Json json = runs_json(scenario, repeated_runs(scenario, outcomes), expense);
+  if (settings.upgrades) {
+    json["upgrades"] = upgrades_json(value_upgrades(
+        scenario, outcomes, {.threads = gradient_threads(settings.threads), .stop = stop}));
+    if (stop && stop()) {
+      return Status(Fault::stopped, std::string(kStopped));
+    }
+  }
+  return json_text(json);
 }
 
 Result<std::string> planned_json(const PlanSettings& settings, const StopRequest& stop) {

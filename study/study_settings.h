@@ -35,6 +35,7 @@ struct ScenarioSettings {
 struct SimulateSettings : ScenarioSettings {
   std::uint64_t threads = 0;  ///< that take gradients; 0: one a core
   std::string equal = "epochs";
+  bool upgrades = false;  ///< also say what each single upgrade would be worth
 };
 
 /// What a plan is told.

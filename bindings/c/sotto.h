@@ -359,8 +359,9 @@ SOTTO_API sotto_status sotto_topology_weights(const sotto_topology* topology, ui
 // network, and any number may run at one time.
 
 // Simulates the runs of a scenario in virtual time. *json is what `sotto simulate --json` writes; a
-// run that failed is among its "failed". A further setting is `equal`: "bytes" or
-// "time" also sets the runs beside each other where they had spent as much. Free the text with
+// run that failed is among its "failed". Further settings are `equal`: "bytes" or
+// "time" also sets the runs beside each other where they had spent as much; and `upgrades`: "true"
+// also says what each link, connection or node would be worth that was better. Free the text with
 // sotto_free.
 SOTTO_API sotto_status sotto_simulate(const char* const* settings, sotto_interrupt* interrupt,
                                       char** json);

@@ -1,6 +1,7 @@
 // `sotto simulate`: the runs of a scenario in virtual time.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/simulation/scenario_runs.h>
 #include <sotto/study/simulation/simulated_run.h>
+#include <sotto/study/simulation/upgrades.h>
 #include <sotto/study/study_settings.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
@@ -183,6 +185,41 @@ std::vector<PageAxis> cost_axes(const study::Scenario& scenario) {
           {"kwh", "kWh, all nodes"}};
 }
 
+/// A row for each upgrade, those first that save a run the most.
+ComparisonTable upgrades_table(const study::Scenario& scenario,
+                               const std::vector<study::UpgradeValue>& values) {
+  ComparisonTable table = {{"upgrade"}, {}, {}};
+  for (const study::RunSpec& run : scenario.runs) {
+    table.titles.push_back(run.name);
+  }
+  struct Row {
+    std::vector<std::string> cells;
+    double most = -1;  ///< saved, of any run
+  };
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < values.size(); i += scenario.runs.size()) {
+    Row& row = rows.emplace_back(Row{{values[i].upgrade}});
+    for (std::size_t run = 0; run < scenario.runs.size(); ++run) {
+      const study::UpgradeValue& value = values[i + run];
+      const auto saved = value.saved();
+      row.most = std::max(row.most, saved.value_or(-1));
+      row.cells.push_back(!value.after_s ? "–"
+                          : !saved
+                              ? study::duration_text(*value.after_s)
+                              : fmt::format("{} ({:+.0f} %)", study::duration_text(*value.after_s),
+                                            *saved == 0 ? 0 : -100 * *saved));
+    }
+  }
+  std::ranges::stable_sort(rows, std::ranges::greater(), &Row::most);
+  for (Row& row : rows) {
+    table.rows.push_back(std::move(row.cells));
+  }
+  table.add_note(
+      fmt::format("time {} with one upgrade at a time, and what it changes",
+                  scenario.target_quality() || scenario.target_loss ? "to target" : "to the end"));
+  return table;
+}
+
 std::vector<RunPicture> pictures_of(const std::vector<study::RunOutcome>& outcomes) {
   std::vector<RunPicture> pictures;
   for (const study::RunOutcome& outcome : outcomes) {
@@ -282,11 +319,25 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   for (const ComparisonTable& table : tables) {
     show_table(table, output);
   }
+  std::vector<study::UpgradeValue> upgrades;
+  if (options.what.upgrades) {
+    upgrades =
+        value_upgrades(scenario, outcomes, {.threads = request.threads, .stop = request.stop},
+                       [&](std::size_t number, std::size_t count, const std::string& name) {
+                         output.line(fmt::format("upgrade {} of {}: {}", number, count, name));
+                       });
+    tables.push_back(upgrades_table(scenario, upgrades));
+    show_table(tables.back(), output);
+  }
   write_files(options, scenario, runs, tables, pictures, output);
   if (request.watcher != nullptr) {
     write_trace(options, trace, output);
   }
-  output.json(runs_json(scenario, runs, expense));
+  Json json = runs_json(scenario, runs, expense);
+  if (options.what.upgrades) {
+    json["upgrades"] = upgrades_json(upgrades);
+  }
+  output.json(json);
   return pictures.size() == runs.size() ? console::kDone : console::kFailed;
 }
 

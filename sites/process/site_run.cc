@@ -40,7 +40,7 @@ constexpr auto kTellEvery = 10s;
 /// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
 constexpr double kSlowestBytesPerS = 16e3;
 
-/// Whose model a site begins with, and who says in which round.
+/// Where a site begins: at the model of one of its peers, or at its own, and in which round.
 std::string words_of_beginning(const sites::SiteState& state, bool alone) {
   if (!state.has_model) {
     return fmt::format("starts from the initial model{}", alone ? ", out of touch" : "");

@@ -21,6 +21,21 @@ std::vector<RepeatedRun> repeated_runs(const Scenario& scenario,
   return runs;
 }
 
+Json upgrades_json(const std::vector<UpgradeValue>& values) {
+  const auto optional = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+  };
+  Json all = Json::array();
+  for (const UpgradeValue& value : values) {
+    all.push_back({{"upgrade", value.upgrade},
+                   {"run", value.run},
+                   {"before_s", optional(value.before_s)},
+                   {"after_s", optional(value.after_s)},
+                   {"saved", optional(value.saved())}});
+  }
+  return all;
+}
+
 Json runs_json(const Scenario& scenario, const std::vector<RepeatedRun>& runs, Expense expense) {
   Json result = {{"sotto", SOTTO_VERSION},
                  {"scenario", scenario.title},

@@ -59,11 +59,13 @@ def simulate(
     seed: Optional[int] = None,
     threads: Optional[int] = None,
     equal: Optional[str] = None,
+    upgrades: Optional[bool] = None,
 ) -> dict[str, Any]:
     """Simulates the runs of a scenario in virtual time; returns a dictionary, that of `sotto simulate
     --json`, with an entry of "runs" for each. The scenario is a file or, in `scenario_text`, what would
     stand in it; `seed` takes the place of its own. `equal="bytes"` or "time" also sets the runs beside
-    each other where they had spent as much. What a run warns of is a RuntimeWarning, and a run that
+    each other where they had spent as much. With `upgrades` the dictionary has "upgrades", what each
+    link, connection or node would be worth that was better. What a run warns of is a RuntimeWarning, and a run that
     failed is among "failed".
 
     It may take minutes. Ctrl-C ends it within a round of what is simulated; other threads run
@@ -74,6 +76,7 @@ def simulate(
         "seed": seed,
         "threads": threads,
         "equal": equal,
+        "upgrades": upgrades,
     }
     result: dict[str, Any] = _studied("simulate", settings)
     for run in result["runs"]:

@@ -1,0 +1,211 @@
+#include <sotto/study/simulation/upgrades.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/study/scenario/scenario_marks.h>
+#include <sotto/study/units.h>
+
+namespace sotto::study {
+namespace {
+
+/// "node 3", "nodes 0-2, 5"
+std::string nodes_text(const std::vector<Rank>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "node" : "nodes", ranks_text(ranks));
+}
+
+/// Adds the upgrades of links: `of` gives those of a scenario that are to change together.
+void add_link(const std::string& name, const LinkSpec& link,
+              const std::function<std::vector<LinkSpec*>(Scenario&)>& of,
+              std::vector<Upgrade>& upgrades) {
+  if (link.bytes_per_s < kUnlimited && link.bytes_per_s > 0) {
+    const double more = 2 * link.bytes_per_s;
+    upgrades.push_back(
+        {fmt::format("{}: {}", name, rate_text(more)), [of, more](Scenario& scenario) {
+           for (LinkSpec* const one : of(scenario)) {
+             one->bytes_per_s = more;
+           }
+         }});
+  }
+  if (link.latency > 0) {
+    const SimTime less = link.latency / 2;
+    upgrades.push_back({fmt::format("{}: {}", name, duration_text(to_seconds(less))),
+                        [of, less](Scenario& scenario) {
+                          for (LinkSpec* const one : of(scenario)) {
+                            one->latency = less;
+                            one->jitter = std::min(one->jitter, less);
+                          }
+                        }});
+  }
+}
+
+/// Whether `back` is the way back of `there`, as the reader makes two of one entry.
+bool way_back(const LinksBetween& there, const LinksBetween& back) {
+  return there.from == back.to && there.to == back.from &&
+         there.link.bytes_per_s == back.link.bytes_per_s && there.link.latency == back.link.latency;
+}
+
+void add_between(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
+  for (std::size_t i = 0; i < scenario.between.size(); ++i) {
+    const LinksBetween& links = scenario.between[i];
+    const bool both = i + 1 < scenario.between.size() && way_back(links, scenario.between[i + 1]);
+    const std::size_t first = i;
+    const std::size_t last = both ? i + 1 : i;
+    add_link(
+        fmt::format("{} {} {} {}", both ? "between" : "from", nodes_text(links.from),
+                    both ? "and" : "to", nodes_text(links.to)),
+        links.link,
+        [first, last](Scenario& changed) {
+          std::vector<LinkSpec*> found;
+          for (std::size_t k = first; k <= last; ++k) {
+            found.push_back(&changed.between[k].link);
+          }
+          return found;
+        },
+        upgrades);
+    i = last;
+  }
+}
+
+void add_trunks(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
+  std::vector<std::string> seen;
+  for (const Trunk& trunk : scenario.trunks) {
+    if (std::ranges::find(seen, trunk.name) != seen.end()) {
+      continue;
+    }
+    seen.push_back(trunk.name);
+    add_link(
+        trunk.name, trunk.link,
+        [name = trunk.name](Scenario& changed) {
+          std::vector<LinkSpec*> found;
+          for (Trunk& one : changed.trunks) {
+            if (one.name == name) {
+              found.push_back(&one.link);
+            }
+          }
+          return found;
+        },
+        upgrades);
+  }
+}
+
+/// Nodes whose connection carries as much are upgraded together.
+void add_hosts(const Scenario& scenario, double HostSpec::*way, const char* name,
+               std::vector<Upgrade>& upgrades) {
+  std::map<double, std::vector<Rank>> by_rate;
+  for (std::size_t node = 0; node < scenario.hosts.size(); ++node) {
+    by_rate[scenario.hosts[node].*way].push_back(static_cast<Rank>(node));
+  }
+  for (const auto& [rate, ranks] : by_rate) {
+    if (rate == kUnlimited || rate == 0) {
+      continue;
+    }
+    upgrades.push_back({fmt::format("{} of {}: {}", name, nodes_text(ranks), rate_text(2 * rate)),
+                        [way, rate = rate, ranks = ranks](Scenario& changed) {
+                          for (const Rank rank : ranks) {
+                            changed.hosts[static_cast<std::size_t>(rank)].*way = 2 * rate;
+                          }
+                        }});
+  }
+}
+
+void add_media(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
+  for (std::size_t i = 0; i < scenario.media.size(); ++i) {
+    const SharedMedium& medium = scenario.media[i];
+    if (medium.bytes_per_s < kUnlimited) {
+      upgrades.push_back({fmt::format("channel of {}: {}", nodes_text(medium.nodes),
+                                      rate_text(2 * medium.bytes_per_s)),
+                          [i](Scenario& changed) { changed.media[i].bytes_per_s *= 2; }});
+    }
+  }
+}
+
+void add_nodes(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
+  std::map<double, std::vector<Rank>> by_slowdown;
+  for (std::size_t node = 0; node < scenario.paces.size(); ++node) {
+    by_slowdown[scenario.paces[node].compute.slowdown].push_back(static_cast<Rank>(node));
+  }
+  for (const auto& [slowdown, ranks] : by_slowdown) {
+    if (slowdown > 1) {
+      upgrades.push_back({fmt::format("{}: as quick as the others", nodes_text(ranks)),
+                          [ranks = ranks](Scenario& changed) {
+                            for (const Rank rank : ranks) {
+                              changed.paces[static_cast<std::size_t>(rank)].compute.slowdown = 1;
+                            }
+                          }});
+    }
+  }
+  upgrades.push_back({"gradients: in half the time", [](Scenario& changed) {
+                        for (NodeSpec& pace : changed.paces) {
+                          pace.compute.slowdown /= 2;
+                        }
+                      }});
+}
+
+/// Virtual seconds to the target, else to the end.
+std::optional<double> time_of(const Scenario& scenario, const RunOutcome& outcome) {
+  if (!outcome.run) {
+    return std::nullopt;
+  }
+  const SimulationResult& result = outcome.run->result;
+  if (scenario.target_quality() || scenario.target_loss) {
+    return result.time_to_target_s;
+  }
+  return result.faults.empty() ? std::optional(result.virtual_s) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> UpgradeValue::saved() const {
+  return before_s && after_s && *before_s > 0 ? std::optional(1 - *after_s / *before_s)
+                                              : std::nullopt;
+}
+
+std::vector<Upgrade> upgrades_of(const Scenario& scenario) {
+  std::vector<Upgrade> upgrades;
+  add_link(
+      "link", scenario.link,
+      [](Scenario& changed) { return std::vector<LinkSpec*>{&changed.link}; }, upgrades);
+  add_between(scenario, upgrades);
+  add_trunks(scenario, upgrades);
+  add_hosts(scenario, &HostSpec::up_bytes_per_s, "up", upgrades);
+  add_hosts(scenario, &HostSpec::down_bytes_per_s, "down", upgrades);
+  add_media(scenario, upgrades);
+  add_nodes(scenario, upgrades);
+  return upgrades;
+}
+
+std::vector<UpgradeValue> value_upgrades(const Scenario& scenario,
+                                         const std::vector<RunOutcome>& outcomes,
+                                         const SimulationRequest& request,
+                                         const UpgradeListener& listener) {
+  const std::vector<Upgrade> upgrades = upgrades_of(scenario);
+  std::vector<UpgradeValue> values;
+  const std::size_t count = upgrades.size() * scenario.runs.size();
+  for (const Upgrade& upgrade : upgrades) {
+    Scenario changed = scenario;
+    upgrade.apply(changed);
+    const auto begins = [&](std::size_t run) {
+      if (listener) {
+        listener(values.size() + run + 1, count,
+                 fmt::format("{}, {}", upgrade.name, scenario.runs[run].name));
+      }
+    };
+    const auto better = simulate_runs(changed, request, {.begins = begins, .ends = {}});
+    if (request.stop && request.stop()) {
+      break;
+    }
+    for (std::size_t run = 0; run < better.size(); ++run) {
+      values.push_back({.upgrade = upgrade.name,
+                        .run = scenario.runs[run].name,
+                        .before_s = time_of(scenario, outcomes[run]),
+                        .after_s = time_of(changed, better[run])});
+    }
+  }
+  return values;
+}
+
+}  // namespace sotto::study

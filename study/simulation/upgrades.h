@@ -1,0 +1,51 @@
+// What to upgrade: how much sooner runs would be, were one link, connection or node better.
+//
+// The marginal value is simulated, not derived: each run is played again with one figure of the
+// scenario changed. Upgrades of two things together are not the sum of both.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/study/scenario/scenario.h>
+#include <sotto/study/simulation/scenario_runs.h>
+#include <sotto/study/simulation/simulated_run.h>
+
+namespace sotto::study {
+
+/// One thing of a scenario that could be better.
+struct Upgrade {
+  std::string name;  ///< "ocean: 40 Mbit/s", "up of node 3: 2 Mbit/s"
+  std::function<void(Scenario&)> apply;
+};
+
+/// All single upgrades of a scenario: each bandwidth doubled, each latency halved, each group of
+/// slow nodes as quick as the others, all gradients in half the time. Events keep their figures.
+std::vector<Upgrade> upgrades_of(const Scenario& scenario);
+
+/// What a run of the scenario gains by an upgrade.
+struct UpgradeValue {
+  std::string upgrade;
+  std::string run;
+  std::optional<double> before_s;  ///< virtual seconds to the target, else to the end; none: missed
+  std::optional<double> after_s;   ///< with the upgrade
+
+  /// The part of the time that is saved, below 0 where the run got slower; none where either run
+  /// missed the target.
+  std::optional<double> saved() const;
+};
+
+/// Hears that a run with an upgrade begins: number and count of such runs, and its name.
+using UpgradeListener =
+    std::function<void(std::size_t number, std::size_t count, const std::string& name)>;
+
+/// Plays every run of the scenario with each upgrade; `outcomes` are those without. A run that
+/// failed, or fails with an upgrade, has no time. Ends early where `request.stop` says so.
+std::vector<UpgradeValue> value_upgrades(const Scenario& scenario,
+                                         const std::vector<RunOutcome>& outcomes,
+                                         const SimulationRequest& request,
+                                         const UpgradeListener& listener = {});
+
+}  // namespace sotto::study

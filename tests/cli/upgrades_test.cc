@@ -1,0 +1,75 @@
+// What an upgrade is worth, by `sotto simulate --upgrades`.
+#include <map>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "cli/scenario_text.h"
+
+using namespace sotto::test;
+
+namespace {
+
+/// The part that each upgrade saves of the scenario's one run.
+std::map<std::string, double> savings(const std::string& nodes, const std::string& network,
+                                      const std::string& more = "") {
+  const Scratch scratch;
+  const auto json = simulated(
+      scratch,
+      "sotto-scenario = 1\nrun = [\"allreduce\"]\ntiming-only = true\n[nodes]\ncount = 4\n" +
+          nodes + "\n[network]\n" + network + "\n[task]\nmodel = \"softmax\"\nrounds = 5\n" + more,
+      {"--upgrades"});
+  std::map<std::string, double> saved;
+  for (const auto& one : json.at("upgrades")) {
+    CHECK(one.at("run") == "allreduce");
+    CHECK(one.at("before_s") == json.at("runs")[0].at("virtual_s"));
+    saved[one.at("upgrade")] = one.at("saved").get<double>();
+  }
+  return saved;
+}
+
+doctest::Approx about(double value) { return doctest::Approx(value).epsilon(1e-3); }
+
+}  // namespace
+
+TEST_CASE("an upgrade saves the part that it makes shorter") {
+  // Six phases of 10 ms a round, gradients of 40 ms, which all wait for: 100 ms, of which the
+  // latencies are 60.
+  const auto saved = savings("gradient = \"40 ms\"", "link = { latency = \"10 ms\" }");
+  REQUIRE(saved.size() == 2);
+  CHECK(saved.at("link: 5 ms") == about(0.3));
+  CHECK(saved.at("gradients: in half the time") == about(0.2));
+}
+
+TEST_CASE("each link, trunk, connection, channel and slow group is an upgrade of its own") {
+  const auto saved =
+      savings("gradient = \"1 ms\"\nstragglers = [{ nodes = \"1\", slower = 3 }]",
+              "link = { bandwidth = \"1 Gbit/s\" }\n"
+              "between = [{ from = \"0\", to = \"1\", link = { bandwidth = \"1 Mbit/s\" } }, "
+              "{ from = \"2\", to = \"3\", link = { bandwidth = \"2 Mbit/s\" }, one-way = true }]\n"
+              "hosts = [{ nodes = \"2-3\", up = \"100 Mbit/s\" }]\n"
+              "shared = [{ nodes = \"3\", bandwidth = \"500 Mbit/s\" }]\n"
+              "trunk = [{ name = \"ocean\", nodes = \"0-1\", link = { bandwidth = \"800 Mbit/s\", "
+              "latency = "
+              "\"10 us\" } }]");
+  for (const char* name : {"link: 2 Gbit/s", "between node 0 and node 1: 2 Mbit/s",
+                           "from node 2 to node 3: 4 Mbit/s", "ocean: 1.6 Gbit/s", "ocean: 5 µs",
+                           "up of nodes 2-3: 200 Mbit/s", "channel of node 3: 1 Gbit/s",
+                           "node 1: as quick as the others", "gradients: in half the time"}) {
+    CAPTURE(name);
+    CHECK(saved.contains(name));
+  }
+  CHECK(saved.size() == 9);
+  // The slowest link holds up every phase.
+  CHECK(saved.at("between node 0 and node 1: 2 Mbit/s") > 0.2);
+  CHECK(saved.at("up of nodes 2-3: 200 Mbit/s") < 0.05);
+}
+
+TEST_CASE("the table of upgrades has the most useful first") {
+  const Scratch scratch;
+  const auto ended = simulate(scratch, scenario(kNodes, kNetwork), {"--upgrades"});
+  REQUIRE(ended.status == 0);
+  const auto at = [&](const std::string& text) { return ended.out.find("\n" + text); };
+  CHECK(at("upgrade ") < at("link: "));
+  CHECK(at("link: ") < ended.out.find("\ntime to the end with one upgrade at a time"));
+}
