@@ -537,6 +537,10 @@ Status Driver::deliver(Load::iterator done) {
     spare_.splice(spare_.end(), posted_, done);
   }
   Status status = start_exchanges(pull());
+  if (!status.ok()) {
+    // At once: nothing may be under way any more, and the caller would take that for an end.
+    status_ = blamed(status);
+  }
   if (awaited_ && awaited_()) {
     progress_.notify_all();
   }

@@ -30,6 +30,8 @@ class TwoPhases final : public Algorithm {
   bool early = false;
   /// The update that a gradient makes overflows once it has been taken.
   bool overflows = false;
+  /// The second frame of a round cannot be made.
+  bool second_fails = false;
 
   void begin_round() override {
     begun_ = true;
@@ -44,6 +46,9 @@ class TwoPhases final : public Algorithm {
     return {};
   }
   Result<bool> next_exchange(Exchange& out) override {
+    if (due_ && phase_ == 1 && second_fails) {
+      return Status(Fault::io, "no second frame");
+    }
     if (due_) {
       due_ = false;
       fill(out);
@@ -205,6 +210,17 @@ TEST_CASE("a lost peer, a silent one and a bad frame are faults that name the pe
       CHECK(rig.step().message() == status.message());
       CHECK(rig.driver.drain().fault() == one.fault);
     }
+  }
+}
+
+TEST_CASE("a fault of the exchange that follows one is known before nothing is under way") {
+  for (int attempt = 0; attempt < 500; ++attempt) {
+    Rig rig({frame(5), done()}, attempt % 2 == 0);
+    rig.algorithm.second_fails = true;
+    const Status status = rig.step();
+    REQUIRE(status.fault() == Fault::io);
+    REQUIRE(contains(status.message(), "no second frame"));
+    REQUIRE(rig.driver.drain().fault() == Fault::io);
   }
 }
 
