@@ -112,6 +112,9 @@ SearchOptions search_options(const PlanSettings& settings, const Scenario& scena
 Result<std::string> simulated_json(const SimulateSettings& settings, const StopRequest& stop) {
   const Expense expense = parse_expense(settings.equal, Expense::virtual_time);
   const Scenario scenario = scenario_of(settings);
+  if (settings.upgrades && !scenario.sweep.empty()) {
+    refuse("upgrades", "true", "the scenario is swept; leave out one of the two");
+  }
   check_runs(scenario);
   const auto outcomes =
       simulate_runs(scenario, {.threads = gradient_threads(settings.threads), .stop = stop});

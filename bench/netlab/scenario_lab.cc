@@ -113,6 +113,9 @@ void check_emulable(const study::Scenario& scenario) {
   if (!scenario.media.empty()) {
     refuse("a medium that nodes share cannot be emulated");
   }
+  if (!scenario.sweep.empty()) {
+    refuse("a sweep cannot be emulated");
+  }
   if (!scenario.trunks.empty()) {
     refuse(fmt::format("the trunk '{}' cannot be emulated: links are of two nodes",
                        scenario.trunks.front().name));

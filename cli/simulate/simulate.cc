@@ -29,6 +29,7 @@
 #include "quality.h"
 #include "simulation_page.h"
 #include "simulation_progress.h"
+#include "sweep_plot.h"
 #include "trace_file.h"
 
 namespace sotto::cli {
@@ -89,6 +90,11 @@ std::string staleness_text(const study::RunOutcome& outcome) {
                   : "";
 }
 
+bool holds(const std::vector<study::ScenarioMark>& marks, const study::ScenarioMark& mark) {
+  return std::ranges::any_of(
+      marks, [&](const auto& one) { return one.at == mark.at && one.text == mark.text; });
+}
+
 /// The scenario's events that came after the end of runs, and of which.
 void add_unseen(const study::Scenario& scenario, const std::vector<study::RunOutcome>& outcomes,
                 ComparisonTable& table) {
@@ -99,7 +105,7 @@ void add_unseen(const study::Scenario& scenario, const std::vector<study::RunOut
     std::size_t ran = 0;
     for (const study::RunOutcome& outcome : outcomes) {
       ran += outcome.run ? 1U : 0U;
-      if (outcome.run && mark.at > from_seconds(outcome.run->result.virtual_s)) {
+      if (outcome.run && holds(outcome.run->result.unseen, mark)) {
         ended.push_back(outcome.name);
       }
     }
@@ -234,15 +240,16 @@ std::vector<RunPicture> pictures_of(const std::vector<study::RunOutcome>& outcom
 void write_files(const SimulateOptions& options, const study::Scenario& scenario,
                  const std::vector<study::RepeatedRun>& runs,
                  const std::vector<ComparisonTable>& tables,
-                 const std::vector<RunPicture>& pictures, const console::Output& output) {
+                 const std::vector<RunPicture>& pictures, const std::string& sweep,
+                 const console::Output& output) {
   if (pictures.empty()) {
     return;
   }
   if (!options.html.empty()) {
-    write_result_file(
-        "--html", options.html,
-        simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
-                        {scenario.target_loss, scenario.target_quality()}, cost_axes(scenario)));
+    write_result_file("--html", options.html,
+                      simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
+                                      {scenario.target_loss, scenario.target_quality()},
+                                      cost_axes(scenario), sweep));
     output.line(fmt::format("\nreport: {}", options.html));
   }
   if (!options.csv.empty()) {
@@ -272,11 +279,10 @@ SimTime parse_trace_from(const SimulateOptions& options) {
 }
 
 /// Says which run begins, and which has ended before its time.
-study::RunsListener listener(const study::Scenario& scenario, const console::Output& output) {
+study::RunsListener listener(const std::vector<std::string>& names, const console::Output& output) {
   return {.begins =
               [&](std::size_t run) {
-                output.line(fmt::format("run {} of {}: {}", run + 1, scenario.runs.size(),
-                                        scenario.runs[run].name));
+                output.line(fmt::format("run {} of {}: {}", run + 1, names.size(), names[run]));
               },
           .ends =
               [](const study::RunOutcome& outcome) {
@@ -297,11 +303,15 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   const console::Output output(options.common);
   const study::Scenario scenario =
       study::read_scenario(options.what.scenario, given_seed(command, options.common));
+  if (options.what.upgrades && !scenario.sweep.empty()) {
+    throw Error("--upgrades: the scenario is swept; leave out one of the two");
+  }
   for (const std::string& warning : check_runs(scenario)) {
     console::warn(warning);
   }
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
-  TraceFile trace(trace_from, scenario.runs.size());
+  const std::vector<std::string> names = names_of_runs(scenario);
+  TraceFile trace(trace_from, names.size());
   console::catch_stop_signals();
   const study::SimulationRequest request = {
       .threads = study::gradient_threads(options.what.threads),
@@ -309,7 +319,7 @@ int run(const SimulateOptions& options, const CLI::App& command) {
       .watcher = options.trace.empty() ? nullptr : &trace,
       .observer = show_simulations(output.talks(), SimulationWarnings::shown),
       .stop = console::stop_request()};
-  const auto outcomes = simulate_runs(scenario, request, listener(scenario, output));
+  const auto outcomes = simulate_runs(scenario, request, listener(names, output));
   const auto runs = repeated_runs(scenario, outcomes);
   const auto pictures = pictures_of(outcomes);
   std::vector<ComparisonTable> tables = {table_of(scenario, outcomes, quality_among(runs))};
@@ -329,7 +339,7 @@ int run(const SimulateOptions& options, const CLI::App& command) {
     tables.push_back(upgrades_table(scenario, upgrades));
     show_table(tables.back(), output);
   }
-  write_files(options, scenario, runs, tables, pictures, output);
+  write_files(options, scenario, runs, tables, pictures, draw_sweep(scenario, outcomes), output);
   if (request.watcher != nullptr) {
     write_trace(options, trace, output);
   }

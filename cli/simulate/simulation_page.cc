@@ -137,13 +137,13 @@ std::string simulation_page(const std::string& title, const std::vector<study::R
                             const std::vector<ComparisonTable>& tables,
                             const std::vector<study::ScenarioMark>& marks,
                             const std::vector<RunPicture>& pictures, const PageTarget& target,
-                            const std::vector<PageAxis>& more_axes) {
+                            const std::vector<PageAxis>& more_axes, const std::string& sweep) {
   const std::vector<console::PlotMark> drawn = plot_marks(marks);
   std::vector<PageAxis> axes = {{"virtual_s", "virtual seconds", false, drawn},
                                 {"bytes_per_node", "bytes sent per node", true},
                                 {"round", "rounds"}};
   axes.insert(axes.end(), more_axes.begin(), more_axes.end());
-  std::string html = page_head(title, runs) + list_marks(marks) + draw_tables(tables) +
+  std::string html = page_head(title, runs) + list_marks(marks) + draw_tables(tables) + sweep +
                      draw_curves(runs, axes, target);
   std::size_t index = 0;
   for (const RunPicture& picture : pictures) {

@@ -19,14 +19,15 @@ struct RunPicture {
   const study::SimulatedRun* run = nullptr;  ///< outlives the picture
 };
 
-/// Tables, curves, also against `more_axes`, and for each run its graph with the load of its edges
-/// and what its nodes did. `runs` holds one at least that has a result; those of `pictures` are in
-/// its order.
+/// Tables, curves, also against `more_axes`, the drawing of a sweep, and for each run its graph
+/// with the load of its edges and what its nodes did. `runs` holds one at least that has a result;
+/// those of `pictures` are in its order.
 std::string simulation_page(const std::string& title, const std::vector<study::RepeatedRun>& runs,
                             const std::vector<ComparisonTable>& tables,
                             const std::vector<study::ScenarioMark>& marks,
                             const std::vector<RunPicture>& pictures, const PageTarget& target = {},
-                            const std::vector<PageAxis>& more_axes = {});
+                            const std::vector<PageAxis>& more_axes = {},
+                            const std::string& sweep = "");
 
 /// The histories of all runs: a row for each evaluation, quoted as RFC 4180 says.
 std::string history_csv(const std::vector<study::RepeatedRun>& runs);

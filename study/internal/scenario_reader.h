@@ -2,7 +2,9 @@
 // One thread at a time.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,6 +56,11 @@ void read_trunks(TomlReader& network, Scenario& scenario, const Names& names);
 /// What an event's `trunk` and `link` change. `places` are where the trunks' changes stand.
 void read_trunk_change(TomlReader& event, SimTime at, Scenario& scenario,
                        std::vector<std::string>& places);
+
+/// The scenarios of `sweep`, which `read` makes of the file with other values; empty: it has none.
+std::vector<std::shared_ptr<const SweepPoint>> read_sweep(
+    const toml::table& file, const std::string& path,
+    const std::function<Scenario(const toml::table& changed)>& read);
 
 /// [costs] of a file of which [nodes] is read.
 void read_costs(TomlReader& file, Scenario& scenario, const Names& names);

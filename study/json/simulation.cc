@@ -85,6 +85,14 @@ Json marks_json(const std::vector<ScenarioMark>& marks) {
   return all;
 }
 
+Json swept_json(const SimulationResult& result) {
+  Json values;
+  for (const auto& [key, value] : result.swept) {
+    values[key] = value;
+  }
+  return values;
+}
+
 Json simulation_json(const SimulationResult& result) {
   const OptimizerOptions& used = result.settings->run.optimizer;
   const PhaseShares& shares = result.shares;
@@ -92,6 +100,7 @@ Json simulation_json(const SimulationResult& result) {
           {"compressor", used.compressor},
           {"topology", used.topology},
           {"nodes", result.nodes},
+          {"sweep", swept_json(result)},
           {"rounds", result.rounds},
           {"virtual_s", result.virtual_s},
           {"time_to_target_s", optional(result.time_to_target_s)},

@@ -340,6 +340,7 @@ namespace {
 Scenario scenario_in(const toml::table& file, const std::string& path,
                      std::optional<std::uint64_t> seed) {
   TomlReader in(path, "", file);
+  in.allow({"sweep"});
   in.require("sotto-scenario", "the version of this format, sotto-scenario = 1");
   (void)in.count("sotto-scenario", kScenarioVersion, kScenarioVersion);
   Scenario scenario;
@@ -369,6 +370,8 @@ Scenario scenario_in(const toml::table& file, const std::string& path,
   read_runs(in, file, path, scenario);
   check_attack(in, scenario);
   in.finish();
+  scenario.sweep = read_sweep(
+      file, path, [&](const toml::table& changed) { return scenario_in(changed, path, seed); });
   return scenario;
 }
 

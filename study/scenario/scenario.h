@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -86,6 +87,8 @@ struct Attackers {
 /// "nodes 4-5 lie (sign-flip)"
 std::string attack_text(const Attackers& attackers);
 
+struct SweepPoint;
+
 struct Scenario {
   std::string title;
   int nodes = 0;
@@ -113,6 +116,8 @@ struct Scenario {
   std::optional<double> target_accuracy;
   std::optional<double> target_r2;  ///< of a regression, in place of the accuracy
   std::optional<double> target_loss;
+  /// The scenarios that its runs are played on in its place, where it is swept.
+  std::vector<std::shared_ptr<const SweepPoint>> sweep;
   std::string target_place;  ///< where they stand, "FILE:LINE: target"
 
   /// The accuracy, or R², that is to be reached.
@@ -126,6 +131,13 @@ struct Scenario {
   LinkSpec way_between(Rank from, Rank to) const;
   /// The network between these nodes, with a link for each pair that talks: (from, to).
   Platform platform(const std::vector<std::pair<Rank, Rank>>& pairs) const;
+};
+
+/// A scenario of a sweep: that of the file with these values.
+struct SweepPoint {
+  std::vector<std::pair<std::string, std::string>> values;  ///< key, "network.link.bandwidth"
+  std::string name;                                         ///< "bandwidth=10 Mbit/s"
+  std::shared_ptr<const Scenario> scenario;                 ///< swept no further
 };
 
 /// Throws Error for a target that the task cannot reach: an accuracy of a regression, or R² of

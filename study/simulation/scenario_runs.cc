@@ -29,10 +29,64 @@ RunOutcome run_one(const Scenario& scenario, std::size_t number, const Simulatio
           .fault = stopped ? Status(Fault::stopped, kInterrupted) : simulated.status()};
 }
 
+std::string name_at(const RunSpec& run, const SweepPoint& point) {
+  return fmt::format("{} @ {}", run.name, point.name);
+}
+
+/// The runs of all points, which know where they belong.
+std::vector<RunOutcome> simulate_sweep(const Scenario& scenario, const SimulationRequest& request,
+                                       const RunsListener& listener) {
+  std::vector<RunOutcome> all;
+  for (const auto& point : scenario.sweep) {
+    const std::size_t before = all.size();
+    const auto named = [&](RunOutcome outcome) {
+      outcome.name = fmt::format("{} @ {}", outcome.name, point->name);
+      if (outcome.run) {
+        outcome.run->result.swept = point->values;
+      }
+      return outcome;
+    };
+    RunsListener inner;
+    if (listener.begins) {
+      inner.begins = [&](std::size_t run) { listener.begins(before + run); };
+    }
+    for (RunOutcome& outcome : simulate_runs(*point->scenario, request, inner)) {
+      all.push_back(named(std::move(outcome)));
+      if (listener.ends) {
+        listener.ends(all.back());
+      }
+    }
+  }
+  return all;
+}
+
 }  // namespace
+
+std::vector<std::string> names_of_runs(const Scenario& scenario) {
+  std::vector<std::string> names;
+  for (const RunSpec& run : scenario.runs) {
+    if (scenario.sweep.empty()) {
+      names.push_back(run.name);
+    }
+  }
+  for (const auto& point : scenario.sweep) {
+    for (const RunSpec& run : point->scenario->runs) {
+      names.push_back(name_at(run, *point));
+    }
+  }
+  return names;
+}
 
 std::vector<std::string> check_runs(const Scenario& scenario) {
   std::vector<std::string> warnings;
+  for (const auto& point : scenario.sweep) {
+    for (const std::string& warning : check_runs(*point->scenario)) {
+      warnings.push_back(fmt::format("{}: {}", point->name, warning));
+    }
+  }
+  if (!scenario.sweep.empty()) {
+    return warnings;
+  }
   for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
     const RunSpec& run = scenario.runs[i];
     const TrainPlan plan =
@@ -84,6 +138,9 @@ std::vector<std::string> unbeaten_runs(const Scenario& scenario,
 
 std::vector<RunOutcome> simulate_runs(const Scenario& scenario, const SimulationRequest& request,
                                       const RunsListener& listener) {
+  if (!scenario.sweep.empty()) {
+    return simulate_sweep(scenario, request, listener);
+  }
   std::vector<RunOutcome> outcomes;
   for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
     if (request.stop && request.stop()) {

@@ -20,6 +20,10 @@ struct RunOutcome {
   Status fault;                     ///< why there is none
 };
 
+/// The names of all runs that simulate_runs plays, in their order: those of the scenario, or of
+/// each of its sweep's points, "dpsgd ring @ bandwidth=10 Mbit/s".
+std::vector<std::string> names_of_runs(const Scenario& scenario);
+
 /// Hears how far simulate_runs is; either may be empty.
 struct RunsListener {
   std::function<void(std::size_t run)> begins;          ///< a run, counted from 0
@@ -31,9 +35,9 @@ struct RunsListener {
 /// line and key, for a run that is refused.
 std::vector<std::string> check_runs(const Scenario& scenario);
 
-/// Simulates a scenario's runs, in their order. Where `request.stop` ends one, those that follow do
-/// not begin: their fault, as that one's, is Fault::stopped. Throws Error for a run that is refused
-/// (check_runs).
+/// Simulates a scenario's runs, in their order, of a swept one those of each point. Where
+/// `request.stop` ends one, those that follow do not begin: their fault, as that one's, is
+/// Fault::stopped. Throws Error for a run that is refused (check_runs).
 std::vector<RunOutcome> simulate_runs(const Scenario& scenario, const SimulationRequest& request,
                                       const RunsListener& listener = {});
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sotto/sim/network/platform.h>
@@ -65,6 +66,8 @@ struct FinalModels {
 /// What one run of a scenario came to.
 struct SimulationResult {
   std::shared_ptr<const RunSettings> settings;  ///< as used
+  /// The values of the sweep's keys; empty where the scenario is not swept.
+  std::vector<std::pair<std::string, std::string>> swept;
   int nodes = 0;
   Round rounds = 0;      ///< that the node with the most finished
   double virtual_s = 0;  ///< until the last node ended

@@ -1,0 +1,142 @@
+// The scenarios of a sweep: the file with other values at some of its keys.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+#include <sotto/study/internal/scenario_reader.h>
+
+namespace sotto::study {
+namespace {
+
+constexpr std::size_t kMostKeys = 2;
+constexpr std::size_t kMostPoints = 1000;
+
+/// One key of the sweep, in its parts, and what it is to hold.
+struct Swept {
+  std::string key;
+  std::vector<std::string> parts;
+  std::vector<const toml::node*> values;
+};
+
+std::vector<std::string> parts_of(const std::string& key) {
+  std::vector<std::string> parts;
+  for (std::size_t from = 0; from <= key.size();) {
+    const std::size_t dot = std::min(key.find('.', from), key.size());
+    parts.push_back(key.substr(from, dot - from));
+    from = dot + 1;
+  }
+  return parts;
+}
+
+std::optional<std::string> name_in(const toml::node& node) {
+  const toml::table* const table = node.as_table();
+  return table == nullptr ? std::nullopt : (*table)["name"].value<std::string>();
+}
+
+/// Puts `value` where parts[at…] lead from `node`: through tables, into all tables of a list, or
+/// into the one that has a name. False where they lead nowhere.
+bool put(toml::node& node, const std::vector<std::string>& parts, std::size_t at,
+         const toml::node& value) {
+  if (toml::table* const table = node.as_table()) {
+    if (at + 1 == parts.size()) {
+      value.visit([&](const auto& held) { table->insert_or_assign(parts[at], held); });
+      return true;
+    }
+    toml::node* const next = table->get(parts[at]);
+    return next != nullptr && put(*next, parts, at + 1, value);
+  }
+  toml::array* const list = node.as_array();
+  if (list == nullptr || list->empty()) {
+    return false;
+  }
+  const auto named = std::find_if(list->begin(), list->end(),
+                                  [&](const toml::node& one) { return name_in(one) == parts[at]; });
+  if (named != list->end() && at + 1 < parts.size()) {
+    return put(*named, parts, at + 1, value);
+  }
+  return std::all_of(list->begin(), list->end(),
+                     [&](toml::node& one) { return put(one, parts, at, value); });
+}
+
+std::vector<Swept> read_swept(const toml::table& sweep, const std::string& place) {
+  std::vector<Swept> all;
+  std::size_t points = 1;
+  for (const auto& [key, node] : sweep) {
+    Swept& one = all.emplace_back();
+    one.key = key.str();
+    one.parts = parts_of(one.key);
+    const toml::array* const values = node.as_array();
+    if (values == nullptr || values->empty()) {
+      throw Error(fmt::format(
+          "{}.\"{}\": give a list of the values that it is to have, e.g. [\"1 Mbit/s\", \"10 "
+          "Mbit/s\"]",
+          place, one.key));
+    }
+    for (const toml::node& value : *values) {
+      one.values.push_back(&value);
+    }
+    points *= one.values.size();
+  }
+  if (all.empty() || all.size() > kMostKeys || points > kMostPoints) {
+    throw Error(
+        fmt::format("{}: a sweep has one key or two, and {} points at most", place, kMostPoints));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const SweepPoint>> read_sweep(
+    const toml::table& file, const std::string& path,
+    const std::function<Scenario(const toml::table& changed)>& read) {
+  const toml::node* const node = file.get("sweep");
+  if (node == nullptr) {
+    return {};
+  }
+  const std::string place = fmt::format("{}: sweep", toml_place(path, *node));
+  if (!node->is_table()) {
+    throw Error(fmt::format("{}: it is a table, {{ \"network.link.bandwidth\" = [...] }}", place));
+  }
+  const std::vector<Swept> swept = read_swept(*node->as_table(), place);
+  toml::table base = file;
+  base.erase("sweep");
+  std::vector<std::shared_ptr<const SweepPoint>> points;
+  std::vector<std::size_t> turn(swept.size());
+  for (;;) {
+    toml::table changed = base;
+    SweepPoint point;
+    std::vector<std::string> names;
+    for (std::size_t k = 0; k < swept.size(); ++k) {
+      const toml::node& value = *swept[k].values[turn[k]];
+      const std::string text = toml_value_text(value, place, swept[k].key);
+      if (!put(changed, swept[k].parts, 0, value)) {
+        throw Error(fmt::format("{}.\"{}\": the file has nothing there", place, swept[k].key));
+      }
+      names.push_back(fmt::format("{}={}", swept[k].parts.back(), text));
+      point.values.emplace_back(swept[k].key, text);
+    }
+    point.name = fmt::format("{}", fmt::join(names, ", "));
+    try {
+      point.scenario = std::make_shared<const Scenario>(read(changed));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: with {}: {}", place, point.name, error.what()));
+    }
+    points.push_back(std::make_shared<const SweepPoint>(std::move(point)));
+    std::size_t k = swept.size();
+    while (k > 0 && ++turn[k - 1] == swept[k - 1].values.size()) {
+      turn[--k] = 0;
+    }
+    if (k == 0) {
+      return points;
+    }
+  }
+}
+
+}  // namespace sotto::study

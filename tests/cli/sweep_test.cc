@@ -1,0 +1,100 @@
+// Scenarios whose runs are played with several values of some keys.
+#include <map>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "cli/scenario_text.h"
+#include "observe/observed.h"
+
+using namespace sotto::test;
+
+namespace {
+
+std::string timed(const std::string& sweep, const std::string& latency = "10 ms") {
+  return "sotto-scenario = 1\nrun = [\"allreduce\", \"dpsgd ring\"]\ntiming-only = true\n" + sweep +
+         "[nodes]\ncount = 4\ngradient = \"1 ms\"\n[network]\nlink = { latency = \"" + latency +
+         "\" }\nhosts = [{ nodes = \"0\", up = \"10 Mbit/s\" }, { nodes = \"1\", up = \"10 "
+         "Mbit/s\" "
+         "}]\ntrunk = [{ name = \"a\", nodes = \"0\", link = { latency = \"1 ms\" } }, { name = "
+         "\"b\", "
+         "nodes = \"1\", link = { latency = \"1 ms\" } }]\n[task]\nmodel = \"softmax\"\nrounds = "
+         "5\n";
+}
+
+}  // namespace
+
+TEST_CASE("each point of a sweep is the scenario with its value") {
+  const Scratch scratch;
+  const auto swept =
+      simulated(scratch, timed("sweep = { \"network.link.latency\" = [\"5 ms\", \"20 ms\"] }\n"));
+  REQUIRE(swept.at("runs").size() == 4);
+  std::size_t run = 0;
+  for (const char* latency : {"5 ms", "20 ms"}) {
+    const auto alone = simulated(scratch, timed("", latency));
+    for (const auto& expected : alone.at("runs")) {
+      const auto& found = swept.at("runs")[run++];
+      CHECK(found.at("name") == expected.at("name").get<std::string>() + " @ latency=" + latency);
+      CHECK(found.at("sweep").at("network.link.latency") == latency);
+      CHECK(found.at("trace_sha256") == expected.at("trace_sha256"));
+      CHECK(expected.at("sweep").is_null());
+    }
+  }
+}
+
+TEST_CASE("two keys are swept together, in lists of tables all or the one with the name") {
+  const Scratch scratch;
+  const auto end = [&](const std::string& sweep) {
+    std::map<std::string, double> ends;
+    const auto json = simulated(scratch, timed("sweep = { " + sweep + " }\n"));
+    for (const auto& run : json.at("runs")) {
+      ends[run.at("name")] = run.at("virtual_s").get<double>();
+    }
+    return ends;
+  };
+  const auto both =
+      end("\"network.hosts.up\" = [\"1 Mbit/s\", \"100 Mbit/s\"], \"task.rounds\" = [2, 4]");
+  REQUIRE(both.size() == 8);
+  CHECK(both.at("allreduce @ up=1 Mbit/s, rounds=4") >
+        3 * both.at("allreduce @ up=100 Mbit/s, rounds=4"));
+  CHECK(both.at("dpsgd ring @ up=1 Mbit/s, rounds=4") >
+        1.5 * both.at("dpsgd ring @ up=1 Mbit/s, rounds=2"));
+  const auto one = end("\"network.trunk.b.link.latency\" = [\"1 ms\", \"50 ms\"]");
+  const auto all = end("\"network.trunk.link.latency\" = [\"1 ms\", \"50 ms\"]");
+  CHECK(one.at("allreduce @ latency=1 ms") == all.at("allreduce @ latency=1 ms"));
+  CHECK(one.at("allreduce @ latency=50 ms") > one.at("allreduce @ latency=1 ms"));
+  CHECK(all.at("allreduce @ latency=50 ms") > one.at("allreduce @ latency=50 ms"));
+}
+
+TEST_CASE("a page draws the sweep") {
+  const Scratch scratch;
+  const auto page = scratch.path() / "s.html";
+  const auto ended = simulate(
+      scratch, timed("sweep = { \"network.hosts.up\" = [\"1 Mbit/s\", \"100 Mbit/s\"] }\n"),
+      {"--html", page.string()});
+  REQUIRE(ended.status == 0);
+  CHECK(contains(content(page), "network.hosts.up, Mbit/s"));
+  CHECK(contains(content(page), "Virtual seconds to the end"));
+}
+
+TEST_CASE("a sweep that makes no sense is refused") {
+  const Scratch scratch;
+  const auto refusal = [&](const std::string& sweep, const Arguments& more = {}) {
+    const auto ended = simulate(scratch, timed("sweep = " + sweep + "\n"), more);
+    CHECK(ended.status == 2);
+    return ended.err;
+  };
+  CHECK(contains(refusal("3"), "s.toml:4: sweep: it is a table"));
+  CHECK(contains(refusal("{}"), "one key or two"));
+  CHECK(contains(refusal("{ \"network.link.latency\" = \"1 ms\" }"), "give a list"));
+  CHECK(contains(refusal("{ \"network.link.latency\" = [] }"), "give a list"));
+  CHECK(
+      contains(refusal("{ \"network.lnk.latency\" = [\"1 ms\"] }"), "the file has nothing there"));
+  CHECK(contains(refusal("{ \"network.link.latenzy\" = [\"1 ms\"] }"), "latenzy"));
+  const std::string wrong = refusal("{ \"network.link.latency\" = [\"1 ms\", \"soon\"] }");
+  CHECK(contains(wrong, "with latency=soon: "));
+  CHECK(contains(refusal("{ \"nodes.count\" = [2, 3], \"task.lr\" = [1, 2], \"seed\" = [1] }"),
+                 "one key or two"));
+  CHECK(contains(refusal("{ \"network.link.latency\" = [\"1 ms\"] }", {"--upgrades"}),
+                 "leave out one of the two"));
+}
