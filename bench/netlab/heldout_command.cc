@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <memory>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <sotto/console/signals.h>
 
 #include "calibration.h"
+#include "drawn_scenario.h"
 #include "lab_commands.h"
 #include "predicted_run.h"
 #include "scenario_text.h"
@@ -22,6 +24,7 @@ constexpr const char* kHeldoutExamples =
     "Examples:\n"
     "  netlab heldout\n"
     "  netlab heldout --runs 12 --json heldout.json\n"
+    "  netlab heldout --drawn --seed 815 --runs 60\n"
     "The 432 cells are 2 transports × 3 codecs × 3 latencies × 3 bandwidths × 4 graphs × 2 numbers "
     "of nodes; run k takes cell 11 k mod 432: all once in 432 runs, and in fewer not each figure "
     "equally often.";
@@ -44,45 +47,60 @@ constexpr std::array<const char*, 3> kDirected = {"pushsum", "pushsum quant:8,ro
 constexpr std::size_t kCells = kTransports.size() * kUndirected.size() * kLatencies_ms.size() *
                                kBandwidths_mbit.size() * kGraphs.size() * kNodes.size();
 
-struct Cell {
-  MadeScenario made;
+/// A run on a network, of any number of rounds.
+struct Held {
+  std::string title;
+  std::string words;
   std::string transport;
+  std::function<std::string(std::uint64_t rounds)> text;
 };
 
-Cell cell(std::size_t number) {
+Held cell(std::size_t number) {
   const auto take = [&](const auto& values) {
     const std::size_t digit = number % values.size();
     number /= values.size();
     return digit;
   };
-  Cell made;
-  made.transport = kTransports[take(kTransports)];
+  MadeScenario made;
+  const std::string transport = kTransports[take(kTransports)];
   const std::size_t codec = take(kUndirected);
-  made.made.latency_ms = kLatencies_ms[take(kLatencies_ms)];
-  made.made.mbit_per_s = kBandwidths_mbit[take(kBandwidths_mbit)];
+  made.latency_ms = kLatencies_ms[take(kLatencies_ms)];
+  made.mbit_per_s = kBandwidths_mbit[take(kBandwidths_mbit)];
   const std::string graph = kGraphs[take(kGraphs)];
-  made.made.nodes = kNodes[take(kNodes)];
-  made.made.words =
+  made.nodes = kNodes[take(kNodes)];
+  made.words =
       fmt::format("{} {}", (graph == "exponential" ? kDirected : kUndirected)[codec], graph);
-  made.made.gradient = "lognormal:20 ms,0.2";
-  made.made.title = fmt::format("{} nodes, {} Mbit/s, {} ms", made.made.nodes, made.made.mbit_per_s,
-                                made.made.latency_ms);
-  return made;
+  made.gradient = "lognormal:20 ms,0.2";
+  made.title =
+      fmt::format("{} nodes, {} Mbit/s, {} ms", made.nodes, made.mbit_per_s, made.latency_ms);
+  return {made.title, made.words, transport, [made](std::uint64_t rounds) {
+            MadeScenario of = made;
+            of.rounds = rounds;
+            return of.text();
+          }};
+}
+
+Held drawn(std::uint64_t seed, std::uint64_t number) {
+  const DrawnScenario made = draw_scenario(seed, number);
+  return {made.title, made.words, made.transport, [text = made.text](std::uint64_t rounds) {
+            // [task] may be followed by [[events]]: the key goes where the table begins.
+            const std::string key = "[task]\n";
+            const std::size_t at = text.find(key) + key.size();
+            return text.substr(0, at) + fmt::format("rounds = {}\n", rounds) + text.substr(at);
+          }};
 }
 
 struct HeldoutRequest {
   LabRequest lab;
   std::uint64_t runs = 40;
   std::uint64_t first = 0;
+  bool drawn = false;
 };
 
 /// Chosen by prediction alone.
-std::uint64_t rounds_for(const MadeScenario& made, const Calibration& calibration,
-                         const std::string& transport) {
-  MadeScenario brief = made;
-  brief.rounds = kFewestRounds;
-  const auto predicted =
-      predicted_run(calibrated(scenario_from(brief.text()), calibration, transport), made.words);
+std::uint64_t rounds_for(const Held& held, const Calibration& calibration) {
+  const auto predicted = predicted_run(
+      calibrated(scenario_from(held.text(kFewestRounds)), calibration, held.transport), held.words);
   if (!predicted.ok()) {
     return kFewestRounds;
   }
@@ -93,8 +111,8 @@ std::uint64_t rounds_for(const MadeScenario& made, const Calibration& calibratio
 
 class Table {
  public:
-  void add(const Cell& cell, const Comparison& found) {
-    std::vector<std::string> row = {cell.made.title};
+  void add(const Held& held, const Comparison& found) {
+    std::vector<std::string> row = {held.title};
     const auto rest = comparison_row(found);
     row.insert(row.end(), rest.begin(), rest.end());
     rows_.push_back(std::move(row));
@@ -157,24 +175,30 @@ int run(const HeldoutRequest& request) {
   for (const char* transport : kTransports) {
     output.line(calibration_toml(*calibration, transport));
   }
+  const std::uint64_t seed = request.lab.common.seed;
+  if (request.drawn) {
+    output.line(fmt::format("drawn with --seed {}", seed));
+  }
   Table table;
   for (std::uint64_t k = request.first; k < request.first + request.runs; ++k) {
     if (console::stop_requested()) {
       return console::kFailed;
     }
-    Cell next = cell(kStep * k % kCells);
-    next.made.rounds = rounds_for(next.made, *calibration, next.transport);
+    const Held next = request.drawn ? drawn(seed, k) : cell(kStep * k % kCells);
     const Comparison found =
-        compare(calibrated(scenario_from(next.made.text()), *calibration, next.transport),
-                next.made.words, next.transport, laboratory);
+        compare(calibrated(scenario_from(next.text(rounds_for(next, *calibration))), *calibration,
+                           next.transport),
+                next.words, next.transport, laboratory);
     table.add(next, found);
     output.line(
-        fmt::format("run {} of {}: {}, {}, {}: {}", k - request.first + 1, request.runs,
-                    next.made.title, next.made.words, next.transport,
+        fmt::format("run {} of {}: {}, {}, {}: {}", k - request.first + 1, request.runs, next.title,
+                    next.words, next.transport,
                     found.ok() ? fmt::format("{:+.1f} %", 100 * found.error()) : found.failure));
   }
   table.show(output);
-  Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
+  Json result = {{"sotto", SOTTO_VERSION},
+                 {"drawn_with_seed", request.drawn ? Json(seed) : Json()},
+                 {"calibration", calibration_json(*calibration)}};
   result.update(table.json());
   output.json(result);
   return table.holds() ? console::kDone : console::kFailed;
@@ -190,6 +214,9 @@ console::Command add_heldout_command(CLI::App& netlab, const std::string& progra
   console::OptionGroup group(*command, "Which runs");
   group.count("--runs", request->runs, "N", "How many", kCells);
   group.count("--first", request->first, "K", "The number of the first", kCells);
+  group.flag("--drawn", request->drawn,
+             "In place of the cells runs that --seed draws: unequal lines, far halves, changes, "
+             "algorithms of all families");
   add_lab_options(*command, request->lab);
   command->remove_option(command->get_option("--transport"));
   command->footer(kHeldoutExamples);

@@ -1,0 +1,40 @@
+// Scenarios drawn at random: each can be read, emulated and run, and a seed draws the same again.
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <sotto/study/simulation/scenario_runs.h>
+
+#include "drawn_scenario.h"
+#include "scenario_lab.h"
+#include "scenario_text.h"
+
+using namespace sotto;
+using namespace sotto::netlab;
+
+TEST_CASE("what a seed draws can be emulated, and differs from number to number") {
+  constexpr std::uint64_t kSeed = 20261126;
+  std::set<std::string> words;
+  std::set<std::string> texts;
+  bool changes = false;
+  bool far = false;
+  for (std::uint64_t number = 0; number < 60; ++number) {
+    CAPTURE(kSeed);
+    CAPTURE(number);
+    const DrawnScenario drawn = draw_scenario(kSeed, number);
+    CAPTURE(drawn.text);
+    CHECK(draw_scenario(kSeed, number).text == drawn.text);
+    const study::Scenario scenario = scenario_from(drawn.text + "rounds = 5\n");
+    check_emulable(scenario);
+    CHECK_NOTHROW((void)study::check_runs(scenario));
+    words.insert(drawn.words);
+    texts.insert(drawn.text);
+    changes = changes || !scenario.changes.empty();
+    far = far || !scenario.between.empty();
+  }
+  CHECK(texts.size() == 60);
+  CHECK(words.size() > 12);
+  CHECK(changes);
+  CHECK(far);
+}
