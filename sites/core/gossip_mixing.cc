@@ -223,11 +223,12 @@ void GossipMixing::average(std::size_t degree, std::span<MixedPeer> peers) {
     const double distance = distance_between(copy.model, own_.model);
     bound_.pulled(distance);
     const bool cut = distance > longest;
-    const double part = cut ? longest / distance : 1;
+    const bool absurd = distance > PullBound::kAbsurd * longest;
+    const double part = absurd ? 0 : cut ? longest / distance : 1;
     const float w = weight(degree, peer.degree);
     peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,
                       .cut = cut ? 1U : 0U,
-                      .absurd = distance > PullBound::kAbsurd * longest};
+                      .absurd = absurd};
     ops.subtract(copy.model, own_.model, scratch_);
     ops.axpy(cut ? static_cast<float>(static_cast<double>(w) * part) : w, scratch_, pull);
   }

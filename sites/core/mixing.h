@@ -60,14 +60,16 @@ struct Addressee {
 
 /// One neighbour's influence on the model when the round was collected.
 struct Influence {
-  double moved = 0;       ///< how far
-  std::uint64_t cut = 0;  ///< pulls that were cut to the bound
-  bool absurd = false;    ///< one was farther than anybody honest can be (PullBound::kAbsurd)
-  double excess = 0;      ///< mass that its parcels had beyond what one may
+  double moved = 0;           ///< how far
+  std::uint64_t cut = 0;      ///< pulls that were cut to the bound
+  bool absurd = false;        ///< one was farther than anybody honest can be (PullBound::kAbsurd)
+  double excess = 0;          ///< mass that its parcels had beyond what one may
+  std::uint64_t parcels = 0;  ///< that were taken in, with push-sum
   /// Adds what another parcel of the neighbour did.
   void add(const Influence& more) {
     moved += more.moved;
     excess += more.excess;
+    parcels += more.parcels;
     cut += more.cut;
     absurd = absurd || more.absurd;
   }

@@ -1,9 +1,11 @@
 // How long a round waits for neighbours that are up and behind: no longer than they lately took.
 //
 // The time of each is counted from the site's own offer on: 0 if its parcel had arrived before. A
-// round then waits for the median of the latest times plus a multiple of their spread, so that a
-// few neighbours that are always just in time for the longest patience do not set the pace. Time is
-// the caller's, in seconds.
+// round then waits for what three eighths of the latest times were below, plus a multiple of their
+// spread, so that neighbours that are always just in time for the longest patience do not set the
+// pace while they are no more than half. (The median would do for less than half; where every
+// second one is late, as on a ring, chance decides on which side it falls.) Time is the caller's,
+// in seconds.
 //
 // Plain state. One thread at a time.
 #pragma once
@@ -20,7 +22,7 @@ class Patience {
  public:
   static constexpr std::size_t kRemembered = 64;  ///< arrivals
   static constexpr std::size_t kEnough = 16;      ///< before so many, the longest patience holds
-  static constexpr double kSpreads = 8;           ///< median deviations beyond the median
+  static constexpr double kSpreads = 8;           ///< usual deviations beyond the usual time
   static constexpr double kLeastPart = 1.0 / 16;  ///< of the longest patience, at least
 
   /// A round waits for `longest` at most.
@@ -53,18 +55,19 @@ class Patience {
       return longest_;
     }
     std::vector<double> sorted(arrivals_.begin(), arrivals_.end());
-    const double usual = median(sorted);
+    const double usual = usual_of(sorted);
     for (double& arrival : sorted) {
       arrival = arrival < usual ? usual - arrival : arrival - usual;
     }
-    return std::clamp(usual + kSpreads * median(sorted), kLeastPart * longest_, longest_);
+    return std::clamp(usual + kSpreads * usual_of(sorted), kLeastPart * longest_, longest_);
   }
 
  private:
-  static double median(std::vector<double>& values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+  /// What three eighths of the values are below.
+  static double usual_of(std::vector<double>& values) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(3 * (values.size() - 1) / 8);
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
   }
   void record(double arrival) {
     arrivals_.push_back(arrival);

@@ -36,7 +36,7 @@ class PullBound {
   /// A pull may be as long as so many median pulls, where a compressor loses something.
   static constexpr double kUsual = 8;
   /// No honest neighbour is so many times farther away than the bound: it would have to step the
-  /// other way for as many rounds.
+  /// other way for as many rounds. Such a pull is not cut to the bound, but counts for nothing.
   static constexpr double kAbsurd = 1024;
   /// Pulls of which the median is taken; and how many there must be.
   static constexpr std::size_t kRemembered = 64;

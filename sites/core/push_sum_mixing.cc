@@ -188,7 +188,9 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
     sum += pull * pull;
   }
   const double distance = std::sqrt(sum);
-  const double longest = barred ? 0 : bound_.longest(length_of(z));
+  const double bound = bound_.longest(length_of(z));
+  const bool absurd = !barred && distance > PullBound::kAbsurd * bound;
+  const double longest = barred || absurd ? 0 : bound;
   const bool cut = distance > longest;
   if (!barred) {
     bound_.pulled(distance);
@@ -202,7 +204,7 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
       const double pull = static_cast<double>(v_[k]) / header.mass - own;
       next_[k] += static_cast<float>(counts * (own + part * pull));
     }
-    return Influence{moved, 1, !barred && distance > PullBound::kAbsurd * longest};
+    return Influence{.moved = moved, .cut = 1, .absurd = absurd};
   }
   const double share = header.share * (counts / header.mass);
   if (Status status = setup_.compressor->decode_add(encoding, static_cast<float>(share), next_);
@@ -227,6 +229,7 @@ Result<TakenIn> PushSumMixing::take_in(std::size_t /*peer*/, std::span<const std
   mass_ += counts;
   balance_.lowered += given - counts;
   influence->excess = given - counts;
+  influence->parcels = 1;
   return TakenIn{given, *influence};
 }
 

@@ -341,7 +341,7 @@ Status Site::collect() {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     take_in(k);
     if (peers_[k].heard()) {
-      mixed.push_back({.peer = k, .degree = peers_[k].degree, .barred = barred(peers_[k])});
+      mixed.push_back({.peer = k, .degree = peers_[k].degree, .barred = ignored(peers_[k])});
     }
   }
   if (Status status = mixing_->mix(degree(), mixed); !status) {
@@ -390,9 +390,9 @@ void Site::end_intake(std::span<const MixedPeer> mixed) {
   low_rounds_ = low ? low_rounds_ + 1 : 0;
   for (Neighbour& peer : peers_) {
     const bool heavy = peer.influence.excess > 0;
-    peer.heavy_rounds = heavy                      ? peer.heavy_rounds + 1
-                        : peer.influence.moved > 0 ? 0
-                                                   : peer.heavy_rounds;
+    peer.heavy_rounds = heavy                        ? peer.heavy_rounds + 1
+                        : peer.influence.parcels > 0 ? 0
+                                                     : peer.heavy_rounds;
     peer.far_ahead = peer.known.round > offered_ + kMostUnconfirmed;
     peer.takes =
         low_rounds_ >= kLongWhile && peer.out.given() - peer.in.taken() > much && !peer.observer;
@@ -449,7 +449,7 @@ bool Site::due(const Neighbour& from) const {
 void Site::take_in(std::size_t peer) {
   Neighbour& from = peers_[peer];
   while (!from.in.pending().empty() && due(from)) {
-    const auto taken = mixing_->take_in(peer, from.in.pending().front().payload, barred(from));
+    const auto taken = mixing_->take_in(peer, from.in.pending().front().payload, ignored(from));
     if (!taken) {
       from.in.drop_pending();
       // The fault is told by the peer's state.

@@ -223,6 +223,11 @@ class Site {
   /// Sends answers about sums to peers that are up.
   void tell(std::vector<std::pair<std::size_t, Masks>> answers);
   bool barred(const Neighbour& peer) const { return round_ < peer.barred_until; }
+  /// Whether a peer's parcels count as this site's own model: it is barred, or has claimed more
+  /// mass than a site may for a long while.
+  bool ignored(const Neighbour& peer) const {
+    return barred(peer) || peer.heavy_rounds >= kLongWhile;
+  }
   /// Called before and after a round's parcels are taken in: note the peers that moved the model,
   /// the late ones, and their habits.
   void begin_intake();
