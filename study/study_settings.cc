@@ -89,6 +89,9 @@ Scenario scenario_of(const ScenarioSettings& settings) {
 }
 
 SearchOptions search_options(const PlanSettings& settings, const Scenario& scenario) {
+  if (!scenario.sweep.empty()) {
+    throw Error("scenario", "it is swept, and a plan is of one scenario; leave out sweep");
+  }
   for (const auto& [name, value] :
        {std::pair("budget", settings.budget), std::pair("seeds", settings.seeds)}) {
     if (value < 1) {

@@ -80,7 +80,7 @@ struct OptimizerOptions {
   /// or at none; by default all nodes weigh equally.
   std::optional<double> weight;
 
-  // Who takes part, and how they meet.
+  // These settings say which nodes take part, and how they meet.
   std::string transport = "zmq";
   int nodes = 0;  ///< 0: nodes, rank and rendezvous come from the launcher's variables (launcher.h)
   Rank rank = 0;

@@ -125,7 +125,7 @@ void add_unseen(const study::Scenario& scenario, const std::vector<study::RunOut
 /// The columns of money and energy, and which runs no other beats.
 void add_bills(const study::Scenario& scenario, const std::vector<study::RunOutcome>& outcomes,
                ComparisonTable& table) {
-  const bool target = scenario.target_quality() || scenario.target_loss;
+  const bool target = scenario.has_target();
   const char* what = target ? "cost to target" : "cost";
   table.titles.insert(table.titles.end(), {what, "energy"});
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -220,9 +220,8 @@ ComparisonTable upgrades_table(const study::Scenario& scenario,
   for (Row& row : rows) {
     table.rows.push_back(std::move(row.cells));
   }
-  table.add_note(
-      fmt::format("time {} with one upgrade at a time, and what it changes",
-                  scenario.target_quality() || scenario.target_loss ? "to target" : "to the end"));
+  table.add_note(fmt::format("time {} with one upgrade at a time, and what it changes",
+                             scenario.has_target() ? "to target" : "to the end"));
   return table;
 }
 

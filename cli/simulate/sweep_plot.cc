@@ -81,7 +81,7 @@ std::string draw_sweep(const study::Scenario& scenario,
     }
   }
   const Scale scale = scale_of(values);
-  const bool target = scenario.target_quality() || scenario.target_loss;
+  const bool target = scenario.has_target();
   std::vector<console::Curve> curves;
   double least = std::numeric_limits<double>::infinity();
   double most = 0;
@@ -100,8 +100,7 @@ std::string draw_sweep(const study::Scenario& scenario,
     most = std::max(most, x);
     curve->x.push_back(x);
     curve->y.push_back(
-        target ? result.time_to_target_s.value_or(std::numeric_limits<double>::quiet_NaN())
-               : result.virtual_s);
+        time_that_counts(scenario, result).value_or(std::numeric_limits<double>::quiet_NaN()));
   }
   const std::string& key = scenario.sweep.front()->values.back().first;
   std::string html = "<h2>Sweep</h2>\n<div class=\"plots\">\n";

@@ -309,9 +309,7 @@ bool SimulatedTransport::roomy(ConnectionId id) {
     ++line.out;
     return true;
   }
-  const auto heard = std::ranges::upper_bound(line.returning, network_.now());
-  line.out -= static_cast<std::uint32_t>(heard - line.returning.begin());
-  line.returning.erase(line.returning.begin(), heard);
+  forget_heard(line);
   line.full = line.out >= line.ahead;
   if (!line.full) {
     ++line.out;
@@ -324,9 +322,16 @@ bool SimulatedTransport::roomy(ConnectionId id) {
   return false;
 }
 
+void SimulatedTransport::forget_heard(Line& line) {
+  const auto heard = std::ranges::upper_bound(line.returning, network_.now());
+  line.out -= static_cast<std::uint32_t>(heard - line.returning.begin());
+  line.returning.erase(line.returning.begin(), heard);
+}
+
 void SimulatedTransport::acknowledge(ConnectionId id) {
   Line& line = lines_[id];
   const SimTime at = later(network_.now(), network_.latency_back(id));
+  forget_heard(line);
   // In order, also where the latency has changed in between.
   line.returning.push_back(line.returning.empty() ? at : std::max(at, line.returning.back()));
   if (line.full && !line.credit_due) {

@@ -148,6 +148,8 @@ class SimulatedTransport {
   /// Whether the receiver has room for one more parcel, as far as the sender knows. Where it has
   /// not, the next word of one taken is one of `words()`.
   bool roomy(ConnectionId id);
+  /// Counts the words that have come to the sender, and drops them.
+  void forget_heard(Line& line);
   /// Word of a parcel taken is on its way to the sender.
   void acknowledge(ConnectionId id);
   /// Gives a parcel that is delivered to `exchange` of the receiver, if that awaits it.

@@ -101,13 +101,23 @@ Status PushSumMixing::step(Round step, std::span<const float> gradient) {
   return {};
 }
 
+double PushSumMixing::share_of(double fair) const {
+  if (fair * mass_ <= setup_.mass.parcel) {
+    return fair;
+  }
+  // A float32, as receivers use it, and rounded down: no parcel is beyond what one may hold.
+  const double most = setup_.mass.parcel / mass_;
+  const auto share = static_cast<float>(most);
+  return static_cast<double>(share <= most ? share : std::nextafter(share, 0.0F));
+}
+
 Status PushSumMixing::offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) {
   bound_.arrived(setup_.parameters);
   if (to.empty()) {
     return {};
   }
   const auto fair = static_cast<float>(1.0 / static_cast<double>(1 + degree));
-  const auto share = static_cast<double>(setup_.consensus_stepsize * fair);
+  const double share = share_of(static_cast<double>(setup_.consensus_stepsize * fair));
   const auto receivers = static_cast<double>(
       std::ranges::count_if(to, [](const Addressee& one) { return !one.observer; }));
   const double gives = share * receivers;

@@ -67,6 +67,9 @@ class PushSumMixing final : public Mixing {
   std::span<const float> pull() const { return pull_; }
 
  private:
+  /// The share of x and ω that each neighbour gets: `fair`, or less where that would be more mass
+  /// than a parcel may hold.
+  double share_of(double fair) const;
   /// z ← (x + p) / mass. Fault::non_finite when it overflows.
   Status ratio(std::span<const float> x, std::span<const float> pull, double mass,
                std::span<float> z) const;

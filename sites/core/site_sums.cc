@@ -105,8 +105,9 @@ void Site::note_answers() {
 }
 
 void Site::note_late_answers() {
-  // Of those that are not waited for an answer comes too late for a sum that needs it, always. So
-  // it counts until the next question: who was slow for a while is waited for again.
+  // An answer of a peer that is not waited for always comes too late for a sum that needs it. So it
+  // counts as in time until the next question: a peer that was slow for a while is waited for
+  // again.
   for (Neighbour& peer : peers_) {
     if (peer.questioned && peer.heard() && !peer.answering.waited_for()) {
       peer.answering.note(peer.answered);

@@ -57,9 +57,7 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
     : options_(std::move(options)),
       scenario_(std::move(scenario)),
       codec_(options_.codec, scenario_),
-      goal_(!scenario_.timing_only && (scenario_.target_quality() || scenario_.target_loss)
-                ? Goal::target
-                : Goal::epoch) {
+      goal_(!scenario_.timing_only && scenario_.has_target() ? Goal::target : Goal::epoch) {
   const TrainPlan plan =
       make_train_plan(with_run(scenario_.task, run_of(scenario_.attack ? "robust" : kBaseline)));
   check_target(scenario_, plan.tasks->data().regression());

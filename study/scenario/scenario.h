@@ -125,6 +125,9 @@ struct Scenario {
     return target_accuracy ? target_accuracy : target_r2;
   }
 
+  /// Whether runs are to reach anything.
+  bool has_target() const { return target_quality().has_value() || target_loss.has_value(); }
+
   /// The link of its own from one node to another.
   LinkSpec link_between(Rank from, Rank to) const;
   /// What one message alone finds from one node to another: that link, and all trunks between them.

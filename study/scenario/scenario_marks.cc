@@ -45,8 +45,8 @@ std::string figures_text(const auto& change) {
 
 /// Whether `back` is the way back of `there`, as read_scenario makes two of one entry.
 bool way_back(const LinksChange& there, const LinksChange& back) {
-  return there.at == back.at && there.from == back.to && there.to == back.from &&
-         there.bytes_per_s == back.bytes_per_s && there.latency == back.latency;
+  return there.at == back.at && opposite(there, back) && there.bytes_per_s == back.bytes_per_s &&
+         there.latency == back.latency;
 }
 
 void add_changes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {

@@ -16,6 +16,11 @@ struct ScenarioMark {
   std::string text;   ///< "crash of 3", "partition: 0-3 | 4-7"
 };
 
+/// Whether `back`, of links or their changes, leads from the ends of `there` to its beginnings.
+bool opposite(const auto& there, const auto& back) {
+  return there.from == back.to && there.to == back.from;
+}
+
 /// {0, 1, 2, 5} → "0-2, 5"; cut off after a few ranges.
 std::string ranks_text(std::vector<Rank> ranks);
 

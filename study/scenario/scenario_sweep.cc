@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kMostKeys = 2;
 constexpr std::size_t kMostPoints = 1000;
+/// The nodes of all points together: each has a scenario of its own in memory, 200 bytes a node.
+constexpr std::size_t kMostNodesInAll = 10'000'000;
 
 /// One key of the sweep, in its parts, and what it is to hold.
 struct Swept {
@@ -109,6 +111,7 @@ std::vector<std::shared_ptr<const SweepPoint>> read_sweep(
   base.erase("sweep");
   std::vector<std::shared_ptr<const SweepPoint>> points;
   std::vector<std::size_t> turn(swept.size());
+  std::size_t nodes = 0;
   for (;;) {
     toml::table changed = base;
     SweepPoint point;
@@ -127,6 +130,11 @@ std::vector<std::shared_ptr<const SweepPoint>> read_sweep(
       point.scenario = std::make_shared<const Scenario>(read(changed));
     } catch (const Error& error) {
       throw Error(fmt::format("{}: with {}: {}", place, point.name, error.what()));
+    }
+    nodes += static_cast<std::size_t>(point.scenario->nodes);
+    if (nodes > kMostNodesInAll) {
+      throw Error(fmt::format("{}: its points have more than {} nodes together; sweep fewer values",
+                              place, kMostNodesInAll));
     }
     points.push_back(std::make_shared<const SweepPoint>(std::move(point)));
     std::size_t k = swept.size();

@@ -105,22 +105,20 @@ std::vector<std::string> unbeaten_runs(const Scenario& scenario,
   if (!scenario.costs) {
     return {};
   }
-  const bool target = scenario.target_quality() || scenario.target_loss;
   std::vector<std::pair<std::string, std::array<double, 3>>> spent;
   for (const RunOutcome& outcome : outcomes) {
     if (!outcome.run) {
       continue;
     }
     const SimulationResult& result = outcome.run->result;
-    if (!target) {
+    const auto reached = first_reaching(scenario, result.history);
+    if (!scenario.has_target()) {
       spent.push_back(
           {outcome.name, {result.virtual_s, result.bytes_per_node(), result.bill->money}});
-    } else if (result.bill_to_target) {
-      const auto reached = std::ranges::find_if(result.history, [&](const HistoryPoint& point) {
-        return reaches_target(scenario, point);
-      });
+    } else if (reached) {
+      const HistoryPoint& point = result.history[*reached];
       spent.push_back(
-          {outcome.name, {reached->time_s, reached->bytes_per_node, result.bill_to_target->money}});
+          {outcome.name, {point.time_s, point.bytes_per_node, result.bill_to_target->money}});
     }
   }
   std::vector<std::string> unbeaten;

@@ -417,10 +417,8 @@ SimulationResult SimulatedJob::result(const SimulationReport& report) const {
   if (scenario_.costs) {
     made.bill = bill_at(report.end, sent_);
     made.bills = bills_;
-    const auto reached = std::ranges::find_if(
-        history_, [&](const HistoryPoint& point) { return reaches_target(scenario_, point); });
-    if (made.time_to_target_s) {
-      made.bill_to_target = bills_[static_cast<std::size_t>(reached - history_.begin())];
+    if (const auto reached = first_reaching(scenario_, history_)) {
+      made.bill_to_target = bills_[*reached];
     }
   }
   for (const ScenarioMark& mark : marks_of(scenario_)) {

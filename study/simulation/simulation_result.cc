@@ -96,8 +96,7 @@ bool reaches_target(const Scenario& scenario, const HistoryPoint& point) {
 
 std::string miss_text(const Scenario& scenario, const std::vector<HistoryPoint>& history) {
   const auto target = scenario.target_quality();
-  if (history.empty() || !(target || scenario.target_loss) ||
-      time_to_target(scenario, history).has_value()) {
+  if (history.empty() || !scenario.has_target() || time_to_target(scenario, history).has_value()) {
     return "";
   }
   if (target) {
@@ -124,14 +123,26 @@ std::string miss_text(const Scenario& scenario, const std::vector<HistoryPoint>&
              : "accuracy and loss of the target were not reached at once";
 }
 
-std::optional<double> time_to_target(const Scenario& scenario,
-                                     const std::vector<HistoryPoint>& history) {
-  if (!scenario.target_quality() && !scenario.target_loss) {
-    return std::nullopt;
-  }
+std::optional<std::size_t> first_reaching(const Scenario& scenario,
+                                          const std::vector<HistoryPoint>& history) {
   const auto first = std::ranges::find_if(
       history, [&](const HistoryPoint& point) { return reaches_target(scenario, point); });
-  return first == history.end() ? std::nullopt : std::optional(first->time_s);
+  return scenario.has_target() && first != history.end()
+             ? std::optional(static_cast<std::size_t>(first - history.begin()))
+             : std::nullopt;
+}
+
+std::optional<double> time_that_counts(const Scenario& scenario, const SimulationResult& result) {
+  if (scenario.has_target()) {
+    return result.time_to_target_s;
+  }
+  return result.faults.empty() ? std::optional(result.virtual_s) : std::nullopt;
+}
+
+std::optional<double> time_to_target(const Scenario& scenario,
+                                     const std::vector<HistoryPoint>& history) {
+  const auto first = first_reaching(scenario, history);
+  return first ? std::optional(history[*first].time_s) : std::nullopt;
 }
 
 std::vector<EdgeLoad> edge_loads(const SimulationReport& report, const Platform& platform) {

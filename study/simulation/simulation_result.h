@@ -111,6 +111,13 @@ bool reaches_target(const Scenario& scenario, const HistoryPoint& point);
 /// missed by 0.1 points: 91.9 % after 12 s were the best"; empty where it was reached, or there is
 /// none.
 std::string miss_text(const Scenario& scenario, const std::vector<HistoryPoint>& history);
+/// The place in the history of the first evaluation that reaches the scenario's target; none if no
+/// evaluation does, or the scenario has no target.
+std::optional<std::size_t> first_reaching(const Scenario& scenario,
+                                          const std::vector<HistoryPoint>& history);
+/// The virtual seconds by which runs of the scenario are compared: to its target or, where it has
+/// none, to the end; none for a run that missed the target, or ended early.
+std::optional<double> time_that_counts(const Scenario& scenario, const SimulationResult& result);
 /// Seconds until an evaluation reaches the scenario's target; none if no evaluation does, or
 /// the scenario has no target.
 std::optional<double> time_to_target(const Scenario& scenario,

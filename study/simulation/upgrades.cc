@@ -44,8 +44,8 @@ void add_link(const std::string& name, const LinkSpec& link,
 
 /// Whether `back` is the way back of `there`, as the reader makes two of one entry.
 bool way_back(const LinksBetween& there, const LinksBetween& back) {
-  return there.from == back.to && there.to == back.from &&
-         there.link.bytes_per_s == back.link.bytes_per_s && there.link.latency == back.link.latency;
+  return opposite(there, back) && there.link.bytes_per_s == back.link.bytes_per_s &&
+         there.link.latency == back.link.latency;
 }
 
 void add_between(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
@@ -145,16 +145,8 @@ void add_nodes(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
                       }});
 }
 
-/// Virtual seconds to the target, else to the end.
 std::optional<double> time_of(const Scenario& scenario, const RunOutcome& outcome) {
-  if (!outcome.run) {
-    return std::nullopt;
-  }
-  const SimulationResult& result = outcome.run->result;
-  if (scenario.target_quality() || scenario.target_loss) {
-    return result.time_to_target_s;
-  }
-  return result.faults.empty() ? std::optional(result.virtual_s) : std::nullopt;
+  return outcome.run ? time_that_counts(scenario, outcome.run->result) : std::nullopt;
 }
 
 }  // namespace

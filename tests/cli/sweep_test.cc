@@ -97,4 +97,12 @@ TEST_CASE("a sweep that makes no sense is refused") {
                  "one key or two"));
   CHECK(contains(refusal("{ \"network.link.latency\" = [\"1 ms\"] }", {"--upgrades"}),
                  "leave out one of the two"));
+  const std::string many = refusal(
+      "{ \"nodes.count\" = [900000, 900001, 900002, 900003, 900004, "
+      "900005, 900006, 900007, 900008, 900009, 900010, 900011] }");
+  CHECK(contains(many, "more than 10000000 nodes together"));
+  const auto plan =
+      run({"plan", scratch.write("p.toml", timed("sweep = { \"task.rounds\" = [2] }\n")).string()});
+  CHECK(plan.status == 2);
+  CHECK(contains(plan.err, "a plan is of one scenario"));
 }

@@ -65,8 +65,8 @@ def simulate(
     --json`, with an entry of "runs" for each. The scenario is a file or, in `scenario_text`, what would
     stand in it; `seed` takes the place of its own. `equal="bytes"` or "time" also sets the runs beside
     each other where they had spent as much. With `upgrades` the dictionary has "upgrades", what each
-    link, connection or node would be worth that was better. What a run warns of is a RuntimeWarning, and a run that
-    failed is among "failed".
+    link, connection or node would be worth that was better. What a run warns of is a RuntimeWarning,
+    and a run that failed is among "failed".
 
     It may take minutes. Ctrl-C ends it within a round of what is simulated; other threads run
     meanwhile."""

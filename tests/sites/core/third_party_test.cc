@@ -196,7 +196,7 @@ TEST_CASE("core: absurd parcels move nothing, however many come") {
       const auto away = [&] {
         return sites::distance_between(scene.network.site(0).parameters(), before);
       };
-      // Its own step, and what its honest neighbour pulls.
+      // The site has made its own step, and its honest neighbour has pulled.
       CHECK(away() < 4 * scene.network.state(0).longest_step);
       CHECK(scene.seen(0, 2).cut == 1);
       CHECK(scene.seen(0, 1).cut == 0);
@@ -205,6 +205,23 @@ TEST_CASE("core: absurd parcels move nothing, however many come") {
       CHECK(away() < 32 * scene.network.state(0).longest_step);
     }
   }
+}
+
+TEST_CASE("core: a site that hears of many and tells few sends no more than a parcel may hold") {
+  // Six send to site 0, which tells site 7 alone: 7 must not take it for one that mints.
+  SiteNetworkOptions options = quadratic(8, 0.02);
+  options.edge = [](std::size_t from, std::size_t to) {
+    return to == 0 ? from != 7 : from == 0 ? to == 7 : from == 7 && to == 1;
+  };
+  SiteNetwork network(options);
+  network.connect_all();
+  network.deliver_all();
+  network.run_in_step(3 * sites::kLongWhile);
+  const PeerState& told = network.peers(7)[network.place(7, 0)];
+  CHECK(told.applied > 2 * sites::kLongWhile);
+  CHECK(told.habit == PeerHabit::none);
+  CHECK(told.cut == 0);
+  CHECK(network.state(0).mass > 2);  // what it may not send in one parcel it keeps
 }
 
 TEST_CASE("core: who mints for long is no longer heard, until a parcel of its is right") {

@@ -207,7 +207,7 @@ TEST_CASE("trust plan: lists that are there keep every byte, and get lines of ne
   const auto line = [&](std::size_t key, const std::string& name, const std::string& rest) {
     return fmt::format("{},{},{}\n", keys[key].text(), name, rest);
   };
-  // Of a, with two keys, its columns in another order, and trust that its operator took back.
+  // The list of site a: it has two keys, columns in another order, and trust that was taken back.
   const std::string of_a = "# asked Dr. Meyer\nkey,name,address,until,may_send,send_to\n" +
                            line(4, "a", "10.0.0.1:1,,yes,yes") +
                            line(0, "a", "10.0.0.1:1,2036-12-31,yes,yes") +
