@@ -42,7 +42,7 @@ std::optional<ExchangeTag> ReceiveForecast::next() {
     return std::nullopt;
   }
   const ExchangeTag tag = foretold_.front();
-  foretold_.pop_front();
+  foretold_.erase(foretold_.begin());
   series_[{tag.phase, tag.bucket}].told = true;
   ++taken_;
   return tag;

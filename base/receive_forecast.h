@@ -13,10 +13,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <sotto/base/exchange.h>
 
@@ -52,7 +52,7 @@ class ReceiveForecast {
   std::size_t rooms_;
   std::size_t taken_ = 0;
   std::map<std::pair<std::uint16_t, std::uint32_t>, Series> series_;
-  std::deque<ExchangeTag> foretold_;  ///< and not told, in the order in which they will be posted
+  std::vector<ExchangeTag> foretold_;  ///< and not told, in the order in which they will be posted
 };
 
 }  // namespace sotto

@@ -31,8 +31,11 @@ void SimulatedTransport::connected() {
     std::sort(box.in.begin(), box.in.end(),
               [this](ConnectionId a, ConnectionId b) { return from(a) < from(b); });
   }
+  if (!options_.transport.on_demand) {
+    return;
+  }
   for (Line& line : lines_) {
-    line.forecast = ReceiveForecast(
+    line.receives = std::make_unique<Receives>(
         ReceiveForecast::rooms_for(line.frame_bytes, boxes_[index(line.edge.to)].in.size()));
   }
 }
@@ -177,43 +180,45 @@ void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* 
 
 void SimulatedTransport::tell(ConnectionId id, const ExchangeTag& tag) {
   Line& line = lines_[id];
-  if (std::ranges::find(line.in_rooms, tag) == line.in_rooms.end()) {
+  Receives& receives = *line.receives;
+  if (std::ranges::find(receives.in_rooms, tag) == receives.in_rooms.end()) {
     send_word(id, tag);
   } else if (std::ranges::any_of(line.parcels,
                                  [&](const Parcel& p) { return p.delivered && p.tag == tag; })) {
     empty_room(id, tag);
   }
-  line.forecast.post(tag);
+  receives.forecast.post(tag);
   foretell(id);
 }
 
 void SimulatedTransport::empty_room(ConnectionId id, const ExchangeTag& tag) {
-  Line& line = lines_[id];
-  if (std::erase(line.in_rooms, tag) > 0) {
-    line.forecast.vacate();
+  Receives& receives = *lines_[id].receives;
+  if (std::erase(receives.in_rooms, tag) > 0) {
+    receives.forecast.vacate();
     foretell(id);
   }
 }
 
 void SimulatedTransport::foretell(ConnectionId id) {
-  Line& line = lines_[id];
-  while (const auto next = line.forecast.next()) {
-    line.in_rooms.push_back(*next);
+  Receives& receives = *lines_[id].receives;
+  while (const auto next = receives.forecast.next()) {
+    receives.in_rooms.push_back(*next);
     send_word(id, *next);
   }
 }
 
 void SimulatedTransport::send_word(ConnectionId id, const ExchangeTag& tag) {
-  lines_[id].told.push_back(tag);
+  lines_[id].receives->told.push_back(tag);
   network_.word_back(id);
   words_.push_back({later(network_.now(), network_.latency_back(id)), id});
 }
 
 void SimulatedTransport::hear(ConnectionId id) {
   Line& line = lines_[id];
-  if (options_.transport.on_demand) {
-    line.demanded.push_back(line.told.front());
-    line.told.erase(line.told.begin());
+  if (line.receives) {
+    auto& told = line.receives->told;
+    line.receives->demanded.push_back(told.front());
+    told.erase(told.begin());
   } else {
     line.credit_due = false;
   }
@@ -225,12 +230,13 @@ void SimulatedTransport::launch(ConnectionId id) {
     if (parcel.launched) {
       continue;
     }
-    if (options_.transport.on_demand) {
-      const auto word = std::ranges::find(line.demanded, parcel.tag);
-      if (word == line.demanded.end()) {
+    if (line.receives) {
+      auto& demanded = line.receives->demanded;
+      const auto word = std::ranges::find(demanded, parcel.tag);
+      if (word == demanded.end()) {
         continue;
       }
-      line.demanded.erase(word);
+      demanded.erase(word);
     } else if (!roomy(id)) {
       break;
     }
@@ -295,7 +301,7 @@ bool SimulatedTransport::take(ConnectionId id, std::vector<Parcel>::iterator par
   const ExchangeTag tag = parcel->tag;
   line.parcels.erase(parcel);
   --line.landed;
-  if (options_.transport.on_demand) {
+  if (line.receives) {
     empty_room(id, tag);
   } else {
     acknowledge(id);
@@ -305,38 +311,42 @@ bool SimulatedTransport::take(ConnectionId id, std::vector<Parcel>::iterator par
 
 bool SimulatedTransport::roomy(ConnectionId id) {
   Line& line = lines_[id];
-  if (line.out < line.ahead) {
-    ++line.out;
-    return true;
+  if (line.out >= line.ahead) {
+    forget_heard(id);
   }
-  forget_heard(line);
   line.full = line.out >= line.ahead;
-  if (!line.full) {
+  if (line.full) {
+    await_word(id);
+  } else {
     ++line.out;
-    return true;
   }
-  if (!line.returning.empty() && !line.credit_due) {
-    line.credit_due = true;
-    words_.push_back({line.returning.front(), id});
-  }
-  return false;
-}
-
-void SimulatedTransport::forget_heard(Line& line) {
-  const auto heard = std::ranges::upper_bound(line.returning, network_.now());
-  line.out -= static_cast<std::uint32_t>(heard - line.returning.begin());
-  line.returning.erase(line.returning.begin(), heard);
+  return !line.full;
 }
 
 void SimulatedTransport::acknowledge(ConnectionId id) {
   Line& line = lines_[id];
-  const SimTime at = later(network_.now(), network_.latency_back(id));
-  forget_heard(line);
-  // In order, also where the latency has changed in between.
-  line.returning.push_back(line.returning.empty() ? at : std::max(at, line.returning.back()));
-  if (line.full && !line.credit_due) {
+  line.taken.push_back(network_.now());
+  if (line.full) {
+    await_word(id);
+  } else if (line.taken.size() % kTakenKept == 0) {
+    forget_heard(id);  // a window that is never full would keep all that it had
+  }
+}
+
+void SimulatedTransport::forget_heard(ConnectionId id) {
+  Line& line = lines_[id];
+  const auto heard =
+      std::ranges::upper_bound(line.taken, network_.now() - network_.latency_back(id));
+  line.out -= static_cast<std::uint32_t>(heard - line.taken.begin());
+  line.taken.erase(line.taken.begin(), heard);
+}
+
+void SimulatedTransport::await_word(ConnectionId id) {
+  Line& line = lines_[id];
+  if (!line.taken.empty() && !line.credit_due) {
     line.credit_due = true;
-    words_.push_back({line.returning.front(), id});
+    const SimTime at = later(line.taken.front(), network_.latency_back(id));
+    words_.push_back({std::max(at, network_.now()), id});
   }
 }
 

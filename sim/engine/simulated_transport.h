@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -102,6 +103,9 @@ class SimulatedTransport {
   std::vector<Rank> awaited(Rank node) const;
 
  private:
+  /// So many times of parcels taken a line keeps before it looks which the sender has heard of.
+  static constexpr std::size_t kTakenKept = 8;
+
   struct Parcel {
     ExchangeTag tag;
     std::uint32_t bytes = 0;
@@ -112,21 +116,27 @@ class SimulatedTransport {
     bool handed_over = false;
     std::vector<std::byte> frame;
   };
+  /// What goes between the ends of a line about receives, with transport.on_demand.
+  struct Receives {
+    explicit Receives(std::size_t rooms) : forecast(rooms) {}
+
+    ReceiveForecast forecast;
+    std::vector<ExchangeTag> in_rooms;  ///< that are told of early, or were
+    std::vector<ExchangeTag> told;      ///< of which word is on its way to the sender
+    std::vector<ExchangeTag> demanded;  ///< that the sender knows of, and has no frame for
+  };
   struct Line {
     EdgeReport edge;
     std::vector<Parcel> parcels;  ///< posted and not taken, in order
     std::uint64_t launches = 0;
-    std::uint32_t landed = 0;           ///< of the parcels, those that are delivered
-    std::uint32_t ahead = 0;            ///< so many parcels the receiver keeps
-    std::uint32_t out = 0;              ///< launched, and not known to the sender as taken
-    bool full = false;                  ///< a parcel waits until the sender hears of one taken
-    bool credit_due = false;            ///< a credit is scheduled
-    std::vector<SimTime> returning;     ///< when the sender hears of parcels taken
-    std::size_t frame_bytes = 0;        ///< of the longest
-    ReceiveForecast forecast{0};        ///< with transport.on_demand
-    std::vector<ExchangeTag> in_rooms;  ///< receives that are told of early, or were
-    std::vector<ExchangeTag> told;      ///< receives of which word is on its way to the sender
-    std::vector<ExchangeTag> demanded;  ///< receives that the sender knows of, and has no frame for
+    std::uint32_t landed = 0;            ///< of the parcels, those that are delivered
+    std::uint32_t ahead = 0;             ///< so many parcels the receiver keeps
+    std::uint32_t out = 0;               ///< launched, and not known to the sender as taken
+    bool full = false;                   ///< a parcel waits until the sender hears of one taken
+    bool credit_due = false;             ///< a credit is scheduled
+    std::vector<SimTime> taken;          ///< when those of them were taken that are
+    std::size_t frame_bytes = 0;         ///< of the longest
+    std::unique_ptr<Receives> receives;  ///< null where frames do not wait for their receives
     bool sender_gone = false;
     bool receiver_gone = false;
   };
@@ -148,10 +158,12 @@ class SimulatedTransport {
   /// Whether the receiver has room for one more parcel, as far as the sender knows. Where it has
   /// not, the next word of one taken is one of `words()`.
   bool roomy(ConnectionId id);
-  /// Counts the words that have come to the sender, and drops them.
-  void forget_heard(Line& line);
-  /// Word of a parcel taken is on its way to the sender.
+  /// A parcel is taken: word of it is on its way to the sender.
   void acknowledge(ConnectionId id);
+  /// Counts the words that have come to the sender, and drops them.
+  void forget_heard(ConnectionId id);
+  /// Makes the next word of a parcel taken one of `words()`.
+  void await_word(ConnectionId id);
   /// Gives a parcel that is delivered to `exchange` of the receiver, if that awaits it.
   bool take(ConnectionId id, std::vector<Parcel>::iterator parcel, Open& exchange);
   /// What came for a receive that was told of early is the receiver's now.
