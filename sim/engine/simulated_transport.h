@@ -103,7 +103,8 @@ class SimulatedTransport {
   std::vector<Rank> awaited(Rank node) const;
 
  private:
-  /// So many times of parcels taken a line keeps before it looks which the sender has heard of.
+  /// A line keeps the times of this many parcels taken before it drops those that the sender has
+  /// heard of.
   static constexpr std::size_t kTakenKept = 8;
 
   struct Parcel {

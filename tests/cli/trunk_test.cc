@@ -58,7 +58,7 @@ TEST_CASE("messages cross every trunk between two nodes") {
   // Node 3's site is half as wide as the ocean that it lies behind.
   CHECK(two("bandwidth = \"0.5 MB/s\", latency = \"5 ms\"", "bandwidth = \"1 MB/s\"") ==
         about(kRounds * (3 * 2 * frame_s() + 0.005)));
-  // Or wider: then the ocean's four frames take longest.
+  // Where the site is wider than the ocean, the ocean's four frames take longest.
   CHECK(two("bandwidth = \"8 MB/s\"", "bandwidth = \"1 MB/s\", latency = \"5 ms\"") ==
         about(kRounds * (4 * frame_s() + 0.005)));
   // Latencies add up.

@@ -16,7 +16,7 @@ def _options(optimizer):
 
 
 class GroupSettings:
-    """Those of now are what the nodes agree on as they meet; what changes later is announced."""
+    """The settings at the start are what the nodes agree on as they meet; later changes are announced."""
 
     def __init__(self, optimizer):
         self._sizes = _sizes(optimizer)
@@ -25,7 +25,7 @@ class GroupSettings:
         self._announced_frozen = []
 
     def fit(self, optimizer):
-        """Whether they are of as many groups, each as long."""
+        """Whether these settings are of as many groups, each as long."""
         return self._sizes == _sizes(optimizer)
 
     @property
