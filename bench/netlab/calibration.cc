@@ -112,7 +112,7 @@ study::Scenario calibrated(study::Scenario scenario, const Calibration& calibrat
   scenario.transport = transport == "gloo" ? TransportModel::gloo() : TransportModel::zmq();
   if (const auto cost = calibration.transports.find(transport);
       cost != calibration.transports.end()) {
-    scenario.network.crosstraffic = cost->second.acknowledgements;
+    scenario.network.acknowledgements = cost->second.acknowledgements;
     for (NodeSpec& pace : scenario.paces) {
       pace.codec = {.encode_s_per_byte = cost->second.seconds_per_byte / 2,
                     .decode_s_per_byte = cost->second.seconds_per_byte / 2,

@@ -44,6 +44,8 @@ void validate(const NetworkModel& model) {
           model.packet_bytes, "it must be 0 or more");
   require(model.crosstraffic >= 0 && model.crosstraffic <= 1, "crosstraffic", model.crosstraffic,
           "it must lie in 0 … 1");
+  require(model.acknowledgements >= 0 && model.acknowledgements <= 1, "acknowledgements",
+          model.acknowledgements, "they must lie in 0 … 1");
 }
 
 }  // namespace
@@ -183,6 +185,12 @@ void Network::update_route(ConnectionId id) {
     crosses = crosses || !links_[link].unlimited;
   }
   double bound = crosses ? kUnlimited : kFastest;
+  if (model_.acknowledgements > 0) {
+    for (const LinkId link : connection.back) {
+      bound = std::min(
+          bound, model_.bandwidth_factor * links_[link].bytes_per_s / model_.acknowledgements);
+    }
+  }
   if (round_trip_s > 0) {
     bound = std::min(bound, model_.window_bytes / round_trip_s);
     if (kept < 1 && !slow_start()) {
@@ -269,6 +277,7 @@ void Network::stop(ConnectionId id) {
   Connection& connection = connections_[id];
   if (connection.flowing && connection.limited) {
     share_.stop(id);
+    acknowledge(id, 0);
     count_flow(connection, false);
   }
   connection.flowing = false;
@@ -432,11 +441,51 @@ std::optional<Arrival> Network::handle(const Event& event) {
   return {};
 }
 
-void Network::settle() {
-  if (!share_.dirty()) {
+void Network::acknowledge(ConnectionId id, double rate) {
+  if (model_.acknowledgements == 0) {
     return;
   }
-  for (const FlowId id : share_.settle()) {
+  Connection& connection = connections_[id];
+  const double more =
+      model_.acknowledgements * (rate - std::exchange(connection.acknowledged, rate));
+  for (const LinkId link : connection.back) {
+    if (!links_[link].unlimited) {
+      links_[link].acknowledgements += more;
+      share_out(link);
+    }
+  }
+}
+
+void Network::share_out(LinkId id) {
+  // To follow each small change would share all flows anew again and again.
+  constexpr double kNegligible = 1e-3;
+  // Acknowledgements that are lost are told by later ones: they do not take a link for themselves.
+  constexpr double kMostTaken = 0.5;
+  const LinkState& link = links_[id];
+  const double whole = model_.bandwidth_factor * std::min(link.bytes_per_s, kFastest);
+  const double free = whole - std::clamp(link.acknowledgements, 0.0, kMostTaken * whole);
+  if (std::abs(free - share_.capacity(id)) > kNegligible * whole) {
+    share_.set_capacity(id, free);
+  }
+}
+
+void Network::settle() {
+  // Acknowledgements of the rates change the rates, by less each time.
+  constexpr int kMostPasses = 4;
+  settled_.clear();
+  for (int pass = 0; share_.dirty() && pass < kMostPasses; ++pass) {
+    for (const FlowId id : share_.settle()) {
+      settled_.push_back(id);
+    }
+    for (std::size_t i = 0; model_.acknowledgements > 0 && i < settled_.size(); ++i) {
+      acknowledge(settled_[i], share_.rate(settled_[i]));
+    }
+  }
+  if (model_.acknowledgements > 0) {
+    std::ranges::sort(settled_);
+    settled_.erase(std::unique(settled_.begin(), settled_.end()), settled_.end());
+  }
+  for (const ConnectionId id : settled_) {
     advance(id);
     connections_[id].rate = share_.rate(id);
     if (model_.packet_bytes > 0) {
@@ -485,9 +534,8 @@ void Network::change(std::uint32_t number) {
   link.offered = offered(change.link);
   link.since = queue_.now();
   link.bytes_per_s = change.bytes_per_s;
-  share_.set_capacity(change.link,
-                      model_.bandwidth_factor * std::min(change.bytes_per_s, kFastest));
-  if (link.latency == change.latency && model_.weight_s == 0) {
+  share_out(change.link);
+  if (link.latency == change.latency && model_.weight_s == 0 && model_.acknowledgements == 0) {
     return;
   }
   link.latency = change.latency;

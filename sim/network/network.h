@@ -41,7 +41,12 @@ struct NetworkModel {
   bool weigh_by_latency = false;
   double weight_s = 0;  ///< bytes
   /// Acknowledgements: this fraction of a flow's rate is taken of each link of the way back.
+  /// The flow shares these links as it shares those of its way: as in SimGrid.
   double crosstraffic = 0;
+  /// Acknowledgements, as TCP sends them: this fraction of a flow's rate is taken of what each link
+  /// of the way back has for others. Where a link cannot carry that much, it bounds the flow; else
+  /// its being full does not hold the flow up.
+  double acknowledgements = 0;
   /// No more than this is under way at a time: a rate of at most window / round trip.
   double window_bytes = kUnlimited;
   /// Slow start from this window on (congestion_window.h); infinite: at full rate at once. Linux:
@@ -191,6 +196,7 @@ class Network {
     Word word = Word::returns;
     double left = 0;              ///< bytes that have left the sender, in all
     double behind = 0;            ///< the reverse's `left` when the word's turn comes
+    double acknowledged = 0;      ///< the rate whose acknowledgements links are charged with
     std::uint32_t lossy = kNone;  ///< its place in losses_, where windows are modelled too
   };
   struct LinkState {
@@ -201,6 +207,7 @@ class Network {
     bool changes = false;
     std::uint32_t flows = 0;                 ///< that cross it now, where packets take turns
     bool unlimited = false;                  ///< and never changes
+    double acknowledgements = 0;             ///< bytes/s that flows of the other way take
     double offered = 0;                      ///< bytes, until `since`
     SimTime since = 0;                       ///< when it changed last
     std::vector<ConnectionId> used_by = {};  ///< where it changes: either way
@@ -209,6 +216,10 @@ class Network {
   std::vector<Crossing> crossings(const Connection& connection) const;
   void index_by_link(ConnectionId id);
   void update_route(ConnectionId id);
+  /// Charges the way back with the acknowledgements of a flow of this rate.
+  void acknowledge(ConnectionId id, double rate);
+  /// Tells the shares what a link has for messages, where that is not what they know.
+  void share_out(LinkId link);
   SimTime way(const std::vector<LinkId>& links) const;
   bool open(const std::vector<LinkId>& links) const;
   SimTime round_trip(const Connection& connection) const;
@@ -273,6 +284,7 @@ class Network {
   std::map<std::pair<Rank, Rank>, ConnectionId> by_ends_;  ///< where acknowledgements queue
   std::vector<LinkChange> changes_;
   std::vector<double> carried_;
+  std::vector<ConnectionId> settled_;  ///< whose rates changed
 };
 
 }  // namespace sotto

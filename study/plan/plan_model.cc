@@ -46,7 +46,7 @@ using RoutedJob = RoundsOf<RoutedRound>;
 
 /// What payload has of a bandwidth, while as much goes the other way.
 double share_of(const NetworkModel& model) {
-  return model.bandwidth_factor / (1 + model.crosstraffic);
+  return model.bandwidth_factor / (1 + model.crosstraffic + model.acknowledgements);
 }
 
 RoutedFrame route(const PlannedFrame& frame, const Platform& platform, const NetworkModel& model) {

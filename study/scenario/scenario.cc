@@ -179,12 +179,12 @@ NetworkModel read_tcp(TomlReader in) {
   NetworkModel model = NetworkModel::linux_tcp();
   model.bandwidth_factor = model.segment_bytes / 1500;  // the rest of a packet is headers
   model.bandwidth_factor = in.number("share").value_or(model.bandwidth_factor);
-  model.crosstraffic = in.number("acknowledgements").value_or(model.crosstraffic);
+  model.acknowledgements = in.number("acknowledgements").value_or(model.acknowledgements);
   model.initial_window_bytes = in.number("window").value_or(model.initial_window_bytes);
   if (!(model.bandwidth_factor > 0 && model.bandwidth_factor <= 1)) {
     in.refuse("share", "it is what payload has of the bandwidth: above 0, and 1 at most");
   }
-  if (!(model.crosstraffic >= 0 && model.crosstraffic <= 1)) {
+  if (!(model.acknowledgements >= 0 && model.acknowledgements <= 1)) {
     in.refuse("acknowledgements", "it is their part of the rate that they acknowledge: 0 to 1");
   }
   if (!(model.initial_window_bytes > 0)) {
