@@ -80,12 +80,8 @@ study::Scenario scenario_of(const Study& settings, int nodes, const std::string&
 }
 
 Point simulate(const study::Scenario& scenario, const std::string& words, double rounds) {
-  const auto run = study::simulate_run(scenario, study::parse_run(words), {});
-  if (!run.ok()) {
-    throw std::runtime_error(words + ": " + run.status().message());
-  }
-  return {scenario.nodes, run->result.bytes_per_node() / rounds, run->result.virtual_s / rounds,
-          ""};
+  const auto result = study::simulate_run(scenario, study::parse_run(words)).result;
+  return {scenario.nodes, result.bytes_per_node() / rounds, result.virtual_s / rounds, ""};
 }
 
 /// Bytes of a round of the same run by as many processes.

@@ -14,12 +14,7 @@ using namespace sotto::study;
 int main(int argc, char** argv) try {
   const Scenario scenario = read_scenario(argc > 1 ? argv[1] : SOTTO_SCENARIO);
   for (const RunSpec& run : {parse_run("allreduce"), run_of("dcd", "quant:8", "ring")}) {
-    const auto simulated = simulate_run(scenario, run);
-    if (!simulated.ok()) {
-      std::fprintf(stderr, "%s\n", simulated.status().message().c_str());
-      return 1;
-    }
-    const SimulationResult& result = simulated->result;
+    const SimulationResult result = simulate_run(scenario, run).result;
     std::printf("%s: %.1f s, %.0f bytes a node\n", run.name.c_str(), result.virtual_s,
                 result.bytes_per_node());
   }
@@ -29,7 +24,7 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "%s\n", runs.status().message().c_str());
     return 1;
   }
-  const Verdict verdict = judge(*runs, search.goal());
+  const Verdict verdict = judge(*runs, search.ranking());
   for (const std::string& line : verdict.lines) {
     std::printf("%s\n", line.c_str());
   }

@@ -29,11 +29,15 @@ constexpr const char* kOnlyThis = "Consider this one only; may be given repeated
 /// What a text is called in messages, in place of a file.
 constexpr const char* kTextPlace = "scenario-text";
 
-bool ended_by_request(const RunOutcome& outcome) {
-  return !outcome.run && outcome.fault.fault() == Fault::stopped;
-}
+bool ended_by_request(const RunOutcome& outcome) { return outcome.fault.fault() == Fault::stopped; }
 
 }  // namespace
+
+void check_seeds(std::uint64_t seeds) {
+  if (seeds < 1) {
+    refuse("seeds", "0", "at least one is needed");
+  }
+}
 
 SettingGroup scenario_settings(ScenarioSettings& settings) {
   return {"Where",
@@ -50,6 +54,10 @@ SettingGroup settings_of(SimulateSettings& settings) {
            {"equal", &settings.equal, "epochs|bytes|time",
             "What is held equal: also show all runs where they had sent as many bytes, or taken as "
             "much virtual time, as the run that spent the least"},
+           {"seeds", &settings.seeds, "K",
+            "Play every run with so many seeds, the scenario's and those that follow; tables have "
+            "means, the lowest and the highest",
+            kMostSeeds},
            {"upgrades", &settings.upgrades, "",
             "Also play every run with each link twice as wide or half as long, each slow node "
             "quick, and say what it saves"}}};
@@ -61,6 +69,8 @@ SettingGroup settings_of(PlanSettings& settings) {
       {{"rank-by", &settings.rank_by, "mean|worst",
         "Whose model is to reach the target: the nodes' average, or the worst node's own (of "
         "more than 16 nodes, the worst of 16)"},
+       {"minimize", &settings.minimize, "time|money",
+        "What is to be least until then: virtual time, or what all nodes cost ([costs])"},
        {"codec", &settings.codec, "SPEED",
         "Speed of encoding and decoding, in bytes of float32, e.g. \"1 GB/s\"; none: no time; "
         "measure: on this machine, as where the scenario says nothing"},
@@ -92,23 +102,28 @@ SearchOptions search_options(const PlanSettings& settings, const Scenario& scena
   if (!scenario.sweep.empty()) {
     throw Error("scenario", "it is swept, and a plan is of one scenario; leave out sweep");
   }
-  for (const auto& [name, value] :
-       {std::pair("budget", settings.budget), std::pair("seeds", settings.seeds)}) {
-    if (value < 1) {
-      refuse(name, "0", "at least one is needed");
-    }
+  if (settings.budget < 1) {
+    refuse("budget", "0", "at least one is needed");
   }
+  check_seeds(settings.seeds);
   if (settings.rank_by != "mean" && settings.rank_by != "worst") {
     refuse("rank_by", settings.rank_by, "it is mean or worst");
   }
   if (settings.rank_by == "worst" && scenario.timing_only) {
     refuse("rank_by", settings.rank_by, "the scenario is timing-only: there are no models");
   }
+  if (settings.minimize != "time" && settings.minimize != "money") {
+    refuse("minimize", settings.minimize, "it is time or money");
+  }
+  if (settings.minimize == "money" && !scenario.costs) {
+    refuse("minimize", settings.minimize, "the scenario has no [costs]");
+  }
   return {.lists = settings.lists,
           .codec = settings.codec,
           .budget = settings.budget,
           .seeds = settings.seeds,
           .by_worst = settings.rank_by == "worst",
+          .by_money = settings.minimize == "money",
           .threads = gradient_threads(settings.threads)};
 }
 
@@ -118,14 +133,15 @@ Result<std::string> simulated_json(const SimulateSettings& settings, const StopR
   if (settings.upgrades && !scenario.sweep.empty()) {
     refuse("upgrades", "true", "the scenario is swept; leave out one of the two");
   }
+  check_seeds(settings.seeds);
   check_runs(scenario);
-  const auto outcomes =
-      simulate_runs(scenario, {.threads = gradient_threads(settings.threads), .stop = stop});
+  const auto outcomes = simulate_runs(
+      scenario, {.threads = gradient_threads(settings.threads), .stop = stop}, {}, settings.seeds);
   const auto ended = std::find_if(outcomes.begin(), outcomes.end(), ended_by_request);
   if (ended != outcomes.end()) {
     return ended->fault;
   }
-  Json json = runs_json(scenario, repeated_runs(scenario, outcomes), expense);
+  Json json = runs_json(scenario, repeated_runs(outcomes), expense);
   if (settings.upgrades) {
     json["upgrades"] = upgrades_json(value_upgrades(
         scenario, outcomes, {.threads = gradient_threads(settings.threads), .stop = stop}));
@@ -133,6 +149,7 @@ Result<std::string> simulated_json(const SimulateSettings& settings, const StopR
       return Status(Fault::stopped, std::string(kStopped));
     }
   }
+  json["interrupted"] = false;
   return json_text(json);
 }
 
@@ -145,7 +162,10 @@ Result<std::string> planned_json(const PlanSettings& settings, const StopRequest
   if (!runs.ok()) {
     return runs.status();
   }
-  return json_text(search_json(search, *runs, judge(*runs, search.goal(), search.by_worst())));
+  if (search.interrupted()) {
+    return Status(Fault::stopped, std::string(kStopped));
+  }
+  return json_text(search_json(search, *runs, judge(*runs, search.ranking(), search.by_worst())));
 }
 
 }  // namespace sotto::study

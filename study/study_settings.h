@@ -35,6 +35,7 @@ struct ScenarioSettings {
 struct SimulateSettings : ScenarioSettings {
   std::uint64_t threads = 0;  ///< that take gradients; 0: one a core
   std::string equal = "epochs";
+  std::uint64_t seeds = 1;
   bool upgrades = false;  ///< also say what each single upgrade would be worth
 };
 
@@ -42,6 +43,7 @@ struct SimulateSettings : ScenarioSettings {
 struct PlanSettings : ScenarioSettings {
   CandidateLists lists;
   std::string rank_by = "mean";
+  std::string minimize = "time";
   std::string codec;
   std::uint64_t budget = SearchOptions().budget;
   std::uint64_t seeds = SearchOptions().seeds;
@@ -68,6 +70,9 @@ std::vector<ListSetting> lists_of(PlanSettings& settings);
 
 /// Reads the scenario from its file or its text. Throws Error if neither or both are given.
 Scenario scenario_of(const ScenarioSettings& settings);
+
+/// Throws Error unless there is a seed.
+void check_seeds(std::uint64_t seeds);
 
 /// The options of a search, except for its callbacks. Throws Error for a value that is none, or
 /// that `scenario` makes no sense of.

@@ -54,17 +54,17 @@ DrawnScenario draw_scenario(std::uint64_t seed, std::uint64_t number) {
       half == nodes - 1 ? fmt::to_string(half) : fmt::format("{}-{}", half, nodes - 1);
   made.title = fmt::format("{} nodes", nodes);
   const bool directed = draw.once_in(4);
-  made.words =
-      directed ? fmt::format("{} {}", draw.one_of(kOneWayRuns), draw.one_of(kOneWayGraphs))
-               : fmt::format("{} {}", draw.one_of(kSymmetricRuns), draw.one_of(kSymmetricGraphs));
+  const auto graph = directed ? draw.one_of(kOneWayGraphs) : draw.one_of(kSymmetricGraphs);
+  const auto run = directed ? draw.one_of(kOneWayRuns) : draw.one_of(kSymmetricRuns);
+  made.words = fmt::format("{} {}", run, graph);
   made.transport = draw.once_in(2) ? "gloo" : "zmq";
   std::string hosts;
-  for (const std::string& group : {first, second}) {
+  for (const std::string* const group : {&first, &second}) {
     const double up = draw.figure(3, 100);
     const double down = draw.once_in(2) ? up : draw.figure(3, 100);
     hosts += fmt::format("  {{ nodes = \"{}\", up = \"{} Mbit/s\", down = \"{} Mbit/s\" }},\n",
-                         group, up, down);
-    made.title += fmt::format("{}{}/{}", &group == &first ? ", hosts " : ", ", up, down);
+                         *group, up, down);
+    made.title += fmt::format("{}{}/{}", group == &first ? ", hosts " : ", ", up, down);
   }
   const double latency = draw.figure(1, 40);
   std::string between;
@@ -88,13 +88,14 @@ DrawnScenario draw_scenario(std::uint64_t seed, std::uint64_t number) {
         at, first, second, rate);
     made.title += fmt::format(", {} Mbit/s from {} s on", rate, at);
   }
+  const int width = draw.whole(16, 64);
+  const double gradient_ms = draw.figure(5, 40);
   made.text = fmt::format(
       "sotto-scenario = 1\ntitle = \"{}\"\nrun = [\"{}\"]\nseed = {}\n"
       "[nodes]\ncount = {}\ngradient = \"lognormal:{} ms,0.2\"\n"
       "[network]\nlink = {{ latency = \"{} ms\" }}\nhosts = [\n{}]\n{}{}"
       "[task]\nmodel = \"mlp:{}\"\nbatch = 8\n",
-      made.title, made.words, number, nodes, draw.figure(5, 40), latency, hosts, between, events,
-      draw.whole(16, 64));
+      made.title, made.words, number, nodes, gradient_ms, latency, hosts, between, events, width);
   return made;
 }
 

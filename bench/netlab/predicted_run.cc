@@ -13,7 +13,10 @@ Result<study::SimulationResult> predicted_run(const study::Scenario& scenario,
   study::SimulationRequest request;
   request.stop = console::stop_request();
   auto run = study::simulate_run(scenario, study::parse_run(words), request);
-  return run.ok() ? Result<study::SimulationResult>(std::move(run->result)) : run.status();
+  if (run.result.interrupted) {
+    return Status(Fault::stopped, run.result.early_end());
+  }
+  return std::move(run.result);
 }
 
 }  // namespace sotto::netlab

@@ -34,14 +34,14 @@ std::vector<std::vector<double>> columns(const study::RepeatedRun& run, const ch
 }
 
 /// What each row of the columns spreads over.
-std::vector<Spread> spreads(const study::RepeatedRun& run, const char* field) {
+std::vector<study::Spread> spreads(const study::RepeatedRun& run, const char* field) {
   const auto all = columns(run, field);
-  std::vector<Spread> rows;
+  std::vector<study::Spread> rows;
   for (std::size_t row = 0; row < all.front().size(); ++row) {
     std::vector<double> values;
     std::transform(all.begin(), all.end(), std::back_inserter(values),
                    [row](const auto& column) { return column[row]; });
-    rows.push_back(spread_of(values));
+    rows.push_back(study::spread_of(values));
   }
   return rows;
 }
@@ -54,10 +54,10 @@ std::vector<console::Curve> curves_of(const std::vector<study::RepeatedRun>& run
     if (run.results.empty()) {
       continue;
     }
-    for (const Spread& at : spreads(run, x)) {
+    for (const study::Spread& at : spreads(run, x)) {
       curve.x.push_back(at.mean);
     }
-    for (const Spread& value : spreads(run, y)) {
+    for (const study::Spread& value : spreads(run, y)) {
       curve.y.push_back(value.mean);
       if (run.results.size() > 1) {
         curve.low.push_back(value.low);

@@ -71,7 +71,7 @@ ComparisonTable ends_table(const std::vector<study::RepeatedRun>& runs) {
     const bool mark = has_diverged(run);
     marked = marked || mark;
     const double bytes = spread_of(run, bytes_per_node).mean;
-    const Spread consensus = spread_of(run, final_metric("consensus_distance"));
+    const study::Spread consensus = spread_of(run, final_metric("consensus_distance"));
     first = first.value_or(bytes);
     partial = partial || spread_of(run, final_metric("loss")).partial();
     table.rows.push_back({name_of(run), fmt::to_string(run.rounds),
@@ -113,7 +113,7 @@ ComparisonTable level_table(const std::vector<study::RepeatedRun>& runs, study::
         return at ? field(*at) : kNan;
       };
     };
-    const Spread rounds = spread_of(run, of_standing([](auto& at) { return at.round; }));
+    const study::Spread rounds = spread_of(run, of_standing([](auto& at) { return at.round; }));
     none = none || rounds.count == 0;
     partial = partial || rounds.partial();
     table.rows.push_back(

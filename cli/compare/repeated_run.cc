@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -14,28 +12,16 @@ namespace sotto::cli {
 namespace {
 
 /// In place of a mean.
-std::string absent(const study::RepeatedRun& run, const Spread& spread) {
-  return spread.partial() ? fmt::format("– ({} of {})", spread.count, run.results.size()) : "–";
+std::string absent(const study::Spread& spread, std::size_t all) {
+  return spread.partial() ? fmt::format("– ({} of {})", spread.count, all) : "–";
 }
 
 }  // namespace
 
-Spread spread_of(const std::vector<double>& values) {
-  constexpr double kNoSpread = std::numeric_limits<double>::quiet_NaN();
-  const auto missing = static_cast<std::size_t>(
-      std::count_if(values.begin(), values.end(), [](double value) { return std::isnan(value); }));
-  if (values.empty() || missing > 0) {
-    return {kNoSpread, kNoSpread, kNoSpread, values.size() - missing};
-  }
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  return {sum / static_cast<double>(values.size()), *low, *high, values.size()};
-}
-
-Spread spread_of(const study::RepeatedRun& run, const Metric& metric) {
+study::Spread spread_of(const study::RepeatedRun& run, const Metric& metric) {
   std::vector<double> values;
   std::transform(run.results.begin(), run.results.end(), std::back_inserter(values), metric);
-  return spread_of(values);
+  return study::spread_of(values);
 }
 
 Metric final_metric(const std::string& field) {
@@ -55,10 +41,21 @@ double bytes_per_node(const Json& result) {
 
 double wall_time(const Json& result) { return result.at("time").at("wall_s").get<double>(); }
 
-std::string spread_text(const study::RepeatedRun& run, const Metric& metric) {
-  const Spread spread = spread_of(run, metric);
+std::string spread_text(const std::vector<double>& values,
+                        const std::function<std::string(double)>& format) {
+  const study::Spread spread = study::spread_of(values);
   if (std::isnan(spread.mean)) {
-    return absent(run, spread);
+    return absent(spread, values.size());
+  }
+  return values.size() > 1 ? fmt::format("{} ({} – {})", format(spread.mean), format(spread.low),
+                                         format(spread.high))
+                           : format(spread.mean);
+}
+
+std::string spread_text(const study::RepeatedRun& run, const Metric& metric) {
+  const study::Spread spread = spread_of(run, metric);
+  if (std::isnan(spread.mean)) {
+    return absent(spread, run.results.size());
   }
   return run.several()
              ? fmt::format("{:.4g} ({:.4g} – {:.4g})", spread.mean, spread.low, spread.high)
@@ -66,9 +63,9 @@ std::string spread_text(const study::RepeatedRun& run, const Metric& metric) {
 }
 
 std::string spread_percent(const study::RepeatedRun& run, const Metric& metric) {
-  const Spread spread = spread_of(run, metric);
+  const study::Spread spread = spread_of(run, metric);
   if (std::isnan(spread.mean)) {
-    return absent(run, spread);
+    return absent(spread, run.results.size());
   }
   return run.several() ? fmt::format("{} ({:.2f} – {:.2f})", study::percent(spread.mean),
                                      100 * spread.low, 100 * spread.high)

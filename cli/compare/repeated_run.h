@@ -2,35 +2,21 @@
 // functions and plain values; thread-safe.
 #pragma once
 
-#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <sotto/console/output.h>
 #include <sotto/study/json/comparison.h>
+#include <sotto/study/spread.h>
 
 namespace sotto::cli {
-
-/// Mean and extremes of several values. All are NaN where one of the values is, or there is none: a
-/// mean over those that are left would hide the others.
-struct Spread {
-  double mean = 0;
-  double low = 0;
-  double high = 0;
-  std::size_t count = 0;  ///< values that are not NaN
-
-  /// Some have a value, and some have none.
-  bool partial() const { return count > 0 && std::isnan(mean); }
-};
-
-Spread spread_of(const std::vector<double>& values);
 
 /// What a result is asked for; NaN: it has none.
 using Metric = std::function<double(const Json& result)>;
 
 /// Over all results.
-Spread spread_of(const study::RepeatedRun& run, const Metric& metric);
+study::Spread spread_of(const study::RepeatedRun& run, const Metric& metric);
 
 /// "loss", "accuracy", "r2" or "consensus_distance" of the final model.
 Metric final_metric(const std::string& field);
@@ -38,6 +24,11 @@ Metric final_metric(const std::string& field);
 double bytes_per_node(const Json& result);
 /// Seconds.
 double wall_time(const Json& result);
+
+/// The mean in `format`, and of several values the lowest and the highest: "12 s (11 s – 14 s)";
+/// "–" where none is a number, "– (2 of 3)" where only so many are.
+std::string spread_text(const std::vector<double>& values,
+                        const std::function<std::string(double)>& format);
 
 /// "0.2128", or with several seeds "0.2128 (0.2094 – 0.2201)"; "–" where no result has the metric,
 /// "– (2 of 3)" where only so many have it.

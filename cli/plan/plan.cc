@@ -20,6 +20,7 @@
 #include <sotto/study/plan/plan_search.h>
 #include <sotto/study/plan/plan_verdict.h>
 #include <sotto/study/scenario/scenario.h>
+#include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/study_settings.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
@@ -50,16 +51,26 @@ struct PlanOptions {
 /// What is to be known of the runs in the table.
 void add_notes(ComparisonTable& table, const study::PlanSearch& search,
                const std::vector<study::PlannedRun>& runs) {
-  if (search.goal() == study::Goal::epoch) {
+  if (search.interrupted()) {
+    table.add_note("interrupted: only runs that had ended by then are ranked, with the first seed");
+  }
+  for (const std::string& line : study::outside_validated_range(search.scenario())) {
+    table.add_note(line);
+  }
+  if (search.ranking().goal == study::Goal::epoch) {
     table.add_note(
-        "ranked by the time for a pass over the data, whatever the loss: the scenario has no "
-        "[target]");
+        search.ranking().money
+            ? "ranked by the money for a pass over the data, whatever the loss: the scenario has "
+              "no "
+              "[target]"
+            : "ranked by the time for a pass over the data, whatever the loss: the scenario has no "
+              "[target]");
   }
   if (const auto& attack = search.scenario().attack) {
     table.add_note(fmt::format("{}: only robust runs are considered, which send all bits",
                                attack_text(*attack)));
   }
-  if (search.goal() == study::Goal::target && search.by_worst()) {
+  if (search.ranking().goal == study::Goal::target && search.by_worst()) {
     table.add_note("ranked by when the worst node's own model reaches the target");
   }
   for (const study::PlannedGraph& graph : search.graphs()) {
@@ -110,13 +121,24 @@ ComparisonTable table_of(const study::PlanSearch& search,
     };
     const auto simulated = run.simulated_seconds_per_round();
     const auto error = run.error();
-    table.rows.push_back(
-        {run.label, fmt::format("{:.4g}", run.candidate.predicted_seconds_per_round),
-         simulated ? fmt::format("{:.4g}", *simulated) : "ended early",
-         error ? fmt::format("{:+.1f} %", 100 * *error) : "–", time_text(run, study::Goal::target),
-         share(last ? std::optional(quality_of(last->mean)) : std::nullopt),
-         share(last && last->own ? std::optional(last->own->worst) : std::nullopt),
-         study::amount(run.simulated.result.bytes_per_node())});
+    table.rows.push_back({run.label,
+                          fmt::format("{:.4g}", run.candidate.predicted_seconds_per_round),
+                          simulated ? fmt::format("{:.4g}", *simulated) : "ended early",
+                          error ? fmt::format("{:+.1f} %", 100 * *error) : "–",
+                          figure_text(run, {study::Goal::target}),
+                          share(last ? std::optional(quality_of(last->mean)) : std::nullopt),
+                          share(last && last->own ? std::optional(last->own->worst) : std::nullopt),
+                          study::amount(run.simulated.result.bytes_per_node())});
+  }
+  if (search.scenario().costs) {
+    const bool target = search.ranking().goal == study::Goal::target;
+    const study::Ranking money = {.goal = search.ranking().goal,
+                                  .money = true,
+                                  .currency = search.scenario().costs->currency};
+    table.titles.emplace_back(target ? "cost to target" : "cost a round");
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      table.rows[i].push_back(figure_text(runs[i], money));
+    }
   }
   add_notes(table, search, runs);
   return table;
@@ -124,7 +146,7 @@ ComparisonTable table_of(const study::PlanSearch& search,
 
 int conclude(const PlanOptions& options, const study::PlanSearch& search,
              const std::vector<study::PlannedRun>& runs, const console::Output& output) {
-  const study::Verdict verdict = judge(runs, search.goal(), search.by_worst());
+  const study::Verdict verdict = judge(runs, search.ranking(), search.by_worst());
   ComparisonTable table = table_of(search, runs);
   show_table(table, output);
   output.line("");
@@ -143,11 +165,11 @@ int conclude(const PlanOptions& options, const study::PlanSearch& search,
         "--html", options.html,
         simulation_page("Plan: " + search.scenario().title, as_repeated(runs), {table},
                         marks_of(search.scenario()), pictures_of(runs),
-                        {search.scenario().target_loss, search.scenario().target_quality()}));
+                        {search.scenario().target.loss, search.scenario().target.quality()}));
     output.line(fmt::format("\nreport: {}", options.html));
   }
   output.json(result);
-  return console::kDone;
+  return search.interrupted() ? console::kFailed : console::kDone;
 }
 
 int run(const PlanOptions& options, const CLI::App& command) {

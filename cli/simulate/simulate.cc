@@ -29,6 +29,8 @@
 #include "quality.h"
 #include "simulation_page.h"
 #include "simulation_progress.h"
+#include "simulation_table.h"
+#include "spending_plot.h"
 #include "sweep_plot.h"
 #include "trace_file.h"
 
@@ -51,134 +53,29 @@ struct SimulateOptions {
   std::string trace_from = "0";
 };
 
-double figure(const study::Quality& quality, const Evaluation& model) {
-  return quality.share ? model.accuracy : model.r2;
+/// The events that all curves of the page have in common: all, or where a sweep's points differ in
+/// them none.
+std::vector<study::ScenarioMark> shared_marks(const study::Scenario& scenario) {
+  auto shared = marks_of(scenario);
+  const auto differs = [&](const auto& point) {
+    return !std::ranges::equal(marks_of(*point->scenario), shared,
+                               [](const study::ScenarioMark& a, const study::ScenarioMark& b) {
+                                 return a.at == b.at && a.text == b.text;
+                               });
+  };
+  if (std::ranges::any_of(scenario.sweep, differs)) {
+    shared.clear();
+  }
+  return shared;
 }
 
-std::vector<std::string> row_of(const study::RunOutcome& outcome, const study::Quality& quality,
-                                std::size_t columns) {
-  if (!outcome.run) {
-    std::vector<std::string> row(columns, "–");
-    row[0] = outcome.name;
-    row[1] = outcome.fault.message();
-    return row;
-  }
-  const study::SimulationResult& result = outcome.run->result;
-  const auto& last = result.final;
-  const auto share = [](double of) { return fmt::format("{:.0f} %", 100 * of); };
-  return {outcome.name,
-          fmt::to_string(result.rounds),
-          study::duration_text(result.virtual_s),
-          result.time_to_target_s ? study::duration_text(*result.time_to_target_s) : "–",
-          last ? quality_text(quality, figure(quality, last->mean)) : "–",
-          last && last->own ? quality_text(quality, last->own->worst) : "–",
-          study::amount(result.bytes_per_node()),
-          share(result.shares.compute),
-          share(result.shares.codec),
-          share(result.shares.wire),
-          share(result.shares.idle)};
-}
-
-/// How old the models were at which a run's gradients were taken, where they were not the
-/// models that the gradients moved; else empty.
-std::string staleness_text(const study::RunOutcome& outcome) {
-  const double mean = outcome.run ? outcome.run->result.staleness.mean.value_or(0) : 0;
-  return mean > 0 ? fmt::format(
-                        "{}: gradients were applied {:.2f} averagings after they were "
-                        "taken, {} at most",
-                        outcome.name, mean, *outcome.run->result.staleness.most)
-                  : "";
-}
-
-bool holds(const std::vector<study::ScenarioMark>& marks, const study::ScenarioMark& mark) {
-  return std::ranges::any_of(
-      marks, [&](const auto& one) { return one.at == mark.at && one.text == mark.text; });
-}
-
-/// The scenario's events that came after the end of runs, and of which.
-void add_unseen(const study::Scenario& scenario, const std::vector<study::RunOutcome>& outcomes,
-                ComparisonTable& table) {
-  constexpr std::size_t kMostNamed = 5;
-  std::size_t unseen = 0;
-  for (const study::ScenarioMark& mark : marks_of(scenario)) {
-    std::vector<std::string> ended;
-    std::size_t ran = 0;
-    for (const study::RunOutcome& outcome : outcomes) {
-      ran += outcome.run ? 1U : 0U;
-      if (outcome.run && holds(outcome.run->result.unseen, mark)) {
-        ended.push_back(outcome.name);
-      }
-    }
-    if (!ended.empty() && ++unseen <= kMostNamed) {
-      const auto of =
-          ended.size() == ran ? std::string("all runs") : fmt::format("{}", fmt::join(ended, ", "));
-      table.add_note(fmt::format("after the end of {}: {}: {}", of,
-                                 study::duration_text(to_seconds(mark.at)), mark.text));
-    }
-  }
-  if (unseen > kMostNamed) {
-    table.add_note(
-        fmt::format("and {} more events that came after the end of runs", unseen - kMostNamed));
-  }
-}
-
-/// The columns of money and energy, and which runs no other beats.
-void add_bills(const study::Scenario& scenario, const std::vector<study::RunOutcome>& outcomes,
-               ComparisonTable& table) {
-  const bool target = scenario.has_target();
-  const char* what = target ? "cost to target" : "cost";
-  table.titles.insert(table.titles.end(), {what, "energy"});
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i].run) {
-      const study::SimulationResult& result = outcomes[i].run->result;
-      const auto& bill = target ? result.bill_to_target : result.bill;
-      table.rows[i].insert(table.rows[i].end(),
-                           {bill ? money_text(*scenario.costs, bill->money) : "–",
-                            bill ? study::energy_text(bill->kwh) : "–"});
-    } else {
-      table.rows[i].resize(table.titles.size(), "–");
-    }
-  }
-  const auto unbeaten = study::unbeaten_runs(scenario, outcomes);
-  if (!unbeaten.empty() && outcomes.size() > 1) {
-    table.add_note(fmt::format("no other run is better in time, bytes and {} at once: {}", what,
-                               fmt::join(unbeaten, ", ")));
-  }
-}
-
-/// The runs of the scenario; below them it is said who lies.
-ComparisonTable table_of(const study::Scenario& scenario,
-                         const std::vector<study::RunOutcome>& outcomes,
-                         const study::Quality& quality) {
-  ComparisonTable table = {{"run", "rounds", "virtual time", "to target", quality.heading,
-                            "worst node", "sent/node", "computing", "codec", "on the wire", "idle"},
-                           {},
-                           {}};
-  for (const study::RunOutcome& outcome : outcomes) {
-    table.rows.push_back(row_of(outcome, quality, table.titles.size()));
-    const std::string why = outcome.run ? outcome.run->result.early_end() : "";
-    if (!why.empty()) {
-      table.add_note(fmt::format("{} ended early: {}", outcome.name, why));
-    }
-    if (const std::string old = staleness_text(outcome); !old.empty()) {
-      table.add_note(old);
-    }
-    if (outcome.run) {
-      const std::string miss = miss_text(scenario, outcome.run->result.history);
-      if (!miss.empty()) {
-        table.add_note(fmt::format("{}: {}", outcome.name, miss));
-      }
-    }
-  }
-  add_unseen(scenario, outcomes, table);
-  if (scenario.costs) {
-    add_bills(scenario, outcomes, table);
-  }
-  if (scenario.attack) {
-    table.add_note(fmt::format("{}; {} of the others", attack_text(*scenario.attack),
-                               quality.share ? "accuracies are" : "R² is"));
-  }
-  return table;
+/// The target that all curves have in common.
+PageTarget shared_target(const study::Scenario& scenario) {
+  const auto lines = [](const study::Target& of) { return std::pair(of.loss, of.quality()); };
+  const bool shared = std::ranges::all_of(scenario.sweep, [&](const auto& point) {
+    return lines(point->scenario->target) == lines(scenario.target);
+  });
+  return shared ? PageTarget{scenario.target.loss, scenario.target.quality()} : PageTarget{};
 }
 
 /// What curves are drawn against besides time, bytes and rounds.
@@ -191,45 +88,12 @@ std::vector<PageAxis> cost_axes(const study::Scenario& scenario) {
           {"kwh", "kWh, all nodes"}};
 }
 
-/// A row for each upgrade, those first that save a run the most.
-ComparisonTable upgrades_table(const study::Scenario& scenario,
-                               const std::vector<study::UpgradeValue>& values) {
-  ComparisonTable table = {{"upgrade"}, {}, {}};
-  for (const study::RunSpec& run : scenario.runs) {
-    table.titles.push_back(run.name);
-  }
-  struct Row {
-    std::vector<std::string> cells;
-    double most = -1;  ///< saved, of any run
-  };
-  std::vector<Row> rows;
-  for (std::size_t i = 0; i < values.size(); i += scenario.runs.size()) {
-    Row& row = rows.emplace_back(Row{{values[i].upgrade}});
-    for (std::size_t run = 0; run < scenario.runs.size(); ++run) {
-      const study::UpgradeValue& value = values[i + run];
-      const auto saved = value.saved();
-      row.most = std::max(row.most, saved.value_or(-1));
-      row.cells.push_back(!value.after_s ? "–"
-                          : !saved
-                              ? study::duration_text(*value.after_s)
-                              : fmt::format("{} ({:+.0f} %)", study::duration_text(*value.after_s),
-                                            *saved == 0 ? 0 : -100 * *saved));
-    }
-  }
-  std::ranges::stable_sort(rows, std::ranges::greater(), &Row::most);
-  for (Row& row : rows) {
-    table.rows.push_back(std::move(row.cells));
-  }
-  table.add_note(fmt::format("time {} with one upgrade at a time, and what it changes",
-                             scenario.has_target() ? "to target" : "to the end"));
-  return table;
-}
-
+/// Of several seeds the first.
 std::vector<RunPicture> pictures_of(const std::vector<study::RunOutcome>& outcomes) {
   std::vector<RunPicture> pictures;
-  for (const study::RunOutcome& outcome : outcomes) {
-    if (outcome.run) {
-      pictures.push_back({outcome.name, &*outcome.run});
+  for (const study::SeedsOfRun& seeds : study::by_run(outcomes)) {
+    if (seeds.front().run) {
+      pictures.push_back({seeds.front().name, &*seeds.front().run});
     }
   }
   return pictures;
@@ -239,16 +103,16 @@ std::vector<RunPicture> pictures_of(const std::vector<study::RunOutcome>& outcom
 void write_files(const SimulateOptions& options, const study::Scenario& scenario,
                  const std::vector<study::RepeatedRun>& runs,
                  const std::vector<ComparisonTable>& tables,
-                 const std::vector<RunPicture>& pictures, const std::string& sweep,
+                 const std::vector<RunPicture>& pictures, const std::string& drawings,
                  const console::Output& output) {
   if (pictures.empty()) {
     return;
   }
   if (!options.html.empty()) {
-    write_result_file("--html", options.html,
-                      simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
-                                      {scenario.target_loss, scenario.target_quality()},
-                                      cost_axes(scenario), sweep));
+    write_result_file(
+        "--html", options.html,
+        simulation_page(scenario.title, runs, tables, shared_marks(scenario), pictures,
+                        shared_target(scenario), cost_axes(scenario), drawings));
     output.line(fmt::format("\nreport: {}", options.html));
   }
   if (!options.csv.empty()) {
@@ -285,10 +149,10 @@ study::RunsListener listener(const std::vector<std::string>& names, const consol
               },
           .ends =
               [](const study::RunOutcome& outcome) {
-                if (!outcome.run) {
-                  console::say(fmt::format("{}: {}", outcome.name, outcome.fault.message()));
-                } else if (const std::string why = outcome.run->result.early_end(); !why.empty()) {
-                  console::say(fmt::format("{}: ended early: {}", outcome.name, why));
+                const study::SimulationResult& result = outcome.run->result;
+                if (const std::string why = result.early_end(); !why.empty()) {
+                  console::say(fmt::format("{}: {}{}", outcome.name,
+                                           result.interrupted ? "" : "ended early: ", why));
                 }
               }};
 }
@@ -309,7 +173,8 @@ int run(const SimulateOptions& options, const CLI::App& command) {
     console::warn(warning);
   }
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
-  const std::vector<std::string> names = names_of_runs(scenario);
+  study::check_seeds(options.what.seeds);
+  const std::vector<std::string> names = names_of_runs(scenario, options.what.seeds);
   TraceFile trace(trace_from, names.size());
   console::catch_stop_signals();
   const study::SimulationRequest request = {
@@ -318,10 +183,11 @@ int run(const SimulateOptions& options, const CLI::App& command) {
       .watcher = options.trace.empty() ? nullptr : &trace,
       .observer = show_simulations(output.talks(), SimulationWarnings::shown),
       .stop = console::stop_request()};
-  const auto outcomes = simulate_runs(scenario, request, listener(names, output));
-  const auto runs = repeated_runs(scenario, outcomes);
+  const auto outcomes =
+      simulate_runs(scenario, request, listener(names, output), options.what.seeds);
+  const auto runs = study::repeated_runs(outcomes);
   const auto pictures = pictures_of(outcomes);
-  std::vector<ComparisonTable> tables = {table_of(scenario, outcomes, quality_among(runs))};
+  std::vector<ComparisonTable> tables = {simulated_table(scenario, outcomes, quality_among(runs))};
   if (expense != study::Expense::epochs) {
     tables.push_back(level_table(runs, expense));
   }
@@ -336,9 +202,13 @@ int run(const SimulateOptions& options, const CLI::App& command) {
                          output.line(fmt::format("upgrade {} of {}: {}", number, count, name));
                        });
     tables.push_back(upgrades_table(scenario, upgrades));
+    if (console::stop_requested()) {
+      tables.back().add_note("interrupted: the other upgrades were not played");
+    }
     show_table(tables.back(), output);
   }
-  write_files(options, scenario, runs, tables, pictures, draw_sweep(scenario, outcomes), output);
+  write_files(options, scenario, runs, tables, pictures,
+              draw_sweep(scenario, outcomes) + draw_spending(scenario, outcomes), output);
   if (request.watcher != nullptr) {
     write_trace(options, trace, output);
   }
@@ -346,8 +216,10 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   if (options.what.upgrades) {
     json["upgrades"] = upgrades_json(upgrades);
   }
+  const bool interrupted = console::stop_requested();
+  json["interrupted"] = interrupted;
   output.json(json);
-  return pictures.size() == runs.size() ? console::kDone : console::kFailed;
+  return interrupted ? console::kFailed : console::kDone;
 }
 
 }  // namespace

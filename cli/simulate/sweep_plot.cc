@@ -1,6 +1,7 @@
 #include "sweep_plot.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -13,6 +14,7 @@
 #include <sotto/base/error.h>
 #include <sotto/console/page.h>
 #include <sotto/console/plot.h>
+#include <sotto/study/spread.h>
 #include <sotto/study/units.h>
 
 namespace sotto::cli {
@@ -59,11 +61,120 @@ Scale scale_of(const std::vector<std::string>& values) {
           }};
 }
 
-/// The run's own words, and the value of the other key where there are two.
-std::string curve_of(const study::RunOutcome& outcome) {
-  const auto& swept = outcome.run->result.swept;
-  const std::string words = outcome.name.substr(0, outcome.name.find(" @ "));
-  return swept.size() < 2 ? words : fmt::format("{}, {}", words, swept.front().second);
+/// The run's own words.
+std::string words_of(const study::SeedsOfRun& seeds) {
+  const std::string& name = seeds.front().name;
+  return name.substr(0, name.find(" @ "));
+}
+
+/// With several seeds the mean; NaN where one has no time.
+double time_of(const study::Scenario& scenario, const study::SeedsOfRun& seeds) {
+  std::vector<double> times;
+  for (const study::RunOutcome& outcome : seeds) {
+    times.push_back((outcome.run ? time_that_counts(scenario, outcome.run->result) : std::nullopt)
+                        .value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
+  return study::spread_of(times).mean;
+}
+
+/// The different values of the sweep's key number `key`, in their order.
+std::vector<std::string> values_of(const study::Scenario& scenario, std::size_t key) {
+  std::vector<std::string> values;
+  for (const auto& point : scenario.sweep) {
+    const std::string& value = point->values[key].second;
+    if (std::ranges::find(values, value) == values.end()) {
+      values.push_back(value);
+    }
+  }
+  return values;
+}
+
+/// The run that is first at a point of two keys.
+struct First {
+  std::size_t run = 0;
+  double seconds = std::numeric_limits<double>::infinity();
+};
+
+/// A map of two keys: which run is first where, and after how long. `names` number the runs as keys
+/// of curves do.
+std::string draw_winners(const study::Scenario& scenario,
+                         const std::vector<study::RunOutcome>& outcomes,
+                         std::vector<std::string>& names) {
+  std::map<std::pair<std::string, std::string>, First> firsts;
+  for (const study::SeedsOfRun& seeds : by_run(outcomes)) {
+    if (!seeds.front().run) {
+      continue;
+    }
+    const auto& swept = seeds.front().run->result.swept;
+    const std::string words = words_of(seeds);
+    const auto named = std::ranges::find(names, words);
+    const auto run = static_cast<std::size_t>(named - names.begin());
+    if (named == names.end()) {
+      names.push_back(words);
+    }
+    First& first = firsts[{swept.front().second, swept.back().second}];
+    const double seconds = time_of(scenario, seeds);
+    if (seconds < first.seconds) {
+      first = {run, seconds};
+    }
+  }
+  const auto& keys = scenario.sweep.front()->values;
+  std::string html = fmt::format("<table><tr><th>{} \\ {}</th>", markup_text(keys.front().first),
+                                 markup_text(keys.back().first));
+  const auto columns = values_of(scenario, 1);
+  for (const std::string& column : columns) {
+    html += fmt::format("<th>{}</th>", markup_text(column));
+  }
+  for (const std::string& row : values_of(scenario, 0)) {
+    html += fmt::format("</tr>\n<tr><th>{}</th>", markup_text(row));
+    for (const std::string& column : columns) {
+      const First& first = firsts[{row, column}];
+      html += std::isfinite(first.seconds)
+                  ? fmt::format("<td title=\"{}\">{}{}</td>", markup_text(names[first.run]),
+                                console::curve_key(first.run), study::duration_text(first.seconds))
+                  : "<td>–</td>";
+    }
+  }
+  return html + "</tr></table>\n";
+}
+
+std::string key_of(const std::vector<std::string>& names) {
+  std::string html = "<p class=\"sub\">";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    html += fmt::format("{}{} ", console::curve_key(i), markup_text(names[i]));
+  }
+  return html + "</p>\n";
+}
+
+/// The time of each run against the values of the only key.
+std::string draw_lines(const study::Scenario& scenario,
+                       const std::vector<study::RunOutcome>& outcomes, const std::string& title,
+                       std::vector<std::string>& names) {
+  const Scale scale = scale_of(values_of(scenario, 0));
+  std::vector<console::Curve> curves;
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
+  for (const study::SeedsOfRun& seeds : by_run(outcomes)) {
+    if (!seeds.front().run) {
+      continue;
+    }
+    const std::string name = words_of(seeds);
+    auto curve = std::ranges::find(curves, name, &console::Curve::name);
+    if (curve == curves.end()) {
+      curve = curves.insert(curve, {.name = name, .x = {}, .y = {}});
+      names.push_back(name);
+    }
+    const double x = scale.number(seeds.front().run->result.swept.front().second);
+    least = std::min(least, x);
+    most = std::max(most, x);
+    curve->x.push_back(x);
+    curve->y.push_back(time_of(scenario, seeds));
+  }
+  return console::draw_plot(curves,
+                            {.title = title,
+                             .x_label = scenario.sweep.front()->values.front().first + scale.unit,
+                             .y_label = "seconds",
+                             .log_x = least > 0 && most > 20 * least});
 }
 
 }  // namespace
@@ -73,47 +184,14 @@ std::string draw_sweep(const study::Scenario& scenario,
   if (scenario.sweep.empty()) {
     return "";
   }
-  std::vector<std::string> values;
-  for (const auto& point : scenario.sweep) {
-    const std::string& value = point->values.back().second;
-    if (std::ranges::find(values, value) == values.end()) {
-      values.push_back(value);
-    }
-  }
-  const Scale scale = scale_of(values);
-  const bool target = scenario.has_target();
-  std::vector<console::Curve> curves;
-  double least = std::numeric_limits<double>::infinity();
-  double most = 0;
-  for (const study::RunOutcome& outcome : outcomes) {
-    if (!outcome.run) {
-      continue;
-    }
-    const std::string name = curve_of(outcome);
-    auto curve = std::ranges::find(curves, name, &console::Curve::name);
-    if (curve == curves.end()) {
-      curve = curves.insert(curve, {.name = name, .x = {}, .y = {}});
-    }
-    const study::SimulationResult& result = outcome.run->result;
-    const double x = scale.number(result.swept.back().second);
-    least = std::min(least, x);
-    most = std::max(most, x);
-    curve->x.push_back(x);
-    curve->y.push_back(
-        time_that_counts(scenario, result).value_or(std::numeric_limits<double>::quiet_NaN()));
-  }
-  const std::string& key = scenario.sweep.front()->values.back().first;
-  std::string html = "<h2>Sweep</h2>\n<div class=\"plots\">\n";
-  html += console::draw_plot(
-      curves, {.title = target ? "Virtual seconds to the target" : "Virtual seconds to the end",
-               .x_label = key + scale.unit,
-               .y_label = "seconds",
-               .log_x = least > 0 && most > 20 * least});
-  html += "<p class=\"sub\">";
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    html += fmt::format("{}{} ", console::curve_key(i), markup_text(curves[i].name));
-  }
-  return html + "</p>\n</div>\n";
+  const bool two = scenario.sweep.front()->values.size() > 1;
+  const std::string title = fmt::format("{} {}", two ? "First" : "Virtual seconds",
+                                        scenario.target.given() ? "to the target" : "to the end");
+  std::vector<std::string> names;
+  const std::string drawing = two ? fmt::format("<div><p>{}, and after how long:</p>{}</div>",
+                                                title, draw_winners(scenario, outcomes, names))
+                                  : draw_lines(scenario, outcomes, title, names);
+  return fmt::format("<h2>Sweep</h2>\n<div class=\"plots\">\n{}{}</div>\n", drawing, key_of(names));
 }
 
 }  // namespace sotto::cli

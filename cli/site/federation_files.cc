@@ -159,20 +159,24 @@ void StagedFolder::put_in_place() {
     made_.clear();
     return;
   }
-  for (std::size_t k = 0; k < staged_.size(); ++k) {
-    if (move_to_free_place(staged_[k].first, place_ / staged_[k].second)) {
-      continue;
-    }
-    const int trouble = errno;
-    for (std::size_t put = 0; put < k; ++put) {
+  const auto give_up = [&](std::size_t count, const fs::path& at, const std::string& why) {
+    for (std::size_t put = 0; put < count; ++put) {
       std::error_code code;
       fs::rename(place_ / staged_[put].second, staged_[put].first, code);
     }
-    refuse(
-        "--out", (place_ / staged_[k].second).string(),
-        fmt::format("it cannot be put there: {}; move away what is there", std::strerror(trouble)));
+    refuse("--out", at.string(), "it cannot be put there: " + why);
+  };
+  for (std::size_t k = 0; k < staged_.size(); ++k) {
+    if (!move_to_free_place(staged_[k].first, place_ / staged_[k].second)) {
+      give_up(k, place_ / staged_[k].second,
+              fmt::format("{}; move away what is there", std::strerror(errno)));
+    }
   }
-  fs::rename(fs::path(made_) / kOverview, place_ / kOverview);
+  std::error_code code;
+  fs::rename(fs::path(made_) / kOverview, place_ / kOverview, code);
+  if (code) {
+    give_up(staged_.size(), place_ / kOverview, code.message());
+  }
 }
 
 void write_new_file(const fs::path& path, std::string_view text) {

@@ -44,8 +44,8 @@ void validate(const NetworkModel& model) {
           model.packet_bytes, "it must be 0 or more");
   require(model.crosstraffic >= 0 && model.crosstraffic <= 1, "crosstraffic", model.crosstraffic,
           "it must lie in 0 … 1");
-  require(model.acknowledgements >= 0 && model.acknowledgements <= 1, "acknowledgements",
-          model.acknowledgements, "they must lie in 0 … 1");
+  require(model.acknowledgements >= 0 && model.acknowledgements <= kMostAcknowledgements,
+          "acknowledgements", model.acknowledgements, "they must lie in 0 … 0.1");
 }
 
 }  // namespace
@@ -450,23 +450,23 @@ void Network::acknowledge(ConnectionId id, double rate) {
       model_.acknowledgements * (rate - std::exchange(connection.acknowledged, rate));
   for (const LinkId link : connection.back) {
     if (!links_[link].unlimited) {
+      // To follow each small change would share all flows anew again and again.
+      constexpr double kNegligible = 1e-3;
       links_[link].acknowledgements += more;
-      share_out(link);
+      const double rest = left_for_messages(link);
+      if (std::abs(rest - share_.capacity(link)) > kNegligible * share_.capacity(link)) {
+        share_.set_capacity(link, rest);
+      }
     }
   }
 }
 
-void Network::share_out(LinkId id) {
-  // To follow each small change would share all flows anew again and again.
-  constexpr double kNegligible = 1e-3;
+double Network::left_for_messages(LinkId id) const {
   // Acknowledgements that are lost are told by later ones: they do not take a link for themselves.
   constexpr double kMostTaken = 0.5;
   const LinkState& link = links_[id];
   const double whole = model_.bandwidth_factor * std::min(link.bytes_per_s, kFastest);
-  const double free = whole - std::clamp(link.acknowledgements, 0.0, kMostTaken * whole);
-  if (std::abs(free - share_.capacity(id)) > kNegligible * whole) {
-    share_.set_capacity(id, free);
-  }
+  return whole - std::clamp(link.acknowledgements, 0.0, kMostTaken * whole);
 }
 
 void Network::settle() {
@@ -534,7 +534,7 @@ void Network::change(std::uint32_t number) {
   link.offered = offered(change.link);
   link.since = queue_.now();
   link.bytes_per_s = change.bytes_per_s;
-  share_out(change.link);
+  share_.set_capacity(change.link, left_for_messages(change.link));
   if (link.latency == change.latency && model_.weight_s == 0 && model_.acknowledgements == 0) {
     return;
   }

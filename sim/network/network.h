@@ -29,6 +29,10 @@
 
 namespace sotto {
 
+/// The most that acknowledgements weigh, as a part of what they acknowledge: TCP sends one of some
+/// 60 bytes for two segments of 1500 or, at worst, for each small one.
+inline constexpr double kMostAcknowledgements = 0.1;
+
 /// Effects beyond plain max–min fairness. The defaults add none.
 struct NetworkModel {
   double latency_factor = 1;
@@ -218,8 +222,8 @@ class Network {
   void update_route(ConnectionId id);
   /// Charges the way back with the acknowledgements of a flow of this rate.
   void acknowledge(ConnectionId id, double rate);
-  /// Tells the shares what a link has for messages, where that is not what they know.
-  void share_out(LinkId link);
+  /// Bytes/s of a link that acknowledgements do not take.
+  double left_for_messages(LinkId link) const;
   SimTime way(const std::vector<LinkId>& links) const;
   bool open(const std::vector<LinkId>& links) const;
   SimTime round_trip(const Connection& connection) const;

@@ -214,6 +214,8 @@ void Site::give_up() {
   offered_ = 0;
   trained_ = false;
   giver_.reset();
+  began_by_.clear();
+  said_by_ = 0;
   influenced_ = false;
   loaded_ = outdated_ = asked_ = false;
   steps_ = 0;

@@ -15,17 +15,18 @@ namespace {
 constexpr int kLargestPort = 65'535;
 constexpr std::string_view kLoopback = "localhost";
 
-/// The ports of "HOST:PORT HOST:PORT …".
-std::vector<int> ports_of(std::string_view addresses) {
-  std::vector<int> ports;
+/// Each of "HOST:PORT HOST:PORT …".
+std::vector<std::string_view> each_of(std::string_view addresses) {
+  std::vector<std::string_view> all;
   while (!addresses.empty()) {
-    const auto one = addresses.substr(0, addresses.find(' '));
-    addresses.remove_prefix(std::min(addresses.size(), one.size() + 1));
-    if (const auto port = parse_number<int>(one.substr(one.rfind(':') + 1))) {
-      ports.push_back(*port);
-    }
+    all.push_back(addresses.substr(0, addresses.find(' ')));
+    addresses.remove_prefix(std::min(addresses.size(), all.back().size() + 1));
   }
-  return ports;
+  return all;
+}
+
+std::optional<int> port_of(std::string_view endpoint) {
+  return parse_number<int>(endpoint.substr(endpoint.rfind(':') + 1));
 }
 
 }  // namespace
@@ -37,6 +38,13 @@ std::string host_of_addresses(std::string_view addresses) {
   return std::string(loopback ? kLoopback : host);
 }
 
+bool listens_at(std::string_view addresses, std::string_view endpoint) {
+  return std::ranges::any_of(each_of(addresses), [&](std::string_view one) {
+    return port_of(one).has_value() && port_of(one) == port_of(endpoint) &&
+           host_of_addresses(one) == host_of_addresses(endpoint);
+  });
+}
+
 std::vector<int> monitor_ports(const TrustPlan& plan, int first,
                                const std::vector<std::optional<int>>& present) {
   const auto host_of = [&](const PlannedSite& site) {
@@ -45,8 +53,10 @@ std::vector<int> monitor_ports(const TrustPlan& plan, int first,
   std::map<std::string, std::set<int>> taken;
   for (std::size_t i = 0; i < plan.sites.size(); ++i) {
     auto& ports = taken[host_of(plan.sites[i])];
-    for (const int port : ports_of(plan.sites[i].address)) {
-      ports.insert(port);
+    for (const std::string_view address : each_of(plan.sites[i].address)) {
+      if (const auto port = port_of(address)) {
+        ports.insert(*port);
+      }
     }
     if (present.at(i)) {
       ports.insert(*present[i]);

@@ -15,6 +15,9 @@ namespace sotto {
 /// first, without its port. "localhost" for each that is loopback; empty for none.
 std::string host_of_addresses(std::string_view addresses);
 
+/// Whether one of these addresses is `endpoint`, "HOST:PORT"; all names of loopback are one host.
+bool listens_at(std::string_view addresses, std::string_view endpoint);
+
 /// A port for the monitor of each site. `present` has the ports that some have already, which stay.
 /// Others get the first from `first` on that no other site on their host has, and at which none of
 /// these listens. A site without an address may be on the host of any other that is loopback.

@@ -169,13 +169,13 @@ class TrustCheck {
       }
       for (std::size_t j = 0; j < sites_.size(); ++j) {
         const std::string other = address_of(j);
-        if (other == sites_[i].monitor) {
+        if (listens_at(other, sites_[i].monitor)) {
           find("monitor", i, j,
                fmt::format("monitor = \"{}\" in {} is where {} listens", sites_[i].monitor,
                            sites_[i].file, sites_[j].name));
         }
         if (j > i && host_of_addresses(own) == host_of_addresses(other) &&
-            sites_[i].monitor == sites_[j].monitor) {
+            listens_at(sites_[i].monitor, sites_[j].monitor)) {
           find("monitor", i, j,
                fmt::format("monitor = \"{}\" in {} and in {}, and both sites have addresses on "
                            "{}: give one of the two monitors another port",

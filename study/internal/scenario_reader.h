@@ -58,8 +58,9 @@ void read_trunk_change(TomlReader& event, SimTime at, Scenario& scenario,
                        std::vector<std::string>& places);
 
 /// The scenarios of `sweep`, which `read` makes of the file with other values; empty: it has none.
+/// `parse` gives the file's tables once more.
 std::vector<std::shared_ptr<const SweepPoint>> read_sweep(
-    const toml::table& file, const std::string& path,
+    const toml::table& file, const std::string& path, const std::function<toml::table()>& parse,
     const std::function<Scenario(const toml::table& changed)>& read);
 
 /// [costs] of a file of which [nodes] is read.

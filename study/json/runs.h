@@ -11,8 +11,7 @@
 namespace sotto::study {
 
 /// The runs as tables and pages of repeated runs have them.
-std::vector<RepeatedRun> repeated_runs(const Scenario& scenario,
-                                       const std::vector<RunOutcome>& outcomes);
+std::vector<RepeatedRun> repeated_runs(const std::vector<RunOutcome>& outcomes);
 
 /// The whole result; `runs` are those of repeated_runs.
 Json runs_json(const Scenario& scenario, const std::vector<RepeatedRun>& runs, Expense expense);

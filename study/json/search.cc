@@ -21,21 +21,34 @@ Json candidates_json(const PlanSearch& search) {
   return candidates;
 }
 
-Json run_json(const PlannedRun& run, Goal goal) {
-  Json times = Json::array();
-  for (const auto& time : run.times) {
-    times.push_back(or_null(time));
+Json by_seed(const std::vector<std::optional<double>>& figures) {
+  Json all = Json::array();
+  for (const auto& figure : figures) {
+    all.push_back(or_null(figure));
   }
+  return all;
+}
+
+Json run_json(const PlannedRun& run, const Ranking& ranking) {
   Json found = {{"name", run.candidate.run.name},
                 {"label", run.label},
                 {"compressed", run.candidate.compressed},
                 {"predicted_s_per_round", run.candidate.predicted_seconds_per_round},
                 {"simulated_s_per_round", or_null(run.simulated_seconds_per_round())},
                 {"prediction_error", or_null(run.error())},
-                {"seconds", or_null(time_of(run, goal))},
-                {"seconds_by_seed", times}};
+                {"seconds", or_null(figure_of(run, {.goal = ranking.goal}))},
+                {"seconds_by_seed", by_seed(run.times)},
+                {"figure", or_null(figure_of(run, ranking))},
+                {"money_by_seed", by_seed(run.money)}};
   found.update(simulation_json(run.simulated.result));
   return found;
+}
+
+const char* ranked_by(const Ranking& ranking) {
+  if (ranking.goal == Goal::target) {
+    return ranking.money ? "money_to_target" : "time_to_target";
+  }
+  return ranking.money ? "money_per_epoch" : "time_per_epoch";
 }
 
 }  // namespace
@@ -49,15 +62,16 @@ Json search_json(const PlanSearch& search, const std::vector<PlannedRun>& runs,
   }
   Json finished = Json::array();
   for (const PlannedRun& run : runs) {
-    finished.push_back(run_json(run, search.goal()));
+    finished.push_back(run_json(run, search.ranking()));
   }
   const auto& winner = verdict.winner;
   return {{"sotto", SOTTO_VERSION},
           {"scenario", search.scenario().title},
           {"nodes", search.scenario().nodes},
-          {"ranked_by", search.goal() == Goal::target ? "time_to_target" : "time_per_epoch"},
+          {"ranked_by", ranked_by(search.ranking())},
           {"rank_by", search.by_worst() ? "worst" : "mean"},
           {"codec_measured", search.codec_measured()},
+          {"interrupted", search.interrupted()},
           {"winner", winner ? Json(words_of(*winner)) : Json(nullptr)},
           {"compress", winner ? Json(verdict.compress) : Json(nullptr)},
           {"over_allreduce", or_null(verdict.over_allreduce)},

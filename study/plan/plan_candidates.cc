@@ -24,7 +24,7 @@ namespace {
 
 /// Graphs nearly as quick as the quickest: up to this multiple of its time, better mixing
 /// decides.
-constexpr double kNearlyAsQuick = 1.05;
+constexpr double kNearlyAsGood = 1.05;
 /// n nodes that reduce send 2 (n − 1) n messages a round.
 constexpr int kMostToAll = 500;
 /// Local steps and delayed gradients are worth a look where they make a round shorter by this.
@@ -275,21 +275,20 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   return found;
 }
 
-std::vector<Candidate> in_order_of_promise(std::vector<Candidate> candidates) {
-  const auto quicker = [](const Candidate& a, const Candidate& b) {
-    return a.predicted_seconds_per_round < b.predicted_seconds_per_round;
-  };
+std::vector<Candidate> in_order_of_promise(std::vector<Candidate> candidates,
+                                           const std::function<double(const Candidate&)>& figure) {
+  const auto better = [&](const Candidate& a, const Candidate& b) { return figure(a) < figure(b); };
   std::map<std::string, std::vector<Candidate>> methods;
   for (Candidate& candidate : candidates) {
     methods[candidate.method].push_back(std::move(candidate));
   }
   std::vector<std::vector<Candidate>> tiers;  // by what graph of its method it has
   for (auto& [method, same] : methods) {
-    std::stable_sort(same.begin(), same.end(), quicker);
+    std::stable_sort(same.begin(), same.end(), better);
     for (std::size_t tier = 0; !same.empty(); ++tier) {
-      const double quick = kNearlyAsQuick * same.front().predicted_seconds_per_round;
+      const double near = kNearlyAsGood * figure(same.front());
       const auto end = std::find_if(same.begin(), same.end(), [&](const Candidate& candidate) {
-        return candidate.predicted_seconds_per_round > quick;
+        return figure(candidate) > near;
       });
       const auto best = std::max_element(
           same.begin(), end,
@@ -301,7 +300,7 @@ std::vector<Candidate> in_order_of_promise(std::vector<Candidate> candidates) {
   }
   std::vector<Candidate> ordered;
   for (auto& tier : tiers) {
-    std::stable_sort(tier.begin(), tier.end(), quicker);
+    std::stable_sort(tier.begin(), tier.end(), better);
     std::move(tier.begin(), tier.end(), std::back_inserter(ordered));
   }
   return ordered;

@@ -2,6 +2,7 @@
 // delayed gradients and Adam. One thread at a time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -97,9 +98,10 @@ class Screen {
   CodecMeter& codec_;
 };
 
-/// The order in which candidates are worth looking at where only their pace counts: each method
-/// with its quickest graph, the quickest method first; then with its second graph, and so on. Of
-/// graphs within 5 % of the quickest the one that mixes best comes first.
-std::vector<Candidate> in_order_of_promise(std::vector<Candidate> candidates);
+/// The order in which candidates are worth looking at where only their pace counts, or what a round
+/// costs: each method with its best graph by `figure`, the best method first; then with its second
+/// graph, and so on. Of graphs within 5 % of the best the one that mixes best comes first.
+std::vector<Candidate> in_order_of_promise(std::vector<Candidate> candidates,
+                                           const std::function<double(const Candidate&)>& figure);
 
 }  // namespace sotto::study

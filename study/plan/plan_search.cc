@@ -42,10 +42,8 @@ constexpr std::size_t kShown = 6;
 
 constexpr double kEndless = std::numeric_limits<double>::infinity();
 
-/// The search was stopped, or a run could not be simulated.
-struct SearchEnded {
-  Status status;
-};
+/// The search was stopped.
+struct SearchInterrupted {};
 
 bool any(const Candidate&) { return true; }
 bool plain(const Candidate& candidate) { return !candidate.compressed; }
@@ -57,14 +55,17 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
     : options_(std::move(options)),
       scenario_(std::move(scenario)),
       codec_(options_.codec, scenario_),
-      goal_(!scenario_.timing_only && scenario_.has_target() ? Goal::target : Goal::epoch) {
+      ranking_(
+          {.goal = !scenario_.timing_only && scenario_.target.given() ? Goal::target : Goal::epoch,
+           .money = options_.by_money,
+           .currency = options_.by_money ? scenario_.costs.value().currency : ""}) {
   const TrainPlan plan =
       make_train_plan(with_run(scenario_.task, run_of(scenario_.attack ? "robust" : kBaseline)));
   check_target(scenario_, plan.tasks->data().regression());
   rounds_ = plan.run.rounds;
   const Round finest = std::max<Round>(1, rounds_ / kEvaluations);
   scenario_.task.eval_every = std::min(scenario_.task.eval_every.value_or(finest), finest);
-  if (goal_ == Goal::epoch) {
+  if (ranking_.goal == Goal::epoch) {
     scenario_.task.eval_every = std::max<Round>(1, rounds_ / 4);
     options_.seeds = 1;
   }
@@ -83,8 +84,8 @@ void PlanSearch::tell(const Message& line) const {
 }
 
 std::string PlanSearch::label_of(const RunSpec& run) const {
-  std::string label;
-  std::istringstream in(run.name);
+  std::string label = run.label;
+  std::istringstream in(label.empty() ? run.name : "");
   for (std::string word; in >> word;) {
     const auto graph = std::find_if(graphs_.begin(), graphs_.end(),
                                     [&](const PlannedGraph& one) { return one.spec == word; });
@@ -103,7 +104,7 @@ void PlanSearch::check_own_runs() const {
 /// With the intervals of the scenario's own runs. None where only the pace counts, which knows
 /// nothing of what they cost; of when nodes talk, none where the task says it.
 Variations PlanSearch::variations() const {
-  if (goal_ == Goal::epoch) {
+  if (ranking_.goal == Goal::epoch) {
     return {};
   }
   Variations all = {.adam = tries_adam(options_.lists, scenario_)};
@@ -127,7 +128,7 @@ void PlanSearch::screen() {
   const auto asked = proposals(options_.lists, scenario_, graphs_, rounds_);
   for (const Proposal& one : asked) {
     if (options_.stop && options_.stop()) {
-      throw SearchEnded{{Fault::stopped, std::string(kStopped)}};
+      throw SearchInterrupted{};
     }
     try {
       auto found = screen.of(one, variations);
@@ -144,7 +145,8 @@ void PlanSearch::screen() {
     throw Error(fmt::format("nothing that was asked for is possible: {}: {}", refused_.back().run,
                             refused_.back().why));
   }
-  candidates_ = in_order_of_promise(std::move(candidates_));
+  candidates_ = in_order_of_promise(std::move(candidates_),
+                                    [this](const Candidate& one) { return spent_in_round(one); });
   tell(fmt::format("{}: {} nodes", scenario_.title, scenario_.nodes));
   tell(fmt::format("{} screened by the model{}", counted(candidates_.size(), "candidate"),
                    refused_.empty() ? ""
@@ -152,15 +154,29 @@ void PlanSearch::screen() {
                                                   refused_.size())));
 }
 
+double PlanSearch::spent(double seconds, double bytes_per_node) const {
+  if (!ranking_.money) {
+    return seconds;
+  }
+  const auto nodes = static_cast<std::size_t>(scenario_.nodes);
+  return bill_of(*scenario_.costs, std::vector(nodes, bytes_per_node), std::vector(nodes, seconds))
+      .money;
+}
+
+double PlanSearch::spent_in_round(const Candidate& candidate) const {
+  return spent(candidate.predicted_seconds_per_round, candidate.bytes_per_round);
+}
+
 double PlanSearch::promise(const Candidate& candidate) const {
-  return candidate.predicted_seconds_per_round * guess_.of(candidate);
+  return spent_in_round(candidate) * guess_.of(candidate);
 }
 
 double PlanSearch::best(const Admitted& admitted) const {
   double least = kEndless;
   for (const PlannedRun& run : runs_) {
     if (admitted(run.candidate)) {
-      least = std::min(least, run.times.front().value_or(kEndless));
+      const auto& figures = ranking_.money ? run.money : run.times;
+      least = std::min(least, figures.front().value_or(kEndless));
     }
   }
   return least;
@@ -218,31 +234,27 @@ SimulatedRun PlanSearch::simulate(const Candidate& candidate, std::uint64_t seed
                                  .observer = options_.observer,
                                  .stop = options_.stop,
                                  .enough = enough});
-  if (!simulated.ok()) {
-    const Status& status = simulated.status();
-    throw SearchEnded{
-        status.fault() == Fault::stopped
-            ? status
-            : Status(status.fault(), fmt::format("{}: {}", candidate.run.name, status.message()))};
+  if (simulated.result.interrupted) {
+    throw SearchInterrupted{};
   }
-  return std::move(*simulated);
+  return simulated;
 }
 
 /// Simulates a candidate with the scenario's seed, and learns from it.
-void PlanSearch::add_run(const Candidate& candidate, double hopeless_s) {
+void PlanSearch::add_run(const Candidate& candidate, double hopeless) {
   tell(fmt::format("run {}: {}", runs_.size() + 1, label_of(candidate.run)));
-  bool reached = false;
+  TargetWatch watch(scenario_.target);
   SimulatedRun simulated = simulate(candidate, scenario_.task.seed, [&](const HistoryPoint& point) {
-    reached = reached || reaches_target(scenario_, point);
-    return !reached && goal_ == Goal::target && point.time_s > hopeless_s;
+    return !watch.add(point) && ranking_.goal == Goal::target &&
+           spent(point.time_s, point.bytes_per_node) > hopeless;
   });
   runs_.push_back({.candidate = candidate,
                    .label = label_of(candidate.run),
                    .simulated = std::move(simulated)});
   const SimulationResult& result = runs_.back().simulated.result;
-  if (goal_ == Goal::target) {
-    const auto time = time_to(scenario_, result.history);
-    runs_.back().times = {time};
+  if (ranking_.goal == Goal::target) {
+    runs_.back().add_seed(scenario_.target, result);
+    const auto& time = runs_.back().times.front();
     const auto done = static_cast<double>(result.rounds);
     const bool ended = done >= static_cast<double>(rounds_) || !result.early_end().empty();
     // Of one that was given up it is known only that it needs more.
@@ -258,23 +270,23 @@ void PlanSearch::add_seeds() {
     const double least = best(kind);
     std::vector<PlannedRun*> near;
     for (PlannedRun& run : runs_) {
-      if (kind(run.candidate) && run.times.front().value_or(kEndless) <= kNearBest * least &&
-          least < kEndless) {
+      const auto figure = figure_of(run, ranking_);
+      if (kind(run.candidate) && figure && *figure <= kNearBest * least) {
         near.push_back(&run);
       }
     }
-    std::stable_sort(near.begin(), near.end(), [](const PlannedRun* a, const PlannedRun* b) {
-      return *a->times.front() < *b->times.front();
+    std::stable_sort(near.begin(), near.end(), [this](const PlannedRun* a, const PlannedRun* b) {
+      return *figure_of(*a, ranking_) < *figure_of(*b, ranking_);
     });
     near.resize(std::min(near.size(), kMostRepeated));
     for (PlannedRun* run : near) {
       for (std::uint64_t more = 1; more < options_.seeds; ++more) {
         const std::uint64_t seed = scenario_.task.seed + more;
         tell(fmt::format("seed {}: {}", seed, run->label));
+        TargetWatch watch(scenario_.target);
         const SimulatedRun simulated = simulate(
-            run->candidate, seed,
-            [this](const HistoryPoint& point) { return reaches_target(scenario_, point); });
-        run->times.push_back(time_to(scenario_, simulated.result.history));
+            run->candidate, seed, [&watch](const HistoryPoint& point) { return watch.add(point); });
+        run->add_seed(scenario_.target, simulated.result);
       }
     }
   }
@@ -287,7 +299,7 @@ std::vector<PlannedRun> PlanSearch::shown() {
   const auto rank_of = [&](std::size_t k) {
     const PlannedRun& run = runs_[k];
     return std::tuple(!run.candidate.baseline(), !run.candidate.own, run.times.size() < 2,
-                      time_of(run, goal_).value_or(kEndless));
+                      figure_of(run, ranking_).value_or(kEndless));
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return rank_of(a) < rank_of(b); });
@@ -307,8 +319,17 @@ std::vector<PlannedRun> PlanSearch::shown() {
 Result<std::vector<PlannedRun>> PlanSearch::find() {
   try {
     return search();
-  } catch (const SearchEnded& end) {
-    return end.status;
+  } catch (const SearchInterrupted&) {
+    if (runs_.empty()) {
+      return Status(Fault::stopped, std::string(kStopped));
+    }
+    interrupted_ = true;
+    // Only what all have can be compared: the first seed.
+    for (PlannedRun& run : runs_) {
+      run.times.resize(std::min<std::size_t>(run.times.size(), 1));
+      run.money.resize(run.times.size());
+    }
+    return shown();
   }
 }
 
@@ -320,7 +341,7 @@ std::vector<PlannedRun> PlanSearch::search() {
       add_run(one, kEndless);
     }
   }
-  if (goal_ == Goal::epoch) {
+  if (ranking_.goal == Goal::epoch) {
     explore_by_pace();
     return shown();
   }

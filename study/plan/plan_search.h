@@ -26,12 +26,13 @@ struct SearchOptions {
   std::uint64_t budget = 24;  ///< candidates that are simulated, the scenario's own not counted
   std::uint64_t seeds = 3;    ///< with which the best are simulated
   bool by_worst = false;      ///< the worst node is to reach the target, not the averaged model
+  bool by_money = false;      ///< the cheapest run is sought, not the quickest; needs costs
   int threads = 1;            ///< that take gradients; results do not depend on it
   bool timelines = false;     ///< keep what the nodes did
   /// Receives progress as lines for people; by default none.
   std::function<void(const Message& line)> tell = {};
   MakeObserver observer = {};  ///< as SimulationRequest has it
-  StopRequest stop = {};       ///< true ends the search with a fault
+  StopRequest stop = {};       ///< true interrupts the search
 };
 
 class PlanSearch {
@@ -39,13 +40,15 @@ class PlanSearch {
   /// A search of `scenario`. Throws Error for invalid options.
   PlanSearch(SearchOptions options, Scenario scenario);
 
-  /// The runs that a user should see: all-reduce first, the scenario's own, and the best. A fault
-  /// where it was stopped, or a run could not be simulated. Throws Error where nothing that was
-  /// asked for is possible.
+  /// The runs that a user should see: all-reduce first, the scenario's own, and the best. Where the
+  /// search was interrupted, those of the runs that had ended, and Fault::stopped where none had.
+  /// Throws Error where nothing that was asked for is possible.
   Result<std::vector<PlannedRun>> find();
+  /// Whether `stop` ended the search before it had seen all that it wanted to see.
+  bool interrupted() const { return interrupted_; }
 
   const Scenario& scenario() const { return scenario_; }
-  Goal goal() const { return goal_; }
+  const Ranking& ranking() const { return ranking_; }
   bool by_worst() const { return options_.by_worst; }
   Round rounds() const { return rounds_; }
   bool codec_measured() const { return codec_.measures(); }
@@ -73,10 +76,13 @@ class PlanSearch {
   void explore_by_pace();
   /// The untried candidate of most promise; none: none can come near the best.
   const Candidate* next(const Admitted& admitted) const;
+  /// Virtual seconds or, where these are ranked by money, what all nodes cost in that time.
+  double spent(double seconds, double bytes_per_node) const;
+  double spent_in_round(const Candidate& candidate) const;
   double promise(const Candidate& candidate) const;
-  /// Seconds of the best run so far that `admitted` lets through; infinite: none.
+  /// The figure of the best run so far that `admitted` lets through; infinite: none.
   double best(const Admitted& admitted) const;
-  void add_run(const Candidate& candidate, double hopeless_s);
+  void add_run(const Candidate& candidate, double hopeless);
   void add_seeds();
   SimulatedRun simulate(const Candidate& candidate, std::uint64_t seed,
                         const std::function<bool(const HistoryPoint&)>& enough);
@@ -85,13 +91,14 @@ class PlanSearch {
   SearchOptions options_;
   Scenario scenario_;
   CodecMeter codec_;
-  Goal goal_;
+  Ranking ranking_;
   Round rounds_ = 0;
   std::vector<PlannedGraph> graphs_;
   std::vector<Candidate> candidates_;
   std::vector<Refusal> refused_;
   RoundsGuess guess_;
   std::vector<PlannedRun> runs_;
+  bool interrupted_ = false;
 };
 
 }  // namespace sotto::study

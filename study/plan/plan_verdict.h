@@ -16,20 +16,37 @@ struct PlannedRun {
   Candidate candidate;
   std::string label;  ///< its name, with short names for long graphs
   SimulatedRun simulated;
-  /// Seconds to the target, by seed; none where that one did not reach it. Linearly between the two
-  /// evaluations, as their distance would otherwise be the figure's resolution.
+  /// Seconds to the target, by seed; none where that one did not reach it.
   std::vector<std::optional<double>> times = {};
+  /// Money to the target, by seed; without a value where that one did not reach it, or nothing has
+  /// a cost.
+  std::vector<std::optional<double>> money = {};
 
+  /// Adds what a simulation with another seed spent until the target, linearly between the two
+  /// evaluations round it: their distance would otherwise be the figures' resolution.
+  void add_seed(const Target& target, const SimulationResult& result);
   /// None where the run ended early.
   std::optional<double> simulated_seconds_per_round() const;
   /// predicted / simulated − 1; none where the run ended early.
   std::optional<double> error() const;
 };
 
-/// The figure by which runs are ranked.
+/// How far a run has to get.
 enum class Goal {
-  target,  ///< virtual seconds to the scenario's target
-  epoch,   ///< seconds a round, and so for each pass over the data
+  target,  ///< to the scenario's target
+  epoch,   ///< through a round, and so through each pass over the data
+};
+
+/// The figure by which runs are ranked, the less the better.
+struct Ranking {
+  Goal goal = Goal::target;
+  bool money = false;  ///< what all nodes cost until then, in place of virtual seconds
+  std::string currency = {};
+
+  /// "12.3 s", "0.42 EUR"
+  std::string text(double figure) const;
+  /// "sooner", "cheaper"
+  const char* better() const { return money ? "cheaper" : "sooner"; }
 };
 
 /// A gain counts only above this factor, the accuracy of a prediction.
@@ -39,25 +56,22 @@ inline constexpr double kWorthwhile = 1.05;
 struct Verdict {
   std::optional<std::size_t> winner;  ///< none: no run reached the target
   bool compress = false;
-  std::optional<double> over_allreduce;          ///< how many times sooner than `allreduce`
+  std::optional<double> over_allreduce;          ///< how many times better than `allreduce`
   std::optional<double> over_best_uncompressed;  ///< and than the best run that sends all bits
   std::vector<std::string> lines;
 };
 
-/// Seconds of a history until the target, linearly between evaluations; none: never.
-std::optional<double> time_to(const Scenario& scenario, const std::vector<HistoryPoint>& history);
-
-/// Seconds, the median over the seeds, of which one half at least must have reached the target;
+/// The figure, the median over the seeds, of which one half at least must have reached the target;
 /// none where the run did not, or where nodes ended early and the pace is asked for.
-std::optional<double> time_of(const PlannedRun& run, Goal goal);
+std::optional<double> figure_of(const PlannedRun& run, const Ranking& ranking);
 
-/// A compressed run wins where it is sooner than the best uncompressed one by kWorthwhile in the
+/// A compressed run wins where it is better than the best uncompressed one by kWorthwhile in the
 /// median, and with every seed. The candidate that says it is one is the baseline. Only runs with
 /// as many seeds as any are ranked, and the baseline.
-Verdict judge(const std::vector<PlannedRun>& runs, Goal goal, bool by_worst = false);
+Verdict judge(const std::vector<PlannedRun>& runs, const Ranking& ranking, bool by_worst = false);
 
 /// "12.3 s", with several seeds "12.3 s (11.9 – 12.6)"; "–" where it has none.
-std::string time_text(const PlannedRun& run, Goal goal);
+std::string figure_text(const PlannedRun& run, const Ranking& ranking);
 
 /// The `sotto train` that does this run on the scenario's nodes, with its task and transport;
 /// `rounds` where neither says how long.

@@ -21,8 +21,8 @@ Bill bill_of(const Costs& costs, std::span<const double> bytes, std::span<const 
   return bill;
 }
 
-std::string money_text(const Costs& costs, double money) {
-  return fmt::format("{:.3g}{}{}", money, costs.currency.empty() ? "" : " ", costs.currency);
+std::string money_text(const std::string& currency, double money) {
+  return fmt::format("{:.3g}{}{}", money, currency.empty() ? "" : " ", currency);
 }
 
 std::string energy_text(double kwh) { return fmt::format("{:.3g} kWh", kwh); }

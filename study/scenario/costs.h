@@ -32,7 +32,7 @@ struct Bill {
 Bill bill_of(const Costs& costs, std::span<const double> bytes, std::span<const double> seconds);
 
 /// "12.3 EUR", "0.00421 EUR"; without a currency the number alone.
-std::string money_text(const Costs& costs, double money);
+std::string money_text(const std::string& currency, double money);
 /// "1.23 kWh"
 std::string energy_text(double kwh);
 

@@ -184,8 +184,8 @@ NetworkModel read_tcp(TomlReader in) {
   if (!(model.bandwidth_factor > 0 && model.bandwidth_factor <= 1)) {
     in.refuse("share", "it is what payload has of the bandwidth: above 0, and 1 at most");
   }
-  if (!(model.acknowledgements >= 0 && model.acknowledgements <= 1)) {
-    in.refuse("acknowledgements", "it is their part of the rate that they acknowledge: 0 to 1");
+  if (!(model.acknowledgements >= 0 && model.acknowledgements <= kMostAcknowledgements)) {
+    in.refuse("acknowledgements", "it is their part of the rate that they acknowledge: 0 to 0.1");
   }
   if (!(model.initial_window_bytes > 0)) {
     in.refuse("window", "it is what a connection may send at first, in bytes");
@@ -226,61 +226,93 @@ void read_network(TomlReader in, Scenario& scenario, const Names& names) {
   in.finish();
 }
 
-void read_target(TomlReader& in, Scenario& scenario) {
-  if (auto target = in.table("target")) {
-    scenario.target_accuracy = target->number("accuracy");
-    if (scenario.target_accuracy &&
-        !(*scenario.target_accuracy >= 0 && *scenario.target_accuracy <= 1)) {
-      target->refuse("accuracy", "it is a share, 0 to 1: 0.95 for 95 %");
-    }
-    scenario.target_r2 = target->number("r2");
-    if (scenario.target_r2 && !(*scenario.target_r2 <= 1)) {
-      target->refuse("r2", "it is 1 at best: 0.9 where a tenth of the variance is left");
-    }
-    if (scenario.target_r2 && scenario.target_accuracy) {
-      target->refuse("r2", "it is a regression's, and accuracy that of classes; give one of them");
-    }
-    scenario.target_loss = target->number("loss");
-    if (scenario.target_loss && !(*scenario.target_loss > 0)) {
-      target->refuse("loss", "it must be positive: no loss falls below 0");
-    }
-    if (!scenario.target_quality() && !scenario.target_loss) {
-      target->refuse("accuracy", "it is missing; give accuracy, loss or both; r2 of a regression");
-    }
-    target->finish();
+void read_target(TomlReader& in, Target& target) {
+  constexpr std::uint64_t kMostInARow = 1'000'000;
+  auto table = in.table("target");
+  if (!table) {
+    return;
   }
+  target.accuracy = table->number("accuracy");
+  if (target.accuracy && !(*target.accuracy >= 0 && *target.accuracy <= 1)) {
+    table->refuse("accuracy", "it is a share, 0 to 1: 0.95 for 95 %");
+  }
+  target.r2 = table->number("r2");
+  if (target.r2 && !(*target.r2 <= 1)) {
+    table->refuse("r2", "it is 1 at best: 0.9 where a tenth of the variance is left");
+  }
+  if (target.r2 && target.accuracy) {
+    table->refuse("r2", "it is a regression's, and accuracy that of classes; give one of them");
+  }
+  target.loss = table->number("loss");
+  if (target.loss && !(*target.loss > 0)) {
+    table->refuse("loss", "it must be positive: no loss falls below 0");
+  }
+  target.sustained = table->count("sustained", 1, kMostInARow).value_or(target.sustained);
+  if (!target.given()) {
+    table->refuse("accuracy", "it is missing; give accuracy, loss or both; r2 of a regression");
+  }
+  table->finish();
 }
 
-std::vector<std::string> places_of_runs(const toml::table& file, const std::string& path) {
-  std::vector<std::string> places;
-  const auto add = [&](const toml::node& node) {
-    places.push_back(fmt::format("{}: run", toml_place(path, node)));
-  };
-  if (const toml::array* runs = file.get_as<toml::array>("run")) {
-    std::for_each(runs->begin(), runs->end(), add);
-  } else {
-    add(*file.get("run"));
+/// A run as the file has it: its words or, as a table, these and a label.
+struct WrittenRun {
+  std::string words;
+  std::string label;
+  std::string place;
+};
+
+WrittenRun written_run(const TomlReader& in, const toml::node& node, const std::string& path) {
+  WrittenRun run = {.words = {}, .label = {}, .place = toml_place(path, node) + ": run"};
+  if (const auto* words = node.as_string()) {
+    run.words = words->get();
+    return run;
   }
-  return places;
+  if (node.as_table() == nullptr) {
+    in.refuse("run", "it must be a string or a table { run, label }, or a list of these");
+  }
+  TomlReader table(path, "run", *node.as_table());
+  table.require("run", "the run's words, e.g. \"dcd quant:8 ring\"");
+  run.words = *table.text("run");
+  run.label = table.text("label").value_or("");
+  if (table.has("label") && (run.label.empty() || run.label.find('@') != std::string::npos)) {
+    table.refuse("label", "it is what tables call the run: some words, without an @");
+  }
+  table.finish();
+  return run;
+}
+
+std::vector<WrittenRun> written_runs(TomlReader& in, const toml::table& file,
+                                     const std::string& path) {
+  in.allow({"run"});
+  const toml::node* const node = file.get("run");
+  std::vector<WrittenRun> runs;
+  if (node != nullptr && node->is_array()) {
+    for (const toml::node& one : *node->as_array()) {
+      runs.push_back(written_run(in, one, path));
+    }
+  } else if (node != nullptr) {
+    runs.push_back(written_run(in, *node, path));
+  }
+  if (runs.empty()) {
+    in.refuse("run", "give one or more runs, e.g. run = [\"allreduce\", \"dcd quant:8 ring\"]");
+  }
+  return runs;
 }
 
 void read_runs(TomlReader& in, const toml::table& file, const std::string& path,
                Scenario& scenario) {
-  const std::vector<std::string> runs = in.texts("run");
-  if (runs.empty()) {
-    in.refuse("run", "give one or more runs, e.g. run = [\"allreduce\", \"dcd quant:8 ring\"]");
-  }
-  scenario.run_places = places_of_runs(file, path);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::string& place = scenario.run_places[i];
-    if (std::find(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(i), runs[i]) !=
-        runs.begin() + static_cast<std::ptrdiff_t>(i)) {
-      throw Error(fmt::format("{}: '{}' stands there twice", place, runs[i]));
-    }
+  for (const WrittenRun& written : written_runs(in, file, path)) {
     try {
-      scenario.runs.push_back(parse_run(runs[i]));
+      scenario.runs.push_back(parse_run(written.words));
     } catch (const Error& error) {
-      throw refusal_of_words(place, runs[i], error, Spelling());
+      throw refusal_of_words(written.place, written.words, error, Spelling());
+    }
+    RunSpec& run = scenario.runs.back();
+    run.label = written.label;
+    scenario.run_places.push_back(written.place);
+    const auto same = [&](const RunSpec& other) { return other.shown() == run.shown(); };
+    if (std::count_if(scenario.runs.begin(), scenario.runs.end(), same) > 1) {
+      throw Error(fmt::format("{}: '{}' stands there twice", written.place, run.shown()));
     }
   }
 }
@@ -337,6 +369,7 @@ LinkSpec read_link_between(TomlReader& in, std::string_view key) {
 
 namespace {
 
+/// All but the sweep.
 Scenario scenario_in(const toml::table& file, const std::string& path,
                      std::optional<std::uint64_t> seed) {
   TomlReader in(path, "", file);
@@ -363,37 +396,41 @@ Scenario scenario_in(const toml::table& file, const std::string& path,
   scenario.task.nodes = scenario.nodes;
   scenario.task.local = true;
   scenario.task.deal = !scenario.timing_only;
-  read_target(in, scenario);
+  read_target(in, scenario.target);
   if (const toml::node* target = file.get("target")) {
-    scenario.target_place = fmt::format("{}: target", toml_place(path, *target));
+    scenario.target.place = fmt::format("{}: target", toml_place(path, *target));
   }
   read_runs(in, file, path, scenario);
   check_attack(in, scenario);
   in.finish();
-  scenario.sweep = read_sweep(
-      file, path, [&](const toml::table& changed) { return scenario_in(changed, path, seed); });
   return scenario;
 }
 
 }  // namespace
 
 Scenario read_scenario(const std::string& path, std::optional<std::uint64_t> seed) {
-  return scenario_in(read_toml("scenario", path), path, seed);
+  return parse_scenario(path, read_toml_text("scenario", path), seed);
 }
 
 Scenario parse_scenario(const std::string& place, const std::string& text,
                         std::optional<std::uint64_t> seed) {
-  return scenario_in(parse_toml(place, text), place, seed);
+  const auto parse = [&] { return parse_toml(place, text); };
+  const toml::table file = parse();
+  Scenario scenario = scenario_in(file, place, seed);
+  scenario.sweep = read_sweep(file, place, parse, [&](const toml::table& changed) {
+    return scenario_in(changed, place, seed);
+  });
+  return scenario;
 }
 
 void check_target(const Scenario& scenario, bool regression) {
-  if (scenario.target_accuracy && regression) {
+  if (scenario.target.accuracy && regression) {
     throw Error(fmt::format("{}.accuracy: the task is a regression, which has none; give r2",
-                            scenario.target_place));
+                            scenario.target.place));
   }
-  if (scenario.target_r2 && !regression) {
+  if (scenario.target.r2 && !regression) {
     throw Error(
-        fmt::format("{}.r2: the task is no regression; give accuracy", scenario.target_place));
+        fmt::format("{}.r2: the task is no regression; give accuracy", scenario.target.place));
   }
 }
 

@@ -16,6 +16,7 @@
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/simulator.h>
 #include <sotto/study/scenario/costs.h>
+#include <sotto/study/scenario/target.h>
 #include <sotto/study/train/run_spec.h>
 #include <sotto/study/train/train_options.h>
 
@@ -113,20 +114,9 @@ struct Scenario {
   std::map<std::string, std::string> task_places;  ///< "lr": where it stands, "FILE:LINE: task.lr"
   std::vector<RunSpec> runs;
   std::vector<std::string> run_places;  ///< where each run stands, "FILE:LINE: run"
-  std::optional<double> target_accuracy;
-  std::optional<double> target_r2;  ///< of a regression, in place of the accuracy
-  std::optional<double> target_loss;
+  Target target;
   /// The scenarios that its runs are played on in its place, where it is swept.
   std::vector<std::shared_ptr<const SweepPoint>> sweep;
-  std::string target_place;  ///< where they stand, "FILE:LINE: target"
-
-  /// The accuracy, or R², that is to be reached.
-  std::optional<double> target_quality() const {
-    return target_accuracy ? target_accuracy : target_r2;
-  }
-
-  /// Whether runs are to reach anything.
-  bool has_target() const { return target_quality().has_value() || target_loss.has_value(); }
 
   /// The link of its own from one node to another.
   LinkSpec link_between(Rank from, Rank to) const;

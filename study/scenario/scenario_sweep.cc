@@ -24,7 +24,9 @@ constexpr std::size_t kMostNodesInAll = 10'000'000;
 struct Swept {
   std::string key;
   std::vector<std::string> parts;
+  std::string name;  ///< the last parts, as many as tell it from the other key
   std::vector<const toml::node*> values;
+  std::vector<std::string> texts;  ///< of the values
 };
 
 std::vector<std::string> parts_of(const std::string& key) {
@@ -67,36 +69,93 @@ bool put(toml::node& node, const std::vector<std::string>& parts, std::size_t at
                      [&](toml::node& one) { return put(one, parts, at, value); });
 }
 
+/// The keys of a table as they stand in the file: the table sorts them by name.
+std::vector<const toml::key*> keys_in_order(const toml::table& table) {
+  std::vector<const toml::key*> keys;
+  for (const auto& [key, node] : table) {
+    keys.push_back(&key);
+  }
+  std::ranges::stable_sort(keys, [](const toml::key* a, const toml::key* b) {
+    const auto at = [](const toml::key* key) {
+      return std::pair(key->source().begin.line, key->source().begin.column);
+    };
+    return at(a) < at(b);
+  });
+  return keys;
+}
+
+void read_values(const toml::node& node, const std::string& place, Swept& one) {
+  const std::string where = fmt::format("{}.\"{}\"", place, one.key);
+  const toml::array* const values = node.as_array();
+  if (values == nullptr || values->empty()) {
+    throw Error(fmt::format(
+        "{}: give a list of the values that it is to have, e.g. [\"1 Mbit/s\", \"10 Mbit/s\"]",
+        where));
+  }
+  for (const toml::node& value : *values) {
+    one.values.push_back(&value);
+    one.texts.push_back(toml_value_text(value, place, one.key));
+    if (std::ranges::count(one.texts, one.texts.back()) > 1) {
+      throw Error(fmt::format("{}: '{}' stands there twice", where, one.texts.back()));
+    }
+  }
+}
+
+/// Names keys by as few of their last parts as tell them apart.
+void name_keys(std::vector<Swept>& all) {
+  std::size_t shared = 0;
+  if (all.size() == kMostKeys) {
+    const auto& a = all.front().parts;
+    const auto& b = all.back().parts;
+    while (shared + 1 < std::min(a.size(), b.size()) &&
+           a[a.size() - 1 - shared] == b[b.size() - 1 - shared]) {
+      ++shared;
+    }
+  }
+  for (Swept& one : all) {
+    const auto last = one.parts.end() - static_cast<std::ptrdiff_t>(shared + 1);
+    one.name = fmt::format("{}", fmt::join(last, one.parts.end(), "."));
+  }
+}
+
 std::vector<Swept> read_swept(const toml::table& sweep, const std::string& place) {
   std::vector<Swept> all;
   std::size_t points = 1;
-  for (const auto& [key, node] : sweep) {
+  for (const toml::key* const key : keys_in_order(sweep)) {
     Swept& one = all.emplace_back();
-    one.key = key.str();
+    one.key = key->str();
     one.parts = parts_of(one.key);
-    const toml::array* const values = node.as_array();
-    if (values == nullptr || values->empty()) {
-      throw Error(fmt::format(
-          "{}.\"{}\": give a list of the values that it is to have, e.g. [\"1 Mbit/s\", \"10 "
-          "Mbit/s\"]",
-          place, one.key));
-    }
-    for (const toml::node& value : *values) {
-      one.values.push_back(&value);
-    }
+    read_values(*sweep.get(key->str()), place, one);
     points *= one.values.size();
   }
   if (all.empty() || all.size() > kMostKeys || points > kMostPoints) {
     throw Error(
         fmt::format("{}: a sweep has one key or two, and {} points at most", place, kMostPoints));
   }
+  name_keys(all);
   return all;
+}
+
+/// The file with one value of each key, `turn` says which.
+SweepPoint point_of(const std::vector<Swept>& swept, const std::vector<std::size_t>& turn,
+                    const std::string& place, toml::table& changed) {
+  SweepPoint point;
+  for (std::size_t k = 0; k < swept.size(); ++k) {
+    const Swept& one = swept[k];
+    if (!put(changed, one.parts, 0, *one.values[turn[k]])) {
+      throw Error(fmt::format("{}.\"{}\": the file has nothing there", place, one.key));
+    }
+    const std::string& text = one.texts[turn[k]];
+    point.name += fmt::format("{}{}={}", k == 0 ? "" : ", ", one.name, text);
+    point.values.emplace_back(one.key, text);
+  }
+  return point;
 }
 
 }  // namespace
 
 std::vector<std::shared_ptr<const SweepPoint>> read_sweep(
-    const toml::table& file, const std::string& path,
+    const toml::table& file, const std::string& path, const std::function<toml::table()>& parse,
     const std::function<Scenario(const toml::table& changed)>& read) {
   const toml::node* const node = file.get("sweep");
   if (node == nullptr) {
@@ -107,25 +166,13 @@ std::vector<std::shared_ptr<const SweepPoint>> read_sweep(
     throw Error(fmt::format("{}: it is a table, {{ \"network.link.bandwidth\" = [...] }}", place));
   }
   const std::vector<Swept> swept = read_swept(*node->as_table(), place);
-  toml::table base = file;
-  base.erase("sweep");
   std::vector<std::shared_ptr<const SweepPoint>> points;
   std::vector<std::size_t> turn(swept.size());
   std::size_t nodes = 0;
   for (;;) {
-    toml::table changed = base;
-    SweepPoint point;
-    std::vector<std::string> names;
-    for (std::size_t k = 0; k < swept.size(); ++k) {
-      const toml::node& value = *swept[k].values[turn[k]];
-      const std::string text = toml_value_text(value, place, swept[k].key);
-      if (!put(changed, swept[k].parts, 0, value)) {
-        throw Error(fmt::format("{}.\"{}\": the file has nothing there", place, swept[k].key));
-      }
-      names.push_back(fmt::format("{}={}", swept[k].parts.back(), text));
-      point.values.emplace_back(swept[k].key, text);
-    }
-    point.name = fmt::format("{}", fmt::join(names, ", "));
+    toml::table changed = parse();  // a copy would not know its lines
+    changed.erase("sweep");
+    SweepPoint point = point_of(swept, turn, place, changed);
     try {
       point.scenario = std::make_shared<const Scenario>(read(changed));
     } catch (const Error& error) {

@@ -57,10 +57,13 @@ std::pair<std::vector<Rank>, std::vector<Rank>> read_trunk_ends(TomlReader& in,
 std::string read_trunk_name(TomlReader& in, const std::map<std::string, std::string>& taken) {
   in.require("name", "one word that reports and events call it by");
   const std::string name = *in.text("name");
-  const bool word = !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0 &&
-                    std::ranges::none_of(name, [](char c) { return c == ' ' || c == ','; });
+  const bool word =
+      !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0 &&
+      std::ranges::all_of(name, [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+      });
   if (!word) {
-    in.refuse("name", "it is one word that begins with a letter");
+    in.refuse("name", "it is one word of letters, digits, - and _ that begins with a letter");
   }
   if (const auto other = taken.find(name); other != taken.end()) {
     in.refuse("name", fmt::format("another trunk is called so, at {}", other->second));

@@ -10,69 +10,96 @@
 #include <sotto/base/error.h>
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/json/comparison.h>
+#include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/train/run_spec.h>
 #include <sotto/study/train/train_plan.h>
 
 namespace sotto::study {
 namespace {
 
-RunOutcome run_one(const Scenario& scenario, std::size_t number, const SimulationRequest& request) {
+/// What runs of a point of a sweep are called, and its values; of no point neither.
+struct Place {
+  std::string point;
+  std::vector<std::pair<std::string, std::string>> values;
+};
+
+std::string name_at(const RunSpec& run, const std::string& point) {
+  return point.empty() ? run.shown() : fmt::format("{} @ {}", run.shown(), point);
+}
+
+std::string name_with(const std::string& name, std::uint64_t seed, std::uint64_t seeds) {
+  return seeds == 1 ? name : fmt::format("{}, seed {}", name, seed);
+}
+
+RunOutcome run_one(const Scenario& scenario, std::size_t number, SimulationRequest request,
+                   const Place& place, std::uint64_t seeds) {
   const RunSpec& run = scenario.runs[number];
-  auto simulated =
-      naming_run(scenario, number, [&] { return simulate_run(scenario, run, request); });
-  if (simulated.ok()) {
-    return {.name = run.name, .run = std::move(*simulated), .fault = {}};
+  const std::uint64_t seed = scenario.task.seed;
+  RunOutcome outcome = {.name = name_at(run, place.point), .seed = seed, .run = {}, .fault = {}};
+  request.name = name_with(outcome.name, seed, seeds);
+  outcome.run = naming_run(scenario, number, [&] { return simulate_run(scenario, run, request); });
+  outcome.run->result.swept = place.values;
+  if (outcome.run->result.interrupted) {
+    outcome.fault = {Fault::stopped, kInterrupted};
   }
-  const bool stopped = simulated.status().fault() == Fault::stopped;
-  return {.name = run.name,
-          .run = {},
-          .fault = stopped ? Status(Fault::stopped, kInterrupted) : simulated.status()};
+  return outcome;
 }
 
-std::string name_at(const RunSpec& run, const SweepPoint& point) {
-  return fmt::format("{} @ {}", run.name, point.name);
-}
-
-/// The runs of all points, which know where they belong.
-std::vector<RunOutcome> simulate_sweep(const Scenario& scenario, const SimulationRequest& request,
-                                       const RunsListener& listener) {
-  std::vector<RunOutcome> all;
-  for (const auto& point : scenario.sweep) {
-    const std::size_t before = all.size();
-    const auto named = [&](RunOutcome outcome) {
-      outcome.name = fmt::format("{} @ {}", outcome.name, point->name);
-      if (outcome.run) {
-        outcome.run->result.swept = point->values;
+/// Adds the outcomes of a scenario that is not swept.
+void simulate_place(const Scenario& scenario, const Place& place, const SimulationRequest& request,
+                    const RunsListener& listener, std::uint64_t seeds,
+                    std::vector<RunOutcome>& outcomes) {
+  Scenario seeded = scenario;
+  for (std::size_t run = 0; run < scenario.runs.size(); ++run) {
+    for (std::uint64_t more = 0; more < seeds; ++more) {
+      seeded.task.seed = scenario.task.seed + more;
+      if (request.stop && request.stop()) {
+        outcomes.push_back({.name = name_at(scenario.runs[run], place.point),
+                            .seed = seeded.task.seed,
+                            .run = {},
+                            .fault = {Fault::stopped, kNotRun}});
+        continue;
       }
-      return outcome;
-    };
-    RunsListener inner;
-    if (listener.begins) {
-      inner.begins = [&](std::size_t run) { listener.begins(before + run); };
-    }
-    for (RunOutcome& outcome : simulate_runs(*point->scenario, request, inner)) {
-      all.push_back(named(std::move(outcome)));
+      if (listener.begins) {
+        listener.begins(outcomes.size());
+      }
+      outcomes.push_back(run_one(seeded, run, request, place, seeds));
       if (listener.ends) {
-        listener.ends(all.back());
+        listener.ends(outcomes.back());
       }
     }
   }
-  return all;
 }
 
 }  // namespace
 
-std::vector<std::string> names_of_runs(const Scenario& scenario) {
-  std::vector<std::string> names;
-  for (const RunSpec& run : scenario.runs) {
-    if (scenario.sweep.empty()) {
-      names.push_back(run.name);
+std::vector<SeedsOfRun> by_run(const std::vector<RunOutcome>& outcomes) {
+  std::vector<SeedsOfRun> runs;
+  for (std::size_t from = 0; from < outcomes.size();) {
+    std::size_t until = from + 1;
+    while (until < outcomes.size() && outcomes[until].name == outcomes[from].name) {
+      ++until;
     }
+    runs.emplace_back(outcomes.data() + from, until - from);
+    from = until;
+  }
+  return runs;
+}
+
+std::vector<std::string> names_of_runs(const Scenario& scenario, std::uint64_t seeds) {
+  std::vector<std::string> names;
+  const auto add = [&](const Scenario& of, const std::string& point) {
+    for (const RunSpec& run : of.runs) {
+      for (std::uint64_t more = 0; more < seeds; ++more) {
+        names.push_back(name_with(name_at(run, point), of.task.seed + more, seeds));
+      }
+    }
+  };
+  if (scenario.sweep.empty()) {
+    add(scenario, "");
   }
   for (const auto& point : scenario.sweep) {
-    for (const RunSpec& run : point->scenario->runs) {
-      names.push_back(name_at(run, *point));
-    }
+    add(*point->scenario, point->name);
   }
   return names;
 }
@@ -80,13 +107,18 @@ std::vector<std::string> names_of_runs(const Scenario& scenario) {
 std::vector<std::string> check_runs(const Scenario& scenario) {
   std::vector<std::string> warnings;
   for (const auto& point : scenario.sweep) {
-    for (const std::string& warning : check_runs(*point->scenario)) {
-      warnings.push_back(fmt::format("{}: {}", point->name, warning));
+    try {
+      for (const std::string& warning : check_runs(*point->scenario)) {
+        warnings.push_back(fmt::format("{}: {}", point->name, warning));
+      }
+    } catch (const Error& error) {
+      throw Error(fmt::format("with {}: {}", point->name, error.what()));
     }
   }
   if (!scenario.sweep.empty()) {
     return warnings;
   }
+  warnings = outside_validated_range(scenario);
   for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
     const RunSpec& run = scenario.runs[i];
     const TrainPlan plan =
@@ -94,65 +126,68 @@ std::vector<std::string> check_runs(const Scenario& scenario) {
     check_target(scenario, plan.tasks->data().regression());
     for (const Message& warning : plan.warnings) {
       const std::string text = warning.text(ScenarioSpelling(scenario, run));
-      warnings.push_back(fmt::format("{}: {}", run.name, text));
+      warnings.push_back(fmt::format("{}: {}", run.shown(), text));
     }
   }
   return warnings;
 }
 
+std::vector<Spending> spending_of(const Scenario& scenario,
+                                  const std::vector<RunOutcome>& outcomes) {
+  std::vector<Spending> all;
+  for (const SeedsOfRun& seeds : by_run(outcomes)) {
+    Spending sum = {.name = seeds.front().name};
+    bool whole = true;
+    const auto part = 1 / static_cast<double>(seeds.size());
+    for (const RunOutcome& outcome : seeds) {
+      const auto seconds =
+          outcome.run ? time_that_counts(scenario, outcome.run->result) : std::nullopt;
+      if (!seconds) {
+        whole = false;
+        break;
+      }
+      const SimulationResult& result = outcome.run->result;
+      const auto& bill = scenario.target.given() ? result.bill_to_target : result.bill;
+      sum.seconds += part * *seconds;
+      sum.bytes_per_node += part * result.bytes_to_target.value_or(result.bytes_per_node());
+      sum.money += part * (bill ? bill->money : 0);
+    }
+    if (whole) {
+      all.push_back(std::move(sum));
+    }
+  }
+  const auto figures = [](const Spending& of) {
+    return std::array{of.seconds, of.bytes_per_node, of.money};
+  };
+  for (Spending& mine : all) {
+    mine.beaten = std::ranges::any_of(all, [&](const Spending& other) {
+      return figures(other) != figures(mine) &&
+             std::ranges::equal(figures(other), figures(mine), std::ranges::less_equal());
+    });
+  }
+  return all;
+}
+
 std::vector<std::string> unbeaten_runs(const Scenario& scenario,
                                        const std::vector<RunOutcome>& outcomes) {
-  if (!scenario.costs) {
-    return {};
-  }
-  std::vector<std::pair<std::string, std::array<double, 3>>> spent;
-  for (const RunOutcome& outcome : outcomes) {
-    if (!outcome.run) {
-      continue;
-    }
-    const SimulationResult& result = outcome.run->result;
-    const auto reached = first_reaching(scenario, result.history);
-    if (!scenario.has_target()) {
-      spent.push_back(
-          {outcome.name, {result.virtual_s, result.bytes_per_node(), result.bill->money}});
-    } else if (reached) {
-      const HistoryPoint& point = result.history[*reached];
-      spent.push_back(
-          {outcome.name, {point.time_s, point.bytes_per_node, result.bill_to_target->money}});
-    }
-  }
   std::vector<std::string> unbeaten;
-  for (const auto& [name, mine] : spent) {
-    const bool beaten = std::ranges::any_of(spent, [&mine = mine](const auto& other) {
-      return other.second != mine &&
-             std::ranges::equal(other.second, mine, std::ranges::less_equal());
-    });
-    if (!beaten) {
-      unbeaten.push_back(name);
+  for (const Spending& spent : spending_of(scenario, outcomes)) {
+    if (scenario.costs && !spent.beaten) {
+      unbeaten.push_back(spent.name);
     }
   }
   return unbeaten;
 }
 
 std::vector<RunOutcome> simulate_runs(const Scenario& scenario, const SimulationRequest& request,
-                                      const RunsListener& listener) {
-  if (!scenario.sweep.empty()) {
-    return simulate_sweep(scenario, request, listener);
-  }
+                                      const RunsListener& listener, std::uint64_t seeds) {
   std::vector<RunOutcome> outcomes;
-  for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
-    if (request.stop && request.stop()) {
-      outcomes.push_back(
-          {.name = scenario.runs[i].name, .run = {}, .fault = {Fault::stopped, kNotRun}});
-      continue;
-    }
-    if (listener.begins) {
-      listener.begins(i);
-    }
-    outcomes.push_back(run_one(scenario, i, request));
-    if (listener.ends) {
-      listener.ends(outcomes.back());
-    }
+  if (scenario.sweep.empty()) {
+    simulate_place(scenario, {}, request, listener, seeds, outcomes);
+  }
+  for (const auto& point : scenario.sweep) {
+    simulate_place(*point->scenario, {point->name, point->values}, request, listener, seeds,
+                   outcomes);
   }
   return outcomes;
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,16 +15,24 @@
 
 namespace sotto::study {
 
-/// What became of a run of a scenario.
+/// What became of a run of a scenario with one seed.
 struct RunOutcome {
   std::string name;
-  std::optional<SimulatedRun> run;  ///< none where it failed, or was stopped
-  Status fault;                     ///< why there is none
+  std::uint64_t seed = 0;
+  std::optional<SimulatedRun> run;  ///< none where it did not begin
+  Status fault;                     ///< Fault::stopped where it did not begin, or was interrupted
 };
 
+/// One run with all its seeds, which stand in a row.
+using SeedsOfRun = std::span<const RunOutcome>;
+
+/// The outcomes of simulate_runs, run by run.
+std::vector<SeedsOfRun> by_run(const std::vector<RunOutcome>& outcomes);
+
 /// The names of all runs that simulate_runs plays, in their order: those of the scenario, or of
-/// each of its sweep's points, "dpsgd ring @ bandwidth=10 Mbit/s".
-std::vector<std::string> names_of_runs(const Scenario& scenario);
+/// each of its sweep's points, "dpsgd ring @ bandwidth=10 Mbit/s"; of several seeds "dpsgd ring,
+/// seed 2".
+std::vector<std::string> names_of_runs(const Scenario& scenario, std::uint64_t seeds = 1);
 
 /// Hears how far simulate_runs is; either may be empty.
 struct RunsListener {
@@ -35,15 +45,28 @@ struct RunsListener {
 /// line and key, for a run that is refused.
 std::vector<std::string> check_runs(const Scenario& scenario);
 
-/// Simulates a scenario's runs, in their order, of a swept one those of each point. Where
-/// `request.stop` ends one, those that follow do not begin: their fault, as that one's, is
-/// Fault::stopped. Throws Error for a run that is refused (check_runs).
+/// Simulates a scenario's runs, in their order, of a swept one those of each point, and each with
+/// `seeds` seeds: the scenario's and those that follow. Where `request.stop` interrupts one, those
+/// that follow do not begin. Throws Error for a run that is refused (check_runs).
 std::vector<RunOutcome> simulate_runs(const Scenario& scenario, const SimulationRequest& request,
-                                      const RunsListener& listener = {});
+                                      const RunsListener& listener = {}, std::uint64_t seeds = 1);
 
-/// The names of those runs that no other beats: none reaches the target, or its end where the
-/// scenario has none, in no more time, bytes a node and money, and less of one of them. Empty where
-/// nothing has a cost.
+/// What a run spent until the scenario's target or, where it has none, in all; of several seeds the
+/// means.
+struct Spending {
+  std::string name;
+  double seconds = 0;
+  double bytes_per_node = 0;
+  double money = 0;
+  bool beaten = false;  ///< another run spent no more of anything, and less of one
+};
+
+/// What runs spent to get as far; without those that missed the target with one of their seeds, or
+/// ended early. Money is 0 where nothing has a cost.
+std::vector<Spending> spending_of(const Scenario& scenario,
+                                  const std::vector<RunOutcome>& outcomes);
+
+/// The names of those runs that no other beats. Empty where nothing has a cost.
 std::vector<std::string> unbeaten_runs(const Scenario& scenario,
                                        const std::vector<RunOutcome>& outcomes);
 

@@ -19,6 +19,7 @@
 #include <sotto/sim/timing_job.h>
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/quality.h>
+#include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/simulation/job_nodes.h>
 #include <sotto/study/simulation/stretches.h>
 #include <sotto/study/train/train_plan.h>
@@ -42,7 +43,7 @@ class SimulatedJob {
   SimulatedJob(const Scenario& scenario, const RunSpec& run, const SimulationRequest& request);
 
   /// Runs to the end, or until it is asked to stop.
-  Result<SimulatedRun> run();
+  SimulatedRun run();
 
  private:
   std::vector<std::unique_ptr<Algorithm>> make_algorithms();
@@ -140,13 +141,14 @@ std::vector<std::string> in_words_of(const Scenario& scenario, const RunSpec& ru
 SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
                            const SimulationRequest& request)
     : scenario_(scenario),
-      name_(run.name),
+      name_(request.name.empty() ? run.shown() : request.name),
       request_(request),
       plan_(std::make_shared<const TrainPlan>(make_train_plan(with_run(scenario.task, run)))),
       judge_(plan_->tasks->make(0)),
       warnings_(in_words_of(scenario, run, plan_->warnings)),
       sent_(static_cast<std::size_t>(scenario.nodes)),
       ended_at_(sent_.size(), kNever) {
+  std::ranges::move(outside_validated_range(scenario), std::back_inserter(warnings_));
   if (request.observer) {
     observer_ = request.observer(plan_->run.rounds);
   }
@@ -373,14 +375,11 @@ SimulatedJob::Judgement SimulatedJob::judge_nodes(
   return found;
 }
 
-Result<SimulatedRun> SimulatedJob::run() {
+SimulatedRun SimulatedJob::run() {
   if (request_.watcher != nullptr) {
     request_.watcher->begin_run(name_);
   }
   const SimulationReport found = simulator_->run();
-  if (stopped_) {
-    return Status(Fault::stopped, std::string(kStopped));
-  }
   if (joiner_) {
     joiner_->flush();
   }
@@ -413,25 +412,29 @@ SimulationResult SimulatedJob::result(const SimulationReport& report) const {
         sha256_hex(std::as_bytes(simulator_->node(node).parameters())));
   }
   made.virtual_s = exact_seconds(report.end);
-  made.time_to_target_s = time_to_target(scenario_, history_);
+  const auto there = crossing(scenario_.target, history_);
+  if (there) {
+    made.time_to_target_s = history_[there->point].time_s;
+    made.bytes_to_target = history_[there->point].bytes_per_node;
+  }
   if (scenario_.costs) {
     made.bill = bill_at(report.end, sent_);
     made.bills = bills_;
-    if (const auto reached = first_reaching(scenario_, history_)) {
-      made.bill_to_target = bills_[*reached];
+    if (there) {
+      made.bill_to_target = bills_[there->point];
     }
   }
   for (const ScenarioMark& mark : marks_of(scenario_)) {
-    if (mark.at > report.end) {
-      made.unseen.push_back(mark);
-    }
+    (mark.at > report.end ? made.unseen : made.seen).push_back(mark);
   }
+  made.missed = miss_text(scenario_.target, history_);
   made.by_worst = request_.by_worst;
   made.history = history_;
   made.shares = phase_shares(report);
   made.staleness = staleness_of(report, scenario_.timing_only);
   made.links = busiest_links(report, *platform_);
   made.edges = report.edges;
+  made.interrupted = stopped_;
   made.faults = faults_of(report);
   made.warnings = warnings_;
   made.messages = report.messages;
@@ -445,8 +448,8 @@ int gradient_threads(std::uint64_t asked) {
   return static_cast<int>(asked > 0 ? asked : std::max(1U, std::thread::hardware_concurrency()));
 }
 
-Result<SimulatedRun> simulate_run(const Scenario& scenario, const RunSpec& run,
-                                  const SimulationRequest& request) {
+SimulatedRun simulate_run(const Scenario& scenario, const RunSpec& run,
+                          const SimulationRequest& request) {
   return SimulatedJob(scenario, run, request).run();
 }
 

@@ -45,12 +45,13 @@ using MakeObserver = std::function<std::unique_ptr<Observer>(Round rounds)>;
 /// How a run is simulated, and what is kept of it; its result depends on none of it, but for
 /// `enough` and `stop`.
 struct SimulationRequest {
+  std::string name = {};                 ///< what warnings and the watcher call it; empty: its own
   int threads = 1;                       ///< that take gradients
   bool timeline = false;                 ///< keep what the nodes did over time
   SimulationWatcher* watcher = nullptr;  ///< hears all of it, where there is one
   bool by_worst = false;       ///< the history is the worst node's of those judged, not the mean's
   MakeObserver observer = {};  ///< its observer hears of each round and of warnings
-  StopRequest stop = {};       ///< asked after each round: true ends the run with a fault
+  StopRequest stop = {};       ///< asked after each round: true interrupts the run
   /// Asked after each evaluation: true ends the run there, in good order.
   std::function<bool(const HistoryPoint&)> enough = {};
 };
@@ -66,8 +67,9 @@ struct SimulatedRun {
 /// Threads that compute gradients: `asked`, or one a core where that is 0.
 int gradient_threads(std::uint64_t asked);
 
-/// Simulates a run on a scenario's nodes. Throws Error for a request that is refused.
-Result<SimulatedRun> simulate_run(const Scenario& scenario, const RunSpec& run,
-                                  const SimulationRequest& request = {});
+/// Simulates a run on a scenario's nodes. Where `request.stop` interrupts it, the result is what
+/// came to be until then, and says so. Throws Error for a request that is refused.
+SimulatedRun simulate_run(const Scenario& scenario, const RunSpec& run,
+                          const SimulationRequest& request = {});
 
 }  // namespace sotto::study

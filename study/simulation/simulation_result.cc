@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/quality.h>
+#include <sotto/study/json/comparison.h>
 #include <sotto/study/units.h>
 
 namespace sotto::study {
@@ -22,6 +22,13 @@ double SimulationResult::bytes_per_node() const {
     total += static_cast<double>(bytes);
   }
   return bytes_sent.empty() ? 0 : total / static_cast<double>(bytes_sent.size());
+}
+
+std::string SimulationResult::early_end() const {
+  if (interrupted) {
+    return kInterrupted;
+  }
+  return faults.empty() ? std::string() : faults.front().fault;
 }
 
 PhaseShares phase_shares(const SimulationReport& report) {
@@ -88,61 +95,11 @@ std::vector<SimulatedFault> faults_of(const SimulationReport& report) {
   return faults;
 }
 
-bool reaches_target(const Scenario& scenario, const HistoryPoint& point) {
-  const auto target = scenario.target_quality();
-  return (!target || quality_of(point) >= *target) &&
-         (!scenario.target_loss || point.loss <= *scenario.target_loss);
-}
-
-std::string miss_text(const Scenario& scenario, const std::vector<HistoryPoint>& history) {
-  const auto target = scenario.target_quality();
-  if (history.empty() || !scenario.has_target() || time_to_target(scenario, history).has_value()) {
-    return "";
-  }
-  if (target) {
-    const auto best = std::ranges::max_element(
-        history, {}, [](const HistoryPoint& point) { return quality_of(point); });
-    const Quality& quality = quality_at(*best);
-    const double missing = *target - quality_of(*best);
-    if (missing > 0) {
-      return fmt::format("the target was missed by {}: {} after {} were the best",
-                         quality.share ? fmt::format("{:.2g} points", 100 * missing)
-                                       : fmt::format("{:.2g}", missing),
-                         quality_text(quality, quality_of(*best)), duration_text(best->time_s));
-    }
-  }
-  if (!scenario.target_loss) {
-    return "";
-  }
-  const auto best = std::ranges::min_element(history, {}, &HistoryPoint::loss);
-  const double missing = best->loss - *scenario.target_loss;
-  return missing > 0
-             ? fmt::format(
-                   "the target was missed by a loss of {:.2g}: {:.4f} after {} was the best",
-                   missing, best->loss, duration_text(best->time_s))
-             : "accuracy and loss of the target were not reached at once";
-}
-
-std::optional<std::size_t> first_reaching(const Scenario& scenario,
-                                          const std::vector<HistoryPoint>& history) {
-  const auto first = std::ranges::find_if(
-      history, [&](const HistoryPoint& point) { return reaches_target(scenario, point); });
-  return scenario.has_target() && first != history.end()
-             ? std::optional(static_cast<std::size_t>(first - history.begin()))
-             : std::nullopt;
-}
-
 std::optional<double> time_that_counts(const Scenario& scenario, const SimulationResult& result) {
-  if (scenario.has_target()) {
+  if (scenario.target.given()) {
     return result.time_to_target_s;
   }
-  return result.faults.empty() ? std::optional(result.virtual_s) : std::nullopt;
-}
-
-std::optional<double> time_to_target(const Scenario& scenario,
-                                     const std::vector<HistoryPoint>& history) {
-  const auto first = first_reaching(scenario, history);
-  return first ? std::optional(history[*first].time_s) : std::nullopt;
+  return result.early_end().empty() ? std::optional(result.virtual_s) : std::nullopt;
 }
 
 std::vector<EdgeLoad> edge_loads(const SimulationReport& report, const Platform& platform) {

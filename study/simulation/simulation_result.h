@@ -71,20 +71,25 @@ struct SimulationResult {
   int nodes = 0;
   Round rounds = 0;      ///< that the node with the most finished
   double virtual_s = 0;  ///< until the last node ended
-  /// Virtual seconds until an evaluation reached the scenario's target; none where none did.
+  /// Virtual seconds until the evaluation from which on the scenario's target is held; none where
+  /// there is none.
   std::optional<double> time_to_target_s;
   std::vector<std::uint64_t> bytes_sent;  ///< by node
   std::optional<FinalModels> final;       ///< none before the first evaluation
   bool by_worst = false;                  ///< the history is the worst node's, not the mean's
   std::vector<HistoryPoint> history;
-  std::optional<Bill> bill;            ///< of the whole run; none where nothing has a cost
-  std::vector<Bill> bills;             ///< at each point of the history; empty as well
-  std::optional<Bill> bill_to_target;  ///< until time_to_target_s
-  std::vector<ScenarioMark> unseen;    ///< what the scenario would have done after the run's end
+  std::optional<Bill> bill;               ///< of the whole run; none where nothing has a cost
+  std::vector<Bill> bills;                ///< at each point of the history; empty as well
+  std::optional<Bill> bill_to_target;     ///< until time_to_target_s
+  std::optional<double> bytes_to_target;  ///< a node, the mean over nodes, until then
+  std::string missed;                     ///< miss_text of the scenario's target
+  std::vector<ScenarioMark> seen;         ///< what the scenario did until the run's end
+  std::vector<ScenarioMark> unseen;       ///< what it would have done later
   PhaseShares shares;
   Staleness staleness;
   std::vector<LinkUse> links;          ///< those that were busiest
   std::vector<EdgeReport> edges;       ///< sorted by (from, to)
+  bool interrupted = false;            ///< what came to be until the simulation was stopped
   std::vector<SimulatedFault> faults;  ///< by time: the first is the cause
   std::vector<std::string> warnings;   ///< of the plan, then what nodes had to say on the way
   std::uint64_t messages = 0;          ///< delivered
@@ -94,7 +99,7 @@ struct SimulationResult {
   /// Bytes that a node sent, the mean over nodes.
   double bytes_per_node() const;
   /// Why the run ended early; empty where it did not.
-  std::string early_end() const { return faults.empty() ? std::string() : faults.front().fault; }
+  std::string early_end() const;
 };
 
 /// Adds up the phases of all nodes.
@@ -105,24 +110,9 @@ std::vector<LinkUse> busiest_links(const SimulationReport& report, const Platfor
 Staleness staleness_of(const SimulationReport& report, bool stand_ins);
 /// The nodes that ended with a fault, in the order in which they did.
 std::vector<SimulatedFault> faults_of(const SimulationReport& report);
-/// Whether an evaluation reaches the scenario's target.
-bool reaches_target(const Scenario& scenario, const HistoryPoint& point);
-/// How far the evaluation that came nearest stayed from the scenario's target, "the target was
-/// missed by 0.1 points: 91.9 % after 12 s were the best"; empty where it was reached, or there is
-/// none.
-std::string miss_text(const Scenario& scenario, const std::vector<HistoryPoint>& history);
-/// The place in the history of the first evaluation that reaches the scenario's target; none if no
-/// evaluation does, or the scenario has no target.
-std::optional<std::size_t> first_reaching(const Scenario& scenario,
-                                          const std::vector<HistoryPoint>& history);
 /// The virtual seconds by which runs of the scenario are compared: to its target or, where it has
 /// none, to the end; none for a run that missed the target, or ended early.
 std::optional<double> time_that_counts(const Scenario& scenario, const SimulationResult& result);
-/// Seconds until an evaluation reaches the scenario's target; none if no evaluation does, or
-/// the scenario has no target.
-std::optional<double> time_to_target(const Scenario& scenario,
-                                     const std::vector<HistoryPoint>& history);
-
 /// What each edge carried, and how busy the busiest link on its way was: its own, or what its nodes
 /// share among all peers.
 std::vector<EdgeLoad> edge_loads(const SimulationReport& report, const Platform& platform);

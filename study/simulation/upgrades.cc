@@ -145,7 +145,9 @@ void add_nodes(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
                       }});
 }
 
-std::optional<double> time_of(const Scenario& scenario, const RunOutcome& outcome) {
+/// With the scenario's seed, the first.
+std::optional<double> time_of(const Scenario& scenario, const SeedsOfRun& seeds) {
+  const RunOutcome& outcome = seeds.front();
   return outcome.run ? time_that_counts(scenario, outcome.run->result) : std::nullopt;
 }
 
@@ -183,18 +185,20 @@ std::vector<UpgradeValue> value_upgrades(const Scenario& scenario,
     const auto begins = [&](std::size_t run) {
       if (listener) {
         listener(values.size() + run + 1, count,
-                 fmt::format("{}, {}", upgrade.name, scenario.runs[run].name));
+                 fmt::format("{}, {}", upgrade.name, scenario.runs[run].shown()));
       }
     };
     const auto better = simulate_runs(changed, request, {.begins = begins, .ends = {}});
     if (request.stop && request.stop()) {
       break;
     }
-    for (std::size_t run = 0; run < better.size(); ++run) {
+    const auto before = by_run(outcomes);
+    const auto after = by_run(better);
+    for (std::size_t run = 0; run < after.size(); ++run) {
       values.push_back({.upgrade = upgrade.name,
-                        .run = scenario.runs[run].name,
-                        .before_s = time_of(scenario, outcomes[run]),
-                        .after_s = time_of(changed, better[run])});
+                        .run = scenario.runs[run].shown(),
+                        .before_s = time_of(scenario, before[run]),
+                        .after_s = time_of(changed, after[run])});
     }
   }
   return values;

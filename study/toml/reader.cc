@@ -20,16 +20,21 @@ constexpr std::uint64_t kMostTomlBytes = std::uint64_t{128} << 20U;
 
 }  // namespace
 
-toml::table read_toml(std::string_view option, const std::string& path) {
-  const auto text = read_input(path, kMostTomlBytes);
+std::string read_toml_text(std::string_view option, const std::string& path) {
+  auto text = read_input(path, kMostTomlBytes);
   if (!text.ok()) {
     sotto::refuse(option, path, text.status().message());
   }
-  return parse_toml(path, *text);
+  return std::move(*text);
+}
+
+toml::table read_toml(std::string_view option, const std::string& path) {
+  return parse_toml(path, read_toml_text(option, path));
 }
 
 std::string toml_place(const std::string& path, const toml::node& node) {
-  return fmt::format("{}:{}", path, node.source().begin.line);
+  const auto line = node.source().begin.line;
+  return line == 0 ? path : fmt::format("{}:{}", path, line);
 }
 
 std::string toml_value_text(const toml::node& value, const std::string& where,

@@ -15,10 +15,12 @@
 
 namespace sotto::study {
 
+/// The file's text; throws Error, which begins with `option`, where it cannot be read.
+std::string read_toml_text(std::string_view option, const std::string& path);
 /// Parses the file; throws Error, which begins with `option` where the file cannot be read.
 toml::table read_toml(std::string_view option, const std::string& path);
 
-/// "FILE:LINE"
+/// "FILE:LINE", of a value that stands in no file "FILE".
 std::string toml_place(const std::string& path, const toml::node& node);
 
 /// The value as it would stand on a command line. Throws Error, which begins with `where`, for a

@@ -17,8 +17,11 @@ struct RunSetting {
 
 /// A run of a scenario or a comparison: the settings in which it differs from the others.
 struct RunSpec {
-  std::string name;                  ///< how it was written; tables and results call it so
+  std::string name;                  ///< how it was written
   std::vector<RunSetting> settings;  ///< the algorithm first
+  std::string label = {};            ///< what tables and results call it; empty: its name
+
+  const std::string& shown() const { return label.empty() ? name : label; }
 
   /// The value that the run itself has for a setting; null where it has none.
   const std::string* find(std::string_view setting) const;

@@ -1,6 +1,8 @@
 // `sotto plan`, as a user runs it.
 #include <algorithm>
 #include <cmath>
+#include <csignal>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -185,6 +187,67 @@ TEST_CASE("the same scenario gives the same plan") {
   CHECK(same);
   CHECK(one.at("ranked_by") == "time_to_target");
   CHECK(one.at("codec_measured") == false);
+}
+
+TEST_CASE("the cheapest run is not the quickest where bytes cost and hours do not") {
+  const std::string nodes = "count = 4, gradient = \"20 ms\"";
+  const auto text = [&](const std::string& costs) {
+    return scenario(nodes, "link = \"datacenter\"") + "[costs]\ncurrency = \"EUR\"\n" + costs;
+  };
+  const Arguments some = {"--algorithm",  "dpsgd", "--algorithm", "choco", "--compressor", "none",
+                          "--compressor", "sign",  "--seeds",     "1",     "--codec",      "none"};
+  const auto with = [&](const std::string& costs, const std::string& minimize) {
+    Arguments all = some;
+    all.insert(all.end(), {"--minimize", minimize});
+    return planned(text(costs), all);
+  };
+  // Nothing but bytes costs: money goes as bytes do.
+  const json bytes = with("per-GB = 1000\n", "money");
+  CHECK(bytes.at("ranked_by") == "money_to_target");
+  CHECK(bytes.at("winner").get<std::string>().starts_with("choco sign"));
+  CHECK(contains(bytes.at("verdict")[0].get<std::string>(), " EUR"));
+  CHECK(contains(bytes.at("verdict")[0].get<std::string>(), "cheaper than"));
+  for (const json& run : bytes.at("runs")) {
+    if (run.at("figure").is_number()) {
+      // The figure is that of the crossing, between the evaluation and the one before.
+      const double spent = 4 * 1000e-9 * run.at("bytes_to_target").get<double>();
+      CHECK(run.at("figure").get<double>() <= 1.0001 * spent);
+      CHECK(run.at("figure").get<double>() > 0.5 * spent);
+    }
+  }
+  // Nothing but hours costs: money goes as time does.
+  const json hours = with("per-node-hour = 36\n", "money");
+  const json time = with("per-node-hour = 36\n", "time");
+  CHECK(hours.at("winner") == time.at("winner"));
+  const json& run = hours.at("runs")[0];
+  CHECK(run.at("figure").get<double>() == doctest::Approx(0.04 * run.at("seconds").get<double>()));
+  const Scratch scratch;
+  const auto refused = [&](const std::string& file, const std::string& minimize) {
+    const auto ended =
+        sotto::test::run({"plan", scratch.write("s.toml", file).string(), "--minimize", minimize});
+    CHECK(ended.status == 2);
+    return ended.err;
+  };
+  CHECK(
+      contains(refused(scenario(nodes, "link = \"lan\""), "money"), "the scenario has no [costs]"));
+  CHECK(contains(refused(text("per-GB = 1\n"), "bytes"), "it is time or money"));
+}
+
+TEST_CASE("Ctrl-C keeps what a plan has found") {
+  const Scratch scratch;
+  const auto file = scratch.path() / "p.json";
+  const std::string text = scenario("count = 8, gradient = \"20 ms\"", "link = \"wan\"");
+  Process process(command({"plan", scratch.write("s.toml", text).string(), "--codec", "none",
+                           "--json", file.string()}));
+  REQUIRE(process.wait_for("run 3: "));
+  process.send(SIGINT);
+  const auto ended = process.wait();
+  CHECK(ended.status == 128 + SIGINT);
+  CHECK(contains(ended.out, "interrupted: only runs that had ended by then are ranked"));
+  const json plan = json::parse(std::ifstream(file));
+  CHECK(plan.at("interrupted") == true);
+  CHECK(plan.at("runs").size() >= 2);
+  CHECK(plan.at("winner").is_string());
 }
 
 TEST_CASE("without a target the time for an epoch decides, also where no gradients are taken") {

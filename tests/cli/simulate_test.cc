@@ -80,7 +80,7 @@ TEST_CASE("slower links and stragglers take longer, fewer bytes less") {
         2 * time(kNodes, kNetwork, 1));
 }
 
-TEST_CASE("the time to a target is that of the first evaluation that reaches it") {
+TEST_CASE("an easy target is reached at the first evaluation, a hard one never") {
   const Scratch scratch;
   const auto easy = simulated(scratch, scenario(kNodes, kNetwork, "target = { loss = 100 }\n"));
   const auto& run = easy.at("runs")[0];

@@ -1,8 +1,10 @@
 // Scenarios whose runs are played with several values of some keys.
 #include <map>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/scenario_text.h"
 #include "observe/observed.h"
@@ -66,6 +68,63 @@ TEST_CASE("two keys are swept together, in lists of tables all or the one with t
   CHECK(all.at("allreduce @ latency=50 ms") > one.at("allreduce @ latency=50 ms"));
 }
 
+TEST_CASE("points are named by what tells their keys apart, in the file's order") {
+  const Scratch scratch;
+  const auto names = [&](const std::string& sweep) {
+    std::vector<std::string> all;
+    const auto json = simulated(scratch, timed("sweep = { " + sweep + " }\n"));
+    for (const auto& run : json.at("runs")) {
+      all.push_back(run.at("name"));
+    }
+    return all;
+  };
+  CHECK(names("\"task.rounds\" = [2], \"network.link.latency\" = [\"1 ms\"]") ==
+        std::vector<std::string>{"allreduce @ rounds=2, latency=1 ms",
+                                 "dpsgd ring @ rounds=2, latency=1 ms"});
+  CHECK(names("\"network.trunk.b.link.latency\" = [\"1 ms\"], \"network.link.latency\" = "
+              "[\"2 ms\"]")
+            .front() == "allreduce @ b.link.latency=1 ms, network.link.latency=2 ms");
+}
+
+TEST_CASE("each run of a sweep has the events and the target of its own point") {
+  const Scratch scratch;
+  const auto ended = simulate(
+      scratch,
+      "sotto-scenario = 1\nrun = \"dpsgd ring\"\nsweep = { \"target.accuracy\" = [0.1, 1], "
+      "\"events.at\" = [\"1 ms\", \"900 s\"] }\n[nodes]\ncount = 4\ngradient = \"1 ms\"\n"
+      "[network]\nlink = { latency = \"1 ms\" }\n[[events]]\nat = \"5 s\"\nfrom = "
+      "\"0\"\nto = \"1\"\nlink = { latency = \"2 ms\" }\n[costs]\nper-node-hour = 1\n"
+      "[target]\naccuracy = 0.1\n[task]\ntask = \"digits,train=300,test=60\"\nmodel = "
+      "\"softmax\"\nrounds = 6\neval-every = 2\n",
+      {"--json", "-"});
+  REQUIRE(ended.status == 0);
+  const auto json = nlohmann::json::parse(ended.out);
+  CHECK_FALSE(json.contains("events"));
+  REQUIRE(json.at("runs").size() == 4);
+  for (const auto& run : json.at("runs")) {
+    const bool hard = run.at("sweep").at("target.accuracy") == "1";
+    const bool late = run.at("sweep").at("events.at") == "900 s";
+    CHECK(run.at("time_to_target_s").is_null() == hard);
+    CHECK(run.at("missed").get<std::string>().empty() == !hard);
+    CHECK(run.at("bill_to_target").is_null() == hard);
+    CHECK(run.at("events").size() == (late ? 0 : 1));
+    CHECK(run.at("events_after_the_end").size() == (late ? 1 : 0));
+  }
+}
+
+TEST_CASE("two keys make a map of which run is first where") {
+  const Scratch scratch;
+  const auto page = scratch.path() / "m.html";
+  const auto ended =
+      simulate(scratch,
+               timed("sweep = { \"network.hosts.up\" = [\"1 Mbit/s\", \"100 Mbit/s\"], "
+                     "\"task.rounds\" = [2, 4] }\n"),
+               {"--html", page.string()});
+  REQUIRE(ended.status == 0);
+  CHECK(contains(content(page), "<th>network.hosts.up \\ task.rounds</th>"));
+  CHECK(contains(content(page), "First to the end"));
+}
+
 TEST_CASE("a page draws the sweep") {
   const Scratch scratch;
   const auto page = scratch.path() / "s.html";
@@ -92,7 +151,12 @@ TEST_CASE("a sweep that makes no sense is refused") {
       contains(refusal("{ \"network.lnk.latency\" = [\"1 ms\"] }"), "the file has nothing there"));
   CHECK(contains(refusal("{ \"network.link.latenzy\" = [\"1 ms\"] }"), "latenzy"));
   const std::string wrong = refusal("{ \"network.link.latency\" = [\"1 ms\", \"soon\"] }");
-  CHECK(contains(wrong, "with latency=soon: "));
+  CHECK(contains(wrong, "s.toml:4: sweep: with latency=soon: "));
+  // What a value breaks elsewhere in the file has its line.
+  CHECK(contains(refusal("{ \"nodes.count\" = [1] }"), "with count=1: "));
+  CHECK(contains(refusal("{ \"nodes.count\" = [1] }"), "s.toml:10: network.hosts"));
+  CHECK(contains(refusal("{ \"network.link.latency\" = [\"1 ms\", \"1 ms\"] }"),
+                 "'1 ms' stands there twice"));
   CHECK(contains(refusal("{ \"nodes.count\" = [2, 3], \"task.lr\" = [1, 2], \"seed\" = [1] }"),
                  "one key or two"));
   CHECK(contains(refusal("{ \"network.link.latency\" = [\"1 ms\"] }", {"--upgrades"}),

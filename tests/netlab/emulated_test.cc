@@ -146,7 +146,7 @@ TEST_CASE("a calibration says in a scenario what it found") {
   CHECK(lines.find("codec = \"500 MB/s\"") != std::string::npos);
   const study::Scenario scenario = calibrated(scenario_from(brief().text()), calibration, "gloo");
   CHECK(scenario.network.bandwidth_factor == 0.95);
-  CHECK(scenario.network.crosstraffic == 0.02);
+  CHECK(scenario.network.acknowledgements == 0.02);
   CHECK(scenario.network.initial_window_bytes == 14480);
   CHECK(scenario.network.packet_bytes == 1500);
   CHECK(scenario.transport.on_demand);

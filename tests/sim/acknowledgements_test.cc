@@ -65,6 +65,33 @@ TEST_CASE("a flow that is alone has the whole link, before another and after it"
   REQUIRE(pair.network.step().value().connection == pair.there);
 }
 
+TEST_CASE("a message that is given up frees its way back") {
+  Pair pair(4e6, 4e6);
+  pair.network.send(pair.there, 1'000'000'000);
+  pair.network.send(pair.back, 1'000'000'000);
+  CHECK(pair.rate(pair.there) < 3.95e6);
+  pair.network.abort(pair.back);
+  CHECK(pair.rate(pair.there) == about(4e6));
+}
+
+TEST_CASE("a link that changes, however little, is as wide as it is said to be") {
+  for (const double acknowledgements : {0.0, kPart}) {
+    CAPTURE(acknowledgements);
+    EventQueue queue;
+    Platform platform = Pair::two(1e6, 1e6);
+    const LinkId up = platform.route(0, 1).links.front();
+    platform.add_change({.at = 1, .link = up, .bytes_per_s = 1.0005e6, .latency = 0});
+    Network network(platform, {.acknowledgements = acknowledgements}, 1, queue);
+    const ConnectionId there = network.connect(0, 1);
+    network.send(there, 1'000'000'000);
+    network.settle();
+    while (network.step()) {
+      network.settle();
+    }
+    CHECK(network.shares().capacity(up) == doctest::Approx(1.0005e6).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("a flow is no faster than its way back can acknowledge") {
   Pair pair(1e5, 1e9);
   pair.network.send(pair.back, 1'000'000'000);

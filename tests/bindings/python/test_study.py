@@ -89,6 +89,40 @@ def test_a_text_is_as_good_as_a_file(scenario, seed):
     assert sotto.simulate(os.fsencode(scenario), seed=seed)["scenario"] == "Four nodes"
 
 
+def test_a_dictionary_of_tables_is_as_good_as_a_file(scenario, seed):
+    tables = {
+        "title": "Four nodes",
+        "run": ["allreduce", "dcd quant:8 ring"],
+        "nodes": {"count": 4, "gradient": "5 ms"},
+        "network": {"link": {"bandwidth": "5 Mbit/s", "latency": "10 ms"}},
+        "task": {"task": "digits", "rounds": 20, "eval-every": 5, "lr": 0.1},
+    }
+    assert sotto.simulate(tables, seed=seed) == sotto.simulate(scenario, seed=seed)
+    swept = sotto.simulate({**tables, "sweep": {"task.rounds": (2, 4)}}, seed=seed)
+    assert [run["rounds"] for run in swept["runs"]] == [2, 2, 4, 4]
+    assert sotto.simulate({**tables, "title": 'ä "quoted" 😀'})["scenario"] == 'ä "quoted" 😀'
+    with pytest.raises(TypeError, match=r"scenario.task.lr: .* is a complex"):
+        sotto.simulate({**tables, "task": {"lr": 1j}})
+    with pytest.raises(TypeError, match="a text beside it"):
+        sotto.simulate(tables, scenario_text=SCENARIO)
+    with pytest.raises(sotto.Refused, match="did you mean nodes?"):
+        sotto.simulate({**tables, "nodse": {}})
+
+
+@needs_program
+def test_seeds_and_money_are_the_programs(tmp_path, seed):
+    file = tmp_path / "priced.toml"
+    file.write_text(SCENARIO + "[costs]\nper-GB = 1\n[target]\naccuracy = 0.3\n")
+    found = sotto.simulate(file, seed=seed, seeds=2)
+    assert found == told("simulate", file, "--seed", seed, "--seeds", 2)
+    assert found["over_seeds"][0]["loss"]["count"] == 2
+    settings = {"codec": "none", "budget": 1, "seeds": 1, "seed": seed, "minimize": "money"}
+    options = [f"--{name}={value}" for name, value in settings.items()]
+    plan = sotto.plan(file, **settings)
+    assert plan == told("plan", file, *options)
+    assert plan["ranked_by"] == "money_to_target"
+
+
 def test_threads_of_the_caller_simulate_beside_each_other(scenario, seed):
     found = [None, None]
 

@@ -80,6 +80,7 @@ def studies(folder: pathlib.Path) -> None:
     simulated = sotto.simulate(folder / "ocean.toml", seed=3, threads=2, equal="bytes")
     takes_text(str(simulated["runs"][0]["name"]))
     sotto.simulate(scenario_text="sotto-scenario = 1")
+    sotto.simulate({"nodes": {"count": 4}}, seeds=3)
     planned = sotto.plan("ocean.toml", compressor=["sign", "quant:8"], codec="none", budget=3)
     takes_text(str(planned["winner"]))
     sotto.plan("ocean.toml", topology="ring", rank_by="worst", seeds=2)

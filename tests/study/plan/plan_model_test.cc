@@ -146,7 +146,7 @@ TEST_CASE("bits are recommended only where they are worth it") {
     return judge(
         {finished("allreduce", false, {all_reduce}), finished("dpsgd ring", false, {gossip_s}),
          finished("choco sign ring", true, {choco})},
-        Goal::target);
+        {Goal::target});
   };
   const Verdict fewer = verdict(61, 22, 12);
   CHECK(fewer.compress);
@@ -162,11 +162,11 @@ TEST_CASE("bits are recommended only where they are worth it") {
   CHECK(slower.lines.front().starts_with("Do not compress: dpsgd ring: target in 22 s, "));
   CHECK_FALSE(verdict(61, 22, 21.5).compress);
   CHECK(verdict(20, 22, 25).lines.front().starts_with("Do not compress: allreduce: "));
-  const Verdict none = judge({finished("allreduce", false, {std::nullopt})}, Goal::target);
+  const Verdict none = judge({finished("allreduce", false, {std::nullopt})}, {Goal::target});
   CHECK_FALSE(none.winner);
   const Verdict only =
       judge({finished("allreduce", false, {std::nullopt}), finished("choco sign ring", true, {12})},
-            Goal::target);
+            {Goal::target});
   CHECK(only.compress);
   CHECK(only.lines.front().ends_with("Full-precision all-reduce does not reach the target."));
 }
@@ -175,16 +175,16 @@ TEST_CASE("who ended early has no time of a round, and is named") {
   PlannedRun crashed = finished("allreduce", false, {});
   crashed.simulated.result.faults = {{2, 1, "node 2, round 1: it crashed"}};
   const PlannedRun whole = finished("dcd quant:8 ring", true, {});
-  CHECK_FALSE(time_of(crashed, Goal::epoch));
+  CHECK_FALSE(figure_of(crashed, {Goal::epoch}));
   CHECK_FALSE(crashed.error());
-  CHECK(time_of(whole, Goal::epoch) == 1.0);
-  const Verdict verdict = judge({crashed, whole}, Goal::epoch);
+  CHECK(figure_of(whole, {Goal::epoch}) == 1.0);
+  const Verdict verdict = judge({crashed, whole}, {Goal::epoch});
   CHECK(verdict.winner == 1U);
   CHECK(verdict.lines ==
         std::vector<std::string>{"dcd quant:8 ring: 1 s a round. Full-precision all-reduce does "
                                  "not come to its end.",
                                  "allreduce ended early: node 2, round 1: it crashed."});
-  const Verdict none = judge({crashed}, Goal::epoch);
+  const Verdict none = judge({crashed}, {Goal::epoch});
   CHECK_FALSE(none.winner);
   CHECK(none.lines.front() == "No run comes to its end.");
 }
@@ -201,7 +201,8 @@ TEST_CASE("graphs nearly as quick as the quickest are told apart by how they mix
   };
   const auto ordered = in_order_of_promise(
       {candidate("dcd", "ring", 1, 0.1), candidate("dcd", "torus", 1.04, 0.4),
-       candidate("dcd", "complete", 3, 1), candidate("choco", "ring", 0.5, 0.1)});
+       candidate("dcd", "complete", 3, 1), candidate("choco", "ring", 0.5, 0.1)},
+      [](const Candidate& one) { return one.predicted_seconds_per_round; });
   std::vector<std::string> words;
   for (const Candidate& one : ordered) {
     words.push_back(one.run.name);
@@ -213,7 +214,7 @@ TEST_CASE("a compressed run is sooner with every seed, or nobody can tell") {
   const auto verdict = [](Times gossip_s, Times choco) {
     return judge({finished("allreduce", false, {61}), finished("dpsgd ring", false, gossip_s),
                   finished("choco sign ring", true, choco)},
-                 Goal::target);
+                 {Goal::target});
   };
   CHECK(verdict({20, 22, 24}, {12, 13, 14}).compress);
   const Verdict one_later = verdict({20, 22, 24}, {21, 13, 14});
@@ -232,29 +233,7 @@ TEST_CASE("of runs that are alike the one that sends least is named") {
   ring.candidate.bytes_per_round = 2'000;
   auto late = finished("dpsgd line", false, {11});
   late.candidate.bytes_per_round = 1'000;
-  CHECK(judge({complete, ring, late}, Goal::target).winner == 1U);
-}
-
-TEST_CASE("the time to the target lies between two evaluations") {
-  Scenario scenario;
-  scenario.target_accuracy = 0.8;
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  const auto at = [](double time, double accuracy, double loss = 1) {
-    HistoryPoint point;
-    point.time_s = time;
-    point.accuracy = accuracy;
-    point.loss = loss;
-    return point;
-  };
-  CHECK(*time_to(scenario, {at(10, 0.5), at(20, 0.7), at(30, 0.9)}) == doctest::Approx(25));
-  CHECK(*time_to(scenario, {at(10, 0.9)}) == doctest::Approx(10));
-  CHECK_FALSE(time_to(scenario, {at(10, 0.5), at(20, 0.7)}));
-  CHECK_FALSE(time_to(scenario, {at(10, kNan), at(20, kNan)}));
-  scenario.target_loss = 0.5;
-  CHECK_FALSE(time_to(scenario, {at(10, 0.5), at(20, 0.9)}));
-  scenario.target_accuracy.reset();
-  // A loss that is no number any more is no loss below the target.
-  CHECK_FALSE(time_to(scenario, {at(10, 0.5), at(20, 0.9, kNan)}));
+  CHECK(judge({complete, ring, late}, {Goal::target}).winner == 1U);
 }
 
 TEST_CASE("local steps hide an exchange behind all their gradients") {

@@ -1,5 +1,6 @@
 // All runs of a scenario through the library: what is warned of and refused, how they end, and what
 // programs in other languages get.
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/error.h>
+#include <sotto/study/json/runs.h>
 #include <sotto/study/simulation/scenario_runs.h>
 #include <sotto/study/study_settings.h>
 
@@ -46,12 +48,11 @@ TEST_CASE("runs are told as they begin and end, and give what one alone gives") 
                      .ends = [&](const RunOutcome& run) { heard.push_back(run.name); }});
   CHECK(heard == std::vector<std::string>{"0", "allreduce", "1", "dcd quant:8 ring"});
   REQUIRE(outcomes.size() == 2);
-  const auto alone = simulate_run(scenario, scenario.runs[1]);
-  REQUIRE(alone.ok());
+  const SimulatedRun alone = simulate_run(scenario, scenario.runs[1]);
   REQUIRE(outcomes[1].run);
   CHECK(outcomes[1].fault.ok());
-  CHECK(outcomes[1].run->result.trace_sha256 == alone->result.trace_sha256);
-  CHECK(outcomes[1].run->result.parameters_sha256 == alone->result.parameters_sha256);
+  CHECK(outcomes[1].run->result.trace_sha256 == alone.result.trace_sha256);
+  CHECK(outcomes[1].run->result.parameters_sha256 == alone.result.parameters_sha256);
 }
 
 TEST_CASE("what is stopped says so, and what follows does not begin") {
@@ -63,15 +64,75 @@ TEST_CASE("what is stopped says so, and what follows does not begin") {
   CHECK(begun == 1);
   REQUIRE(outcomes.size() == 2);
   for (const RunOutcome& outcome : outcomes) {
-    CHECK_FALSE(outcome.run);
     CHECK(outcome.fault.fault() == Fault::stopped);
   }
+  // What came to be until then is kept.
+  REQUIRE(outcomes[0].run);
+  const SimulationResult& part = outcomes[0].run->result;
+  CHECK(part.interrupted);
+  CHECK(part.early_end() == "interrupted");
+  REQUIRE(part.history.size() == 1);
+  const SimulationResult whole = simulate_run(scenario, scenario.runs[0]).result;
+  CHECK(part.history.front().loss == whole.history.front().loss);
+  CHECK_FALSE(whole.interrupted);
+  CHECK_FALSE(outcomes[1].run);
   CHECK(outcomes[0].fault.message() == "interrupted");
   CHECK(outcomes[1].fault.message() == "not run");
   SimulateSettings settings;
   settings.scenario_text = text_of(kRuns);
   const auto json = simulated_json(settings, [] { return true; });
   CHECK(json.status().fault() == Fault::stopped);
+}
+
+TEST_CASE("each of several seeds gives what it gives alone, and stands beside the others") {
+  constexpr std::uint64_t kSeed = 41;
+  constexpr std::uint64_t kSeeds = 3;
+  const Scenario scenario = parse_scenario("text", text_of(kRuns), kSeed);
+  CHECK(names_of_runs(scenario, 2) ==
+        std::vector<std::string>{"allreduce, seed 41", "allreduce, seed 42",
+                                 "dcd quant:8 ring, seed 41", "dcd quant:8 ring, seed 42"});
+  std::vector<std::size_t> begun;
+  const auto outcomes = simulate_runs(
+      scenario, {}, {.begins = [&](std::size_t run) { begun.push_back(run); }, .ends = {}}, kSeeds);
+  CHECK(begun == std::vector<std::size_t>{0, 1, 2, 3, 4, 5});
+  const auto runs = by_run(outcomes);
+  REQUIRE(runs.size() == 2);
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    REQUIRE(runs[run].size() == kSeeds);
+    for (std::uint64_t more = 0; more < kSeeds; ++more) {
+      const RunOutcome& outcome = runs[run][more];
+      CHECK(outcome.name == scenario.runs[run].name);
+      CHECK(outcome.seed == kSeed + more);
+      const Scenario seeded = parse_scenario("text", text_of(kRuns), kSeed + more);
+      CHECK(outcome.run->result.parameters_sha256 ==
+            simulate_run(seeded, seeded.runs[run]).result.parameters_sha256);
+    }
+  }
+  const auto repeated = repeated_runs(outcomes);
+  REQUIRE(repeated.size() == 2);
+  CHECK(repeated[0].several());
+  CHECK(repeated[0].results.size() == kSeeds);
+  const auto json = runs_json(scenario, repeated, Expense::epochs);
+  CHECK(json.at("runs").size() == 2 * kSeeds);
+  const auto& loss = json.at("over_seeds")[1].at("loss");
+  double sum = 0;
+  for (const RunOutcome& outcome : runs[1]) {
+    const double found = outcome.run->result.final->mean.loss;
+    CHECK(loss.at("low").get<double>() <= found);
+    CHECK(loss.at("high").get<double>() >= found);
+    sum += found;
+  }
+  CHECK(loss.at("mean").get<double>() == doctest::Approx(sum / kSeeds));
+  // Without a target there is no time to it.
+  CHECK(json.at("over_seeds")[1].at("time_to_target_s").at("count") == 0);
+}
+
+TEST_CASE("a point of a sweep whose runs are refused is named") {
+  const Scenario scenario = parse_scenario(
+      "text", "sweep = { \"nodes.count\" = [4, 6] }\n" + text_of("\"dpsgd hypercube\""));
+  CHECK(refusal([&] {
+          check_runs(scenario);
+        }).starts_with("with count=6: text:3: run: 'dpsgd hypercube'"));
 }
 
 TEST_CASE("runs are checked before the first begins, and warnings are kept with their run") {
