@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <numeric>
 #include <utility>
 
 #include <sotto/base/philox.h>
 #include <sotto/base/receive_forecast.h>
+#include <sotto/optim/algorithm.h>
 #include <sotto/sim/network/congestion_window.h>
 #include <sotto/sim/network/losses.h>
 #include <sotto/sim/time.h>
@@ -109,9 +111,11 @@ void raise(double& value, double to) { value = std::max(value, to); }
 /// The nodes' clocks, round by round.
 class Clocks {
  public:
-  Clocks(const Platform& platform, const Pace& pace)
+  /// `ahead`: exchanges that a sender may be before its peer.
+  Clocks(const Platform& platform, const Pace& pace, std::size_t ahead)
       : platform_(platform),
         pace_(pace),
+        ahead_(ahead),
         thread_(pace.nodes.size(), 0.0),
         model_(thread_),
         codec_(thread_),
@@ -218,12 +222,16 @@ class Clocks {
     for (std::size_t k = 0; k < exchange.size(); ++k) {
       const PlannedFrame& frame = exchange[k].frame;
       raise(ends.last[slot(frame.to)], arrivals[k].last);
-      // Handed over once fewer than two are under way to that peer.
-      Connection& connection = connections_[{frame.from, frame.to}];
+      // Handed over once the peer has room for it, of which word comes back.
+      std::deque<double>& arrived = connections_[{frame.from, frame.to}].arrivals;
       const bool large = frame.bytes > buffer;
-      raise(ends.first[slot(frame.from)], large ? arrivals[k].first : connection.before_last);
-      raise(ends.last[slot(frame.from)], large ? arrivals[k].last : connection.before_last);
-      connection.before_last = std::exchange(connection.last, arrivals[k].last);
+      const double word = arrived.size() < ahead_ ? 0 : arrived.front() + exchange[k].latency_s;
+      raise(ends.first[slot(frame.from)], large ? arrivals[k].first : word);
+      raise(ends.last[slot(frame.from)], large ? arrivals[k].last : word);
+      arrived.push_back(arrivals[k].last);
+      if (arrived.size() > ahead_) {
+        arrived.pop_front();
+      }
     }
     for (const RoutedFrame& one : exchange) {
       const std::size_t to = slot(one.frame.to);
@@ -326,7 +334,8 @@ class Clocks {
     if (window == 0) {
       window = initial;
     } else if (pace_.network.window_decays) {
-      const double idle = std::max(post - connection.last, 0.0) / (round_trip + kTimeOutFloor_s);
+      const double last = connection.arrivals.empty() ? 0 : connection.arrivals.back();
+      const double idle = std::max(post - last, 0.0) / (round_trip + kTimeOutFloor_s);
       window = std::max(window * std::exp2(-std::floor(idle)), initial);
     }
     if (window < one.bound * round_trip) {
@@ -338,14 +347,14 @@ class Clocks {
 
   /// What goes from one node to another.
   struct Connection {
-    double before_last = 0;      ///< when the last frame but one arrived
-    double last = 0;             ///< and the last
-    double window = 0;           ///< bytes; 0: nothing was sent yet
-    std::vector<int> exchanges;  ///< so far, by their places in a round
+    std::deque<double> arrivals = {};  ///< of the last frames, as many as the peer has room for
+    double window = 0;                 ///< bytes; 0: nothing was sent yet
+    std::vector<int> exchanges;        ///< so far, by their places in a round
   };
 
   const Platform& platform_;
   const Pace& pace_;
+  const std::size_t ahead_;
   std::vector<double> thread_;  ///< when a node's thread is at the start of the round
   std::vector<double> model_;   ///< when the model is there of which it takes a gradient
   std::vector<double> codec_;   ///< when all is encoded and decoded that it was asked for
@@ -364,6 +373,30 @@ std::size_t frames_of(const PlannedRound& round) {
     }
   }
   return frames;
+}
+
+/// How many exchanges a sender may be before its peer: as many as Peers::frames_ahead says of the
+/// job's frames.
+std::size_t exchanges_ahead(const PlannedJob& job) {
+  Peers peers;
+  std::uint32_t buckets = 1;
+  for (const auto* rounds : {&job.beginning, &job.steady}) {
+    for (const PlannedRound& round : *rounds) {
+      std::size_t in_round = 0;
+      for (const auto* exchanges : {&round.before, &round.after}) {
+        for (const PlannedExchange& exchange : *exchanges) {
+          in_round += exchange.empty() ? 1 : exchange.front().buckets;
+          for (const PlannedFrame& frame : exchange) {
+            buckets = std::max(buckets, frame.buckets);
+            peers.max_frame_bytes =
+                std::max<std::size_t>(peers.max_frame_bytes, frame.bytes / frame.buckets);
+          }
+        }
+      }
+      peers.frames_a_round = std::max(peers.frames_a_round, in_round);
+    }
+  }
+  return std::max<std::size_t>(2, peers.frames_ahead() / buckets);
 }
 
 }  // namespace
@@ -421,7 +454,7 @@ double predict_seconds_per_round(const PlannedJob& job, const Platform& platform
                             .beginning = route(job.beginning, platform, pace.network),
                             .steady = route(job.steady, platform, pace.network)};
   const Round played = affordable_rounds(job, rounds);
-  Clocks clocks(platform, pace);
+  Clocks clocks(platform, pace, exchanges_ahead(job));
   for (Round number = 0; number < played; ++number) {
     clocks.play(routed.round(number), number);
   }

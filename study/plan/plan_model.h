@@ -20,7 +20,9 @@
 // what hides behind a gradient is waited for as far as that bucket; the next gradient is of all of
 // them. Where exchanges follow each other (all-reduce), each bucket goes on to its next once it has
 // been decoded. A node encodes and decodes one at a time. Its exchange is over when its frames are
-// there and decoded, and what it sent and is larger than a socket's buffer has arrived.
+// there and decoded, and what it sent and is larger than a socket's buffer has arrived; smaller
+// frames are handed over while the peer has room for them (Peers::frames_ahead), of which word
+// comes back a latency after the arrival of the frame that had it.
 // Nodes' clocks then advance round by round by the rules of sim/simulator.h: gradient, encoding,
 // exchanges that hide behind gradients or do not.
 //

@@ -1,6 +1,7 @@
 // The planner's α–β model and what it concludes.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -8,8 +9,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <sotto/base/philox.h>
 #include <sotto/study/plan/plan_guess.h>
 #include <sotto/study/plan/plan_model.h>
+#include <sotto/study/plan/plan_search.h>
 #include <sotto/study/plan/plan_verdict.h>
 
 using namespace sotto;
@@ -139,6 +142,35 @@ TEST_CASE("a beginning is played before the steady rounds") {
   CHECK(bytes_per_round(job, kNodes, 50) == doctest::Approx((10 * 40'000 + 40 * 2'000) / 50.0));
   const Platform link = make_star(kNodes, 1e6, 10'000'000);
   CHECK(seconds(job, link, pace(0)) == doctest::Approx((10 * 0.05 + 40 * 0.012) / 50));
+}
+
+TEST_CASE("phases of an all-reduce that cross a distance are as long as in the simulator") {
+  constexpr std::uint64_t kSeed = 2711;
+  CAPTURE(kSeed);
+  RandomStream random(RandomKey{.seed = kSeed});
+  const auto between = [&](double least, double most) {
+    return least * std::pow(most / least, random.uniform());
+  };
+  for (int draw = 0; draw < 12; ++draw) {
+    const int nodes = 4 + static_cast<int>(5 * random.uniform());
+    const std::string text = fmt::format(
+        "sotto-scenario = 1\nrun = \"allreduce\"\ntiming-only = true\n[nodes]\ncount = {}\n"
+        "gradient = \"{:.1f} ms\"\n[network]\ntransport = \"zmq\"\nlink = {{ bandwidth = \"{:.0f} "
+        "Mbit/s\", latency = \"{:.2f} ms\" }}\nbetween = [{{ from = \"0-1\", to = \"2-{}\", link = "
+        "{{ "
+        "bandwidth = \"{:.0f} Mbit/s\", latency = \"{:.1f} ms\" }} }}]\n[task]\nmodel = "
+        "\"mlp:{}\"\nrounds = 12\n",
+        nodes, between(1, 20), between(100, 1000), between(0.1, 3), nodes - 1, between(10, 100),
+        between(10, 100), 16 + static_cast<int>(48 * random.uniform()));
+    CAPTURE(text);
+    SearchOptions options = {.codec = "none", .budget = 1};
+    options.lists.algorithms = {"allreduce"};
+    PlanSearch search(options, parse_scenario("text", text));
+    const auto runs = search.find();
+    REQUIRE(runs.ok());
+    REQUIRE(runs->front().error().has_value());
+    CHECK(std::abs(*runs->front().error()) < 0.02);
+  }
 }
 
 TEST_CASE("bits are recommended only where they are worth it") {
