@@ -104,7 +104,7 @@ Status Channel::send(std::span<const std::byte> message) {
   const auto most = context_.options.max_queued_bytes;
   if (out.queued_bytes() + message.size() > most ||
       out.queued_messages() * channel_wire::kMessageCost > most) {
-    return {Fault::budget,
+    return {Fault::backlog,
             fmt::format("rank {} takes nothing, and {} messages of {} bytes in all wait for it",
                         traffic_.peer, out.queued_messages(), out.queued_bytes())};
   }
