@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 
 namespace sotto {
 namespace {
@@ -30,15 +31,6 @@ std::size_t distance(std::string_view a, std::string_view b) {
     last = std::move(row);
   }
   return last.back();
-}
-
-/// Papers and tables write "DCD" where the name is "dcd".
-std::string in_small_letters(std::string_view word) {
-  std::string small(word);
-  std::transform(small.begin(), small.end(), small.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return small;
 }
 
 }  // namespace
@@ -70,14 +62,14 @@ std::string word_list(const std::vector<std::string>& names, std::string_view la
 
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
   constexpr std::size_t kLeastPrefix = 3;
-  const std::string small = in_small_letters(word);
+  const std::string small = small_letters(word);  // papers and tables write "DCD" for "dcd"
   std::string found;
   std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& name : names) {
     if (name == word) {
       return {};
     }
-    const std::string small_name = in_small_letters(name);
+    const std::string small_name = small_letters(name);
     const bool begins = small.size() >= kLeastPrefix && small_name.starts_with(small);
     const std::size_t away = begins && small_name != small ? 1 : distance(small, small_name);
     if (away < least && away < name.size()) {

@@ -16,6 +16,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
 #include <sotto/base/number.h>
+#include <sotto/base/separated.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/base/text.h>
 
@@ -26,7 +27,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kLongestName = 100;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors put it first
 constexpr std::chrono::milliseconds kPeriod{200};
 constexpr auto kColumns = std::to_array<std::string_view>(
     {"rank", "name", "key", "address", "may_send", "send_to", "until"});
@@ -109,12 +109,9 @@ class Reader {
 
   std::vector<TrustedPeer> read(std::string_view text) {
     std::string_view rest = text;
-    if (rest.starts_with(kByteOrderMark)) {
-      rest.remove_prefix(kByteOrderMark.size());
-    }
-    for (line_ = 1; !rest.empty(); ++line_) {
-      const auto whole = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(std::min(rest.size(), whole.size() + 1));
+    skip_byte_order_mark(rest);
+    std::string_view whole;
+    for (line_ = 1; take_line(rest, whole); ++line_) {
       const auto line = trimmed(whole);
       if (line.empty() || line.front() == '#') {
         continue;
