@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/comm/security.h>
+#include <sotto/comm/allow_list.h>
 #include <sotto/console/output.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/trainers/settings/agreed_settings.h>
