@@ -13,7 +13,8 @@
 #include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/robust/attack.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/properties.h>
+#include <sotto/topology/spectrum.h>
 
 namespace sotto {
 namespace {
