@@ -495,10 +495,7 @@ Status SiteRun::evaluate() {
   HistoryPoint point;
   point.round = site_->round();
   point.time_s = seconds_since(began_);
-  point.loss = found.loss;
-  point.accuracy = found.accuracy;
-  point.r2 = found.r2;
-  point.rmse = found.rmse;
+  set_quality(point, found);
   point.bytes_per_node = static_cast<double>(links_->bytes_sent());
   SiteStanding standing{.mass = site_->state().settled_mass};
   if (privacy_) {
