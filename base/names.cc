@@ -41,7 +41,7 @@ std::string dashed(std::string_view setting) {
   return name;
 }
 
-std::string_view family(std::string_view spec) {
+std::string_view family_name(std::string_view spec) {
   return spec.substr(0, spec.find_first_of(":,; "));
 }
 
@@ -87,7 +87,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 void refuse_unknown(std::string_view field, std::string_view spec,
                     const std::vector<std::string>& names, const std::vector<std::string>& forms) {
-  const std::string name = nearest(family(spec), names);
+  const std::string name = nearest(family_name(spec), names);
   const std::string all = forms.empty() ? fmt::format("{}", fmt::join(names, ", "))
                                         : fmt::format("{}", fmt::join(forms, "; "));
   refuse(field, spec,

@@ -115,7 +115,7 @@ void take_shared(const SiteConfig& config, SiteOptions& run) {
   run.communication_interval = o.communication_interval;
   run.rounds = o.rounds.value_or(0);
   const Round steps = run.rounds * run.communication_interval;
-  if (family(o.schedule) == "cosine" && steps == 0) {
+  if (family_name(o.schedule) == "cosine" && steps == 0) {
     refuse("schedule", o.schedule, "it needs an end: give rounds");
   }
   run.step_rule = step_rule_of(o, steps);
