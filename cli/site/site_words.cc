@@ -19,17 +19,6 @@ namespace {
 /// Incarnations are numbers of 64 bits, which JSON's readers may round.
 std::string hex(std::uint64_t number) { return fmt::format("{:016x}", number); }
 
-Json privacy_json(const std::optional<PrivacySpent>& privacy) {
-  if (!privacy) {
-    return nullptr;
-  }
-  const bool limited = privacy->left != kUnlimitedSteps;
-  return {{"epsilon", privacy->epsilon},
-          {"delta", privacy->delta},
-          {"steps", privacy->steps},
-          {"steps_left", limited ? Json(privacy->left) : Json()}};
-}
-
 Json peer_json(const SitePeerReport& peer) {
   const sites::PeerState& site = peer.site;
   return {{"name", site.name},
@@ -233,7 +222,7 @@ Json site_json(const SiteReport& report) {
             {"lost_in_a_row", report.site.sums.lost_in_a_row},
             {"sites", report.site.sums.sites},
             {"clipped", report.site.sums.clipped}}},
-          {"privacy", privacy_json(report.privacy)},
+          {"privacy", report.privacy ? study::privacy_json(*report.privacy) : Json()},
           {"started_at", report.started_at},
           {"saved_at", report.saved_at},
           {"audit", report.audit
