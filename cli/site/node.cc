@@ -33,6 +33,7 @@
 #include "event_log.h"
 #include "quality.h"
 #include "site_config.h"
+#include "site_file_checks.h"
 #include "site_plan.h"
 #include "site_words.h"
 
