@@ -8,6 +8,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/file_signature.h>
+#include <sotto/base/separated.h>
 #include <sotto/base/unpacker.h>
 
 namespace sotto {
@@ -192,11 +193,9 @@ DecodedText decode_text(std::string bytes, const std::string& name, std::uint64_
   if (take_utf16(unpacked.bytes, name, decoded)) {
     return decoded;
   }
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  decoded.byte_order_mark = unpacked.bytes.starts_with(kByteOrderMark);
-  if (decoded.byte_order_mark) {
-    unpacked.bytes.erase(0, kByteOrderMark.size());
-  }
+  std::string_view text = unpacked.bytes;
+  decoded.byte_order_mark = skip_byte_order_mark(text);
+  unpacked.bytes.erase(0, unpacked.bytes.size() - text.size());
   decoded.text = std::move(unpacked.bytes);
   if (!is_utf8(decoded.text)) {
     decoded.encoding = "Windows-1252";

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 
 namespace sotto {
 namespace {
@@ -32,15 +33,6 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return last.back();
 }
 
-/// Papers and tables write "DCD" where the name is "dcd".
-std::string in_small_letters(std::string_view word) {
-  std::string small(word);
-  std::transform(small.begin(), small.end(), small.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return small;
-}
-
 }  // namespace
 
 std::string dashed(std::string_view setting) {
@@ -49,7 +41,7 @@ std::string dashed(std::string_view setting) {
   return name;
 }
 
-std::string_view family(std::string_view spec) {
+std::string_view family_name(std::string_view spec) {
   return spec.substr(0, spec.find_first_of(":,; "));
 }
 
@@ -70,14 +62,14 @@ std::string word_list(const std::vector<std::string>& names, std::string_view la
 
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
   constexpr std::size_t kLeastPrefix = 3;
-  const std::string small = in_small_letters(word);
+  const std::string small = small_letters(word);  // papers and tables write "DCD" for "dcd"
   std::string found;
   std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& name : names) {
     if (name == word) {
       return {};
     }
-    const std::string small_name = in_small_letters(name);
+    const std::string small_name = small_letters(name);
     const bool begins = small.size() >= kLeastPrefix && small_name.starts_with(small);
     const std::size_t away = begins && small_name != small ? 1 : distance(small, small_name);
     if (away < least && away < name.size()) {
@@ -95,7 +87,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 void refuse_unknown(std::string_view field, std::string_view spec,
                     const std::vector<std::string>& names, const std::vector<std::string>& forms) {
-  const std::string name = nearest(family(spec), names);
+  const std::string name = nearest(family_name(spec), names);
   const std::string all = forms.empty() ? fmt::format("{}", fmt::join(names, ", "))
                                         : fmt::format("{}", fmt::join(forms, "; "));
   refuse(field, spec,

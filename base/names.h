@@ -14,7 +14,7 @@ namespace sotto {
 std::string dashed(std::string_view setting);
 
 /// "quant:8,chunk=64" → "quant"
-std::string_view family(std::string_view spec);
+std::string_view family_name(std::string_view spec);
 
 /// "a", "a or b", "a, b or c"; empty without names. `last` stands before the last name.
 std::string word_list(const std::vector<std::string>& names, std::string_view last = "or");

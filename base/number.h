@@ -10,10 +10,14 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
 namespace sotto {
+
+/// The limit of settings that are counts: 10^15 rounds outlast any run, and a double holds it.
+inline constexpr std::uint64_t kMostCounted = 1'000'000'000'000'000;
 
 /// Parses a number from a text. Whole numbers are not negative, whatever their type.
 template <typename T>

@@ -67,6 +67,13 @@ std::size_t lines_alike(const std::vector<std::string_view>& sample, const Count
 
 }  // namespace
 
+bool skip_byte_order_mark(std::string_view& text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  const bool marked = text.starts_with(kMark);
+  text.remove_prefix(marked ? kMark.size() : 0);
+  return marked;
+}
+
 bool take_line(std::string_view& rest, std::string_view& line) {
   if (rest.empty()) {
     return false;

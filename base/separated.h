@@ -12,6 +12,9 @@
 
 namespace sotto {
 
+/// Cuts off the bytes EF BB BF that some editors put in front of UTF-8. False where there are none.
+bool skip_byte_order_mark(std::string_view& text);
+
 /// Cuts the next line off `rest`, without its end: "\n", "\r\n", or "\r" alone. False at the end.
 bool take_line(std::string_view& rest, std::string_view& line);
 

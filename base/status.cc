@@ -26,6 +26,8 @@ std::string_view fault_name(Fault fault) {
       return "budget";
     case Fault::stopped:
       return "stopped";
+    case Fault::backlog:
+      return "backlog";
   }
   return "unknown";
 }

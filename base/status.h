@@ -15,7 +15,8 @@
 
 namespace sotto {
 
-/// The kind of a fault.
+/// The kind of a fault. Nodes tell each other its number (trainers/meeting.h): numbers stay, and a
+/// new kind comes last.
 enum class Fault {
   none,        ///< nothing
   malformed,   ///< bytes that break the format, or do not fit an announced length
@@ -24,10 +25,10 @@ enum class Fault {
   peer_lost,   ///< a peer closed, crashed or became unreachable
   deadline,    ///< a wait reached its deadline
   io,          ///< the operating system refused a read or write
-  budget,      ///< a budget is spent: of privacy, so that nothing more may leave this node, or of
-               ///< bytes that may wait for a peer
+  budget,      ///< the privacy budget is spent, so that nothing more may leave this node
   ended,       ///< the nodes have agreed to end here, because one was told to or is out of data
   stopped,     ///< the caller wanted a wait, or the run, to end
+  backlog,     ///< a peer takes nothing, and as much waits for it as may
 };
 
 /// The fault's name as used in messages and JSON, e.g. "peer_lost".

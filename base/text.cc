@@ -129,6 +129,14 @@ std::string csv_text(std::string_view text) {
                                                             : fmt::format("\"{}\"", quoted);
 }
 
+std::string small_letters(std::string_view text) {
+  std::string small(text);
+  for (char& c : small) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return small;
+}
+
 std::string_view excerpt(std::string_view text, std::size_t bytes) {
   if (text.size() <= bytes) {
     return text;

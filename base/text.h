@@ -1,6 +1,6 @@
 // Text that others wrote, as it goes out: to terminals and logs, into pages, drawings and files.
-// The functions that return a std::string take any bytes and give valid UTF-8 without control
-// characters; those that return a view only cut. (JSON: json_text.h.)
+// The functions that return a std::string take any bytes and, but for small_letters, give valid
+// UTF-8 without control characters; those that return a view only cut. (JSON: json_text.h.)
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -19,6 +19,9 @@ inline std::string_view trimmed(std::string_view text) {
              ? std::string_view{}
              : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
+
+/// `text` with small letters for the capitals of ASCII, whatever the locale; all other bytes stay.
+std::string small_letters(std::string_view text);
 
 /// `text` for a terminal or a log: UTF-8 stays as it is; control characters but newline and tab,
 /// those that turn the direction of text, and bytes that are no UTF-8, become a backslash, x and

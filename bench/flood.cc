@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -32,6 +31,7 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/key_file.h>
 
+#include "median.h"
 #include "strangers.h"
 
 namespace {
@@ -201,11 +201,6 @@ double cpu_seconds() {
   (void)::getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
          1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 /// What both sites hear, in MiB.

@@ -22,11 +22,13 @@
 
 #include "command_line.h"
 #include "gloo_mesh.h"
+#include "median.h"
 #include "running_job.h"
 
 namespace {
 
 using namespace sotto;
+using bench::median;
 using bench::RunningJob;
 
 /// Fails a job that hangs; no measure of anything.
@@ -46,11 +48,6 @@ struct Study {
 
 /// Neighbours of a node in the ring.
 constexpr int kDegree = 2;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 /// Refuses what no job could be started with, before one is.
 void check_names(const Study& settings) {

@@ -15,8 +15,10 @@
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/study/train/train_options.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/drawing.h>
+#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
+#include <sotto/topology/spectrum.h>
 #include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"

@@ -5,10 +5,9 @@ include(CMakePackageConfigHelpers)
 add_library(sotto INTERFACE)
 add_library(sotto::sotto ALIAS sotto)
 target_link_libraries(sotto INTERFACE sotto::sites_process sotto::sites_simulated)
-# <sotto/sotto.h>: all public headers of what is always built.
+# <sotto/sotto.h>: all their public headers.
 set(includes)
-foreach(library base kernels compress topology optim comm trainers sim sites_core sites_process
-        sites_simulated)
+foreach(library IN LISTS SOTTO_LIBRARIES)
   get_target_property(headers sotto_${library} HEADER_SET)
   list(APPEND includes ${headers})
 endforeach()

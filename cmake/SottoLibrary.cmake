@@ -2,10 +2,11 @@
 #                   [EXPORT set])
 #
 # One target a folder, named after it (sites/core is sotto::sites_core): every FOLDER/*.cc is
-# compiled, every FOLDER/*.h is a public header, included as <sotto/FOLDER/name.h> in the tree and after installation alike (a link in the build tree makes the
-# folder visible under that name). PARTS are sub-folders of which the same holds. SUBDIRS adds a
-# backend's private sources. BUILD_ONLY names header-only libraries that users of the installed
-# package do not need. EXPORT: the targets that it is installed among, by default sottoTargets.
+# compiled, every FOLDER/*.h is a public header, included as <sotto/FOLDER/name.h> in the tree and
+# after installation alike (a link in the build tree makes the folder visible under that name).
+# PARTS are sub-folders of which the same holds. SUBDIRS adds a backend's private sources. BUILD_ONLY
+# names header-only libraries that users of the installed package do not need. EXPORT: the targets
+# that it is installed among, by default sottoTargets.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/sotto)
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 

@@ -14,8 +14,7 @@ endif()
 # The public headers, as they lie in the repository: what the targets' header sets install.
 set(SOTTO_PUBLIC_HEADERS ${PROJECT_BINARY_DIR}/public-headers.txt)
 set(headers)
-foreach(library IN ITEMS base kernels compress topology optim comm trainers torch observe sim sites_core
-                         sites_process sites_simulated study c kernels_cuda compress_cuda)
+foreach(library IN LISTS SOTTO_LIBRARIES ITEMS torch observe study c kernels_cuda compress_cuda)
   if(TARGET sotto_${library})
     get_target_property(paths sotto_${library} HEADER_SET)
     list(APPEND headers ${paths})

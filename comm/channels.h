@@ -131,7 +131,7 @@ class Channels {
 
   /// "10.0.0.1:9001"; of several with spaces between them; "" where it listens nowhere.
   virtual std::string address() const = 0;
-  /// Queues a copy. Fault::peer_lost when the channel is down; Fault::budget when the peer takes
+  /// Queues a copy. Fault::peer_lost when the channel is down; Fault::backlog when the peer takes
   /// nothing and its queue is full; Fault::malformed for a message longer than max_message_bytes.
   virtual Status send(Rank peer, std::span<const std::byte> message) = 0;
   /// The next event, or Fault::deadline. Fault::io when the sockets failed: nothing comes any more.

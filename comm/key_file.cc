@@ -18,6 +18,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/file_descriptor.h>
 #include <sotto/base/input_file.h>
+#include <sotto/base/separated.h>
 #include <sotto/base/text.h>
 #include <sotto/base/write_all.h>
 
@@ -88,15 +89,10 @@ KeyPair parse_key_file(const std::string& path, std::string_view text) {
   std::optional<PrivateKey> secret;
   int shown_in = 0;
   int secret_in = 0;
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) {
-    text.remove_prefix(kByteOrderMark.size());
-  }
-  for (int number = 1; !text.empty(); ++number) {
-    // An editor may have left carriage returns, or blanks at the ends.
-    const auto whole = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), whole.size() + 1));
-    const auto line = trimmed(whole);
+  skip_byte_order_mark(text);
+  std::string_view whole;
+  for (int number = 1; take_line(text, whole); ++number) {
+    const auto line = trimmed(whole);  // an editor may have left blanks at the ends
     const auto where = fmt::format("{}:{}", path, number);
     if (line.empty() || line.front() == '#') {
       continue;

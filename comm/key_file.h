@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include <sotto/comm/security.h>
+#include <sotto/comm/keys.h>
 
 namespace sotto {
 

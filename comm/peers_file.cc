@@ -16,8 +16,9 @@
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
 #include <sotto/base/number.h>
-#include <sotto/base/start_threads.h>
+#include <sotto/base/separated.h>
 #include <sotto/base/text.h>
+#include <sotto/base/unix_time.h>
 
 #include "internal/host_port.h"
 
@@ -26,27 +27,10 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kLongestName = 100;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors put it first
-constexpr std::chrono::milliseconds kPeriod{200};
 constexpr auto kColumns = std::to_array<std::string_view>(
     {"rank", "name", "key", "address", "may_send", "send_to", "until"});
 enum Column : std::size_t { kRank, kName, kKey, kAddress, kMaySend, kSendTo, kUntil };
 using Cells = std::array<std::optional<std::string_view>, kColumns.size()>;
-
-std::string read_bounded(const std::string& path) {
-  auto file = InputFile::open(path);
-  if (file.ok() && (file->facts().st_mode & S_IWOTH) != 0) {
-    refuse("peers", path,
-           fmt::format("everybody on this host can change it, and so say whom to trust; take that "
-                       "away with `chmod o-w {}`",
-                       path));
-  }
-  auto text = file.ok() ? read_input(*file, kMostBytes) : Result<std::string>(file.status());
-  if (!text.ok()) {
-    refuse("peers", path, text.status().message());
-  }
-  return std::move(*text);
-}
 
 /// "2026-12-31" or "2026-12-31T18:00:00Z" as seconds since 1970; a day is its end.
 std::optional<std::int64_t> parse_end(std::string_view text) {
@@ -85,12 +69,6 @@ std::optional<std::int64_t> parse_end(std::string_view text) {
   return std::chrono::seconds(days.time_since_epoch()).count() + 3600 * hour + 60 * minute + second;
 }
 
-std::int64_t seconds_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 std::vector<std::string_view> cells_of(std::string_view line) {
   std::vector<std::string_view> cells;
   for (;;) {
@@ -109,12 +87,9 @@ class Reader {
 
   std::vector<TrustedPeer> read(std::string_view text) {
     std::string_view rest = text;
-    if (rest.starts_with(kByteOrderMark)) {
-      rest.remove_prefix(kByteOrderMark.size());
-    }
-    for (line_ = 1; !rest.empty(); ++line_) {
-      const auto whole = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(std::min(rest.size(), whole.size() + 1));
+    skip_byte_order_mark(rest);
+    std::string_view whole;
+    for (line_ = 1; take_line(rest, whole); ++line_) {
       const auto line = trimmed(whole);
       if (line.empty() || line.front() == '#') {
         continue;
@@ -331,107 +306,29 @@ class Reader {
 }  // namespace
 
 std::vector<TrustedPeer> read_peers_file(const std::string& path, PeerNumbers numbers) {
-  auto peers = parse_peers_file(path, read_bounded(path), numbers);
-  drop_expired(peers, seconds_now());
+  auto peers = parse_peers_file(path, read_peers_text(path), numbers);
+  drop_expired(peers, unix_seconds());
   return peers;
+}
+
+std::string read_peers_text(const std::string& path) {
+  auto file = InputFile::open(path);
+  if (file.ok() && (file->facts().st_mode & S_IWOTH) != 0) {
+    refuse("peers", path,
+           fmt::format("everybody on this host can change it, and so say whom to trust; take that "
+                       "away with `chmod o-w {}`",
+                       path));
+  }
+  auto text = file.ok() ? read_input(*file, kMostBytes) : Result<std::string>(file.status());
+  if (!text.ok()) {
+    refuse("peers", path, text.status().message());
+  }
+  return std::move(*text);
 }
 
 std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_view text,
                                           PeerNumbers numbers) {
   return Reader(path, numbers).read(text);
-}
-
-namespace {
-
-void check_names_stay(const std::string& path, const std::vector<TrustedPeer>& before,
-                      const std::vector<TrustedPeer>& now) {
-  for (const TrustedPeer& peer : now) {
-    const auto same = std::ranges::find_if(before, [&](const TrustedPeer& other) {
-      return std::ranges::any_of(peer.keys(),
-                                 [&](const PeerKey& one) { return other.holds(one.key); });
-    });
-    if (same != before.end() && same->name != peer.name) {
-      throw Error(
-          fmt::format("{}: the key of '{}' is called '{}' now; states and streams go by the name, "
-                      "which a site keeps as long as it runs",
-                      path, same->name, peer.name));
-    }
-  }
-}
-
-}  // namespace
-
-PeersWatch::PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report,
-                       PeerNumbers numbers, Judge judge)
-    : path_(std::move(path)),
-      peers_(std::move(peers)),
-      report_(std::move(report)),
-      numbers_(numbers),
-      judge_(std::move(judge)) {
-  const auto file = InputFile::open(path_);
-  if (file.ok() && file->pipe()) {
-    return;  // what came through it does not change
-  }
-  thread_ = start_thread("the list of peers", [this] { watch(); });
-}
-
-PeersWatch::~PeersWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stop_.notify_one();
-  if (thread_.joinable()) {
-    thread_.join();
-  }
-}
-
-void PeersWatch::watch() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    lock.unlock();
-    look();
-    lock.lock();
-    stop_.wait_for(lock, kPeriod, [this] { return stopping_; });
-  }
-}
-
-/// The first look takes the file in any case, as it may have changed since the caller read it.
-void PeersWatch::look() {
-  std::string found;
-  std::vector<TrustedPeer> peers;
-  std::string trouble;
-  try {
-    found = read_bounded(path_);
-    if (!first_ && found == seen_) {
-      if (peers_->drop_expired(seconds_now())) {
-        report_(fmt::format("{}: a key's end has come; it counts as taken out", path_));
-      }
-      return;
-    }
-    peers = parse_peers_file(path_, found, numbers_);
-    drop_expired(peers, seconds_now());
-    if (numbers_ == PeerNumbers::of_names) {
-      check_names_stay(path_, peers_->peers(), peers);
-    }
-    if (judge_) {
-      judge_(peers);
-    }
-    peers_->update_allow_list(peers);
-  } catch (const Error& error) {
-    trouble = error.what();
-    found = found.empty() ? trouble : found;
-  }
-  if (trouble.empty() ? !first_ : found != seen_) {
-    report_(trouble.empty()
-                ? fmt::format("{} has changed: its {} lines are in force", path_, peers.size())
-                : fmt::format("{} has changed and is not taken; whom it named before stays "
-                              "trusted: {}",
-                              path_, trouble));
-  }
-  peers_->set_trouble(std::move(trouble));
-  seen_ = std::move(found);
-  first_ = false;
 }
 
 }  // namespace sotto

@@ -17,19 +17,15 @@
 // and `until` alone: 2026-12-31, a day that counts to its end in UTC, or 2026-12-31T18:00:00Z. From
 // then on the line counts as taken out.
 //
-// Thread safety: PeersWatch has a thread of its own; functions are thread-safe.
+// Functions are thread-safe.
 #pragma once
 
-#include <condition_variable>
-#include <functional>
-#include <memory>
-#include <mutex>
+#include <cstddef>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
-#include <sotto/comm/security.h>
+#include <sotto/comm/allow_list.h>
 
 namespace sotto {
 
@@ -50,44 +46,11 @@ enum class PeerNumbers {
 /// malformed file.
 std::vector<TrustedPeer> read_peers_file(const std::string& path,
                                          PeerNumbers numbers = PeerNumbers::ranks);
+/// The text of a list of peers. Throws Error for a file that cannot be read, is too long, or that
+/// everybody on this host can change.
+std::string read_peers_text(const std::string& path);
 /// Parses the text of a list of peers, whatever the time.
 std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_view text,
                                           PeerNumbers numbers = PeerNumbers::ranks);
-
-/// Reads the file five times a second, and puts its peers in force when it says something else than
-/// before: whole, as times and sizes do not show every change. A file that is wrong is reported,
-/// and the peers before stay in force until it is right. Keys whose end has come are taken out of
-/// the peers in force, which is reported too.
-class PeersWatch {
- public:
-  /// Called from a thread of the watch, with a line for the operator.
-  using Report = std::function<void(const std::string&)>;
-  /// Throws Error for peers that shall not be put in force.
-  using Judge = std::function<void(const std::vector<TrustedPeer>&)>;
-
-  /// Lists by name are not taken where they call a key otherwise than before: a site goes by its
-  /// name.
-  PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report,
-             PeerNumbers numbers = PeerNumbers::ranks, Judge judge = {});
-  ~PeersWatch();
-  PeersWatch(const PeersWatch&) = delete;
-  PeersWatch& operator=(const PeersWatch&) = delete;
-
- private:
-  void watch();
-  void look();
-
-  const std::string path_;
-  const std::shared_ptr<AllowList> peers_;
-  const Report report_;
-  const PeerNumbers numbers_;
-  const Judge judge_;
-  std::string seen_;  ///< what the last look found
-  bool first_ = true;
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;
-  std::thread thread_;
-};
 
 }  // namespace sotto

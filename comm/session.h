@@ -1,11 +1,11 @@
 // The part of a store that belongs to one run.
 //
-// A store may outlive a run, and what that run left in it with it: a directory, a Redis server.
-// Read by the next run, a barrier of the last one looks passed and its models look like news. A
-// session keeps runs apart that use a store one after the other: its keys begin with a mark that
-// node 0 draws, and every node knows that the mark is of now, because node 0 named back a number
-// that the node drew itself. Two runs at one time need two stores, and a node is one process:
-// one that comes second, while the first one lives, is told (internal/rank_claim.h).
+// A store (a directory, a Redis server) may outlive a run, with all that the run left in it. The
+// next run would take a barrier of the last one for passed, and its models for new ones. A session
+// keeps runs apart that use a store one after the other: its keys begin with a mark that node 0
+// draws, and every node knows that the mark is of now, because node 0 named back a number that the
+// node drew itself. Two runs at one time need two stores, and a node is one process: one that comes
+// second, while the first one lives, is told (internal/rank_claim.h).
 //
 // A node, node 0 too, may die and start again until all have come; then the session is closed.
 #pragma once

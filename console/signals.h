@@ -19,8 +19,8 @@ int stop_signal();
 std::string interruption(const Status& status);
 enum class SecondSignal {
   ends,   ///< the process, at once
-  waits,  ///< as the first: for a child, which may be sent one by its parent and by the group's
-          ///< sender
+  waits,  ///< ignored: child processes can get the same signal from their parent and from the
+          ///< terminal
 };
 /// The first signal writes `notice`, which must live as long as the process, to standard error.
 void catch_stop_signals(const char* notice = nullptr, SecondSignal second = SecondSignal::ends);

@@ -13,7 +13,8 @@
 #include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/robust/attack.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/properties.h>
+#include <sotto/topology/spectrum.h>
 
 namespace sotto {
 namespace {
@@ -187,8 +188,7 @@ void admit_threat_model(const AlgorithmInfo& info, const AlgorithmSetup& setup) 
 
 void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   const std::string spec = setup.compressor->spec();
-  if (!info.family.empty() &&
-      (is_per_tensor(spec) || spec.substr(0, spec.find_first_of(":,")) != info.family)) {
+  if (!info.family.empty() && (is_per_tensor(spec) || family_name(spec) != info.family)) {
     refuse(
         "compressor", spec,
         fmt::format("{} takes {} only; use {}", info.name, info.family, info.default_compressor));

@@ -14,7 +14,7 @@
 //   … until parameters_ready(), or idle() when it does not overlap, then the next round.
 // After each of these calls the driver calls next_exchange(out) until it returns false, and posts
 // each exchange. A driver that carries one exchange at a time calls it when that is done. When all
-// sends of an exchange are flushed and all its frames have arrived, the driver calls
+// sends of an exchange are handed over and all its frames have arrived, the driver calls
 // complete(exchange), and next_exchange again. Exchanges under way at one time differ in the
 // buckets of their tags (bucketed.h, all_reduce.h); an algorithm without buckets has at most one.
 //

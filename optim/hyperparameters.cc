@@ -17,9 +17,6 @@ namespace {
 
 constexpr std::string_view kAutomatic = "auto";
 
-/// 10^15: beyond any run, and exact in a double.
-constexpr std::uint64_t kMostCount = 1'000'000'000'000'000;
-
 bool stands_alone(std::span<const Hyperparameter> table) {
   return table.size() == 1 && table.front().kind == HyperparameterKind::text;
 }
@@ -42,7 +39,7 @@ bool within(const Hyperparameter& one, double value) {
 
 /// The one text of a whole number; empty for what is none, or out of bounds.
 std::string count_text(const Hyperparameter& one, std::string_view value) {
-  const auto count = parse_number<std::uint64_t>(value, 0, kMostCount);
+  const auto count = parse_number<std::uint64_t>(value, 0, kMostCounted);
   return count && within(one, static_cast<double>(*count)) ? fmt::to_string(*count) : "";
 }
 

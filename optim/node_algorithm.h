@@ -40,7 +40,7 @@ class MailAlgorithm : public NodeAlgorithm {
   bool parameters_ready() const override { return !mail_.open(); }
   bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
   bool idle() const override { return !node_.in_round() && !mail_.open(); }
-  Result<bool> next_exchange(Exchange& out) override { return mail_.take(out); }
+  Result<bool> next_exchange(Exchange& out) override { return mail_.next_exchange(out); }
   AlgorithmCounters counters() const override {
     return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
   }

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 #include <sotto/base/error.h>
 #include <sotto/base/text.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/drawing.h>
+#include <sotto/topology/properties.h>
+#include <sotto/topology/spectrum.h>
 
 #include "internal/drawing_parts.h"
 #include "internal/layout.h"

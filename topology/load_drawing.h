@@ -27,7 +27,7 @@ struct NodeLoad {
   std::string tooltip;  ///< behind "node 3: "
 };
 
-/// The nodes where draw_svg (analysis.h) has them, in the colours of `nodes` unless that is empty,
+/// The nodes where draw_svg (drawing.h) has them, in the colours of `nodes` unless that is empty,
 /// and an arrow for each of `edges`, which need not be the graph's own. An `<svg>` element for a
 /// page that styles the classes `node` (circles) and `rank` (their labels). Throws Error beyond
 /// kMostDrawnNodes or kMostDrawnEdges.

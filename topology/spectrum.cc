@@ -5,7 +5,8 @@
 #include <span>
 #include <vector>
 
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/properties.h>
+#include <sotto/topology/spectrum.h>
 
 #include "internal/circulant.h"
 #include "internal/eigenvalues.h"

@@ -39,7 +39,7 @@ enum class Weighting {
   shares,      ///< P_ij = 1 / (1 + out-degree j): equal shares of the sender, columns sum to 1
 };
 
-struct GraphProperties;  // analysis.h
+struct GraphProperties;  // properties.h
 
 class Topology {
  public:
@@ -75,7 +75,7 @@ class Topology {
   /// Directed edges of that round, self-loops not counted.
   std::size_t edge_count(Round round) const;
 
-  /// Found once, at construction: see analysis.h.
+  /// Found once, at construction: see properties.h.
   friend GraphProperties properties(const Topology& topology);
 
  private:

@@ -4,9 +4,8 @@
 #include <limits>
 #include <variant>
 
-#include <nlohmann/json.hpp>
-
 #include <sotto/base/error.h>
+#include <sotto/base/json.h>
 #include <sotto/base/json_text.h>
 #include <sotto/base/names.h>
 #include <sotto/comm/transport.h>
@@ -19,8 +18,6 @@
 
 namespace sotto {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json hyperparameter_items(const AlgorithmInfo& info) {
   Json items = Json::array();

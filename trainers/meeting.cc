@@ -97,15 +97,34 @@ Result<Published> read_model(std::span<const std::byte> value, Rank rank, std::s
   return model;
 }
 
+/// No node gives up with an agreed end, or because another node's caller wanted a wait to end, and
+/// runs have no queues of messages.
+bool can_be_given_up_with(Fault fault) {
+  switch (fault) {
+    case Fault::malformed:
+    case Fault::unexpected:
+    case Fault::non_finite:
+    case Fault::peer_lost:
+    case Fault::deadline:
+    case Fault::io:
+    case Fault::budget:
+      return true;
+    case Fault::none:
+    case Fault::ended:
+    case Fault::stopped:
+    case Fault::backlog:
+      return false;
+  }
+  return false;  // a number that no kind has
+}
+
 Status read_cause(std::span<const std::byte> value) {
   ByteReader in(value);
-  const auto fault = in.read<std::uint8_t>();
+  const auto fault = static_cast<Fault>(in.read<std::uint8_t>());
   const std::string message = in.read_string(kMaxCause);
-  // No node gives up with an agreed end, or because another node's caller wanted a wait to end.
-  const bool sound =
-      in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::budget);
-  return sound ? Status(static_cast<Fault>(fault), message)
-               : Status(Fault::malformed, "a node gave up and its reason cannot be read");
+  return in.finished() && can_be_given_up_with(fault)
+             ? Status(fault, message)
+             : Status(Fault::malformed, "a node gave up and its reason cannot be read");
 }
 
 }  // namespace

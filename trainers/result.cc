@@ -1,6 +1,15 @@
 #include <sotto/trainers/result.h>
 
+#include <sotto/trainers/tasks/task.h>
+
 namespace sotto {
+
+void set_quality(HistoryPoint& point, const Evaluation& found) {
+  point.loss = found.loss;
+  point.accuracy = found.accuracy;
+  point.r2 = found.r2;
+  point.rmse = found.rmse;
+}
 
 std::vector<std::uint64_t> RunResult::bytes_sent_per_node() const {
   std::vector<std::uint64_t> sums(static_cast<std::size_t>(nodes), 0);

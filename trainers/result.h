@@ -17,6 +17,8 @@
 
 namespace sotto {
 
+struct Evaluation;  // tasks/task.h
+
 /// The averaged model after `round` rounds.
 struct HistoryPoint {
   Round round = 0;
@@ -29,6 +31,9 @@ struct HistoryPoint {
   double consensus_distance = 0;                           ///< (1/n) Σ‖x_i − x̄‖²
   double bytes_per_node = 0;                               ///< sent so far, mean over nodes
 };
+
+/// Sets the point's loss, accuracy, R² and RMSE to those that were found.
+void set_quality(HistoryPoint& point, const Evaluation& found);
 
 /// The share of the test set that is right, or R² of a regression: 1 at best, and the larger the
 /// better. NaN where the task has neither.

@@ -29,7 +29,7 @@ class Testbed {
   bool emulated() const { return lab_ != nullptr; }
   /// Null on loopback, as Child takes it.
   const NetworkNamespace* at(Host host) const;
-  /// That programs listen on.
+  /// The IP address at which programs on the host listen.
   std::string address(Host host) const;
   /// The name of the device that has it.
   std::string device() const;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/json/fault_report.h>
 #include <sotto/study/units.h>
 
 namespace sotto::sitelab {
@@ -24,14 +25,6 @@ Json footprint_json(const Footprint& taken) {
   return {{"resident_bytes", taken.resident_bytes}, {"descriptors", taken.descriptors}};
 }
 
-Json injected_json(const RealReport& report) {
-  Json counts = Json::object();
-  for (const auto& [kind, times] : faults_that_happened(report.injected)) {
-    counts[std::string(kind->name)] = times;
-  }
-  return counts;
-}
-
 std::string detections_text(const Detections& seen) {
   if (seen.seconds.empty()) {
     return "–";
@@ -46,13 +39,6 @@ using Row = std::pair<std::string, std::string>;
 }  // namespace
 
 Json to_json(const FaultPlan& plan, const RealReport& report) {
-  Json violation;
-  if (report.violation) {
-    violation = {{"at_s", to_seconds(report.violation->time)},
-                 {"site", report.violation->site},
-                 {"during", report.violation->during},
-                 {"what", report.violation->what}};
-  }
   const Growth& growth = report.growth;
   const bool has_mass = plan.exchange == sites::MixingKind::push_sum;
   return {{"sotto", SOTTO_VERSION},
@@ -62,7 +48,7 @@ Json to_json(const FaultPlan& plan, const RealReport& report) {
           {"seed", report.seed},
           {"run_s", report.run_s},
           {"pauses_s", report.pauses_s},
-          {"injected", injected_json(report)},
+          {"injected", study::injected_json(report.injected)},
           {"starts", report.starts},
           {"rounds", {report.rounds_least, report.rounds_most}},
           {"resets", report.resets},
@@ -87,7 +73,7 @@ Json to_json(const FaultPlan& plan, const RealReport& report) {
             {"late", footprint_json(growth.late)},
             {"largest", footprint_json(growth.largest)},
             {"flat", growth.flat ? Json(*growth.flat) : Json()}}},
-          {"violation", violation}};
+          {"violation", report.violation ? study::violation_json(*report.violation) : Json()}};
 }
 
 void show(const FaultPlan& plan, const RealReport& report) {

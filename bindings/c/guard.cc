@@ -37,6 +37,8 @@ sotto_status status_of(Fault fault) {
       return SOTTO_ENDED;
     case Fault::stopped:
       return SOTTO_STOPPED;
+    case Fault::backlog:
+      break;  // only channels of sites have it, and no function of C leads to them
   }
   return SOTTO_INTERNAL;
 }

@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/parameter_layout.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/peers_watch.h>
 #include <sotto/comm/store.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/topology/topology.h>

@@ -1,13 +1,15 @@
 // sotto_optimizer_report: how a node stands, as JSON.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <sotto/base/check.h>
+#include <sotto/base/json.h>
 #include <sotto/base/json_text.h>
+#include <sotto/study/json/figures.h>
 #include <sotto/trainers/optimizer.h>
 #include <sotto/trainers/settings/agreed_settings.h>
 
@@ -16,8 +18,6 @@
 
 namespace sotto::c {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Lines "name=value".
 Json as_object(std::string_view text) {
@@ -53,16 +53,6 @@ Json warnings_of(const sotto_optimizer& held) {
   return warnings;
 }
 
-Json privacy_json(const std::optional<PrivacySpent>& spent) {
-  if (!spent) {
-    return nullptr;
-  }
-  return {{"steps", spent->steps},
-          {"steps_left", spent->left == kUnlimitedSteps ? Json() : Json(spent->left)},
-          {"epsilon", spent->epsilon},
-          {"delta", spent->delta}};
-}
-
 Json report_of(const sotto_optimizer& held) {
   const Optimizer& optimizer = held.optimizer;
   const OptimizerOptions& used = optimizer.options();
@@ -70,6 +60,7 @@ Json report_of(const sotto_optimizer& held) {
   for (const LinkTraffic& edge : optimizer.traffic()) {
     traffic.push_back({{"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
   }
+  const std::optional<PrivacySpent> spent = optimizer.privacy();
   const DriverTimes times = optimizer.times();
   const AlgorithmCounters counters = optimizer.counters();
   return {{"sotto", SOTTO_VERSION},
@@ -92,7 +83,7 @@ Json report_of(const sotto_optimizer& held) {
             {"most_stale", counters.most_stale},
             {"set_aside", counters.set_aside},
             {"other_settings", counters.other_settings}}},
-          {"privacy", privacy_json(optimizer.privacy())}};
+          {"privacy", spent ? study::privacy_json(*spent) : Json()}};
 }
 
 }  // namespace

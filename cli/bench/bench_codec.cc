@@ -153,7 +153,7 @@ std::vector<std::string> chosen(const BenchCodecRequest& request) {
     }
   }
   for (const char* more : kMoreCompressors) {
-    const bool known = request.device == kHost || cuda::has_codec(family(more));
+    const bool known = request.device == kHost || cuda::has_codec(family_name(more));
     if (known && std::find(specs.begin(), specs.end(), more) == specs.end()) {
       specs.emplace_back(more);
     }

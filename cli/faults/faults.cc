@@ -16,6 +16,7 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/sites/simulated/simulated_sites.h>
+#include <sotto/study/json/fault_report.h>
 #include <sotto/study/scenario/fault_file.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
@@ -139,13 +140,14 @@ SimulatedSitesReport run_traced(const FaultPlan& plan, std::uint64_t seed,
   return report;
 }
 
-Json violation_json(const SimulatedSitesReport& report) {
-  const SimulatedSiteViolation& violation = *report.violation;
-  return {{"seed", report.seed},
-          {"at_s", to_seconds(violation.time)},
-          {"site", violation.site},
-          {"during", violation.during},
-          {"what", violation.what}};
+/// The violation of the seed that failed; null without one.
+Json failure_json(const SimulatedSitesReport* failed) {
+  if (failed == nullptr) {
+    return nullptr;
+  }
+  Json json = {{"seed", failed->seed}};
+  json.update(study::violation_json(*failed->violation));
+  return json;
 }
 
 Json to_json(const FaultPlan& plan, const Summary& summary, const SimulatedSitesReport* failed,
@@ -168,7 +170,7 @@ Json to_json(const FaultPlan& plan, const Summary& summary, const SimulatedSites
           {"plan", plan.title},
           {"sites", plan.sites},
           {"seeds", summary.runs},
-          {"injected", injected_json(summary.injected)},
+          {"injected", study::injected_json(summary.injected)},
           {"events", summary.events},
           {"resets", summary.resets},
           {"rounds_least", summary.rounds_least},
@@ -180,7 +182,7 @@ Json to_json(const FaultPlan& plan, const Summary& summary, const SimulatedSites
           {"peers_to_ask_about", summary.habits},
           {"most_pending", summary.most_pending},
           {"largest_state_bytes", summary.largest_state},
-          {"violation", failed == nullptr ? Json() : violation_json(*failed)},
+          {"violation", failure_json(failed)},
           {"runs", std::move(runs)}};
 }
 

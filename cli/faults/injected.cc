@@ -9,14 +9,6 @@
 
 namespace sotto::cli {
 
-Json injected_json(std::span<const std::uint64_t> injected) {
-  Json counts = Json::object();
-  for (const auto& [kind, times] : faults_that_happened(injected)) {
-    counts[std::string(kind->name)] = times;
-  }
-  return counts;
-}
-
 std::uint64_t show_injected(std::span<const std::uint64_t> injected,
                             const console::Output& output) {
   std::vector<std::vector<std::string>> rows;

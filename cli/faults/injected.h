@@ -1,4 +1,4 @@
-// How often each kind of fault happened, as JSON and as a table. Pure functions.
+// How often each kind of fault happened, as a table.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,7 @@
 
 namespace sotto::cli {
 
-/// By kind, as fault_kinds() numbers them; kinds that did not happen are left out.
-Json injected_json(std::span<const std::uint64_t> injected);
-/// Shows them, and returns their sum.
+/// Shows how often each kind of fault happened, as fault_kinds() numbers them, and returns the sum.
 std::uint64_t show_injected(std::span<const std::uint64_t> injected, const console::Output& output);
 
 }  // namespace sotto::cli

@@ -8,7 +8,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/key_file.h>
-#include <sotto/comm/security.h>
+#include <sotto/comm/keys.h>
 #include <sotto/console/output.h>
 
 #include "commands.h"

@@ -17,7 +17,7 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/peers_watch.h>
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
@@ -33,6 +33,7 @@
 #include "event_log.h"
 #include "quality.h"
 #include "site_config.h"
+#include "site_file_checks.h"
 #include "site_plan.h"
 #include "site_words.h"
 

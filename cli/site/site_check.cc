@@ -12,7 +12,7 @@
 #include <sotto/comm/peers_file.h>
 #include <sotto/console/output.h>
 #include <sotto/sites/process/trust_check.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/spectrum.h>
 #include <sotto/trainers/settings/agreed_settings.h>
 
 #include "commands.h"

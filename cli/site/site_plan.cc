@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -23,8 +22,9 @@
 #include <sotto/study/train/train_checks.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/trainers/files/exported_model.h>
-#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/start_file.h>
+
+#include "site_file_checks.h"
 
 namespace sotto::cli {
 namespace {
@@ -58,18 +58,13 @@ const Way& way_of(std::string_view algorithm) {
   return *way;
 }
 
-auto line_with(const std::vector<TrustedPeer>& lines, const PublicKey& key) {
-  return std::ranges::find_if(lines, [&](const TrustedPeer& line) { return line.holds(key); });
-}
-
 SiteOptions read_identity(const SiteConfig& config) {
   const KeyPair keys = read_key_file(config.key);
   auto lines = read_peers_file(config.peers, PeerNumbers::of_names);
-  check_list(config, keys.public_key, lines);
+  const Rank rank = check_list(config, keys.public_key, lines).rank;
   if (lines.size() < 2) {  // later it may: whoever was listed is revoked then
     refuse("peers", config.peers, "it names nobody but this site");
   }
-  const Rank rank = line_with(lines, keys.public_key)->rank;
   return {.security = {keys, std::make_shared<AllowList>(std::move(lines))}, .rank = rank};
 }
 
@@ -115,7 +110,7 @@ void take_shared(const SiteConfig& config, SiteOptions& run) {
   run.communication_interval = o.communication_interval;
   run.rounds = o.rounds.value_or(0);
   const Round steps = run.rounds * run.communication_interval;
-  if (family(o.schedule) == "cosine" && steps == 0) {
+  if (family_name(o.schedule) == "cosine" && steps == 0) {
     refuse("schedule", o.schedule, "it needs an end: give rounds");
   }
   run.step_rule = step_rule_of(o, steps);
@@ -206,25 +201,6 @@ std::optional<PrivacyOptions> site_privacy(const study::TrainOptions& o, const T
   return privacy;
 }
 
-/// Warns of files that others can write: the site's file says what it does, and the list whom
-/// it trusts.
-void check_guarded(const SiteConfig& config, std::vector<std::string>& warnings) {
-  using std::filesystem::perms;
-  for (const std::string& path : {config.file, config.peers}) {
-    std::error_code code;
-    const perms mode = std::filesystem::status(path, code).permissions();
-    if ((mode & perms::others_write) != perms::none) {
-      throw Error(fmt::format(
-          "{}: everybody on this host can change it; take that away with `chmod o-w {}`", path,
-          path));
-    }
-    if ((mode & perms::group_write) != perms::none) {
-      warnings.push_back(fmt::format(
-          "{}: all of its group can change it; `chmod g-w {}` takes that away", path, path));
-    }
-  }
-}
-
 Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFactory& tasks) {
   const SiteOptions& run = plan.run;
   Json json = {{"name", run.name},
@@ -265,70 +241,7 @@ Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFacto
   return json;
 }
 
-/// The file itself where there is one, and where it would be.
-std::filesystem::path place_of(const std::string& path) {
-  std::error_code error;
-  auto place = std::filesystem::weakly_canonical(path, error);
-  return error ? std::filesystem::path(path).lexically_normal() : place;
-}
-
 }  // namespace
-
-void check_list(const SiteConfig& config, const PublicKey& key,
-                const std::vector<TrustedPeer>& lines) {
-  const auto own = line_with(lines, key);
-  if (own == lines.end()) {
-    refuse("peers", config.peers,
-           fmt::format("no line has this site's key, {}; the list names the site itself too",
-                       key.text()));
-  }
-  if (own->name != config.name) {
-    refuse("name", config.name,
-           fmt::format("{} calls the site with this key '{}'", config.peers, own->name));
-  }
-  const bool listens = !config.listen.empty() || !own->address.empty();
-  for (const TrustedPeer& line : lines) {
-    const bool met = line.rank != own->rank && (line.may_send || line.send_to);
-    if (met && line.address.empty() && !listens) {
-      refuse("peers", config.peers,
-             fmt::format("the line of {0} has no address, and this site listens nowhere, so that "
-                         "neither can dial the other: give an address of {0}, `listen`, or an "
-                         "address of this site",
-                         line.name));
-    }
-  }
-}
-
-void check_result_file(const SiteConfig& config, std::string_view option, const std::string& path) {
-  if (path.empty() || path == "-") {
-    return;
-  }
-  const auto place = place_of(path);
-  for (const auto& [what, own] : {std::pair{"site's file", &config.file},
-                                  {"key", &config.key},
-                                  {"list of peers", &config.peers},
-                                  {"audit file", &config.audit},
-                                  {"scaling", &config.training.scaling},
-                                  {"file of sums", &config.training.own_sums}}) {
-    if (!own->empty() && place == place_of(*own)) {
-      refuse(option, path, fmt::format("that is this site's {}, which would be lost", what));
-    }
-  }
-  const auto inside = place.lexically_relative(place_of(config.state));
-  if (!inside.empty() && *inside.begin() != "..") {
-    refuse(option, path, "it lies in the folder of this site's state, which would be damaged");
-  }
-  check_writable(option, path);
-}
-
-void check_result_files(const SiteConfig& config) {
-  const std::string& dump = config.training.dump_parameters;
-  check_result_file(config, "dump-parameters", dump);
-  check_result_file(config, "export", config.export_file);
-  if (!dump.empty() && dump != "-" && place_of(dump) == place_of(config.export_file)) {
-    refuse("export", config.export_file, "it is dump-parameters' file too; give each its own");
-  }
-}
 
 AgreedSettings settings_in_file(const SiteConfig& config) {
   const Security any{make_key_pair(), nullptr};  // no setting depends on the key

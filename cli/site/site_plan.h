@@ -4,10 +4,8 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include <sotto/comm/security.h>
 #include <sotto/console/output.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/trainers/settings/agreed_settings.h>
@@ -25,14 +23,6 @@ struct SitePlan {
   std::vector<std::string> warnings;
   std::vector<std::string> notices;  ///< what its operator should know, though nothing is amiss
 };
-
-/// Throws Error for a list that is none for the site with this key.
-void check_list(const SiteConfig& config, const PublicKey& key,
-                const std::vector<TrustedPeer>& lines);
-
-/// Throws Error where `path`, the value of `option`, cannot be written, or is a file that the site
-/// itself needs.
-void check_result_file(const SiteConfig& config, std::string_view option, const std::string& path);
 
 /// What all sites must share, as far as a site's file and its scaling say it: without what its data
 /// and the file named by `init` say. Throws Error for a setting that is refused.

@@ -1,7 +1,7 @@
-// A site's report as JSON, in Prometheus' text format, and as a table. Pure functions; thread-safe.
+// A site's report as JSON and as a table, and the pages of its monitor. Pure functions;
+// thread-safe.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include <sotto/console/output.h>
@@ -12,14 +12,11 @@ namespace sotto::cli {
 
 Json site_json(const SiteReport& report);
 
-/// prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4; `now` in seconds since 1970.
-std::string site_metrics(const SiteReport& report, double now);
-
 /// What a site's monitor shows: /metrics and /status, of `board`, which must outlive it.
 std::vector<MonitorPage> site_pages(const SiteBoard& board);
 
-/// Prints what site_json made, as an operator reads it; `now` as above. Throws Json::exception for
-/// other JSON.
+/// Prints what site_json made, as an operator reads it; `now` in seconds since 1970. Throws
+/// Json::exception for other JSON.
 void print_site(const console::Output& output, const Json& status, double now);
 
 }  // namespace sotto::cli

@@ -13,7 +13,7 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/comm/local_store.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/peers_watch.h>
 #include <sotto/comm/transport.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/json/run_config.h>

@@ -25,7 +25,7 @@ std::string title_of(const study::TrainPlan& plan) {
 
 MllogSettings mllog_settings(const study::TrainPlan& plan) {
   const OptimizerOptions& used = plan.run.optimizer;
-  return {.benchmark = std::string(family(plan.tasks->data().spec)),
+  return {.benchmark = std::string(family_name(plan.tasks->data().spec)),
           .seed = used.seed,
           .global_batch_size = plan.tasks->options().batch * static_cast<std::uint64_t>(used.nodes),
           .optimizer = used.step_rule.rule,

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/json/figures.h>
 #include <sotto/study/units.h>
 
 #include "quality.h"
@@ -132,11 +133,10 @@ Json train_json(const RunResult& result, const Json& config) {
   }
   Json privacy;
   if (result.privacy) {
-    const bool limited = result.privacy->steps_left != kUnlimitedSteps;
-    privacy = {{"epsilon", result.privacy->epsilon},
-               {"delta", result.privacy->delta},
-               {"steps", result.privacy->steps},
-               {"steps_left", limited ? Json(result.privacy->steps_left) : Json()}};
+    privacy = study::privacy_json({.steps = result.privacy->steps,
+                                   .left = result.privacy->steps_left,
+                                   .epsilon = result.privacy->epsilon,
+                                   .delta = result.privacy->delta});
   }
   Json json = {
       {"sotto", SOTTO_VERSION},

@@ -75,7 +75,7 @@ void set_options(int socket) {
 }
 
 /// True when all of `bytes` came by the deadline.
-bool read_all(int socket, std::span<std::byte> bytes, Deadline deadline) {
+bool receive_all(int socket, std::span<std::byte> bytes, Deadline deadline) {
   while (!bytes.empty()) {
     const auto got = ::recv(socket, bytes.data(), bytes.size(), 0);
     if (got > 0) {
@@ -89,7 +89,7 @@ bool read_all(int socket, std::span<std::byte> bytes, Deadline deadline) {
 }
 
 /// True when all of `bytes` went out; they are few, and the socket is new.
-bool write_all(int socket, std::span<const std::byte> bytes) {
+bool send_all(int socket, std::span<const std::byte> bytes) {
   return ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
          static_cast<ssize_t>(bytes.size());
 }
@@ -189,7 +189,7 @@ Status ControlLinks::dial(Rank peer, const std::string& endpoint, std::uint64_t 
   hello.write(options_.run_id);
   hello.write(token);
   hello.write(options_.rank);
-  if (!write_all(socket.get(), hello.bytes())) {
+  if (!send_all(socket.get(), hello.bytes())) {
     return control_fault(fmt::format("greeting rank {}", peer));
   }
   keep(peer, std::move(socket));
@@ -222,7 +222,7 @@ Status ControlLinks::accept_all(Deadline deadline) {
 
 void ControlLinks::admit(FileDescriptor socket, Deadline deadline) {
   std::array<std::byte, kHelloBytes> hello{};
-  if (read_all(socket.get(), hello, deadline)) {
+  if (receive_all(socket.get(), hello, deadline)) {
     ByteReader in(hello);
     const bool ours = in.read<std::uint64_t>() == kGreeting;
     const bool run = in.read<std::uint64_t>() == options_.run_id;

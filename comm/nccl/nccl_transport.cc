@@ -12,6 +12,7 @@
 #include <sotto/base/start_threads.h>
 
 #include "../internal/backends.h"
+#include "../internal/neighbours.h"
 #include "../internal/waits.h"
 
 namespace sotto::internal {

@@ -141,7 +141,7 @@ class TorchTalk {
     }
     return status;
   }
-  /// What comes next has as long as a piece has.
+  /// Restarts the deadline: the next request gets the time of one piece.
   void renew() { limit_ = internal::server_deadline(kTorchPatience, stop_); }
 
  private:

@@ -9,7 +9,6 @@
 #include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/zero_where_zero.h>
-#include <sotto/topology/analysis.h>
 
 namespace sotto {
 namespace {

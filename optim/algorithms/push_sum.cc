@@ -115,11 +115,11 @@ Status PushSum::send_share() {
   std::swap(error_, v_);
   std::swap(x_, half_);
   mail_.post(graph_plan(node_), PushHeader::kBytes + encoding->size());
-  state_shares();
+  frame_other_shares();
   return {};
 }
 
-void PushSum::state_shares() {
+void PushSum::frame_other_shares() {
   const auto edges = node_.out_edges();
   std::size_t frames = 0;
   for (std::size_t k = 1; k < edges.size(); ++k) {

@@ -81,7 +81,7 @@ class PushSum final : public MailAlgorithm {
   double given() const;
   /// Gives each share among the round's out-edges that differs from the posted frame's its own
   /// frame.
-  void state_shares();
+  void frame_other_shares();
   /// Reads the part before the encoding along an in-edge into heard_, or describes its fault.
   Status read_header(std::size_t edge);
   Status check_mass(double mass) const;

@@ -55,7 +55,7 @@ class ChunkMean {
   Status begin_compressed(std::vector<float>& v, std::span<const float> mask,
                           const ExactElements& exact);
   /// Writes the exchange that is due to `out`; false when none is.
-  bool next_exchange(Exchange& out) { return mail_.take(out); }
+  bool next_exchange(Exchange& out) { return mail_.next_exchange(out); }
   /// Takes the exchange under way, as Algorithm::complete. The mean has another one, unless it is
   /// not open() any more: it then stands in `mean`.
   Status complete(const Exchange& exchange, std::span<float> mean);

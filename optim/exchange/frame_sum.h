@@ -21,7 +21,7 @@ class FrameSum {
   /// A sum of at most two encodings of the node's own, and one of each in-edge.
   explicit FrameSum(const LocalNode& node);
 
-  /// Nothing.
+  /// Removes all terms; the sum is then zero.
   void clear();
   /// Adds scale × an encoding that the node made itself. These come before the neighbours'.
   void add_own(std::span<const std::byte> encoding, float scale);

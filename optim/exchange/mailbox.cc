@@ -100,7 +100,7 @@ std::span<const std::byte> Mailbox::sent() const {
   return outgoing_.front().bytes.subspan(kFrameHeaderBytes, sent_bytes_);
 }
 
-bool Mailbox::take(Exchange& out) {
+bool Mailbox::next_exchange(Exchange& out) {
   if (taken_) {
     return false;
   }

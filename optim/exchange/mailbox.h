@@ -89,7 +89,7 @@ class Mailbox {
   /// The frame that goes to plan.to[k].
   std::span<const std::byte> frame_to(std::size_t k) const { return due_.sends[k].frame; }
   /// Writes the exchange that is due to `out`; false when none is.
-  bool take(Exchange& out);
+  bool next_exchange(Exchange& out);
 
   /// Seals a further frame of the exchange just posted, whose payload is as long as the one posted
   /// and stands at `frame[kFrameHeaderBytes …]`: for a peer that is to get other bytes. The frame

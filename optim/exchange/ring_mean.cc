@@ -91,7 +91,7 @@ Result<bool> RingMean::next_exchange(Exchange& out) {
   if (Status status = post(); !status) {
     return status;
   }
-  return mail_.take(out);
+  return mail_.next_exchange(out);
 }
 
 Status RingMean::post() {

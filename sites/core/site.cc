@@ -308,7 +308,7 @@ std::vector<std::size_t> Site::awaited() const {
     const Neighbour& peer = peers_[k];
     const bool due = phase_ == Phase::waiting
                          ? peer.up() && peer.model_due
-                         : peer.heard() && !peer.joining && late(peer) &&
+                         : peer.heard() && !peer.joining && outstanding(peer) &&
                                (hope == SumHope::few || peer.punctuality.waited_for());
     if (due && phase_ != Phase::training) {
       awaited.push_back(k);
@@ -317,7 +317,7 @@ std::vector<std::size_t> Site::awaited() const {
   return awaited;
 }
 
-bool Site::late(const Neighbour& peer) const {
+bool Site::outstanding(const Neighbour& peer) const {
   // Who is far behind, after a pause or for good, is not waited for: it does not wait either, and
   // catches up if it can.
   const Round behind = offered_ - std::min(peer.known.round, offered_);
@@ -362,8 +362,8 @@ void Site::begin_intake() {
     peer.influence = {};
     if (peer.heard() && !peer.joining) {
       const Round behind = offered_ - std::min(peer.known.round, offered_);
-      if (late(peer) || behind <= setup_.slack) {
-        peer.punctuality.note(!late(peer));
+      if (outstanding(peer) || behind <= setup_.slack) {
+        peer.punctuality.note(!outstanding(peer));
       }
     }
     const bool silent = peer.heard() && peer.in.pending().empty();

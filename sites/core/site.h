@@ -204,8 +204,9 @@ class Site {
   Round believed_round(std::vector<Round> said) const;
   /// Gives the round's parcels their numbers, and sends them.
   void post(std::span<const Addressee> to);
-  /// complete() waits for this peer, which is heard.
-  bool late(const Neighbour& peer) const;
+  /// What the peer owes this round has not come, and can still come: the peer lags by at most slack
+  /// + window rounds, or by any number where sites sum in secret. Requires `peer.heard()`.
+  bool outstanding(const Neighbour& peer) const;
   /// Whether a round can have a secure sum: `none` if too many peers have gone on without this
   /// site, `few` if others have yet to come.
   enum class SumHope : std::uint8_t { none, few, enough };

@@ -60,10 +60,7 @@ std::string lines_of(const Columns& columns, const TrustedPeer& peer) {
 
 /// The columns that a list's first line names.
 Columns columns_of(std::string_view text) {
-  constexpr std::string_view kMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kMark)) {
-    text.remove_prefix(kMark.size());
-  }
+  skip_byte_order_mark(text);
   Columns columns;
   std::string_view line;
   while (columns.empty() && take_line(text, line)) {

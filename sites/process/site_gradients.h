@@ -37,7 +37,7 @@ class SiteGradients {
   /// A saved state knows of so many steps: without the ledger what is spent cannot be known.
   Status expect_steps(std::uint64_t steps) const;
   std::uint64_t steps() const { return budget_ ? budget_->steps() : 0; }
-  /// What the data have been told; unset without a budget.
+  /// The privacy spent so far on this site's data; unset without a budget.
   std::optional<PrivacySpent> privacy() const;
   /// Enters what has left exactly; for an end in good order.
   Status settle();

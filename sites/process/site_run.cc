@@ -98,7 +98,8 @@ class SiteRun {
   /// A new incarnation is durable before anybody hears of it.
   Status save_new_incarnation();
   Status pump(Clock::duration longest);
-  /// Does the job beside, and talks with peers until it is done: who computes for long answers too.
+  /// Runs `job` on the helper thread and serves the peers meanwhile, so that a long gradient does
+  /// not look like silence.
   Status meanwhile(const std::function<void()>& job);
   Status evaluate();
   /// The model for other programs, where it is wanted.
@@ -495,10 +496,7 @@ Status SiteRun::evaluate() {
   HistoryPoint point;
   point.round = site_->round();
   point.time_s = seconds_since(began_);
-  point.loss = found.loss;
-  point.accuracy = found.accuracy;
-  point.r2 = found.r2;
-  point.rmse = found.rmse;
+  set_quality(point, found);
   point.bytes_per_node = static_cast<double>(links_->bytes_sent());
   SiteStanding standing{.mass = site_->state().settled_mass};
   if (privacy_) {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/comm/security.h>
+#include <sotto/comm/allow_list.h>
 
 namespace sotto {
 

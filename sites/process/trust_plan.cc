@@ -1,7 +1,6 @@
 #include "trust_plan.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include <fmt/format.h>
@@ -19,14 +18,6 @@ namespace {
 constexpr std::size_t kMostColumns = 16;
 constexpr std::size_t kLongestSiteName = 100;
 
-std::string lower(std::string_view text) {
-  std::string low(text);
-  std::ranges::transform(low, low.begin(), [](unsigned char c) {
-    return static_cast<char>(c < 0x80 ? std::tolower(c) : c);
-  });
-  return low;
-}
-
 /// Why no folder and no list takes the name; empty where they do.
 std::string_view fault_of_name(const std::string& name) {
   if (name.empty() || name.size() > kLongestSiteName) {
@@ -39,7 +30,7 @@ std::string_view fault_of_name(const std::string& name) {
   if (name.front() == '.' || name.front() == '-' || name.front() == '#') {
     return "a name does not begin with a dot, a hyphen or #";
   }
-  return lower(name) == "overview.csv" ? "a file of this name goes beside the folders" : "";
+  return small_letters(name) == "overview.csv" ? "a file of this name goes beside the folders" : "";
 }
 
 /// Takes a table with named columns apart, line by line.
@@ -51,10 +42,7 @@ class Table {
         columns_(std::move(columns)),
         splitter_(Dialect{}, kMostColumns),
         places_(columns_.size(), kMostColumns) {
-    constexpr std::string_view kMark = "\xEF\xBB\xBF";
-    if (rest_.starts_with(kMark)) {
-      rest_.remove_prefix(kMark.size());
-    }
+    skip_byte_order_mark(rest_);
     const auto* const header = next_fields();
     if (header == nullptr) {
       refuse_line("the file is empty; its first line names the columns");
@@ -133,7 +121,7 @@ TrustPlan parse_trust_plan(const std::string& path, std::string_view text) {
     if (const auto fault = fault_of_name(site.name); !fault.empty()) {
       table.refuse_line(fmt::format("name: '{}': {}", printable(excerpt(site.name)), fault));
     }
-    const auto [first, fresh] = taken.emplace(lower(site.name), site.name);
+    const auto [first, fresh] = taken.emplace(small_letters(site.name), site.name);
     if (!fresh) {
       table.refuse_line(
           fmt::format("name: '{}' is there already, as '{}'; names that differ in "

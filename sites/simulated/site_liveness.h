@@ -61,8 +61,9 @@ class Liveness {
 
   /// Something happened to a site: its time to recover begins.
   void disturb(Rank site, SimTime now) { disturbed_[static_cast<std::size_t>(site)] = now; }
-  /// Looks at all sites, by number. `contested` says of which sites a replaced process runs: it
-  /// takes channels away until it is told. Who waits for too long, and for what.
+  /// Looks at all sites, by number, and returns the first that waits for too long, and for what.
+  /// `contested` says of which sites a replaced process runs: it takes channels away until it is
+  /// told.
   std::optional<std::pair<Rank, std::string>> look(SimTime now, std::span<const SiteView> sites,
                                                    std::vector<char> contested, const Ways& ways);
   /// A process that was replaced ends once it can hear so from most of its neighbours, which it

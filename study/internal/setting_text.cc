@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/number.h>
+#include <sotto/base/text.h>
 
 namespace sotto::study {
 namespace {
@@ -27,10 +28,7 @@ std::optional<bool> parse_switch(std::string_view given) {
                                                    "t",    "y",  "+",   "1"};
   constexpr std::array<std::string_view, 8> kOff = {"false", "off", "no", "disable",
                                                     "f",     "n",   "-",  "0"};
-  std::string text(given);
-  std::ranges::transform(text, text.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
+  const std::string text = small_letters(given);
   if (std::ranges::find(kOn, text) != kOn.end()) {
     return true;
   }

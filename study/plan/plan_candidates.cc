@@ -15,8 +15,8 @@
 #include <sotto/optim/registry.h>
 #include <sotto/study/plan/plan_pattern.h>
 #include <sotto/study/train/train_plan.h>
-#include <sotto/topology/analysis.h>
 #include <sotto/topology/registry.h>
+#include <sotto/topology/spectrum.h>
 #include <sotto/trainers/algorithm_setup.h>
 
 namespace sotto::study {

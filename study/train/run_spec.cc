@@ -47,7 +47,7 @@ std::string as_setting(const std::string& word) {
   refuse("run", words,
          fmt::format("'{}' is neither a compressor nor a topology, nor a setting as "
                      "NAME=VALUE{} see `sotto list`",
-                     word, did_you_mean(family(word), names)));
+                     word, did_you_mean(family_name(word), names)));
 }
 
 /// "weight_decay=0.1"
@@ -60,7 +60,7 @@ std::vector<RunSetting> read_settings(std::string_view words) {
   std::vector<RunSetting> settings;
   std::istringstream in{std::string(words)};
   for (std::string word; in >> word;) {
-    const std::string_view name = family(word);
+    const std::string_view name = family_name(word);
     if (settings.empty()) {
       settings.push_back({"algorithm", word});
     } else if (lists(compressors(), name)) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/registry.h>
@@ -30,7 +31,6 @@ namespace {
 constexpr Round kDefaultEpochs = 5;
 constexpr Round kLeastRounds = 100;
 constexpr Round kMostEvaluations = 100;
-constexpr double kMaxRounds = 1e15;
 
 /// Whether this process is one node of a job, as a launcher or the list of peers says.
 void take_place(const TrainOptions& o, TrainPlan& plan) {
@@ -84,7 +84,7 @@ Round count_rounds(const TrainOptions& o, Round per_epoch) {
   }
   const double epochs = *o.epochs;
   const double rounds = std::ceil(epochs * static_cast<double>(per_epoch));
-  if (!(rounds >= 1 && rounds <= kMaxRounds)) {
+  if (!(rounds >= 1 && rounds <= static_cast<double>(kMostCounted))) {
     refuse("epochs", fmt::to_string(epochs), "it must come to 1 … 10^15 rounds");
   }
   return static_cast<Round>(rounds);

@@ -72,6 +72,12 @@ TEST_CASE("text: what a form escapes") {
   CHECK(csv_text("bad\xff\r") == "bad\\xff\\x0d");
 }
 
+TEST_CASE("text: small letters are those of ASCII, and all other bytes stay") {
+  CHECK(small_letters("Site-A, @[`{ Ångström \xC4\xFF") == "site-a, @[`{ Ångström \xC4\xFF");
+  CHECK(small_letters("ABCXYZ") == "abcxyz");
+  CHECK(small_letters("").empty());
+}
+
 TEST_CASE("text: messages of faults are printable, as those of errors are") {
   const Status fault(Fault::peer_lost, "it said \x1b[2J\xff");
   CHECK(fault.message() == "it said \\x1b[2J\\xff");

@@ -12,7 +12,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/data/loaders.h>
 

@@ -121,7 +121,7 @@ TEST_CASE("a channel's queue is bounded while the peer takes nothing") {
     status = met.a.channels().send(1, message);
     sent += status.ok() ? 1U : 0U;
   }
-  CHECK(status.fault() == Fault::budget);
+  CHECK(status.fault() == Fault::backlog);
   CHECK(sent == 5);  // two over there, three here
   for (std::uint64_t i = 0; i < sent; ++i) {
     met.b.expect_message(0, message);

@@ -13,7 +13,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/philox.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/peers_watch.h>
 
 #include "outsider.h"
 #include "raw_curve.h"

@@ -1,7 +1,7 @@
 // Keys, the files that hold them, and the lists of peers.
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
-#include <sotto/comm/security.h>
+#include <sotto/comm/peers_watch.h>
 
 #include <sys/stat.h>
 
@@ -143,6 +143,7 @@ TEST_CASE("a key file is read as editors leave it, and a public key alone is cal
   for (const std::string& text :
        {fmt::format("# a site\r\npublic {}\r\nsecret {}\r\n", shown, secret),
         fmt::format("\xEF\xBB\xBFpublic {}\nsecret {}", shown, secret),
+        fmt::format("public {}\rsecret {}\r", shown, secret),
         fmt::format("  public   {}  \n\t secret\t{}\t\n\n \n", shown, secret)}) {
     write(path, text);
     fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
@@ -194,7 +195,7 @@ TEST_CASE("a list of peers is read as it is written") {
   CHECK(peers[1].rank == 2);
   CHECK(peers[1].address.empty());
   CHECK_FALSE(peers[1].may_send);
-  write(path, fmt::format("key,rank\n{},1\n", keys_of(1).public_key.text()));
+  write(path, fmt::format("\xEF\xBB\xBFkey,rank\r{},1\r", keys_of(1).public_key.text()));
   const auto brief = read_peers_file(path.string());
   REQUIRE(brief.size() == 1);
   CHECK(brief[0].may_send);

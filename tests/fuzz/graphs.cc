@@ -7,8 +7,8 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
-#include <sotto/topology/analysis.h>
 #include <sotto/topology/internal/graph_file.h>
+#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto_fuzz {

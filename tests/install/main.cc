@@ -4,8 +4,8 @@
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sim/lockstep.h>
-#include <sotto/topology/analysis.h>
 #include <sotto/topology/registry.h>
+#include <sotto/topology/spectrum.h>
 #include <sotto/trainers/optimizer.h>
 
 #include <cmath>

@@ -11,7 +11,7 @@
 #include <sotto/optim/algorithms/choco_sgd.h>
 #include <sotto/optim/algorithms/dcd_psgd.h>
 #include <sotto/optim/algorithms/ecd_psgd.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/properties.h>
 
 #include "optim/cluster.h"
 

@@ -4,8 +4,9 @@
 
 #include <doctest/doctest.h>
 #include <sotto/base/error.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/drawing.h>
 #include <sotto/topology/load_drawing.h>
+#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 
 using namespace sotto;

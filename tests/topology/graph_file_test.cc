@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 
 using namespace sotto;

@@ -1,7 +1,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 
 using namespace sotto;

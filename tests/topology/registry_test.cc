@@ -7,7 +7,8 @@
 #include <doctest/doctest.h>
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/properties.h>
+#include <sotto/topology/spectrum.h>
 
 using namespace sotto;
 

@@ -7,9 +7,10 @@
 
 #include <doctest/doctest.h>
 #include <sotto/base/philox.h>
-#include <sotto/topology/analysis.h>
 #include <sotto/topology/internal/eigenvalues.h>
+#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
+#include <sotto/topology/spectrum.h>
 
 using namespace sotto;
 using doctest::Approx;

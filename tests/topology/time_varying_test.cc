@@ -7,8 +7,9 @@
 
 #include <doctest/doctest.h>
 #include <sotto/base/error.h>
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
+#include <sotto/topology/spectrum.h>
 
 using namespace sotto;
 

@@ -98,6 +98,24 @@ TEST_CASE("a node that does not come is named, and one that gives up ends all wa
   }
 }
 
+TEST_CASE("nodes tell each other by fixed numbers why they give up, and take no other reason") {
+  constexpr Fault kReasons[] = {Fault::malformed, Fault::unexpected, Fault::non_finite,
+                                Fault::peer_lost, Fault::deadline,   Fault::io,
+                                Fault::budget};
+  for (int number = 0; number <= 255; ++number) {
+    CAPTURE(number);
+    ByteBuffer value;
+    value.write(static_cast<std::uint8_t>(number));
+    value.write_string("node 0: why");
+    const auto store = make_memory_store();
+    REQUIRE(store->set(given_up_key(), value.bytes()).ok());
+    const Status cause = Meetings(*store, 1, 2, 1h).given_up();
+    const bool known = number >= 1 && number <= static_cast<int>(std::size(kReasons));
+    CHECK(cause.fault() == (known ? kReasons[number - 1] : Fault::malformed));
+    CHECK((cause.message() == "node 0: why") == known);
+  }
+}
+
 TEST_CASE("a reason that cannot be read is told as such") {
   for (const std::string& value : {std::string(), std::string(1, '\0'), std::string(1, '\x7F'),
                                    std::string(5, '\1'), std::string("\2\0\0\0\0x", 6)}) {

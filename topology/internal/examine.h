@@ -1,7 +1,7 @@
 // The work behind `properties`. A pure function; thread-safe.
 #pragma once
 
-#include <sotto/topology/analysis.h>
+#include <sotto/topology/properties.h>
 
 namespace sotto::internal {
 

@@ -32,14 +32,6 @@ std::string shown(std::string_view text) {
 constexpr std::string_view kExpectedHeader =
     "the first line is from,to,weight, from,to or from,to,rating, or an edge";
 
-std::string lower(std::string_view text) {
-  std::string small(text);
-  std::transform(small.begin(), small.end(), small.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return small;
-}
-
 /// What is in a column. Those behind `type` are passed over.
 enum class Column : std::uint8_t { from, to, weight, rating, type, passed };
 
@@ -82,7 +74,7 @@ constexpr std::array<std::string_view, 9> kKonectWeights = {
 /// "# Undirected graph: FILE" as SNAP puts it, or "% sym WEIGHTS" as KONECT does. Any other comment
 /// is prose, which may speak of undirected graphs without this being one.
 bool says_undirected(std::string_view comment) {
-  const std::string words = lower(trimmed(comment.substr(1)));
+  const std::string words = small_letters(trimmed(comment.substr(1)));
   constexpr std::string_view kSnap = "undirected graph";
   if (words.starts_with(kSnap)) {
     const std::string_view rest = trimmed(std::string_view(words).substr(kSnap.size()));
@@ -105,10 +97,7 @@ class Parser {
         splitter_(dialect_, kMostFields) {}
 
   FileGraph parse() {
-    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-    if (text_.starts_with(kByteOrderMark)) {
-      text_.remove_prefix(kByteOrderMark.size());
-    }
+    skip_byte_order_mark(text_);
     if (text_.starts_with("%%MatrixMarket")) {
       refuse(source_, "a MatrixMarket file",
              "its edges are not a list; write them as from,to, a line each");
@@ -210,7 +199,8 @@ class Parser {
 
   void name_columns(const std::vector<std::string_view>& fields) {
     for (const std::string_view field : fields) {
-      const auto* const known = std::ranges::find(kColumnNames, lower(field), &ColumnName::name);
+      const auto* const known =
+          std::ranges::find(kColumnNames, small_letters(field), &ColumnName::name);
       if (known == kColumnNames.end() || (known->column != Column::passed && has(known->column))) {
         refuse_field(fmt::to_string(order_.size() + 1), field, kExpectedHeader);
       }
@@ -306,7 +296,7 @@ class Parser {
   }
 
   bool read_type(std::string_view field) const {
-    const std::string type = lower(field);
+    const std::string type = small_letters(field);
     if (type != "directed" && type != "undirected") {
       refuse_field(name_of(Column::type), field, "it is Directed or Undirected");
     }

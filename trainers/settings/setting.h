@@ -11,11 +11,9 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/number.h>
 
 namespace sotto {
-
-/// The limit of settings that are counts; 10^15 rounds outlast any run.
-inline constexpr std::uint64_t kMostCounted = 1'000'000'000'000'000;
 
 /// The variable that holds a setting's value. Whole numbers count, others measure.
 using SettingValue =

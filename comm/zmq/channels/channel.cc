@@ -46,7 +46,7 @@ std::uint64_t draw_session() {
 
 }  // namespace
 
-void Channel::list(const std::optional<TrustedPeer>& line) {
+void Channel::follow_line(const std::optional<TrustedPeer>& line) {
   const bool trusted = line && (line->may_send || line->send_to);
   std::vector<PublicKey> keys;
   if (trusted) {
@@ -104,7 +104,7 @@ Status Channel::send(std::span<const std::byte> message) {
   const auto most = context_.options.max_queued_bytes;
   if (out.queued_bytes() + message.size() > most ||
       out.queued_messages() * channel_wire::kMessageCost > most) {
-    return {Fault::budget,
+    return {Fault::backlog,
             fmt::format("rank {} takes nothing, and {} messages of {} bytes in all wait for it",
                         traffic_.peer, out.queued_messages(), out.queued_bytes())};
   }
@@ -139,7 +139,7 @@ void Channel::hear(const Incoming& incoming, Time now) {
     if (message.ok()) {
       heed(*message, now);
     } else {
-      offend(message.status().message(), now);
+      punish(message.status().message(), now);
     }
     return;
   }
@@ -150,7 +150,7 @@ void Channel::hear(const Incoming& incoming, Time now) {
   const auto* greeting = message.ok() ? std::get_if<channel_wire::Greeting>(&*message) : nullptr;
   if (greeting != nullptr && welcome(now) && context_.listener.alive(incoming.connection)) {
     greet(incoming, greeting->session, now);
-  } else if (!on(incoming.connection)) {
+  } else if (!uses(incoming.connection)) {
     context_.listener.cut(incoming.connection);  // too early, or a remnant
   }
 }
@@ -192,14 +192,14 @@ bool Channel::hear_back(Time now) {
     const auto message = channel_wire::parse(view_of(body));
     const auto* greeting = message.ok() ? std::get_if<channel_wire::Greeting>(&*message) : nullptr;
     if (!message.ok()) {
-      offend(message.status().message(), now);
+      punish(message.status().message(), now);
     } else if (in_ && in_->own) {
       heed(*message, now);
     } else if (greeting != nullptr) {
       greeted_back_ = true;
       greet_back(greeting->session, now);
     } else if (!greeted_back_) {
-      offend("it spoke before it greeted", now);
+      punish("it spoke before it greeted", now);
     }
   }
   return connection() == nullptr;
@@ -225,12 +225,12 @@ void Channel::heed(const channel_wire::Message& message, Time now) {
   if (pair_) {
     pair_->heard = now;
     if (!within_quota(message, now)) {
-      offend(fmt::format("more small messages than {} a second", FrameQuota::kPerSecond), now);
+      punish(fmt::format("more small messages than {} a second", FrameQuota::kPerSecond), now);
       return;
     }
   }
   if (std::holds_alternative<channel_wire::Greeting>(message)) {
-    offend("it greeted twice", now);
+    punish("it greeted twice", now);
   } else if (std::holds_alternative<channel_wire::Bye>(message)) {
     fall(ChannelTrouble::left, "it left");
     hang_up(now);
@@ -239,12 +239,12 @@ void Channel::heed(const channel_wire::Message& message, Time now) {
   } else if (in_->phase == In::Phase::stale) {
     return;  // meant for an older session
   } else if (!up()) {
-    offend("it spoke before both sides had accepted", now);
+    punish("it spoke before both sides had accepted", now);
   } else if (const auto* chunk = std::get_if<channel_wire::Chunk>(&message)) {
     heed_chunk(*chunk, now);
   } else if (const auto* receipt = std::get_if<channel_wire::Receipt>(&message)) {
     if (const auto taken = pair_->out.take(*receipt, now); !taken) {
-      offend(taken.message(), now);
+      punish(taken.message(), now);
     }
   }
 }
@@ -263,7 +263,7 @@ std::uint64_t Channel::held(Time now) const {
 
 void Channel::heed_accept(std::uint64_t session, Time now) {
   if (in_->phase == In::Phase::current) {
-    offend("it accepted twice", now);
+    punish("it accepted twice", now);
     return;
   }
   in_->phase = session == session_ ? In::Phase::current : In::Phase::stale;
@@ -277,7 +277,7 @@ void Channel::heed_chunk(const channel_wire::Chunk& chunk, Time now) {
   pair_->chunk_heard = now;
   auto taken = pair_->in.take(chunk);
   if (!taken) {
-    offend(taken.status().message(), now);
+    punish(taken.status().message(), now);
   } else if (*taken) {
     context_.events.message(traffic_.peer, std::move(**taken));
   }
@@ -333,7 +333,7 @@ void Channel::end_soon(Time now, ChannelTrouble trouble, std::string reason) {
   }
 }
 
-void Channel::offend(const std::string& what, Time now) {
+void Channel::punish(const std::string& what, Time now) {
   ++traffic_.offences;
   fall(ChannelTrouble::offence, "it broke a rule: " + what);
   barred_until_ = std::max(barred_until_, now + context_.options.offence_pause);

@@ -64,7 +64,7 @@ class Channel {
   // From any thread.
 
   /// The peer's line of the list, or that it has none any more. A peer with another key is another.
-  void list(const std::optional<TrustedPeer>& line);
+  void follow_line(const std::optional<TrustedPeer>& line);
   /// True when the peer is listed with this key, as text.
   bool has_key(std::string_view key) const { return dialler_.has_key(key); }
   /// Sources of the addresses that were found for the peer so far.
@@ -84,7 +84,7 @@ class Channel {
   /// Takes what the peer says on the connection that this side opened. True when nothing is left.
   bool hear_back(Time now);
   /// True when the listener's connection with this number is the peer's.
-  bool on(int connection) const {
+  bool uses(int connection) const {
     return (in_ && in_->connection == connection) ||
            (rival_ && rival_->in.connection == connection);
   }
@@ -170,7 +170,7 @@ class Channel {
   void rise(Time now);
   void fall(ChannelTrouble trouble, const std::string& reason);
   void end_soon(Time now, ChannelTrouble trouble, std::string reason);
-  void offend(const std::string& what, Time now);
+  void punish(const std::string& what, Time now);
   void hang_up(Time now);
   void drop_connection(Time now, ChannelTrouble trouble, std::string reason);
   /// Nothing is said any more on the way out, which is gone.

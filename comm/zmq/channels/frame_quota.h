@@ -31,7 +31,7 @@ class FrameQuota {
   }
   /// The peer gets no more room for now.
   bool spent(Time now) const { return left(now) < 1; }
-  /// It has sent a burst more than it had tokens.
+  /// The peer has sent kBurst frames more than it had tokens for.
   bool far_beyond() const { return left_ < -kBurst; }
 
  private:

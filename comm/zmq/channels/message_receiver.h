@@ -27,7 +27,7 @@ class MessageReceiver {
   /// What can be said to the peer when its messages, of any session, that nobody has taken yet cost
   /// `held`.
   channel_wire::Receipt receipt(std::uint64_t held) const;
-  /// That has been said.
+  /// Remembers `receipt` as the last one sent to the peer.
   void said(const channel_wire::Receipt& receipt) { said_ = receipt; }
   /// So much is new since then that the peer should know.
   bool news(std::uint64_t held) const;

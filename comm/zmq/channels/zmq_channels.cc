@@ -264,7 +264,7 @@ void ZmqChannels::heed_list() {
     }
   }
   for (auto& [rank, channel] : channels_) {
-    channel.list(list.find(rank));
+    channel.follow_line(list.find(rank));
   }
   wakeup_.signal();
 }
@@ -365,7 +365,7 @@ bool ZmqChannels::take_message() {
 void ZmqChannels::notice_ends() {
   for (const int connection : listener_.ended()) {
     for (auto& [rank, channel] : channels_) {
-      if (channel.on(connection)) {
+      if (channel.uses(connection)) {
         channel.ended(connection, now_);
       }
     }
@@ -376,7 +376,7 @@ void ZmqChannels::notice_ends() {
 void ZmqChannels::cut_idle() {
   for (const int connection : listener_.older_than(Clock::now() - kGreetingTime)) {
     if (std::none_of(channels_.begin(), channels_.end(),
-                     [&](const auto& entry) { return entry.second.on(connection); })) {
+                     [&](const auto& entry) { return entry.second.uses(connection); })) {
       listener_.cut(connection);
     }
   }

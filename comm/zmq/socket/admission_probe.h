@@ -5,7 +5,7 @@
 #include <string>
 
 #include <sotto/base/status.h>
-#include <sotto/comm/security.h>
+#include <sotto/comm/keys.h>
 
 namespace sotto::internal {
 

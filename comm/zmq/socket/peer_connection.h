@@ -21,7 +21,7 @@
 
 #include <sotto/comm/channels.h>
 #include <sotto/comm/deadline.h>
-#include <sotto/comm/security.h>
+#include <sotto/comm/keys.h>
 
 #include "monitor.h"
 

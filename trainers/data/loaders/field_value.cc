@@ -21,9 +21,7 @@ constexpr std::array<std::string_view, 15> kMissing = {"",     "?",    "NA",   "
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 bool equals_ignoring_case(std::string_view text, std::string_view small) {
-  return std::equal(text.begin(), text.end(), small.begin(), small.end(), [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-  });
+  return text.size() == small.size() && small_letters(text) == small;
 }
 
 bool fits(double value) {

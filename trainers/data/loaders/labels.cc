@@ -11,6 +11,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
+#include <sotto/base/text.h>
 
 #include "file.h"
 
@@ -47,11 +48,7 @@ std::vector<std::string> names_alike(std::span<const std::string> names) {
   std::map<std::string, std::string> seen;
   std::vector<std::string> alike;
   for (const std::string& name : names) {
-    std::string small = name;
-    std::transform(small.begin(), small.end(), small.begin(), [](char c) {
-      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
-    const auto [found, fresh] = seen.emplace(std::move(small), name);
+    const auto [found, fresh] = seen.emplace(small_letters(name), name);
     if (!fresh) {
       alike.insert(alike.end(), {found->second, name});
     }

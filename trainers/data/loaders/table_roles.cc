@@ -13,6 +13,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
+#include <sotto/base/text.h>
 
 #include "file.h"
 
@@ -21,13 +22,6 @@ namespace {
 
 /// What a column to be predicted is called, in any case.
 constexpr std::array<std::string_view, 3> kTargetNames = {"label", "class", "target"};
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return text;
-}
 
 std::string in_quotes(std::string_view name) { return fmt::format("'{}'", excerpt(name)); }
 
@@ -53,7 +47,7 @@ class Columns {
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       const std::string& name = table.columns[i].name;
       by_name_[name].push_back(i);
-      by_small_name_[lower(name)].push_back(i);
+      by_small_name_[small_letters(name)].push_back(i);
     }
   }
 
@@ -64,7 +58,7 @@ class Columns {
     if (const auto found = by_name_.find(name); found != by_name_.end()) {
       return found->second;
     }
-    const auto alike = by_small_name_.find(lower(name));
+    const auto alike = by_small_name_.find(small_letters(name));
     if (alike == by_small_name_.end() || alike->second.size() != 1) {
       refuse_name(parameter, name);
     }
@@ -218,7 +212,7 @@ std::size_t find_target(const TableFile& table, const TableRequest& request, con
       continue;
     }
     last = i;
-    const std::string name = lower(table.columns[i].name);
+    const std::string name = small_letters(table.columns[i].name);
     if (std::find(kTargetNames.begin(), kTargetNames.end(), name) == kTargetNames.end()) {
       continue;
     }

@@ -63,7 +63,8 @@ class RunAgreement {
   Status enter_round(Round round);
   /// For whoever waits for these nodes: a fault when the wait cannot end.
   Status wait_fault(std::span<const Rank> peers);
-  /// For whoever waits for their frames: why some node gave up, too, which meetings see themselves.
+  /// For a wait for frames: a fault when it cannot end, or the reason why some node gave up.
+  /// (Meetings check that reason themselves.)
   Status round_fault(std::span<const Rank> peers);
   /// A fault when a wait for this node in the store cannot end because a neighbour is lost. On the
   /// node's own thread.

@@ -16,7 +16,7 @@ namespace sotto::internal {
 
 class WorkBefore {
  public:
-  /// Nothing, of a node that sends to these peers.
+  /// Starts with zero traffic to each of `peers` and zero times.
   WorkBefore(Rank rank, const std::vector<Rank>& peers) {
     for (const Rank peer : peers) {
       traffic_.push_back({rank, peer, 0, 0});

@@ -60,7 +60,7 @@ class RunReporter {
   /// Fault::io when the observer cannot.
   Status begin(const RunStart& start, const std::vector<std::string>& warnings);
   void round_done(Round done);
-  /// What came up on the way.
+  /// Passes a warning on that arose after `begin`.
   void warn(const std::string& text);
   /// This node stands so; node 0 tells of all nodes, as far as it has heard of them.
   void report(const NodeStanding& mine, const Findings& found);

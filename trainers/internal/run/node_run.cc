@@ -271,10 +271,7 @@ Status NodeRun::take_average(const AveragedModel& model) {
   HistoryPoint point;
   point.round = optimizer_.round();
   point.time_s = wall_.seconds();
-  point.loss = found.loss;
-  point.accuracy = found.accuracy;
-  point.r2 = found.r2;
-  point.rmse = found.rmse;
+  set_quality(point, found);
   point.consensus_distance = model.consensus_distance;
   point.bytes_per_node = model.bytes_per_node;
   if (history_.empty() || history_.back().round != point.round) {
