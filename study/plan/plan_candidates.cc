@@ -71,6 +71,7 @@ std::vector<Family> families(const Scenario& scenario) {
           {"choco", {"quant:8", "quant:4", "quant:2", "sign", "topk:0.05"}},
           {"deepsqueeze", {"quant:4", "sign"}},
           {"pushsum", {"none", "quant:8"}},
+          {"qmean", {"quant:8", "quant:4", "sign"}},
           {"onebit-adam", {"sign"}}};
 }
 
