@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 
 #include "optim/cluster.h"
+#include "optim/uneven.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -213,6 +214,24 @@ TEST_CASE("on unlike quadratics nodes stay nearer together than with momenta of 
     CAPTURE(shared);
     CHECK(shared < own / 3);
     CHECK(shared < none / 3);
+  }
+}
+
+TEST_CASE("on quadratics of unlike curvature their mean ends nearer to the optimum, too") {
+  for (std::uint32_t number = 310; number < 313; ++number) {
+    const std::uint64_t seed = draw_seed(number);
+    CAPTURE(seed);
+    const Uneven task(kNodes, kDimension, seed);
+    const auto excess_with = [&](const StepRuleOptions& step) {
+      Cluster cluster({.algorithm = "dpsgd", .dimension = kDimension, .step = step, .seed = seed});
+      REQUIRE(cluster.driver.run(1500, task).ok());
+      return task.excess(cluster.mean());
+    };
+    const double own = excess_with({.learning_rate = 0.05, .momentum = kMomentum});
+    const double shared = excess_with(quasi_global(0.05));
+    CAPTURE(own);
+    CAPTURE(shared);
+    CHECK(shared < own / 4);
   }
 }
 
