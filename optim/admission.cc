@@ -142,6 +142,19 @@ void admit_delay(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
 }
 
+/// A rule that follows how models move by mixing is for algorithms that mix, without moving the
+/// mean.
+void admit_follower(const AlgorithmInfo& info, const StepRule& rule, std::string_view field) {
+  if (rule.follows_model() && !info.keeps_mean) {
+    refuse(
+        field, rule.name(),
+        fmt::format("its momentum is of how mixing with neighbours moves a node's model, for "
+                    "algorithms that leave the mean model to the nodes' steps, and {} is none of "
+                    "them; take it with {}, or use sgd",
+                    info.name, word_list(names_with(algorithms(), &AlgorithmInfo::keeps_mean))));
+  }
+}
+
 void admit_step_rule(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   const bool local_steps = setup.outer_step_rule != nullptr;
   const StepRule& rule = local_steps ? *setup.outer_step_rule : *setup.step_rule;
@@ -149,6 +162,10 @@ void admit_step_rule(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
     refuse(local_steps ? "outer_step_rule" : "step_rule", rule.name(),
            fmt::format("{} is built on {}'s moments; use {}", info.name, info.step_rule,
                        info.step_rule));
+  }
+  admit_follower(info, *setup.step_rule, "step_rule");
+  if (local_steps) {
+    admit_follower(info, rule, "outer_step_rule");
   }
 }
 

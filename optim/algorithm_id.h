@@ -27,6 +27,7 @@ enum class AlgorithmId : std::uint16_t {
   moniqua = 21,
   adpsgd = 22,
   robust = 23,
+  qmean = 24,
 };
 
 /// The number itself.

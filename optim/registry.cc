@@ -30,6 +30,7 @@
 #include <sotto/optim/algorithms/power_gossip.h>
 #include <sotto/optim/algorithms/power_sgd.h>
 #include <sotto/optim/algorithms/push_sum.h>
+#include <sotto/optim/algorithms/q_mean.h>
 #include <sotto/optim/algorithms/robust_gossip.h>
 #include <sotto/optim/algorithms/weighted_gradient.h>
 #include <sotto/optim/algorithms/zero_one_adam.h>
@@ -68,6 +69,7 @@ std::span<const AlgorithmInfo> algorithms() {
       OneBitLamb::kInfo,
       GossipAdam::kInfo,
       Ef21::kInfo,
+      QMean::kInfo,
       Moniqua::kInfo,
       AdPsgd::kInfo,
       RobustGossip::kInfo,

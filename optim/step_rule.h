@@ -39,8 +39,8 @@ BiasCorrection parse_bias_correction(std::string_view name);
 struct StepRuleOptions {
   std::string rule = "sgd";  ///< the name of one of step_rules() (optim/step_rule_info.h)
   double learning_rate = 0.1;
-  double momentum = 0;    ///< sgd: v ← μ v + g; lars: optim/step_rules/lars.h
-  bool nesterov = false;  ///< sgd: d = γ (g + μ v)
+  double momentum = 0;    ///< sgd: v ← μ v + g; lars and quasi-global: in optim/step_rules/
+  bool nesterov = false;  ///< sgd: d = γ (g + μ v); quasi-global
   double weight_decay = 0;  ///< sgd, adam: g ← g + λ x; adamw: d ← d + γ λ x; lars, lamb: there
   double beta1 = 0.9;       ///< adam, adamw, lamb
   double beta2 = 0.999;
@@ -98,6 +98,9 @@ class StepRule {
   /// each once a round, in any order. Faults are those of `direction`.
   virtual Status direction_part(std::size_t first, std::span<const float> x,
                                 std::span<const float> gradient, std::span<float> d);
+  /// Whether directions also depend on how x moved since the one before, by mixing too
+  /// (step_rules/quasi_global.h); for algorithms with AlgorithmInfo::keeps_mean.
+  virtual bool follows_model() const { return false; }
   /// Changes the base learning rate γ, e.g. for a schedule of the caller's own.
   virtual void set_learning_rate(double learning_rate) = 0;
 

@@ -7,6 +7,7 @@
 #include <sotto/optim/step_rules/adam.h>
 #include <sotto/optim/step_rules/lamb.h>
 #include <sotto/optim/step_rules/lars.h>
+#include <sotto/optim/step_rules/quasi_global.h>
 #include <sotto/optim/step_rules/sgd.h>
 
 namespace sotto {
@@ -23,6 +24,7 @@ std::span<const StepRuleInfo> step_rules() {
       Adam::kAdamW,
       Lars::kInfo,
       Lamb::kInfo,
+      QuasiGlobal::kInfo,
   };
   // clang-format on
   return all;

@@ -19,6 +19,8 @@ struct StepRuleInfo {
   /// The default γ where the rule steps along the movement of the rounds between two exchanges; 1
   /// takes the movement as it is.
   double outer_learning_rate = 1;
+  /// The default momentum, of a rule that has one.
+  double momentum = 0;
   /// The settings that the rule has and others lack, by the names of StepRuleOptions. The learning
   /// rate, weight decay, clipping and the schedule are every rule's.
   std::span<const std::string_view> settings = {};

@@ -11,7 +11,7 @@
 
 namespace sotto {
 ApmSqueeze::ApmSqueeze(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : ChunkMeanAlgorithm(info, std::move(setup)),
+    : AdamMeanAlgorithm(info, std::move(setup)),
       work_(node_.dimension()),
       direction_(node_.dimension()),
       given_freeze_(node_.hyperparameters().optional_count(kFreezeStep)),

@@ -43,12 +43,12 @@
 #include <string>
 #include <vector>
 
-#include <sotto/optim/chunk_mean_algorithm.h>
+#include <sotto/optim/adam_mean_algorithm.h>
 #include <sotto/optim/step_rules/adam.h>
 
 namespace sotto {
 
-class ApmSqueeze final : public ChunkMeanAlgorithm {
+class ApmSqueeze final : public AdamMeanAlgorithm {
  public:
   static const AlgorithmInfo kApmSqueeze;
   static const AlgorithmInfo kOneBitAdam;

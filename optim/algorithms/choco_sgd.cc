@@ -171,6 +171,7 @@ constinit const AlgorithmInfo ChocoSgd::kInfo = {
     .graph = GraphNeed::symmetric,
     .time_varying = true,
     .replicas = true,
+    .keeps_mean = true,
     .delayable = true,
     .separable = true,
     .accelerated = true,

@@ -58,6 +58,7 @@ constinit const AlgorithmInfo DPsgd::kInfo = {
     .contract = ContractKind::exact,
     .graph = GraphNeed::doubly_stochastic,
     .time_varying = true,
+    .keeps_mean = true,
     .overlaps = true,
     .separable = true,
     .accelerated = true,

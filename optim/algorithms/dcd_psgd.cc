@@ -82,6 +82,7 @@ constinit const AlgorithmInfo DcdPsgd::kInfo = {
     .graph = GraphNeed::symmetric,
     .time_varying = true,
     .replicas = true,
+    .keeps_mean = true,
     .overlaps = true,
     .separable = true,
     .bounded_by_spectrum = true,

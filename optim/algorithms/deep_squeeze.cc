@@ -112,6 +112,7 @@ constinit const AlgorithmInfo DeepSqueeze::kInfo = {
     .contract = ContractKind::contraction,
     .graph = GraphNeed::doubly_stochastic,
     .time_varying = true,
+    .keeps_mean = true,
     .delayable = true,
     .separable = true,
     .accelerated = true,

@@ -131,6 +131,7 @@ constinit const AlgorithmInfo EcdPsgd::kInfo = {
     .graph = GraphNeed::symmetric,
     .time_varying = true,
     .replicas = true,
+    .keeps_mean = true,
     .overlaps = true,
     .separable = true,
     .accelerated = true,

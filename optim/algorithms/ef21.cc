@@ -9,6 +9,8 @@
 namespace sotto {
 namespace {
 
+constexpr std::string_view kMomentum = "momentum";
+
 Mailbox mailbox_to_all(const LocalNode& node) {
   return {node, static_cast<std::size_t>(node.nodes()) - 1,
           node.compressor().max_bytes(node.dimension())};
@@ -18,13 +20,27 @@ Mailbox mailbox_to_all(const LocalNode& node) {
 
 Ef21::Ef21(AlgorithmSetup setup)
     : MailAlgorithm(kInfo, std::move(setup), mailbox_to_all),
+      momentum_(node_.hyperparameters().real(kMomentum)),
       others_(all_others(node_)),
+      average_(momentum_ < 1 ? node_.vector() : Vector()),
       estimate_(node_.vector()),
       mean_(node_.vector()),
       next_(node_.vector()),
       direction_(node_.vector()) {}
 
 Peers Ef21::peers() const { return peers_along(others_, mail_); }
+
+std::span<const float> Ef21::next_average(std::span<const float> gradient) {
+  if (average_.empty()) {
+    return gradient;
+  }
+  if (node_.round() == 0) {
+    node_.ops().copy(gradient, direction_);
+  } else {
+    node_.ops().combine({{1 - momentum_, average_}, {momentum_, gradient}}, direction_);
+  }
+  return direction_;
+}
 
 Status Ef21::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "EF21 takes one gradient a round");
@@ -33,10 +49,14 @@ Status Ef21::take_gradient(std::span<const float> gradient) {
     return status;
   }
 
-  // 1. send c_i = C(∇_i − g_i);  g_i ← g_i + c_i
-  node_.ops().subtract(gradient, estimate_, next_);
+  // 0. v_i ← (1 − η) v_i + η ∇_i
+  // 1. send c_i = C(v_i − g_i);  g_i ← g_i + c_i
+  node_.ops().subtract(next_average(gradient), estimate_, next_);
   if (Status status = node_.require_finite(next_, "difference of the gradients"); !status) {
     return status;
+  }
+  if (!average_.empty()) {
+    std::swap(average_, direction_);
   }
   const auto payload = node_.encode(next_, mail_.outgoing());
   if (Status status = node_.decode_own(payload, 1, estimate_); !status) {
@@ -93,6 +113,7 @@ Status Ef21::complete(const Exchange& exchange) {
 
 void Ef21::save(ByteBuffer& out) const {
   node_.save(out);
+  write_floats(average_, out);
   write_floats(estimate_, out);
   write_floats(mean_, out);
 }
@@ -101,20 +122,39 @@ Status Ef21::load(ByteReader& in) {
   if (Status status = node_.load(in); !status) {
     return status;
   }
+  if (Status status = read_floats(in, "average of the gradients", average_); !status) {
+    return status;
+  }
   if (Status status = read_floats(in, "estimate of the gradient", estimate_); !status) {
     return status;
   }
   return read_floats(in, "mean of the estimates", mean_);
 }
 
+namespace {
+
+constexpr Hyperparameter kEf21Hyperparameters[] = {
+    {.key = kMomentum,
+     .symbol = "η",
+     .help = "the weight of the newest gradient in the average that is compressed; 1: no average",
+     .kind = HyperparameterKind::real,
+     .most = 1,
+     .why = "0.1 averages over about 10 rounds",
+     .fallback = "1"}};
+
+}  // namespace
+
 constinit const AlgorithmInfo Ef21::kInfo = {
     .name = "ef21",
-    .title = "EF21, compressed differences of gradients",
-    .paper = "Richtárik et al. 2021, arXiv:2106.05203",
-    .rule = "g_i ← g_i + C(∇_i − g_i); x ← x − γ (1/n) Σ_i g_i",
+    .title = "EF21 and EF21-SGDM, compressed differences of gradients",
+    .paper = "Richtárik et al. 2021, arXiv:2106.05203; Fatkhullin et al. 2023, arXiv:2305.15155",
+    .rule =
+        "v_i ← (1 − η) v_i + η ∇_i; g_i ← g_i + C(v_i − g_i); "
+        "x ← x − γ (1/n) Σ_i g_i",
     .summary =
-        "exact descent with any contraction where all nodes reach each other "
-        "and gradients have little noise",
+        "exact descent with any contraction where all nodes reach each other; "
+        "momentum=0.1 where gradients are noisy",
+    .hyperparameters = kEf21Hyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
     .time_varying = true,

@@ -119,6 +119,7 @@ constinit const AlgorithmInfo Moniqua::kInfo = {
     .contract = ContractKind::unbiased_absolute,
     .graph = GraphNeed::doubly_stochastic,
     .time_varying = true,
+    .keeps_mean = true,
     .overlaps = true,
     .family = "grid",
     .pattern = ExchangePattern::neighbours,

@@ -28,7 +28,7 @@ Adam& moments_of(StepRule& rule) { return Lamb::of(rule).moments(); }
 }  // namespace
 
 OneBitLamb::OneBitLamb(AlgorithmSetup setup)
-    : ChunkMeanAlgorithm(kInfo, std::move(setup), moments_of),
+    : AdamMeanAlgorithm(kInfo, std::move(setup), moments_of),
       lamb_(Lamb::of(node_.step_rule())),
       freeze_step_(node_.hyperparameters().count(kFreezeStep)),
       tensors_(lamb_.layout().size()),

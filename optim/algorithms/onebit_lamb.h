@@ -35,12 +35,12 @@
 #include <string>
 #include <vector>
 
-#include <sotto/optim/chunk_mean_algorithm.h>
+#include <sotto/optim/adam_mean_algorithm.h>
 #include <sotto/optim/step_rules/lamb.h>
 
 namespace sotto {
 
-class OneBitLamb final : public ChunkMeanAlgorithm {
+class OneBitLamb final : public AdamMeanAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 

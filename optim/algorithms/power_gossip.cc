@@ -246,6 +246,7 @@ constinit const AlgorithmInfo PowerGossip::kInfo = {
     .contract = ContractKind::contraction,
     .graph = GraphNeed::symmetric,
     .time_varying = true,
+    .keeps_mean = true,
     .overlaps = true,
     .family = "lowrank",
     .bytes =

@@ -31,7 +31,7 @@ Round following_variance(Round round, Round index, std::optional<Round> freeze_s
 }  // namespace
 
 ZeroOneAdam::ZeroOneAdam(AlgorithmSetup setup)
-    : ChunkMeanAlgorithm(kInfo, std::move(setup)),
+    : AdamMeanAlgorithm(kInfo, std::move(setup)),
       freeze_step_(node_.hyperparameters().optional_count(kFreezeStep)),
       local_step_limit_(node_.hyperparameters().count("limit")),
       common_(node_.x().begin(), node_.x().end()),

@@ -46,12 +46,12 @@
 #include <string>
 #include <vector>
 
-#include <sotto/optim/chunk_mean_algorithm.h>
+#include <sotto/optim/adam_mean_algorithm.h>
 #include <sotto/optim/step_rules/adam.h>
 
 namespace sotto {
 
-class ZeroOneAdam final : public ChunkMeanAlgorithm {
+class ZeroOneAdam final : public AdamMeanAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 

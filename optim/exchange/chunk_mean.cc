@@ -66,6 +66,12 @@ std::span<const std::byte> ChunkMean::encode(Rank owner, std::span<float> v,
                        : out.first(append_exact_part(exact.values, out, encoding.size()));
 }
 
+void ChunkMean::Pass::leave_out(std::size_t first, std::span<float> values) const {
+  if (!mask.empty()) {
+    zero_where_zero(mask.subspan(first, values.size()), values);
+  }
+}
+
 void ChunkMean::begin_exact(std::span<float> v) {
   pass_ = {};
   scatter(v);
@@ -77,8 +83,8 @@ Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float>
     return status;
   }
   pass_ = {.compressed = true, .mask = mask, .exact = exact};
-  node_.ops().axpy(1, error_, v);
-  zero_where_zero(mask, v);
+  node_.ops().axpy(error_decay_, error_, v);
+  pass_.leave_out(0, v);
   if (Status status = node_.require_finite(v, "compensated vector"); !status) {
     return status;
   }
@@ -135,7 +141,7 @@ Status ChunkMean::average() {
   ops.scale(share, exact);
   if (pass_.compressed) {
     ops.axpy(1, chunk_error_, average_);
-    zero_where_zero(chunk(node_.rank()).of(pass_.mask), average_);
+    pass_.leave_out(chunk(node_.rank()).offset, average_);
   }
   for (const std::span<const float> means : {std::span<const float>(average_), {exact}}) {
     if (Status status = node_.require_finite(means, "mean over all nodes"); !status) {
@@ -166,7 +172,7 @@ Status ChunkMean::complete(const Exchange& exchange, std::span<float> mean) {
     }
   }
   if (pass_.compressed) {
-    zero_where_zero(pass_.mask, mean);
+    pass_.leave_out(0, mean);
   }
   mail_.close();
   return {};

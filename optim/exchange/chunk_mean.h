@@ -4,9 +4,11 @@
 // Source of the compressed form: Tang et al., "DoubleSqueeze: parallel stochastic gradient descent
 // with double-pass error-compensated compression", ICML 2019, arXiv:1905.05957, which APMSqueeze
 // and 1-bit Adam build on. Chunk k of a vector (chunks.h) belongs to node k:
-//   1. node i:         send C(v_i + δ_i), chunk k to node k;  δ_i ← v_i + δ_i − C(v_i + δ_i)
-//   2. chunk's owner:  a = mean_i C(v_i + δ_i) + δ̄;  send C(a) to all;  δ̄ ← a − C(a)
+//   1. node i:         δ_i ← v_i + β δ_i;  send C(δ_i), chunk k to node k;  δ_i ← δ_i − C(δ_i)
+//   2. chunk's owner:  a = mean_i C(δ_i) + δ̄;  send C(a) to all;  δ̄ ← a − C(a)
 //   3. all:            the mean is the n chunks C(a)
+// β = 1 in the paper: what was not sent stays to be sent, and the means' sum is that of all v_i but
+// for what δ_i and δ̄ hold.
 // Each chunk is encoded by itself, at its own length: nothing is padded. Sums are in rank order,
 // and all nodes decode the same bytes, so that they hold the same mean to the bit. Elements for
 // which few bits will not do may travel beside the encodings in full precision (exact_part.h).
@@ -40,6 +42,9 @@ class ChunkMean {
   /// `node` must outlive it.
   explicit ChunkMean(LocalNode& node);
 
+  /// Sets β, above 0 and at most 1.
+  void set_error_decay(float decay) { error_decay_ = decay; }
+
   /// All other nodes.
   Peers peers() const;
   /// An exchange is under way.
@@ -48,12 +53,12 @@ class ChunkMean {
 
   /// Starts the mean of all `v`, which are left as they are. A round has one mean at most.
   void begin_exact(std::span<float> v);
-  /// Starts the mean of all v + δ, compressed by the node's C; v is spoilt. Elements where `mask`
-  /// is 0 are taken as 0, and carry no error. All nodes have the same mask and the same `exact.at`;
-  /// what `exact` views outlives the mean, and its values end as the mean of all nodes', exactly.
-  /// Fault::non_finite if v + δ overflows; δ is then as it was.
-  Status begin_compressed(std::vector<float>& v, std::span<const float> mask,
-                          const ExactElements& exact);
+  /// Starts the mean of all v + β δ, compressed by the node's C; v is spoilt. Elements where
+  /// `mask`, empty or as long, is 0 are taken as 0, and carry no error. All nodes have the same
+  /// mask and the same `exact.at`; what `exact` views outlives the mean, and its values end as the
+  /// mean of all nodes', exactly. Fault::non_finite if v + β δ overflows; δ is then as it was.
+  Status begin_compressed(std::vector<float>& v, std::span<const float> mask = {},
+                          const ExactElements& exact = {});
   /// Writes the exchange that is due to `out`; false when none is.
   bool next_exchange(Exchange& out) { return mail_.next_exchange(out); }
   /// Takes the exchange under way, as Algorithm::complete. The mean has another one, unless it is
@@ -81,6 +86,9 @@ class ChunkMean {
     bool compressed = false;
     std::span<const float> mask = {};
     ExactElements exact = {};
+
+    /// Zeroes what the mask leaves out of `values`, the elements of the vector from `first` on.
+    void leave_out(std::size_t first, std::span<float> values) const;
   };
 
   Chunk chunk(Rank owner) const { return chunk_of(node_.dimension(), node_.nodes(), owner); }
@@ -103,6 +111,7 @@ class ChunkMean {
   Result<std::span<const std::byte>> encoding_in(std::span<const std::byte> payload, Rank owner);
 
   LocalNode& node_;
+  float error_decay_ = 1;  // β
   std::unique_ptr<Compressor> exact_;
   std::vector<Edge> others_;           // all nodes but this one
   std::vector<std::size_t> elements_;  // of the others' chunks

@@ -227,6 +227,11 @@ std::unique_ptr<Mixing> admit(SiteSetup& setup) {
   if (setup.parameters.empty()) {
     refuse("parameters", "none", "a site trains a model");
   }
+  if (setup.step_rule->follows_model()) {
+    refuse("step_rule", setup.step_rule->name(),
+           "a site's model also moves by who comes and goes, which a momentum of its moves would "
+           "repeat; use sgd");
+  }
   admit_numbers(setup);
   admit_peers(setup.peers, setup.exchange);
   return make_mixing(setup);

@@ -47,7 +47,7 @@ Json settings_json(const RunSettings& settings) {
           {"communication_interval", used.communication_interval},
           {"outer_step_rule", optional(outer ? std::optional(outer->rule) : std::nullopt)},
           {"outer_lr", optional(outer ? std::optional(outer->learning_rate) : std::nullopt)},
-          {"outer_momentum", o.outer_momentum},
+          {"outer_momentum", outer ? outer->momentum : 0},
           {"outer_nesterov", o.outer_nesterov},
           {"rounds", run.rounds},
           {"eval_every", run.eval_every},

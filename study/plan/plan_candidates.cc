@@ -71,6 +71,7 @@ std::vector<Family> families(const Scenario& scenario) {
           {"choco", {"quant:8", "quant:4", "quant:2", "sign", "topk:0.05"}},
           {"deepsqueeze", {"quant:4", "sign"}},
           {"pushsum", {"none", "quant:8"}},
+          {"qmean", {"quant:8", "quant:4", "sign"}},
           {"onebit-adam", {"sign"}}};
 }
 
@@ -169,9 +170,15 @@ std::string steps_of(const RunSpec& run) {
 
 bool tries_adam(const CandidateLists& lists, const Scenario& scenario) {
   const std::string rule = scenario.task.step_rule;
-  return (rule.empty() || rule == "sgd") && scenario.task.momentum == 0 &&
+  return (rule.empty() || rule == "sgd") && scenario.task.momentum.value_or(0) == 0 &&
          (lists.algorithms.empty() ||
           std::any_of(lists.algorithms.begin(), lists.algorithms.end(), needs_adam));
+}
+
+bool tries_quasi_global(const Scenario& scenario) {
+  const std::string& rule = scenario.task.step_rule;
+  return (rule.empty() || rule == "sgd") && scenario.task.momentum.value_or(0) != 0 &&
+         scenario.task.partition != "iid";
 }
 
 std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& scenario,
@@ -266,6 +273,12 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
     }
   }
   const std::size_t plain = found.size();
+  for (std::size_t k = 0; variations.quasi_global && info.keeps_mean && k < plain; ++k) {
+    Candidate mixed = found[k];
+    mixed.run = mixed.run.with("step-rule", "quasi-global");
+    mixed.step_rule = steps_of(mixed.run);
+    found.push_back(std::move(mixed));
+  }
   for (std::size_t k = 0; variations.adam && k < plain; ++k) {
     Candidate adam = found[k];
     adam.run = with_settings(adam.run.with("step-rule", "adam"), adam_rate(scenario_));

@@ -66,6 +66,7 @@ struct Variations {
   std::vector<Round> intervals{};  ///< rounds from one exchange to the next, above 1, rising
   bool delays = false;             ///< gradients that do not wait for the exchange
   bool adam = false;               ///< in place of the task's step rule
+  bool quasi_global = false;       ///< in place of the task's momentum, where nodes mix
 };
 
 /// All proposals, full-precision all-reduce first (where nodes lie it is none: only robust runs
@@ -78,6 +79,10 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
 /// Whether runs with Adam are to be tried beside those with the task's step rule: an algorithm that
 /// is built on Adam has to be measured by Adam in full precision.
 bool tries_adam(const CandidateLists& lists, const Scenario& scenario);
+
+/// Whether runs with quasi-global momentum are to be tried beside those with the task's: nodes have
+/// one, and data that differ.
+bool tries_quasi_global(const Scenario& scenario);
 
 /// Screens proposals by the algorithms' requirements and by the model of the network.
 class Screen {

@@ -107,7 +107,8 @@ Variations PlanSearch::variations() const {
   if (ranking_.goal == Goal::epoch) {
     return {};
   }
-  Variations all = {.adam = tries_adam(options_.lists, scenario_)};
+  Variations all = {.adam = tries_adam(options_.lists, scenario_),
+                    .quasi_global = tries_quasi_global(scenario_)};
   if (scenario_.task.communication_interval != 1 || !scenario_.task.outer_step_rule.empty() ||
       scenario_.task.delayed_gradient) {
     return all;

@@ -190,8 +190,9 @@ TEST_CASE("step rules, compressors, buckets and local steps on a device leave th
     check_same(options);
   }
   options.compressor = "quant:8";
-  for (const std::string rule : {"sgd", "adam", "adamw", "lars", "lamb"}) {
+  for (const std::string rule : {"sgd", "adam", "adamw", "lars", "lamb", "quasi-global"}) {
     options.step = {.rule = rule, .learning_rate = 0.02, .weight_decay = 0.01};
+    options.step.momentum = rule == "quasi-global" ? 0.9 : 0;
     check_same(options);
     options.step.clip_norm = 0.5;
     check_same(options);

@@ -64,6 +64,23 @@ TEST_CASE("every algorithm, saved in mid-run and loaded, continues to the bit") 
   }
 }
 
+TEST_CASE("a rule that follows the model, saved in mid-run and loaded, continues to the bit") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (!info.keeps_mean) {
+      continue;
+    }
+    for (const Round interval : {Round{1}, Round{3}}) {  // saved between two exchanges
+      CAPTURE(info.name);
+      CAPTURE(interval);
+      check_continues({.algorithm = std::string(info.name),
+                       .nodes = 5,
+                       .dimension = 33,
+                       .step = {.rule = "quasi-global", .learning_rate = 0.01, .momentum = 0.9},
+                       .communication_interval = interval});
+    }
+  }
+}
+
 TEST_CASE("what a compressor remembers is part of the state") {
   for (const AlgorithmInfo& info : algorithms()) {
     if (info.contract != ContractKind::contraction) {

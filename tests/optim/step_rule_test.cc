@@ -127,7 +127,8 @@ TEST_CASE("the next model is x − d, bit for bit, and faults where d does") {
   for (const StepRuleOptions& options :
        {StepRuleOptions{.learning_rate = 0.3}, StepRuleOptions{.learning_rate = 0},
         StepRuleOptions{.learning_rate = 1.7}, StepRuleOptions{.momentum = 0.9},
-        StepRuleOptions{.weight_decay = 0.01}, StepRuleOptions{.clip_norm = 1}}) {
+        StepRuleOptions{.weight_decay = 0.01}, StepRuleOptions{.clip_norm = 1},
+        StepRuleOptions{.rule = "quasi-global", .momentum = 0.9}}) {
     CAPTURE(options.learning_rate);
     for (const auto& gradient : gradients) {
       for (const bool over_gradient : {false, true}) {
@@ -165,6 +166,7 @@ TEST_CASE("a direction that is not written has the bits of the one that is, roun
       {.learning_rate = 0.3, .momentum = 0.9, .weight_decay = 0.1, .clip_norm = 1},
       {.learning_rate = 0.3, .momentum = 0.9, .nesterov = true},
       {.rule = "adam", .learning_rate = 0.01},
+      {.rule = "quasi-global", .learning_rate = 0.3, .momentum = 0.9},
   };
   for (const StepRuleOptions& options : rules) {
     CAPTURE(options.rule);
@@ -259,7 +261,8 @@ TEST_CASE("a rule that was saved and loaded continues to the bit") {
   for (const StepRuleOptions& options :
        {StepRuleOptions{}, StepRuleOptions{.momentum = 0.9, .nesterov = true},
         StepRuleOptions{.rule = "adam"}, StepRuleOptions{.rule = "adamw", .weight_decay = 0.1},
-        StepRuleOptions{.rule = "lars", .momentum = 0.9}, StepRuleOptions{.rule = "lamb"}}) {
+        StepRuleOptions{.rule = "lars", .momentum = 0.9}, StepRuleOptions{.rule = "lamb"},
+        StepRuleOptions{.rule = "quasi-global", .momentum = 0.9}}) {
     CAPTURE(options.rule);
     const auto rule = make_step_rule(options);
     const auto copy = make_step_rule(options);

@@ -28,6 +28,7 @@ struct Pairing {
   std::string compressor;
   std::string topology = "ring";
   std::uint32_t buckets = 1;
+  std::string rule = "sgd";
 };
 
 ClusterOptions cluster_options(const Pairing& pairing) {
@@ -38,6 +39,7 @@ ClusterOptions cluster_options(const Pairing& pairing) {
   options.nodes = kNodes;
   options.dimension = pairing.buckets > 1 ? kCutDimension : kDimension;
   options.buckets = pairing.buckets;
+  options.step.rule = pairing.rule;
   options.step.learning_rate = 0.02;
   options.step.momentum = 0.5;
   return options;
@@ -79,17 +81,34 @@ std::vector<Pairing> cut() {
   return pairings;
 }
 
+/// Every algorithm that takes a step rule that follows the model, with one.
+std::vector<Pairing> following() {
+  std::vector<Pairing> pairings;
+  for (const AlgorithmInfo& algorithm : algorithms()) {
+    if (algorithm.keeps_mean) {
+      pairings.push_back({.algorithm = std::string(algorithm.name),
+                          .compressor = std::string(algorithm.default_compressor),
+                          .rule = "quasi-global"});
+    }
+  }
+  return pairings;
+}
+
 void check_transport(const std::string& transport) {
   auto pairings = admissible();
   REQUIRE(pairings.size() >= algorithms().size());
   const auto in_buckets = cut();
   REQUIRE(in_buckets.size() >= 6);
   pairings.insert(pairings.end(), in_buckets.begin(), in_buckets.end());
+  const auto with_rule = following();
+  REQUIRE(with_rule.size() >= 6);
+  pairings.insert(pairings.end(), with_rule.begin(), with_rule.end());
   for (const Pairing& pairing : pairings) {
     CAPTURE(pairing.algorithm);
     CAPTURE(pairing.compressor);
     CAPTURE(pairing.topology);
     CAPTURE(pairing.buckets);
+    CAPTURE(pairing.rule);
     Cluster cluster(cluster_options(pairing));
     const Quadratic task(kNodes, cluster.x.front().size(), 3, 0.1);
     auto x = cluster.x;

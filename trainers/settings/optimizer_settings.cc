@@ -47,9 +47,9 @@ std::optional<StepRuleOptions> outer_step_rule_of(const OptimizerSettings& o) {
   }
   StepRuleOptions rule;
   rule.rule = o.outer_step_rule.empty() ? needed_step_rule(o.algorithm) : o.outer_step_rule;
-  rule.learning_rate =
-      o.outer_lr.value_or(step_rule_info(rule.rule, "outer_step_rule").outer_learning_rate);
-  rule.momentum = o.outer_momentum;
+  const StepRuleInfo& info = step_rule_info(rule.rule, "outer_step_rule");
+  rule.learning_rate = o.outer_lr.value_or(info.outer_learning_rate);
+  rule.momentum = o.outer_momentum.value_or(info.momentum);
   rule.nesterov = o.outer_nesterov;
   return rule;
 }
@@ -71,8 +71,11 @@ std::chrono::milliseconds parse_timeout(double seconds) {
 void check_step_rule(const OptimizerSettings& o) {
   const StepRuleInfo& rule = step_rule_info(step_rule_name(o));
   // Refuses a momentum that the rule cannot take, in the rule's own words.
-  make_step_rule({.rule = std::string(rule.name), .momentum = o.momentum}, host_ops());
+  make_step_rule({.rule = std::string(rule.name), .momentum = o.momentum.value_or(0)}, host_ops());
   OptimizerSettings given = o;
+  if (given.momentum == 0) {
+    given.momentum.reset();  // rules without a momentum have that
+  }
   OptimizerSettings defaults;
   const SettingGroup settings = step_settings(given);
   const SettingGroup untouched = step_settings(defaults);
@@ -115,7 +118,7 @@ void check_privacy_settings(const OptimizerSettings& o) {
 
 bool has_local_steps(const OptimizerSettings& o) {
   return o.communication_interval > 1 || !o.outer_step_rule.empty() || o.outer_lr ||
-         o.outer_momentum != 0 || o.outer_nesterov;
+         o.outer_momentum.value_or(0) != 0 || o.outer_nesterov;
 }
 
 bool wants_privacy(const OptimizerSettings& o) { return o.noise_multiplier || o.privacy_epsilon; }
@@ -165,8 +168,9 @@ void check_settings(const OptimizerSettings& settings) {
 StepRuleOptions step_rule_of(const OptimizerSettings& o, Round steps) {
   StepRuleOptions rule;
   rule.rule = step_rule_name(o);
-  rule.learning_rate = o.lr.value_or(step_rule_info(rule.rule).learning_rate);
-  rule.momentum = o.momentum;
+  const StepRuleInfo& info = step_rule_info(rule.rule);
+  rule.learning_rate = o.lr.value_or(info.learning_rate);
+  rule.momentum = o.momentum.value_or(info.momentum);
   rule.nesterov = o.nesterov;
   rule.weight_decay = o.weight_decay;
   rule.beta1 = o.beta1.value_or(rule.beta1);

@@ -59,7 +59,7 @@ struct OptimizerSettings {
 
   std::string step_rule;
   std::optional<double> lr;
-  double momentum = 0;
+  std::optional<double> momentum;
   bool nesterov = false;
   double weight_decay = 0;
   std::optional<double> beta1;
@@ -73,7 +73,7 @@ struct OptimizerSettings {
   Round communication_interval = 1;
   std::string outer_step_rule;
   std::optional<double> outer_lr;
-  double outer_momentum = 0;
+  std::optional<double> outer_momentum;
   bool outer_nesterov = false;
 
   std::optional<double> noise_multiplier;

@@ -1,5 +1,6 @@
 // The names of the settings and their helps.
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include <fmt/format.h>
@@ -35,22 +36,29 @@ std::string_view step_rule_help() {
   return kHelp;
 }
 
-/// The default rates with the rules that have each: "0.1 for sgd, 1 for lars".
-std::string default_rates(double StepRuleInfo::*rate) {
-  std::vector<double> rates;
-  for (const StepRuleInfo& info : step_rules()) {
-    if (std::ranges::find(rates, info.*rate) == rates.end()) {
-      rates.push_back(info.*rate);
+/// The defaults of a setting with the rules that have each, of `owners`: "0.1 for sgd, 1 for lars".
+std::string default_values(double StepRuleInfo::*setting, const std::vector<std::string>& owners) {
+  std::vector<double> values;
+  for (const std::string& owner : owners) {
+    const double value = step_rule_info(owner).*setting;
+    if (std::ranges::find(values, value) == values.end()) {
+      values.push_back(value);
     }
   }
   std::vector<std::string> parts;
-  parts.reserve(rates.size());
-  for (const double value : rates) {
-    const auto names =
-        names_with(step_rules(), [&](const StepRuleInfo& info) { return info.*rate == value; });
+  parts.reserve(values.size());
+  for (const double value : values) {
+    std::vector<std::string> names;
+    std::ranges::copy_if(owners, std::back_inserter(names), [&](const std::string& owner) {
+      return step_rule_info(owner).*setting == value;
+    });
     parts.push_back(fmt::format("{} for {}", value, word_list(names, "and")));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string default_rates(double StepRuleInfo::*rate) {
+  return default_values(rate, names_of(step_rules()));
 }
 
 std::string_view rate_help() {
@@ -81,7 +89,9 @@ std::string owned(std::string_view setting, std::string_view help) {
 
 /// The helps of the settings that only some step rules have.
 struct OwnedHelp {
-  std::string momentum = owned("momentum", "momentum");
+  std::string momentum =
+      owned("momentum", "momentum; by default " +
+                            default_values(&StepRuleInfo::momentum, step_rules_with("momentum")));
   std::string nesterov = owned("nesterov", "Nesterov's form of the momentum");
   std::string beta1 = owned("beta1", "decay of the mean; by default 0.9");
   std::string beta2 = owned("beta2", "decay of the variance; by default 0.999");

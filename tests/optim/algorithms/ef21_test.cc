@@ -113,6 +113,103 @@ TEST_CASE("estimates: the first is C of the gradient, and the mean of all is eve
   }
 }
 
+TEST_CASE("EF21-SGDM: momentum=1 is EF21 to the bit, and without compression it is averaged SGD") {
+  const Quadratic task(kNodes, kDimension, 5, 0.3);
+  auto options = options_for("topk:0.1");
+  Cluster plain(options);
+  options.algorithm = "ef21:momentum=1";
+  Cluster one(options);
+  REQUIRE(plain.driver.run(60, task).ok());
+  REQUIRE(one.driver.run(60, task).ok());
+  CHECK(plain.x == one.x);
+  CHECK(one.node<Ef21>(0).average().empty());
+
+  constexpr double kMomentum = 0.25;
+  options = options_for("none", 0.1);
+  options.algorithm = "ef21:momentum=0.25";
+  Cluster cluster(options);
+  std::vector<double> x = cluster.mean();
+  std::vector<double> v(kDimension);
+  std::vector<float> at(kDimension);
+  std::vector<float> g(kDimension);
+  for (Round t = 0; t < 150; ++t) {
+    std::vector<double> mean(kDimension);
+    for (std::size_t i = 0; i < kNodes; ++i) {
+      for (std::size_t k = 0; k < kDimension; ++k) {
+        at[k] = static_cast<float>(x[k]);
+      }
+      task(static_cast<Rank>(i), t, at, g);
+      for (std::size_t k = 0; k < kDimension; ++k) {
+        mean[k] += static_cast<double>(g[k]) / kNodes;
+      }
+    }
+    for (std::size_t k = 0; k < kDimension; ++k) {
+      v[k] = t == 0 ? mean[k] : (1 - kMomentum) * v[k] + kMomentum * mean[k];
+      x[k] -= 0.1 * v[k];
+    }
+    REQUIRE(cluster.driver.run(1, task).ok());
+    for (std::size_t k = 0; k < kDimension; ++k) {
+      REQUIRE(std::fabs(static_cast<double>(cluster.x[3][k]) - x[k]) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("EF21-SGDM descends linearly without noise, and as near as SGD where there is much") {
+  const std::uint64_t seed =
+      RandomStream({.seed = 2305'15155, .purpose = Purpose::test}).next_u64() >> 40U;
+  CAPTURE(seed);
+  const auto run = [&](const std::string& algorithm, const std::string& compressor, double noise) {
+    auto options = options_for(compressor);
+    options.algorithm = algorithm;
+    options.seed = seed;
+    Cluster cluster(options);
+    const Quadratic task(kNodes, kDimension, seed, noise);
+    REQUIRE(cluster.driver.run(1500, task).ok());
+    double excess = 0;  // over the last rounds, as it stays where it is
+    for (int t = 0; t < 500; ++t) {
+      REQUIRE(cluster.driver.run(1, task).ok());
+      excess += task.excess(cluster.mean()) / 500;
+    }
+    return excess;
+  };
+  CHECK(run("ef21:momentum=0.1", "topk:0.1", 0) < 1.5 * run("ef21", "none", 0));
+  const double without = run("ef21", "topk:0.1", 2);
+  const double with = run("ef21:momentum=0.1", "topk:0.1", 2);
+  const double exact = run("ef21", "none", 2);
+  CAPTURE(without);
+  CAPTURE(with);
+  CAPTURE(exact);
+  CHECK(with < without / 2);
+  CHECK(with < 2 * exact);
+}
+
+TEST_CASE("EF21-SGDM, saved in mid-run and loaded, continues to the bit") {
+  const Quadratic task(kNodes, kDimension, 5, 0.3);
+  auto options = options_for("topk:0.1");
+  options.algorithm = "ef21:momentum=0.1";
+  Cluster whole(options);
+  REQUIRE(whole.driver.run(20, task).ok());
+  Cluster resumed(options);
+  resumed.x = whole.x;
+  for (std::size_t i = 0; i < kNodes; ++i) {
+    ByteBuffer saved;
+    whole.driver.node(i).save(saved);
+    ByteReader in(saved.bytes());
+    REQUIRE(resumed.driver.node(i).load(in).ok());
+    CHECK(in.finished());
+  }
+  REQUIRE(whole.driver.run(20, task).ok());
+  REQUIRE(resumed.driver.run(20, task).ok());
+  CHECK(whole.x == resumed.x);
+
+  options.algorithm = "ef21";
+  Cluster without(options);
+  ByteBuffer saved;
+  whole.driver.node(0).save(saved);
+  ByteReader in(saved.bytes());
+  CHECK(without.driver.node(0).load(in).fault() == Fault::malformed);
+}
+
 TEST_CASE("a round of EF21 sends a compressed difference to every other node") {
   Cluster cluster(options_for("sign"));
   REQUIRE(cluster.driver.run(7, Quadratic(kNodes, kDimension, 5)).ok());

@@ -344,4 +344,7 @@ TEST_CASE("core: setups that cannot work are refused") {
     setup.compressor = make_compressor("topk:0.1");
   });
   refused([](SiteSetup& setup) { setup.compressor = make_compressor("randk:0.1"); });
+  refused([](SiteSetup& setup) {
+    setup.step_rule = make_step_rule({.rule = "quasi-global", .momentum = 0.9});
+  });
 }

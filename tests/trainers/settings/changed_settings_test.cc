@@ -141,13 +141,14 @@ TEST_CASE(
 
 TEST_CASE("a changed rate is saved with any step rule, local steps, schedules and an outer rule") {
   std::mt19937_64 random(draw_seed());
-  for (const std::string rule : {"sgd", "adam", "adamw", "lars", "lamb"}) {
+  for (const std::string rule : {"sgd", "adam", "adamw", "lars", "lamb", "quasi-global"}) {
     for (const bool local : {false, true}) {
       CAPTURE(rule);
       CAPTURE(local);
       auto options = options_for(kNodes, nullptr);
-      options.algorithm = "allreduce";
+      options.algorithm = rule == "quasi-global" ? "dpsgd" : "allreduce";
       options.step_rule.rule = rule;
+      options.step_rule.momentum = rule == "quasi-global" ? 0.9 : 0;
       options.step_rule.schedule = parse_schedule("step:3:0.5,warmup=4", 20);
       if (local) {
         options.communication_interval = 3;

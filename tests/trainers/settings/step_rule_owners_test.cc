@@ -75,15 +75,24 @@ TEST_CASE("a setting is refused with every step rule that has it not, and taken 
   }
 }
 
-TEST_CASE("default learning rates are those of the rules") {
+TEST_CASE("a momentum of 0 is taken with every step rule") {
+  for (const StepRuleInfo& rule : step_rules()) {
+    CAPTURE(rule.name);
+    CHECK(refusal(std::string(rule.name), "momentum", "0").empty());
+  }
+}
+
+TEST_CASE("default learning rates and momenta are those of the rules") {
   for (const StepRuleInfo& rule : step_rules()) {
     CAPTURE(rule.name);
     OptimizerSettings settings;
     settings.step_rule = rule.name;
     CHECK(step_rule_of(settings, 10).learning_rate == rule.learning_rate);
+    CHECK(step_rule_of(settings, 10).momentum == rule.momentum);
     settings.step_rule.clear();
     settings.algorithm = "allreduce";
     settings.outer_step_rule = rule.name;
     CHECK(options_of(settings, 10).outer_step_rule->learning_rate == rule.outer_learning_rate);
+    CHECK(options_of(settings, 10).outer_step_rule->momentum == rule.momentum);
   }
 }
