@@ -9,38 +9,20 @@
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
+#include <sotto/compress/coded_randk.h>
 
 #include "internal/contracts.h"
 #include "internal/family.h"
 #include "internal/keep.h"
 #include "internal/payload.h"
 #include "internal/permutation.h"
+#include "internal/random_choice.h"
 #include "internal/shares.h"
 
 namespace sotto {
 namespace {
 
 constexpr std::size_t kRandkHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
-
-/// Elements that are fetched from all over the vector before the first of them is needed.
-constexpr std::size_t kBatch = 64;
-
-/// Calls visit(i, element) for the elements that are chosen i-th, begin ≤ i < end, of those at x.
-template <typename Visit>
-void for_each_chosen(const internal::KeyedPermutation& chosen, const float* x, std::size_t begin,
-                     std::size_t end, const Visit& visit) {
-  std::array<std::uint32_t, kBatch> batch{};
-  for (; begin < end; begin += kBatch) {
-    const auto places = std::span(batch).first(std::min(kBatch, end - begin));
-    chosen.places(begin, places);
-    for (const std::uint32_t place : places) {
-      __builtin_prefetch(x + place, 1);
-    }
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      visit(begin + i, places[i]);
-    }
-  }
-}
 
 /// `value`, whose magnitude is float32's largest at most. Where float32 is too coarse for its
 /// rounding to be relative, below 2^-126, it is rounded up or down by the element's noise, so that
@@ -52,12 +34,6 @@ float rounded(double value, const RandomKey& key, std::size_t element) {
   }
   const double noise = rounding_noise(key, element) * 0x1p-16;
   return static_cast<float>(std::floor(value / kResolution + noise) * kResolution);
-}
-
-std::uint64_t selection_key(RandomKey key) {
-  key.purpose = Purpose::select;
-  const PhiloxCounter words = key.block(0);
-  return words[0] | (std::uint64_t{words[1]} << 32);
 }
 
 class RandkCompressor final : public Compressor {
@@ -111,7 +87,7 @@ std::size_t RandkCompressor::encode(std::span<const float> x, const RandomKey& k
   check(x.size() <= std::numeric_limits<std::uint32_t>::max(),
         "randk: more than 2^32 − 1 elements");
   const std::size_t k = kept(x.size());
-  const std::uint64_t selection = selection_key(key);
+  const std::uint64_t selection = internal::selection_key(key);
   ByteWriter writer(out);
   writer.write(static_cast<std::uint32_t>(k));
   writer.write(selection);
@@ -126,11 +102,12 @@ std::size_t RandkCompressor::encode(std::span<const float> x, const RandomKey& k
   const auto encode_share = [&](std::size_t begin, std::size_t end) {
     std::size_t saturated = 0;
     ByteWriter to(values.subspan(begin * sizeof(float)));
-    for_each_chosen(chosen, x.data(), begin, end, [&](std::size_t /*i*/, std::uint32_t place) {
-      const double value = factor * static_cast<double>(x[place]);
-      saturated += static_cast<std::size_t>(std::abs(value) > kLargest);
-      to.write(rounded(std::clamp(value, -kLargest, kLargest), key, place));
-    });
+    internal::for_each_chosen(
+        chosen, x.data(), begin, end, [&](std::size_t /*i*/, std::uint32_t place) {
+          const double value = factor * static_cast<double>(x[place]);
+          saturated += static_cast<std::size_t>(std::abs(value) > kLargest);
+          to.write(rounded(std::clamp(value, -kLargest, kLargest), key, place));
+        });
     return std::optional(saturated);
   };
   saturated_ = *internal::Shares::of_elements(workers(), k).sum(encode_share);
@@ -162,9 +139,10 @@ Status RandkCompressor::decode_add(std::span<const std::byte> bytes, float scale
   const internal::KeyedPermutation chosen(selection, y.size());
   internal::Shares::of_elements(workers(), k)
       .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
-        for_each_chosen(chosen, y.data(), begin, end, [&](std::size_t i, std::uint32_t place) {
-          y[place] = y[place] + scale * internal::load<float>(values, i);
-        });
+        internal::for_each_chosen(chosen, y.data(), begin, end,
+                                  [&](std::size_t i, std::uint32_t place) {
+                                    y[place] = y[place] + scale * internal::load<float>(values, i);
+                                  });
       });
   return {};
 }
@@ -182,6 +160,9 @@ std::unique_ptr<Compressor> build_randk(internal::SpecReader& spec,
                                         const internal::Wanted& wanted) {
   RandkOptions options;
   options.keep_ratio = spec.take_double("KEEP", "a number in (0, 1]");
+  if (auto coded = internal::build_coded_randk(spec, options.keep_ratio, wanted)) {
+    return coded;
+  }
   const std::size_t form = spec.choice("scale", {"unbiased", "none"})
                                .value_or(wanted.need == ContractKind::contraction ? 1 : 0);
   options.scale = form == 0 ? RandkScale::unbiased : RandkScale::none;
@@ -191,10 +172,12 @@ std::unique_ptr<Compressor> build_randk(internal::SpecReader& spec,
 }  // namespace
 
 constinit const internal::Family internal::kRandkFamily = {
-    {"randk", "randk:KEEP[,scale=unbiased|none]",
-     "KEEP × d random elements; their indices cost no bytes",
-     "scale=unbiased: unbiased, α² = 1/KEEP − 1; scale=none: contraction, δ = KEEP", "randk:0.1",
-     kRandkWireId},
+    {"randk", "randk:KEEP[,scale=unbiased|none][,values=B][/topk:KEEP,values=B[,chunk=N]]",
+     "KEEP × d random elements, exact or in B bits a value, or the largest of them; their choice "
+     "costs no bytes",
+     "scale=unbiased: unbiased, α² = 1/KEEP − 1; scale=none: contraction, δ = KEEP; values=B: "
+     "contraction",
+     "randk:0.1", kRandkWireId, kCodedRandkWireId},
     build_randk};
 
 }  // namespace sotto

@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include <sotto/base/check.h>
 
 namespace sotto::internal {
+namespace {
+
+constexpr int kWordBits = 64;
+
+}  // namespace
 
 int rice_parameter(std::uint64_t count, std::uint64_t elements) {
   int best = 0;
@@ -25,29 +31,46 @@ void RiceWriter::write(std::uint32_t index) {
   for (; ones >= kRun; ones -= kRun) {
     put(0xFFFFFFFF, kRun);
   }
-  // The zero that ends the ones is the next bit up.
-  put((std::uint64_t{1} << ones) - 1, static_cast<int>(ones) + 1);
-  put(gap & ((std::uint64_t{1} << p_) - 1), p_);
+  // The zero that ends the ones is the next bit up; the p low bits follow.
+  const std::uint64_t low = gap & ((std::uint64_t{1} << p_) - 1);
+  put(((std::uint64_t{1} << ones) - 1) | (low << (ones + 1)), static_cast<int>(ones) + 1 + p_);
   next_index_ = std::uint64_t{index} + 1;
 }
 
 void RiceWriter::put(std::uint64_t bits, int count) {
   pending_ |= bits << pending_bits_;
   pending_bits_ += count;
-  for (; pending_bits_ >= 8; pending_bits_ -= 8) {
-    check(at_ < out_.size(), "RiceWriter ran over its bound");
-    out_[at_++] = static_cast<std::byte>(pending_ & 0xFF);
-    pending_ >>= 8;
+  if (pending_bits_ >= kWordBits) {
+    check(out_.size() - at_ >= sizeof(pending_), "RiceWriter ran over its bound");
+    std::memcpy(&out_[at_], &pending_, sizeof(pending_));
+    at_ += sizeof(pending_);
+    pending_bits_ -= kWordBits;
+    // What did not fit; all of it fitted where none is left.
+    pending_ = pending_bits_ == 0 ? 0 : bits >> (count - pending_bits_);
   }
 }
 
 std::size_t RiceWriter::finish() {
-  put(0, (8 - pending_bits_) % 8);
-  return at_;
+  const auto left = static_cast<std::size_t>(pending_bits_ + 7) / 8;
+  check(out_.size() - at_ >= left, "RiceWriter ran over its bound");
+  if (left > 0) {
+    std::memcpy(&out_[at_], &pending_, left);
+  }
+  return at_ + left;
 }
 
 void RiceReader::refill() {
-  for (; window_bits_ <= 56 && at_ < bytes_.size(); window_bits_ += 8) {
+  if (window_bits_ <= kWordBits - 8 && bytes_.size() - at_ >= sizeof(window_)) {
+    const int count = (kWordBits - window_bits_) / 8;  // bytes, 1 to 8
+    std::uint64_t next = 0;
+    std::memcpy(&next, &bytes_[at_], sizeof(next));
+    next &= ~std::uint64_t{0} >> (kWordBits - 8 * count);
+    window_ |= next << window_bits_;
+    window_bits_ += 8 * count;
+    at_ += static_cast<std::size_t>(count);
+    return;
+  }
+  for (; window_bits_ <= kWordBits - 8 && at_ < bytes_.size(); window_bits_ += 8) {
     window_ |= std::to_integer<std::uint64_t>(bytes_[at_++]) << window_bits_;
   }
 }

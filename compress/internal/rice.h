@@ -27,10 +27,13 @@ class RiceWriter {
 
   /// Appends an index above all earlier ones. The span holds rice_bits_bound of the whole list.
   void write(std::uint32_t index);
+  /// Begins another list, whose gaps count from `first`, right behind the last index.
+  void restart(std::uint64_t first) { next_index_ = first; }
   /// Fills the last byte with zeros; returns the bytes used.
   std::size_t finish();
 
  private:
+  /// Appends fewer than 64 bits.
   void put(std::uint64_t bits, int count);
 
   std::span<std::byte> out_;
@@ -49,6 +52,11 @@ class RiceReader {
 
   /// The next index, or nothing when the bytes end or the index would not be below `elements`.
   std::optional<std::uint32_t> read();
+  /// Begins another list, of indices from `first` on and below `elements`.
+  void restart(std::uint64_t first, std::uint64_t elements) {
+    next_index_ = first;
+    elements_ = elements;
+  }
   /// True when only zero padding of less than a byte is left.
   bool finished() const { return at_ == bytes_.size() && window_bits_ < 8 && window_ == 0; }
 
