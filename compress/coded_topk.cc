@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -231,6 +232,9 @@ void CodedTopkCompressor::leave_out(const Job& job, std::size_t begin, std::size
     return;
   }
   for (std::size_t i = begin; i < end; ++i) {
+    if (i + kFetchedAhead < end) {
+      __builtin_prefetch(&job.origin.v[indices_[i + kFetchedAhead]], 1);
+    }
     float& element = job.origin.v[indices_[i]];
     element = element - kept_[i];
   }
@@ -244,9 +248,7 @@ std::size_t CodedTopkCompressor::write_indices(const KeptRuns& runs,
     const std::size_t next = at + runs.kept(run);
     if (runs.kept(run) < runs.size(run)) {
       gaps.restart(runs.first(run));
-      for (; at < next; ++at) {
-        gaps.write(indices_[at]);
-      }
+      gaps.write(std::span(indices_).subspan(at, next - at));
     }
     at = next;
   }
@@ -303,17 +305,17 @@ Status CodedTopkCompressor::read_indices(const KeptRuns& runs,
   internal::RiceReader indices(bytes, runs.rice(), 0);
   std::size_t at = 0;
   for (std::size_t run = 0; run < runs.count(); ++run) {
-    const bool whole = runs.kept(run) == runs.size(run);
+    const auto places = std::span(decoded_).subspan(at, runs.kept(run));
+    at += places.size();
+    if (places.size() == runs.size(run)) {
+      std::iota(places.begin(), places.end(), static_cast<std::uint32_t>(runs.first(run)));
+      continue;
+    }
     indices.restart(runs.first(run), runs.first(run) + runs.size(run));
-    for (std::size_t i = 0; i < runs.kept(run); ++i) {
-      const auto index =
-          whole ? std::optional(static_cast<std::uint32_t>(runs.first(run) + i)) : indices.read();
-      if (!index) {
-        return internal::malformed(
-            fmt::format("topk: index {} of {} in run {} is beyond its {} elements or is cut off", i,
-                        runs.kept(run), run, runs.size(run)));
-      }
-      decoded_[at++] = *index;
+    if (const std::size_t read = indices.read(places); read < places.size()) {
+      return internal::malformed(
+          fmt::format("topk: index {} of {} in run {} is beyond its {} elements or is cut off",
+                      read, places.size(), run, runs.size(run)));
     }
   }
   return indices.finished() ? Status()

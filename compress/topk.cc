@@ -247,15 +247,16 @@ Status TopkCompressor::decode_add(std::span<const std::byte> bytes, float scale,
     return payload.status();
   }
   internal::RiceReader indices = payload->indices();
-  std::array<float*, kFetched> targets{};
+  std::array<std::uint32_t, kFetched> places{};
   for (std::size_t first = 0; first < k; first += kFetched) {
-    const auto batch = std::span(targets).first(std::min(kFetched, k - first));
-    for (float*& target : batch) {
-      target = &y[*indices.read()];
-      __builtin_prefetch(target, 1);
+    const auto batch = std::span(places).first(std::min(kFetched, k - first));
+    indices.read(batch);
+    for (const std::uint32_t place : batch) {
+      __builtin_prefetch(&y[place], 1);
     }
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      *batch[i] = *batch[i] + scale * internal::load<float>(payload->values, first + i);
+      float& target = y[batch[i]];
+      target = target + scale * internal::load<float>(payload->values, first + i);
     }
   }
   return {};

@@ -8,7 +8,7 @@
 namespace sotto::internal {
 namespace {
 
-constexpr std::size_t kBins = 512;
+constexpr std::size_t kBins = 256;
 constexpr int kMostMoves = 8;
 
 std::uint32_t bits_of_magnitude(float value) {
@@ -88,7 +88,7 @@ class Bins {
   std::uint32_t count(std::size_t bin) const { return counts_[bin]; }
 
  private:
-  static constexpr int kBits = 9;
+  static constexpr int kBits = 8;
   static_assert(kBins == std::size_t{1} << kBits);
 
   std::uint32_t lowest_;

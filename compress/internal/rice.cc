@@ -23,6 +23,19 @@ int rice_parameter(std::uint64_t count, std::uint64_t elements) {
   return best;
 }
 
+inline void RiceWriter::put(std::uint64_t bits, int count) {
+  pending_ |= bits << pending_bits_;
+  pending_bits_ += count;
+  if (pending_bits_ >= kWordBits) {
+    check(out_.size() - at_ >= sizeof(pending_), "RiceWriter ran over its bound");
+    std::memcpy(&out_[at_], &pending_, sizeof(pending_));
+    at_ += sizeof(pending_);
+    pending_bits_ -= kWordBits;
+    // What did not fit; all of it fitted where none is left.
+    pending_ = pending_bits_ == 0 ? 0 : bits >> (count - pending_bits_);
+  }
+}
+
 void RiceWriter::write(std::uint32_t index) {
   check(index >= next_index_, "RiceWriter needs ascending indices");
   const std::uint64_t gap = index - next_index_;
@@ -37,17 +50,12 @@ void RiceWriter::write(std::uint32_t index) {
   next_index_ = std::uint64_t{index} + 1;
 }
 
-void RiceWriter::put(std::uint64_t bits, int count) {
-  pending_ |= bits << pending_bits_;
-  pending_bits_ += count;
-  if (pending_bits_ >= kWordBits) {
-    check(out_.size() - at_ >= sizeof(pending_), "RiceWriter ran over its bound");
-    std::memcpy(&out_[at_], &pending_, sizeof(pending_));
-    at_ += sizeof(pending_);
-    pending_bits_ -= kWordBits;
-    // What did not fit; all of it fitted where none is left.
-    pending_ = pending_bits_ == 0 ? 0 : bits >> (count - pending_bits_);
+void RiceWriter::write(std::span<const std::uint32_t> indices) {
+  RiceWriter own = *this;  // in registers: no byte that is written can be a part of it
+  for (const std::uint32_t index : indices) {
+    own.write(index);
   }
+  *this = own;
 }
 
 std::size_t RiceWriter::finish() {
@@ -59,7 +67,7 @@ std::size_t RiceWriter::finish() {
   return at_ + left;
 }
 
-void RiceReader::refill() {
+inline void RiceReader::refill() {
   if (window_bits_ <= kWordBits - 8 && bytes_.size() - at_ >= sizeof(window_)) {
     const int count = (kWordBits - window_bits_) / 8;  // bytes, 1 to 8
     std::uint64_t next = 0;
@@ -95,7 +103,7 @@ std::optional<std::uint64_t> RiceReader::read_unary() {
   }
 }
 
-std::optional<std::uint32_t> RiceReader::read() {
+std::optional<std::uint32_t> RiceReader::read_slowly() {
   const auto quotient = read_unary();
   if (!quotient || *quotient > elements_ >> p_) {
     return std::nullopt;
@@ -113,6 +121,44 @@ std::optional<std::uint32_t> RiceReader::read() {
   }
   next_index_ = index + 1;
   return static_cast<std::uint32_t>(index);
+}
+
+std::optional<std::uint32_t> RiceReader::read() {
+  std::uint32_t index = 0;
+  return read({&index, 1}) == 1 ? std::optional(index) : std::nullopt;
+}
+
+std::size_t RiceReader::read(std::span<std::uint32_t> out) {
+  RiceReader own = *this;  // in registers: no index that is written can be a part of it
+  std::size_t count = 0;
+  for (; count < out.size(); ++count) {
+    own.refill();
+    const int ones = std::countr_one(own.window_);
+    const int length = ones + 1 + own.p_;
+    if (length > own.window_bits_) {
+      *this = own;
+      const auto index = read_slowly();
+      own = *this;
+      if (!index) {
+        break;
+      }
+      out[count] = *index;
+      continue;
+    }
+    const std::uint64_t rest = own.window_ >> ones >> 1;
+    const std::uint64_t low = rest & ((std::uint64_t{1} << own.p_) - 1);
+    const std::uint64_t index =
+        own.next_index_ + ((static_cast<std::uint64_t>(ones) << own.p_) | low);
+    if (index >= own.elements_) {
+      break;
+    }
+    own.window_ = rest >> own.p_;
+    own.window_bits_ -= length;
+    own.next_index_ = index + 1;
+    out[count] = static_cast<std::uint32_t>(index);
+  }
+  *this = own;
+  return count;
 }
 
 }  // namespace sotto::internal

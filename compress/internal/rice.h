@@ -27,6 +27,8 @@ class RiceWriter {
 
   /// Appends an index above all earlier ones. The span holds rice_bits_bound of the whole list.
   void write(std::uint32_t index);
+  /// Appends indices, each above the one before it.
+  void write(std::span<const std::uint32_t> indices);
   /// Begins another list, whose gaps count from `first`, right behind the last index.
   void restart(std::uint64_t first) { next_index_ = first; }
   /// Fills the last byte with zeros; returns the bytes used.
@@ -52,6 +54,8 @@ class RiceReader {
 
   /// The next index, or nothing when the bytes end or the index would not be below `elements`.
   std::optional<std::uint32_t> read();
+  /// Reads indices until `out` is full, or one is none; returns how many there are.
+  std::size_t read(std::span<std::uint32_t> out);
   /// Begins another list, of indices from `first` on and below `elements`.
   void restart(std::uint64_t first, std::uint64_t elements) {
     next_index_ = first;
@@ -62,6 +66,8 @@ class RiceReader {
 
  private:
   void refill();
+  /// As read, for an index of more bits than the window has.
+  std::optional<std::uint32_t> read_slowly();
   /// Takes ones up to and including the zero that ends them; nothing when there is none.
   std::optional<std::uint64_t> read_unary();
 

@@ -10,6 +10,7 @@
 #include <sotto/compress/internal/kept_runs.h>
 #include <sotto/compress/internal/level_fit.h>
 #include <sotto/compress/internal/value_groups.h>
+#include <sotto/kernels/host/targets.h>
 
 #include "cases.h"
 
@@ -197,7 +198,8 @@ TEST_CASE("levels are found on every scale at once") {
     error += std::pow(std::abs(values[i]) - levels[cells[i]], 2);
     norm += std::pow(values[i], 2);
   }
-  CHECK(error / norm < 1e-4);
+  // A level for each crowd would leave 7.6e-4.
+  CHECK(error / norm < 3e-4);
   CHECK(std::ranges::count_if(levels, [](float level) { return level > 900; }) >= 1);
   CHECK(std::ranges::count_if(levels, [](float level) { return level < 2; }) >= 1);
 }
@@ -229,6 +231,24 @@ TEST_CASE("bytes are those of the indices' entropy and the values' bits, within 
   CHECK(static_cast<double>(whole) <= 1.04 * static_cast<double>(n) / 8 * 4 / 8);
 }
 
+TEST_CASE("every instruction set encodes to the same bytes") {
+  const std::size_t n = 4096 * 20 + 77;
+  const auto x = gaussian(n);
+  for (const std::string& spec : all_specs()) {
+    if (spec.find("values=") == std::string::npos) {
+      continue;
+    }
+    CAPTURE(spec);
+    const auto bytes = encoded(*make_compressor(spec), x, key_of(1));
+    const auto expected = decoded(*make_compressor(spec), bytes, n);
+    for (const std::int64_t target : host_targets()) {
+      use_host_target(target);
+      CHECK(encoded(*make_compressor(spec), x, key_of(1)) == bytes);
+      CHECK(same_bits(decoded(*make_compressor(spec), bytes, n), expected));
+    }
+    use_host_target(0);
+  }
+}
 TEST_CASE("runs and groups cover what they cut, and no group is short or long") {
   INFO("seed ", kShapeSeed);
   RandomStream draws({.seed = kShapeSeed, .round = 1, .purpose = Purpose::test});

@@ -114,6 +114,23 @@ TEST_CASE("Rice codes give back every list of indices within their bound") {
         refused = !shorter.read() || refused;
       }
       CHECK(refused);
+      // All at once, as two lists, of which the second counts from its first index.
+      const std::vector<std::uint32_t> all(chosen.begin(), chosen.end());
+      const std::size_t half = all.size() / 2;
+      std::ranges::fill(bytes, std::byte{0xA5});
+      bytes.resize((bound + 7) / 8);
+      internal::RiceWriter together(bytes, p);
+      together.write(std::span(all).first(half));
+      together.restart(all[half]);
+      together.write(std::span(all).subspan(half));
+      bytes.resize(together.finish());
+      internal::RiceReader lists(bytes, p, half == 0 ? 1 : all[half - 1] + std::uint64_t{1});
+      std::vector<std::uint32_t> read(all.size());
+      CHECK(lists.read(std::span(read).first(half)) == half);
+      lists.restart(all[half], elements);
+      CHECK(lists.read(std::span(read).subspan(half)) == all.size() - half);
+      CHECK(read == all);
+      CHECK(lists.finished());
     }
   }
 }
