@@ -11,13 +11,15 @@
 
 #include <sotto/base/check.h>
 
+#include "internal/chunks.h"
 #include "internal/coded_values.h"
 #include "internal/contracts.h"
 #include "internal/family.h"
+#include "internal/feedback.h"
 #include "internal/keep.h"
 #include "internal/payload.h"
-#include "internal/permutation.h"
 #include "internal/random_choice.h"
+#include "internal/shares.h"
 
 namespace sotto {
 namespace {
@@ -46,7 +48,15 @@ class CodedRandkCompressor final : public Compressor {
   }
 
   std::size_t encode(std::span<const float> x, const RandomKey& key,
-                     std::span<std::byte> out) override;
+                     std::span<std::byte> out) override {
+    return *encode_chosen(x, {}, key, out);
+  }
+  std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                             const RandomKey& key,
+                                             std::span<std::byte> out) override {
+    const auto used = encode_chosen(v, {&prepare, v}, key, out);
+    return used ? added(prepare, out.first(*used)) : std::nullopt;
+  }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
 
@@ -56,9 +66,16 @@ class CodedRandkCompressor final : public Compressor {
     return internal::kept_elements(options_.keep_ratio, elements);
   }
 
+  std::optional<std::size_t> encode_chosen(std::span<const float> x, const internal::Origin& origin,
+                                           const RandomKey& key, std::span<std::byte> out);
+  /// The chosen of the blocks begin … end − 1 into values_. False: called off.
+  bool gather(std::span<const float> x, const internal::Origin& origin, std::size_t begin,
+              std::size_t end) const;
+
   CodedRandkOptions options_;
   const Ops& ops_;
   std::unique_ptr<Compressor> within_;
+  mutable internal::RandomChoice choice_;
   mutable std::vector<float> values_;  ///< of the chosen elements, in the order of the selection
 };
 
@@ -74,8 +91,10 @@ Contract CodedRandkCompressor::contract(std::size_t elements) const {
   return contract;
 }
 
-std::size_t CodedRandkCompressor::encode(std::span<const float> x, const RandomKey& key,
-                                         std::span<std::byte> out) {
+std::optional<std::size_t> CodedRandkCompressor::encode_chosen(std::span<const float> x,
+                                                               const internal::Origin& origin,
+                                                               const RandomKey& key,
+                                                               std::span<std::byte> out) {
   check(x.size() <= std::numeric_limits<std::uint32_t>::max(),
         "randk: more than 2^32 − 1 elements");
   const std::uint64_t selection = internal::selection_key(key);
@@ -83,12 +102,40 @@ std::size_t CodedRandkCompressor::encode(std::span<const float> x, const RandomK
   ByteWriter writer(out);
   writer.write(static_cast<std::uint32_t>(values_.size()));
   writer.write(selection);
-  if (!x.empty()) {
-    const internal::KeyedPermutation order(selection, x.size());
-    internal::for_each_chosen(order, x.data(), 0, values_.size(),
-                              [&](std::size_t i, std::uint32_t place) { values_[i] = x[place]; });
+  choice_.choose(selection, x.size(), values_.size());
+  const internal::Shares shares(workers(), choice_.blocks(), x.size());
+  if (!shares.all(
+          [&](std::size_t begin, std::size_t end) { return gather(x, origin, begin, end); })) {
+    return std::nullopt;
   }
-  return writer.position() + within_->encode(values_, key, out.subspan(writer.position()));
+  const auto rest = out.subspan(writer.position());
+  if (origin.prepare == nullptr || !origin.prepare->residual) {
+    return writer.position() + within_->encode(values_, key, rest);
+  }
+  const std::size_t used = within_->encode_residual(values_, key, rest);
+  shares.each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
+    choice_.each(origin.v.data(), begin, end, [&](const internal::RandomChoice::Entry& entry) {
+      origin.v[entry.place] = values_[entry.order];
+    });
+  });
+  return writer.position() + used;
+}
+
+bool CodedRandkCompressor::gather(std::span<const float> x, const internal::Origin& origin,
+                                  std::size_t begin, std::size_t end) const {
+  const internal::Chunks blocks(x.size(), internal::RandomChoice::kBlock, 1);
+  auto feedback = origin.feedback(blocks.end(begin), blocks.end(end));
+  for (std::size_t block = begin; block < end; ++block) {
+    const std::size_t first = blocks.first(block);
+    const auto here = internal::chunk_of(x, feedback, first, blocks.size(block));
+    if (!here) {
+      return false;
+    }
+    for (const auto& [place, order] : choice_.in(block)) {
+      values_[order] = (*here)[place - first];
+    }
+  }
+  return true;
 }
 
 Status CodedRandkCompressor::decode_add(std::span<const std::byte> bytes, float scale,
@@ -105,12 +152,13 @@ Status CodedRandkCompressor::decode_add(std::span<const std::byte> bytes, float 
   if (Status status = within_->decode_add(reader.take(reader.remaining()), 1, values_); !status) {
     return status;
   }
-  if (r > 0) {
-    const internal::KeyedPermutation order(selection, y.size());
-    internal::for_each_chosen(order, y.data(), 0, r, [&](std::size_t i, std::uint32_t place) {
-      y[place] = y[place] + scale * values_[i];
-    });
-  }
+  choice_.choose(selection, y.size(), r);
+  internal::Shares(workers(), choice_.blocks(), y.size())
+      .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
+        choice_.each(y.data(), begin, end, [&](const internal::RandomChoice::Entry& entry) {
+          y[entry.place] = y[entry.place] + scale * values_[entry.order];
+        });
+      });
   return {};
 }
 

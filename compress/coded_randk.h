@@ -10,7 +10,8 @@
 //
 // Contraction in expectation, with δ = r/d × that of the encoding: E‖C(x) − x‖² = ‖x‖² −
 // E(‖p‖² − ‖C(p) − p‖²) for the chosen p, E‖p‖² = r/d ‖x‖². There is no unbiased form.
-// Thread safety and ownership: see Compressor. Keeps r floats, allocated when r first grows.
+// Thread safety and ownership: see Compressor. Keeps r floats and what randk.h keeps,
+// allocated when r first grows.
 #pragma once
 
 #include <memory>

@@ -29,8 +29,8 @@
 // v as m + w, m the smallest kept magnitude of its run, w ≥ 0: comparing the terms of ‖v‖₁² and
 // those of ‖x‖² ≤ ‖v‖² + Σ (n − k) m² shows that δ ≥ min(1, k²/n) / G; the worst case is a single
 // spike. A grid keeps 4 N² / (G + 4 N²) of ‖v‖², N = 2^(B−1) − 1 steps, as in outlier.h. Typically,
-// of Gaussian data of which 64 in 4096 are kept, the kept values are wrong by 0.0037 of their
-// square with B = 2 and by 0.012 with B = 1. Levels and steps of denormals are rounded to multiples
+// of Gaussian data of which 64 in 4096 are kept, the kept values are wrong by 0.0044 of their
+// square with B = 2 and by 0.013 with B = 1. Levels and steps of denormals are rounded to multiples
 // of 2^-149 (`floor_per_element`).
 //
 // Thread safety and ownership: see Compressor. encode keeps K indices and values, and decode_add K

@@ -1,8 +1,8 @@
 #include <sotto/compress/randk.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -11,11 +11,12 @@
 #include <sotto/base/check.h>
 #include <sotto/compress/coded_randk.h>
 
+#include "internal/chunks.h"
 #include "internal/contracts.h"
 #include "internal/family.h"
+#include "internal/feedback.h"
 #include "internal/keep.h"
 #include "internal/payload.h"
-#include "internal/permutation.h"
 #include "internal/random_choice.h"
 #include "internal/shares.h"
 
@@ -54,7 +55,14 @@ class RandkCompressor final : public Compressor {
   std::size_t saturated() const override { return saturated_; }
 
   std::size_t encode(std::span<const float> x, const RandomKey& key,
-                     std::span<std::byte> out) override;
+                     std::span<std::byte> out) override {
+    return *encode_chosen(x, {}, key, out);
+  }
+  std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                             const RandomKey& key,
+                                             std::span<std::byte> out) override {
+    return encode_chosen(v, {&prepare, v}, key, out);
+  }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
 
@@ -64,8 +72,22 @@ class RandkCompressor final : public Compressor {
     return internal::kept_elements(options_.keep_ratio, elements);
   }
 
+  /// What is encoded, and where to.
+  struct Job {
+    std::span<const float> x;
+    const internal::Origin& origin;
+    const RandomKey& key;
+    double factor;
+    std::span<std::byte> values;
+  };
+  std::optional<std::size_t> encode_chosen(std::span<const float> x, const internal::Origin& origin,
+                                           const RandomKey& key, std::span<std::byte> out);
+  /// Blocks begin … end − 1. Returns how many elements saturated; nothing when called off.
+  std::optional<std::size_t> encode_share(const Job& job, std::size_t begin, std::size_t end) const;
+
   RandkOptions options_;
   std::size_t saturated_ = 0;
+  mutable internal::RandomChoice choice_;
 };
 
 Contract RandkCompressor::contract(std::size_t elements) const {
@@ -82,8 +104,10 @@ Contract RandkCompressor::contract(std::size_t elements) const {
   return contract;
 }
 
-std::size_t RandkCompressor::encode(std::span<const float> x, const RandomKey& key,
-                                    std::span<std::byte> out) {
+std::optional<std::size_t> RandkCompressor::encode_chosen(std::span<const float> x,
+                                                          const internal::Origin& origin,
+                                                          const RandomKey& key,
+                                                          std::span<std::byte> out) {
   check(x.size() <= std::numeric_limits<std::uint32_t>::max(),
         "randk: more than 2^32 − 1 elements");
   const std::size_t k = kept(x.size());
@@ -91,27 +115,44 @@ std::size_t RandkCompressor::encode(std::span<const float> x, const RandomKey& k
   ByteWriter writer(out);
   writer.write(static_cast<std::uint32_t>(k));
   writer.write(selection);
-  saturated_ = 0;
-  if (k == 0) {
-    return writer.position();
-  }
+  const double factor =
+      scaled() && k > 0 ? static_cast<double>(x.size()) / static_cast<double>(k) : 1.0;
+  const Job job{x, origin, key, factor, writer.reserve(k * sizeof(float))};
+  choice_.choose(selection, x.size(), k);
+  const auto saturated =
+      internal::Shares(workers(), choice_.blocks(), x.size())
+          .sum([&](std::size_t begin, std::size_t end) { return encode_share(job, begin, end); });
+  saturated_ = saturated.value_or(0);
+  return saturated ? std::optional(writer.position()) : std::nullopt;
+}
+
+std::optional<std::size_t> RandkCompressor::encode_share(const Job& job, std::size_t begin,
+                                                         std::size_t end) const {
   constexpr double kLargest = std::numeric_limits<float>::max();
-  const double factor = scaled() ? static_cast<double>(x.size()) / static_cast<double>(k) : 1.0;
-  const internal::KeyedPermutation chosen(selection, x.size());
-  const auto values = writer.reserve(k * sizeof(float));
-  const auto encode_share = [&](std::size_t begin, std::size_t end) {
-    std::size_t saturated = 0;
-    ByteWriter to(values.subspan(begin * sizeof(float)));
-    internal::for_each_chosen(
-        chosen, x.data(), begin, end, [&](std::size_t /*i*/, std::uint32_t place) {
-          const double value = factor * static_cast<double>(x[place]);
-          saturated += static_cast<std::size_t>(std::abs(value) > kLargest);
-          to.write(rounded(std::clamp(value, -kLargest, kLargest), key, place));
-        });
-    return std::optional(saturated);
-  };
-  saturated_ = *internal::Shares::of_elements(workers(), k).sum(encode_share);
-  return writer.position();
+  const internal::Chunks blocks(job.x.size(), internal::RandomChoice::kBlock, 1);
+  auto feedback = job.origin.feedback(blocks.end(begin), blocks.end(end));
+  std::size_t saturated = 0;
+  for (std::size_t block = begin; block < end; ++block) {
+    const std::size_t first = blocks.first(block);
+    const auto here = internal::chunk_of(job.x, feedback, first, blocks.size(block));
+    if (!here) {
+      return std::nullopt;
+    }
+    for (const auto& [place, order] : choice_.in(block)) {
+      const double exact = job.factor * static_cast<double>((*here)[place - first]);
+      saturated += static_cast<std::size_t>(std::abs(exact) > kLargest);
+      const float value = rounded(std::clamp(exact, -kLargest, kLargest), job.key, place);
+      std::memcpy(&job.values[order * sizeof(float)], &value, sizeof(float));
+      if (feedback && job.origin.prepare->residual) {
+        job.origin.v[place] = job.origin.v[place] - value;
+      }
+      if (feedback && !job.origin.prepare->add_to.empty()) {
+        float& target = job.origin.prepare->add_to[place];
+        target = target + value;
+      }
+    }
+  }
+  return saturated;
 }
 
 Status RandkCompressor::decode_add(std::span<const std::byte> bytes, float scale,
@@ -133,16 +174,12 @@ Status RandkCompressor::decode_add(std::span<const std::byte> bytes, float scale
       return internal::non_finite(fmt::format("randk: value {} of {} is not finite", i, k));
     }
   }
-  if (k == 0) {
-    return {};
-  }
-  const internal::KeyedPermutation chosen(selection, y.size());
-  internal::Shares::of_elements(workers(), k)
+  choice_.choose(selection, y.size(), k);
+  internal::Shares(workers(), choice_.blocks(), y.size())
       .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
-        internal::for_each_chosen(chosen, y.data(), begin, end,
-                                  [&](std::size_t i, std::uint32_t place) {
-                                    y[place] = y[place] + scale * internal::load<float>(values, i);
-                                  });
+        choice_.each(y.data(), begin, end, [&](const internal::RandomChoice::Entry& entry) {
+          y[entry.place] = y[entry.place] + scale * internal::load<float>(values, entry.order);
+        });
       });
   return {};
 }

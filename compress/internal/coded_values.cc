@@ -68,7 +68,7 @@ void CodedValues::encode(std::span<float> values, std::span<std::byte> parameter
   ByteWriter(parameters).write_bytes(std::as_bytes(found));
   const auto sign = static_cast<float>(levels());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(cells[i]) + (std::signbit(values[i]) ? sign : 0.0F);
+    values[i] = static_cast<float>(cells[i]) + (values[i] < 0 ? sign : 0.0F);
   }
   ops_.quantize_pack(values, units(), Rounding::nearest, {}, 0, codes);
   look_up(parameters, values);

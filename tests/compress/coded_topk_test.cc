@@ -162,12 +162,12 @@ TEST_CASE("levels are those of Lloyd and Max on Gaussian tails") {
     const auto sent = through(fmt::format("topk:0.015625,values={}", bits), x);
     return squared_distance(kept, sent) / squared_norm(kept);
   };
-  CHECK(error(1) == doctest::Approx(0.0118).epsilon(0.03));
-  CHECK(error(2) == doctest::Approx(0.0037).epsilon(0.03));
-  for (int bits = 2; bits <= 4; ++bits) {
-    CAPTURE(bits);
-    CHECK(error(bits) < error(bits - 1) / 2.5);
-  }
+  // The best levels for 2048 such values, by dynamic programming over all cells, leave 0.0125,
+  // 0.0043, 0.00124 and 0.00034.
+  CHECK(std::abs(error(1) - 0.0125) < 0.0006);
+  CHECK(error(2) < 0.0045);
+  CHECK(error(3) < 0.0014);
+  CHECK(error(4) < 0.0004);
   // A grid of 2^(B−1) − 1 steps, from zero: (step / 2)² / 3 on average.
   double largest = 0;
   double mean = 0;

@@ -7,6 +7,7 @@
 #include <sotto/compress/internal/permutation.h>
 #include <sotto/compress/internal/rice.h>
 #include <sotto/compress/internal/threshold_forecast.h>
+#include <sotto/kernels/host/targets.h>
 
 #include "cases.h"
 
@@ -154,6 +155,25 @@ TEST_CASE("a keyed permutation visits every index once, whatever the size") {
   }
   const KeyedPermutation largest(1, std::uint64_t{1} << 32);
   CHECK(largest(0xFFFFFFFF) < std::uint64_t{1} << 32);
+}
+
+TEST_CASE("a permutation's places are the same one by one and together, by every instruction set") {
+  for (const std::uint64_t size : {1U, 7U, 255U, 257U, 1U << 20U, 3'000'000'019U}) {
+    CAPTURE(size);
+    const KeyedPermutation permutation(size ^ 0xC0FFEE, size);
+    for (const std::int64_t target : host_targets()) {
+      use_host_target(target);
+      for (const std::size_t count : {1U, 3U, 16U, 63U, 64U}) {
+        const std::uint64_t first = size > 64 ? size / 2 - 5 : 0;
+        std::vector<std::uint32_t> places(std::min<std::uint64_t>(count, size));
+        permutation.places(first, places);
+        for (std::size_t i = 0; i < places.size(); ++i) {
+          CHECK(places[i] == permutation(first + i));
+        }
+      }
+    }
+    use_host_target(0);
+  }
 }
 
 TEST_CASE("permutations of random keys choose ordered pairs uniformly") {
