@@ -25,13 +25,13 @@
 //
 // Contraction. Of a run of n elements the k kept have at least k/n of its square. Where a level is
 // the mean of its cell, v̂ is the orthogonal projection of the kept values v, so that
-// ⟨v − v̂, v̂⟩ = 0, and ‖v̂‖² is no smaller than with one level for all, ‖v‖₁² / G for G values. Write
-// v as m + w, m the smallest kept magnitude of its run, w ≥ 0: comparing the terms of ‖v‖₁² and
-// those of ‖x‖² ≤ ‖v‖² + Σ (n − k) m² shows that δ ≥ min(1, k²/n) / G; the worst case is a single
-// spike. A grid keeps 4 N² / (G + 4 N²) of ‖v‖², N = 2^(B−1) − 1 steps, as in outlier.h. Typically,
-// of Gaussian data of which 64 in 4096 are kept, the kept values are wrong by 0.0044 of their
-// square with B = 2 and by 0.013 with B = 1. Levels and steps of denormals are rounded to multiples
-// of 2^-149 (`floor_per_element`).
+// ⟨v − v̂, v̂⟩ = 0, and ‖v̂‖² is no smaller than with one level for all, ‖v‖₁² / G for G values.
+// Write v as m + w, m the smallest kept magnitude of its run, w ≥ 0: comparing the terms of ‖v‖₁²
+// and those of ‖x‖² ≤ ‖v‖² + Σ (n − k) m² shows that δ ≥ min(1, k²/n) / G; the worst case is a
+// single spike. A grid keeps 4 N² / (G + 4 N²) of ‖v‖², N = 2^(B−1) − 1 steps, as in outlier.h.
+// Typically, of Gaussian data of which 64 in 4096 are kept, the kept values are wrong by 0.0044 of
+// their square with B = 2 and by 0.013 with B = 1. Levels and steps of denormals are rounded to
+// multiples of 2^-149 (`floor_per_element`).
 //
 // Thread safety and ownership: see Compressor. encode keeps K indices and values, and decode_add K
 // indices, allocated when they first grow.

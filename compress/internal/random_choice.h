@@ -32,7 +32,7 @@ class RandomChoice {
 
   /// How many blocks the vector has.
   std::size_t blocks() const { return ends_.size(); }
-  /// Those chosen of a block, by ascending order.
+  /// The chosen elements of a block, by ascending order.
   std::span<const Entry> in(std::size_t block) const {
     const std::size_t begin = block == 0 ? 0 : ends_[block - 1];
     return std::span(entries_).subspan(begin, ends_[block] - begin);
