@@ -1,20 +1,145 @@
 #include <sotto/compress/factors.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <type_traits>
 
 namespace sotto {
 namespace {
 
-/// Calls visit(i, j, e) for every element e that is there, at row i and column j of the tall form.
-template <typename Visit>
-void for_each_element(const MatrixShape& shape, std::size_t elements, Visit&& visit) {
-  std::size_t e = 0;
-  for (std::size_t row = 0; row < shape.rows && e < elements; ++row) {
-    for (std::size_t column = 0; column < shape.columns && e < elements; ++column, ++e) {
-      shape.turned() ? visit(column, row, e) : visit(row, column, e);
+/// A matrix as it lies in memory: whole rows, and what there is of one more.
+struct Rows {
+  Rows(const MatrixShape& shape, std::size_t elements)
+      : columns(shape.columns),
+        whole(columns == 0 ? 0 : std::min(shape.rows, elements / columns)),
+        rest(whole == shape.rows ? 0 : elements - whole * columns) {}
+
+  std::size_t columns;
+  std::size_t whole;
+  std::size_t rest;
+};
+
+/// Rows that are worked on at a time: their sums do not wait for each other, and what they share is
+/// read once.
+constexpr std::size_t kTogether = 4;
+
+/// out, row after row, ← Σ_j m_ij f_j, j ascending, for kCount rows of `columns` elements of which
+/// each begins `stride` after the last. kRank is the rank, or 0 for any.
+template <std::size_t kRank, std::size_t kCount>
+void sum_along_rows(const float* m, std::size_t stride, std::size_t columns, std::size_t any_rank,
+                    const float* f, double* out) {
+  const std::size_t rank = kRank == 0 ? any_rank : kRank;
+  if constexpr (kRank == 0) {
+    for (std::size_t row = 0; row < kCount; ++row) {
+      for (std::size_t j = 0; j < columns; ++j) {
+        const auto value = static_cast<double>(m[row * stride + j]);
+        for (std::size_t l = 0; l < rank; ++l) {
+          out[row * rank + l] += value * static_cast<double>(f[j * rank + l]);
+        }
+      }
+    }
+  } else {
+    std::array<std::array<double, kRank>, kCount> sums{};
+    for (std::size_t j = 0; j < columns; ++j) {
+      for (std::size_t row = 0; row < kCount; ++row) {
+        const auto value = static_cast<double>(m[row * stride + j]);
+        for (std::size_t l = 0; l < kRank; ++l) {
+          sums[row][l] += value * static_cast<double>(f[j * kRank + l]);
+        }
+      }
+    }
+    for (std::size_t row = 0; row < kCount; ++row) {
+      std::copy(sums[row].begin(), sums[row].end(), out + row * kRank);
     }
   }
+}
+
+/// out_j ← out_j + Σ_i m_ij f_i, i ascending, for kCount rows i.
+template <std::size_t kRank, std::size_t kCount>
+void sum_along_columns(const float* m, std::size_t stride, std::size_t columns,
+                       std::size_t any_rank, const float* f, double* out) {
+  const std::size_t rank = kRank == 0 ? any_rank : kRank;
+  for (std::size_t j = 0; j < columns; ++j) {
+    for (std::size_t l = 0; l < rank; ++l) {
+      double sum = out[j * rank + l];
+      for (std::size_t row = 0; row < kCount; ++row) {
+        sum += static_cast<double>(m[row * stride + j]) * static_cast<double>(f[row * rank + l]);
+      }
+      out[j * rank + l] = sum;
+    }
+  }
+}
+
+/// y_j ← y_j + scale × Σ_l a_l b_jl, for one row.
+template <std::size_t kRank>
+void add_row(std::size_t any_rank, float scale, const float* a, const float* b,
+             std::span<float> y) {
+  const std::size_t rank = kRank == 0 ? any_rank : kRank;
+  for (std::size_t j = 0; j < y.size(); ++j) {
+    double sum = 0;
+    for (std::size_t l = 0; l < rank; ++l) {
+      sum += static_cast<double>(a[l]) * static_cast<double>(b[j * rank + l]);
+    }
+    y[j] = y[j] + scale * static_cast<float>(sum);
+  }
+}
+
+/// Calls work(constant) with the rank as a constant where it is a usual one, else with 0.
+template <typename Work>
+void for_rank(std::size_t rank, const Work& work) {
+  switch (rank) {
+    case 1:
+      return work(std::integral_constant<std::size_t, 1>());
+    case 2:
+      return work(std::integral_constant<std::size_t, 2>());
+    case 4:
+      return work(std::integral_constant<std::size_t, 4>());
+    default:
+      return work(std::integral_constant<std::size_t, 0>());
+  }
+}
+
+/// out_i ← Σ_j m_ij f_j.
+void times_along_rows(const Rows& rows, const float* m, std::size_t rank, const float* f,
+                      std::span<double> out) {
+  std::ranges::fill(out, 0);
+  for_rank(rank, [&]<std::size_t kRank>(std::integral_constant<std::size_t, kRank>) {
+    std::size_t row = 0;
+    for (; row + kTogether <= rows.whole; row += kTogether) {
+      sum_along_rows<kRank, kTogether>(m + row * rows.columns, rows.columns, rows.columns, rank, f,
+                                       &out[row * rank]);
+    }
+    for (; row < rows.whole; ++row) {
+      sum_along_rows<kRank, 1>(m + row * rows.columns, rows.columns, rows.columns, rank, f,
+                               &out[row * rank]);
+    }
+    if (rows.rest > 0) {
+      sum_along_rows<kRank, 1>(m + row * rows.columns, rows.columns, rows.rest, rank, f,
+                               &out[row * rank]);
+    }
+  });
+}
+
+/// out_j ← Σ_i m_ij f_i.
+void times_along_columns(const Rows& rows, const float* m, std::size_t rank, const float* f,
+                         std::span<double> out) {
+  std::ranges::fill(out, 0);
+  for_rank(rank, [&]<std::size_t kRank>(std::integral_constant<std::size_t, kRank>) {
+    std::size_t row = 0;
+    for (; row + kTogether <= rows.whole; row += kTogether) {
+      sum_along_columns<kRank, kTogether>(m + row * rows.columns, rows.columns, rows.columns, rank,
+                                          f + row * rank, out.data());
+    }
+    for (; row < rows.whole; ++row) {
+      sum_along_columns<kRank, 1>(m + row * rows.columns, rows.columns, rows.columns, rank,
+                                  f + row * rank, out.data());
+    }
+    if (rows.rest > 0) {
+      sum_along_columns<kRank, 1>(m + row * rows.columns, rows.columns, rows.rest, rank,
+                                  f + row * rank, out.data());
+    }
+  });
 }
 
 double column_dot(std::size_t rank, std::span<const double> p, std::size_t a, std::size_t b) {
@@ -60,24 +185,16 @@ void fill_zero_columns(std::size_t rank, std::span<float> start, RandomStream& r
 
 void times(const MatrixShape& shape, std::span<const float> m, std::size_t rank,
            std::span<const float> s, std::span<double> out) {
-  std::ranges::fill(out, 0);
-  for_each_element(shape, m.size(), [&](std::size_t i, std::size_t j, std::size_t e) {
-    const auto value = static_cast<double>(m[e]);
-    for (std::size_t l = 0; l < rank; ++l) {
-      out[i * rank + l] += value * static_cast<double>(s[j * rank + l]);
-    }
-  });
+  const Rows rows(shape, m.size());
+  shape.turned() ? times_along_columns(rows, m.data(), rank, s.data(), out)
+                 : times_along_rows(rows, m.data(), rank, s.data(), out);
 }
 
 void transposed_times(const MatrixShape& shape, std::span<const float> m, std::size_t rank,
                       std::span<const float> p, std::span<double> out) {
-  std::ranges::fill(out, 0);
-  for_each_element(shape, m.size(), [&](std::size_t i, std::size_t j, std::size_t e) {
-    const auto value = static_cast<double>(m[e]);
-    for (std::size_t l = 0; l < rank; ++l) {
-      out[j * rank + l] += value * static_cast<double>(p[i * rank + l]);
-    }
-  });
+  const Rows rows(shape, m.size());
+  shape.turned() ? times_along_rows(rows, m.data(), rank, p.data(), out)
+                 : times_along_columns(rows, m.data(), rank, p.data(), out);
 }
 
 void orthonormalize(std::size_t rank, std::span<double> p) {
@@ -104,12 +221,14 @@ void orthonormalize(std::size_t rank, std::span<double> p) {
 
 void add_product(const MatrixShape& shape, std::size_t rank, float scale, std::span<const float> p,
                  std::span<const float> q, std::span<float> y) {
-  for_each_element(shape, y.size(), [&](std::size_t i, std::size_t j, std::size_t e) {
-    double sum = 0;
-    for (std::size_t l = 0; l < rank; ++l) {
-      sum += static_cast<double>(p[i * rank + l]) * static_cast<double>(q[j * rank + l]);
+  const Rows rows(shape, y.size());
+  const auto of_rows = shape.turned() ? q : p;
+  const auto of_columns = shape.turned() ? p : q;
+  for_rank(rank, [&]<std::size_t kRank>(std::integral_constant<std::size_t, kRank>) {
+    for (std::size_t row = 0, first = 0; first < y.size(); ++row, first += rows.columns) {
+      add_row<kRank>(rank, scale, &of_rows[row * rank], of_columns.data(),
+                     y.subspan(first, std::min(rows.columns, y.size() - first)));
     }
-    y[e] = y[e] + scale * static_cast<float>(sum);
   });
 }
 

@@ -1,46 +1,29 @@
 #include <sotto/compress/randk.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
+#include <sotto/compress/coded_randk.h>
 
+#include "internal/chunks.h"
 #include "internal/contracts.h"
 #include "internal/family.h"
+#include "internal/feedback.h"
 #include "internal/keep.h"
 #include "internal/payload.h"
-#include "internal/permutation.h"
+#include "internal/random_choice.h"
 #include "internal/shares.h"
 
 namespace sotto {
 namespace {
 
 constexpr std::size_t kRandkHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
-
-/// Elements that are fetched from all over the vector before the first of them is needed.
-constexpr std::size_t kBatch = 64;
-
-/// Calls visit(i, element) for the elements that are chosen i-th, begin ≤ i < end, of those at x.
-template <typename Visit>
-void for_each_chosen(const internal::KeyedPermutation& chosen, const float* x, std::size_t begin,
-                     std::size_t end, const Visit& visit) {
-  std::array<std::uint32_t, kBatch> batch{};
-  for (; begin < end; begin += kBatch) {
-    const auto places = std::span(batch).first(std::min(kBatch, end - begin));
-    chosen.places(begin, places);
-    for (const std::uint32_t place : places) {
-      __builtin_prefetch(x + place, 1);
-    }
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      visit(begin + i, places[i]);
-    }
-  }
-}
 
 /// `value`, whose magnitude is float32's largest at most. Where float32 is too coarse for its
 /// rounding to be relative, below 2^-126, it is rounded up or down by the element's noise, so that
@@ -52,12 +35,6 @@ float rounded(double value, const RandomKey& key, std::size_t element) {
   }
   const double noise = rounding_noise(key, element) * 0x1p-16;
   return static_cast<float>(std::floor(value / kResolution + noise) * kResolution);
-}
-
-std::uint64_t selection_key(RandomKey key) {
-  key.purpose = Purpose::select;
-  const PhiloxCounter words = key.block(0);
-  return words[0] | (std::uint64_t{words[1]} << 32);
 }
 
 class RandkCompressor final : public Compressor {
@@ -78,7 +55,14 @@ class RandkCompressor final : public Compressor {
   std::size_t saturated() const override { return saturated_; }
 
   std::size_t encode(std::span<const float> x, const RandomKey& key,
-                     std::span<std::byte> out) override;
+                     std::span<std::byte> out) override {
+    return *encode_chosen(x, {}, key, out);
+  }
+  std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                             const RandomKey& key,
+                                             std::span<std::byte> out) override {
+    return encode_chosen(v, {&prepare, v}, key, out);
+  }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
 
@@ -88,8 +72,22 @@ class RandkCompressor final : public Compressor {
     return internal::kept_elements(options_.keep_ratio, elements);
   }
 
+  /// What is encoded, and where to.
+  struct Job {
+    std::span<const float> x;
+    const internal::Origin& origin;
+    const RandomKey& key;
+    double factor;
+    std::span<std::byte> values;
+  };
+  std::optional<std::size_t> encode_chosen(std::span<const float> x, const internal::Origin& origin,
+                                           const RandomKey& key, std::span<std::byte> out);
+  /// Blocks begin … end − 1. Returns how many elements saturated; nothing when called off.
+  std::optional<std::size_t> encode_share(const Job& job, std::size_t begin, std::size_t end) const;
+
   RandkOptions options_;
   std::size_t saturated_ = 0;
+  mutable internal::RandomChoice choice_;
 };
 
 Contract RandkCompressor::contract(std::size_t elements) const {
@@ -106,35 +104,55 @@ Contract RandkCompressor::contract(std::size_t elements) const {
   return contract;
 }
 
-std::size_t RandkCompressor::encode(std::span<const float> x, const RandomKey& key,
-                                    std::span<std::byte> out) {
+std::optional<std::size_t> RandkCompressor::encode_chosen(std::span<const float> x,
+                                                          const internal::Origin& origin,
+                                                          const RandomKey& key,
+                                                          std::span<std::byte> out) {
   check(x.size() <= std::numeric_limits<std::uint32_t>::max(),
         "randk: more than 2^32 − 1 elements");
   const std::size_t k = kept(x.size());
-  const std::uint64_t selection = selection_key(key);
+  const std::uint64_t selection = internal::selection_key(key);
   ByteWriter writer(out);
   writer.write(static_cast<std::uint32_t>(k));
   writer.write(selection);
-  saturated_ = 0;
-  if (k == 0) {
-    return writer.position();
-  }
+  const double factor =
+      scaled() && k > 0 ? static_cast<double>(x.size()) / static_cast<double>(k) : 1.0;
+  const Job job{x, origin, key, factor, writer.reserve(k * sizeof(float))};
+  choice_.choose(selection, x.size(), k);
+  const auto saturated =
+      internal::Shares(workers(), choice_.blocks(), x.size())
+          .sum([&](std::size_t begin, std::size_t end) { return encode_share(job, begin, end); });
+  saturated_ = saturated.value_or(0);
+  return saturated ? std::optional(writer.position()) : std::nullopt;
+}
+
+std::optional<std::size_t> RandkCompressor::encode_share(const Job& job, std::size_t begin,
+                                                         std::size_t end) const {
   constexpr double kLargest = std::numeric_limits<float>::max();
-  const double factor = scaled() ? static_cast<double>(x.size()) / static_cast<double>(k) : 1.0;
-  const internal::KeyedPermutation chosen(selection, x.size());
-  const auto values = writer.reserve(k * sizeof(float));
-  const auto encode_share = [&](std::size_t begin, std::size_t end) {
-    std::size_t saturated = 0;
-    ByteWriter to(values.subspan(begin * sizeof(float)));
-    for_each_chosen(chosen, x.data(), begin, end, [&](std::size_t /*i*/, std::uint32_t place) {
-      const double value = factor * static_cast<double>(x[place]);
-      saturated += static_cast<std::size_t>(std::abs(value) > kLargest);
-      to.write(rounded(std::clamp(value, -kLargest, kLargest), key, place));
-    });
-    return std::optional(saturated);
-  };
-  saturated_ = *internal::Shares::of_elements(workers(), k).sum(encode_share);
-  return writer.position();
+  const internal::Chunks blocks(job.x.size(), internal::RandomChoice::kBlock, 1);
+  auto feedback = job.origin.feedback(blocks.end(begin), blocks.end(end));
+  std::size_t saturated = 0;
+  for (std::size_t block = begin; block < end; ++block) {
+    const std::size_t first = blocks.first(block);
+    const auto here = internal::chunk_of(job.x, feedback, first, blocks.size(block));
+    if (!here) {
+      return std::nullopt;
+    }
+    for (const auto& [place, order] : choice_.in(block)) {
+      const double exact = job.factor * static_cast<double>((*here)[place - first]);
+      saturated += static_cast<std::size_t>(std::abs(exact) > kLargest);
+      const float value = rounded(std::clamp(exact, -kLargest, kLargest), job.key, place);
+      std::memcpy(&job.values[order * sizeof(float)], &value, sizeof(float));
+      if (feedback && job.origin.prepare->residual) {
+        job.origin.v[place] = job.origin.v[place] - value;
+      }
+      if (feedback && !job.origin.prepare->add_to.empty()) {
+        float& target = job.origin.prepare->add_to[place];
+        target = target + value;
+      }
+    }
+  }
+  return saturated;
 }
 
 Status RandkCompressor::decode_add(std::span<const std::byte> bytes, float scale,
@@ -156,14 +174,11 @@ Status RandkCompressor::decode_add(std::span<const std::byte> bytes, float scale
       return internal::non_finite(fmt::format("randk: value {} of {} is not finite", i, k));
     }
   }
-  if (k == 0) {
-    return {};
-  }
-  const internal::KeyedPermutation chosen(selection, y.size());
-  internal::Shares::of_elements(workers(), k)
+  choice_.choose(selection, y.size(), k);
+  internal::Shares(workers(), choice_.blocks(), y.size())
       .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
-        for_each_chosen(chosen, y.data(), begin, end, [&](std::size_t i, std::uint32_t place) {
-          y[place] = y[place] + scale * internal::load<float>(values, i);
+        choice_.each(y.data(), begin, end, [&](const internal::RandomChoice::Entry& entry) {
+          y[entry.place] = y[entry.place] + scale * internal::load<float>(values, entry.order);
         });
       });
   return {};
@@ -182,6 +197,9 @@ std::unique_ptr<Compressor> build_randk(internal::SpecReader& spec,
                                         const internal::Wanted& wanted) {
   RandkOptions options;
   options.keep_ratio = spec.take_double("KEEP", "a number in (0, 1]");
+  if (auto coded = internal::build_coded_randk(spec, options.keep_ratio, wanted)) {
+    return coded;
+  }
   const std::size_t form = spec.choice("scale", {"unbiased", "none"})
                                .value_or(wanted.need == ContractKind::contraction ? 1 : 0);
   options.scale = form == 0 ? RandkScale::unbiased : RandkScale::none;
@@ -191,10 +209,12 @@ std::unique_ptr<Compressor> build_randk(internal::SpecReader& spec,
 }  // namespace
 
 constinit const internal::Family internal::kRandkFamily = {
-    {"randk", "randk:KEEP[,scale=unbiased|none]",
-     "KEEP × d random elements; their indices cost no bytes",
-     "scale=unbiased: unbiased, α² = 1/KEEP − 1; scale=none: contraction, δ = KEEP", "randk:0.1",
-     kRandkWireId},
+    {"randk", "randk:KEEP[,scale=unbiased|none][,values=B][/topk:KEEP,values=B[,chunk=N]]",
+     "KEEP × d random elements, exact or in B bits a value, or the largest of them; their choice "
+     "costs no bytes",
+     "scale=unbiased: unbiased, α² = 1/KEEP − 1; scale=none: contraction, δ = KEEP; values=B: "
+     "contraction",
+     "randk:0.1", kRandkWireId, kCodedRandkWireId},
     build_randk};
 
 }  // namespace sotto

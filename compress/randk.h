@@ -11,7 +11,8 @@
 // the mean: half of 2^-149 an element (`floor_per_element`).
 // scale=none: values as they are, a contraction with δ = k/d in expectation.
 // The receiver needs not know which: values travel scaled.
-// Thread safety and ownership: see Compressor. Allocates nothing.
+// Thread safety and ownership: see Compressor. Keeps two words a chosen element, allocated when
+// their number first grows.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,8 @@
 // Compressors by name: `quant:4,chunk=512` → an object. Pure functions; thread-safe.
 //
-// Specifications: `NAME[:ARGUMENT…][,parameter=value…]`, or one such as a default and rules for
-// some tensors, `quant:4; *.bias=none; 1d=fp16; under:1024=none` (per_tensor.h).
+// Specifications: `NAME[:ARGUMENT…][,parameter=value…]`, two such where the second works on what
+// the first lets through, `randk:0.1/topk:0.2,values=4` (coded_randk.h), or one as a default and
+// rules for some tensors, `quant:4; *.bias=none; 1d=fp16; under:1024=none` (per_tensor.h).
 #pragma once
 
 #include <memory>
@@ -21,7 +22,9 @@ struct CompressorInfo {
   std::string_view summary;   ///< one sentence
   std::string_view contract;  ///< the contract in words
   std::string_view example;   ///< a specification that builds
-  std::uint16_t wire_id = 0;
+  std::uint16_t wire_id = 0;  ///< of the example's form
+  /// The number of its form with few bits a value, where it has one; 0: none.
+  std::uint16_t coded_wire_id = 0;
 };
 
 /// All families, in a fixed order.

@@ -10,6 +10,7 @@
 
 #include <sotto/base/check.h>
 
+#include "internal/coded_values.h"
 #include "internal/contracts.h"
 #include "internal/family.h"
 #include "internal/feedback.h"
@@ -246,15 +247,16 @@ Status TopkCompressor::decode_add(std::span<const std::byte> bytes, float scale,
     return payload.status();
   }
   internal::RiceReader indices = payload->indices();
-  std::array<float*, kFetched> targets{};
+  std::array<std::uint32_t, kFetched> places{};
   for (std::size_t first = 0; first < k; first += kFetched) {
-    const auto batch = std::span(targets).first(std::min(kFetched, k - first));
-    for (float*& target : batch) {
-      target = &y[*indices.read()];
-      __builtin_prefetch(target, 1);
+    const auto batch = std::span(places).first(std::min(kFetched, k - first));
+    indices.read(batch);
+    for (const std::uint32_t place : batch) {
+      __builtin_prefetch(&y[place], 1);
     }
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      *batch[i] = *batch[i] + scale * internal::load<float>(payload->values, first + i);
+      float& target = y[batch[i]];
+      target = target + scale * internal::load<float>(payload->values, first + i);
     }
   }
   return {};
@@ -267,17 +269,34 @@ std::unique_ptr<Compressor> make_topk(double keep_ratio, const Ops& ops) {
   return std::make_unique<TopkCompressor>(keep_ratio, ops);
 }
 
+std::optional<CodedTopkOptions> internal::take_coded_topk(SpecReader& spec, double& keep_ratio) {
+  keep_ratio = spec.take_double("KEEP", "a number in (0, 1]");
+  const auto bits = take_value_bits(spec);
+  const auto chunk = spec.chunk();
+  CodedTopkOptions options;
+  options.keep_ratio = keep_ratio;
+  options.value_bits = bits.value_or(kFloatBits);
+  options.chunk = chunk.value_or(bits ? options.chunk : 0);
+  return options.value_bits == kFloatBits && options.chunk == 0 ? std::nullopt
+                                                                : std::optional(options);
+}
+
 namespace {
 
 std::unique_ptr<Compressor> build_topk(internal::SpecReader& spec, const internal::Wanted& wanted) {
-  return make_topk(spec.take_double("KEEP", "a number in (0, 1]"), wanted.ops);
+  double keep_ratio = 0;
+  const auto coded = internal::take_coded_topk(spec, keep_ratio);
+  return coded ? make_coded_topk(*coded, wanted.ops) : make_topk(keep_ratio, wanted.ops);
 }
 
 }  // namespace
 
 constinit const internal::Family internal::kTopkFamily = {
-    {"topk", "topk:KEEP", "the KEEP × d largest elements, exact, with coded indices",
-     "contraction, δ = KEEP", "topk:0.1", kTopkWireId},
+    {"topk", "topk:KEEP[,values=B][,chunk=N]",
+     "the KEEP × d largest elements with coded indices, exact or in B bits a value, of all or of "
+     "each N",
+     "contraction, δ = KEEP; values=B: δ of the worst case is far smaller", "topk:0.1", kTopkWireId,
+     kCodedTopkWireId},
     build_topk};
 
 }  // namespace sotto

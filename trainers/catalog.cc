@@ -79,6 +79,9 @@ Json compressor_items() {
                      {"contract", info.contract},
                      {"example", info.example},
                      {"wire_id", info.wire_id}});
+    if (info.coded_wire_id != 0) {
+      items.back()["coded_wire_id"] = info.coded_wire_id;
+    }
   }
   return items;
 }

@@ -33,7 +33,8 @@ constexpr const char* kBenchCodecExamples =
     "  sotto bench codec --compressor quant:4 --compressor sign --elements 1048576 --json -";
 
 /// Beside the examples of the registry.
-constexpr const char* kMoreCompressors[] = {"quant:4", "quant:2", "quant:1", "topk:0.01"};
+constexpr const char* kMoreCompressors[] = {"quant:4", "quant:2", "quant:1", "topk:0.01",
+                                            "topk:0.01,values=2"};
 constexpr std::size_t kMaxElements = std::size_t{1} << 30;
 constexpr std::uint64_t kMostRepeats = 1'000'000;
 constexpr const char* kHost = "host";

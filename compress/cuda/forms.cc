@@ -98,7 +98,7 @@ ChosenForm choose_form(std::string_view text) {
     return family->form(spec);
   }
   refuse("compressor on a CUDA device", text,
-         fmt::format("{} would do, and for an optimizer topk", all_families()));
+         fmt::format("{} would do, and for an optimizer topk:KEEP", all_families()));
 }
 
 }  // namespace sotto::cuda

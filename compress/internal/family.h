@@ -4,8 +4,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <sotto/base/parameter_layout.h>
+#include <sotto/compress/coded_topk.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/compress/registry.h>
 
@@ -40,5 +42,12 @@ extern const Family kLowRankFamily;
 /// The facts of specifications with a compressor for every tensor, which make_per_tensor builds
 /// from other families.
 extern const CompressorInfo kPerTensorInfo;
+
+/// The arguments and parameters of `topk`; nothing where they say its first form (topk.h), for
+/// which `keep_ratio` is set as well.
+std::optional<CodedTopkOptions> take_coded_topk(SpecReader& spec, double& keep_ratio);
+/// `randk` with few bits a value, or over `topk`; null where `spec` says its first form (randk.h).
+std::unique_ptr<Compressor> build_coded_randk(SpecReader& spec, double keep_ratio,
+                                              const Wanted& wanted);
 
 }  // namespace sotto::internal

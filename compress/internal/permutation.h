@@ -8,10 +8,11 @@
 // max(2 size, 2^8) rounds of the network. A plain value; thread-safe.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include <sotto/kernels/feistel.h>
 
 namespace sotto::internal {
 
@@ -26,15 +27,8 @@ class KeyedPermutation {
   void places(std::uint64_t first, std::span<std::uint32_t> out) const;
 
  private:
-  static constexpr int kRounds = 8;
-
-  std::uint32_t encipher(std::uint32_t point) const;
-
   std::uint64_t size_;
-  int low_bits_;
-  std::uint32_t low_mask_;
-  std::uint32_t high_mask_;
-  std::array<std::uint32_t, kRounds> round_keys_;
+  FeistelNetwork network_;
 };
 
 }  // namespace sotto::internal

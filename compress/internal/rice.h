@@ -27,10 +27,15 @@ class RiceWriter {
 
   /// Appends an index above all earlier ones. The span holds rice_bits_bound of the whole list.
   void write(std::uint32_t index);
+  /// Appends indices, each above the one before it.
+  void write(std::span<const std::uint32_t> indices);
+  /// Begins another list, whose gaps count from `first`, right behind the last index.
+  void restart(std::uint64_t first) { next_index_ = first; }
   /// Fills the last byte with zeros; returns the bytes used.
   std::size_t finish();
 
  private:
+  /// Appends fewer than 64 bits.
   void put(std::uint64_t bits, int count);
 
   std::span<std::byte> out_;
@@ -49,11 +54,20 @@ class RiceReader {
 
   /// The next index, or nothing when the bytes end or the index would not be below `elements`.
   std::optional<std::uint32_t> read();
+  /// Reads indices until `out` is full, or one is none; returns how many there are.
+  std::size_t read(std::span<std::uint32_t> out);
+  /// Begins another list, of indices from `first` on and below `elements`.
+  void restart(std::uint64_t first, std::uint64_t elements) {
+    next_index_ = first;
+    elements_ = elements;
+  }
   /// True when only zero padding of less than a byte is left.
   bool finished() const { return at_ == bytes_.size() && window_bits_ < 8 && window_ == 0; }
 
  private:
   void refill();
+  /// As read, for an index of more bits than the window has.
+  std::optional<std::uint32_t> read_slowly();
   /// Takes ones up to and including the zero that ends them; nothing when there is none.
   std::optional<std::uint64_t> read_unary();
 

@@ -28,6 +28,10 @@ class Shares {
   }
 
   std::size_t count() const { return count_; }
+  /// The first chunk of a share, or where `share` is the count, one past the last of all.
+  std::size_t first(std::size_t share) const {
+    return share == count_ ? chunks_ : chunks_ * share / count_ / whole_ * whole_;
+  }
 
   /// Calls work(share, begin, end) for all shares: of the chunks begin … end − 1.
   template <typename Work>
@@ -80,9 +84,6 @@ class Shares {
     }
     const std::size_t wanted = kPerThread * static_cast<std::size_t>(workers->threads());
     return std::max<std::size_t>(1, std::min({wanted, elements / kLeast, chunks, kMost}));
-  }
-  std::size_t first(std::size_t share) const {
-    return share == count_ ? chunks_ : chunks_ * share / count_ / whole_ * whole_;
   }
 
   Workers* workers_;

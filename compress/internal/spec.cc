@@ -34,6 +34,10 @@ std::string integer_range(int low, int high) {
 }  // namespace
 
 SpecReader::SpecReader(std::string_view spec) : spec_(spec) {
+  if (const std::size_t slash = spec.find('/'); slash != std::string_view::npos) {
+    inner_ = spec.substr(slash + 1);
+    spec = spec.substr(0, slash);
+  }
   const auto pieces = split(spec, ',');
   arguments_ = split(pieces.front(), ':');
   name_ = arguments_.front();
@@ -149,7 +153,12 @@ std::optional<std::size_t> SpecReader::choice(std::string_view parameter,
   reject(parameter, *text, fmt::format("one of {} would do", fmt::join(choices, ", ")));
 }
 
+std::optional<std::string_view> SpecReader::take_inner() { return std::exchange(inner_, {}); }
+
 void SpecReader::finish() const {
+  if (inner_) {
+    reject("after '/'", *inner_, fmt::format("{} takes no other compressor", name_));
+  }
   if (next_argument_ < arguments_.size()) {
     reject("argument", arguments_[next_argument_],
            fmt::format("{} takes {} of them", name_, next_argument_));

@@ -1,8 +1,9 @@
-// Reads a compressor's specification, `NAME[:ARGUMENT…][,parameter=value…]`, and refuses what it
-// does not understand with the parameter, its value and what would do.
+// Reads a compressor's specification, `NAME[:ARGUMENT…][,parameter=value…][/INNER]`, and refuses
+// what it does not understand with the parameter, its value and what would do.
 //
-// A family's builder takes its arguments in order, then its parameters by name; `finish` refuses
-// what nobody took. Views into the specification: it must outlive the reader. One thread at a time.
+// A family's builder takes its arguments in order, then its parameters by name, and the
+// specification behind a slash; `finish` refuses what nobody took. Views into the specification: it
+// must outlive the reader. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +38,9 @@ class SpecReader {
   std::optional<std::size_t> choice(std::string_view parameter,
                                     std::initializer_list<std::string_view> choices);
 
+  /// What follows the first '/', if anything does.
+  std::optional<std::string_view> take_inner();
+
   /// Refuses arguments and parameters that were not taken.
   void finish() const;
 
@@ -60,6 +64,7 @@ class SpecReader {
   std::string_view name_;
   std::vector<std::string_view> arguments_;
   std::vector<Parameter> parameters_;
+  std::optional<std::string_view> inner_;
   std::size_t next_argument_ = 0;
 };
 

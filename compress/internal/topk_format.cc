@@ -1,5 +1,7 @@
 #include "topk_format.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -28,9 +30,7 @@ std::size_t write_topk(std::span<const std::uint32_t> indices, std::span<const f
   writer.write(static_cast<std::uint8_t>(p));
   writer.write_bytes(std::as_bytes(values));
   RiceWriter gaps(out.subspan(writer.position()), p);
-  for (const std::uint32_t index : indices) {
-    gaps.write(index);
-  }
+  gaps.write(indices);
   return writer.position() + gaps.finish();
 }
 
@@ -50,11 +50,15 @@ Result<TopkPayload> read_topk(std::span<const std::byte> bytes, std::size_t k,
   }
   payload.coded = reader.take(reader.remaining());
   RiceReader judge = payload.indices();
-  for (std::size_t i = 0; i < k; ++i) {
-    if (!judge.read()) {
-      return malformed(
-          fmt::format("topk: index {} of {} is not below {} or is cut off", i, k, elements));
+  std::array<std::uint32_t, 256> room{};
+  for (std::size_t first = 0; first < k; first += room.size()) {
+    const auto batch = std::span(room).first(std::min(room.size(), k - first));
+    if (const std::size_t read = judge.read(batch); read < batch.size()) {
+      return malformed(fmt::format("topk: index {} of {} is not below {} or is cut off",
+                                   first + read, k, elements));
     }
+  }
+  for (std::size_t i = 0; i < k; ++i) {
     if (!std::isfinite(load<float>(payload.values, i))) {
       return non_finite(fmt::format("topk: value {} of {} is not finite", i, k));
     }

@@ -7,6 +7,7 @@
 
 // The bits of |x| order as the magnitudes do. The k-th largest is found from the top 11 bits down,
 // then 10, then 10: each pass counts, by its digit, the elements that agree with the digits so far.
+// Of few elements it is found by halving the range of the bits.
 HWY_BEFORE_NAMESPACE();
 namespace sotto::HWY_NAMESPACE {
 
@@ -16,6 +17,7 @@ constexpr int kMiddleDigitShift = 10;
 constexpr size_t kTopDigits = 2048;
 constexpr size_t kLowDigits = 1024;
 constexpr size_t kBlock = 2048;  // elements that are filtered before they are counted
+constexpr size_t kFew = 2048;    // elements that are no longer worth counting by digits
 
 HWY_INLINE uint32_t magnitude_bits(const float* x) {
   uint32_t bits;
@@ -80,8 +82,62 @@ HWY_INLINE void count_low_digits(const float* x, size_t count, uint32_t prefix, 
   }
 }
 
+/// How many of `count` magnitudes, filled up with zeros to whole registers, reach a bound above 0.
+HWY_INLINE size_t count_from(const uint32_t* magnitudes, size_t count, uint32_t bound) {
+  const I32 d;
+  const auto below = hn::Set(d, static_cast<int32_t>(bound - 1));
+  auto sum = hn::Zero(d);
+  for (size_t i = 0; i < count; i += kLanes) {
+    const auto bits = hn::BitCast(d, hn::Load(U32(), magnitudes + i));
+    sum = hn::Sub(sum, hn::VecFromMask(d, hn::Gt(bits, below)));
+  }
+  return static_cast<size_t>(hn::GetLane(hn::SumOfLanes(d, sum)));
+}
+
+/// As kth_largest, for kFew elements at most: the counts of all digits would take longer than
+/// halving the range that the k-th largest lies in, until just k elements lie above its middle.
+uint32_t kth_largest_of_few(const float* x, size_t count, size_t* k) {
+  const U32 d;
+  HWY_ALIGN uint32_t magnitudes[kFew + kLanes];
+  VecU most = hn::Zero(d);
+  for_each_register(count, [&](auto access, size_t i) HWY_ATTR {
+    const VecU bits = hn::BitCast(d, hn::Abs(access.load(F32(), x + i)));
+    hn::Store(bits, d, magnitudes + i);
+    most = hn::Max(most, bits);
+  });
+  uint32_t reached = 0;  // by k elements
+  uint32_t beyond = hn::GetLane(hn::MaxOfLanes(d, most)) + 1;
+  while (beyond - reached > 1) {
+    const uint32_t middle = reached + (beyond - reached) / 2;
+    const size_t above = count_from(magnitudes, count, middle);
+    if (above < *k) {
+      beyond = middle;
+    } else {
+      reached = middle;
+      if (above == *k) {
+        break;
+      }
+    }
+  }
+  // The smallest that reaches it; no padding does, unless zero is the k-th largest.
+  const I32 di;
+  const auto below = hn::Set(di, static_cast<int32_t>(reached) - 1);
+  auto least = hn::Set(di, static_cast<int32_t>(kMagnitude));
+  for (size_t i = 0; reached > 0 && i < count; i += kLanes) {
+    const auto bits = hn::BitCast(di, hn::Load(d, magnitudes + i));
+    least = hn::IfThenElse(hn::Gt(bits, below), hn::Min(least, bits), least);
+  }
+  const auto least_bits = static_cast<uint32_t>(hn::GetLane(hn::MinOfLanes(di, least)));
+  const uint32_t threshold = reached == 0 ? 0 : least_bits;
+  *k -= count_from(magnitudes, count, threshold + 1);
+  return threshold;
+}
+
 /// The k-th largest magnitude's bits; *k becomes its rank among its equals.
 uint32_t kth_largest(const float* x, size_t count, size_t* k) {
+  if (count <= kFew) {
+    return kth_largest_of_few(x, count, k);
+  }
   uint32_t counts[kTopDigits];
   count_top_digits(x, count, counts);
   uint32_t prefix = take_digit(counts, kTopDigits, k);

@@ -68,7 +68,7 @@ std::vector<Family> families(const Scenario& scenario) {
   return {{"allreduce", {"none"}},
           {"dpsgd", {"none"}},
           {"dcd", {"quant:8", "quant:4"}},
-          {"choco", {"quant:8", "quant:4", "quant:2", "sign", "topk:0.05"}},
+          {"choco", {"quant:8", "quant:4", "quant:2", "sign", "topk:0.05", "topk:0.05,values=2"}},
           {"deepsqueeze", {"quant:4", "sign"}},
           {"pushsum", {"none", "quant:8"}},
           {"qmean", {"quant:8", "quant:4", "sign"}},

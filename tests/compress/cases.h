@@ -33,7 +33,7 @@ inline const std::vector<FamilyCases>& family_cases() {
       {"grid", {"grid:8:0.05", "grid:1:0.5", "grid:4:1", "grid:5:0.25", "grid:8:1e28"}},
       {"randk",
        {"randk:0.01", "randk:0.1", "randk:0.6", "randk:1", "randk:0.1,scale=none",
-        "randk:0.9,scale=none"}},
+        "randk:0.9,scale=none", "randk:0.3,values=2", "randk:0.5/topk:0.2,values=4,chunk=64"}},
       {"sign", {"sign", "sign,chunk=0", "sign,chunk=1", "sign,chunk=100", "sign,scale=l2"}},
       {"outlier",
        {"outlier:2", "outlier:3,chunk=64", "outlier:4", "outlier:5,chunk=7,k=1",
@@ -43,7 +43,11 @@ inline const std::vector<FamilyCases>& family_cases() {
        {"lowrank:1,start=random", "lowrank:2,start=random", "lowrank:9,start=random",
         "lowrank:2,start=random,steps=3"}},
       {"per_tensor", {"quant:4; 1d=none", "sign;under:10=fp16"}},  // without a layout: the default
-      {"topk", {"topk:0.001", "topk:0.01", "topk:0.1", "topk:0.5", "topk:0.99", "topk:1"}},
+      {"topk",
+       {"topk:0.001", "topk:0.01", "topk:0.1", "topk:0.5", "topk:0.99", "topk:1",
+        "topk:0.1,values=1", "topk:0.02,values=2,chunk=64", "topk:0.6,values=3,chunk=100",
+        "topk:0.05,values=4,chunk=0", "topk:0.1,values=5", "topk:1,values=6",
+        "topk:0.2,values=8,chunk=7", "topk:0.1,values=32"}},
   };
   return cases;
 }

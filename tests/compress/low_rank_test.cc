@@ -1,4 +1,5 @@
 // lowrank:K: what it captures, what it remembers, what its decoder refuses.
+#include <sotto/compress/factors.h>
 #include <sotto/compress/low_rank.h>
 
 #include <cstring>
@@ -215,5 +216,52 @@ TEST_CASE("bad input: low rank: rank * (m + n) overflow, rank 0, factors out of 
   for (std::size_t size = 0; size < bytes.size(); size += 5) {
     auto y = gaussian(d);
     CHECK(compressor->decode_add(std::span(bytes).first(size), 1, y).fault() == Fault::malformed);
+  }
+}
+
+TEST_CASE("products with factors are summed in the order of the elements, whatever the rank") {
+  INFO("seed ", kSeed);
+  const std::pair<std::size_t, std::size_t> shapes[] = {{1, 1},   {5, 3},   {3, 5},    {17, 16},
+                                                        {16, 17}, {64, 33}, {40, 130}, {9, 9}};
+  for (const std::size_t rank : {1U, 2U, 3U, 4U, 7U}) {
+    for (const auto& [rows, columns] : shapes) {
+      for (const std::size_t missing : {0U, 1U, 4U}) {
+        if (missing >= columns) {
+          continue;
+        }
+        CAPTURE(rank);
+        CAPTURE(rows);
+        CAPTURE(columns);
+        CAPTURE(missing);
+        const MatrixShape shape{rows, columns};
+        const auto m = gaussian(rows * columns - missing);
+        const auto s = gaussian(shape.shorter() * rank, 1, 1);
+        const auto p = gaussian(shape.longer() * rank, 1, 2);
+        std::vector<double> along(shape.longer() * rank);
+        std::vector<double> across(shape.shorter() * rank);
+        auto y = m;
+        for (std::size_t e = 0; e < m.size(); ++e) {
+          const std::size_t i = shape.turned() ? e % columns : e / columns;
+          const std::size_t j = shape.turned() ? e / columns : e % columns;
+          double entry = 0;
+          for (std::size_t l = 0; l < rank; ++l) {
+            const auto value = static_cast<double>(m[e]);
+            along[i * rank + l] += value * static_cast<double>(s[j * rank + l]);
+            across[j * rank + l] += value * static_cast<double>(p[i * rank + l]);
+            entry += static_cast<double>(p[i * rank + l]) * static_cast<double>(s[j * rank + l]);
+          }
+          y[e] = y[e] + 0.3F * static_cast<float>(entry);
+        }
+        std::vector<double> out(along.size());
+        times(shape, m, rank, s, out);
+        CHECK(out == along);
+        out.resize(across.size());
+        transposed_times(shape, m, rank, p, out);
+        CHECK(out == across);
+        auto added = m;
+        add_product(shape, rank, 0.3F, p, s, added);
+        CHECK(same_bits(added, y));
+      }
+    }
   }
 }

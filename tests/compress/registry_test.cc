@@ -34,6 +34,7 @@ TEST_CASE("every family's example builds, and its specification builds it again"
     const auto compressor = make_compressor(info.example);
     CHECK(compressor->wire_id() == info.wire_id);
     CHECK(ids.insert(info.wire_id).second);
+    CHECK((info.coded_wire_id == 0 || ids.insert(info.coded_wire_id).second));
     CHECK(make_compressor(compressor->spec())->spec() == compressor->spec());
     CHECK(compressor->clone()->spec() == compressor->spec());
     if (info.name != "per_tensor") {  // which has others inside
@@ -49,6 +50,13 @@ TEST_CASE("a specification is printed with all its parameters") {
         "quant:3,chunk=0,rounding=nearest");
   CHECK(make_compressor("sign")->spec() == "sign,chunk=4096,scale=mean");
   CHECK(make_compressor("topk:0.1")->spec() == "topk:0.1");
+  CHECK(make_compressor("topk:0.1,values=2")->spec() == "topk:0.1,values=2,chunk=4096");
+  CHECK(make_compressor("topk:0.1,chunk=64")->spec() == "topk:0.1,values=32,chunk=64");
+  CHECK(make_compressor("topk:0.1,values=32,chunk=0")->spec() == "topk:0.1");
+  CHECK(make_compressor("randk:0.1,values=4")->spec() == "randk:0.1,values=4");
+  CHECK(make_compressor("randk:0.1,values=32")->spec() == "randk:0.1,scale=unbiased");
+  CHECK(make_compressor("randk:0.1/topk:0.2,values=4")->spec() ==
+        "randk:0.1/topk:0.2,values=4,chunk=4096");
   CHECK(make_compressor("grid:4:0.1")->spec() == "grid:4:0.1");
   CHECK(make_compressor("randk:0.05")->spec() == "randk:0.05,scale=unbiased");
   CHECK(make_compressor("topk:1e-3")->spec() == "topk:0.001");
@@ -82,6 +90,11 @@ TEST_CASE("a refusal names the parameter, the value and what would do") {
   CHECK(says(error_of("sign,scale=max"), "mean, l2"));
   CHECK(says(error_of("topk:0"),
              "compressor: topk:0: KEEP: '0' is refused: it is the share of elements to keep"));
+  CHECK(
+      says(error_of("topk:0.1,values=9"), "topk:0.1,values=9: values: '9' is refused: one of 1, "));
+  CHECK(says(error_of("quant:8/topk:0.1"), "after '/': 'topk:0.1' is refused: quant takes no"));
+  CHECK(says(error_of("randk:0.1/sign"), "topk:KEEP,values=B[,chunk=N] would do"));
+  CHECK(says(error_of("randk:0.1,values=4,scale=unbiased"), "scale: 'unbiased'"));
   CHECK(says(error_of("grid:8:-1"), "STEP: '-1'"));
   CHECK(says(error_of("grid:8"), "STEP: ''"));
   CHECK(says(error_of("topk"), "KEEP: ''"));
@@ -127,7 +140,6 @@ TEST_CASE("nothing half understood is built") {
                            "topk:inf",
                            "topk:1e400",
                            "topk:1%",
-                           "topk:0.1,chunk=4",
                            "grid:8",
                            "grid:0.1",
                            "grid:8:",
@@ -147,6 +159,19 @@ TEST_CASE("nothing half understood is built") {
                            "randk:2",
                            "randk:0.1,scale=mean",
                            "topk:0.1:2"}) {
+    CAPTURE(spec);
+    CHECK_THROWS_AS(make_compressor(spec), Error);
+  }
+}
+
+TEST_CASE("sparse messages with few bits refuse what they cannot build") {
+  for (const auto* spec :
+       {"topk:0.1,values=", "topk:0.1,values=0", "topk:0.1,values=9", "topk:0.1,values=16",
+        "topk:0.1,chunk=-1", "topk:0.1,values=2,chunk=4294967296", "topk:2,values=2",
+        "topk:0.1,values=2/", "quant:8/topk:0.1,values=2", "randk:0.1/", "randk:0.1/topk",
+        "randk:0.1/topk:0.2", "randk:0.1/topk:2,values=4", "randk:0.1/quant:4",
+        "randk:0.1,values=2/topk:0.2,values=2", "randk:0.1/topk:0.2,values=2/topk:0.2,values=2",
+        "randk:0.1,values=4,scale=unbiased", "randk:2,values=4"}) {
     CAPTURE(spec);
     CHECK_THROWS_AS(make_compressor(spec), Error);
   }

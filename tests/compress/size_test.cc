@@ -56,7 +56,7 @@ TEST_CASE("max_bytes is reached or nearly so") {
   for (const std::string& spec : all_specs()) {
     CAPTURE(spec);
     const auto compressor = make_compressor(spec);
-    const bool variable = spec.starts_with("topk") || spec.starts_with("outlier");
+    const bool variable = spec.find("topk") != std::string::npos || spec.starts_with("outlier");
     for (const std::size_t n : kLengths) {
       CAPTURE(n);
       const std::size_t used = encoded(*compressor, gaussian(n), key_of(1)).size();

@@ -7,6 +7,7 @@
 #include <sotto/compress/internal/permutation.h>
 #include <sotto/compress/internal/rice.h>
 #include <sotto/compress/internal/threshold_forecast.h>
+#include <sotto/kernels/host/targets.h>
 
 #include "cases.h"
 
@@ -114,6 +115,23 @@ TEST_CASE("Rice codes give back every list of indices within their bound") {
         refused = !shorter.read() || refused;
       }
       CHECK(refused);
+      // All at once, as two lists, of which the second counts from its first index.
+      const std::vector<std::uint32_t> all(chosen.begin(), chosen.end());
+      const std::size_t half = all.size() / 2;
+      std::ranges::fill(bytes, std::byte{0xA5});
+      bytes.resize((bound + 7) / 8);
+      internal::RiceWriter together(bytes, p);
+      together.write(std::span(all).first(half));
+      together.restart(all[half]);
+      together.write(std::span(all).subspan(half));
+      bytes.resize(together.finish());
+      internal::RiceReader lists(bytes, p, half == 0 ? 1 : all[half - 1] + std::uint64_t{1});
+      std::vector<std::uint32_t> read(all.size());
+      CHECK(lists.read(std::span(read).first(half)) == half);
+      lists.restart(all[half], elements);
+      CHECK(lists.read(std::span(read).subspan(half)) == all.size() - half);
+      CHECK(read == all);
+      CHECK(lists.finished());
     }
   }
 }
@@ -137,6 +155,25 @@ TEST_CASE("a keyed permutation visits every index once, whatever the size") {
   }
   const KeyedPermutation largest(1, std::uint64_t{1} << 32);
   CHECK(largest(0xFFFFFFFF) < std::uint64_t{1} << 32);
+}
+
+TEST_CASE("a permutation's places are the same one by one and together, by every instruction set") {
+  for (const std::uint64_t size : {1U, 7U, 255U, 257U, 1U << 20U, 3'000'000'019U}) {
+    CAPTURE(size);
+    const KeyedPermutation permutation(size ^ 0xC0FFEE, size);
+    for (const std::int64_t target : host_targets()) {
+      use_host_target(target);
+      for (const std::size_t count : {1U, 3U, 16U, 63U, 64U}) {
+        const std::uint64_t first = size > 64 ? size / 2 - 5 : 0;
+        std::vector<std::uint32_t> places(std::min<std::uint64_t>(count, size));
+        permutation.places(first, places);
+        for (std::size_t i = 0; i < places.size(); ++i) {
+          CHECK(places[i] == permutation(first + i));
+        }
+      }
+    }
+    use_host_target(0);
+  }
 }
 
 TEST_CASE("permutations of random keys choose ordered pairs uniformly") {

@@ -34,6 +34,8 @@ TEST_CASE("wire ids never change") {
     const auto found = std::ranges::find(compressors(), name, &CompressorInfo::name);
     REQUIRE(found != compressors().end());
     CHECK(found->wire_id == id);
+    const int coded = name == "topk" ? 12 : name == "randk" ? 13 : 0;
+    CHECK(found->coded_wire_id == coded);
   }
 }
 
@@ -72,10 +74,34 @@ TEST_CASE("topk: count, parameter, values, gaps") {
   CHECK(hex("topk:0.5", {0, 2, 1, -3}) == joined("02000000 00 00000040 000040c0 05"));
 }
 
+TEST_CASE("topk with few bits: bits, run, count, levels, codes, gaps of each run") {
+  // Elements 1 and 3 of 4; levels 2 and 3, codes 0 and 1 + 2 for the sign. The gaps are as above.
+  CHECK(hex("topk:0.5,values=2,chunk=0", {0, 2, 1, -3}) ==
+        joined("02 00000000 02000000 00000040 00004040 02 02 05"));
+  // Runs of 4 and 2, of which 2 and 1 are kept; level 3 for 2, −3 and 4. Gaps 1, 1 and, counted
+  // from the second run, 0: 1 0 1 0 0.
+  CHECK(hex("topk:0.5,values=1,chunk=4", {0, 2, 1, -3, 4, 0}) ==
+        joined("01 04000000 03000000 00004040 02 05"));
+  // A step of 1; codes 15, 1 + 16 and 0, in five planes. Of a run that is kept whole no indices.
+  CHECK(hex("topk:1,values=5,chunk=0", {15, -1, 0}) ==
+        joined("05 00000000 03000000 0000803f 03 01 01 01 02"));
+  // Values as they are: element 1 of the first run, and the whole of the second.
+  CHECK(hex("topk:0.5,values=32,chunk=2", {1, -2, 3}) ==
+        joined("20 02000000 02000000 000000c0 00004040 01"));
+}
+
 TEST_CASE("randk: count, selection key, values") {
   // The selection is pinned too, here elements 3 and 1: both sides must walk the same permutation.
   CHECK(hex("randk:0.5,scale=none", {1, 2, 3, 4}) ==
         joined("02000000 16118997a25c31b9 00008040 00000040"));
+}
+
+TEST_CASE("randk with few bits: count, selection key, an encoding of topk") {
+  // Elements 3 and 1 are chosen: 4 and 2, whose level is 3; or of the two the first.
+  CHECK(hex("randk:0.5,values=1", {1, 2, 3, 4}) ==
+        joined("02000000 16118997a25c31b9 01 00000000 02000000 00004040 00"));
+  CHECK(hex("randk:0.5/topk:0.5,values=1,chunk=0", {1, 2, 3, 4}) ==
+        joined("02000000 16118997a25c31b9 01 00000000 01000000 00008040 00 00"));
 }
 
 TEST_CASE("outlier: bits, chunk, count, parameter, scales, codes, values, gaps") {

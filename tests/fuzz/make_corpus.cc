@@ -113,6 +113,10 @@ void write_specs(const fs::path& folder) {
     text.append(std::as_bytes(std::span(spec)));
     save(folder / info.name, text);
   }
+  sotto::ByteBuffer composed;
+  const std::string spec = sotto::make_compressor("randk:0.1/topk:0.2,values=4")->spec();
+  composed.append(std::as_bytes(std::span(spec)));
+  save(folder / "composed", composed);
 }
 
 void write_text(const fs::path& path, std::uint8_t nodes, std::string_view text) {

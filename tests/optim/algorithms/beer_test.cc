@@ -25,7 +25,8 @@ TEST_CASE("BEER has no floor under strong compression, where CHOCO has one") {
     REQUIRE(status.ok());
     return task.worst_excess(cluster.x);
   };
-  for (const std::string compressor : {"none", "quant:4,rounding=nearest", "sign", "topk:0.2"}) {
+  for (const std::string compressor :
+       {"none", "quant:4,rounding=nearest", "sign", "topk:0.2", "topk:0.2,values=2"}) {
     CAPTURE(compressor);
     const double beer = floor_of("beer", compressor.c_str());
     CAPTURE(beer);
