@@ -92,6 +92,12 @@ SearchOptions search_options(const PlanSettings& settings, const Scenario& scena
   if (!scenario.sweep.empty()) {
     throw Error("scenario", "it is swept, and a plan is of one scenario; leave out sweep");
   }
+  if (scenario.sampling.clients != nullptr) {
+    throw Error(
+        "scenario",
+        "clients are drawn for each exchange, which allreduce alone can do: there is nothing "
+        "to choose; simulate it, or have them drawn once");
+  }
   for (const auto& [name, value] :
        {std::pair("budget", settings.budget), std::pair("seeds", settings.seeds)}) {
     if (value < 1) {
