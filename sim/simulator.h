@@ -26,6 +26,8 @@
 
 #include <sotto/base/status.h>
 #include <sotto/optim/algorithm.h>
+#include <sotto/sim/availability.h>
+#include <sotto/sim/client_sample.h>
 #include <sotto/sim/compute_time.h>
 #include <sotto/sim/lockstep.h>
 #include <sotto/sim/network/network.h>
@@ -89,6 +91,12 @@ struct SimulatorOptions {
   /// One for each node, or one for all.
   std::vector<NodeSpec> nodes = std::vector<NodeSpec>(1);
   std::vector<NodeEvent> events = {};
+  /// When nodes are there, by node; empty: all always are. A node that is away at first joins when
+  /// it comes; one that an event suspends, too, goes on once both let it.
+  std::vector<NodeAvailability> availability = {};
+  /// Whose pace the nodes have, in place of their own compute times; their ways out and in have a
+  /// limit, in whose place the clients' comes.
+  ClientSampling sampling = {};
   /// Exchanges hide behind gradients where the algorithm allows it.
   bool overlap = true;
   /// A node that waits, and hears nothing for so long, ends with Fault::deadline; kNever: none

@@ -102,6 +102,12 @@ SearchOptions search_options(const PlanSettings& settings, const Scenario& scena
   if (!scenario.sweep.empty()) {
     throw Error("scenario", "it is swept, and a plan is of one scenario; leave out sweep");
   }
+  if (scenario.sampling.clients != nullptr) {
+    throw Error(
+        "scenario",
+        "clients are drawn for each exchange, which allreduce alone can do: there is nothing "
+        "to choose; simulate it, or have them drawn once");
+  }
   if (settings.budget < 1) {
     refuse("budget", "0", "at least one is needed");
   }

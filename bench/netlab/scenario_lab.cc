@@ -120,6 +120,10 @@ void check_emulable(const study::Scenario& scenario) {
     refuse(fmt::format("the trunk '{}' cannot be emulated: links are of two nodes",
                        scenario.trunks.front().name));
   }
+  if (scenario.has_traces() || !scenario.availability.empty() ||
+      scenario.sampling.clients != nullptr) {
+    refuse("traces of links and nodes, and hours, cannot be emulated");
+  }
   for (const NodeEvent& event : scenario.events) {
     if (event.kind == NodeEvent::Kind::leave) {
       refuse(

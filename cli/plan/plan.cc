@@ -82,8 +82,12 @@ void add_notes(ComparisonTable& table, const study::PlanSearch& search,
     }
   }
   const study::Scenario& scenario = search.scenario();
-  if (!(scenario.events.empty() && scenario.partitions.empty() && scenario.changes.empty())) {
+  if (!(scenario.events.empty() && scenario.partitions.empty() && scenario.changes.empty() &&
+        scenario.availability.empty())) {
     table.add_note("predictions are for the network of time 0, simulations for its events too");
+  }
+  if (scenario.has_traces()) {
+    table.add_note("predictions are for the means of traces, simulations for the traces");
   }
 }
 

@@ -47,6 +47,7 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
     }
   }
   at_round_ = {nodes_.size()};
+  begin_sampling(platform);
   connect();
   if (gradient_) {
     pool_ = std::make_unique<GradientPool>(nodes_.size(), options_.threads, [this](Rank rank) {
@@ -86,12 +87,56 @@ void Simulator::Engine::validate(const Platform& platform) const {
              fmt::format("nodes are 0 … {}, and time begins at 0", n - 1));
     }
   }
+  if (!options_.availability.empty() && options_.availability.size() != n) {
+    refuse("availability", fmt::format("{}", options_.availability.size()),
+           fmt::format("give none, or one for each of the {} nodes", n));
+  }
+  for (const NodeAvailability& one : options_.availability) {
+    if (one.times != nullptr) {
+      sotto::validate(*one.times);
+    }
+    if (one.start < 0) {
+      refuse("start of an availability", fmt::format("{} ns", one.start), "it must be 0 or more");
+    }
+  }
   if (options_.timeout <= 0) {
     refuse("timeout", fmt::format("{} ns", options_.timeout), "it must be positive");
   }
   if (options_.threads < 1) {
     refuse("threads", fmt::format("{}", options_.threads), "there must be at least one");
   }
+}
+
+void Simulator::Engine::begin_sampling(const Platform& platform) {
+  const ClientSampling& sampling = options_.sampling;
+  if (sampling.clients == nullptr) {
+    return;
+  }
+  const std::vector<Client>& clients = *sampling.clients;
+  const auto able = [](const Client& client) {
+    return client.gradient_s >= 0 && client.gradient_s < kUnlimited && client.bytes_per_s > 0 &&
+           client.bytes_per_s < kUnlimited;
+  };
+  if (clients.size() < nodes_.size() || sampling.every == 0 ||
+      !std::ranges::all_of(clients, able)) {
+    refuse("clients", fmt::format("{}", clients.size()),
+           fmt::format("there must be one for each of the {} nodes, with a time for a gradient and "
+                       "a bandwidth, and some rounds from one sample to the next",
+                       nodes_.size()));
+  }
+  for (Rank rank = 0; static_cast<std::size_t>(rank) < nodes_.size(); ++rank) {
+    const auto out = platform.egress(rank);
+    const auto in = platform.ingress(rank);
+    const auto limited = [&](const std::optional<LinkId>& link) {
+      return link && platform.links()[*link].bytes_per_s < kUnlimited;
+    };
+    if (!limited(out) || !limited(in)) {
+      refuse("clients", fmt::format("node {}", rank),
+             "a client's bandwidth takes the place of its ways out and in, which have none");
+    }
+    places_.push_back({*out, *in});
+  }
+  sample_.emplace(options_.seed, nodes_.size(), clients.size());
 }
 
 void Simulator::Engine::connect() {
@@ -107,6 +152,7 @@ void Simulator::Engine::connect() {
                  .subject = static_cast<std::uint32_t>(i),
                  .kind = node_event});
   }
+  begin_availability();
 }
 
 SimulationReport Simulator::Engine::run() {
@@ -114,7 +160,7 @@ SimulationReport Simulator::Engine::run() {
     if (network_.shares().dirty() && queue_.next_time() > now()) {
       network_.settle();
     }
-    if (queue_.empty()) {
+    if (queue_.empty() || (queue_.size() == steps_queued() && only_steps_left())) {
       break;
     }
     const Event event = queue_.pop();
@@ -150,6 +196,9 @@ void Simulator::Engine::handle(const Event& event) {
       break;
     case word:
       handle_word(event.subject);
+      break;
+    case node_turns:
+      turn(static_cast<Rank>(event.subject));
       break;
     default:
       handle_node(event);
@@ -262,7 +311,25 @@ void Simulator::Engine::start_gradient(Rank rank) {
   if (pool_) {
     pool_->submit(rank);
   }
-  schedule(rank, computed, draw(spec(rank).compute, options_.seed, rank, node.report.rounds));
+  schedule(rank, computed, gradient_time(rank));
+}
+
+SimTime Simulator::Engine::gradient_time(Rank rank) {
+  const Round round = at(rank).report.rounds;
+  if (!sample_) {
+    return draw(spec(rank).compute, options_.seed, rank, round);
+  }
+  const ClientSampling& sampling = options_.sampling;
+  const Client& client =
+      (*sampling
+            .clients)[sample_->client(rank, static_cast<std::uint32_t>(round / sampling.every))];
+  if (round % sampling.every != 0) {
+    return from_seconds(client.gradient_s);
+  }
+  const Place& place = places_[static_cast<std::size_t>(rank)];
+  network_.set_bandwidth(place.out, client.bytes_per_s);
+  network_.set_bandwidth(place.in, client.bytes_per_s);
+  return from_seconds(sampling.model_bytes / client.bytes_per_s + client.gradient_s);
 }
 
 bool Simulator::Engine::take_gradient(Rank rank) {

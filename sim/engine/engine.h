@@ -45,6 +45,7 @@ class Simulator::Engine {
     sender_gone,  ///< subject: line
     receiver_gone,
     word,  ///< the sender of a line hears of a receive, or of a frame taken, for which it waits
+    node_turns,  ///< it comes or goes, as its availability says
   };
   static constexpr std::size_t kTimers = node_event - node_starts;
   /// Where the node's thread is.
@@ -82,7 +83,9 @@ class Simulator::Engine {
     Codec codec = Codec::idle;
     bool deadline_due = false;
     bool leaving = false;
-    bool suspended = false;
+    bool suspended = false;  ///< held or away
+    bool held = false;       ///< by an event
+    bool away = false;       ///< as its availability says
     /// When the next event of each of its kinds is due, kNever when none is; while it is suspended,
     /// how long it has still to go.
     std::array<SimTime, kTimers> due = never();
@@ -99,6 +102,7 @@ class Simulator::Engine {
   }
   SimTime now() const { return queue_.now(); }
   void validate(const Platform& platform) const;
+  void begin_sampling(const Platform& platform);
   void connect();
 
   void handle(const Event& event);
@@ -120,6 +124,9 @@ class Simulator::Engine {
   void start_gradient(Rank rank);
   bool take_gradient(Rank rank);
   void finish_round(Rank rank);
+  /// How long the node's next gradient takes: of a client that is sampled, which takes its place in
+  /// front of that.
+  SimTime gradient_time(Rank rank);
   /// No exchange is under way.
   bool quiet(Rank rank) const {
     return nodes_[static_cast<std::size_t>(rank)].codec == Codec::idle &&
@@ -142,11 +149,25 @@ class Simulator::Engine {
 
   // What happens to nodes: lifecycle.cc.
   void handle_node_event(const NodeEvent& event);
+  /// Takes the nodes' availability: those that are away stand still from the start.
+  void begin_availability();
+  void turn(Rank rank);
+  void schedule_turn(Rank rank);
+  /// Suspends or resumes the node where that is not as it should be any more.
+  void settle_presence(Rank rank);
+  /// Of the events that are left, all are steps of traces, and there is nothing that they could
+  /// move.
+  bool only_steps_left() const;
+  std::size_t steps_queued() const { return network_.trace_events() + turn_events_; }
   void suspend(Rank rank);
   void resume(Rank rank);
   void end(Rank rank, Status status, Closing closing = Closing::close);
   void schedule_gone(ConnectionId line, SimTime after);
   void handle_gone(const Event& event);
+  /// Whether the node will come or go, as its availability says.
+  bool turns_later(std::size_t rank) const {
+    return !turns_.empty() && turns_[rank] && turns_[rank]->next() != kNever;
+  }
   /// Where every node that is there stands still: nothing that is to come concerns one.
   bool stranded();
   /// Ends those that are there when nothing is left that could happen to them.
@@ -181,6 +202,14 @@ class Simulator::Engine {
   SimulatedTransport transport_;
   std::size_t alive_ = 0;
   std::size_t awake_ = 0;  ///< of those that are alive: they do not stand still
+  struct Place {
+    LinkId out = 0;
+    LinkId in = 0;
+  };
+  std::optional<ClientSample> sample_;            ///< none: nobody is sampled
+  std::vector<Place> places_;                     ///< by node
+  std::vector<std::optional<StepCursor>> turns_;  ///< by node, where any has an availability
+  std::size_t turn_events_ = 0;                   ///< that are queued
   bool stopped_ = false;
   Exchange scratch_;
   std::vector<Rank> released_;

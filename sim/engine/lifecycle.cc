@@ -32,12 +32,62 @@ void Simulator::Engine::handle_node_event(const NodeEvent& event) {
       advance(rank);
       break;
     case NodeEvent::Kind::suspend:
-      suspend(rank);
-      break;
     case NodeEvent::Kind::resume:
-      resume(rank);
+      node.held = event.kind == NodeEvent::Kind::suspend;
+      settle_presence(rank);
       break;
   }
+}
+
+void Simulator::Engine::settle_presence(Rank rank) {
+  const Node& node = at(rank);
+  if (node.held || node.away) {
+    suspend(rank);
+  } else {
+    resume(rank);
+  }
+}
+
+void Simulator::Engine::begin_availability() {
+  turns_.resize(options_.availability.size());
+  for (std::size_t i = 0; i < turns_.size(); ++i) {
+    if (const auto& [times, start] = options_.availability[i]; times != nullptr) {
+      const auto rank = static_cast<Rank>(i);
+      turns_[i].emplace(times->steps, start);
+      at(rank).away = !times->there(turns_[i]->step());
+      settle_presence(rank);
+      schedule_turn(rank);
+    }
+  }
+}
+
+void Simulator::Engine::schedule_turn(Rank rank) {
+  const SimTime next = turns_[static_cast<std::size_t>(rank)]->next();
+  if (next != kNever) {
+    queue_.push({.time = next, .subject = static_cast<std::uint32_t>(rank), .kind = node_turns});
+    ++turn_events_;
+  }
+}
+
+void Simulator::Engine::turn(Rank rank) {
+  --turn_events_;
+  if (at(rank).stage == Stage::ended) {
+    return;
+  }
+  StepCursor& cursor = *turns_[static_cast<std::size_t>(rank)];
+  cursor.advance();
+  at(rank).away =
+      !options_.availability[static_cast<std::size_t>(rank)].times->there(cursor.step());
+  settle_presence(rank);
+  schedule_turn(rank);
+}
+
+bool Simulator::Engine::only_steps_left() const {
+  const bool due = std::ranges::any_of(nodes_, [](const Node& node) {
+    return node.stage != Stage::ended &&
+           std::ranges::any_of(node.due, [](SimTime time) { return time != kNever; });
+  });
+  return !due && !network_.moving();
 }
 
 void Simulator::Engine::suspend(Rank rank) {
@@ -143,7 +193,7 @@ void Simulator::Engine::end_all_left() {
 }
 
 std::string Simulator::Engine::beyond_time() const {
-  if (!queue_.empty()) {
+  if (queue_.size() != steps_queued()) {
     return "";  // all that are left are suspended
   }
   const std::string ends = fmt::format("virtual time ends after {:.0f} years, and ",
@@ -181,6 +231,11 @@ std::string Simulator::Engine::beyond_time() const {
 bool Simulator::Engine::stranded() {
   if (queue_.next_time() <= now()) {
     return false;
+  }
+  for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
+    if (nodes_[rank].stage != Stage::ended && !nodes_[rank].held && turns_later(rank)) {
+      return false;
+    }
   }
   return std::none_of(options_.events.begin(), options_.events.end(), [this](const NodeEvent& e) {
     const bool wakes_or_ends = e.kind == NodeEvent::Kind::resume ||

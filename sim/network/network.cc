@@ -74,6 +74,14 @@ Network::Network(const Platform& platform, const NetworkModel& model, std::uint6
     queue_.push(
         {.time = changes_[i].at, .subject = static_cast<std::uint32_t>(i), .kind = link_changes});
   }
+  for (LinkId id = 0; id < links_.size(); ++id) {
+    if (const TracedLink* const traced = platform.links()[id].trace.get()) {
+      links_[id].changes = true;
+      links_[id].unlimited = false;
+      traced_.push_back({id, traced, StepCursor(traced->trace->steps, traced->start)});
+      schedule_trace(static_cast<std::uint32_t>(traced_.size() - 1));
+    }
+  }
 }
 
 ConnectionId Network::connect(Rank from, Rank to) {
@@ -414,7 +422,12 @@ void Network::abort(ConnectionId id) {
 std::optional<Arrival> Network::handle(const Event& event) {
   const ConnectionId id = event.subject;
   if (event.kind == link_changes) {
-    change(event.subject);
+    const LinkChange& change_now = changes_[event.subject];
+    change(change_now.link, change_now.bytes_per_s, change_now.latency);
+    return {};
+  }
+  if (event.kind == trace_steps) {
+    step_trace(event.subject);
     return {};
   }
   if (event.kind == message_arrives) {
@@ -528,19 +541,36 @@ double Network::offered(LinkId id) const {
          (span > 0 ? model_.bandwidth_factor * link.bytes_per_s * to_seconds(span) : 0);
 }
 
-void Network::change(std::uint32_t number) {
-  const LinkChange& change = changes_[number];
-  LinkState& link = links_[change.link];
-  link.offered = offered(change.link);
+void Network::change(LinkId id, double bytes_per_s, SimTime latency) {
+  LinkState& link = links_[id];
+  link.offered = offered(id);
   link.since = queue_.now();
-  link.bytes_per_s = change.bytes_per_s;
-  share_.set_capacity(change.link, left_for_messages(change.link));
-  if (link.latency == change.latency && model_.weight_s == 0 && model_.acknowledgements == 0) {
+  link.bytes_per_s = bytes_per_s;
+  share_.set_capacity(id, left_for_messages(id));
+  if (link.latency == latency && model_.weight_s == 0 && model_.acknowledgements == 0) {
     return;
   }
-  link.latency = change.latency;
-  for (const ConnectionId id : link.used_by) {
-    update_route(id);
+  link.latency = latency;
+  for (const ConnectionId user : link.used_by) {
+    update_route(user);
+  }
+}
+
+void Network::step_trace(std::uint32_t number) {
+  Traced& one = traced_[number];
+  --trace_events_;
+  one.cursor.advance();
+  const LinkTrace& trace = *one.traced->trace;
+  const std::size_t step = one.cursor.step();
+  change(one.link, one.traced->times * trace.bytes_per_s[step],
+         trace.latency.empty() ? 0 : trace.latency[step]);
+  schedule_trace(number);
+}
+
+void Network::schedule_trace(std::uint32_t number) {
+  if (const SimTime next = traced_[number].cursor.next(); next != kNever) {
+    queue_.push({.time = next, .subject = number, .kind = trace_steps});
+    ++trace_events_;
   }
 }
 

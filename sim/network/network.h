@@ -105,6 +105,7 @@ class Network {
     window_turns,     ///< a round trip of the window is over, or the window is used up
     packet_lost,      ///< has left its sender
     link_changes,
+    trace_steps,  ///< a link's trace does
     kKinds,
   };
 
@@ -120,6 +121,10 @@ class Network {
   /// A word of no size goes back along a connection, in the stream of the way back: a receiver that
   /// lacks that stream's last packet then tells its sender.
   void word_back(ConnectionId connection);
+  /// A link that is limited has another bandwidth from now on, above 0.
+  void set_bandwidth(LinkId link, double bytes_per_s) {
+    change(link, bytes_per_s, links_[link].latency);
+  }
   /// Drops all that is under way on a connection.
   void abort(ConnectionId connection);
 
@@ -154,6 +159,9 @@ class Network {
   /// Bytes that a link could have carried until now.
   double offered(LinkId link) const;
   const FairShare& shares() const { return share_; }
+  /// Events of the queue that are the next steps of links' traces. Traces that repeat have one for
+  /// ever.
+  std::size_t trace_events() const { return trace_events_; }
 
  private:
   static constexpr ConnectionId kNone = ~ConnectionId{0};
@@ -217,6 +225,13 @@ class Network {
     std::vector<ConnectionId> used_by = {};  ///< where it changes: either way
   };
 
+  /// A link that has a trace.
+  struct Traced {
+    LinkId link = 0;
+    const TracedLink* traced = nullptr;
+    StepCursor cursor;
+  };
+
   std::vector<Crossing> crossings(const Connection& connection) const;
   void index_by_link(ConnectionId id);
   void update_route(ConnectionId id);
@@ -274,7 +289,12 @@ class Network {
   std::optional<Arrival> end(ConnectionId id);
   void go_on(ConnectionId id, double ahead);
   Arrival arrive(ConnectionId id, std::uint64_t bytes);
-  void change(std::uint32_t number);
+  /// A link has another bandwidth and latency from now on.
+  void change(LinkId id, double bytes_per_s, SimTime latency);
+  /// The next step of a link's trace begins. `number` is that of the trace.
+  void step_trace(std::uint32_t number);
+  /// Puts the next step of a link's trace into the queue, if there is one.
+  void schedule_trace(std::uint32_t number);
 
   const Platform& platform_;
   NetworkModel model_;
@@ -287,6 +307,8 @@ class Network {
   std::vector<PacketLosses> losses_;
   std::map<std::pair<Rank, Rank>, ConnectionId> by_ends_;  ///< where acknowledgements queue
   std::vector<LinkChange> changes_;
+  std::vector<Traced> traced_;
+  std::size_t trace_events_ = 0;
   std::vector<double> carried_;
   std::vector<ConnectionId> settled_;  ///< whose rates changed
 };

@@ -49,6 +49,13 @@ Platform::Platform(int hosts) : hosts_(hosts) {
 }
 
 LinkId Platform::add_link(LinkSpec spec) {
+  if (spec.trace != nullptr) {
+    validate(*spec.trace);
+    const LinkTrace& trace = *spec.trace->trace;
+    const std::size_t step = StepCursor(trace.steps, spec.trace->start).step();
+    spec.bytes_per_s = spec.trace->times * trace.bytes_per_s[step];
+    spec.latency = trace.latency.empty() ? 0 : trace.latency[step];
+  }
   require_spec(spec);
   links_.push_back(std::move(spec));
   return static_cast<LinkId>(links_.size() - 1);
@@ -84,7 +91,7 @@ void Platform::set_default_route(std::vector<LinkId> links) {
 }
 
 void Platform::add_change(const LinkChange& change) {
-  require_links({&change.link, 1});
+  require_untraced({&change.link, 1});
   const LinkSpec& link = links_[change.link];
   require_bandwidth(link.name, change.bytes_per_s);
   if (change.at < 0 || change.latency < link.jitter || change.latency > kMostLatency) {
@@ -98,7 +105,7 @@ void Platform::add_change(const LinkChange& change) {
 }
 
 void Platform::cut(std::span<const LinkId> links, SimTime from, SimTime until) {
-  require_links(links);
+  require_untraced(links);
   if (from < 0 || until <= from) {
     refuse("cut", fmt::format("from {} ns until {} ns", from, until), "it must end after it began");
   }
@@ -161,7 +168,7 @@ Route Platform::route(Rank from, Rank to) const {
     }
     const LinkSpec& link = links_[id];
     if (changes_.contains(id) || link.bytes_per_s < kUnlimited || link.latency > 0 ||
-        link.loss > 0) {
+        link.loss > 0 || link.trace != nullptr) {
       route.links.push_back(id);
     }
   };
@@ -184,6 +191,16 @@ void Platform::require_links(std::span<const LinkId> links) const {
   for (const LinkId id : links) {
     if (id >= links_.size()) {
       refuse("link", fmt::format("{}", id), fmt::format("there are {}", links_.size()));
+    }
+  }
+}
+
+void Platform::require_untraced(std::span<const LinkId> links) const {
+  require_links(links);
+  for (const LinkId id : links) {
+    if (links_[id].trace != nullptr) {
+      refuse(fmt::format("change of link {}", links_[id].name), "a link with a trace",
+             "it changes as its trace says, and in no other way");
     }
   }
 }

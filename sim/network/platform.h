@@ -10,11 +10,14 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/sim/network/link_trace.h>
 #include <sotto/sim/time.h>
 
 namespace sotto {
@@ -39,6 +42,8 @@ struct LinkSpec {
   /// Packets lost, in 0 … 1, each apart from the others (losses.h). Without effect where the round
   /// trip takes no time.
   double loss = 0;
+  /// Where there is one, bandwidth and latency are those of the trace.
+  std::shared_ptr<const TracedLink> trace = {};
 };
 
 /// From `at` on, a link has this bandwidth and latency.
@@ -73,16 +78,20 @@ class Platform {
   /// links of a backbone for a shared one.
   void set_default_route(std::vector<LinkId> links);
 
-  /// Changes may be added in any order; of two at one time the later added holds.
+  /// Changes may be added in any order; of two at one time the later added holds. A link with a
+  /// trace takes none.
   void add_change(const LinkChange& change);
   /// Nothing passes `links` from `from` until `until` (a partition that heals); kNever: for good.
-  /// What the links were given before, they have again afterwards.
+  /// What the links were given before, they have again afterwards. None of them has a trace.
   void cut(std::span<const LinkId> links, SimTime from, SimTime until);
 
   int hosts() const { return hosts_; }
   std::span<const LinkSpec> links() const { return links_; }
   /// Sorted by time; those of one time by link, and then as they hold.
   std::vector<LinkChange> changes() const;
+  /// A host's own links, where it has them.
+  std::optional<LinkId> egress(Rank host) const { return own(egress_, host); }
+  std::optional<LinkId> ingress(Rank host) const { return own(ingress_, host); }
   /// Whether a message from one to the other has a way.
   bool connected(Rank from, Rank to) const;
   /// Egress, route and ingress, without links that are unlimited in bandwidth and add neither
@@ -96,9 +105,14 @@ class Platform {
   };
   static constexpr LinkId kNone = ~LinkId{0};
 
+  static std::optional<LinkId> own(const std::vector<LinkId>& links, Rank host) {
+    const LinkId link = links[static_cast<std::size_t>(host)];
+    return link == kNone ? std::nullopt : std::optional(link);
+  }
   static bool before(const Destination& destination, Rank host);
   void require_host(Rank host) const;
   void require_links(std::span<const LinkId> links) const;
+  void require_untraced(std::span<const LinkId> links) const;
   const Destination* find(Rank from, Rank to) const;
 
   int hosts_ = 0;

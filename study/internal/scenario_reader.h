@@ -43,6 +43,23 @@ std::pair<std::vector<Rank>, std::vector<Rank>> read_ends(TomlReader& in, const 
 /// What lies between some nodes, which says nothing of their own connections.
 LinkSpec read_link_between(TomlReader& in, std::string_view key);
 
+/// A trace as a scenario names it, for one link or several.
+struct WrittenTrace {
+  std::shared_ptr<const LinkTrace> trace;
+  SimTime start = 0;
+  SimTime stagger = 0;  ///< each further link's run begins so much later in the trace
+
+  /// The trace of the link that is number `place` of those.
+  std::shared_ptr<const TracedLink> of(std::size_t place = 0) const;
+};
+/// The trace that a key names: a file, or a table with `file`, `repeat`, `bin`, `start` and
+/// `stagger`; none where there is no such key.
+std::optional<WrittenTrace> read_trace(TomlReader& in, std::string_view key);
+
+/// [nodes] capacity, availability, hours and clock (docs/traces.md), of a scenario that knows how
+/// many nodes there are and what their gradients take.
+void read_clients(TomlReader& nodes, Scenario& scenario, const Names& names, std::uint64_t seed);
+
 /// What an event's `link` changes; what is not given stays.
 struct LinkChangeFigures {
   std::optional<double> bytes_per_s;

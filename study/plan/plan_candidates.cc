@@ -246,7 +246,7 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
                     .codec = codec_.speed_of(options.compressor, plan.tasks->make(0)->dimension())};
   Scenario paced = scenario_;
   codec_.apply(made.codec, paced);
-  const Platform platform = scenario_.platform(pairs_of(job));
+  const Platform platform = without_traces(scenario_).platform(pairs_of(job));
   const Pace pace = {.nodes = paced.paces,
                      .overlap = options.overlap,
                      .seed = options.seed,

@@ -69,7 +69,8 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
     scenario_.task.eval_every = std::max<Round>(1, rounds_ / 4);
     options_.seeds = 1;
   }
-  graphs_ = planned_graphs(scenario_, 4.0 * static_cast<double>(plan.tasks->make(0)->dimension()));
+  graphs_ = planned_graphs(without_traces(scenario_),
+                           4.0 * static_cast<double>(plan.tasks->make(0)->dimension()));
 }
 
 bool PlanSearch::simulated(const RunSpec& run) const {

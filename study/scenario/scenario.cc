@@ -67,6 +67,12 @@ WrittenLink read_link(TomlReader& in, std::string_view key) {
   link.latency = figures.parsed("latency", parse_latency).value_or(link.latency);
   link.jitter = figures.parsed("jitter", parse_duration).value_or(link.jitter);
   link.loss = figures.number("loss").value_or(link.loss);
+  if (const auto trace = read_trace(figures, "trace")) {
+    if (trace->stagger > 0) {
+      figures.refuse("trace", "stagger is for nodes' own connections: hosts' up-trace, down-trace");
+    }
+    link.trace = trace->of();
+  }
   if (link.loss < 0 || link.loss >= 1) {
     figures.refuse("loss", "it is a share of the packets, at least 0 and below 1: 0.04 for 4 %");
   }
@@ -115,8 +121,10 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
       names.groups.emplace(name, std::move(ranks));
     }
   }
-  in.require("gradient", "how long one takes, e.g. \"20 ms\" or \"lognormal:20 ms,0.3\"");
-  NodeSpec pace = {.compute = *in.parsed("gradient", parse_compute_time)};
+  if (!in.has("capacity")) {
+    in.require("gradient", "how long one takes, e.g. \"20 ms\" or \"lognormal:20 ms,0.3\"");
+  }
+  NodeSpec pace = {.compute = in.parsed("gradient", parse_compute_time).value_or(ComputeTime{})};
   if (const auto speed = in.parsed("codec", parse_bandwidth)) {
     if (*speed < kSlowestCodec) {
       in.refuse("codec", "it takes longer than 10⁶ seconds a byte; \"1 GB/s\" would do");
@@ -127,26 +135,46 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
     pace.codec.seconds_per_exchange = to_seconds(*overhead);
   }
   scenario.paces.assign(static_cast<std::size_t>(scenario.nodes), pace);
+  read_clients(in, scenario, names, scenario.task.seed);
   read_stragglers(in, scenario, names);
   in.finish();
 }
 
+/// One way of hosts: its limit, by default `usual`, or its trace.
+void read_way(TomlReader& host, const std::string& way, const std::vector<Rank>& ranks,
+              Scenario& scenario, double HostSpec::*limit,
+              std::shared_ptr<const TracedLink> HostSpec::*traced) {
+  const std::string key = way + "-trace";
+  const auto rate = host.parsed(way, parse_bandwidth);
+  const auto trace = read_trace(host, key);
+  if (rate && trace) {
+    host.refuse(key, fmt::format("{} says what they carry, too; give one of the two", way));
+  }
+  for (std::size_t place = 0; place < ranks.size(); ++place) {
+    HostSpec& spec = scenario.hosts[static_cast<std::size_t>(ranks[place])];
+    spec.*limit = trace ? kUnlimited : rate.value_or(spec.*limit);
+    spec.*traced = trace ? trace->of(place) : nullptr;
+  }
+}
+
 /// `own`: what their connections carry where nothing else is said.
 void read_hosts(TomlReader& in, double own, Scenario& scenario, const Names& names) {
-  scenario.hosts.assign(static_cast<std::size_t>(scenario.nodes), {own, own});
+  if (scenario.hosts.empty()) {
+    scenario.hosts.assign(static_cast<std::size_t>(scenario.nodes), {own, own});
+  }
+  if (in.has("hosts") && scenario.sampling.clients != nullptr) {
+    in.refuse("hosts", "clients are drawn for each exchange, and bring their own connections");
+  }
   SaidOfNodes said;
   for (TomlReader& host : in.tables("hosts")) {
-    host.allow({"nodes", "up", "down"});
-    if (!host.has("up") && !host.has("down")) {
+    host.allow({"nodes", "up", "down", "up-trace", "down-trace"});
+    if (!host.has("up") && !host.has("down") && !host.has("up-trace") && !host.has("down-trace")) {
       host.require("up", "what these nodes' own connections carry: up, down or both");
     }
-    const HostSpec spec = {host.parsed("up", parse_bandwidth).value_or(own),
-                           host.parsed("down", parse_bandwidth).value_or(own)};
     const auto ranks = read_ranks(host, "nodes", names);
     said.note(ranks, host.place("nodes"), "has two connections of its own");
-    for (const Rank rank : ranks) {
-      scenario.hosts[static_cast<std::size_t>(rank)] = spec;
-    }
+    read_way(host, "up", ranks, scenario, &HostSpec::up_bytes_per_s, &HostSpec::up_trace);
+    read_way(host, "down", ranks, scenario, &HostSpec::down_bytes_per_s, &HostSpec::down_trace);
     host.finish();
   }
 }

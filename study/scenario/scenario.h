@@ -22,7 +22,8 @@
 
 namespace sotto::study {
 
-/// The links from each of `from` to each of `to`.
+/// The links from each of `from` to each of `to`. A link with a trace has bandwidth and latency of
+/// its own besides: the narrower bandwidth counts at each moment, and latencies add up.
 struct LinksBetween {
   std::vector<Rank> from;
   std::vector<Rank> to;
@@ -33,6 +34,9 @@ struct LinksBetween {
 struct HostSpec {
   double up_bytes_per_s = kUnlimited;
   double down_bytes_per_s = kUnlimited;
+  /// What it carries over time, in place of the figure above, which is then no limit.
+  std::shared_ptr<const TracedLink> up_trace = {};
+  std::shared_ptr<const TracedLink> down_trace = {};
 };
 
 /// One channel that nodes share, and that carries one way at a time, as the air of a wireless LAN:
@@ -101,6 +105,8 @@ struct Scenario {
   std::vector<LinksBetween> between;  ///< later ones win
   NetworkModel network;               ///< what the protocol adds to these
   TransportModel transport;
+  std::vector<NodeAvailability> availability;  ///< by node; empty: all are always there
+  ClientSampling sampling;                     ///< `every` and `model_bytes` are each run's own
   std::vector<NodeEvent> events;
   std::vector<Partition> partitions;
   std::vector<LinksChange> changes;  ///< of those of one time the later holds
@@ -117,6 +123,9 @@ struct Scenario {
   Target target;
   /// The scenarios that its runs are played on in its place, where it is swept.
   std::vector<std::shared_ptr<const SweepPoint>> sweep;
+
+  /// Whether any link, trunk or connection has a trace.
+  bool has_traces() const;
 
   /// The link of its own from one node to another.
   LinkSpec link_between(Rank from, Rank to) const;
@@ -136,6 +145,9 @@ struct SweepPoint {
 /// Throws Error for a target that the task cannot reach: an accuracy of a regression, or R² of
 /// anything else.
 void check_target(const Scenario& scenario, bool regression);
+
+/// The scenario with each trace's mean in place of the trace: what predictions are made for.
+Scenario without_traces(const Scenario& scenario);
 
 /// Reads a scenario's file; `seed` is used in place of its own. Throws Error that names the line
 /// and the key of a fault.

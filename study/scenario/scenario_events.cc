@@ -236,9 +236,9 @@ LinkChangeFigures read_changed_figures(TomlReader& in) {
   const LinkSpec link = read_link_between(in, "link");
   const TomlReader figures = in.holds_text("link") ? in : *in.table("link");
   const bool whole = in.holds_text("link") || figures.has("preset");
-  for (const char* key : {"jitter", "loss"}) {
+  for (const char* key : {"jitter", "loss", "trace"}) {
     if (!in.holds_text("link") && figures.has(key)) {
-      figures.refuse(key, "an event changes bandwidth and latency; jitter and loss stay");
+      figures.refuse(key, "an event changes bandwidth and latency; jitter, loss and trace stay");
     }
   }
   LinkChangeFigures changed;
@@ -261,6 +261,11 @@ void happen_to(const std::vector<Rank>& ranks, SimTime at, std::string_view what
       SimTime& start = scenario.paces[static_cast<std::size_t>(rank)].start;
       if (start > 0) {
         throw Error(fmt::format("{}: node {} joins twice", place, rank));
+      }
+      if (!scenario.availability.empty() &&
+          scenario.availability[static_cast<std::size_t>(rank)].times != nullptr) {
+        throw Error(fmt::format("{}: node {} comes and goes as its availability or hours say",
+                                place, rank));
       }
       start = at;
       continue;

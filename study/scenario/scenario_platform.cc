@@ -1,6 +1,7 @@
 // From a scenario to the platform that the simulator runs on.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -37,15 +38,41 @@ bool apart(const Partition& partition, const Pair& pair) {
 void add_hosts(const Scenario& scenario, Platform& platform) {
   for (Rank rank = 0; rank < scenario.nodes; ++rank) {
     const HostSpec& host = scenario.hosts[static_cast<std::size_t>(rank)];
-    if (host.up_bytes_per_s < kUnlimited) {
-      (void)platform.set_egress(
-          rank, {.name = fmt::format("{} up", rank), .bytes_per_s = host.up_bytes_per_s});
+    if (host.up_bytes_per_s < kUnlimited || host.up_trace != nullptr) {
+      (void)platform.set_egress(rank, {.name = fmt::format("{} up", rank),
+                                       .bytes_per_s = host.up_bytes_per_s,
+                                       .trace = host.up_trace});
     }
-    if (host.down_bytes_per_s < kUnlimited) {
-      (void)platform.set_ingress(
-          rank, {.name = fmt::format("{} down", rank), .bytes_per_s = host.down_bytes_per_s});
+    if (host.down_bytes_per_s < kUnlimited || host.down_trace != nullptr) {
+      (void)platform.set_ingress(rank, {.name = fmt::format("{} down", rank),
+                                        .bytes_per_s = host.down_bytes_per_s,
+                                        .trace = host.down_trace});
     }
   }
+}
+
+/// A link of the platform, and the one beside it that has its trace, on which no event and no cut
+/// falls.
+struct AddedLink {
+  LinkId own = 0;
+  std::optional<LinkId> traced;
+
+  void append_to(std::vector<LinkId>& route) const {
+    route.push_back(own);
+    if (traced) {
+      route.push_back(*traced);
+    }
+  }
+};
+
+AddedLink add_link(LinkSpec spec, Platform& platform) {
+  const auto trace = std::exchange(spec.trace, nullptr);
+  const std::string name = trace == nullptr ? std::string() : spec.name + " as traced";
+  AddedLink added{.own = platform.add_link(std::move(spec)), .traced = {}};
+  if (trace != nullptr) {
+    added.traced = platform.add_link({.name = name, .trace = trace});
+  }
+  return added;
 }
 
 /// The links that all from or to a node cross: none, or its medium.
@@ -63,22 +90,23 @@ std::map<Rank, std::vector<LinkId>> add_media(const Scenario& scenario, Platform
 }
 
 /// The links of the scenario's trunks, in their order.
-std::vector<LinkId> add_trunks(const Scenario& scenario, Platform& platform) {
-  std::vector<LinkId> links;
+std::vector<AddedLink> add_trunks(const Scenario& scenario, Platform& platform) {
+  std::vector<AddedLink> links;
   links.reserve(scenario.trunks.size());
   for (const Trunk& trunk : scenario.trunks) {
-    links.push_back(platform.add_link(trunk.link));
+    links.push_back(add_link(trunk.link, platform));
   }
   return links;
 }
 
-void add_trunk_changes(const Scenario& scenario, const std::vector<LinkId>& links,
+void add_trunk_changes(const Scenario& scenario, const std::vector<AddedLink>& links,
                        Platform& platform) {
   std::vector<TrunkChange> changes = scenario.trunk_changes;
   std::ranges::stable_sort(changes, {}, &TrunkChange::at);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LinkSpec& spec = scenario.trunks[i].link;
-    LinkChange now = {.link = links[i], .bytes_per_s = spec.bytes_per_s, .latency = spec.latency};
+    LinkChange now = {
+        .link = links[i].own, .bytes_per_s = spec.bytes_per_s, .latency = spec.latency};
     for (const TrunkChange& change : changes) {
       if (change.name == scenario.trunks[i].name) {
         now.at = change.at;
@@ -146,20 +174,20 @@ Platform Scenario::platform(const std::vector<Pair>& pairs) const {
   add_hosts(*this, platform);
   PairLinks links;
   auto shared = add_media(*this, platform);
-  const std::vector<LinkId> shared_ways = add_trunks(*this, platform);
+  const std::vector<AddedLink> shared_ways = add_trunks(*this, platform);
   for (const Pair& pair : pairs) {
-    const LinkId id = platform.add_link(link_between(pair.first, pair.second));
+    const AddedLink added = add_link(link_between(pair.first, pair.second), platform);
     std::vector<LinkId> route = shared[pair.first];
     for (std::size_t i = 0; i < trunks.size(); ++i) {
       if (covers(trunks[i], pair)) {
-        route.push_back(shared_ways[i]);
+        shared_ways[i].append_to(route);
       }
     }
-    route.push_back(id);
+    added.append_to(route);
     const auto& last = shared[pair.second];
     route.insert(route.end(), last.begin(), last.end());
     platform.set_route(pair.first, pair.second, std::move(route));
-    links.emplace(pair, id);
+    links.emplace(pair, added.own);
   }
   add_changes(*this, links, platform);
   add_trunk_changes(*this, shared_ways, platform);

@@ -152,6 +152,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
   if (request.observer) {
     observer_ = request.observer(plan_->run.rounds);
   }
+  check_sampling(scenario, *plan_);
   auto algorithms = make_algorithms();
   platform_ = scenario.platform(pairs_of(algorithms));
   GradientFunction gradient = timing_job_.gradient;
@@ -192,6 +193,12 @@ SimulatorOptions SimulatedJob::options(int threads) const {
   options.network = scenario_.network;
   options.transport = scenario_.transport;
   options.events = scenario_.events;
+  options.availability = scenario_.availability;
+  if (scenario_.sampling.clients != nullptr) {
+    options.sampling = scenario_.sampling;
+    options.sampling.every = plan_->run.optimizer.communication_interval;
+    options.sampling.model_bytes = sizeof(float) * static_cast<double>(judge_->dimension());
+  }
   options.overlap = plan_->run.optimizer.overlap;
   options.timeout = std::chrono::nanoseconds(plan_->run.optimizer.timeout).count();
   options.seed = plan_->run.optimizer.seed;
@@ -443,6 +450,15 @@ SimulationResult SimulatedJob::result(const SimulationReport& report) const {
 }
 
 }  // namespace
+
+void check_sampling(const Scenario& scenario, const TrainPlan& plan) {
+  if (scenario.sampling.clients != nullptr &&
+      algorithm_info(plan.run.optimizer.algorithm).name != "allreduce") {
+    throw Error(
+        "clients are drawn for each exchange (capacity.draw = \"each-exchange\"), which needs one "
+        "model that all nodes have afterwards: only allreduce has it");
+  }
+}
 
 int gradient_threads(std::uint64_t asked) {
   return static_cast<int>(asked > 0 ? asked : std::max(1U, std::thread::hardware_concurrency()));

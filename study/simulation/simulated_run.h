@@ -16,6 +16,7 @@
 #include <sotto/study/simulation/simulation_result.h>
 #include <sotto/study/simulation/timeline.h>
 #include <sotto/study/train/run_spec.h>
+#include <sotto/study/train/train_plan.h>
 #include <sotto/topology/load_drawing.h>
 #include <sotto/topology/topology.h>
 #include <sotto/trainers/observer.h>
@@ -63,6 +64,10 @@ struct SimulatedRun {
   std::vector<NodeLoad> node_loads;
   std::optional<Timeline> timeline;
 };
+
+/// Refuses a run in which models differ between nodes where clients are drawn for each exchange:
+/// who comes new would not know which to take. Throws Error.
+void check_sampling(const Scenario& scenario, const TrainPlan& plan);
 
 /// Threads that compute gradients: `asked`, or one a core where that is 0.
 int gradient_threads(std::uint64_t asked);

@@ -17,6 +17,13 @@ std::string nodes_text(const std::vector<Rank>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "node" : "nodes", ranks_text(ranks));
 }
 
+/// The same trace, carrying twice as much.
+std::shared_ptr<const TracedLink> doubled(const std::shared_ptr<const TracedLink>& traced) {
+  TracedLink wider = *traced;
+  wider.times *= 2;
+  return std::make_shared<const TracedLink>(std::move(wider));
+}
+
 /// Adds the upgrades of links: `of` gives those of a scenario that are to change together.
 void add_link(const std::string& name, const LinkSpec& link,
               const std::function<std::vector<LinkSpec*>(Scenario&)>& of,
@@ -29,6 +36,13 @@ void add_link(const std::string& name, const LinkSpec& link,
              one->bytes_per_s = more;
            }
          }});
+  }
+  if (link.trace != nullptr) {
+    upgrades.push_back({fmt::format("{}: its trace twice as wide", name), [of](Scenario& scenario) {
+                          for (LinkSpec* const one : of(scenario)) {
+                            one->trace = doubled(one->trace);
+                          }
+                        }});
   }
   if (link.latency > 0) {
     const SimTime less = link.latency / 2;
@@ -45,7 +59,7 @@ void add_link(const std::string& name, const LinkSpec& link,
 /// Whether `back` is the way back of `there`, as the reader makes two of one entry.
 bool way_back(const LinksBetween& there, const LinksBetween& back) {
   return opposite(there, back) && there.link.bytes_per_s == back.link.bytes_per_s &&
-         there.link.latency == back.link.latency;
+         there.link.latency == back.link.latency && there.link.trace == back.link.trace;
 }
 
 void add_between(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
@@ -112,6 +126,20 @@ void add_hosts(const Scenario& scenario, double HostSpec::*way, const char* name
   }
 }
 
+/// All connections with a trace of that way are upgraded together.
+void add_host_traces(const Scenario& scenario, std::shared_ptr<const TracedLink> HostSpec::*way,
+                     const char* name, std::vector<Upgrade>& upgrades) {
+  const auto traced = [way](const HostSpec& host) { return host.*way != nullptr; };
+  if (std::ranges::any_of(scenario.hosts, traced)) {
+    upgrades.push_back(
+        {fmt::format("{}: their traces twice as wide", name), [way, traced](Scenario& changed) {
+           for (HostSpec& host : changed.hosts) {
+             host.*way = traced(host) ? doubled(host.*way) : nullptr;
+           }
+         }});
+  }
+}
+
 void add_media(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
   for (std::size_t i = 0; i < scenario.media.size(); ++i) {
     const SharedMedium& medium = scenario.media[i];
@@ -167,6 +195,8 @@ std::vector<Upgrade> upgrades_of(const Scenario& scenario) {
   add_trunks(scenario, upgrades);
   add_hosts(scenario, &HostSpec::up_bytes_per_s, "up", upgrades);
   add_hosts(scenario, &HostSpec::down_bytes_per_s, "down", upgrades);
+  add_host_traces(scenario, &HostSpec::up_trace, "up", upgrades);
+  add_host_traces(scenario, &HostSpec::down_trace, "down", upgrades);
   add_media(scenario, upgrades);
   add_nodes(scenario, upgrades);
   return upgrades;

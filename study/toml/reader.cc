@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -69,6 +70,10 @@ std::string TomlReader::place(std::string_view key) const {
   return fmt::format(
       "{}: {}", toml_place(path_, node == nullptr ? static_cast<const toml::node&>(table_) : *node),
       called(key));
+}
+
+std::string TomlReader::beside(const std::string& file) const {
+  return (std::filesystem::path(path_).parent_path() / file).string();
 }
 
 void TomlReader::refuse(std::string_view key, std::string_view why) const {

@@ -68,6 +68,8 @@ class TomlReader {
   void at(std::string_view key, const std::function<void()>& act) const;
   /// "FILE:LINE: TABLE.KEY", of a key that is missing the table's line.
   std::string place(std::string_view key) const;
+  /// The path of a file that this one names: relative to this one's folder, unless it is absolute.
+  std::string beside(const std::string& file) const;
   /// Throws Error about a key.
   [[noreturn]] void refuse(std::string_view key, std::string_view why) const;
   /// Keys that may be there, though nobody may ask for them.

@@ -59,6 +59,20 @@ std::string complaint(std::vector<std::string> arguments) {
   return {};
 }
 
+/// Reads a trace of a link, of clients' capacities or of their times, in a scenario that names it.
+void read_in_scenario(const std::string& head, const fs::path& path,
+                      const sotto::test::Scratch& scratch) {
+  const std::string name = "\"" + path.string() + "\"";
+  const bool capacity = head.starts_with("client,computation");
+  const std::string pace = capacity ? "capacity = { file = " + name + ", samples = 20 }"
+                                    : std::string("gradient = \"20 ms\"");
+  const bool link = head.starts_with("time ");
+  const std::string whole = sotto::test::scenario(
+      "count = 2, " + pace + (link || capacity ? "" : ", availability = " + name),
+      link ? "link = { trace = " + name + " }" : sotto::test::kNetwork);
+  sotto::study::read_scenario(scratch.write("whole.toml", whole).string());
+}
+
 /// Reads a file as what its first line says it is.
 void read(const Block& block, const fs::path& path, const sotto::test::Scratch& scratch) {
   const std::string& head = block.lines.front();
@@ -79,6 +93,8 @@ void read(const Block& block, const fs::path& path, const sotto::test::Scratch& 
     CHECK_FALSE(sotto::study::read_scaling("scaling", path.string()).columns.empty());
   } else if (head.starts_with("sotto-scenario")) {
     sotto::study::read_scenario(path.string());
+  } else if (head.starts_with("time ") || head.starts_with("client,")) {
+    read_in_scenario(head, path, scratch);
   } else if (head.starts_with("[")) {
     // A part of a scenario.
     const std::string whole = sotto::test::scenario(
@@ -111,6 +127,9 @@ TEST_CASE("every command of the program in the documents is one that it takes") 
 
 TEST_CASE("every file in the documents is one that the program reads") {
   const sotto::test::Scratch scratch;
+  for (const char* trace : {"lte.up", "half-line.csv"}) {
+    fs::copy(fs::path(SOTTO_SCENARIOS) / trace, scratch.path());
+  }
   std::size_t seen = 0;
   for (const Block& block : all_blocks(kRoot)) {
     if (block.language != "csv" && block.language != "toml" && block.language != "json") {

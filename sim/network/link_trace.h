@@ -1,0 +1,38 @@
+// The bandwidth and latency of a link over time, as somebody measured them: steps, which may
+// repeat.
+//
+// Plain values and pure functions; thread-safe.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <sotto/sim/step_times.h>
+#include <sotto/sim/time.h>
+
+namespace sotto {
+
+/// What a link carries over time. Mistakes throw Error where it is given to a platform.
+struct LinkTrace {
+  StepTimes steps = {};
+  std::vector<double> bytes_per_s = {};  ///< by step; 0: nothing passes, but not in every step
+  std::vector<SimTime> latency = {};     ///< by step; empty: it adds none
+};
+
+/// A link's use of a trace. Several links may share one.
+struct TracedLink {
+  std::shared_ptr<const LinkTrace> trace;
+  SimTime start = 0;  ///< the run begins at this time of the trace
+  double times = 1;   ///< so many times the bandwidth
+};
+
+/// Throws Error where the trace breaks what is said above, or has a latency above kMostLatency.
+void validate(const TracedLink& traced);
+
+/// Bandwidth, averaged over the trace's period. One that holds its last value for good: averaged
+/// over its steps, with that value for the mean length of a step.
+double mean_bandwidth(const LinkTrace& trace);
+/// Latency, averaged as mean_bandwidth is.
+SimTime mean_latency(const LinkTrace& trace);
+
+}  // namespace sotto

@@ -1,0 +1,23 @@
+// Files with the bandwidth of a link over time (docs/traces.md): Mahimahi's, and CSV. Throws Error
+// that names file and line of what is wrong. Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <sotto/sim/network/link_trace.h>
+#include <sotto/sim/time.h>
+
+namespace sotto::study {
+
+/// How a file is read.
+struct LinkTraceFile {
+  std::string path;
+  std::optional<SimTime> repeat = {};  ///< of CSV, which otherwise holds its last line's figures
+  std::optional<SimTime> bin = {};     ///< of Mahimahi: packets are counted over so long, 100 ms
+};
+
+/// The trace that the file holds: Mahimahi's where the first line is a number, else CSV.
+LinkTrace read_link_trace(const LinkTraceFile& file);
+
+}  // namespace sotto::study
