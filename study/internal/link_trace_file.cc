@@ -22,7 +22,7 @@ constexpr SimTime kMs = 1'000'000;
 constexpr SimTime kUsualBin = 100 * kMs;
 constexpr std::uint64_t kMostMs = std::uint64_t{366} * 24 * 3600 * 1000;
 constexpr double kMostBytesPerS = 1e15;
-constexpr const char* kHolds =
+constexpr const char* kTraceHolds =
     "a trace has a whole number of milliseconds in each line (Mahimahi), or the first line "
     "time s,rate Mbit/s (CSV)";
 
@@ -89,7 +89,7 @@ Columns read_header(const LineFile& lines) {
     const std::string_view field = fields[index];
     if (!field.starts_with(name) || field.size() <= name.size()) {
       lines.refuse(fmt::format("'{}' is not {} and its unit; {}", printable(excerpt(field)),
-                               trimmed(name), kHolds));
+                               trimmed(name), kTraceHolds));
     }
     try {
       return static_cast<double>(parse(fmt::format("1{}", field.substr(name.size()))));
@@ -98,8 +98,8 @@ Columns read_header(const LineFile& lines) {
     }
   };
   if (fields.size() < 2 || fields.size() > 3) {
-    lines.refuse(
-        fmt::format("it is no first line of a trace: {}, and latency ms if it has that", kHolds));
+    lines.refuse(fmt::format("it is no first line of a trace: {}, and latency ms if it has that",
+                             kTraceHolds));
   }
   columns.time = unit(0, "time ", parse_duration);
   columns.rate = unit(1, "rate ", parse_bandwidth);
@@ -161,9 +161,9 @@ LinkTrace read_csv(LineFile& lines, const LinkTraceFile& file) {
 }  // namespace
 
 LinkTrace read_link_trace(const LinkTraceFile& file) {
-  LineFile lines(file.path, kHolds);
+  LineFile lines(file.path, kTraceHolds);
   if (!lines.next()) {
-    lines.refuse(fmt::format("nothing but comments is in it; {}", kHolds));
+    lines.refuse(fmt::format("nothing but comments is in it; {}", kTraceHolds));
   }
   const std::string_view start = trimmed(lines.line());
   const bool mahimahi = !start.empty() && start.front() >= '0' && start.front() <= '9';

@@ -19,6 +19,9 @@
 namespace sotto {
 namespace {
 
+/// The rule that `quasi_global_momentum` names (optim/step_rules/quasi_global.h).
+constexpr const char* kQuasiGlobal = "quasi-global";
+
 /// The step rule that the algorithm is built on, else sgd.
 std::string needed_step_rule(std::string_view algorithm) {
   const std::string_view needed = algorithm_info(algorithm).step_rule;
@@ -68,10 +71,22 @@ std::chrono::milliseconds parse_timeout(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
+std::optional<double> momentum_of(const OptimizerSettings& o) {
+  return o.quasi_global_momentum ? o.quasi_global_momentum : o.momentum;
+}
+
 void check_step_rule(const OptimizerSettings& o) {
+  if (o.quasi_global_momentum) {
+    const bool another = !o.step_rule.empty() && o.step_rule != kQuasiGlobal;
+    if (another || o.momentum) {
+      throw Error("quasi_global_momentum", "it is step rule and momentum in one; leave out " +
+                                               mention(another ? "step_rule" : "momentum"));
+    }
+  }
   const StepRuleInfo& rule = step_rule_info(step_rule_name(o));
   // Refuses a momentum that the rule cannot take, in the rule's own words.
-  make_step_rule({.rule = std::string(rule.name), .momentum = o.momentum.value_or(0)}, host_ops());
+  make_step_rule({.rule = std::string(rule.name), .momentum = momentum_of(o).value_or(0)},
+                 host_ops());
   OptimizerSettings given = o;
   if (given.momentum == 0) {
     given.momentum.reset();  // rules without a momentum have that
@@ -153,6 +168,9 @@ AlgorithmSpec algorithm_of(const OptimizerSettings& settings) {
 }
 
 std::string step_rule_name(const OptimizerSettings& o) {
+  if (o.quasi_global_momentum) {
+    return kQuasiGlobal;
+  }
   if (!o.step_rule.empty()) {
     return o.step_rule;
   }
@@ -170,7 +188,7 @@ StepRuleOptions step_rule_of(const OptimizerSettings& o, Round steps) {
   rule.rule = step_rule_name(o);
   const StepRuleInfo& info = step_rule_info(rule.rule);
   rule.learning_rate = o.lr.value_or(info.learning_rate);
-  rule.momentum = o.momentum.value_or(info.momentum);
+  rule.momentum = momentum_of(o).value_or(info.momentum);
   rule.nesterov = o.nesterov;
   rule.weight_decay = o.weight_decay;
   rule.beta1 = o.beta1.value_or(rule.beta1);

@@ -60,6 +60,7 @@ struct OptimizerSettings {
   std::string step_rule;
   std::optional<double> lr;
   std::optional<double> momentum;
+  std::optional<double> quasi_global_momentum;  ///< another way to write step rule and momentum
   bool nesterov = false;
   double weight_decay = 0;
   std::optional<double> beta1;

@@ -223,6 +223,8 @@ SettingGroup step_settings(OptimizerSettings& o) {
               {"step-rule", &o.step_rule, "NAME", step_rule_help()},
               {"lr", &o.lr, "GAMMA", rate_help()},
               {"momentum", &o.momentum, "MU", kHelp.momentum},
+              {"quasi-global-momentum", &o.quasi_global_momentum, "MU",
+               "Another way to write step-rule quasi-global with momentum MU"},
               {"nesterov", &o.nesterov, "", kHelp.nesterov},
               {"weight-decay", &o.weight_decay, "LAMBDA", "Weight decay"},
               {"beta1", &o.beta1, "BETA", kHelp.beta1},

@@ -55,6 +55,7 @@ const std::map<std::string_view, Change> kChanges = {
     {"step-rule", {"adam"}},
     {"lr", {"0.03"}},
     {"momentum", {"0.5"}},
+    {"quasi-global-momentum", {"0.5"}},
     {"nesterov", {"true", {{"momentum", "0.5"}}}},
     {"weight-decay", {"0.01"}},
     {"beta1", {"0.8", {{"step-rule", "adam"}}}},

@@ -82,6 +82,20 @@ TEST_CASE("a momentum of 0 is taken with every step rule") {
   }
 }
 
+TEST_CASE("a quasi-global momentum is the rule and its momentum in one") {
+  OptimizerSettings settings;
+  settings.algorithm = "dpsgd";
+  REQUIRE(set(settings_of(settings), "quasi-global-momentum", "0.8"));
+  CHECK_NOTHROW(check_settings(settings));
+  CHECK(step_rule_of(settings, 10).rule == "quasi-global");
+  CHECK(step_rule_of(settings, 10).momentum == 0.8);
+  CHECK(refusal("quasi-global", "quasi_global_momentum", "0.8").empty());
+  CHECK(refusal("sgd", "quasi_global_momentum", "0.8").find("leave out") != std::string::npos);
+  CHECK_FALSE(refusal("quasi-global", "quasi_global_momentum", "1.5").empty());
+  settings.momentum = 0.8;
+  CHECK_THROWS_AS(check_settings(settings), Error);
+}
+
 TEST_CASE("default learning rates and momenta are those of the rules") {
   for (const StepRuleInfo& rule : step_rules()) {
     CAPTURE(rule.name);
