@@ -319,7 +319,8 @@ int run(const SimulateOptions& options, const CLI::App& command) {
       .observer = show_simulations(output.talks(), SimulationWarnings::shown),
       .stop = console::stop_request()};
   const auto outcomes = simulate_runs(scenario, request, listener(names, output));
-  const auto runs = repeated_runs(scenario, outcomes);
+  const bool json_asked = !options.common.json.empty();
+  const auto runs = repeated_runs(scenario, outcomes, json_asked);
   const auto pictures = pictures_of(outcomes);
   std::vector<ComparisonTable> tables = {table_of(scenario, outcomes, quality_among(runs))};
   if (expense != study::Expense::epochs) {
@@ -342,11 +343,13 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   if (request.watcher != nullptr) {
     write_trace(options, trace, output);
   }
-  Json json = runs_json(scenario, runs, expense);
-  if (options.what.upgrades) {
-    json["upgrades"] = upgrades_json(upgrades);
+  if (json_asked) {
+    Json json = runs_json(scenario, runs, expense);
+    if (options.what.upgrades) {
+      json["upgrades"] = upgrades_json(upgrades);
+    }
+    output.json(json);
   }
-  output.json(json);
   return pictures.size() == runs.size() ? console::kDone : console::kFailed;
 }
 

@@ -6,14 +6,14 @@
 namespace sotto::study {
 
 std::vector<RepeatedRun> repeated_runs(const Scenario& scenario,
-                                       const std::vector<RunOutcome>& outcomes) {
+                                       const std::vector<RunOutcome>& outcomes, bool edges) {
   std::vector<RepeatedRun> runs;
   runs.reserve(outcomes.size());
   for (const RunOutcome& outcome : outcomes) {
     RepeatedRun& run = runs.emplace_back(RepeatedRun{.words = outcome.name});
     if (outcome.run) {
       run.rounds = outcome.run->result.rounds;
-      run.results.push_back(simulation_json(outcome.run->result));
+      run.results.push_back(simulation_json(outcome.run->result, edges));
     } else {
       run.failures.push_back({scenario.task.seed, outcome.fault.message()});
     }
