@@ -26,6 +26,8 @@ struct ComputeTime {
   /// With this probability a round takes `stall_factor` times as long.
   double stall_probability = 0;
   double stall_factor = 1;
+
+  bool operator==(const ComputeTime&) const = default;
 };
 
 /// Throws Error naming `field` when a value is out of range.

@@ -42,6 +42,8 @@ struct CodecCost {
   double encode_s_per_byte = 0;     ///< of each different frame of an exchange
   double decode_s_per_byte = 0;     ///< of each frame that comes in
   double seconds_per_exchange = 0;  ///< paid once when it is posted
+
+  bool operator==(const CodecCost&) const = default;
 };
 
 /// What the transport under the algorithms adds to the network. Connections exist from the start.
@@ -81,6 +83,8 @@ struct NodeSpec {
   ComputeTime compute = {};
   CodecCost codec = {};
   SimTime start = 0;  ///< it joins then; its peers wait for it, until their deadline
+
+  bool operator==(const NodeSpec&) const = default;
 };
 
 /// Options of a simulation besides the nodes and their network.

@@ -185,7 +185,8 @@ int run(const SimulateOptions& options, const CLI::App& command) {
       .stop = console::stop_request()};
   const auto outcomes =
       simulate_runs(scenario, request, listener(names, output), options.what.seeds);
-  const auto runs = study::repeated_runs(outcomes);
+  const bool json_asked = !options.common.json.empty();
+  const auto runs = study::repeated_runs(outcomes, json_asked);
   const auto pictures = pictures_of(outcomes);
   std::vector<ComparisonTable> tables = {simulated_table(scenario, outcomes, quality_among(runs))};
   if (expense != study::Expense::epochs) {
@@ -212,14 +213,16 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   if (request.watcher != nullptr) {
     write_trace(options, trace, output);
   }
-  Json json = runs_json(scenario, runs, expense);
-  if (options.what.upgrades) {
-    json["upgrades"] = upgrades_json(upgrades);
+  if (json_asked) {
+    Json json = runs_json(scenario, runs, expense);
+    if (options.what.upgrades) {
+      json["upgrades"] = upgrades_json(upgrades);
+    }
+    const bool interrupted = console::stop_requested();
+    json["interrupted"] = interrupted;
+    output.json(json);
   }
-  const bool interrupted = console::stop_requested();
-  json["interrupted"] = interrupted;
-  output.json(json);
-  return interrupted ? console::kFailed : console::kDone;
+  return console::stop_requested() ? console::kFailed : console::kDone;
 }
 
 }  // namespace

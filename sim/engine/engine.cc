@@ -35,6 +35,7 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
       hooks_(std::move(hooks)),
       network_(platform, options_.network, options_.seed, queue_),
       nodes_(algorithms.size()),
+      reports_(nodes_.size()),
       transport_(network_, nodes_.size(),
                  {.transport = options_.transport, .payload = static_cast<bool>(gradient_)}),
       alive_(nodes_.size()),
@@ -42,9 +43,6 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
   validate(platform);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     nodes_[i].algorithm = std::move(algorithms[i]);
-    if (gradient_) {
-      nodes_[i].gradient.resize(nodes_[i].algorithm->parameters().size());
-    }
   }
   at_round_ = {nodes_.size()};
   begin_sampling(platform);
@@ -52,7 +50,9 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
   if (gradient_) {
     pool_ = std::make_unique<GradientPool>(nodes_.size(), options_.threads, [this](Rank rank) {
       Node& node = at(rank);
-      gradient_(rank, node.algorithm->round(), node.algorithm->parameters(), node.gradient);
+      const auto x = node.algorithm->parameters();
+      node.gradient = gradients_.lend(x.size());
+      gradient_(rank, node.algorithm->round(), x, node.gradient);
     });
   }
 }
@@ -217,7 +217,7 @@ void Simulator::Engine::handle_node(const Event& event) {
   switch (event.kind) {
     case node_starts:
       node.stage = Stage::between_rounds;
-      node.report.start = node.accounted = now();
+      report(rank).start = node.accounted = now();
       break;
     case computed:
       node.stage = Stage::gradient_taken;
@@ -269,7 +269,7 @@ bool Simulator::Engine::step(Rank rank) {
   const Algorithm& algorithm = *node.algorithm;
   switch (node.stage) {
     case Stage::between_rounds:
-      if (node.leaving || node.report.rounds == options_.rounds) {
+      if (node.leaving || report(rank).rounds == options_.rounds) {
         node.stage = Stage::draining;
         return true;
       }
@@ -315,7 +315,7 @@ void Simulator::Engine::start_gradient(Rank rank) {
 }
 
 SimTime Simulator::Engine::gradient_time(Rank rank) {
-  const Round round = at(rank).report.rounds;
+  const Round round = report(rank).rounds;
   if (!sample_) {
     return draw(spec(rank).compute, options_.seed, rank, round);
   }
@@ -344,8 +344,11 @@ bool Simulator::Engine::take_gradient(Rank rank) {
 
 void Simulator::Engine::finish_round(Rank rank) {
   Node& node = at(rank);
-  const Round round = node.report.rounds++;
+  const Round round = report(rank).rounds++;
   node.stage = Stage::between_rounds;
+  if (pool_) {
+    gradients_.give_back(std::exchange(node.gradient, {}));
+  }
   record(TraceEntry::Kind::finished, rank, -1, round);
   if (hooks_.warning && gradient_) {
     for (const std::string& text : node.algorithm->take_warnings()) {
@@ -419,7 +422,7 @@ void Simulator::Engine::book(Rank rank) {
       phase = Phase::wire;
     }
   }
-  spent_in(node.report, phase) += passed;
+  spent_in(report(rank), phase) += passed;
   if (hooks_.phase) {
     hooks_.phase(rank, phase, now() - passed, now());
   }
@@ -448,13 +451,14 @@ SimulationReport Simulator::Engine::make_report() {
   report.messages = messages_;
   report.events = events_;
   report.trace_sha256 = trace_.finish_hex();
-  for (Node& node : nodes_) {
-    node.report.counters = node.algorithm->counters();
-    report.end = std::max(report.end, node.report.end);
-    report.nodes.push_back(std::move(node.report));
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    reports_[i].counters = nodes_[i].algorithm->counters();
+    report.end = std::max(report.end, reports_[i].end);
   }
+  report.nodes = std::move(reports_);
   report.edges = transport_.edges();
   report.largest_lead = largest_lead_;
+  report.links.reserve(network_.carried().size());
   for (std::size_t i = 0; i < network_.carried().size(); ++i) {
     const auto link = static_cast<LinkId>(i);
     const double bytes = network_.carried()[i];

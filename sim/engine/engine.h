@@ -19,6 +19,7 @@
 
 #include "gradient_pool.h"
 #include "simulated_transport.h"
+#include "spare_vectors.h"
 #include "trace.h"
 
 namespace sotto {
@@ -91,11 +92,11 @@ class Simulator::Engine {
     std::array<SimTime, kTimers> due = never();
     SimTime heard = 0;
     SimTime accounted = 0;
-    Exchange exchange;  ///< that is being encoded
-    std::vector<float> gradient;
-    NodeReport report;
+    Exchange exchange;            ///< that is being encoded
+    std::vector<float> gradient;  ///< from when it is computed until the round's end
   };
 
+  NodeReport& report(Rank rank) { return reports_[static_cast<std::size_t>(rank)]; }
   Node& at(Rank rank) { return nodes_[static_cast<std::size_t>(rank)]; }
   const NodeSpec& spec(Rank rank) const {
     return options_.nodes[options_.nodes.size() == 1 ? 0 : static_cast<std::size_t>(rank)];
@@ -199,6 +200,7 @@ class Simulator::Engine {
   EventQueue queue_;
   Network network_;
   std::vector<Node> nodes_;
+  std::vector<NodeReport> reports_;  ///< by node
   SimulatedTransport transport_;
   std::size_t alive_ = 0;
   std::size_t awake_ = 0;  ///< of those that are alive: they do not stand still
@@ -220,6 +222,7 @@ class Simulator::Engine {
   std::uint64_t messages_ = 0;
   std::uint64_t events_ = 0;
   TraceHash trace_;
+  SpareVectors gradients_;  ///< that no node has at present
   // Last: it may use all of the above until it has stopped.
   std::unique_ptr<GradientPool> pool_;
 };

@@ -55,6 +55,8 @@ void GradientPool::wait(Rank node) {
   } else {
     std::unique_lock lock(mutex_);
     finished_.wait(lock, [&] { return state == done; });
+    --ahead_;
+    work_.notify_one();
   }
   state = idle;
 }
@@ -71,7 +73,7 @@ void GradientPool::drain() {
 void GradientPool::serve() {
   std::unique_lock lock(mutex_);
   while (true) {
-    work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    work_.wait(lock, [this] { return stopping_ || (!queue_.empty() && ahead_ < kMostAhead); });
     if (stopping_) {
       return;
     }
@@ -80,6 +82,7 @@ void GradientPool::serve() {
     if (!claim(node)) {
       continue;  // the event loop could not wait
     }
+    ++ahead_;
     lock.unlock();
     take_(node);
     lock.lock();

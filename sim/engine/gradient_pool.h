@@ -33,6 +33,9 @@ class GradientPool {
 
  private:
   enum State : int { idle, queued, running, done };
+  /// Workers have no more gradients ready, or under way, that the event loop does not need yet:
+  /// each holds a vector as long as the model.
+  static constexpr std::size_t kMostAhead = 64;
 
   void serve();
   void stop();
@@ -45,6 +48,8 @@ class GradientPool {
   std::condition_variable finished_;
   std::deque<Rank> queue_;
   bool stopping_ = false;
+  std::size_t ahead_ =
+      0;  ///< gradients that workers have taken, or take, and nobody has waited for
   std::vector<std::thread> workers_;
 };
 

@@ -127,14 +127,14 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
   Node& node = at(rank);
   account(rank);
   if (!status.ok()) {
-    status = status.with_context(fmt::format("node {}, round {}", rank, node.report.rounds));
+    status = status.with_context(fmt::format("node {}, round {}", rank, report(rank).rounds));
   }
   record(TraceEntry::Kind::ended, rank, -1, status.ok() ? 0 : 1);
   if (node.stage == Stage::absent) {
-    node.report.start = now();  // it never was there
+    report(rank).start = now();  // it never was there
   }
-  node.report.status = std::move(status);
-  node.report.end = now();
+  report(rank).status = std::move(status);
+  report(rank).end = now();
   node.stage = Stage::ended;
   --alive_;
   awake_ -= node.suspended ? 0 : 1;
@@ -145,7 +145,7 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
     transport_.abort(rank);
   }
   transport_.close(rank);
-  count_round(node.report.rounds, false);
+  count_round(report(rank).rounds, false);
   if (closing == Closing::none) {
     return;
   }
@@ -210,13 +210,13 @@ std::string Simulator::Engine::beyond_time() const {
       return ends + fmt::format(
                         "the gradient of node {} in round {} would take longer; shorten the "
                         "gradients' times, or run fewer rounds",
-                        rank, node.report.rounds);
+                        rank, reports_[rank].rounds);
     }
     if (node.codec != Codec::idle) {
       return ends + fmt::format(
                         "node {} would encode or decode for longer in round {}; take a "
                         "faster codec, or run fewer rounds",
-                        rank, node.report.rounds);
+                        rank, reports_[rank].rounds);
     }
   }
   if (const auto line = network_.moving()) {

@@ -143,6 +143,8 @@ void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* 
   open.elements = 0;
   open.awaited = open.exchange.receives.size();
   open.unsent = open.exchange.sends.size();
+  CopiedFrame copied;
+  std::span<const std::byte> copied_from;
   for (std::size_t i = 0; i < open.exchange.sends.size(); ++i) {
     const Send& send = open.exchange.sends[i];
     const auto* at = line_to(node, send.to, i);
@@ -153,11 +155,11 @@ void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* 
     parcel.bytes = static_cast<std::uint32_t>(send.frame.size());
     parcel.elements = static_cast<std::uint32_t>(announced_elements(send.frame));
     if (options_.payload) {
-      if (!spare_.empty()) {
-        parcel.frame = std::move(spare_.back());
-        spare_.pop_back();
-      }
-      parcel.frame.assign(send.frame.begin(), send.frame.end());
+      const bool same = copied != nullptr && send.frame.data() == copied_from.data() &&
+                        send.frame.size() == copied_from.size();
+      copied = same ? copied : copy(send.frame);
+      copied_from = send.frame;
+      parcel.frame = copied;
     }
     launch(*at);
   }
@@ -176,6 +178,18 @@ void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* 
       released->push_back(receive.from);
     }
   }
+}
+
+SimulatedTransport::CopiedFrame SimulatedTransport::copy(std::span<const std::byte> frame) {
+  CopiedFrame made;
+  if (spare_.empty()) {
+    made = std::make_shared<std::vector<std::byte>>();
+  } else {
+    made = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  made->assign(frame.begin(), frame.end());
+  return made;
 }
 
 void SimulatedTransport::tell(ConnectionId id, const ExchangeTag& tag) {
@@ -292,8 +306,10 @@ bool SimulatedTransport::take(ConnectionId id, std::vector<Parcel>::iterator par
   exchange.elements += parcel->elements;
   --exchange.awaited;
   if (options_.payload) {
-    std::copy(parcel->frame.begin(), parcel->frame.end(), receive->buffer.begin());
-    spare_.push_back(std::move(parcel->frame));
+    std::ranges::copy(*parcel->frame, receive->buffer.begin());
+    if (parcel->frame.use_count() == 1) {
+      spare_.push_back(std::move(parcel->frame));
+    }
   }
   if (!parcel->handed_over) {
     forget(line, *parcel);

@@ -107,6 +107,7 @@ class SimulatedTransport {
   /// heard of.
   static constexpr std::size_t kTakenKept = 8;
 
+  using CopiedFrame = std::shared_ptr<std::vector<std::byte>>;
   struct Parcel {
     ExchangeTag tag;
     std::uint32_t bytes = 0;
@@ -115,7 +116,7 @@ class SimulatedTransport {
     std::uint64_t number = 0;  ///< of those that were launched on the line
     bool delivered = false;
     bool handed_over = false;
-    std::vector<std::byte> frame;
+    CopiedFrame frame;  ///< that of all peers that get the same
   };
   /// What goes between the ends of a line about receives, with transport.on_demand.
   struct Receives {
@@ -173,6 +174,7 @@ class SimulatedTransport {
   void foretell(ConnectionId id);
   /// Word of a receive goes to the sender.
   void send_word(ConnectionId id, const ExchangeTag& tag);
+  CopiedFrame copy(std::span<const std::byte> frame);
   /// A parcel has left its sender's hands.
   void forget(const Line& line, Parcel& parcel);
   /// Counts what the sender may now forget; true when an exchange of its is complete by that.
@@ -182,7 +184,7 @@ class SimulatedTransport {
   Options options_;
   std::vector<Line> lines_;  ///< by ConnectionId
   std::vector<Box> boxes_;
-  std::vector<std::vector<std::byte>> spare_;
+  std::vector<CopiedFrame> spare_;  ///< that nobody waits for
   std::vector<Word> words_;
   std::uint64_t posted_ = 0;
   bool anyone_gone_ = false;

@@ -68,6 +68,8 @@ class EventQueue {
 
  private:
   using Bucket = std::vector<Event>;
+  /// Room for so many events stays with a bucket that is empty: a large one fills again rarely.
+  static constexpr std::size_t kMostKept = std::size_t{1} << 16U;
 
   std::size_t bucket_of(SimTime time) const {
     return static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(time) ^ last_));
@@ -99,7 +101,11 @@ class EventQueue {
     for (const Event& event : bucket) {
       put(event);
     }
-    bucket.clear();
+    if (bucket.capacity() > kMostKept) {
+      Bucket().swap(bucket);
+    } else {
+      bucket.clear();
+    }
   }
 
   std::array<Bucket, 65> buckets_;

@@ -66,7 +66,7 @@ void PacketLosses::place() {
 void Network::expect_losses(ConnectionId id) {
   Connection& connection = connections_[id];
   double kept = 1;
-  for (const LinkId link : connection.links) {
+  for (const LinkId link : links(connection.there)) {
     kept *= 1 - links_[link].loss;
   }
   if (kept < 1 && slow_start()) {
@@ -82,7 +82,7 @@ void Network::expect_losses(ConnectionId id) {
 
 SimTime Network::until_acknowledged(const Connection& connection) const {
   double rate = kUnlimited;
-  for (const LinkId link : connection.links) {
+  for (const LinkId link : links(connection.there)) {
     rate = std::min(rate, links_[link].bytes_per_s);
   }
   // Along a link that is cut nothing is sent that would be acknowledged.

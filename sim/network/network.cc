@@ -15,9 +15,20 @@ namespace {
 /// Stands in for unlimited bandwidth on links that are limited at other times.
 constexpr double kFastest = 1e18;
 
+/// Of all links up to the last one that is limited, or may come to be: those behind it are never
+/// shared.
 std::vector<double> capacities(const Platform& platform, double factor) {
+  const auto links = platform.links();
+  std::size_t count = 0;
+  for (const LinkChange& change : platform.changes()) {
+    count = std::max<std::size_t>(count, change.link + std::size_t{1});
+  }
+  for (std::size_t id = count; id < links.size(); ++id) {
+    count = links[id].bytes_per_s < kUnlimited || links[id].trace != nullptr ? id + 1 : count;
+  }
   std::vector<double> capacities;
-  for (const LinkSpec& link : platform.links()) {
+  capacities.reserve(count);
+  for (const LinkSpec& link : links.first(count)) {
     capacities.push_back(factor * std::min(link.bytes_per_s, kFastest));
   }
   return capacities;
@@ -60,6 +71,7 @@ Network::Network(const Platform& platform, const NetworkModel& model, std::uint6
       changes_(platform.changes()),
       carried_(platform.links().size(), 0) {
   validate(model);
+  links_.reserve(platform.links().size());
   for (const LinkSpec& link : platform.links()) {
     links_.push_back({.bytes_per_s = link.bytes_per_s,
                       .latency = link.latency,
@@ -69,19 +81,32 @@ Network::Network(const Platform& platform, const NetworkModel& model, std::uint6
   }
   for (std::size_t i = 0; i < changes_.size(); ++i) {
     LinkState& link = links_[changes_[i].link];
-    link.changes = true;
-    link.unlimited = false;
+    expect_change(link);
     queue_.push(
         {.time = changes_[i].at, .subject = static_cast<std::uint32_t>(i), .kind = link_changes});
   }
   for (LinkId id = 0; id < links_.size(); ++id) {
     if (const TracedLink* const traced = platform.links()[id].trace.get()) {
-      links_[id].changes = true;
-      links_[id].unlimited = false;
+      expect_change(links_[id]);
       traced_.push_back({id, traced, StepCursor(traced->trace->steps, traced->start)});
       schedule_trace(static_cast<std::uint32_t>(traced_.size() - 1));
     }
   }
+}
+
+void Network::expect_change(LinkState& link) {
+  link.unlimited = false;
+  if (!link.changes()) {
+    link.users = static_cast<std::uint32_t>(users_.size());
+    users_.emplace_back();
+  }
+}
+
+Network::Way Network::add_way(const std::vector<LinkId>& links) {
+  const Way way = {static_cast<std::uint32_t>(ways_.size()),
+                   static_cast<std::uint32_t>(links.size())};
+  ways_.insert(ways_.end(), links.begin(), links.end());
+  return way;
 }
 
 ConnectionId Network::connect(Rank from, Rank to) {
@@ -89,16 +114,16 @@ ConnectionId Network::connect(Rank from, Rank to) {
   Connection connection;
   connection.from = from;
   connection.to = to;
-  connection.links = platform_.route(from, to).links;
+  connection.there = add_way(platform_.route(from, to).links);
   if (platform_.connected(to, from)) {
-    connection.back = platform_.route(to, from).links;
+    connection.back = add_way(platform_.route(to, from).links);
   }
-  for (const LinkId link : connection.links) {
+  for (const LinkId link : links(connection.there)) {
     connection.jittery = connection.jittery || links_[link].jitter > 0;
   }
   const auto crossed = crossings(connection);
-  const bool bound_may_change = std::any_of(connection.back.begin(), connection.back.end(),
-                                            [this](LinkId link) { return links_[link].changes; });
+  const bool bound_may_change = std::ranges::any_of(
+      links(connection.back), [this](LinkId link) { return links_[link].changes(); });
   connection.limited = !crossed.empty() || bound_may_change || slow_start();
   share_.add_flow(crossed);
   connections_.push_back(std::move(connection));
@@ -114,10 +139,13 @@ ConnectionId Network::connect(Rank from, Rank to) {
 
 void Network::index_by_link(ConnectionId id) {
   const Connection& connection = connections_[id];
-  for (const auto* links : {&connection.links, &connection.back}) {
-    for (const LinkId link : *links) {
-      auto& users = links_[link].used_by;
-      if (links_[link].changes && (users.empty() || users.back() != id)) {
+  for (const Way& way : {connection.there, connection.back}) {
+    for (const LinkId link : links(way)) {
+      if (!links_[link].changes()) {
+        continue;
+      }
+      auto& users = users_[links_[link].users];
+      if (users.empty() || users.back() != id) {
         users.push_back(id);
       }
     }
@@ -147,16 +175,16 @@ std::vector<Crossing> Network::crossings(const Connection& connection) const {
       same->usage += usage;
     }
   };
-  for (const LinkId link : connection.links) {
+  for (const LinkId link : links(connection.there)) {
     add(link, 1);
   }
-  for (const LinkId link : connection.back) {
+  for (const LinkId link : links(connection.back)) {
     add(link, model_.crosstraffic);
   }
   return crossed;
 }
 
-SimTime Network::way(const std::vector<LinkId>& links) const {
+SimTime Network::way(std::span<const LinkId> links) const {
   SimTime latency = 0;
   for (const LinkId link : links) {
     latency = later(latency, links_[link].latency);
@@ -165,36 +193,33 @@ SimTime Network::way(const std::vector<LinkId>& links) const {
 }
 
 SimTime Network::round_trip(const Connection& connection) const {
-  const SimTime ways = later(way(connection.links),
-                             way(connection.back.empty() ? connection.links : connection.back));
+  const SimTime ways = later(way(links(connection.there)), way(links_back(connection)));
   return connection.lossy == kNone ? ways : later(ways, until_acknowledged(connection));
 }
 
 SimTime Network::latency_back(ConnectionId id) const {
   const Connection& connection = connections_[id];
-  const double latency =
-      model_.latency_factor *
-      static_cast<double>(way(connection.back.empty() ? connection.links : connection.back));
+  const double latency = model_.latency_factor * static_cast<double>(way(links_back(connection)));
   return from_seconds(latency * 1e-9);
 }
 
 void Network::update_route(ConnectionId id) {
   Connection& connection = connections_[id];
-  const SimTime there = way(connection.links);
+  const SimTime there = way(links(connection.there));
   const double round_trip_s = to_seconds(round_trip(connection));
   const double latency = model_.latency_factor * static_cast<double>(there);
   connection.latency = from_nanoseconds(std::round(latency));
   double penalty = to_seconds(there);
   double kept = 1;
   bool crosses = false;
-  for (const LinkId link : connection.links) {
+  for (const LinkId link : links(connection.there)) {
     penalty += model_.weight_s / std::max(links_[link].bytes_per_s, 1e-300);
     kept *= 1 - links_[link].loss;
     crosses = crosses || !links_[link].unlimited;
   }
   double bound = crosses ? kUnlimited : kFastest;
   if (model_.acknowledgements > 0) {
-    for (const LinkId link : connection.back) {
+    for (const LinkId link : links(connection.back)) {
       bound = std::min(
           bound, model_.bandwidth_factor * links_[link].bytes_per_s / model_.acknowledgements);
     }
@@ -237,7 +262,7 @@ SimTime Network::latency_of_next(Connection& connection) const {
                        .purpose = Purpose::jitter,
                        .bucket = static_cast<std::uint32_t>(connection.to)});
   double sum = 0;
-  for (const LinkId link : connection.links) {
+  for (const LinkId link : links(connection.there)) {
     sum += static_cast<double>(links_[link].jitter) * (2 * random.uniform() - 1);
   }
   return later(connection.latency,
@@ -394,7 +419,7 @@ void Network::go_on(ConnectionId id, double ahead) {
 }
 
 Arrival Network::arrive(ConnectionId id, std::uint64_t bytes) {
-  for (const LinkId link : connections_[id].links) {
+  for (const LinkId link : links(connections_[id].there)) {
     carried_[link] += static_cast<double>(bytes);
   }
   return {id, bytes};
@@ -461,7 +486,7 @@ void Network::acknowledge(ConnectionId id, double rate) {
   Connection& connection = connections_[id];
   const double more =
       model_.acknowledgements * (rate - std::exchange(connection.acknowledged, rate));
-  for (const LinkId link : connection.back) {
+  for (const LinkId link : links(connection.back)) {
     if (!links_[link].unlimited) {
       // To follow each small change would share all flows anew again and again.
       constexpr double kNegligible = 1e-3;
@@ -522,16 +547,16 @@ std::optional<Arrival> Network::step() {
   }
 }
 
-bool Network::open(const std::vector<LinkId>& links) const {
+bool Network::open(std::span<const LinkId> links) const {
   return std::none_of(links.begin(), links.end(),
                       [this](LinkId link) { return links_[link].bytes_per_s == 0; });
 }
 
-bool Network::passable(ConnectionId id) const { return open(connections_[id].links); }
+bool Network::passable(ConnectionId id) const { return open(links(connections_[id].there)); }
 
 bool Network::passable_back(ConnectionId id) const {
   const Connection& connection = connections_[id];
-  return open(connection.back.empty() ? connection.links : connection.back);
+  return open(links_back(connection));
 }
 
 double Network::offered(LinkId id) const {
@@ -551,8 +576,8 @@ void Network::change(LinkId id, double bytes_per_s, SimTime latency) {
     return;
   }
   link.latency = latency;
-  for (const ConnectionId user : link.used_by) {
-    update_route(user);
+  for (std::size_t i = 0; link.changes() && i < users_[link.users].size(); ++i) {
+    update_route(users_[link.users][i]);
   }
 }
 

@@ -179,6 +179,11 @@ class Network {
     std::uint64_t bytes = 0;
     SimTime at = 0;
   };
+  /// Links one after another, in ways_.
+  struct Way {
+    std::uint32_t begin = 0;
+    std::uint32_t count = 0;
+  };
   struct Connection {
     // The message that flows or is about to.
     std::uint64_t bytes = 0;
@@ -201,8 +206,8 @@ class Network {
     Fifo<Landing> landing;  ///< messages whose flow has ended
     Rank from = 0;
     Rank to = 0;
-    std::vector<LinkId> links;
-    std::vector<LinkId> back;
+    Way there;
+    Way back;  ///< empty: there is none
     // Acknowledgements, where windows and packets are modelled.
     ConnectionId reverse = kNone;  ///< shares its queue with them
     Word word = Word::returns;
@@ -216,13 +221,13 @@ class Network {
     SimTime latency = 0;
     SimTime jitter = 0;
     double loss = 0;
-    bool changes = false;
-    std::uint32_t flows = 0;                 ///< that cross it now, where packets take turns
-    bool unlimited = false;                  ///< and never changes
-    double acknowledgements = 0;             ///< bytes/s that flows of the other way take
-    double offered = 0;                      ///< bytes, until `since`
-    SimTime since = 0;                       ///< when it changed last
-    std::vector<ConnectionId> used_by = {};  ///< where it changes: either way
+    double acknowledgements = 0;  ///< bytes/s that flows of the other way take
+    double offered = 0;           ///< bytes, until `since`
+    SimTime since = 0;            ///< when it changed last
+    std::uint32_t flows = 0;      ///< that cross it now, where packets take turns
+    std::uint32_t users = kNone;  ///< its place in users_, where it changes
+    bool unlimited = false;       ///< and never changes
+    bool changes() const { return users != kNone; }
   };
 
   /// A link that has a trace.
@@ -239,8 +244,18 @@ class Network {
   void acknowledge(ConnectionId id, double rate);
   /// Bytes/s of a link that acknowledgements do not take.
   double left_for_messages(LinkId link) const;
-  SimTime way(const std::vector<LinkId>& links) const;
-  bool open(const std::vector<LinkId>& links) const;
+  std::span<const LinkId> links(const Way& way) const {
+    return std::span(ways_).subspan(way.begin, way.count);
+  }
+  /// The way back, or the way there where there is none.
+  std::span<const LinkId> links_back(const Connection& connection) const {
+    return links(connection.back.count == 0 ? connection.there : connection.back);
+  }
+  Way add_way(const std::vector<LinkId>& links);
+  /// The link will change.
+  void expect_change(LinkState& link);
+  SimTime way(std::span<const LinkId> links) const;
+  bool open(std::span<const LinkId> links) const;
   SimTime round_trip(const Connection& connection) const;
   SimTime latency_of_next(Connection& connection) const;
   CongestionWindow fresh_window() const {
@@ -301,6 +316,8 @@ class Network {
   std::uint64_t seed_;
   EventQueue& queue_;
   std::vector<LinkState> links_;
+  std::vector<LinkId> ways_;
+  std::vector<std::vector<ConnectionId>> users_;  ///< of links that change: either way
   FairShare share_;
   std::vector<Connection> connections_;
   std::vector<CongestionWindow> windows_;  ///< by connection; none without slow start

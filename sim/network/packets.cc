@@ -11,7 +11,7 @@ void Network::count_flow(const Connection& connection, bool flows) {
   if (model_.packet_bytes == 0) {
     return;
   }
-  for (const LinkId id : connection.links) {
+  for (const LinkId id : links(connection.there)) {
     LinkState& link = links_[id];
     flows ? ++link.flows : --link.flows;
   }
@@ -23,7 +23,7 @@ void Network::count_flow(const Connection& connection, bool flows) {
 SimTime Network::turns_of(const Connection& connection) const {
   double all = 0;
   double longest = 0;
-  for (const LinkId id : connection.links) {
+  for (const LinkId id : links(connection.there)) {
     const LinkState& link = links_[id];
     if (link.flows > 1 && link.bytes_per_s > 0) {
       const double wait = (link.flows - 1) * model_.packet_bytes / (2 * link.bytes_per_s);

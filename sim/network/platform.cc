@@ -71,16 +71,19 @@ LinkId Platform::set_ingress(Rank host, LinkSpec spec) {
   return ingress_[static_cast<std::size_t>(host)] = add_link(std::move(spec));
 }
 
-void Platform::set_route(Rank from, Rank to, std::vector<LinkId> links) {
+void Platform::set_route(Rank from, Rank to, std::span<const LinkId> links) {
   require_host(from);
   require_host(to);
   require_links(links);
   auto& destinations = routes_[static_cast<std::size_t>(from)];
   const auto at = std::lower_bound(destinations.begin(), destinations.end(), to, before);
+  const Destination made = {to, static_cast<std::uint32_t>(route_links_.size()),
+                            static_cast<std::uint32_t>(links.size())};
+  route_links_.insert(route_links_.end(), links.begin(), links.end());
   if (at != destinations.end() && at->host == to) {
-    at->links = std::move(links);
+    *at = made;
   } else {
-    destinations.insert(at, {to, std::move(links)});
+    destinations.insert(at, made);
   }
 }
 
@@ -174,7 +177,9 @@ Route Platform::route(Rank from, Rank to) const {
   };
   const Destination* own = find(from, to);
   add(egress_[static_cast<std::size_t>(from)]);
-  for (const LinkId id : own != nullptr ? own->links : default_) {
+  const auto links = own != nullptr ? std::span(route_links_).subspan(own->begin, own->count)
+                                    : std::span(default_);
+  for (const LinkId id : links) {
     add(id);
   }
   add(ingress_[static_cast<std::size_t>(to)]);

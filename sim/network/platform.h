@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
@@ -73,7 +74,10 @@ class Platform {
   LinkId set_ingress(Rank host, LinkSpec spec);
   /// What messages from `from` to `to` cross between the egress of one and the ingress of the
   /// other. A link may stand in routes of both directions: it is then half duplex.
-  void set_route(Rank from, Rank to, std::vector<LinkId> links);
+  void set_route(Rank from, Rank to, std::span<const LinkId> links);
+  void set_route(Rank from, Rank to, std::initializer_list<LinkId> links) {
+    set_route(from, to, std::span(links.begin(), links.size()));
+  }
   /// Sets the route of all pairs that have none of their own: empty for a perfect switch, the
   /// links of a backbone for a shared one.
   void set_default_route(std::vector<LinkId> links);
@@ -101,7 +105,8 @@ class Platform {
  private:
   struct Destination {
     Rank host = 0;
-    std::vector<LinkId> links;
+    std::uint32_t begin = 0;  ///< of the route in route_links_
+    std::uint32_t count = 0;
   };
   static constexpr LinkId kNone = ~LinkId{0};
 
@@ -120,6 +125,7 @@ class Platform {
   std::vector<LinkId> egress_;
   std::vector<LinkId> ingress_;
   std::vector<std::vector<Destination>> routes_;  ///< by sender; sorted by host
+  std::vector<LinkId> route_links_;
   bool has_default_ = false;
   std::vector<LinkId> default_;
   /// By link: sorted by time, those of one time as they hold.

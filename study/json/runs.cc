@@ -10,7 +10,7 @@
 
 namespace sotto::study {
 
-std::vector<RepeatedRun> repeated_runs(const std::vector<RunOutcome>& outcomes) {
+std::vector<RepeatedRun> repeated_runs(const std::vector<RunOutcome>& outcomes, bool edges) {
   std::vector<RepeatedRun> runs;
   for (const SeedsOfRun& seeds : by_run(outcomes)) {
     RepeatedRun& run =
@@ -18,7 +18,7 @@ std::vector<RepeatedRun> repeated_runs(const std::vector<RunOutcome>& outcomes) 
     for (const RunOutcome& outcome : seeds) {
       if (outcome.run) {
         run.rounds = std::max(run.rounds, outcome.run->result.rounds);
-        run.results.push_back(simulation_json(outcome.run->result));
+        run.results.push_back(simulation_json(outcome.run->result, edges));
       } else {
         run.failures.push_back({outcome.seed, outcome.fault.message()});
       }

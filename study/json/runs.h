@@ -10,8 +10,8 @@
 
 namespace sotto::study {
 
-/// The runs as tables and pages of repeated runs have them.
-std::vector<RepeatedRun> repeated_runs(const std::vector<RunOutcome>& outcomes);
+/// The runs as tables and pages of repeated runs have them, which show no edges.
+std::vector<RepeatedRun> repeated_runs(const std::vector<RunOutcome>& outcomes, bool edges = true);
 
 /// The whole result; `runs` are those of repeated_runs.
 Json runs_json(const Scenario& scenario, const std::vector<RepeatedRun>& runs, Expense expense);

@@ -93,7 +93,7 @@ Json swept_json(const SimulationResult& result) {
   return values;
 }
 
-Json simulation_json(const SimulationResult& result) {
+Json simulation_json(const SimulationResult& result, bool edges) {
   const OptimizerOptions& used = result.settings->run.optimizer;
   const PhaseShares& shares = result.shares;
   return {{"algorithm", algorithm_info(used.algorithm).name},
@@ -124,7 +124,7 @@ Json simulation_json(const SimulationResult& result) {
             {"most", optional(result.staleness.most)},
             {"largest_lead", result.staleness.largest_lead}}},
           {"links", links_json(result.links)},
-          {"bytes_per_edge", edges_json(result.edges)},
+          {"bytes_per_edge", edges ? edges_json(result.edges) : Json()},
           {"interrupted", result.interrupted},
           {"faults", faults_json(result.faults)},
           {"warnings", result.warnings},

@@ -10,7 +10,7 @@ namespace sotto::study {
 /// [{"at_s", "until_s" (of partitions; null: it does not heal), "kind", "text"}]
 Json marks_json(const std::vector<ScenarioMark>& marks);
 
-/// A run's entry.
-Json simulation_json(const SimulationResult& result);
+/// A run's entry; `edges`: with the bytes over each edge, which of many nodes are most of it.
+Json simulation_json(const SimulationResult& result, bool edges = true);
 
 }  // namespace sotto::study

@@ -14,7 +14,7 @@ namespace sotto::study {
 namespace {
 
 using Pair = std::pair<Rank, Rank>;
-using PairLinks = std::map<Pair, LinkId>;
+using PairLinks = std::vector<std::pair<Pair, LinkId>>;
 
 bool among(const std::vector<Rank>& ranks, Rank rank) {
   return std::binary_search(ranks.begin(), ranks.end(), rank);
@@ -173,21 +173,29 @@ Platform Scenario::platform(const std::vector<Pair>& pairs) const {
   Platform platform(nodes);
   add_hosts(*this, platform);
   PairLinks links;
-  auto shared = add_media(*this, platform);
+  const bool change = !changes.empty() || !partitions.empty();
+  const auto shared = add_media(*this, platform);
   const std::vector<AddedLink> shared_ways = add_trunks(*this, platform);
   for (const Pair& pair : pairs) {
     const AddedLink added = add_link(link_between(pair.first, pair.second), platform);
-    std::vector<LinkId> route = shared[pair.first];
+    std::vector<LinkId> route;
+    const auto cross_medium = [&](Rank node) {
+      if (const auto medium = shared.find(node); medium != shared.end()) {
+        route.insert(route.end(), medium->second.begin(), medium->second.end());
+      }
+    };
+    cross_medium(pair.first);
     for (std::size_t i = 0; i < trunks.size(); ++i) {
       if (covers(trunks[i], pair)) {
         shared_ways[i].append_to(route);
       }
     }
     added.append_to(route);
-    const auto& last = shared[pair.second];
-    route.insert(route.end(), last.begin(), last.end());
-    platform.set_route(pair.first, pair.second, std::move(route));
-    links.emplace(pair, added.own);
+    cross_medium(pair.second);
+    platform.set_route(pair.first, pair.second, route);
+    if (change) {
+      links.emplace_back(pair, added.own);
+    }
   }
   add_changes(*this, links, platform);
   add_trunk_changes(*this, shared_ways, platform);

@@ -15,7 +15,9 @@ JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options) {
     job.start.resize(sample->dimension());
     sample->initialize(job.start, options.seed);
   }
-  job.make = [options, sample, topology = job.topology, weights = plan.run.weights](
+  // One thread drives all nodes of a simulation, so that they can use it in turn, as buckets do.
+  const auto scratch = std::make_shared<Vector>(job.start.size(), host_ops());
+  job.make = [options, sample, scratch, topology = job.topology, weights = plan.run.weights](
                  Rank rank, std::span<float> x) {
     OptimizerOptions own = options;
     own.rank = rank;
@@ -27,6 +29,7 @@ JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options) {
     }
     AlgorithmSetup setup = make_algorithm_setup(own, x, sample->layout(), topology);
     setup.terms = terms;
+    setup.scratch = scratch;
     return make_algorithm(own.algorithm, std::move(setup));
   };
   return job;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -189,7 +190,11 @@ std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
 SimulatorOptions SimulatedJob::options(int threads) const {
   SimulatorOptions options;
   options.rounds = plan_->run.rounds;
-  options.nodes = scenario_.paces;
+  if (std::ranges::adjacent_find(scenario_.paces, std::not_equal_to<>()) == scenario_.paces.end()) {
+    options.nodes = {scenario_.paces.front()};
+  } else {
+    options.nodes = scenario_.paces;
+  }
   options.network = scenario_.network;
   options.transport = scenario_.transport;
   options.events = scenario_.events;
@@ -278,10 +283,10 @@ bool SimulatedJob::due(Round done) const {
 
 void SimulatedJob::take_model(Rank node, Round done) {
   Gathering& gathering = gatherings_[done];
-  gathering.models.resize(sent_.size());
   gathering.sent.resize(sent_.size());
   gathering.sent[static_cast<std::size_t>(node)] = sent_[static_cast<std::size_t>(node)];
   if (!scenario_.timing_only) {
+    gathering.models.resize(sent_.size());
     const auto x = simulator_->node(static_cast<std::size_t>(node)).parameters();
     gathering.models[static_cast<std::size_t>(node)].assign(x.begin(), x.end());
   }
@@ -396,8 +401,14 @@ SimulatedRun SimulatedJob::run() {
   if (request_.watcher != nullptr) {
     request_.watcher->end_run(found.end, marks_of(scenario_), faults_of(found));
   }
-  return SimulatedRun{result(found), topology_, edge_loads(found, *platform_),
-                      node_loads(found, *platform_), std::move(timeline_)};
+  SimulatedRun run = {
+      .result = result(found), .graph = topology_, .loads = {}, .node_loads = {}, .timeline = {}};
+  if (timeline_) {
+    run.loads = edge_loads(found, *platform_);
+    run.node_loads = node_loads(found, *platform_);
+    run.timeline = std::move(timeline_);
+  }
+  return run;
 }
 
 SimulationResult SimulatedJob::result(const SimulationReport& report) const {

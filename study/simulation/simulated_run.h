@@ -60,7 +60,8 @@ struct SimulationRequest {
 struct SimulatedRun {
   SimulationResult result;
   std::shared_ptr<const Topology> graph;
-  std::vector<EdgeLoad> loads;  ///< in the order of `bytes_per_edge`
+  /// In the order of `bytes_per_edge`; these and those of nodes where a timeline was asked for.
+  std::vector<EdgeLoad> loads;
   std::vector<NodeLoad> node_loads;
   std::optional<Timeline> timeline;
 };
