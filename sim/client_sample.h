@@ -33,9 +33,10 @@ struct ClientSampling {
 std::vector<std::uint32_t> draw_clients(std::uint64_t seed, std::uint32_t draw, std::size_t places,
                                         std::size_t clients);
 
-/// Who stands in which place, draw by draw.
+/// The clients that stand in the places, draw by draw.
 class ClientSample {
  public:
+  /// Draws of a seed, each of `places` of `clients`; as draw_clients has them.
   ClientSample(std::uint64_t seed, std::size_t places, std::size_t clients)
       : seed_(seed), places_(places), clients_(clients) {}
 

@@ -98,8 +98,8 @@ struct SimulatorOptions {
   /// When nodes are there, by node; empty: all always are. A node that is away at first joins when
   /// it comes; one that an event suspends, too, goes on once both let it.
   std::vector<NodeAvailability> availability = {};
-  /// Whose pace the nodes have, in place of their own compute times; their ways out and in have a
-  /// limit, in whose place the clients' comes.
+  /// The clients whose pace the nodes have, in place of their own compute times; their ways out and
+  /// in have a limit, in whose place the clients' comes.
   ClientSampling sampling = {};
   /// Exchanges hide behind gradients where the algorithm allows it.
   bool overlap = true;

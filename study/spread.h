@@ -19,6 +19,7 @@ struct Spread {
   bool partial() const { return count > 0 && std::isnan(mean); }
 };
 
+/// The mean and the extremes of these values.
 Spread spread_of(const std::vector<double>& values);
 
 }  // namespace sotto::study

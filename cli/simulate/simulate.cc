@@ -88,7 +88,7 @@ std::vector<PageAxis> cost_axes(const study::Scenario& scenario) {
           {"kwh", "kWh, all nodes"}};
 }
 
-/// Of several seeds the first.
+/// The runs that have a result; of several seeds the first is drawn.
 std::vector<RunPicture> pictures_of(const std::vector<study::RunOutcome>& outcomes) {
   std::vector<RunPicture> pictures;
   for (const study::SeedsOfRun& seeds : study::by_run(outcomes)) {

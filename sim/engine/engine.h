@@ -156,7 +156,7 @@ class Simulator::Engine {
   void schedule_turn(Rank rank);
   /// Suspends or resumes the node where that is not as it should be any more.
   void settle_presence(Rank rank);
-  /// Of the events that are left, all are steps of traces, and there is nothing that they could
+  /// All events that are left are steps of traces, and there is nothing that they could
   /// move.
   bool only_steps_left() const;
   std::size_t steps_queued() const { return network_.trace_events() + turn_events_; }

@@ -15,8 +15,8 @@ namespace {
 /// Stands in for unlimited bandwidth on links that are limited at other times.
 constexpr double kFastest = 1e18;
 
-/// Of all links up to the last one that is limited, or may come to be: those behind it are never
-/// shared.
+/// Bytes/s of the links up to the last one that is limited, or may come to be: those behind it are
+/// never shared.
 std::vector<double> capacities(const Platform& platform, double factor) {
   const auto links = platform.links();
   std::size_t count = 0;

@@ -13,7 +13,7 @@ namespace {
 constexpr double kMostLoss = 0.02;
 constexpr SimTime kLongestLossyRoundTrip = 300'000'000;
 
-/// Of the worst way between two nodes, at most.
+/// The figures of the worst way between two nodes, at most.
 struct WorstWay {
   double loss = 0;
   SimTime round_trip = 0;  ///< of a way that loses packets

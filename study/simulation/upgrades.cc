@@ -17,7 +17,7 @@ std::string nodes_text(const std::vector<Rank>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "node" : "nodes", ranks_text(ranks));
 }
 
-/// The same trace, carrying twice as much.
+/// A trace that carries twice as much at each time.
 std::shared_ptr<const TracedLink> doubled(const std::shared_ptr<const TracedLink>& traced) {
   TracedLink wider = *traced;
   wider.times *= 2;

@@ -128,7 +128,7 @@ TEST_CASE("of a trace of a million steps one is an event at a time") {
   }
   CHECK(network.trace_events() == 1);
   CHECK(queue.now() == 50 * kMs);  // 2 kB a millisecond on average
-  CHECK(most < 100);  // and the ends of the message that were expected before
+  CHECK(most < 100);               // and the ends of the message that were expected before
 }
 
 TEST_CASE("traces that make no sense are refused, and so are changes of their links") {
