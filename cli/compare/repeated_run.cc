@@ -47,9 +47,10 @@ std::string spread_text(const std::vector<double>& values,
   if (std::isnan(spread.mean)) {
     return absent(spread, values.size());
   }
-  return values.size() > 1 ? fmt::format("{} ({} – {})", format(spread.mean), format(spread.low),
-                                         format(spread.high))
-                           : format(spread.mean);
+  const bool differ = format(spread.low) != format(spread.high);
+  return differ ? fmt::format("{} ({} – {})", format(spread.mean), format(spread.low),
+                              format(spread.high))
+                : format(spread.mean);
 }
 
 std::string spread_text(const study::RepeatedRun& run, const Metric& metric) {

@@ -25,7 +25,7 @@ double bytes_per_node(const Json& result);
 /// Seconds.
 double wall_time(const Json& result);
 
-/// The mean in `format`, and of several values the lowest and the highest: "12 s (11 s – 14 s)";
+/// The mean in `format`, and where values differ the lowest and the highest: "12 s (11 s – 14 s)";
 /// "–" where none is a number, "– (2 of 3)" where only so many are.
 std::string spread_text(const std::vector<double>& values,
                         const std::function<std::string(double)>& format);

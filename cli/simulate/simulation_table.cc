@@ -125,11 +125,13 @@ void add_notes_of_run(const SeedsOfRun& seeds, ComparisonTable& table) {
       continue;
     }
     const SimulationResult& result = outcome.run->result;
-    const std::string why = result.early_end();
-    for (const std::string& text : {why.empty() ? "" : fmt::format("ended early: {}", why),
-                                    staleness_text(outcome), result.missed}) {
+    const std::string name = name_of(outcome, seeds);
+    if (const std::string why = result.early_end(); !why.empty()) {
+      table.add_note(fmt::format("{} ended early: {}", name, why));
+    }
+    for (const std::string& text : {staleness_text(outcome), result.missed}) {
       if (!text.empty()) {
-        table.add_note(fmt::format("{}: {}", name_of(outcome, seeds), text));
+        table.add_note(fmt::format("{}: {}", name, text));
       }
     }
   }

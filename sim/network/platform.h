@@ -75,6 +75,7 @@ class Platform {
   /// What messages from `from` to `to` cross between the egress of one and the ingress of the
   /// other. A link may stand in routes of both directions: it is then half duplex.
   void set_route(Rank from, Rank to, std::span<const LinkId> links);
+  /// As the other set_route, of links that are listed in place.
   void set_route(Rank from, Rank to, std::initializer_list<LinkId> links) {
     set_route(from, to, std::span(links.begin(), links.size()));
   }
@@ -93,8 +94,9 @@ class Platform {
   std::span<const LinkSpec> links() const { return links_; }
   /// Sorted by time; those of one time by link, and then as they hold.
   std::vector<LinkChange> changes() const;
-  /// A host's own links, where it has them.
+  /// The link that messages of a host go out by, where it has one of its own.
   std::optional<LinkId> egress(Rank host) const { return own(egress_, host); }
+  /// The link that messages to a host come in by, where it has one of its own.
   std::optional<LinkId> ingress(Rank host) const { return own(ingress_, host); }
   /// Whether a message from one to the other has a way.
   bool connected(Rank from, Rank to) const;

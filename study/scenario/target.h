@@ -26,8 +26,9 @@ struct Target {
   std::optional<double> quality() const { return accuracy ? accuracy : r2; }
   /// Whether there is anything to reach.
   bool given() const { return quality().has_value() || loss.has_value(); }
-  /// Without the loss, or without the accuracy or R².
+  /// The target without the loss.
   Target only_quality() const;
+  /// The target without the accuracy or R².
   Target only_loss() const;
   /// How far an evaluation is from it, by what it lacks most: 0 or less where it is reached;
   /// infinite for a model whose figures are not finite.
@@ -64,6 +65,7 @@ std::string miss_text(const Target& target, const std::vector<HistoryPoint>& his
 /// Counts evaluations while a run goes on, until the target is held.
 class TargetWatch {
  public:
+  /// `target` outlives the watch.
   explicit TargetWatch(const Target& target) : target_(target) {}
 
   /// Takes the next evaluation. True from the one on that makes the target sustained.

@@ -76,7 +76,7 @@ TEST_CASE("Ctrl-C keeps what a simulation has found, in the table and in files")
   process.send(SIGINT);
   const auto ended = process.wait();
   CHECK(ended.status == 128 + SIGINT);
-  CHECK(contains(ended.out, "dcd ring rounds=1000000000: ended early: interrupted"));
+  CHECK(contains(ended.out, "dcd ring rounds=1000000000 ended early: interrupted"));
   CHECK(contains(ended.out, "not run"));
   const json result = json::parse(std::ifstream(file));
   CHECK(result.at("interrupted") == true);
