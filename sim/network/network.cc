@@ -489,10 +489,10 @@ void Network::acknowledge(ConnectionId id, double rate) {
   for (const LinkId link : links(connection.back)) {
     if (!links_[link].unlimited) {
       // To follow each small change would share all flows anew again and again.
-      constexpr double kNegligible = 1e-3;
+      constexpr double kSlight = 1e-3;
       links_[link].acknowledgements += more;
       const double rest = left_for_messages(link);
-      if (std::abs(rest - share_.capacity(link)) > kNegligible * share_.capacity(link)) {
+      if (std::abs(rest - share_.capacity(link)) > kSlight * share_.capacity(link)) {
         share_.set_capacity(link, rest);
       }
     }
