@@ -219,7 +219,9 @@ TEST_CASE("bytes are those of the indices' entropy and the values' bits, within 
   const std::size_t n = 4096 * 256;
   const auto x = gaussian(n);
   const std::vector<std::pair<int, double>> table = {{32, 0.0815}, {64, 0.147}, {128, 0.263}};
-  for (const auto& [kept, bits] : table) {
+  for (const auto& row : table) {
+    const int kept = row.first;
+    const double bits = row.second;
     CAPTURE(kept);
     const auto compressor = make_compressor(fmt::format("topk:{},values=2", kept / 4096.0));
     const auto bytes = encoded(*compressor, x, key_of(1)).size();
