@@ -224,7 +224,9 @@ TEST_CASE("products with factors are summed in the order of the elements, whatev
   const std::pair<std::size_t, std::size_t> shapes[] = {{1, 1},   {5, 3},   {3, 5},    {17, 16},
                                                         {16, 17}, {64, 33}, {40, 130}, {9, 9}};
   for (const std::size_t rank : {1U, 2U, 3U, 4U, 7U}) {
-    for (const auto& [rows, columns] : shapes) {
+    for (const auto& size : shapes) {
+      const std::size_t rows = size.first;
+      const std::size_t columns = size.second;
       for (const std::size_t missing : {0U, 1U, 4U}) {
         if (missing >= columns) {
           continue;
