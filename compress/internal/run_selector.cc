@@ -7,6 +7,9 @@
 namespace sotto::internal {
 namespace {
 
+/// No two magnitudes are farther apart, in units of their last bit: the bound is 0 by then.
+constexpr std::int64_t kFarthest = std::int64_t{1} << 31U;
+
 /// How many elements are to lie above a bound for k: the k-th largest differs from run to run as a
 /// count with mean k does, by √k.
 std::size_t few_above(std::size_t k) {
@@ -63,7 +66,7 @@ void RunSelector::learn(std::span<const float> x, std::size_t k, std::uint32_t t
     const std::int64_t change = threshold - threshold_;
     threshold_ += std::abs(change) > kLeap ? change : change / 4;
     if (found < few_above(k)) {
-      distance_ += distance_ / (enough ? 8 : 2) + 1;
+      distance_ = std::min(distance_ + distance_ / (enough ? 8 : 2) + 1, kFarthest);
     } else if (found > many_above(k)) {
       distance_ -= distance_ / 8;
     }
