@@ -152,7 +152,7 @@ void measure(const Request& request) {
     row.plain.step();  // memory is taken, and nodes meet
     row.ours.step();
     for (int repeat = 0; repeat < request.repeats; ++repeat) {
-      // Whoever comes second finds the caches and the clock rate that the first left.
+      // The second of a pair finds the caches and the clock rate that the first left.
       if (repeat % 2 == 0) {
         row.plain_s.push_back(row.plain.step());
         row.ours_s.push_back(row.ours.step());

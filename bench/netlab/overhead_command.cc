@@ -94,7 +94,8 @@ Status ask(const OverheadRequest& request, Answer& answer, const Laboratory& lab
   }
   double limit = wire_s(*exchanging);
   if (!answer.question->wire) {
-    // The same program with the same gradients, whose first exchange would come after its end.
+    // The reference runs this program with these gradients, and its first exchange would come after
+    // its end.
     const std::string words =
         fmt::format("{} communication-interval={}", kOverheadRun, kOverheadRounds + 1);
     const auto alone = measure_run(request, words, answer, laboratory);

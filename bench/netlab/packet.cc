@@ -90,7 +90,7 @@ std::optional<Piece> piece_of(std::span<const std::byte> ip, std::size_t ip_head
   return Piece{.headers = headers, .payload = payload, .segments = segments > 0 ? segments : 1};
 }
 
-// Of IP's header and TCP's, here is what differs between the segments of a stream.
+// Fields of IP's header and TCP's that differ between the segments of a stream.
 constexpr std::size_t kIpLength = 2;
 constexpr std::size_t kIpNumber = 4;
 constexpr std::size_t kIpSum = 10;

@@ -210,7 +210,7 @@ void RealRun::ended(Rank site, int status) {
   const std::vector<LogEntry> log = read_log(own.home.files->log());
   const std::string last = log.empty() ? "" : log.back().text;
   if (status == 1 && !report_.whole && last.find("a newer process") != std::string::npos) {
-    // Whoever looks after it starts it again.
+    // The operator of the site starts it again.
     begins_.push_back({.site = site, .at = now() + plan_.reconnect});
     return;
   }

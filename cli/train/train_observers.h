@@ -1,4 +1,4 @@
-// Who watches a run of `sotto train`, as its options say. One thread at a time.
+// The observers that watch a run of `sotto train`, as its options say. One thread at a time.
 #pragma once
 
 #include <memory>

@@ -103,7 +103,7 @@ Result<std::optional<Card>> Meeting::read_card(Rank peer, Deadline deadline) {
     return card;  // without one it is not ours; its writer may still come
   }
   if (echoed != 0) {
-    // Of an earlier start, which will not look for it.
+    // This echo is of an earlier start, which will not look for it.
     if (auto removed = store().remove(echo_key(echoed, options_.rank, peer)); !removed) {
       return removed;
     }

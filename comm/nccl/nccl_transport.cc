@@ -210,7 +210,7 @@ void NcclTransport::hear(const News& news) {
       taken_[news.peer] = notice.counts.received;
       break;
     case Notice::Kind::aborted:
-      // Its last groups may have been done when ours look as if they were not.
+      // The peer's last groups may have been done when ours look as if they were not.
       gave_up_[news.peer] = notice.cause == news.peer
                                 ? std::string("it gave up: its device or its NCCL failed")
                             : notice.cause == options_->rank

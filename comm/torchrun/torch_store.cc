@@ -413,7 +413,7 @@ std::shared_ptr<Store> make_torch_store(const std::string& host, int port,
                        prefix.size(), kMostTorchPrefix));
   }
   const auto endpoint = internal::resolve_host("store", host).endpoint(fmt::to_string(port));
-  // Its length keeps the keys of "job/1" apart from those of "job".
+  // The length of the prefix keeps the keys of "job/1" apart from those of "job".
   return std::make_shared<TorchStore>(endpoint, fmt::format("sotto/{}/{}/", prefix.size(), prefix),
                                       std::move(stop));
 }

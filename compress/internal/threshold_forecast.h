@@ -22,7 +22,7 @@ class ThresholdForecast {
   void learn(std::uint32_t threshold, std::uint32_t distance) {
     const std::int64_t before = threshold_ == 0 ? threshold : threshold_;
     const std::int64_t growth = threshold - before;
-    // Of one round alone it may be chance, after which the bound would lie too high.
+    // A growth in one round alone may be chance, after which the bound would lie too high.
     const std::int64_t likely = std::max<std::int64_t>(0, std::min(growth, growth_)) / 2;
     bound_ = static_cast<std::uint32_t>(
         std::clamp<std::int64_t>(threshold + likely - distance, 0, kGreatest));

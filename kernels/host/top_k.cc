@@ -7,7 +7,7 @@
 
 // The bits of |x| order as the magnitudes do. The k-th largest is found from the top 11 bits down,
 // then 10, then 10: each pass counts, by its digit, the elements that agree with the digits so far.
-// Of few elements it is found by halving the range of the bits.
+// Among few elements the k-th largest is found by halving the range of the bits.
 HWY_BEFORE_NAMESPACE();
 namespace sotto::HWY_NAMESPACE {
 

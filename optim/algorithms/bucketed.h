@@ -83,7 +83,7 @@ class Bucketed final : public NodeAlgorithm {
   std::vector<std::unique_ptr<Algorithm>> buckets_;
   float scale_ = 1;                                 // of directions
   std::vector<std::span<const float>> directions_;  // by bucket
-  // Of this round:
+  // State of this round:
   std::size_t begun_;        // buckets
   std::size_t stepped_ = 0;  // of those that are whole, those that have taken their direction
 };

@@ -100,7 +100,7 @@ Result<Update> ReplicaExchange::encode(std::span<const float> vector,
     }
   }
   if (node_.round() == 0) {
-    // Whoever becomes a neighbour with this exchange starts from the same vector.
+    // A node that becomes a neighbour with this exchange starts from this vector, too.
     for (Replica& replica : std::span(pool_).subspan(held_)) {
       node_.ops().copy(vector, replica.model);
     }

@@ -41,7 +41,7 @@ class Simulator::Engine {
     posted,    ///< an exchange that the node's thread does not wait for is encoded
     carried,   ///< an exchange is complete, and decoded
     deadline,
-    // Those above are a node's own, at most one of each kind at a time.
+    // The kinds above are a node's own, of each of which it has one event at most at a time.
     node_event,   ///< subject: number in options.events
     sender_gone,  ///< subject: line
     receiver_gone,

@@ -74,7 +74,7 @@ Verdict judge(const Hello& hello, const Acquaintance& known, const Self& self, c
   if (knows) {
     return Verdict::self_stale;
   }
-  // Who begins without state begins after all that is known; an unknown one that began before was
+  // A process without state begins after all that is known; an unknown one that began before was
   // replaced, and this site does not remember it.
   return hello.life < known.life ? Verdict::older_process : Verdict::newcomer;
 }

@@ -45,7 +45,7 @@ struct Neighbour {
   std::uint64_t blamed = 0;   ///< take_blame
   Round barred_until = 0;     ///< a round of this site
 
-  // Of this process.
+  // What this process knows:
   bool observer = false;      ///< as it said last
   bool agreed = false;        ///< it has sent what follows its consent to our hello
   bool claims_newer = false;  ///< it says that a newer process of ours runs
@@ -64,7 +64,7 @@ struct Neighbour {
   bool questioned = false;  ///< in the latest sum
   bool answered = false;    ///< … and it has said something, in time or not
 
-  // Of this channel.
+  // What this channel knows:
   Link link = Link::down;
   bool asked = false;      ///< our hello wanted its model, and it has not come
   bool model_due = false;  ///< … and its hello promised it

@@ -318,8 +318,8 @@ std::vector<std::size_t> Site::awaited() const {
 }
 
 bool Site::outstanding(const Neighbour& peer) const {
-  // Who is far behind, after a pause or for good, is not waited for: it does not wait either, and
-  // catches up if it can.
+  // A peer that is far behind, after a pause or for good, is not waited for: it does not wait
+  // either, and catches up if it can.
   const Round behind = offered_ - std::min(peer.known.round, offered_);
   if (mixing_->secure_sum() != nullptr) {  // of what it sends later there is no use
     return behind > 0 || peer.in.awaits();

@@ -138,7 +138,8 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
   mixing.mass_cap = setup.mass_cap;
   mixing.mass = setup.mass;
   if (setup.observer) {
-    // Its mass is nobody's business: 1 after each round, it weighs what it has by the last few.
+    // An observer's mass is nobody's business: 1 after each round, as it weighs what it has by the
+    // last few.
     mixing.mass.back = mixing.mass.least = mixing.mass.most = 1;
   }
   mixing.pull = setup.pull;

@@ -446,7 +446,7 @@ Status SiteRun::end() {
   if (Status status = gradients_.settle(); !status.ok()) {
     return status;
   }
-  // Who is told to stop does not wait for an evaluation.
+  // A site that is told to stop does not wait for an evaluation.
   if (Status status = over() ? evaluate() : Status(); !status.ok()) {
     return status;
   }

@@ -259,7 +259,7 @@ void PlanSearch::add_run(const Candidate& candidate, double hopeless) {
     const auto& time = runs_.back().times.front();
     const auto done = static_cast<double>(result.rounds);
     const bool ended = done >= static_cast<double>(rounds_) || !result.early_end().empty();
-    // Of one that was given up it is known only that it needs more.
+    // A run that was given up is known to need more, and nothing else.
     guess_.learn(candidate, time    ? *time * done / result.virtual_s
                             : ended ? kBeyond * static_cast<double>(rounds_)
                                     : std::max(kHopeless * done, guess_.of(candidate)));

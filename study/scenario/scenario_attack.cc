@@ -1,4 +1,4 @@
-// Who lies in the runs of a scenario, and how: [attack].
+// The nodes that lie in the runs of a scenario, and how: [attack].
 #include <string_view>
 #include <utility>
 

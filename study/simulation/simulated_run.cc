@@ -308,7 +308,7 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   point.time_s = exact_seconds(time);
   std::vector<double> sent = sent_;
   for (std::size_t node = 0; node < sent.size(); ++node) {
-    // Who is not there has ended, and sends no more.
+    // A node that is not there has ended, and sends no more.
     sent[node] = gathering.sent[node].value_or(sent_[node]);
     point.bytes_per_node += sent[node];
   }

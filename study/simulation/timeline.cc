@@ -139,7 +139,7 @@ void Timeline::finished(Rank node, Round round, SimTime time) {
     if (window.from == kNever && round + 1 >= window.first_round) {
       window.from = time;
     }
-    // Of a moment the first to go on ends it: some may never.
+    // The first node to go on ends a moment: some may never.
     const bool over = window.moment.empty()
                           ? std::all_of(done_.begin(), done_.end(),
                                         [&](Round done) { return done >= window.end_round; })

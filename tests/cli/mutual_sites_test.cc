@@ -146,7 +146,7 @@ TEST_CASE("a site in the middle of a long step talks with its peers, and leaves 
   sites.write("b", "gradient-time = \"10 ms\"", "patience = \"100 ms\"");
   sites.start("a");
   sites.await("a", [](const auto& status) { return status.at("phase") == "training"; });
-  // Its peer comes later, and they meet all the same.
+  // The peer comes later, and the two meet all the same.
   sites.start("b");
   sites.await_peer("b", "a", true);
   sites.await_peer("a", "b", true);

@@ -89,7 +89,7 @@ TEST_CASE("three sites on loopback learn what none has alone, and lose no mass")
     }
   }
   CHECK(std::abs(mass_error(results)) < 1e-9);
-  // Its rounds are over: it only tells the result again.
+  // The site's rounds are over: it only tells the result again.
   sites.start("a");
   CHECK(sites.finish("a").at("parameters_sha256") == results["a"].at("parameters_sha256"));
 }
@@ -353,7 +353,7 @@ TEST_CASE("at its privacy budget a site sends no gradient any more, in no life")
   CHECK(again.at("privacy").at("steps") == steps);
   sites["a"].send(SIGTERM);
   (void)sites.finish("a");
-  // Who raises the budget lets it train on, from what is spent.
+  // With a larger budget the site trains on, from what is spent.
   sites.write("a", "noise-multiplier = 2\nclip-norm = 1\nprivacy-epsilon = 3.5\nbatch = 100\n");
   sites.start("a");
   const auto more =

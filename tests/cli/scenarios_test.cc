@@ -65,7 +65,7 @@ struct Figure {
   double seconds;
 };
 
-/// Of examples that the planner's questions are about. Within what their texts round off.
+/// The figures of the examples that answer planners' questions, within what their texts round off.
 const std::vector<Figure> kFigures = {
     {"six-hospitals", 0, "time_to_target_s", 48},  {"six-hospitals", 1, "time_to_target_s", 73},
     {"six-hospitals", 1, "virtual_s", 97.7},       {"six-hospitals", 2, "time_to_target_s", 16},

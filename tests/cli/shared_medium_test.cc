@@ -27,7 +27,7 @@ TEST_CASE("a shared medium carries all that its nodes send and receive, one thin
   // 4 nodes of 2 neighbours: 8 frames a round, each in and out of the air at 1 MB/s.
   const double all =
       seconds(kFree + "shared = [{ nodes = \"all\", bandwidth = \"1 MB/s\" }]", ring);
-  // The same frames by a way out of 1 MB/s of each node: 2 a round.
+  // These frames by a way out of 1 MB/s of each node: 2 a round.
   const double own = seconds(kFree + "hosts = [{ nodes = \"all\", up = \"1 MB/s\" }]", ring);
   CHECK(all == doctest::Approx(8 * own).epsilon(1e-6));
   // Two media, of nodes 0, 1 and of 2, 3: 4 frames stay inside one, twice in its air, and 4 cross

@@ -170,7 +170,7 @@ TEST_CASE("metrics tell the phase, and since when a peer's round stands still") 
     SOTTO_SKIP("built without ZeroMQ");
   }
   Sites sites({"a", "b"});
-  // Of a fast site so many messages would wait for the other that it is given up.
+  // A fast site would have so many messages waiting for the other that the other is given up.
   sites.write_all("gradient-time = \"20 ms\"", "patience = \"200 ms\"\ntimeout = \"1 h\"");
   sites.start_all();
   for (const char* name : {"a", "b"}) {

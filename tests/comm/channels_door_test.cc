@@ -132,7 +132,7 @@ TEST_CASE(
       b.send(0, message_of(1, 1000));
       a.expect_message(1, message_of(1, 1000));
     }
-    // Those that came last are still there: nobody is ended but for want of room.
+    // The connections that came last are still there: none is ended but for want of room.
     CHECK(std::ranges::any_of(door.crowd, [](const Idler& one) { return one.ended(); }));
     CHECK(std::ranges::any_of(door.crowd, [](const Idler& one) { return !one.ended(); }));
     CHECK(a.traffic(1).offences == 0);

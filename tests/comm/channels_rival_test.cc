@@ -116,7 +116,7 @@ TEST_CASE("unknown key, revoked key: the site can tell which was refused, and fr
     refused = a.channels().refused_keys();
     return !refused.latest.empty() && refused.latest.back().key == keys_of(1).public_key.text();
   });
-  // Of many keys the latest are kept, and all are counted.
+  // The latest of many keys are kept, and all are counted.
   for (int i = 0; i < 40; ++i) {
     Outsider another(endpoint, make_key_pair());
     CHECK_FALSE(another.let_in());

@@ -173,7 +173,7 @@ TEST_CASE("a peer that dies while others connect is a fault, and does not distur
       auto options = options_for(graph, 1, store, 100);
       options.connect_timeout = std::chrono::seconds(60);
       std::thread connecting([&] { (void)open_transport(name, options); });
-      // Its own address is out as soon as something stands in the store.
+      // The node's own address is out as soon as something stands in the store.
       while (std::filesystem::is_empty(directory.path)) {
         std::this_thread::yield();
       }
@@ -186,7 +186,7 @@ TEST_CASE("a peer that dies while others connect is a fault, and does not distur
     REQUIRE_FALSE(transport.ok());
     CHECK_MESSAGE(transport.status().message().find("rank 1") != std::string::npos,
                   transport.status().message());
-    // The same job again, in the store where the dead have left their addresses.
+    // The job starts again, in the store where the dead have left their addresses.
     spawn(2, [&](Rank rank) {
       const auto again = connect(name, options_for(graph, rank, store, 100));
       swap_frames(*again, graph, rank, {.round = 0}, 100);

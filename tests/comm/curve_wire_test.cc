@@ -122,7 +122,7 @@ TEST_CASE("unknown key: CurveZMQ made by hand is refused, and delivers nothing")
   speak_as_rank_1(stranger);
   (void)stranger.connection().read_to_end();
 
-  // The same without waiting to be let in, and with claims to be somebody.
+  // This client does not wait to be let in, and claims to be somebody.
   auto hasty = trio.client(make_key_pair());
   hasty.claim("Identity", "one");
   hasty.claim("User-Id", keys_of(1).public_key.text());

@@ -222,7 +222,7 @@ TEST_CASE("nccl: an error over a network is laid to the one who died") {
                          told.front().reason.find("rank 2 was lost") != std::string::npos;
       CHECK_MESSAGE(named, told.front().peer, ": ", told.front().reason);
     }
-    // Who leaves first would be blamed as well.
+    // A node that leaves first would be blamed as well.
     REQUIRE(store->set(fmt::format("told/{}", rank), {}).ok());
     REQUIRE(store->get(fmt::format("told/{}", 1 - rank), generous()).ok());
   });

@@ -108,7 +108,7 @@ TEST_CASE("Rice codes give back every list of indices within their bound") {
       }
       CHECK(equal);
       CHECK(reader.finished());
-      // The same bits do not stand for indices of a shorter vector.
+      // These bits do not stand for indices of a shorter vector.
       internal::RiceReader shorter(bytes, p, *chosen.rbegin());
       bool refused = false;
       for (std::size_t i = 0; i < chosen.size(); ++i) {

@@ -52,7 +52,7 @@ TEST_CASE("every half-precision bit pattern widens on CUDA devices as in the ref
     reference_ops().bf16_axpy(1.0F, bytes, bf16);
     const float wide16 = -0.0F + 1.0F * cuda::fp16_value(half);
     const float wideb = -0.0F + 1.0F * cuda::bf16_value(half);
-    // Of a NaN the payload is the processor's.
+    // The payload of a NaN is the processor's.
     REQUIRE((std::isnan(wide16)
                  ? std::isnan(fp16[0])
                  : std::bit_cast<std::uint32_t>(wide16) == std::bit_cast<std::uint32_t>(fp16[0])));

@@ -491,7 +491,7 @@ TEST_CASE("a graph that changes comes with a warning that says what new edges co
   for (const std::string& algorithm : kAlgorithms) {
     CAPTURE(algorithm);
     CHECK(warnings(algorithm, quick).find("100 % of the edges of base:1") != std::string::npos);
-    // Of 5 rounds of 10 edges, two have both ways of one new edge.
+    // Two of 5 rounds of 10 edges have both ways of one new edge.
     CHECK(warnings(algorithm, half_steady()).find("8 % of the edges of half-steady") !=
           std::string::npos);
     CHECK(warnings(algorithm, steady).find("new in their round") == std::string::npos);

@@ -32,6 +32,6 @@ TEST_CASE("CHOCO ends as near to the optimum with values of few bits as with who
     CAPTURE(few);
     CHECK(excess(few) < 1.2 * whole);
   }
-  // Of a random half the largest fifth is not the largest tenth of all.
+  // The largest fifth of a random half is not the largest tenth of all elements.
   CHECK(excess("randk:0.5/topk:0.2,values=4") < 2.5 * whole);
 }

@@ -262,7 +262,7 @@ TEST_CASE("of cuts and changes of one link, each holds from its moment on") {
     seen.push_back({static_cast<double>(change.at / kMs), change.bytes_per_s,
                     static_cast<double>(change.latency)});
   }
-  // Of the two at 20 ms, the second holds: the cut heals to what then is.
+  // The second of the two changes at 20 ms holds: the cut heals to what then is.
   CHECK(seen ==
         std::vector<std::vector<double>>{
             {5, 5, 0}, {10, 0, 0}, {20, 16, 1}, {20, 20, 2}, {30, 0, 2}, {40, 20, 2}, {50, 0, 2}});

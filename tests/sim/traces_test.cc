@@ -210,7 +210,7 @@ TEST_CASE("nodes that are all away at night go on in the morning") {
   options.availability.assign(6, {.times = day});
   const auto shifts = simulate(job, options, platform);
   CHECK(job.x == models);
-  // So many mornings as it takes days of work.
+  // Each whole day of work is followed by a night.
   const SimTime nights = plain.end / (100 * kMs);
   CHECK(shifts.end > nights * 10 * kS);
   CHECK(shifts.end < (nights + 1) * 10 * kS + 100 * kMs);

@@ -76,8 +76,8 @@ TEST_CASE("every test that the tables of security and faults name is there") {
   }
 }
 
-// Those of compressors come from the registry: fuzz_replay holds them to the corpus, and every
-// folder of the corpus to a target.
+// The targets of compressors come from the registry: fuzz_replay holds them to the corpus, and
+// every folder of the corpus to a target.
 TEST_CASE("every target that the harness names has a corpus and stands in the table of decoders") {
   const std::string list = read_text(kRoot / "tests" / "fuzz" / "harness.cc");
   const std::string page = read_text(kRoot / "docs" / "security.md");

@@ -69,7 +69,7 @@ TEST_CASE("models count in the mean as their nodes' gradients do") {
 
 TEST_CASE("a node 0 that dies while it looks at the models is noticed") {
   const auto store = make_memory_store();
-  // Its last sign of life.
+  // The node's last sign of life.
   REQUIRE(store->set("model/4/pulse", std::as_bytes(std::span(kModel))).ok());
   const Status status = meet(*store, 1, 50ms, nullptr);
   CHECK(status.fault() == Fault::deadline);

@@ -346,7 +346,7 @@ TEST_CASE("with join = stop all end with the shortest, and say whose data are ou
       CHECK(outcome.rounds >= rounds[shortest]);
     }
     CHECK(outcomes[(shortest + 1) % kNodes].step.fault() == Fault::ended);
-    // Those that exchange with all others can be one round ahead at most.
+    // Algorithms that exchange with all others can be one round ahead at most.
     CHECK((info.agreement != SettingsAgreement::required || info.has("limit") ||
            outcomes.front().rounds <= rounds[shortest] + 2));
   }

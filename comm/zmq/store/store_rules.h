@@ -1,4 +1,5 @@
-// Whose a key of a store is, where clients are known by their keys. Pure functions; thread-safe.
+// The owner of each key of a store whose clients are known by their keys. Pure functions;
+// thread-safe.
 //
 // The last part of a key says so: "…/3" is node 3's; "…/3-5" is node 3's, for node 5; "…/3-all" is
 // node 3's, for all; "…/any" is that node's which sets it first; every other key is node 0's, for

@@ -228,7 +228,7 @@ void World::note_renewal(const Process& process, Incarnation before) {
   }
 }
 
-// Its channels.
+// The channels of a site.
 
 void World::tell(ProcessId id, ChannelNews news) {
   Process& process = processes_[id];

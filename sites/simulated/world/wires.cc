@@ -88,7 +88,7 @@ void Wires::resume(ProcessId process) {
     }
     const std::size_t own = found->second.ends[0].process == process ? 0 : 1;
     update_quiet(id, 1 - own);
-    // Its own time-outs wait for it to look at its clock.
+    // A site's own time-outs wait for it to look at its clock.
     const End& end = found->second.ends[own];
     if (end.quiet_since != kNever) {
       queue_.push({.time = std::max(queue_.now(), later(end.quiet_since, silence_)),
@@ -310,7 +310,7 @@ void Wires::on_connected(ProcessId process, Rank peer) {
 }
 
 void Wires::on_arrive(ConnectionId id, std::size_t to) {
-  // Whoever is told may close the connection.
+  // A site that is told may close the connection.
   for (auto found = connections_.find(id); found != connections_.end();
        found = connections_.find(id)) {
     End& end = found->second.ends[to];

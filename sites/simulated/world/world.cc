@@ -193,7 +193,7 @@ bool World::still_alive(Process& process) {
   const bool replaced = process.fenced;
   end_process(process, false);
   if (!replaced) {
-    // Whoever looks after it starts it again.
+    // The operator of the site starts it again.
     queue_.push({.time = later(queue_.now(), plan_.reconnect),
                  .subject = static_cast<std::uint32_t>(site),
                  .kind = begin_due});

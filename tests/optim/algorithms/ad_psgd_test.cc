@@ -315,7 +315,8 @@ TEST_CASE("a slow node holds up its partners and theirs, and nobody waits for a 
       CAPTURE(rank);
       CHECK(race.pairings(rank) == expected[rank]);
       somebody_ahead = somebody_ahead || cluster.driver.node(rank).round() > 1;
-      // Who waits, waits for one that has not come to this pairing: who in turn waits, or is slow.
+      // A node that waits, waits for one that has not come to this pairing, and waits itself, or is
+      // slow.
       const auto awaited = static_cast<std::size_t>(race.awaited(rank));
       CHECK((awaited == rank || awaited == kSlow ||
              race.awaited(awaited) != static_cast<Rank>(awaited)));

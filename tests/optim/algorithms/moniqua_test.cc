@@ -85,7 +85,7 @@ TEST_CASE("the mean model of Moniqua follows SGD, whatever the grid") {
       const Status status = cluster.driver.run(1, task);
       CAPTURE(status.message());
       REQUIRE(status.ok());
-      // The same curvatures everywhere: the mean gradient is that at the mean model.
+      // All nodes have these curvatures: the mean gradient is that at the mean model.
       task.descend(0.05, x);
       const auto mean = cluster.mean();
       for (std::size_t k = 0; k < x.size(); ++k) {

@@ -99,7 +99,7 @@ TEST_CASE("a whole update is clipped, and what one site can change is bounded") 
   constexpr std::uint64_t kSeed = 32;
   constexpr std::size_t kDimension = 300;
   CAPTURE(kSeed);
-  // The same step and key give the same noise, so that the difference is that of the sums.
+  // One step and one key give one noise, so that the difference is that of the sums.
   const GaussianMechanism mechanism(whole_update(0.5, 1), 0);
   const std::vector<float> nothing(kDimension);
   std::vector<float> noise(kDimension);

@@ -115,7 +115,7 @@ TEST_CASE("Adult has its rows and can be learned") {
   if (!folder) {
     SOTTO_SKIP("SOTTO_DATA is not set");
   }
-  // Of the 123 binary features of the encoding, this file uses the first 122.
+  // This file uses the first 122 of the 123 binary features of the encoding.
   const std::string spec = "libsvm:" + (*folder / "adult" / "a9a.t").string();
   CHECK(load_task(spec)->dataset->features() == 122);
   const auto data = load_task(spec + ",features=123");

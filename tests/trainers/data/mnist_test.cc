@@ -200,7 +200,7 @@ TEST_CASE("bad input: counts that differ or exceed the limit are refused before 
   };
   CHECK(contains(refusal_of(damaged(image_header(100'000)), damaged(label_header(99'999)), ".gz"),
                  "99999 labels, but"));
-  // As many as there may be, in so few bytes that only the count can tell.
+  // The largest count that there may be, in so few bytes that only the count can tell.
   const std::uint32_t many = (1U << 24U) + 1;
   const std::string zeros(many, '\0');
   CHECK(contains(refusal_of(test::gzip(image_header(many) + zeros),

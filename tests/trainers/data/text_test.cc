@@ -99,7 +99,7 @@ TEST_CASE("a transformer is trained and tested at all positions of a window") {
   task->initialize(x, 0);
   const double loss = task->loss_and_gradient(2, x, gradient);
 
-  // The same scores, and every label by itself.
+  // These scores, and every label by itself.
   const auto model = make_model("transformer:1,8,2",
                                 {.features = data->dataset->features(),
                                  .classes = static_cast<std::size_t>(data->dataset->classes()),
