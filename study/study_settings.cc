@@ -31,11 +31,18 @@ constexpr const char* kTextPlace = "scenario-text";
 
 bool ended_by_request(const RunOutcome& outcome) { return outcome.fault.fault() == Fault::stopped; }
 
-}  // namespace
-
 void check_seeds(std::uint64_t seeds) {
   if (seeds < 1) {
     refuse("seeds", "0", "at least one is needed");
+  }
+}
+
+}  // namespace
+
+void check_simulation(const SimulateSettings& settings, const Scenario& scenario) {
+  check_seeds(settings.seeds);
+  if (settings.upgrades && !scenario.sweep.empty()) {
+    throw Error("upgrades", "the scenario is swept; leave out one of the two");
   }
 }
 
@@ -136,10 +143,7 @@ SearchOptions search_options(const PlanSettings& settings, const Scenario& scena
 Result<std::string> simulated_json(const SimulateSettings& settings, const StopRequest& stop) {
   const Expense expense = parse_expense(settings.equal, Expense::virtual_time);
   const Scenario scenario = scenario_of(settings);
-  if (settings.upgrades && !scenario.sweep.empty()) {
-    refuse("upgrades", "true", "the scenario is swept; leave out one of the two");
-  }
-  check_seeds(settings.seeds);
+  check_simulation(settings, scenario);
   check_runs(scenario);
   const auto outcomes = simulate_runs(
       scenario, {.threads = gradient_threads(settings.threads), .stop = stop}, {}, settings.seeds);

@@ -71,8 +71,8 @@ std::vector<ListSetting> lists_of(PlanSettings& settings);
 /// Reads the scenario from its file or its text. Throws Error if neither or both are given.
 Scenario scenario_of(const ScenarioSettings& settings);
 
-/// Throws Error unless there is a seed.
-void check_seeds(std::uint64_t seeds);
+/// Throws Error for settings that make no sense, or of which `scenario` makes none.
+void check_simulation(const SimulateSettings& settings, const Scenario& scenario);
 
 /// The options of a search, except for its callbacks. Throws Error for a value that is none, or
 /// that `scenario` makes no sense of.

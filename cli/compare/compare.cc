@@ -17,6 +17,7 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/console/usage.h>
+#include <sotto/study/interruption.h>
 #include <sotto/study/train/run_spec.h>
 #include <sotto/trainers/files/result_file.h>
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/interruption.h>
 #include <sotto/study/units.h>
 
 #include "quality.h"

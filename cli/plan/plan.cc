@@ -15,6 +15,7 @@
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
+#include <sotto/study/interruption.h>
 #include <sotto/study/json/search.h>
 #include <sotto/study/json/simulation.h>
 #include <sotto/study/plan/plan_search.h>

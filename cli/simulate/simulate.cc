@@ -166,14 +166,11 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   const console::Output output(options.common);
   const study::Scenario scenario =
       study::read_scenario(options.what.scenario, given_seed(command, options.common));
-  if (options.what.upgrades && !scenario.sweep.empty()) {
-    throw Error("--upgrades: the scenario is swept; leave out one of the two");
-  }
+  study::check_simulation(options.what, scenario);
   for (const std::string& warning : check_runs(scenario)) {
     console::warn(warning);
   }
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
-  study::check_seeds(options.what.seeds);
   const std::vector<std::string> names = names_of_runs(scenario, options.what.seeds);
   TraceFile trace(trace_from, names.size());
   console::catch_stop_signals();

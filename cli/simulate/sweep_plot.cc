@@ -61,12 +61,6 @@ Scale scale_of(const std::vector<std::string>& values) {
           }};
 }
 
-/// The run's own words.
-std::string words_of(const study::SeedsOfRun& seeds) {
-  const std::string& name = seeds.front().name;
-  return name.substr(0, name.find(" @ "));
-}
-
 /// With several seeds the mean; NaN where one has no time.
 double time_of(const study::Scenario& scenario, const study::SeedsOfRun& seeds) {
   std::vector<double> times;
@@ -106,7 +100,7 @@ std::string draw_winners(const study::Scenario& scenario,
       continue;
     }
     const auto& swept = seeds.front().run->result.swept;
-    const std::string words = words_of(seeds);
+    const std::string& words = seeds.front().words;
     const auto named = std::ranges::find(names, words);
     const auto run = static_cast<std::size_t>(named - names.begin());
     if (named == names.end()) {
@@ -158,7 +152,7 @@ std::string draw_lines(const study::Scenario& scenario,
     if (!seeds.front().run) {
       continue;
     }
-    const std::string name = words_of(seeds);
+    const std::string& name = seeds.front().words;
     auto curve = std::ranges::find(curves, name, &console::Curve::name);
     if (curve == curves.end()) {
       curve = curves.insert(curve, {.name = name, .x = {}, .y = {}});

@@ -13,10 +13,6 @@
 
 namespace sotto::study {
 
-/// Why a run has no result, where it was Ctrl-C.
-inline constexpr const char* kInterrupted = "interrupted";
-inline constexpr const char* kNotRun = "not run";
-
 /// A run that failed, or was not run.
 struct FailedRun {
   std::uint64_t seed = 0;

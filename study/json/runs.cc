@@ -62,7 +62,8 @@ Json over_seeds_json(const std::vector<RepeatedRun>& runs) {
   };
   const auto final_field = [](const char* name) {
     return [name](const Json& result) {
-      return number_or_nan(result.at("final").value(name, Json()));
+      const Json& last = result.at("final");  // null before the first evaluation
+      return number_or_nan(last.is_null() ? last : last.value(name, Json()));
     };
   };
   Json all = Json::array();

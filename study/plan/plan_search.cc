@@ -177,8 +177,7 @@ double PlanSearch::best(const Admitted& admitted) const {
   double least = kEndless;
   for (const PlannedRun& run : runs_) {
     if (admitted(run.candidate)) {
-      const auto& figures = ranking_.money ? run.money : run.times;
-      least = std::min(least, figures.front().value_or(kEndless));
+      least = std::min(least, run.figures(ranking_).front().value_or(kEndless));
     }
   }
   return least;

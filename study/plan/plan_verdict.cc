@@ -26,12 +26,6 @@ constexpr double kAlike = 1.02;
 
 bool is_baseline(const Candidate& candidate) { return candidate.baseline(); }
 
-/// By seed, until the target.
-const std::vector<std::optional<double>>& figures_of(const PlannedRun& run,
-                                                     const Ranking& ranking) {
-  return ranking.money ? run.money : run.times;
-}
-
 /// The run that is best of those that `admitted` lets through; among those that differ
 /// from it by no more than kAlike, the one that sends least.
 template <typename Admitted>
@@ -70,8 +64,8 @@ bool clearly_better(const PlannedRun& a, const PlannedRun& b, const Ranking& ran
   if (*figure_of(b, ranking) <= kWorthwhile * *figure_of(a, ranking)) {
     return false;
   }
-  const auto& of_a = figures_of(a, ranking);
-  const auto& of_b = figures_of(b, ranking);
+  const auto& of_a = a.figures(ranking);
+  const auto& of_b = b.figures(ranking);
   for (std::size_t k = 0; k < std::min(of_a.size(), of_b.size()); ++k) {
     if (!(of_a[k].value_or(kUnreached) < of_b[k].value_or(kUnreached))) {
       return false;
@@ -243,6 +237,10 @@ void tell_of_early_ends(const std::vector<PlannedRun>& runs, std::vector<std::st
 
 }  // namespace
 
+const std::vector<std::optional<double>>& PlannedRun::figures(const Ranking& ranking) const {
+  return ranking.money ? money : times;
+}
+
 void PlannedRun::add_seed(const Target& target, const SimulationResult& result) {
   times.push_back(time_to_target(target, result.history));
   const auto there = crossing(target, result.history);
@@ -277,7 +275,7 @@ std::optional<double> figure_of(const PlannedRun& run, const Ranking& ranking) {
                : seconds;
   }
   std::vector<double> figures;
-  for (const auto& figure : figures_of(run, ranking)) {
+  for (const auto& figure : run.figures(ranking)) {
     figures.push_back(figure.value_or(kUnreached));
   }
   if (figures.empty()) {
@@ -326,7 +324,7 @@ Verdict judge(const std::vector<PlannedRun>& runs, const Ranking& ranking, bool 
 
 std::string figure_text(const PlannedRun& run, const Ranking& ranking) {
   const auto figure = figure_of(run, ranking);
-  const auto& figures = figures_of(run, ranking);
+  const auto& figures = run.figures(ranking);
   if (ranking.goal == Goal::epoch || figures.size() < 2) {
     return figure ? ranking.text(*figure) : "–";
   }

@@ -11,26 +11,6 @@
 
 namespace sotto::study {
 
-/// A candidate that was simulated.
-struct PlannedRun {
-  Candidate candidate;
-  std::string label;  ///< its name, with short names for long graphs
-  SimulatedRun simulated;
-  /// Seconds to the target, by seed; none where that one did not reach it.
-  std::vector<std::optional<double>> times = {};
-  /// Money to the target, by seed; without a value where that one did not reach it, or nothing has
-  /// a cost.
-  std::vector<std::optional<double>> money = {};
-
-  /// Adds what a simulation with another seed spent until the target, linearly between the two
-  /// evaluations round it: their distance would otherwise be the figures' resolution.
-  void add_seed(const Target& target, const SimulationResult& result);
-  /// None where the run ended early.
-  std::optional<double> simulated_seconds_per_round() const;
-  /// predicted / simulated − 1; none where the run ended early.
-  std::optional<double> error() const;
-};
-
 /// How far a run has to get.
 enum class Goal {
   target,  ///< to the scenario's target
@@ -47,6 +27,29 @@ struct Ranking {
   std::string text(double figure) const;
   /// "sooner", "cheaper"
   const char* better() const { return money ? "cheaper" : "sooner"; }
+};
+
+/// A candidate that was simulated.
+struct PlannedRun {
+  Candidate candidate;
+  std::string label;  ///< its name, with short names for long graphs
+  SimulatedRun simulated;
+  /// Seconds to the target, by seed; none where that one did not reach it.
+  std::vector<std::optional<double>> times = {};
+  /// Money to the target, by seed; without a value where that one did not reach it, or nothing has
+  /// a cost.
+  std::vector<std::optional<double>> money = {};
+
+  /// What the run is ranked by, by seed, until the target.
+  const std::vector<std::optional<double>>& figures(const Ranking& ranking) const;
+
+  /// Adds what a simulation with another seed spent until the target, linearly between the two
+  /// evaluations round it: their distance would otherwise be the figures' resolution.
+  void add_seed(const Target& target, const SimulationResult& result);
+  /// None where the run ended early.
+  std::optional<double> simulated_seconds_per_round() const;
+  /// predicted / simulated − 1; none where the run ended early.
+  std::optional<double> error() const;
 };
 
 /// A gain counts only above this factor, the accuracy of a prediction.

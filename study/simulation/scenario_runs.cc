@@ -3,25 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
 #include <sotto/study/internal/scenario_spelling.h>
-#include <sotto/study/json/comparison.h>
+#include <sotto/study/interruption.h>
 #include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/train/run_spec.h>
 #include <sotto/study/train/train_plan.h>
 
 namespace sotto::study {
 namespace {
-
-/// What runs of a point of a sweep are called, and its values; of no point neither.
-struct Place {
-  std::string point;
-  std::vector<std::pair<std::string, std::string>> values;
-};
 
 std::string name_at(const RunSpec& run, const std::string& point) {
   return point.empty() ? run.shown() : fmt::format("{} @ {}", run.shown(), point);
@@ -31,42 +26,46 @@ std::string name_with(const std::string& name, std::uint64_t seed, std::uint64_t
   return seeds == 1 ? name : fmt::format("{}, seed {}", name, seed);
 }
 
-RunOutcome run_one(const Scenario& scenario, std::size_t number, SimulationRequest request,
-                   const Place& place, std::uint64_t seeds) {
+/// Adds to `outcome` what becomes of its run.
+void play(const Scenario& scenario, std::size_t number, SimulationRequest request,
+          const SweepPoint* point, std::uint64_t seeds, RunOutcome& outcome) {
   const RunSpec& run = scenario.runs[number];
-  const std::uint64_t seed = scenario.task.seed;
-  RunOutcome outcome = {.name = name_at(run, place.point), .seed = seed, .run = {}, .fault = {}};
-  request.name = name_with(outcome.name, seed, seeds);
+  request.name = name_with(outcome.name, outcome.seed, seeds);
   outcome.run = naming_run(scenario, number, [&] { return simulate_run(scenario, run, request); });
-  outcome.run->result.swept = place.values;
+  if (point != nullptr) {
+    outcome.run->result.swept = point->values;
+  }
   if (outcome.run->result.interrupted) {
     outcome.fault = {Fault::stopped, kInterrupted};
   }
-  return outcome;
 }
 
-/// Adds the outcomes of a scenario that is not swept.
-void simulate_place(const Scenario& scenario, const Place& place, const SimulationRequest& request,
-                    const RunsListener& listener, std::uint64_t seeds,
-                    std::vector<RunOutcome>& outcomes) {
+/// Adds the outcomes of a scenario that is not swept: `point`'s, where that is not null.
+void simulate_point(const Scenario& scenario, const SweepPoint* point,
+                    const SimulationRequest& request, const RunsListener& listener,
+                    std::uint64_t seeds, std::vector<RunOutcome>& outcomes) {
   Scenario seeded = scenario;
   for (std::size_t run = 0; run < scenario.runs.size(); ++run) {
     for (std::uint64_t more = 0; more < seeds; ++more) {
       seeded.task.seed = scenario.task.seed + more;
-      if (request.stop && request.stop()) {
-        outcomes.push_back({.name = name_at(scenario.runs[run], place.point),
+      const std::string name = point == nullptr ? "" : point->name;
+      RunOutcome outcome = {.words = scenario.runs[run].shown(),
+                            .point = name,
+                            .name = name_at(scenario.runs[run], name),
                             .seed = seeded.task.seed,
                             .run = {},
-                            .fault = {Fault::stopped, kNotRun}});
-        continue;
+                            .fault = {Fault::stopped, kNotRun}};
+      if (!request.stop || !request.stop()) {
+        if (listener.begins) {
+          listener.begins(outcomes.size());
+        }
+        outcome.fault = {};
+        play(seeded, run, request, point, seeds, outcome);
+        if (listener.ends) {
+          listener.ends(outcome);
+        }
       }
-      if (listener.begins) {
-        listener.begins(outcomes.size());
-      }
-      outcomes.push_back(run_one(seeded, run, request, place, seeds));
-      if (listener.ends) {
-        listener.ends(outcomes.back());
-      }
+      outcomes.push_back(std::move(outcome));
     }
   }
 }
@@ -106,10 +105,13 @@ std::vector<std::string> names_of_runs(const Scenario& scenario, std::uint64_t s
 
 std::vector<std::string> check_runs(const Scenario& scenario) {
   std::vector<std::string> warnings;
+  std::set<std::string> said;  // of other points: one is enough
   for (const auto& point : scenario.sweep) {
     try {
       for (const std::string& warning : check_runs(*point->scenario)) {
-        warnings.push_back(fmt::format("{}: {}", point->name, warning));
+        if (said.insert(warning).second) {
+          warnings.push_back(fmt::format("{}: {}", point->name, warning));
+        }
       }
     } catch (const Error& error) {
       throw Error(fmt::format("with {}: {}", point->name, error.what()));
@@ -137,7 +139,7 @@ std::vector<Spending> spending_of(const Scenario& scenario,
                                   const std::vector<RunOutcome>& outcomes) {
   std::vector<Spending> all;
   for (const SeedsOfRun& seeds : by_run(outcomes)) {
-    Spending sum = {.name = seeds.front().name};
+    Spending sum = {.name = seeds.front().name, .point = seeds.front().point};
     bool whole = true;
     const auto part = 1 / static_cast<double>(seeds.size());
     for (const RunOutcome& outcome : seeds) {
@@ -162,7 +164,7 @@ std::vector<Spending> spending_of(const Scenario& scenario,
   };
   for (Spending& mine : all) {
     mine.beaten = std::ranges::any_of(all, [&](const Spending& other) {
-      return figures(other) != figures(mine) &&
+      return other.point == mine.point && figures(other) != figures(mine) &&
              std::ranges::equal(figures(other), figures(mine), std::ranges::less_equal());
     });
   }
@@ -184,11 +186,10 @@ std::vector<RunOutcome> simulate_runs(const Scenario& scenario, const Simulation
                                       const RunsListener& listener, std::uint64_t seeds) {
   std::vector<RunOutcome> outcomes;
   if (scenario.sweep.empty()) {
-    simulate_place(scenario, {}, request, listener, seeds, outcomes);
+    simulate_point(scenario, nullptr, request, listener, seeds, outcomes);
   }
   for (const auto& point : scenario.sweep) {
-    simulate_place(*point->scenario, {point->name, point->values}, request, listener, seeds,
-                   outcomes);
+    simulate_point(*point->scenario, point.get(), request, listener, seeds, outcomes);
   }
   return outcomes;
 }

@@ -17,7 +17,9 @@ namespace sotto::study {
 
 /// What became of a run of a scenario with one seed.
 struct RunOutcome {
-  std::string name;
+  std::string words;  ///< the run, as its scenario calls it
+  std::string point;  ///< of the sweep, "bandwidth=10 Mbit/s"; empty where there is none
+  std::string name;   ///< both, "dpsgd ring @ bandwidth=10 Mbit/s"
   std::uint64_t seed = 0;
   std::optional<SimulatedRun> run;  ///< none where it did not begin
   Status fault;                     ///< Fault::stopped where it did not begin, or was interrupted
@@ -55,6 +57,7 @@ std::vector<RunOutcome> simulate_runs(const Scenario& scenario, const Simulation
 /// means.
 struct Spending {
   std::string name;
+  std::string point = {};  ///< of the sweep: runs of one point are compared
   double seconds = 0;
   double bytes_per_node = 0;
   double money = 0;
@@ -66,7 +69,7 @@ struct Spending {
 std::vector<Spending> spending_of(const Scenario& scenario,
                                   const std::vector<RunOutcome>& outcomes);
 
-/// The names of those runs that no other beats. Empty where nothing has a cost.
+/// The names of those runs that no other of their point beats. Empty where nothing has a cost.
 std::vector<std::string> unbeaten_runs(const Scenario& scenario,
                                        const std::vector<RunOutcome>& outcomes);
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/json/comparison.h>
+#include <sotto/study/interruption.h>
 #include <sotto/study/units.h>
 
 namespace sotto::study {

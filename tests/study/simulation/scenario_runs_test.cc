@@ -78,6 +78,12 @@ TEST_CASE("what is stopped says so, and what follows does not begin") {
   CHECK_FALSE(outcomes[1].run);
   CHECK(outcomes[0].fault.message() == "interrupted");
   CHECK(outcomes[1].fault.message() == "not run");
+  // With several seeds, too, before the first evaluation.
+  int asked = 0;
+  const auto repeated =
+      repeated_runs(simulate_runs(scenario, {.stop = [&] { return ++asked > 1; }}, {}, 2));
+  const auto spread = runs_json(scenario, repeated, Expense::epochs).at("over_seeds");
+  CHECK(spread[0].at("loss").at("count") == 0);
   SimulateSettings settings;
   settings.scenario_text = text_of(kRuns);
   const auto json = simulated_json(settings, [] { return true; });
