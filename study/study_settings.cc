@@ -115,6 +115,13 @@ SearchOptions search_options(const PlanSettings& settings, const Scenario& scena
         "clients are drawn for each exchange, which allreduce alone can do: there is nothing "
         "to choose; simulate it, or have them drawn once");
   }
+  if (scenario.task.quasi_global_momentum || scenario.task.step_rule == "quasi-global") {
+    throw Error(
+        "scenario",
+        "its task has the step rule quasi-global, which allreduce, with which all is compared, "
+        "does not take; give the momentum alone: with unlike data a plan tries "
+        "quasi-global by itself");
+  }
   if (settings.budget < 1) {
     refuse("budget", "0", "at least one is needed");
   }

@@ -36,8 +36,6 @@ class KeptRuns {
     return std::min(run, whole_) * kept_ + (run > whole_ ? last_kept_ : 0);
   }
   std::size_t total() const { return kept_before(count()); }
-  /// All of every run, so that no index needs to be said.
-  bool all_kept() const { return kept_ == runs_.longest() && last_kept_ == last_size_; }
 
   /// The Rice parameter of all runs, from the length of the longest.
   int rice() const { return p_; }

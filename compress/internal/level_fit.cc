@@ -48,7 +48,7 @@ bool give_each_its_own(std::span<const float> values, std::span<float> levels,
     if (place < count && found[place] == magnitude) {
       continue;
     }
-    if (count == std::min(levels.size(), kMostLevels)) {
+    if (count == levels.size()) {
       return false;
     }
     for (std::size_t i = count++; i > place; --i) {

@@ -7,9 +7,6 @@
 namespace sotto::internal {
 namespace {
 
-/// No two magnitudes are farther apart, in units of their last bit: the bound is 0 by then.
-constexpr std::int64_t kFarthest = std::int64_t{1} << 31U;
-
 /// How many elements are to lie above a bound for k: the k-th largest differs from run to run as a
 /// count with mean k does, by √k.
 std::size_t few_above(std::size_t k) {
@@ -66,12 +63,14 @@ void RunSelector::learn(std::span<const float> x, std::size_t k, std::uint32_t t
     const std::int64_t change = threshold - threshold_;
     threshold_ += std::abs(change) > kLeap ? change : change / 4;
     if (found < few_above(k)) {
-      distance_ = std::min(distance_ + distance_ / (enough ? 8 : 2) + 1, kFarthest);
+      distance_ += distance_ / (enough ? 8 : 2) + 1;
     } else if (found > many_above(k)) {
-      distance_ -= distance_ / 8;
+      distance_ -= distance_ / (enough ? 8 : 2);
     }
   }
-  bound_ = static_cast<std::uint32_t>(std::max<std::int64_t>(0, threshold_ - distance_));
+  // A bound of 0 finds nothing, from which nothing would be learnt.
+  distance_ = std::min(distance_, std::max<std::int64_t>(threshold_ - 1, 0));
+  bound_ = threshold_ == 0 ? 0 : static_cast<std::uint32_t>(threshold_ - distance_);
 }
 
 }  // namespace sotto::internal

@@ -25,6 +25,10 @@ class RunSelector {
   void select(std::span<const float> x, std::size_t first, std::span<std::uint32_t> indices,
               std::span<float> values);
 
+  /// Elements whose bits of |x| are below are not looked at in the next run, unless too few are
+  /// above; 0: there is no bound yet.
+  std::uint32_t bound() const { return bound_; }
+
  private:
   /// Where the bound of the next run lies, after one with this threshold and with `found` elements
   /// above its bound, all of which were looked at where that was `enough`.

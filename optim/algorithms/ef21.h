@@ -27,8 +27,7 @@
 // Assumes a contraction C, nothing of W (the graph is ignored), and that all nodes start from the
 //   same x.
 // Memory: 4 floats a parameter (g_i, G, next G, direction), 5 where η < 1 (v_i), besides those of
-// the step rule and the
-//   frames, of which there is one for every other node.
+//   the step rule and the frames, of which there is one for every other node.
 // Bytes a round: (n − 1) (|C(v − g)| + 64). Sparse differences of n nodes have n times the elements
 //   when summed, so that chunk owners (apm_squeeze.h) would save nothing on what they send back.
 // Overlap: none, the step needs the differences.

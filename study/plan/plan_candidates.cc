@@ -171,6 +171,7 @@ std::string steps_of(const RunSpec& run) {
 bool tries_adam(const CandidateLists& lists, const Scenario& scenario) {
   const std::string rule = scenario.task.step_rule;
   return (rule.empty() || rule == "sgd") && scenario.task.momentum.value_or(0) == 0 &&
+         !scenario.task.quasi_global_momentum &&
          (lists.algorithms.empty() ||
           std::any_of(lists.algorithms.begin(), lists.algorithms.end(), needs_adam));
 }

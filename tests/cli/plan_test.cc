@@ -233,6 +233,17 @@ TEST_CASE("the cheapest run is not the quickest where bytes cost and hours do no
   CHECK(contains(refused(text("per-GB = 1\n"), "bytes"), "it is time or money"));
 }
 
+TEST_CASE("a task with the rule of gossip alone is no task to plan for, and says what is") {
+  const Scratch scratch;
+  for (const char* setting : {"step-rule = \"quasi-global\"", "quasi-global-momentum = 0.9"}) {
+    std::string text = scenario("count = 4, gradient = \"20 ms\"", "link = \"lan\"");
+    text.insert(text.find("lr = 0.05"), std::string(setting) + ", ");
+    const auto ended = sotto::test::run({"plan", scratch.write("s.toml", text).string()});
+    CHECK(ended.status == 2);
+    CHECK(contains(ended.err, "give the momentum alone"));
+  }
+}
+
 TEST_CASE("Ctrl-C keeps what a plan has found") {
   const Scratch scratch;
   const auto file = scratch.path() / "p.json";

@@ -251,6 +251,7 @@ TEST_CASE("every instruction set encodes to the same bytes") {
     use_host_target(0);
   }
 }
+
 TEST_CASE("runs and groups cover what they cut, and no group is short or long") {
   INFO("seed ", kShapeSeed);
   RandomStream draws({.seed = kShapeSeed, .round = 1, .purpose = Purpose::test});
