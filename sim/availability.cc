@@ -14,6 +14,21 @@ void validate(const Availability& availability) {
   }
 }
 
+SimTime first_presence(const NodeAvailability& availability) {
+  if (availability.times == nullptr) {
+    return 0;
+  }
+  StepCursor cursor(availability.times->steps, availability.start);
+  SimTime at = 0;
+  while (at != kNever && !availability.times->there(cursor.step())) {
+    at = cursor.next();
+    if (at != kNever) {
+      cursor.advance();
+    }
+  }
+  return at;
+}
+
 Availability availability_of(const std::vector<std::pair<SimTime, SimTime>>& intervals,
                              SimTime period) {
   Availability made;

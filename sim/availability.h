@@ -31,6 +31,9 @@ struct NodeAvailability {
 /// Throws Error for steps that do not ascend from 0, and for a node that is never there.
 void validate(const Availability& availability);
 
+/// When a node is there for the first time; 0 where it always is, kNever where it never comes.
+SimTime first_presence(const NodeAvailability& availability);
+
 /// A node that is there from the first time of each pair to before the second; the pairs ascend,
 /// and do not touch. After `period` it begins anew; kNever: after the last pair it stays away.
 Availability availability_of(const std::vector<std::pair<SimTime, SimTime>>& intervals,

@@ -41,12 +41,12 @@ class StepCursor {
   std::size_t step() const { return step_; }
   /// The virtual time at which the next one begins; kNever: none does.
   SimTime next() const {
-    if (step_ + 1 < times_->at.size()) {
-      return origin_ + std::min(times_->at[step_ + 1], kNever - std::max(origin_, SimTime{0}));
+    const bool last = step_ + 1 == times_->at.size();
+    if (last && (times_->period == kNever || times_->at.size() == 1)) {
+      return kNever;
     }
-    const bool repeats = times_->period != kNever && times_->at.size() > 1;
-    return repeats ? origin_ + std::min(times_->period, kNever - std::max(origin_, SimTime{0}))
-                   : kNever;
+    const SimTime at = last ? times_->period : times_->at[step_ + 1];
+    return origin_ + std::min(at, kNever - std::max(origin_, SimTime{0}));
   }
   /// Goes to the next step. Requires that there is one.
   void advance() {

@@ -44,6 +44,12 @@ void check_simulation(const SimulateSettings& settings, const Scenario& scenario
   if (settings.upgrades && !scenario.sweep.empty()) {
     throw Error("upgrades", "the scenario is swept; leave out one of the two");
   }
+  if (settings.upgrades && scenario.sampling.clients != nullptr) {
+    throw Error(
+        "upgrades",
+        "clients are drawn for each exchange, and bring their own lines and times: there is "
+        "nothing to upgrade");
+  }
 }
 
 SettingGroup scenario_settings(ScenarioSettings& settings) {

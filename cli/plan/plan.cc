@@ -84,7 +84,7 @@ void add_notes(ComparisonTable& table, const study::PlanSearch& search,
   }
   const study::Scenario& scenario = search.scenario();
   if (!(scenario.events.empty() && scenario.partitions.empty() && scenario.changes.empty() &&
-        scenario.availability.empty())) {
+        scenario.trunk_changes.empty() && scenario.availability.empty())) {
     table.add_note("predictions are for the network of time 0, simulations for its events too");
   }
   if (scenario.has_traces()) {

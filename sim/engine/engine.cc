@@ -134,6 +134,8 @@ void Simulator::Engine::begin_sampling(const Platform& platform) {
       refuse("clients", fmt::format("node {}", rank),
              "a client's bandwidth takes the place of its ways out and in, which have none");
     }
+    network_.expect_bandwidths(*out);
+    network_.expect_bandwidths(*in);
     places_.push_back({*out, *in});
   }
   sample_.emplace(options_.seed, nodes_.size(), clients.size());

@@ -91,6 +91,7 @@ class Simulator::Engine {
     /// how long it has still to go.
     std::array<SimTime, kTimers> due = never();
     SimTime heard = 0;
+    SimTime stood_since = 0;  ///< where it is suspended
     SimTime accounted = 0;
     Exchange exchange;            ///< that is being encoded
     std::vector<float> gradient;  ///< from when it is computed until the round's end

@@ -61,6 +61,14 @@ void GradientPool::wait(Rank node) {
   state = idle;
 }
 
+void GradientPool::forget(Rank node) {
+  std::atomic<int>& state = states_[static_cast<std::size_t>(node)];
+  int expected = queued;
+  if (!state.compare_exchange_strong(expected, idle) && expected != idle) {
+    wait(node);
+  }
+}
+
 void GradientPool::drain() {
   std::unique_lock lock(mutex_);
   queue_.clear();

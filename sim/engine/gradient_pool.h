@@ -28,6 +28,9 @@ class GradientPool {
   void submit(Rank node);
   /// Returns once the gradient of `node`, submitted before, is there; takes it if nobody has begun.
   void wait(Rank node);
+  /// The gradient of `node`, submitted before, is not wanted: it is dropped, once it is there if a
+  /// worker has begun.
+  void forget(Rank node);
   /// Drops what nobody has begun, and returns once nothing is being taken. Ends the pool's use.
   void drain();
 

@@ -97,6 +97,7 @@ void Simulator::Engine::suspend(Rank rank) {
   }
   account(rank);
   node.suspended = true;
+  node.stood_since = now();
   --awake_;
   for (SimTime& due : node.due) {
     due -= due == kNever ? 0 : now();
@@ -111,7 +112,8 @@ void Simulator::Engine::resume(Rank rank) {
   account(rank);
   node.suspended = false;
   ++awake_;
-  node.heard = now();
+  // Its clock stood still with it: a new timeout with each day would never be over.
+  node.heard += now() - node.stood_since;
   for (std::uint32_t kind = node_starts; kind < node_event; ++kind) {
     if (const SimTime left = due(rank, kind); left != kNever) {
       schedule(rank, kind, left);
@@ -132,6 +134,12 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
   record(TraceEntry::Kind::ended, rank, -1, status.ok() ? 0 : 1);
   if (node.stage == Stage::absent) {
     report(rank).start = now();  // it never was there
+  }
+  if (node.stage == Stage::computing && pool_) {
+    pool_->forget(rank);
+    if (!node.gradient.empty()) {
+      gradients_.give_back(std::exchange(node.gradient, {}));
+    }
   }
   report(rank).status = std::move(status);
   report(rank).end = now();

@@ -512,10 +512,11 @@ void Network::settle() {
   constexpr int kMostPasses = 4;
   settled_.clear();
   for (int pass = 0; share_.dirty() && pass < kMostPasses; ++pass) {
+    const std::size_t before = settled_.size();
     for (const FlowId id : share_.settle()) {
       settled_.push_back(id);
     }
-    for (std::size_t i = 0; model_.acknowledgements > 0 && i < settled_.size(); ++i) {
+    for (std::size_t i = before; model_.acknowledgements > 0 && i < settled_.size(); ++i) {
       acknowledge(settled_[i], share_.rate(settled_[i]));
     }
   }

@@ -121,7 +121,9 @@ class Network {
   /// A word of no size goes back along a connection, in the stream of the way back: a receiver that
   /// lacks that stream's last packet then tells its sender.
   void word_back(ConnectionId connection);
-  /// A link that is limited has another bandwidth from now on, above 0.
+  /// Says, before the first connection, that set_bandwidth will be called for a link.
+  void expect_bandwidths(LinkId link) { expect_change(links_[link]); }
+  /// A link of expect_bandwidths that is limited has another bandwidth from now on, above 0.
   void set_bandwidth(LinkId link, double bytes_per_s) {
     change(link, bytes_per_s, links_[link].latency);
   }

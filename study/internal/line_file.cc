@@ -8,6 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
 #include <sotto/base/number.h>
+#include <sotto/base/separated.h>
 #include <sotto/base/text.h>
 
 namespace sotto::study {
@@ -19,19 +20,16 @@ LineFile::LineFile(const std::string& path, std::string_view holds) : path_(path
                             text.ok() ? "nothing is in it" : text.status().message(), holds));
   }
   text_ = std::move(*text);
+  rest_ = text_;
+  (void)skip_byte_order_mark(rest_);
 }
 
 bool LineFile::next() {
-  while (at_ < text_.size()) {
-    const std::size_t end = std::min(text_.find('\n', at_), text_.size());
-    line_ = std::string_view(text_).substr(at_, end - at_);
-    at_ = end + 1;
+  while (take_line(rest_, line_)) {
     if (++number_ > kMostLines) {
       refuse(fmt::format("a file has {} lines at most", kMostLines));
     }
-    if (line_.ends_with('\r')) {
-      line_.remove_suffix(1);
-    }
+    line_ = trimmed(line_);
     if (!line_.empty() && line_.front() != '#') {
       return true;
     }

@@ -14,6 +14,9 @@ namespace sotto::study {
 
 class LineFile {
  public:
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+
   static constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20U;
   static constexpr std::size_t kMostLines = 4'000'000;
 
@@ -23,7 +26,7 @@ class LineFile {
 
   /// Goes to the next line; false behind the last. Throws Error behind line kMostLines.
   bool next();
-  /// The line, without its end.
+  /// The line, without its end and blanks round it.
   std::string_view line() const { return line_; }
   /// The parts of the line between commas, without blanks at their ends.
   std::vector<std::string_view> fields() const;
@@ -38,7 +41,7 @@ class LineFile {
  private:
   std::string path_;
   std::string text_;
-  std::size_t at_ = 0;
+  std::string_view rest_;  ///< behind the line
   std::size_t number_ = 0;
   std::string_view line_;
 };

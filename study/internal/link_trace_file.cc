@@ -92,7 +92,7 @@ Columns read_header(const LineFile& lines) {
                                trimmed(name), kTraceHolds));
     }
     try {
-      return static_cast<double>(parse(fmt::format("1{}", field.substr(name.size()))));
+      return static_cast<double>(parse(fmt::format("1 {}", field.substr(name.size()))));
     } catch (const Error& error) {
       lines.refuse(error.what());
     }

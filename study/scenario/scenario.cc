@@ -86,6 +86,9 @@ WrittenLink read_link(TomlReader& in, std::string_view key) {
 }
 
 void read_stragglers(TomlReader& in, Scenario& scenario, const Names& names) {
+  if (in.has("stragglers") && scenario.sampling.clients != nullptr) {
+    in.refuse("stragglers", "clients are drawn for each exchange, and bring their own times");
+  }
   SaidOfNodes said;
   for (TomlReader& straggler : in.tables("stragglers")) {
     const auto ranks = read_ranks(straggler, "nodes", names);

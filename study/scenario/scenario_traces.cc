@@ -14,6 +14,8 @@ namespace sotto::study {
 namespace {
 
 /// The link with the mean of its trace in place of that.
+constexpr SimTime kMillisecond = 1'000'000;
+
 void flatten(LinkSpec& link) {
   if (link.trace != nullptr) {
     const LinkTrace& trace = *link.trace->trace;
@@ -51,6 +53,9 @@ std::optional<WrittenTrace> read_trace(TomlReader& in, std::string_view key) {
     file.path = in.beside(*details.text("file"));
     file.repeat = details.parsed("repeat", parse_duration);
     file.bin = details.parsed("bin", parse_duration);
+    if (file.bin && (*file.bin <= 0 || *file.bin % kMillisecond != 0)) {
+      details.refuse("bin", "it is a whole number of milliseconds, 1 at least: \"100 ms\"");
+    }
     written.start = details.parsed("start", parse_duration).value_or(0);
     written.stagger = details.parsed("stagger", parse_duration).value_or(0);
     details.finish();

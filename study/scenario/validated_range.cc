@@ -13,15 +13,22 @@ namespace {
 constexpr double kMostLoss = 0.02;
 constexpr SimTime kLongestLossyRoundTrip = 300'000'000;
 
-/// The figures of the worst way between two nodes, at most.
+/// The figures of the worst way between two nodes.
 struct WorstWay {
   double loss = 0;
   SimTime round_trip = 0;  ///< of a way that loses packets
 
-  void add(const LinkSpec& link) {
-    loss = std::max(loss, link.loss);
-    if (link.loss > 0) {
-      round_trip = std::max(round_trip, 2 * link.latency);
+  void add(const LinkSpec& way) {
+    loss = std::max(loss, way.loss);
+    if (way.loss > 0) {
+      round_trip = std::max(round_trip, 2 * way.latency);
+    }
+  }
+  /// The way between one node of each side: the others of a group have what it has.
+  void add(const Scenario& scenario, const std::vector<Rank>& from, const std::vector<Rank>& to) {
+    const auto other = std::ranges::find_if(to, [&](Rank rank) { return rank != from.front(); });
+    if (other != to.end()) {
+      add(scenario.way_between(from.front(), *other));
     }
   }
 };
@@ -30,10 +37,10 @@ WorstWay worst_way(const Scenario& scenario) {
   WorstWay worst;
   worst.add(scenario.link);
   for (const LinksBetween& links : scenario.between) {
-    worst.add(links.link);
+    worst.add(scenario, links.from, links.to);
   }
   for (const Trunk& trunk : scenario.trunks) {
-    worst.add(trunk.link);
+    worst.add(scenario, trunk.from, trunk.to);
   }
   return worst;
 }

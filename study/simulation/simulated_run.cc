@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/digest.h>
+#include <sotto/sim/availability.h>
 #include <sotto/sim/timing_job.h>
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/quality.h>
@@ -94,6 +95,20 @@ class SimulatedJob {
   std::optional<StretchJoiner> joiner_;  ///< where somebody watches the phases
 };
 
+/// When a node joins: when it starts or, where it is away then, when it comes.
+SimTime start_of(const Scenario& scenario, std::size_t node) {
+  const SimTime there =
+      scenario.availability.empty() ? 0 : first_presence(scenario.availability[node]);
+  return std::max(scenario.paces[node].start, there);
+}
+
+/// Adds the nodes of the side that has fewer.
+void add_fewer(const std::vector<Rank>& from, const std::vector<Rank>& to,
+               std::vector<Rank>& nodes) {
+  const auto& fewer = from.size() < to.size() ? from : to;
+  nodes.insert(nodes.end(), fewer.begin(), fewer.end());
+}
+
 /// To whom something happens, and when something does.
 Happenings happenings(const Scenario& scenario) {
   Happenings found;
@@ -105,13 +120,16 @@ Happenings happenings(const Scenario& scenario) {
     found.nodes.push_back(event.node);
   }
   for (std::size_t node = 0; node < scenario.paces.size(); ++node) {
-    if (scenario.paces[node].start > 0) {
+    if (start_of(scenario, node) > 0) {
       found.nodes.push_back(static_cast<Rank>(node));
     }
   }
   for (const LinksChange& change : scenario.changes) {
-    const auto& fewer = change.from.size() < change.to.size() ? change.from : change.to;
-    found.nodes.insert(found.nodes.end(), fewer.begin(), fewer.end());
+    add_fewer(change.from, change.to, found.nodes);
+  }
+  for (const TrunkChange& change : scenario.trunk_changes) {
+    const auto trunk = std::ranges::find(scenario.trunks, change.name, &Trunk::name);
+    add_fewer(trunk->from, trunk->to, found.nodes);
   }
   return found;
 }
@@ -366,7 +384,7 @@ Bill SimulatedJob::bill_at(SimTime time, const std::vector<double>& sent) const 
   std::vector<double> seconds(sent.size());
   for (std::size_t node = 0; node < seconds.size(); ++node) {
     const SimTime until = std::min(time, ended_at_[node]);
-    seconds[node] = to_seconds(std::max(until - scenario_.paces[node].start, SimTime{0}));
+    seconds[node] = to_seconds(std::max(until - start_of(scenario_, node), SimTime{0}));
   }
   return bill_of(*scenario_.costs, sent, seconds);
 }

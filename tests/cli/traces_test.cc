@@ -157,8 +157,9 @@ TEST_CASE("what is wrong with a link's trace is said with its file and line") {
       {"1\n30000000000\n", "net.trace:2: it has more than 4000000 bins by then"},
       {"seconds,Mbit/s\n0,1\n", "net.trace:1: 'seconds' is not time and its unit"},
       {"time s\n0\n", "net.trace:1: it is no first line of a trace"},
-      {"time s,rate Mbit\n0,1\n", "net.trace:1: '1Mbit' is no bandwidth"},
-      {"time y,rate Mbit/s\n0,1\n", "net.trace:1: '1y' is no duration"},
+      {"time s,rate Mbit\n0,1\n", "net.trace:1: '1 Mbit' is no bandwidth"},
+      {"time s,rate 5Mbit/s\n0,1\n", "net.trace:1: '1 5Mbit/s' is no bandwidth"},
+      {"time y,rate Mbit/s\n0,1\n", "net.trace:1: '1 y' is no duration"},
       {"time s,rate Mbit/s\n", "net.trace:1: no line follows"},
       {"time s,rate Mbit/s\n0,1\n# x\n\nsoon,2\n", "net.trace:5: 'soon' is no time"},
       {"time s,rate Mbit/s\n0,fast\n", "net.trace:2: 'fast' is no rate"},
@@ -206,6 +207,33 @@ TEST_CASE("what is wrong with a link's trace is said with its file and line") {
                                "= \"net.csv\" }\n"));
   CHECK(event.status == 2);
   CHECK(contains(event.err, "jitter, loss and trace stay"));
+}
+
+TEST_CASE("a byte order mark, blank lines and blanks at ends of lines are passed over") {
+  const Scratch scratch;
+  const auto end = [&](const std::string& trace) {
+    (void)scratch.write("net.trace", trace);
+    return simulated(scratch, traced_scenario("link = { trace = \"net.trace\" }"))
+        .at("runs")[0]
+        .at("virtual_s")
+        .get<double>();
+  };
+  const double plain = end("time s,rate Mbit/s\n0,1\n5,2\n");
+  CHECK(end("\xEF\xBB\xBFtime s,rate Mbit/s \r\n   \r\n 0 , 1\r\n\t\n5,2 \n\n") == plain);
+  CHECK(end("time s,rate Mbit/s\r0,1\r5,2\r") == plain);
+}
+
+TEST_CASE("a bin that is no whole number of milliseconds is refused") {
+  const Scratch scratch;
+  (void)scratch.write("net.trace", "1\n2\n");
+  for (const char* bin : {"0 s", "1.5 ms", "10 us"}) {
+    CAPTURE(bin);
+    const auto ended =
+        simulate(scratch, traced_scenario("link = { trace = { file = \"net.trace\", bin = \"" +
+                                          std::string(bin) + "\" } }"));
+    CHECK(ended.status == 2);
+    CHECK(contains(ended.err, "a whole number of milliseconds"));
+  }
 }
 
 TEST_CASE("the planner predicts with the means of traces, and upgrades widen them") {

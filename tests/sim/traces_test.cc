@@ -7,6 +7,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
+#include <sotto/sim/availability.h>
 #include <sotto/sim/client_sample.h>
 #include <sotto/sim/network/network.h>
 #include <sotto/sim/step_times.h>
@@ -218,6 +219,34 @@ TEST_CASE("nodes that are all away at night go on in the morning") {
   options.availability.assign(6, {.times = day, .start = 50 * kMs});
   CHECK(simulate(job, options, platform).end >= shifts.end - 50 * kMs);
   CHECK(job.x == models);
+}
+
+TEST_CASE("a node with hours waits for a peer that vanished no longer than its timeout of hours") {
+  Job job;
+  const Platform platform = make_star(6, 1e6, kMs);
+  auto options = options_for(40);
+  options.timeout = 5 * kS;  // days have 3 s, of which 1 s is work
+  const auto day = std::make_shared<const Availability>(availability_of({{0, kS}}, 3 * kS));
+  options.availability.assign(6, {.times = day});
+  options.events = {{.at = 100 * kMs, .node = 1, .kind = NodeEvent::Kind::vanish}};
+  const auto report = simulate(job, options, platform);
+  for (std::size_t node = 0; node < 6; ++node) {
+    CHECK_FALSE(report.nodes[node].status.ok());
+  }
+  // Five seconds of work are five days.
+  CHECK(report.end >= 13 * kS);
+  CHECK(report.end <= 20 * kS);
+}
+
+TEST_CASE("a node is there for the first time when its times say, seen from the run's start") {
+  CHECK(first_presence({}) == 0);
+  const auto day = std::make_shared<const Availability>(
+      availability_of({{2 * kS, 3 * kS}, {5 * kS, 6 * kS}}, 10 * kS));
+  CHECK(first_presence({.times = day}) == 2 * kS);
+  CHECK(first_presence({.times = day, .start = 2 * kS}) == 0);
+  CHECK(first_presence({.times = day, .start = 4 * kS}) == kS);
+  CHECK(first_presence({.times = day, .start = 7 * kS}) == 5 * kS);
+  CHECK(first_presence({.times = day, .start = 27 * kS}) == 5 * kS);
 }
 
 TEST_CASE("a sample has each client once, and every client comes in time") {

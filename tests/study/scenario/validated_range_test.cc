@@ -40,9 +40,15 @@ TEST_CASE("more loss than was measured, or without TCP, is warned of, wherever i
   CHECK(lines_of(with(at_two + "between = [{ from = \"0\", to = \"1\", link = { loss = 0.15 } }]"))
             .starts_with("links lose 15.00 %"));
   CHECK(lines_of(with(at_two + "trunk = [{ name = \"a\", nodes = \"0\", link = { loss = 0.03 } }]"))
-            .starts_with("links lose 3.00 %"));
+            .starts_with("links lose 4.94 %"));
   CHECK(lines_of(with("link = { latency = \"10 ms\", loss = 0.001 }")).find("add tcp = {}") !=
         std::string::npos);
+  // What a pair crosses counts together.
+  const std::string both = lines_of(with(
+      "tcp = {}\nlink = { latency = \"100 ms\", loss = 0.015 }\ntrunk = [{ name = \"a\", nodes = "
+      "\"0\", link = { latency = \"100 ms\", loss = 0.015 } }]"));
+  CHECK(both.find("links lose 2.98 %") != std::string::npos);
+  CHECK(both.find("a round trip of 400 ms") != std::string::npos);
   const Scenario far = with("tcp = {}\nlink = { latency = \"400 ms\", loss = 0.01 }");
   CHECK(lines_of(far).find("a round trip of 800 ms") != std::string::npos);
   // The runs have it, too.
