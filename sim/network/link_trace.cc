@@ -32,14 +32,17 @@ double mean_over(const StepTimes& steps, const auto& values) {
   return sum / whole;
 }
 
+[[noreturn]] void refuse_it(const char* why) { refuse("trace of a link", "it", why); }
+
 }  // namespace
 
 void validate(const TracedLink& traced) {
-  const auto refuse_it = [](const char* why) { refuse("trace of a link", "it", why); };
   if (traced.trace == nullptr || traced.start < 0 || !(traced.times > 0)) {
     refuse_it("there must be one, from a time of 0 or more on, more than 0 times as wide");
   }
-  const LinkTrace& trace = *traced.trace;
+}
+
+void validate(const LinkTrace& trace) {
   if (!trace.steps.valid() || trace.bytes_per_s.size() != trace.steps.at.size() ||
       (!trace.latency.empty() && trace.latency.size() != trace.steps.at.size())) {
     refuse_it("its steps must ascend from 0, with a bandwidth each");

@@ -26,8 +26,11 @@ struct TracedLink {
   double times = 1;   ///< so many times the bandwidth
 };
 
-/// Throws Error where the trace breaks what is said above, or has a latency above kMostLatency.
+/// Throws Error for no trace, a time before its beginning, or no times as wide. Does not look at
+/// the trace, which many links may share.
 void validate(const TracedLink& traced);
+/// Throws Error where the trace breaks what is said above, or has a latency above kMostLatency.
+void validate(const LinkTrace& trace);
 
 /// Bandwidth, averaged over the trace's period. One that holds its last value for good: averaged
 /// over its steps, with that value for the mean length of a step.

@@ -52,6 +52,10 @@ LinkId Platform::add_link(LinkSpec spec) {
   if (spec.trace != nullptr) {
     validate(*spec.trace);
     const LinkTrace& trace = *spec.trace->trace;
+    if (spec.trace->trace != valid_trace_) {
+      validate(trace);
+      valid_trace_ = spec.trace->trace;
+    }
     const std::size_t step = StepCursor(trace.steps, spec.trace->start).step();
     spec.bytes_per_s = spec.trace->times * trace.bytes_per_s[step];
     spec.latency = trace.latency.empty() ? 0 : trace.latency[step];

@@ -123,6 +123,7 @@ class Platform {
   const Destination* find(Rank from, Rank to) const;
 
   int hosts_ = 0;
+  std::shared_ptr<const LinkTrace> valid_trace_;  ///< the last one: next links often share it
   std::vector<LinkSpec> links_;
   std::vector<LinkId> egress_;
   std::vector<LinkId> ingress_;

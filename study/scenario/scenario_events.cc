@@ -19,6 +19,9 @@
 namespace sotto::study {
 namespace {
 
+/// Each is in memory from the start, with the place where it stands.
+constexpr std::size_t kMostHappenings = 2'000'000;
+
 /// What may happen to nodes, besides that they join.
 constexpr std::array kOfNodes = {NodeEvent::Kind::crash, NodeEvent::Kind::vanish,
                                  NodeEvent::Kind::leave, NodeEvent::Kind::suspend,
@@ -256,6 +259,10 @@ LinkChangeFigures read_changed_figures(TomlReader& in) {
 
 void happen_to(const std::vector<Rank>& ranks, SimTime at, std::string_view what,
                const std::string& place, Scenario& scenario, EventPlaces& places) {
+  if (scenario.events.size() + ranks.size() > kMostHappenings) {
+    throw Error(
+        fmt::format("{}: more than {} things happen to nodes by now", place, kMostHappenings));
+  }
   for (const Rank rank : ranks) {
     if (what == "join") {
       SimTime& start = scenario.paces[static_cast<std::size_t>(rank)].start;

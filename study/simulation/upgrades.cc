@@ -106,6 +106,9 @@ void add_trunks(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
   }
 }
 
+/// So many groups of nodes are upgraded one by one; of more, all together.
+constexpr std::size_t kMostGroups = 8;
+
 /// Nodes whose connection carries as much are upgraded together.
 void add_hosts(const Scenario& scenario, double HostSpec::*way, const char* name,
                std::vector<Upgrade>& upgrades) {
@@ -113,10 +116,17 @@ void add_hosts(const Scenario& scenario, double HostSpec::*way, const char* name
   for (std::size_t node = 0; node < scenario.hosts.size(); ++node) {
     by_rate[scenario.hosts[node].*way].push_back(static_cast<Rank>(node));
   }
+  by_rate.erase(kUnlimited);
+  by_rate.erase(0);
+  if (by_rate.size() > kMostGroups) {
+    upgrades.push_back({fmt::format("{}: all twice as wide", name), [way](Scenario& changed) {
+                          for (HostSpec& host : changed.hosts) {
+                            host.*way *= 2;
+                          }
+                        }});
+    return;
+  }
   for (const auto& [rate, ranks] : by_rate) {
-    if (rate == kUnlimited || rate == 0) {
-      continue;
-    }
     upgrades.push_back({fmt::format("{} of {}: {}", name, nodes_text(ranks), rate_text(2 * rate)),
                         [way, rate = rate, ranks = ranks](Scenario& changed) {
                           for (const Rank rank : ranks) {

@@ -12,13 +12,14 @@ namespace {
 
 /// The part that each upgrade saves of the scenario's one run.
 std::map<std::string, double> savings(const std::string& nodes, const std::string& network,
-                                      const std::string& more = "") {
+                                      const std::string& more = "", int count = 4) {
   const Scratch scratch;
-  const auto json = simulated(
-      scratch,
-      "sotto-scenario = 1\nrun = [\"allreduce\"]\ntiming-only = true\n[nodes]\ncount = 4\n" +
-          nodes + "\n[network]\n" + network + "\n[task]\nmodel = \"softmax\"\nrounds = 5\n" + more,
-      {"--upgrades"});
+  const auto json =
+      simulated(scratch,
+                "sotto-scenario = 1\nrun = [\"allreduce\"]\ntiming-only = true\n[nodes]\ncount = " +
+                    std::to_string(count) + "\n" + nodes + "\n[network]\n" + network +
+                    "\n[task]\nmodel = \"softmax\"\nrounds = 5\n" + more,
+                {"--upgrades"});
   std::map<std::string, double> saved;
   for (const auto& one : json.at("upgrades")) {
     CHECK(one.at("run") == "allreduce");
@@ -39,6 +40,26 @@ TEST_CASE("an upgrade saves the part that it makes shorter") {
   REQUIRE(saved.size() == 2);
   CHECK(saved.at("link: 5 ms") == about(0.3));
   CHECK(saved.at("gradients: in half the time") == about(0.2));
+}
+
+TEST_CASE("where all nodes have other lines, one upgrade widens them all") {
+  std::string hosts = "hosts = [";
+  for (int node = 0; node < 4; ++node) {
+    hosts += "{ nodes = \"" + std::to_string(node) + "\", up = \"" + std::to_string(node + 1) +
+             " Mbit/s\" }, ";
+  }
+  const std::string network = "link = { latency = \"1 ms\" }\n";
+  CHECK(savings("gradient = \"1 ms\"", network + hosts + "]").contains("up of node 2: 6 Mbit/s"));
+  // Nine of them.
+  hosts = "hosts = [";
+  for (int node = 0; node < 9; ++node) {
+    hosts += "{ nodes = \"" + std::to_string(node) + "\", up = \"" + std::to_string(node + 1) +
+             " Mbit/s\" }, ";
+  }
+  const auto saved = savings("gradient = \"1 ms\"", network + hosts + "]", "", 9);
+  CHECK(saved.contains("up: all twice as wide"));
+  CHECK_FALSE(saved.contains("up of node 2: 6 Mbit/s"));
+  CHECK(saved.at("up: all twice as wide") > 0.3);
 }
 
 TEST_CASE("each link, trunk, connection, channel and slow group is an upgrade of its own") {
