@@ -508,6 +508,18 @@ double Network::left_for_messages(LinkId id) const {
 }
 
 void Network::settle() {
+  if (model_.acknowledgements > 0) {
+    for (const ConnectionId id : settle_with_acknowledgements()) {
+      take_rate(id);
+    }
+  } else if (share_.dirty()) {
+    for (const ConnectionId id : share_.settle()) {
+      take_rate(id);
+    }
+  }
+}
+
+std::span<const ConnectionId> Network::settle_with_acknowledgements() {
   // Acknowledgements of the rates change the rates, by less each time.
   constexpr int kMostPasses = 4;
   settled_.clear();
@@ -516,22 +528,22 @@ void Network::settle() {
     for (const FlowId id : share_.settle()) {
       settled_.push_back(id);
     }
-    for (std::size_t i = before; model_.acknowledgements > 0 && i < settled_.size(); ++i) {
+    for (std::size_t i = before; i < settled_.size(); ++i) {
       acknowledge(settled_[i], share_.rate(settled_[i]));
     }
   }
-  if (model_.acknowledgements > 0) {
-    std::ranges::sort(settled_);
-    settled_.erase(std::unique(settled_.begin(), settled_.end()), settled_.end());
+  std::ranges::sort(settled_);
+  settled_.erase(std::unique(settled_.begin(), settled_.end()), settled_.end());
+  return settled_;
+}
+
+void Network::take_rate(ConnectionId id) {
+  advance(id);
+  connections_[id].rate = share_.rate(id);
+  if (model_.packet_bytes > 0) {
+    connections_[id].turns = turns_of(connections_[id]);
   }
-  for (const ConnectionId id : settled_) {
-    advance(id);
-    connections_[id].rate = share_.rate(id);
-    if (model_.packet_bytes > 0) {
-      connections_[id].turns = turns_of(connections_[id]);
-    }
-    schedule(id);
-  }
+  schedule(id);
 }
 
 std::optional<Arrival> Network::step() {

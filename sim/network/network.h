@@ -244,6 +244,11 @@ class Network {
   void update_route(ConnectionId id);
   /// Charges the way back with the acknowledgements of a flow of this rate.
   void acknowledge(ConnectionId id, double rate);
+  /// Shares the links until the acknowledgements of the rates are those that were charged; whose
+  /// rates have changed.
+  std::span<const ConnectionId> settle_with_acknowledgements();
+  /// Goes on at the rate that the shares give now.
+  void take_rate(ConnectionId id);
   /// Bytes/s of a link that acknowledgements do not take.
   double left_for_messages(LinkId link) const;
   std::span<const LinkId> links(const Way& way) const {
