@@ -42,9 +42,9 @@ class CodedRandkCompressor final : public Compressor {
   }
   Contract contract(std::size_t elements) const override;
   std::unique_ptr<Compressor> clone() const override { return make_coded_randk(options_, ops_); }
-  void use(std::shared_ptr<Workers> workers) override {
-    within_->use(workers);
-    Compressor::use(std::move(workers));
+  void set_workers(std::shared_ptr<Workers> workers) override {
+    within_->set_workers(workers);
+    Compressor::set_workers(std::move(workers));
   }
 
   std::size_t encode(std::span<const float> x, const RandomKey& key,
@@ -55,7 +55,7 @@ class CodedRandkCompressor final : public Compressor {
                                              const RandomKey& key,
                                              std::span<std::byte> out) override {
     const auto used = encode_chosen(v, {&prepare, v}, key, out);
-    return used ? added(prepare, out.first(*used)) : std::nullopt;
+    return used ? finish_prepared(prepare, out.first(*used)) : std::nullopt;
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;

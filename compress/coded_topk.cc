@@ -65,7 +65,7 @@ class CodedTopkCompressor final : public Compressor {
                                              const RandomKey& /*key*/,
                                              std::span<std::byte> out) override {
     const auto used = encode_runs(v, {&prepare, v}, out);
-    return used ? added(prepare, out.first(*used)) : std::nullopt;
+    return used ? finish_prepared(prepare, out.first(*used)) : std::nullopt;
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;

@@ -86,11 +86,11 @@ std::optional<std::size_t> Compressor::encode_prepared(const Prepare& prepare, s
     const Status status = decode_add(encoding, -1.0F, v);
     check(status.ok(), "an encoding of finite values decodes");
   }
-  return added(prepare, encoding);
+  return finish_prepared(prepare, encoding);
 }
 
-std::optional<std::size_t> Compressor::added(const Prepare& prepare,
-                                             std::span<const std::byte> encoding) const {
+std::optional<std::size_t> Compressor::finish_prepared(const Prepare& prepare,
+                                                       std::span<const std::byte> encoding) const {
   return prepare.add_to.empty() || decode_add(encoding, 1, prepare.add_to).ok()
              ? std::optional(encoding.size())
              : std::nullopt;

@@ -85,9 +85,9 @@ class Compressor {
 
   /// Lets `workers` take shares of long vectors; null: no longer. Results do not change. May be
   /// used by several compressors.
-  virtual void use(std::shared_ptr<Workers> workers) { workers_ = std::move(workers); }
-  /// The workers that `use` was given.
-  const std::shared_ptr<Workers>& used() const { return workers_; }
+  virtual void set_workers(std::shared_ptr<Workers> workers) { workers_ = std::move(workers); }
+  /// The workers that `set_workers` was given.
+  const std::shared_ptr<Workers>& shared_workers() const { return workers_; }
 
   /// Encodes finite x of any length (0 included) into `out`, which holds max_bytes(x.size()).
   /// Deterministic in (x, key) and what `save` writes; keys must differ between encodings whose
@@ -158,8 +158,8 @@ class Compressor {
  protected:
   /// The length of a whole encoding, once C is added to what `prepare` names, if anything; nothing
   /// where it does not decode.
-  std::optional<std::size_t> added(const Prepare& prepare,
-                                   std::span<const std::byte> encoding) const;
+  std::optional<std::size_t> finish_prepared(const Prepare& prepare,
+                                             std::span<const std::byte> encoding) const;
   /// Null: none.
   Workers* workers() const { return workers_.get(); }
 

@@ -27,9 +27,9 @@ class MeteredCompressor final : public Compressor {
   }
   bool divisible() const override { return inner_->divisible(); }
   const Compressor& undecorated() const override { return inner_->undecorated(); }
-  void use(std::shared_ptr<Workers> workers) override {
-    Compressor::use(workers);
-    inner_->use(std::move(workers));
+  void set_workers(std::shared_ptr<Workers> workers) override {
+    Compressor::set_workers(workers);
+    inner_->set_workers(std::move(workers));
   }
 
   std::size_t encode(std::span<const float> x, const RandomKey& key,
@@ -61,7 +61,7 @@ class MeteredCompressor final : public Compressor {
     const double signal = squared_norm(v, ops_);
     const std::size_t bytes = inner_->encode(v, key, out);
     take(signal, out.first(bytes), v);
-    return added(prepare, out.first(bytes));
+    return finish_prepared(prepare, out.first(bytes));
   }
   std::size_t saturated() const override { return inner_->saturated(); }
   void save(ByteBuffer& out) const override { inner_->save(out); }

@@ -75,16 +75,16 @@ class PerTensorCompressor final : public Compressor {
         encode_parts(v, key, out, [](Compressor& c, auto part, const RandomKey& k, auto to) {
           return c.encode_residual(part, k, to);
         });
-    return added(prepare, out.first(used));
+    return finish_prepared(prepare, out.first(used));
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
-  void use(std::shared_ptr<Workers> workers) override {
-    otherwise_->use(workers);
+  void set_workers(std::shared_ptr<Workers> workers) override {
+    otherwise_->set_workers(workers);
     for (Part& part : parts_) {
-      part.compressor->use(workers);
+      part.compressor->set_workers(workers);
     }
-    Compressor::use(std::move(workers));
+    Compressor::set_workers(std::move(workers));
   }
   std::size_t saturated() const override { return saturated_; }
   void save(ByteBuffer& out) const override;

@@ -232,7 +232,7 @@ std::optional<std::size_t> TopkCompressor::encode_prepared(const Prepare& prepar
           }
         }
       });
-  return added(prepare, out.first(written));
+  return finish_prepared(prepare, out.first(written));
 }
 
 std::size_t TopkCompressor::write(std::size_t elements, std::span<std::byte> out) const {

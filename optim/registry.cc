@@ -14,17 +14,14 @@
 #include <sotto/optim/algorithms/all_reduce.h>
 #include <sotto/optim/algorithms/apm_squeeze.h>
 #include <sotto/optim/algorithms/beer.h>
-#include <sotto/optim/algorithms/bucketed.h>
 #include <sotto/optim/algorithms/choco_sgd.h>
 #include <sotto/optim/algorithms/d2.h>
 #include <sotto/optim/algorithms/d_psgd.h>
 #include <sotto/optim/algorithms/dcd_psgd.h>
 #include <sotto/optim/algorithms/deep_squeeze.h>
-#include <sotto/optim/algorithms/delayed_gradient.h>
 #include <sotto/optim/algorithms/ecd_psgd.h>
 #include <sotto/optim/algorithms/ef21.h>
 #include <sotto/optim/algorithms/gossip_adam.h>
-#include <sotto/optim/algorithms/local_steps.h>
 #include <sotto/optim/algorithms/moniqua.h>
 #include <sotto/optim/algorithms/onebit_lamb.h>
 #include <sotto/optim/algorithms/power_gossip.h>
@@ -32,9 +29,12 @@
 #include <sotto/optim/algorithms/push_sum.h>
 #include <sotto/optim/algorithms/q_mean.h>
 #include <sotto/optim/algorithms/robust_gossip.h>
-#include <sotto/optim/algorithms/weighted_gradient.h>
 #include <sotto/optim/algorithms/zero_one_adam.h>
 #include <sotto/optim/privacy/private_gradient.h>
+#include <sotto/optim/wrappers/bucketed.h>
+#include <sotto/optim/wrappers/delayed_gradient.h>
+#include <sotto/optim/wrappers/local_steps.h>
+#include <sotto/optim/wrappers/weighted_gradient.h>
 
 namespace sotto {
 namespace {

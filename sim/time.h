@@ -23,12 +23,12 @@ inline SimTime from_seconds(double seconds) {
 }
 
 /// `now` + `span`; what lies beyond the end of time is kNever. Requires now ≥ 0.
-constexpr SimTime later(SimTime now, SimTime span) {
+constexpr SimTime plus(SimTime now, SimTime span) {
   return span < kNever - now ? now + span : kNever;
 }
 
 /// `count` spans one after the other; a time beyond the end is kNever. Requires span ≥ 0.
-constexpr SimTime times(std::uint64_t count, SimTime span) {
+constexpr SimTime multiple(std::uint64_t count, SimTime span) {
   return span == 0 || count <= static_cast<std::uint64_t>(kNever / span)
              ? static_cast<SimTime>(count) * span
              : kNever;

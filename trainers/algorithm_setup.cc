@@ -9,9 +9,9 @@
 #include <sotto/base/error.h>
 #include <sotto/base/workers.h>
 #include <sotto/compress/registry.h>
-#include <sotto/optim/algorithms/bucketed.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/attack.h>
+#include <sotto/optim/wrappers/bucketed.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto {
@@ -83,7 +83,7 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   auto compressor = make_compressor(options.compressor, info.contract, host_ops(), layout);
   options.compressor = compressor->spec();
   if (options.codec_threads != 1) {
-    compressor->use(make_workers(options.codec_threads));
+    compressor->set_workers(make_workers(options.codec_threads));
   }
   algorithm.hyperparameters.derive(*compressor, parameters.size());
   options.algorithm = algorithm.text();

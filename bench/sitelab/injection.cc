@@ -41,7 +41,7 @@ void RealRun::on_injected(const PlannedFault& fault, Rank /*site*/,
 }
 
 void RealRun::end_after(SimTime lasting, std::size_t number) {
-  ends_.push_back({.number = number, .at = later(now(), lasting)});
+  ends_.push_back({.number = number, .at = plus(now(), lasting)});
 }
 
 void RealRun::expect_missed(Rank site, bool stopped) {

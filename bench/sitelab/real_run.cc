@@ -83,7 +83,7 @@ RealRun::RealRun(const FaultPlan& plan, const RealOptions& options)
       faults_(plan, options.seed, *this),
       topology_(make_topology(plan.graph, plan.sites)),
       relays_(plan.sites, plan.link),
-      liveness_(plan, later(sites::recovery_bound(plan, kMessageBytes), kSlack)),
+      liveness_(plan, plus(sites::recovery_bound(plan, kMessageBytes), kSlack)),
       inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
       start_(std::chrono::steady_clock::now()),
       unix_start_(unix_time()),

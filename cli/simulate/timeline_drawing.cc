@@ -54,7 +54,7 @@ std::string draw_stack(const study::Timeline& timeline, const console::Axis& x,
     std::string back;
     for (std::size_t i = 0; i < bins.size(); ++i) {
       const SimTime from = timeline.bin() * static_cast<SimTime>(i);
-      const SimTime until = std::min(later(from, timeline.bin()), end);
+      const SimTime until = std::min(plus(from, timeline.bin()), end);
       if (until <= from) {
         break;
       }

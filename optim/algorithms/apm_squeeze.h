@@ -43,7 +43,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/optim/adam_mean_algorithm.h>
+#include <sotto/optim/frozen_adam/adam_mean_algorithm.h>
 #include <sotto/optim/step_rules/adam.h>
 
 namespace sotto {

@@ -8,7 +8,7 @@
 #include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/exchange/finite_watch.h>
-#include <sotto/optim/zero_where_zero.h>
+#include <sotto/optim/frozen_adam/zero_where_zero.h>
 
 namespace sotto {
 namespace {

@@ -46,8 +46,8 @@
 
 #include <sotto/optim/exchange/late_gossip.h>
 #include <sotto/optim/exchange/public_copy.h>
-#include <sotto/optim/freeze_notice.h>
-#include <sotto/optim/late_elements.h>
+#include <sotto/optim/frozen_adam/freeze_notice.h>
+#include <sotto/optim/frozen_adam/late_elements.h>
 #include <sotto/optim/node_algorithm.h>
 #include <sotto/optim/step_rules/adam.h>
 

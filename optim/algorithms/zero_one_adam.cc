@@ -9,8 +9,8 @@
 
 #include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/common_hyperparameters.h>
+#include <sotto/optim/frozen_adam/zero_where_zero.h>
 #include <sotto/optim/state_io.h>
-#include <sotto/optim/zero_where_zero.h>
 
 namespace sotto {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <sotto/compress/none.h>
 #include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/frozen_adam/zero_where_zero.h>
 #include <sotto/optim/state_io.h>
-#include <sotto/optim/zero_where_zero.h>
 
 namespace sotto {
 namespace {

@@ -24,7 +24,7 @@
 #include <sotto/base/status.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/neighbours.h>
-#include <sotto/optim/late_elements.h>
+#include <sotto/optim/frozen_adam/late_elements.h>
 #include <sotto/optim/local_node.h>
 
 namespace sotto {

@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/optim/forwarding_algorithm.h>
 #include <sotto/optim/privacy/gaussian_mechanism.h>
 #include <sotto/optim/privacy/step_budget.h>
+#include <sotto/optim/wrappers/forwarding_algorithm.h>
 
 namespace sotto {
 

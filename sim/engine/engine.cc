@@ -254,7 +254,7 @@ void Simulator::Engine::schedule(Rank rank, std::uint32_t kind, SimTime after) {
     time = after;  // from when it resumes on
     return;
   }
-  time = later(now(), after);
+  time = plus(now(), after);
   queue_.push({.time = time, .subject = static_cast<std::uint32_t>(rank), .kind = kind});
 }
 

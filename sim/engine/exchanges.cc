@@ -132,7 +132,7 @@ void Simulator::Engine::check_deadline(Rank rank) {
   if (node.codec != Codec::idle) {
     node.heard = now();  // it does not wait
   }
-  const SimTime due = later(node.heard, options_.timeout);
+  const SimTime due = plus(node.heard, options_.timeout);
   if (due <= now()) {
     end(rank, {Fault::deadline, fmt::format("nothing was heard for {:g} s from node {}",
                                             to_seconds(options_.timeout),

@@ -112,7 +112,7 @@ void Simulator::Engine::resume(Rank rank) {
   account(rank);
   node.suspended = false;
   ++awake_;
-  // Its clock stood still with it: a new timeout with each day would never be over.
+  // The node's clock stood still meanwhile: a new timeout with each day would never be over.
   node.heard += now() - node.stood_since;
   for (std::uint32_t kind = node_starts; kind < node_event; ++kind) {
     if (const SimTime left = due(rank, kind); left != kNever) {
@@ -164,7 +164,7 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
   }
   for (const ConnectionId line : transport_.lines_to(rank)) {
     if (network_.passable_back(line)) {
-      queue_.push({.time = later(now(), network_.latency_back(line)),
+      queue_.push({.time = plus(now(), network_.latency_back(line)),
                    .subject = line,
                    .kind = receiver_gone});
     }
@@ -172,7 +172,7 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
 }
 
 void Simulator::Engine::schedule_gone(ConnectionId line, SimTime after) {
-  queue_.push({.time = later(now(), after), .subject = line, .kind = sender_gone});
+  queue_.push({.time = plus(now(), after), .subject = line, .kind = sender_gone});
 }
 
 void Simulator::Engine::handle_gone(const Event& event) {

@@ -224,7 +224,7 @@ void SimulatedTransport::foretell(ConnectionId id) {
 void SimulatedTransport::send_word(ConnectionId id, const ExchangeTag& tag) {
   lines_[id].receives->told.push_back(tag);
   network_.word_back(id);
-  words_.push_back({later(network_.now(), network_.latency_back(id)), id});
+  words_.push_back({plus(network_.now(), network_.latency_back(id)), id});
 }
 
 void SimulatedTransport::hear(ConnectionId id) {
@@ -361,7 +361,7 @@ void SimulatedTransport::await_word(ConnectionId id) {
   Line& line = lines_[id];
   if (!line.taken.empty() && !line.credit_due) {
     line.credit_due = true;
-    const SimTime at = later(line.taken.front(), network_.latency_back(id));
+    const SimTime at = plus(line.taken.front(), network_.latency_back(id));
     words_.push_back({std::max(at, network_.now()), id});
   }
 }

@@ -15,9 +15,8 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 }  // namespace
 
 bool CongestionWindow::resume(SimTime now, SimTime round_trip) {
-  variation_ =
-      variation_ < 0 ? std::max(later(round_trip, round_trip), kTimeoutMargin) : variation_;
-  const SimTime timeout = later(round_trip, variation_);
+  variation_ = variation_ < 0 ? std::max(plus(round_trip, round_trip), kTimeoutMargin) : variation_;
+  const SimTime timeout = plus(round_trip, variation_);
   if (decays_ && last_sent_ >= 0 && now - last_sent_ > timeout) {
     turn();  // the acknowledgements came meanwhile
     threshold_ = std::max(threshold_, 0.75 * window_);
@@ -34,10 +33,10 @@ bool CongestionWindow::resume(SimTime now, SimTime round_trip) {
     return false;
   }
   turn();
-  if (repairs_ && now >= later(round_end_, round_trip)) {
+  if (repairs_ && now >= plus(round_end_, round_trip)) {
     turn();
   }
-  round_end_ = later(now, round_trip);
+  round_end_ = plus(now, round_trip);
   return true;
 }
 
@@ -58,7 +57,7 @@ void CongestionWindow::next_round(SimTime now, SimTime round_trip, double bytes_
   const double out = out_;
   turn();
   out_ = std::max(out, std::min(window_, acknowledged + rest));
-  round_end_ = later(now, round_trip);
+  round_end_ = plus(now, round_trip);
   open_ = open_ || window_ >= bytes_per_s * to_seconds(round_trip);
 }
 

@@ -100,7 +100,7 @@ bool Network::await_repair(ConnectionId id) {
   if (losses.whole_at < 0 || losses.silent || queue_.now() < losses.whole_at) {
     return false;
   }
-  const SimTime repaired = later(losses.whole_at, round_trip(connection));
+  const SimTime repaired = plus(losses.whole_at, round_trip(connection));
   if (queue_.now() >= repaired) {
     return false;
   }
@@ -134,7 +134,7 @@ SimTime Network::hears_after(ConnectionId id) const {
     const Connection& reverse = connections_[connection.reverse];
     wait = reverse.flowing && reverse.rate > 0 ? queued(connection.reverse) / reverse.rate : 0;
   }
-  return later(round_trip(connection), from_seconds(wait));
+  return plus(round_trip(connection), from_seconds(wait));
 }
 
 void Network::lose(ConnectionId id) {
@@ -150,16 +150,16 @@ void Network::lose(ConnectionId id) {
   SimTime heard = trip;
   SimTime once_more = trip;
   if (last) {
-    heard = once_more = later(trip, kTimeoutMargin);
+    heard = once_more = plus(trip, kTimeoutMargin);
     losses.silent = true;
   } else if (window.allowance() < segment) {
-    heard = later(trip, std::max<SimTime>(window.round_end() - queue_.now(), 0));
+    heard = plus(trip, std::max<SimTime>(window.round_end() - queue_.now(), 0));
   } else if (connection.waiting.empty() && rest <= 2 * segment) {
-    heard = later(trip, trip / 4);
+    heard = plus(trip, trip / 4);
   }
   for (int retry = 0; retry < kMostRetries && losses.again(); ++retry) {
-    heard = later(heard, once_more);
-    once_more = last ? later(once_more, once_more) : once_more;
+    heard = plus(heard, once_more);
+    once_more = last ? plus(once_more, once_more) : once_more;
   }
   const double rate = connection.rate;
   if (rest > window.window()) {
@@ -167,9 +167,9 @@ void Network::lose(ConnectionId id) {
     losses.delay(segment);
     heard = std::max(heard, from_seconds(window.window() / rate));
   } else {
-    heard = later(std::max(heard, from_seconds(rest / rate)), from_seconds(segment / rate));
+    heard = plus(std::max(heard, from_seconds(rest / rate)), from_seconds(segment / rate));
   }
-  losses.whole_at = std::max(losses.whole_at, later(queue_.now(), heard));
+  losses.whole_at = std::max(losses.whole_at, plus(queue_.now(), heard));
 }
 
 void Network::tell(ConnectionId id) {
@@ -180,7 +180,7 @@ void Network::tell(ConnectionId id) {
   }
   losses.silent = false;
   const SimTime trip = hears_after(id);
-  const SimTime sooner = losses.whole_at - later(queue_.now(), later(trip, trip / 4));
+  const SimTime sooner = losses.whole_at - plus(queue_.now(), plus(trip, trip / 4));
   if (sooner <= 0) {
     return;
   }

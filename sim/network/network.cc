@@ -187,14 +187,14 @@ std::vector<Crossing> Network::crossings(const Connection& connection) const {
 SimTime Network::way(std::span<const LinkId> links) const {
   SimTime latency = 0;
   for (const LinkId link : links) {
-    latency = later(latency, links_[link].latency);
+    latency = plus(latency, links_[link].latency);
   }
   return latency;
 }
 
 SimTime Network::round_trip(const Connection& connection) const {
-  const SimTime ways = later(way(links(connection.there)), way(links_back(connection)));
-  return connection.lossy == kNone ? ways : later(ways, until_acknowledged(connection));
+  const SimTime ways = plus(way(links(connection.there)), way(links_back(connection)));
+  return connection.lossy == kNone ? ways : plus(ways, until_acknowledged(connection));
 }
 
 SimTime Network::latency_back(ConnectionId id) const {
@@ -237,7 +237,7 @@ void Network::update_route(ConnectionId id) {
 void Network::send(ConnectionId id, std::uint64_t bytes) {
   Connection& connection = connections_[id];
   const SimTime begins =
-      model_.latency_first ? later(queue_.now(), latency_of_next(connection)) : queue_.now();
+      model_.latency_first ? plus(queue_.now(), latency_of_next(connection)) : queue_.now();
   if (connection.busy) {
     connection.waiting.push({bytes, begins});
     return;
@@ -265,8 +265,8 @@ SimTime Network::latency_of_next(Connection& connection) const {
   for (const LinkId link : links(connection.there)) {
     sum += static_cast<double>(links_[link].jitter) * (2 * random.uniform() - 1);
   }
-  return later(connection.latency,
-               std::max(static_cast<SimTime>(std::llround(sum)), -connection.latency));
+  return plus(connection.latency,
+              std::max(static_cast<SimTime>(std::llround(sum)), -connection.latency));
 }
 
 void Network::begin(ConnectionId id) {
@@ -344,7 +344,7 @@ void Network::schedule(ConnectionId id) {
     const double left = std::max(bytes, 0.0) / connection.rate * 1e9;
     const SimTime whole = from_nanoseconds(left);
     const SimTime rest = static_cast<double>(whole) < left ? 1 : 0;
-    return later(queue_.now(), later(whole, rest));
+    return plus(queue_.now(), plus(whole, rest));
   };
   Event event{.time = after(connection.remaining),
               .subject = id,
@@ -379,7 +379,7 @@ std::optional<Arrival> Network::end(ConnectionId id) {
   const SimTime left = connection.lossy == kNone
                            ? queue_.now()
                            : std::max(queue_.now(), losses_[connection.lossy].whole_at);
-  const SimTime lands = std::max(later(left, later(latency_of_next(connection), connection.turns)),
+  const SimTime lands = std::max(plus(left, plus(latency_of_next(connection), connection.turns)),
                                  connection.last_landing);
   if (lands == queue_.now() && connection.landing.empty()) {
     return arrive(id, bytes);

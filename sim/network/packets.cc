@@ -115,7 +115,7 @@ void Network::await_word(ConnectionId id) {
   } else {
     wait = std::max<SimTime>(round_trip(connection), 1'000'000);
   }
-  windows_[id].hold(later(later(queue_.now(), wait), latency_back(id)));
+  windows_[id].hold(plus(plus(queue_.now(), wait), latency_back(id)));
   if (connection.flowing) {
     schedule(id);
   } else {

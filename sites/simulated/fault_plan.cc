@@ -116,7 +116,7 @@ class Draw {
         (static_cast<double>(number) + stream_.uniform()) / static_cast<double>(random.events);
     PlannedFault drawn = {.kind = random.kinds[stream_.below(random.kinds.size())],
                           .sites = {site()},
-                          .at = later(random.from, from_nanoseconds(span * place))};
+                          .at = plus(random.from, from_nanoseconds(span * place))};
     const FaultKindInfo& kind = fault_kind(drawn.kind);
     if (kind.lasts) {
       drawn.lasting = lasting();
@@ -145,7 +145,7 @@ class Draw {
   SimTime lasting() {
     const SimTime longest = plan_.random->longest;
     const SimTime most = stream_.below(2) == 0 ? std::min(longest, plan_.silence) : longest;
-    return later(1, from_nanoseconds(stream_.uniform() * static_cast<double>(most)));
+    return plus(1, from_nanoseconds(stream_.uniform() * static_cast<double>(most)));
   }
 
   Rank neighbour(Rank of) {

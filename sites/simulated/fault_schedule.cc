@@ -13,7 +13,7 @@ FaultSchedule::FaultSchedule(const FaultPlan& plan, std::uint64_t seed, FaultTar
 SimTime FaultSchedule::last_end() const {
   SimTime last = 0;
   for (const PlannedFault& fault : faults_) {
-    last = std::max(last, fault.lasting == kNever ? fault.at : later(fault.at, fault.lasting));
+    last = std::max(last, fault.lasting == kNever ? fault.at : plus(fault.at, fault.lasting));
   }
   return last;
 }

@@ -27,12 +27,12 @@ std::vector<Rank> neighbours(const Topology& topology, Rank site) {
 }
 
 SimTime recovery_bound(const FaultPlan& plan, std::size_t message_bytes) {
-  const SimTime round = later(times(plan.interval, plan.gradient), plan.commit);
-  SimTime bound = later(times(2, plan.silence), plan.patience);
+  const SimTime round = plus(multiple(plan.interval, plan.gradient), plan.commit);
+  SimTime bound = plus(multiple(2, plan.silence), plan.patience);
   for (const SimTime more :
-       {times(4, plan.reconnect), times(4, round), times(8, plan.link.latency),
+       {multiple(4, plan.reconnect), multiple(4, round), multiple(8, plan.link.latency),
         from_seconds(4 * static_cast<double>(message_bytes) / plan.link.bytes_per_s)}) {
-    bound = later(bound, more);
+    bound = plus(bound, more);
   }
   return bound;
 }
@@ -78,7 +78,7 @@ Liveness::Trouble Liveness::look(SimTime now, std::span<const SiteView> sites,
 
 Liveness::Trouble Liveness::look_at(SimTime now, const SiteView& site) const {
   const SimTime since = std::max(site.moved, disturbed_[static_cast<std::size_t>(site.site)]);
-  const SimTime most = later(bound_, site.waits_for_model ? found_after_ : 0);
+  const SimTime most = plus(bound_, site.waits_for_model ? found_after_ : 0);
   if (now - since <= most) {
     return std::nullopt;
   }

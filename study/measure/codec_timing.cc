@@ -55,7 +55,7 @@ CodecTiming time_codec(const std::string& spec, std::span<const float> x, std::s
                        std::uint64_t seed, int repeats, std::shared_ptr<Workers> workers,
                        Clock clock) {
   ErrorFeedback feedback(make_compressor(spec), x.size(), host_ops());
-  feedback.compressor().use(std::move(workers));
+  feedback.compressor().set_workers(std::move(workers));
   std::vector<std::byte> frame(feedback.compressor().max_bytes(x.size()));
   RandomKey key{.seed = seed, .purpose = Purpose::quantize};
   CodecTiming timing = {.spec = feedback.compressor().spec()};

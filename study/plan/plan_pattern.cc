@@ -11,8 +11,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
 #include <sotto/optim/common_hyperparameters.h>
-#include <sotto/optim/forwarding_algorithm.h>
 #include <sotto/optim/registry.h>
+#include <sotto/optim/wrappers/forwarding_algorithm.h>
 #include <sotto/sim/timing_job.h>
 #include <sotto/study/simulation/job_nodes.h>
 

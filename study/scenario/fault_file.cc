@@ -104,7 +104,7 @@ RandomFaults read_random(TomlReader in, const FaultPlan& plan) {
   }
   random.from = in.parsed("from", parse_duration).value_or(0);
   random.until = in.parsed("until", parse_duration).value_or(plan.duration / 4 * 3);
-  random.longest = in.parsed("longest", parse_duration).value_or(times(3, plan.silence));
+  random.longest = in.parsed("longest", parse_duration).value_or(multiple(3, plan.silence));
   in.finish();
   return random;
 }

@@ -46,7 +46,7 @@ void read_partition(TomlReader& in, SimTime at, Scenario& scenario, const Names&
     if (*lasting == 0) {
       in.refuse("for", "it must be longer than 0; left out, the partition is for good");
     }
-    partition.until = later(at, *lasting);
+    partition.until = plus(at, *lasting);
   }
   scenario.partitions.push_back(std::move(partition));
 }

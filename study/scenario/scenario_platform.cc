@@ -161,8 +161,8 @@ LinkSpec Scenario::way_between(Rank from, Rank to) const {
   for (const Trunk& trunk : trunks) {
     if (covers(trunk, {from, to})) {
       way.bytes_per_s = std::min(way.bytes_per_s, trunk.link.bytes_per_s);
-      way.latency = later(way.latency, trunk.link.latency);
-      way.jitter = later(way.jitter, trunk.link.jitter);
+      way.latency = plus(way.latency, trunk.link.latency);
+      way.jitter = plus(way.jitter, trunk.link.jitter);
       way.loss = 1 - (1 - way.loss) * (1 - trunk.link.loss);
     }
   }

@@ -20,7 +20,7 @@ void flatten(LinkSpec& link) {
   if (link.trace != nullptr) {
     const LinkTrace& trace = *link.trace->trace;
     link.bytes_per_s = std::min(link.bytes_per_s, link.trace->times * mean_bandwidth(trace));
-    link.latency = later(link.latency, mean_latency(trace));
+    link.latency = plus(link.latency, mean_latency(trace));
     link.trace = nullptr;
   }
 }
@@ -36,7 +36,7 @@ void flatten(double& bytes_per_s, std::shared_ptr<const TracedLink>& traced) {
 
 std::shared_ptr<const TracedLink> WrittenTrace::of(std::size_t place) const {
   return std::make_shared<const TracedLink>(
-      TracedLink{.trace = trace, .start = later(start, times(place, stagger))});
+      TracedLink{.trace = trace, .start = plus(start, multiple(place, stagger))});
 }
 
 std::optional<WrittenTrace> read_trace(TomlReader& in, std::string_view key) {

@@ -56,7 +56,7 @@ void Timeline::add(const Stretch& stretch) {
     const auto index = static_cast<std::size_t>(at / bin_);
     const SimTime end = at + std::min(stretch.until - at, bin_ - at % bin_);
     bins_.resize(std::max(bins_.size(), index + 1));
-    bins_[index][phase] = later(bins_[index][phase], end - at);
+    bins_[index][phase] = plus(bins_[index][phase], end - at);
     at = end;
   }
   if (row(stretch.node) < 0) {
@@ -117,7 +117,7 @@ void Timeline::widen() {
   std::vector<std::array<SimTime, kPhases>> wide((bins_.size() + 1) / 2);
   for (std::size_t i = 0; i < bins_.size(); ++i) {
     for (std::size_t phase = 0; phase < kPhases; ++phase) {
-      wide[i / 2][phase] = later(wide[i / 2][phase], bins_[i][phase]);
+      wide[i / 2][phase] = plus(wide[i / 2][phase], bins_[i][phase]);
     }
   }
   bins_ = std::move(wide);

@@ -106,7 +106,7 @@ void add_trunks(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
   }
 }
 
-/// So many groups of nodes are upgraded one by one; of more, all together.
+/// Up to this many groups of nodes are upgraded one by one; more than that, all together.
 constexpr std::size_t kMostGroups = 8;
 
 /// Nodes whose connection carries as much are upgraded together.

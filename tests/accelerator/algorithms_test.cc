@@ -13,7 +13,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/compress/cuda/accelerator.h>
-#include <sotto/optim/forwarding_algorithm.h>
+#include <sotto/optim/wrappers/forwarding_algorithm.h>
 
 using namespace sotto;
 using namespace sotto::test;

@@ -31,7 +31,7 @@ struct Outcome {
 Outcome outcome_of(const std::string& spec, const std::vector<float>& x, int threads) {
   const auto compressor = make_compressor(spec);
   if (threads > 0) {
-    compressor->use(std::make_shared<Workers>(threads));
+    compressor->set_workers(std::make_shared<Workers>(threads));
   }
   Outcome result;
   result.residual.assign(x.size(), 0.25F);
@@ -88,7 +88,7 @@ TEST_CASE("what a thread throws while it makes a vector reaches the caller") {
   for (const std::string& spec : all_specs()) {
     CAPTURE(spec);
     const auto compressor = make_compressor(spec);
-    compressor->use(std::make_shared<Workers>(3));
+    compressor->set_workers(std::make_shared<Workers>(3));
     std::vector<float> v(kLong, 1.0F);
     std::vector<std::byte> out(compressor->max_bytes(kLong));
     const auto fail = [&](std::size_t first, std::span<float> piece) {
@@ -116,7 +116,7 @@ TEST_CASE("what is malformed is refused by threads too, and leaves y untouched")
     const auto before = gaussian(kLong, 1, 2);
     std::string message;
     for (const int threads : {1, 2, 3, 7}) {
-      compressor->use(std::make_shared<Workers>(threads));
+      compressor->set_workers(std::make_shared<Workers>(threads));
       auto y = before;
       const Status status = compressor->decode_add(bytes, 1, y);
       CHECK(status.fault() == Fault::non_finite);
@@ -130,6 +130,6 @@ TEST_CASE("what is malformed is refused by threads too, and leaves y untouched")
 TEST_CASE("a clone works alone and alike") {
   const auto x = gaussian(kLong);
   const auto compressor = make_compressor("quant:4");
-  compressor->use(std::make_shared<Workers>(2));
+  compressor->set_workers(std::make_shared<Workers>(2));
   CHECK(encoded(*compressor->clone(), x, key_of(1)) == encoded(*compressor, x, key_of(1)));
 }

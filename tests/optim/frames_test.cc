@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/frame.h>
-#include <sotto/optim/forwarding_algorithm.h>
+#include <sotto/optim/wrappers/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
 #include "optim/other_frames.h"

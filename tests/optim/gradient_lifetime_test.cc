@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/optim/forwarding_algorithm.h>
+#include <sotto/optim/wrappers/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
 

@@ -9,8 +9,8 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/frame.h>
-#include <sotto/optim/algorithms/local_steps.h>
 #include <sotto/optim/exchange/chunks.h>
+#include <sotto/optim/wrappers/local_steps.h>
 
 #include "optim/cluster.h"
 

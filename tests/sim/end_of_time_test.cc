@@ -47,13 +47,13 @@ void check_told(const SimulationReport& report, const std::string& what) {
 }  // namespace
 
 TEST_CASE("spans that are multiplied, or come as numbers of nanoseconds, end with time") {
-  CHECK(times(3, 5) == 15);
-  CHECK(times(0, kNever) == 0);
-  CHECK(times(std::numeric_limits<std::uint64_t>::max(), 0) == 0);
-  CHECK(times(1, kNever) == kNever);
-  CHECK(times(2, kNever / 2) == kNever - 1);
-  CHECK(times(2, kNever / 2 + 1) == kNever);
-  CHECK(times(std::numeric_limits<std::uint64_t>::max(), 1) == kNever);
+  CHECK(multiple(3, 5) == 15);
+  CHECK(multiple(0, kNever) == 0);
+  CHECK(multiple(std::numeric_limits<std::uint64_t>::max(), 0) == 0);
+  CHECK(multiple(1, kNever) == kNever);
+  CHECK(multiple(2, kNever / 2) == kNever - 1);
+  CHECK(multiple(2, kNever / 2 + 1) == kNever);
+  CHECK(multiple(std::numeric_limits<std::uint64_t>::max(), 1) == kNever);
   CHECK(from_nanoseconds(1.9) == 1);
   CHECK(from_nanoseconds(9.3e18) == kNever);
   CHECK(from_nanoseconds(std::numeric_limits<double>::infinity()) == kNever);

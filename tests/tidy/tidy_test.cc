@@ -139,7 +139,7 @@ TEST_CASE("what the program alone has is the program's and its tests'") {
 }
 
 TEST_CASE("what algorithms are built of knows none of them") {
-  for (const auto* part : {"exchange", "step_rules"}) {
+  for (const auto* part : {"exchange", "frozen_adam", "step_rules", "wrappers"}) {
     const auto sources = sources_in(kRoot / "optim" / part);
     CHECK_FALSE(sources.empty());
     for (const auto& path : sources) {

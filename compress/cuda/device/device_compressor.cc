@@ -34,7 +34,7 @@ std::optional<std::size_t> DeviceCompressor::encode_prepared(const Prepare& prep
     return std::nullopt;
   }
   const std::size_t used = prepare.residual ? encode_to_residual(v, key, out) : encode(v, key, out);
-  return queue_.sound() ? added(prepare, out.first(used)) : std::nullopt;
+  return queue_.sound() ? finish_prepared(prepare, out.first(used)) : std::nullopt;
 }
 
 Status DeviceCompressor::decode_sum(std::span<const Term> terms, std::span<float> scratch,

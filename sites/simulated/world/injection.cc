@@ -60,7 +60,7 @@ void World::on_over(const PlannedFault& fault, Rank site) {
 }
 
 void World::end_after(SimTime lasting, std::size_t number) {
-  queue_.push({.time = later(queue_.now(), lasting),
+  queue_.push({.time = plus(queue_.now(), lasting),
                .subject = static_cast<std::uint32_t>(number),
                .kind = fault_over});
 }
@@ -135,7 +135,7 @@ void World::resume(Rank /*site*/, std::uint64_t id) {
   }
   // While the process stood still its work did not go on, but the time of its deadlines passed.
   const bool works = process.phase == Phase::computing || process.phase == Phase::writing;
-  const SimTime due = works ? later(process.due, queue_.now() - process.stopped_at)
+  const SimTime due = works ? plus(process.due, queue_.now() - process.stopped_at)
                             : std::max(process.due, queue_.now());
   enter(process, process.phase, due - queue_.now());
   process.moved = queue_.now();

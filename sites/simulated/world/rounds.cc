@@ -14,7 +14,7 @@ namespace sotto::sites {
 
 void World::enter(Process& process, Phase phase, SimTime lasting) {
   process.phase = phase;
-  process.due = later(queue_.now(), lasting);
+  process.due = plus(queue_.now(), lasting);
   queue_.push({.time = process.due,
                .subject = process.id,
                .version = ++process.version,
@@ -43,7 +43,7 @@ void World::advance(Process& process) {
       write(process);  // so that its incarnation outlives a crash
       return;
     }
-    const bool waited = queue_.now() >= later(process.waits_since, plan_.found_after);
+    const bool waited = queue_.now() >= plus(process.waits_since, plan_.found_after);
     audit_.begin_event(queue_.now(), process.site, "being asked whether it is ready");
     const bool ready = process.node->try_begin(waited);
     observe(process);
@@ -84,7 +84,7 @@ void World::begin_round(Process& process) {
   SimTime takes = from_nanoseconds(static_cast<double>(plan_.gradient) * share *
                                    static_cast<double>(plan_.interval));
   if (plan_.lie_of(process.site) == LieKind::late) {
-    takes = later(takes, from_nanoseconds(0.9 * static_cast<double>(plan_.patience)));
+    takes = plus(takes, from_nanoseconds(0.9 * static_cast<double>(plan_.patience)));
   }
   enter(process, Phase::computing, takes);
 }

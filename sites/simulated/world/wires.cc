@@ -91,7 +91,7 @@ void Wires::resume(ProcessId process) {
     // A site's own time-outs wait for it to look at its clock.
     const End& end = found->second.ends[own];
     if (end.quiet_since != kNever) {
-      queue_.push({.time = std::max(queue_.now(), later(end.quiet_since, silence_)),
+      queue_.push({.time = std::max(queue_.now(), plus(end.quiet_since, silence_)),
                    .subject = 2 * id + static_cast<std::uint32_t>(own),
                    .version = end.quiet_version,
                    .kind = silence});
@@ -111,10 +111,10 @@ void Wires::send(ProcessId process, ConnectionId connection, std::span<const std
     return;
   }
   const LinkSpec spec = link(site_of(joined.ends[own]), site_of(to));
-  to.line_free = later(std::max(queue_.now(), to.line_free), transmission(message.size(), spec));
+  to.line_free = plus(std::max(queue_.now(), to.line_free), transmission(message.size(), spec));
   const auto jitter = static_cast<SimTime>(
       random_.uniform() * static_cast<double>(std::min(spec.jitter, spec.latency)));
-  SimTime due = later(to.line_free, later(spec.latency, jitter));
+  SimTime due = plus(to.line_free, plus(spec.latency, jitter));
   if (!to.coming.empty()) {
     due = std::max(due, to.coming.back().due);
   }
@@ -172,7 +172,7 @@ void Wires::unblock(Rank from, Rank to) {
     update_quiet(id, end);
     retime(id, end);
     if (!connections_.at(id).ends[1 - end].open) {
-      queue_.push({.time = later(queue_.now(), latency(from, to)),
+      queue_.push({.time = plus(queue_.now(), latency(from, to)),
                    .subject = id,
                    .version = static_cast<std::uint32_t>(end),
                    .kind = fin});
@@ -225,8 +225,8 @@ void Wires::retime(ConnectionId id, std::size_t to) {
   const LinkSpec spec = link(site_of(connection.ends[1 - to]), site_of(end));
   end.line_free = queue_.now();
   for (Coming& coming : end.coming) {
-    end.line_free = later(end.line_free, transmission(coming.message.size(), spec));
-    coming.due = later(end.line_free, spec.latency);
+    end.line_free = plus(end.line_free, transmission(coming.message.size(), spec));
+    coming.due = plus(end.line_free, spec.latency);
     queue_.push({.time = coming.due,
                  .subject = id,
                  .version = static_cast<std::uint32_t>(to),
@@ -245,7 +245,7 @@ void Wires::redial(ProcessId process, Rank peer, SimTime pause) {
   dialer.dialing[at] = 1;
   const double share = 0.5 + random_.uniform();
   const SimTime wait = from_nanoseconds(share * static_cast<double>(reconnect_));
-  queue_.push({.time = later(queue_.now(), later(pause, wait)),
+  queue_.push({.time = plus(queue_.now(), plus(pause, wait)),
                .subject = process,
                .version = static_cast<std::uint32_t>(peer),
                .kind = dial});
@@ -275,7 +275,7 @@ void Wires::on_dial(ProcessId process, Rank peer) {
   }
   processes_[process].dialing[static_cast<std::size_t>(peer)] = 1;
   const Rank site = processes_[process].site;
-  queue_.push({.time = later(queue_.now(), later(latency(site, peer), latency(peer, site))),
+  queue_.push({.time = plus(queue_.now(), plus(latency(site, peer), latency(peer, site))),
                .subject = process,
                .version = static_cast<std::uint32_t>(peer),
                .kind = connected});
@@ -303,7 +303,7 @@ void Wires::on_connected(ProcessId process, Rank peer) {
   processes_[process].connection[static_cast<std::size_t>(peer)] = id;
   processes_[other].connection[static_cast<std::size_t>(site)] = id;
   queue_.push({.time = queue_.now(), .subject = id, .version = 0, .kind = tell_up});
-  queue_.push({.time = later(queue_.now(), latency(site, peer)),
+  queue_.push({.time = plus(queue_.now(), latency(site, peer)),
                .subject = id,
                .version = 1,
                .kind = tell_up});
@@ -351,7 +351,7 @@ void Wires::close_end(ConnectionId id, std::size_t which, SimTime pause, bool te
   current = current == id ? kNoConnection : current;
   const bool was_told = end.told;
   if (other.open) {
-    SimTime hears = later(queue_.now(), latency(site_of(end), peer));
+    SimTime hears = plus(queue_.now(), latency(site_of(end), peer));
     if (!other.coming.empty()) {
       hears = std::max(hears, other.coming.back().due);
     }
@@ -380,7 +380,7 @@ void Wires::update_quiet(ConnectionId id, std::size_t which) {
   ++end.quiet_version;
   end.quiet_since = quiet ? queue_.now() : kNever;
   if (quiet) {
-    queue_.push({.time = later(queue_.now(), silence_),
+    queue_.push({.time = plus(queue_.now(), silence_),
                  .subject = 2 * id + static_cast<std::uint32_t>(which),
                  .version = end.quiet_version,
                  .kind = silence});

@@ -194,7 +194,7 @@ bool World::still_alive(Process& process) {
   end_process(process, false);
   if (!replaced) {
     // The operator of the site starts it again.
-    queue_.push({.time = later(queue_.now(), plan_.reconnect),
+    queue_.push({.time = plus(queue_.now(), plan_.reconnect),
                  .subject = static_cast<std::uint32_t>(site),
                  .kind = begin_due});
   }
@@ -239,7 +239,7 @@ void World::handle(const Event& event) {
       if (const Process* process = present(site); process == nullptr || !process->alive) {
         begin_process(site);
       } else if (process->leaving) {  // it is on its way out still
-        queue_.push({.time = later(queue_.now(), plan_.reconnect),
+        queue_.push({.time = plus(queue_.now(), plan_.reconnect),
                      .subject = event.subject,
                      .kind = begin_due});
       }
@@ -247,7 +247,7 @@ void World::handle(const Event& event) {
     }
     case tick:
       look();
-      queue_.push({.time = later(queue_.now(), plan_.silence / 20), .kind = tick});
+      queue_.push({.time = plus(queue_.now(), plan_.silence / 20), .kind = tick});
       break;
   }
 }

@@ -12,8 +12,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
 #include <sotto/optim/algorithms/robust_gossip.h>
-#include <sotto/optim/forwarding_algorithm.h>
 #include <sotto/optim/robust/attack.h>
+#include <sotto/optim/wrappers/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
 

@@ -1,4 +1,4 @@
-#include <sotto/optim/algorithms/weighted_gradient.h>
+#include <sotto/optim/wrappers/weighted_gradient.h>
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include <sotto/optim/algorithms/local_steps.h>
+#include <sotto/optim/wrappers/local_steps.h>
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include <sotto/optim/algorithms/delayed_gradient.h>
+#include <sotto/optim/wrappers/delayed_gradient.h>
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include <sotto/optim/late_elements.h>
+#include <sotto/optim/frozen_adam/late_elements.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Parameters whose gradients come after the freeze learn as the others do.
-#include <sotto/optim/late_elements.h>
+#include <sotto/optim/frozen_adam/late_elements.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 #include <sotto/base/frame.h>
 #include <sotto/optim/algorithms/gossip_adam.h>
-#include <sotto/optim/forwarding_algorithm.h>
+#include <sotto/optim/wrappers/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
 #include "optim/other_frames.h"

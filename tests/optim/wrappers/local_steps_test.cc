@@ -1,5 +1,5 @@
 // Local steps between exchanges, around every algorithm.
-#include <sotto/optim/algorithms/local_steps.h>
+#include <sotto/optim/wrappers/local_steps.h>
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 // Users are told of parameters that had no gradient before Adam's variance was frozen.
-#include <sotto/optim/freeze_notice.h>
+#include <sotto/optim/frozen_adam/freeze_notice.h>
 
 #include <algorithm>
 #include <string>

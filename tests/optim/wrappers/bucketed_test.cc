@@ -1,5 +1,5 @@
 // An algorithm cut into buckets.
-#include <sotto/optim/algorithms/bucketed.h>
+#include <sotto/optim/wrappers/bucketed.h>
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +12,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
-#include <sotto/optim/forwarding_algorithm.h>
+#include <sotto/optim/wrappers/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
 #include "optim/other_frames.h"

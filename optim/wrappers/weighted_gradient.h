@@ -19,7 +19,7 @@
 
 #include <sotto/compress/accelerator.h>
 #include <sotto/kernels/vector.h>
-#include <sotto/optim/forwarding_algorithm.h>
+#include <sotto/optim/wrappers/forwarding_algorithm.h>
 
 namespace sotto {
 

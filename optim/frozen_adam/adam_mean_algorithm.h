@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <sotto/optim/chunk_mean_algorithm.h>
-#include <sotto/optim/freeze_notice.h>
-#include <sotto/optim/late_elements.h>
+#include <sotto/optim/frozen_adam/freeze_notice.h>
+#include <sotto/optim/frozen_adam/late_elements.h>
 #include <sotto/optim/step_rules/adam.h>
 
 namespace sotto {

@@ -1,4 +1,4 @@
-#include <sotto/optim/algorithms/bucketed.h>
+#include <sotto/optim/wrappers/bucketed.h>
 
 #include <algorithm>
 #include <iterator>
@@ -23,7 +23,7 @@ AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
   part.topology = setup.topology;
   part.step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
   part.compressor = setup.compressor->clone();
-  part.compressor->use(setup.compressor->used());
+  part.compressor->set_workers(setup.compressor->shared_workers());
   part.hyperparameters = setup.hyperparameters;
   part.terms = setup.terms;
   part.seed = setup.seed;

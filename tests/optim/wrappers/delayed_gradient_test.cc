@@ -11,9 +11,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/workers.h>
-#include <sotto/optim/algorithms/bucketed.h>
-#include <sotto/optim/algorithms/delayed_gradient.h>
 #include <sotto/optim/algorithms/push_sum.h>
+#include <sotto/optim/wrappers/bucketed.h>
+#include <sotto/optim/wrappers/delayed_gradient.h>
 
 #include "optim/cluster.h"
 
@@ -416,7 +416,7 @@ TEST_CASE("threads that share the encoding write the same half step") {
     for (std::size_t rank = 0; rank < 2; ++rank) {
       AlgorithmSetup setup = node_setup(options, rank, x[rank], graph);
       if (threads > 1) {
-        setup.compressor->use(std::make_shared<Workers>(threads));
+        setup.compressor->set_workers(std::make_shared<Workers>(threads));
       }
       driver.add(make_algorithm(name, std::move(setup)));
     }

@@ -1,4 +1,4 @@
-#include <sotto/optim/freeze_notice.h>
+#include <sotto/optim/frozen_adam/freeze_notice.h>
 
 #include <algorithm>
 #include <utility>
