@@ -66,8 +66,9 @@ Result<std::optional<DurableSite>> read_durable(const FaultPlan& plan, const Sit
     return std::optional<DurableSite>();
   }
   const SiteStateFile& file = (*found)->state;
-  std::vector<float> parameters;
-  sites::SiteSetup setup = site_setup(files.options(plan), *make_site_task(plan), parameters);
+  const auto task = make_site_task(plan);
+  std::vector<float> parameters(task->dimension());
+  sites::SiteSetup setup = site_setup(files.options(plan), task->layout(), parameters);
   setup.incarnation = 1;  // replaced by the state's
   const auto node = std::make_unique<sites::Site>(std::move(setup));
   ByteReader in(file.site);

@@ -216,8 +216,9 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   for (const std::string& notice : plan.notices) {
     log.write({SiteEvent::Level::info, "setting", notice});
   }
-  SiteFolder folder(config.state);
   SiteBoard board;
+  plan.run.board = &board;
+  plan.run.stop = &console::stop_requested();
   board.put(first_report(config.name));
   console::catch_stop_signals();
   console::ignore_hangup();
@@ -240,7 +241,7 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   exit.emplace(log, !options.common.json.empty() || !config.training.dump_parameters.empty());
   const auto result = [&] {
     try {
-      return run_site(plan.run, folder, *plan.task, console::stop_requested(), board,
+      return run_site(plan.run, config.state, *plan.task, plan.parameters, plan.eval_every,
                       [&](const SiteEvent& event) {
                         exit->tell_of_stop();
                         tell(event);
@@ -255,7 +256,7 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   }
   if (!config.training.dump_parameters.empty()) {
     write_result_file("dump-parameters", config.training.dump_parameters,
-                      parameter_row(result->parameters) + "\n");
+                      parameter_row(plan.parameters) + "\n");
   }
   output.json(result_json(*result, plan.config));
   return result->export_trouble.empty() ? console::kDone : console::kFailed;

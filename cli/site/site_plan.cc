@@ -221,7 +221,7 @@ Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFacto
                {"privacy", study::privacy_config_json(run.privacy)},
                {"communication_interval", run.communication_interval},
                {"rounds", run.rounds},
-               {"eval_every", run.eval_every},
+               {"eval_every", plan.eval_every},
                {"seed", run.seed},
                {"window", run.window},
                {"slack", run.slack},
@@ -267,8 +267,12 @@ AgreedSettings settings_in_file(const SiteConfig& config) {
 SitePlan make_site_plan(const SiteConfig& config) {
   const study::TrainOptions& o = config.training;
   try {
-    SitePlan plan{
-        .run = read_identity(config), .task = {}, .config = {}, .warnings = {}, .notices = {}};
+    SitePlan plan{.run = read_identity(config),
+                  .task = {},
+                  .parameters = {},
+                  .config = {},
+                  .warnings = {},
+                  .notices = {}};
     SiteOptions& run = plan.run;
     check_guarded(config, plan.warnings);
     check_options(o);
@@ -304,11 +308,16 @@ SitePlan make_site_plan(const SiteConfig& config) {
                              plan.task->layout())
           ->spec();
     });
-    run.eval_every = o.eval_every.value_or(
+    plan.eval_every = o.eval_every.value_or(
         std::max<Round>(plan.task->rounds_per_epoch() / run.communication_interval, 1));
-    if (!o.init.empty()) {
+    if (o.init.empty()) {
+      run.init = "";
+      plan.parameters.resize(plan.task->dimension());
+      plan.task->initialize(plan.parameters, o.seed);
+    } else {
       Start start = naming("init", [&] { return read_start(o.init, plan.task->layout()); });
-      run.start = std::move(start.parameters);
+      plan.parameters = std::move(start.parameters);
+      run.init = model_digest(plan.parameters);
       if (!start.left_behind.empty()) {
         plan.warnings.push_back("init: " + start.left_behind);
       }

@@ -18,8 +18,10 @@ namespace sotto::cli {
 struct SitePlan {
   SiteOptions run;
   std::unique_ptr<Task> task;
-  std::size_t examples = 0;  ///< of this site; 0 where the task has none
-  Json config;               ///< all settings as used
+  std::vector<float> parameters;  ///< the initial model
+  Round eval_every = 0;           ///< rounds between evaluations
+  std::size_t examples = 0;       ///< of this site; 0 where the task has none
+  Json config;                    ///< all settings as used
   std::vector<std::string> warnings;
   std::vector<std::string> notices;  ///< what its operator should know, though nothing is amiss
 };

@@ -10,37 +10,37 @@
 
 namespace sotto {
 
-SiteGradients::SiteGradients(Task& task, const std::optional<PrivacyOptions>& privacy)
-    : task_(task), gradient_(task.dimension()) {
+SiteGradients::SiteGradients(std::size_t dimension, const std::optional<PrivacyOptions>& privacy) {
   if (privacy) {
     budget_.emplace(std::make_shared<StepBudget>(*privacy));
     mechanism_.emplace(*privacy, 0);
+    hidden_.resize(dimension);
   }
 }
 
-Result<std::span<const float>> SiteGradients::next(Round number, std::span<const float> model) {
+Result<std::span<const float>> SiteGradients::release(std::span<const float> gradient,
+                                                      std::optional<double> loss) {
   check(!spent(), "no gradient leaves beyond the budget");
-  const double loss = task_.loss_and_gradient(number, model, gradient_);
-  if (const auto bad = host_ops().count_non_finite(gradient_); bad.count > 0) {
+  if (const auto bad = host_ops().count_non_finite(gradient); bad.count > 0) {
     return Status(Fault::non_finite,
                   fmt::format("the gradient has {} of {} elements that are not finite, the first "
                               "at {}; a lower learning rate may help",
-                              bad.count, gradient_.size(), bad.first));
+                              bad.count, gradient.size(), bad.first));
   }
-  if (!std::isfinite(loss)) {
+  if (loss && !std::isfinite(*loss)) {
     return Status(Fault::non_finite,
-                  fmt::format("the loss is {}; a lower learning rate may help", loss));
+                  fmt::format("the loss is {}; a lower learning rate may help", *loss));
   }
   if (!budget_) {
-    loss_ = loss;
-    return std::span<const float>(gradient_);
+    loss_ = loss.value_or(std::numeric_limits<double>::quiet_NaN());
+    return gradient;
   }
   if (Status status = budget_->enter_step(); !status.ok()) {
     return status;
   }
-  mechanism_->release(budget_->steps(), gradient_, gradient_);
+  mechanism_->release(budget_->steps(), gradient, hidden_);
   budget_->count_step();
-  return std::span<const float>(gradient_);
+  return std::span<const float>(hidden_);
 }
 
 Status SiteGradients::expect_steps(std::uint64_t steps) const {

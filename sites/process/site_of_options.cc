@@ -13,24 +13,18 @@ constexpr std::size_t kMaxQueued = 4;  // messages to a peer beyond a full windo
 
 }  // namespace
 
-sites::SiteSetup site_setup(const SiteOptions& options, const Task& task,
-                            std::vector<float>& parameters) {
-  if (options.start.empty()) {
-    parameters.resize(task.dimension());
-    task.initialize(parameters, options.seed);
-  } else {
-    parameters = options.start;
-  }
+sites::SiteSetup site_setup(const SiteOptions& options, const ParameterLayout& layout,
+                            std::span<float> parameters) {
   sites::SiteSetup setup;
   setup.name = options.name;
-  setup.settings = settings_text(shared_settings(options, task.layout()));
+  setup.settings = settings_text(shared_settings(options, layout));
   setup.agreement = agreement_of(setup.settings);
   setup.peers = site_peers(options.security.peers->peers(), options.rank, options.exchange);
   setup.parameters = parameters;
-  setup.layout = task.layout();
+  setup.layout = layout;
   setup.step_rule = make_step_rule(options.step_rule);
   setup.compressor =
-      make_compressor(options.compressor, ContractKind::contraction, host_ops(), task.layout());
+      make_compressor(options.compressor, ContractKind::contraction, host_ops(), layout);
   setup.exchange = options.exchange;
   setup.rule = options.rule;
   setup.consensus_stepsize = options.consensus_stepsize;

@@ -1,22 +1,22 @@
 // From what a site is told to do to the state machine that does it (sites/core/site.h).
 //
-// Pure functions, but for the number that is drawn; thread-safe for different tasks.
+// Pure functions, but for what is drawn; thread-safe.
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <span>
 
+#include <sotto/base/parameter_layout.h>
 #include <sotto/comm/channels.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/site_options.h>
-#include <sotto/trainers/tasks/task.h>
 
 namespace sotto {
 
-/// All of the setup but incarnation and life, which are of a process. `parameters` become the
-/// initial model; the setup has a view of them. Throws Error for options that are refused.
-sites::SiteSetup site_setup(const SiteOptions& options, const Task& task,
-                            std::vector<float>& parameters);
+/// All of the setup but incarnation and life, which are of a process. `parameters` are the initial
+/// model; the setup has a view of them. Throws Error for options that are refused.
+sites::SiteSetup site_setup(const SiteOptions& options, const ParameterLayout& layout,
+                            std::span<float> parameters);
 
 /// A random number, of a process that begins without state or gives its state up.
 sites::Incarnation draw_incarnation();

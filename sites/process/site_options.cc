@@ -54,8 +54,7 @@ AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout
       {"communication-interval", fmt::to_string(options.communication_interval)},
       {"window", fmt::to_string(options.window)},
       {"seed", fmt::to_string(options.seed)},
-      {"init",
-       options.start.empty() ? "none" : short_digest(std::as_bytes(std::span(options.start)))},
+      {"init", options.init.value_or("").empty() ? "none" : *options.init},
   };
   const AgreedSettings steps = step_rule_settings(options.step_rule);
   settings.insert(settings.end(), steps.begin(), steps.end());
@@ -76,6 +75,10 @@ AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout
     settings.push_back({"scaling", options.scaling.substr(0, kDigestShown)});
   }
   return settings;
+}
+
+std::string model_digest(std::span<const float> model) {
+  return short_digest(std::as_bytes(model));
 }
 
 sites::Agreement agreement_of(const std::string& settings) {

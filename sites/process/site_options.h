@@ -1,10 +1,12 @@
 // What one site is told to do. Plain values; pure functions.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include <sotto/optim/step_rule.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/audit_log.h>
+#include <sotto/sites/process/site_report.h>
 #include <sotto/trainers/data/dataset.h>
 #include <sotto/trainers/files/model_file.h>
 #include <sotto/trainers/files/onnx_file.h>
@@ -43,13 +46,14 @@ struct SiteOptions {
   std::uint64_t seed = 0;            ///< of the initial model and of rounding
   sites::MassRule mass{};            ///< push-sum
   sites::SecureSumRule sum{};        ///< secure_mean
-  std::vector<float> start{};        ///< the initial model; empty: drawn from the seed
-  DataNames data{};                  ///< what the model's inputs and outputs stand for
+  /// model_digest of the initial model; empty: it is drawn from the seed. Unset: SiteOptimizer
+  /// digests the parameters that it is given.
+  std::optional<std::string> init{};
+  DataNames data{};       ///< what the model's inputs and outputs stand for
   std::string scaling{};  ///< scaling_digest of what scales its inputs; empty: each site's own
 
   // This site's own.
-  Round rounds = 0;      ///< after so many the site ends; 0: it goes on until it is told to stop
-  Round eval_every = 0;  ///< rounds between evaluations; 0: only at the end
+  Round rounds = 0;  ///< after so many the site ends; 0: it goes on until it is told to stop
   std::string export_file{};  ///< where the model is put after each evaluation and in the end, for
                               ///< other programs (exported_model.h); empty: nowhere
   ModelNotes notes{};         ///< in that file
@@ -63,6 +67,11 @@ struct SiteOptions {
       30'000};  ///< in a round, at most, for peers that are up and behind
   /// How long a site without state waits for others before it starts from the initial model.
   std::chrono::milliseconds found_after{30'000};
+  /// Once true, every wait ends, and the site is to; a signal handler may set it. Null: nobody
+  /// does.
+  const std::atomic<bool>* stop = nullptr;
+  /// Where its reports go, for others to read meanwhile; null: nowhere else.
+  SiteBoard* board = nullptr;
   /// Receives evaluations, with the site as the only node; null: no observer.
   Observer* observer = nullptr;
   /// The audit file whose last digest reports show; its owner records the events. Null: none.
@@ -74,6 +83,9 @@ struct SiteOptions {
 
 /// What sites must share, in words. `dimension` and `layout` are the model's.
 AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout& layout);
+
+/// By which sites compare their initial models: a prefix of the SHA-256 of its bytes, in hex.
+std::string model_digest(std::span<const float> model);
 
 /// The digest of these words (settings_text): SHA-256.
 sites::Agreement agreement_of(const std::string& settings);

@@ -19,28 +19,6 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// Gradients of all the same elements; the loss is 2.
-class SteadyTask final : public Task {
- public:
-  const ParameterLayout& layout() const override { return layout_; }
-  void initialize(std::span<float> parameters, std::uint64_t /*seed*/) const override {
-    std::fill(parameters.begin(), parameters.end(), 0.0F);
-  }
-  Round rounds_per_epoch() const override { return 1; }
-  double loss_and_gradient(Round /*round*/, std::span<const float> /*parameters*/,
-                           std::span<float> gradient) override {
-    std::fill(gradient.begin(), gradient.end(), element);
-    return loss;
-  }
-  Evaluation evaluate(std::span<const float> /*parameters*/) override { return {}; }
-
-  float element = 0.5F;
-  double loss = 2;
-
- private:
-  ParameterLayout layout_ = complete_layout({}, 4);
-};
-
 PrivacyOptions promise(const std::string& ledger) {
   PrivacyOptions options;
   options.clip_norm = 1;
@@ -51,21 +29,22 @@ PrivacyOptions promise(const std::string& ledger) {
   return options;
 }
 
-const std::vector<float> kModel(4);
+const std::vector<float> kGradient(4, 0.5F);
 
 }  // namespace
 
-TEST_CASE("without a budget a site's gradients are its task's, and so is the loss") {
-  SteadyTask task;
-  SiteGradients gradients(task, std::nullopt);
+TEST_CASE("without a budget a site's gradients leave as they are, and the loss is shown") {
+  SiteGradients gradients(4, std::nullopt);
   CHECK(std::isnan(gradients.loss()));
-  const auto gradient = gradients.next(0, kModel);
+  const auto gradient = gradients.release(kGradient, 2);
   REQUIRE(gradient.ok());
   CHECK(std::vector<float>(gradient->begin(), gradient->end()) == std::vector<float>(4, 0.5F));
   CHECK(gradients.loss() == 2);
   CHECK_FALSE(gradients.spent());
   CHECK_FALSE(gradients.privacy().has_value());
   CHECK(gradients.steps() == 0);
+  REQUIRE(gradients.release(kGradient, {}).ok());
+  CHECK(std::isnan(gradients.loss()));
   CHECK(gradients.expect_steps(9).ok());
   CHECK(gradients.settle().ok());
 }
@@ -75,21 +54,20 @@ TEST_CASE("with a budget a site's gradients are noisy, the loss is hidden, and s
   const auto options = promise((scratch.path() / "privacy").string());
   const std::uint64_t allowed = allowed_steps(options);
   REQUIRE(allowed > 1);
-  SteadyTask task;
   {
-    SiteGradients gradients(task, options);
+    SiteGradients gradients(4, options);
     for (Round round = 0; round + 1 < allowed; ++round) {
-      const auto gradient = gradients.next(round, kModel);
+      const auto gradient = gradients.release(kGradient, 2);
       REQUIRE(gradient.ok());
       CHECK((*gradient)[0] != 0.5F);
     }
     CHECK(std::isnan(gradients.loss()));
     REQUIRE(gradients.settle().ok());
   }
-  SiteGradients gradients(task, options);  // the site starts again
+  SiteGradients gradients(4, options);  // the site starts again
   CHECK(gradients.steps() == allowed - 1);
   CHECK(gradients.privacy()->left == 1);
-  REQUIRE(gradients.next(allowed, kModel).ok());
+  REQUIRE(gradients.release(kGradient, 2).ok());
   CHECK(gradients.spent());
   CHECK(gradients.privacy()->epsilon <= 40);
   CHECK(gradients.settle().ok());
@@ -98,22 +76,19 @@ TEST_CASE("with a budget a site's gradients are noisy, the loss is hidden, and s
 
 TEST_CASE("a gradient or a loss that is not finite leaves nothing, and costs nothing") {
   const Scratch scratch;
-  SteadyTask task;
-  SiteGradients gradients(task, promise((scratch.path() / "privacy").string()));
-  task.element = kNan;
-  CHECK(gradients.next(0, kModel).status().fault() == Fault::non_finite);
-  task.element = 1;
-  task.loss = std::numeric_limits<double>::infinity();
-  CHECK(gradients.next(0, kModel).status().fault() == Fault::non_finite);
+  SiteGradients gradients(4, promise((scratch.path() / "privacy").string()));
+  CHECK(gradients.release(std::vector<float>{0, kNan, 0, 0}, 2).status().fault() ==
+        Fault::non_finite);
+  CHECK(gradients.release(kGradient, std::numeric_limits<double>::infinity()).status().fault() ==
+        Fault::non_finite);
   CHECK(gradients.steps() == 0);
   CHECK(gradients.privacy()->epsilon == 0);
 }
 
 TEST_CASE("a site's state that knows of steps wants the ledger that goes with it") {
   const Scratch scratch;
-  SteadyTask task;
   const auto options = promise((scratch.path() / "privacy").string());
-  const SiteGradients gradients(task, options);
+  const SiteGradients gradients(4, options);
   CHECK(gradients.expect_steps(0).ok());
   const Status missing = gradients.expect_steps(3);
   CHECK(missing.fault() == Fault::malformed);

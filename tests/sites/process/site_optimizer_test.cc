@@ -1,0 +1,310 @@
+// Sites with models and loops of their own, over real sockets: what a program sees of a
+// SiteOptimizer when peers train beside it, leave, come back, or spoil its model.
+#include <sotto/sites/process/site_optimizer.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/sites/process/site_run.h>
+#include <sotto/trainers/tasks/task_registry.h>
+
+#include "comm/free_port.h"
+#include "trainers/scratch.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+constexpr std::size_t kDimension = 40;
+
+/// Sites that all trust each other, each with the objective ½‖x − c‖² for a centre c of its own.
+class Federation {
+ public:
+  explicit Federation(std::size_t sites, sites::MixingKind exchange = sites::MixingKind::push_sum)
+      : exchange_(exchange), first_port_(free_ports(static_cast<int>(sites))) {
+    for (std::size_t k = 0; k < sites; ++k) {
+      keys_.push_back(make_key_pair());
+      TrustedPeer line;
+      line.rank = static_cast<Rank>(k);
+      line.name = fmt::format("site-{}", k);
+      line.key = keys_.back().public_key;
+      line.address = fmt::format("127.0.0.1:{}", first_port_ + static_cast<int>(k));
+      lines_.push_back(line);
+    }
+  }
+
+  SiteOptions options(std::size_t k) const {
+    SiteOptions options{
+        .security = {.own = keys_[k], .peers = std::make_shared<AllowList>(lines_)}};
+    options.rank = static_cast<Rank>(k);
+    options.name = lines_[k].name;
+    options.exchange = exchange_;
+    options.step_rule.learning_rate = 0.1;
+    options.patience = std::chrono::milliseconds(5'000);
+    options.found_after = std::chrono::milliseconds(5'000);
+    return options;
+  }
+  std::string folder(std::size_t k) const {
+    return (scratch_.path() / fmt::format("state-{}", k)).string();
+  }
+  std::size_t size() const { return lines_.size(); }
+  const Scratch& scratch() const { return scratch_; }
+
+  static float centre(std::size_t k) { return 1 + static_cast<float>(k); }
+  static double step(SiteOptimizer& site, std::size_t k, std::span<const float> x, Status& status,
+                     SiteStep& done) {
+    std::vector<float> gradient(x.size());
+    double loss = 0;
+    for (std::size_t e = 0; e < x.size(); ++e) {
+      gradient[e] = x[e] - centre(k);
+      loss += 0.5 * gradient[e] * gradient[e];
+    }
+    const auto result = site.step(gradient, loss);
+    status = result.status();
+    done = result.ok() ? *result : SiteStep();
+    return loss;
+  }
+
+ private:
+  Scratch scratch_;
+  sites::MixingKind exchange_;
+  int first_port_;
+  std::vector<KeyPair> keys_;
+  std::vector<TrustedPeer> lines_;
+};
+
+/// What a thread of a site has seen.
+struct Seen {
+  Status status;
+  std::vector<float> parameters = std::vector<float>(kDimension);
+  Round rounds = 0;
+};
+
+/// Trains site `k` for `rounds` rounds of the site's own count.
+void train(const Federation& all, std::size_t k, Round rounds, Seen& seen) {
+  SiteOptions options = all.options(k);
+  options.rounds = rounds;
+  SiteOptimizer site(options, all.folder(k), seen.parameters);
+  seen.status = site.connect();
+  SiteStep done;
+  while (seen.status.ok() && !site.over()) {
+    Federation::step(site, k, seen.parameters, seen.status, done);
+  }
+  seen.rounds = site.round();
+  if (seen.status.ok()) {
+    seen.status = site.finish();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sites with loops of their own come to the minimum of the sum of what they minimize") {
+  for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
+    const Federation all(3, exchange);
+    std::vector<Seen> seen(3);
+    std::vector<std::thread> threads;
+    for (std::size_t k = 0; k < 3; ++k) {
+      threads.emplace_back([&, k] { train(all, k, 120, seen[k]); });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    double mean = 0;
+    for (const Seen& one : seen) {
+      CHECK_MESSAGE(one.status.ok(), one.status.message());
+      CHECK(one.rounds >= 120);
+      mean += one.parameters[0] / 3;
+    }
+    CAPTURE(exchange == sites::MixingKind::gossip);
+    CHECK(std::abs(mean - 2) < 0.25);  // the mean of 1, 2 and 3, less what single steps pull
+  }
+}
+
+TEST_CASE("a site that is dropped and made again goes on where it was, and its peers go on") {
+  const Federation all(2);
+  std::vector<float> stays(kDimension);
+  std::vector<float> goes(kDimension);
+  SiteOptions patient = all.options(0);
+  SiteOptimizer first(patient, all.folder(0), stays);
+  auto second = std::make_optional<SiteOptimizer>(all.options(1), all.folder(1), goes);
+  Status status;
+  SiteStep done;
+  const auto both = [&](int rounds) {
+    std::thread other([&] {
+      Status met;
+      SiteStep step;
+      for (int round = 0; round < rounds; ++round) {
+        Federation::step(*second, 1, goes, met, step);
+        CHECK_MESSAGE(met.ok(), met.message());
+      }
+    });
+    for (int round = 0; round < rounds; ++round) {
+      Federation::step(first, 0, stays, status, done);
+      CHECK_MESSAGE(status.ok(), status.message());
+    }
+    other.join();
+  };
+  both(10);
+  const Round before = second->round();
+  const std::vector<float> model = goes;
+  second.reset();  // without finish, as in a crash
+  for (int round = 0; round < 5; ++round) {
+    Federation::step(first, 0, stays, status, done);
+    CHECK_MESSAGE(status.ok(), status.message());
+  }
+  std::fill(goes.begin(), goes.end(), 0.0F);
+  second.emplace(all.options(1), all.folder(1), goes);
+  CHECK(second->connect().ok());
+  CHECK(second->round() >= before);
+  CHECK(goes != std::vector<float>(kDimension));  // its state, or what peers sent since
+  for (int tries = 0; tries < 2000 && first.report().peers[0].ups < 2; ++tries) {
+    both(1);
+  }
+  CHECK(first.report().peers[0].ups >= 2);
+  CHECK(first.finish().ok());
+  CHECK(second->finish().ok());
+}
+
+TEST_CASE("a first step without connect is dropped where the state is another model") {
+  const Federation all(2);
+  SiteOptions options = all.options(0);
+  options.found_after = std::chrono::milliseconds(1);
+  options.communication_interval = 3;
+  std::vector<float> parameters(kDimension);
+  Status status;
+  SiteStep done;
+  {
+    SiteOptimizer site(options, all.folder(0), parameters);
+    for (int step = 0; step < 6; ++step) {
+      CHECK(site.next_step() == static_cast<Round>(step));
+      Federation::step(site, 0, parameters, status, done);
+      REQUIRE_MESSAGE(status.ok(), status.message());
+      CHECK_FALSE(done.dropped);
+      CHECK(done.exchanged == (step % 3 == 2));
+    }
+    CHECK(site.round() == 2);
+    CHECK(site.finish().ok());
+    CHECK(site.finish().ok());  // again: nothing more
+  }
+  const std::vector<float> kept = parameters;
+  std::fill(parameters.begin(), parameters.end(), 0.0F);
+  SiteOptimizer site(options, all.folder(0), parameters);
+  Federation::step(site, 0, parameters, status, done);
+  CHECK(status.ok());
+  CHECK(done.dropped);
+  CHECK(parameters == kept);
+  CHECK(site.next_step() == 6);
+  Federation::step(site, 0, parameters, status, done);
+  CHECK_FALSE(done.dropped);
+  CHECK(parameters != kept);
+}
+
+TEST_CASE("a run of a task and a loop around an optimizer of its own are equal, bit for bit") {
+  const Federation all(2);
+  const TaskFactory tasks(load_task("digits,train=200,test=100"), {.model = "softmax", .nodes = 1});
+  SiteOptions options = all.options(0);
+  options.found_after = std::chrono::milliseconds(1);
+  options.communication_interval = 2;
+  options.rounds = 5;
+  options.init = "";
+  const auto task = tasks.make(0);
+  std::vector<float> theirs(task->dimension());
+  task->initialize(theirs, 0);
+  std::vector<float> ours = theirs;
+  const auto result = run_site(options, all.folder(0), *task, theirs, 2, [](const SiteEvent&) {});
+  REQUIRE_MESSAGE(result.ok(), result.status().message());
+  CHECK(result->history.size() == 3);  // after 2, 4 and the last
+  CHECK_FALSE(result->stopped);
+
+  SiteOptimizer site(options, all.folder(1), ours, task->layout());
+  std::vector<float> gradient(ours.size());
+  REQUIRE(site.connect().ok());
+  while (!site.over()) {
+    const double loss = task->loss_and_gradient(site.next_step(), ours, gradient);
+    REQUIRE(site.step(gradient, loss).ok());
+  }
+  REQUIRE(site.finish().ok());
+  CHECK(ours == theirs);
+  CHECK(site.result().parameters_sha256 == result->parameters_sha256);
+}
+
+TEST_CASE("a site's own mistakes are refused and change nothing") {
+  const Federation all(2);
+  SiteOptions options = all.options(0);
+  options.found_after = std::chrono::milliseconds(1);
+  std::vector<float> parameters(kDimension, 0.5F);
+  SiteOptimizer site(options, all.folder(0), parameters);
+  REQUIRE(site.connect().ok());
+  CHECK_THROWS_AS((void)site.step(std::vector<float>(3)), Error);
+  std::vector<float> gradient(kDimension);
+  gradient[7] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(site.step(gradient).status().fault() == Fault::non_finite);
+  gradient[7] = 0;
+  CHECK(site.step(gradient, std::numeric_limits<double>::infinity()).status().fault() ==
+        Fault::non_finite);
+  CHECK(parameters == std::vector<float>(kDimension, 0.5F));
+  CHECK(site.round() == 0);
+  CHECK(site.step(gradient).ok());
+  CHECK(site.round() == 1);
+
+  std::vector<float> again(kDimension);
+  CHECK_THROWS_AS(SiteOptimizer(options, all.folder(0), again), Error);  // the folder is held
+  options.compressor = "no-such";
+  CHECK_THROWS_AS(SiteOptimizer(options, all.folder(1), again), Error);
+}
+
+TEST_CASE("a site that is told to stop waits for nobody") {
+  const Federation all(2);
+  std::atomic<bool> stop = true;
+  SiteOptions options = all.options(0);
+  options.stop = &stop;
+  options.found_after = std::chrono::hours(10);
+  options.patience = std::chrono::hours(10);
+  std::vector<float> parameters(kDimension);
+  SiteOptimizer site(options, all.folder(0), parameters);
+  CHECK(site.connect().fault() == Fault::stopped);
+  CHECK(site.over());
+  CHECK(site.finish().ok());
+}
+
+TEST_CASE("sites compare the models that they begin with") {
+  const Federation all(2);
+  std::vector<float> ours(kDimension, 1);
+  std::vector<float> theirs(kDimension, 2);
+  SiteOptions options = all.options(0);
+  options.found_after = std::chrono::milliseconds(1);
+  SiteOptimizer site(options, all.folder(0), ours);
+  const SiteOptimizer other(options, all.folder(1), theirs);
+  const auto settings = [](const SiteOptimizer& one) { return one.result().report.settings; };
+  CHECK(settings(site) != settings(other));
+  CHECK(settings(site).find(model_digest(std::vector<float>(kDimension, 1))) != std::string::npos);
+}
+
+TEST_CASE("an observer takes in what comes and takes no step") {
+  const Federation all(2);
+  SiteOptions options = all.options(0);
+  options.found_after = std::chrono::milliseconds(1);
+  options.only_takes = true;
+  std::vector<float> parameters(kDimension);
+  SiteOptimizer site(options, all.folder(0), parameters);
+  REQUIRE(site.connect().ok());
+  CHECK_FALSE(site.trains());
+  CHECK_THROWS_AS((void)site.step(std::vector<float>(kDimension)), Error);
+  const auto done = site.relay();
+  REQUIRE(done.ok());
+  CHECK(done->exchanged);
+  CHECK(site.round() == 1);
+}
