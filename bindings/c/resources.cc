@@ -7,6 +7,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
+#include <sotto/sites/process/site_settings.h>
 #include <sotto/trainers/catalog.h>
 #include <sotto/trainers/optimizer.h>
 
@@ -25,10 +26,15 @@ sotto_status sotto_list(const char* kind, char** json) {
       NodeSettings settings;
       return give(settings_json(groups_of(settings)), json);
     }
+    if (kind == std::string_view("site-settings")) {
+      SiteSettings settings;
+      return give(settings_json(settings_of(settings)), json);
+    }
     const auto listed = catalog_kinds();
     std::vector<std::string> kinds(listed.begin(), listed.end());
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
       kinds.emplace_back("settings");
+      kinds.emplace_back("site-settings");
       refuse_unknown("kind", excerpt(kind), kinds);
     }
     return give(catalog_json(kind), json);

@@ -12,6 +12,7 @@
 #include <sotto/trainers/settings/privacy_settings.h>
 
 #include "guard.h"
+#include "setting_pairs.h"
 
 namespace sotto::c {
 namespace {
@@ -41,16 +42,6 @@ SettingGroup telemetry_settings(NodeSettings& o) {
   group.settings.push_back(
       {"report-every", &o.report_every, "R", "Rounds from one report to the next"});
   return group;
-}
-
-std::vector<std::string> setting_names(const std::vector<SettingGroup>& groups) {
-  std::vector<std::string> names;
-  for (const SettingGroup& group : groups) {
-    for (const Setting& setting : group.settings) {
-      names.emplace_back(setting.name);
-    }
-  }
-  return names;
 }
 
 /// With dashes; entries of the job, whose names are the caller's own, as they are.
@@ -117,31 +108,22 @@ std::vector<SettingGroup> groups_of(NodeSettings& settings) {
 NodeSettings read_settings(const char* const* settings) {
   NodeSettings read;
   const auto groups = groups_of(read);
-  for (; settings != nullptr && *settings != nullptr; settings += 2) {
-    const std::string name = name_of(settings[0]);
-    if (settings[1] == nullptr) {
-      throw Error(fmt::format("{}: its value is missing; names and values come in turn", name));
-    }
-    if (std::find(read.given.begin(), read.given.end(), name) != read.given.end()) {
-      throw Error(fmt::format("{}: it is given twice", name));
-    }
+  read_pairs(settings, name_of, [&](const std::string& name, const char* value) {
     if (name.starts_with(kJob) && name.size() > kJob.size()) {
-      const std::string_view value = settings[1];
-      if ((name + settings[1]).find('\n') != std::string::npos) {
+      if ((name + value).find('\n') != std::string::npos) {
         refuse(name, excerpt(value), "it holds a line break");
       }
       if (name.find('=') != std::string::npos) {
         refuse("name", excerpt(name), "an entry of the job has no '=' in its name");
       }
       read.job.emplace_back(name.substr(kJob.size()), value);
-    } else if (!set(groups, name, settings[1])) {
-      throw Error(
-          fmt::format("{}: there is no such setting{} sotto_list(\"settings\") names them, in "
-                      "Python sotto.choices(\"settings\")",
-                      excerpt(name), did_you_mean(name, setting_names(groups))));
+    } else if (!set(groups, name, value)) {
+      refuse_setting(name, names_in(groups),
+                     "sotto_list(\"settings\") names them, in Python sotto.choices(\"settings\")");
     }
     read.given.push_back(name);
-  }
+    return false;
+  });
   return read;
 }
 

@@ -82,7 +82,8 @@ SOTTO_API const char* sotto_status_name(sotto_status status);
 SOTTO_API void sotto_free(void* given);
 
 // Lists the choices as a JSON array of objects, each with a "name". `kind` is "algorithms",
-// "rules", "compressors", "topologies", "transports" or "settings". Free it with sotto_free.
+// "rules", "compressors", "topologies", "transports", "settings" or "site-settings". Free it with
+// sotto_free.
 SOTTO_API sotto_status sotto_list(const char* kind, char** json);
 
 // ----- Settings
@@ -295,6 +296,80 @@ SOTTO_API sotto_status sotto_optimizer_load(sotto_optimizer* optimizer, const vo
 SOTTO_API sotto_status sotto_optimizer_save_file(sotto_optimizer* optimizer, const char* path);
 // Takes back what sotto_optimizer_save_file wrote, as sotto_optimizer_load does.
 SOTTO_API sotto_status sotto_optimizer_load_file(sotto_optimizer* optimizer, const char* path);
+
+// ----- A site: training with others that come and go
+//
+// For a program that trains a model of its own with sites that it trusts, each on its own data and
+// in its own time (docs/sites.md). Nothing ends because a peer ends. What this process has told
+// others is in its folder first: a program that died goes on from there.
+//
+//   sotto_site_create(settings, parameters, count, NULL, &site);
+//   sotto_site_connect(site);
+//   for (sotto_site_over(site, &over); !over; sotto_site_over(site, &over)) {
+//     (compute loss and gradient at `parameters`)
+//     sotto_site_step(site, gradient, count, loss, &outcome);
+//   }
+//   sotto_site_finish(site);
+//   sotto_site_destroy(site);
+//
+// Settings are those of sotto_list("site-settings"): name, key, peers and state are needed, and
+// have the names and meanings that they have in a site's file (docs/operations.md), spans of time
+// in seconds. A site takes one thread at a time, but for sotto_site_stop, _report and _events. It
+// has a thread of its own, which serves the peers while no call is under way.
+
+// One site.
+typedef struct sotto_site sotto_site;
+
+// What a step came to, added up in its `outcome`.
+enum {
+  SOTTO_SITE_EXCHANGED = 1,  // a round is over: what peers sent is in the parameters
+  SOTTO_SITE_DROPPED = 2     // the gradient does not count: the parameters are a neighbour's, or
+                             // again those of before peers spoilt them; compute it anew at them
+};
+
+// One site. `parameters` (`count` floats, the initial model, equal at all sites) stay the caller's
+// and must neither move nor be freed before the site is destroyed; connect, step and relay change
+// them in place. Null layout: one tensor of all. Holds the folder `state`; connects to nobody yet.
+SOTTO_API sotto_status sotto_site_create(const char* const* settings, float* parameters,
+                                         size_t count, const sotto_layout* layout,
+                                         sotto_site** out);
+// Leaves at once; call sotto_site_finish first where the end is in good order.
+SOTTO_API void sotto_site_destroy(sotto_site* site);
+// Reads the state, opens the connections and begins: with the folder's model, a neighbour's, or the
+// initial one. The first step does it when the caller did not. Waits for peers for `found-after`
+// seconds at most, and for a neighbour that has promised its model longer. SOTTO_STOPPED: it was to
+// stop before it had a model. Other faults are this site's own (its disk, its address, a newer
+// process of it), never a peer's, and stay.
+SOTTO_API sotto_status sotto_site_connect(sotto_site* site);
+// A local step by the gradient at the parameters. Each `communication-interval`-th makes the state
+// durable, exchanges with the peers, and waits for those that are behind for `patience` seconds at
+// most. `loss` is that of the same batch, or a NaN. `outcome` may be null. SOTTO_NON_FINITE for
+// a gradient or a loss that is an infinity, or a gradient with a NaN: it changes nothing, and
+// another may be given.
+SOTTO_API sotto_status sotto_site_step(sotto_site* site, const float* gradient, size_t count,
+                                       double loss, int* outcome);
+// A round without a step, for an observer: takes in what comes, and passes it on.
+SOTTO_API sotto_status sotto_site_relay(sotto_site* site, int* outcome);
+// Notes the caller's evaluation of the model, for the report. `accuracy` may be a NaN.
+SOTTO_API sotto_status sotto_site_evaluated(sotto_site* site, double loss, double accuracy);
+// Ends a round that is under way, and saves the state. No step may follow.
+SOTTO_API sotto_status sotto_site_finish(sotto_site* site);
+// Ends what waits within a tenth of a second; sotto_site_over is then 1. May be called from any
+// thread, or by a signal's handler, while another call is under way.
+SOTTO_API sotto_status sotto_site_stop(sotto_site* site);
+// 1 when the setting `rounds` is reached or the site is to stop, else 0.
+SOTTO_API sotto_status sotto_site_over(sotto_site* site, int* over);
+// Rounds done, by the site's own count: about those of its neighbours. A schedule follows it.
+SOTTO_API sotto_status sotto_site_round(sotto_site* site, uint64_t* round);
+// The number of the next local step, which goes on after a restart: batches may be chosen by it.
+SOTTO_API sotto_status sotto_site_next_step(sotto_site* site, uint64_t* step);
+// A JSON object: how the site and each of its peers stand, as `sotto status --json` has it
+// (docs/operations.md). Any thread may ask. Free it with sotto_free.
+SOTTO_API sotto_status sotto_site_report(sotto_site* site, char** json);
+// A JSON array of what has happened since the last call, the latest 1000 events at most, each with
+// time, level, event, peer, round and text (docs/operations.md). Any thread may ask. Free it with
+// sotto_free.
+SOTTO_API sotto_status sotto_site_events(sotto_site* site, char** json);
 
 // ----- Compressors alone
 

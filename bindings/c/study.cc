@@ -14,6 +14,7 @@
 
 #include "guard.h"
 #include "handles.h"
+#include "setting_pairs.h"
 
 namespace sotto::c {
 namespace {
@@ -25,47 +26,31 @@ struct Settable {
 };
 
 std::vector<std::string> names_in(const Settable& settable) {
-  std::vector<std::string> names;
-  for (const SettingGroup& group : settable.groups) {
-    for (const Setting& setting : group.settings) {
-      names.emplace_back(setting.name);
-    }
-  }
+  std::vector<std::string> names = c::names_in(settable.groups);
   for (const study::ListSetting& list : settable.lists) {
     names.emplace_back(list.name);
   }
   return names;
 }
 
-void refuse_twice(const std::vector<std::string>& given, const std::string& name) {
-  if (std::find(given.begin(), given.end(), name) != given.end()) {
-    throw Error(fmt::format("{}: it is given twice", name));
-  }
-}
-
-/// Reads names and values in turn up to a null pointer. Throws Error for a name that is none, given
-/// twice or without value, and for a value that cannot be read.
+/// Throws Error for a name that is none, given twice or without value, and for a value that cannot
+/// be read.
 void read_into(const Settable& settable, const char* const* settings) {
-  std::vector<std::string> given;
-  for (; settings != nullptr && *settings != nullptr; settings += 2) {
-    const std::string name = dashed(settings[0]);
-    if (settings[1] == nullptr) {
-      throw Error(fmt::format("{}: its value is missing; names and values come in turn", name));
-    }
-    const auto list = std::ranges::find(settable.lists, name, &study::ListSetting::name);
-    if (list != settable.lists.end()) {
-      list->values->emplace_back(settings[1]);
-      refuse_repeated(name, *list->values);
-      continue;
-    }
-    refuse_twice(given, name);
-    if (!set(settable.groups, name, settings[1])) {
-      const auto names = names_in(settable);
-      throw Error(fmt::format("{}: there is no such setting{} there are {}", excerpt(name),
-                              did_you_mean(name, names), fmt::join(names, ", ")));
-    }
-    given.push_back(name);
-  }
+  read_pairs(
+      settings, [](const char* name) { return dashed(name); },
+      [&](const std::string& name, const char* value) {
+        const auto list = std::ranges::find(settable.lists, name, &study::ListSetting::name);
+        if (list != settable.lists.end()) {
+          list->values->emplace_back(value);
+          refuse_repeated(name, *list->values);
+          return true;
+        }
+        if (!set(settable.groups, name, value)) {
+          const auto names = names_in(settable);
+          refuse_setting(name, names, fmt::format("there are {}", fmt::join(names, ", ")));
+        }
+        return false;
+      });
 }
 
 StopRequest stop_of(const sotto_interrupt* interrupt) {

@@ -25,6 +25,7 @@
 #include <sotto/observe/tensorboard.h>
 #include <sotto/sites/process/audit_log.h>
 #include <sotto/sites/process/site_run.h>
+#include <sotto/study/json/site_status.h>
 #include <sotto/trainers/files/durable_file.h>
 #include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/files/result_file.h>
@@ -62,7 +63,7 @@ struct NodeOptions {
 };
 
 Json result_json(const SiteResult& result, const Json& config) {
-  Json json = site_json(result.report);
+  Json json = study::site_status_json(result.report);
   json["config"] = config;
   json["stopped"] = result.stopped;
   json["export_trouble"] = result.export_trouble;
@@ -191,6 +192,68 @@ SiteReport first_report(const std::string& name) {
   return report;
 }
 
+/// What others see of a site while it runs, as its options and its file want it: log, audit file,
+/// TensorBoard and monitor; and the list of peers, which it follows.
+class NodeOutputs {
+ public:
+  /// Has the plan's run write to them.
+  NodeOutputs(const NodeOptions& options, const Spelling& flags, const SiteConfig& config,
+              SitePlan& plan, EventLog& log)
+      : config_(config),
+        list_(plan.run.security.peers),
+        audit_(open_audit(config)),
+        tell_(log, audit_ ? &*audit_ : nullptr) {
+    plan.run.audit = audit_ ? &*audit_ : nullptr;
+    if (!options.tensorboard.empty()) {
+      plan.run.observer = &tensorboard_.emplace(options.tensorboard, [&](const Message& trouble) {
+        log.write({SiteEvent::Level::warning, "tensorboard-failed", trouble.text(flags)});
+      });
+    }
+    for (const std::string& warning : plan.warnings) {
+      log.write({SiteEvent::Level::warning, "setting", warning});
+    }
+    for (const std::string& notice : plan.notices) {
+      log.write({SiteEvent::Level::info, "setting", notice});
+    }
+    board_.put(first_report(config.name));
+    plan.run.board = &board_;
+    if (config.monitor) {
+      monitor_.emplace(*config.monitor, site_pages(board_));
+    }
+    note_list();
+    watch_.emplace(
+        config.peers, list_,
+        [this](const std::string& line) {
+          tell_({SiteEvent::Level::warning, "peers-file", line});
+          note_list();
+        },
+        PeerNumbers::of_names,
+        [this, own = plan.run.security.own.public_key](const auto& lines) {
+          (void)own_line(names_of(config_), own, lines);
+        });
+  }
+
+  void tell(const SiteEvent& event) { tell_(event); }
+
+ private:
+  static std::optional<AuditLog> open_audit(const SiteConfig& config) {
+    return config.audit.empty() ? std::nullopt
+                                : std::optional<AuditLog>(std::in_place, config.audit, config.name);
+  }
+  void note_list() {
+    tell_.record({SiteEvent::Level::info, "list-in-force", list_text(list_->peers())});
+  }
+
+  const SiteConfig& config_;
+  const std::shared_ptr<AllowList> list_;
+  std::optional<AuditLog> audit_;
+  Teller tell_;
+  std::optional<TensorBoard> tensorboard_;
+  SiteBoard board_;
+  std::optional<Monitor> monitor_;
+  std::optional<PeersWatch> watch_;
+};
+
 int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   SiteConfig config = read_site_config(options.site);
   if (options.seed_given) {
@@ -199,44 +262,10 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   check_result_file(config, "--json", options.common.json);
   const console::Output output(options.common);
   SitePlan plan = make_site_plan(config);
-  std::optional<AuditLog> audit;
-  if (!config.audit.empty()) {
-    plan.run.audit = &audit.emplace(config.audit, config.name);
-  }
-  Teller tell(log, audit ? &*audit : nullptr);
-  std::optional<TensorBoard> board_file;
-  if (!options.tensorboard.empty()) {
-    plan.run.observer = &board_file.emplace(options.tensorboard, [&](const Message& trouble) {
-      log.write({SiteEvent::Level::warning, "tensorboard-failed", trouble.text(flags)});
-    });
-  }
-  for (const std::string& warning : plan.warnings) {
-    log.write({SiteEvent::Level::warning, "setting", warning});
-  }
-  for (const std::string& notice : plan.notices) {
-    log.write({SiteEvent::Level::info, "setting", notice});
-  }
-  SiteBoard board;
-  plan.run.board = &board;
   plan.run.stop = &console::stop_requested();
-  board.put(first_report(config.name));
   console::catch_stop_signals();
   console::ignore_hangup();
-  tell.record(
-      {SiteEvent::Level::info, "list-in-force", list_text(plan.run.security.peers->peers())});
-  std::optional<Monitor> monitor;
-  if (config.monitor) {
-    monitor.emplace(*config.monitor, site_pages(board));
-  }
-  const PeersWatch watch(
-      config.peers, plan.run.security.peers,
-      [&](const std::string& line) {
-        tell({SiteEvent::Level::warning, "peers-file", line});
-        tell.record(
-            {SiteEvent::Level::info, "list-in-force", list_text(plan.run.security.peers->peers())});
-      },
-      PeerNumbers::of_names,
-      [&](const auto& lines) { check_list(config, plan.run.security.own.public_key, lines); });
+  NodeOutputs outputs(options, flags, config, plan, log);
   std::optional<Exit> exit;
   exit.emplace(log, !options.common.json.empty() || !config.training.dump_parameters.empty());
   const auto result = [&] {
@@ -244,7 +273,7 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
       return run_site(plan.run, config.state, *plan.task, plan.parameters, plan.eval_every,
                       [&](const SiteEvent& event) {
                         exit->tell_of_stop();
-                        tell(event);
+                        outputs.tell(event);
                       });
     } catch (const Error& error) {
       throw Error(config.places.blame(error));

@@ -21,31 +21,8 @@ std::filesystem::path place_of(const std::string& path) {
 
 }  // namespace
 
-const TrustedPeer& check_list(const SiteConfig& config, const PublicKey& key,
-                              const std::vector<TrustedPeer>& lines) {
-  const auto own =
-      std::ranges::find_if(lines, [&](const TrustedPeer& line) { return line.holds(key); });
-  if (own == lines.end()) {
-    refuse("peers", config.peers,
-           fmt::format("no line has this site's key, {}; the list names the site itself too",
-                       key.text()));
-  }
-  if (own->name != config.name) {
-    refuse("name", config.name,
-           fmt::format("{} calls the site with this key '{}'", config.peers, own->name));
-  }
-  const bool listens = !config.listen.empty() || !own->address.empty();
-  for (const TrustedPeer& line : lines) {
-    const bool met = line.rank != own->rank && (line.may_send || line.send_to);
-    if (met && line.address.empty() && !listens) {
-      refuse("peers", config.peers,
-             fmt::format("the line of {0} has no address, and this site listens nowhere, so that "
-                         "neither can dial the other: give an address of {0}, `listen`, or an "
-                         "address of this site",
-                         line.name));
-    }
-  }
-  return *own;
+SiteNames names_of(const SiteConfig& config) {
+  return {.name = config.name, .key = config.key, .peers = config.peers, .listen = config.listen};
 }
 
 void check_result_file(const SiteConfig& config, std::string_view option, const std::string& path) {

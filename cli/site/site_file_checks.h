@@ -6,16 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/comm/allow_list.h>
+#include <sotto/sites/process/site_identity.h>
 
 #include "site_config.h"
 
 namespace sotto::cli {
 
-/// The site's own line of its list. Throws Error for a list that is none for the site with this
-/// key.
-const TrustedPeer& check_list(const SiteConfig& config, const PublicKey& key,
-                              const std::vector<TrustedPeer>& lines);
+/// What names the site of this file.
+SiteNames names_of(const SiteConfig& config);
 
 /// Throws Error where `path`, the value of `option`, cannot be written, or is a file that the site
 /// itself needs.

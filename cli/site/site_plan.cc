@@ -10,11 +10,10 @@
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
 #include <sotto/base/names.h>
-#include <sotto/comm/key_file.h>
-#include <sotto/comm/peers_file.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sites/core/site_admission.h>
+#include <sotto/sites/process/site_exchange.h>
 #include <sotto/study/json/run_config.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
@@ -29,103 +28,25 @@
 namespace sotto::cli {
 namespace {
 
-using sites::MixingKind;
-
-/// What an algorithm of `sotto train` is between sites.
-struct Way {
-  std::string_view name;  ///< of the algorithm
-  MixingKind exchange;
-  bool compresses;
-};
-constexpr auto kWays = std::to_array<Way>({{"pushsum", MixingKind::push_sum, true},
-                                           {"choco", MixingKind::gossip, true},
-                                           {"dpsgd", MixingKind::gossip, false},
-                                           {"robust", MixingKind::gossip, false}});
-
-/// The algorithms that exchange in this way, in words.
-std::string ways_of(MixingKind exchange) {
-  return word_list(names_with(kWays, [&](const Way& way) { return way.exchange == exchange; }));
-}
-
-const Way& way_of(std::string_view algorithm) {
-  const auto* const way = std::ranges::find(kWays, algorithm, &Way::name);
-  if (way == kWays.end()) {
-    refuse("algorithm", algorithm,
-           fmt::format("sites exchange by {}, along one-sided trust too, or by {}, where all trust "
-                       "is mutual",
-                       ways_of(MixingKind::push_sum), ways_of(MixingKind::gossip)));
-  }
-  return *way;
-}
-
-SiteOptions read_identity(const SiteConfig& config) {
-  const KeyPair keys = read_key_file(config.key);
-  auto lines = read_peers_file(config.peers, PeerNumbers::of_names);
-  const Rank rank = check_list(config, keys.public_key, lines).rank;
-  if (lines.size() < 2) {  // later it may: whoever was listed is revoked then
-    refuse("peers", config.peers, "it names nobody but this site");
-  }
-  return {.security = {keys, std::make_shared<AllowList>(std::move(lines))}, .rank = rank};
-}
-
-void take_exchange(const study::TrainOptions& o, SiteOptions& run) {
-  const AlgorithmInfo& info = algorithm_info(o.algorithm);
-  const Way& way = way_of(info.name);
-  run.exchange = way.exchange;
-  run.compressor = o.compressor;
-  if (run.compressor.empty()) {
-    run.compressor = info.default_compressor;
-  }
-  if (!way.compresses && run.compressor != "none") {
-    refuse("compressor", run.compressor,
-           fmt::format("{} sends whole models; {} compress", o.algorithm,
-                       word_list(names_with(kWays, &Way::compresses), "and")));
-  }
-  const AlgorithmSpec algorithm = algorithm_of(o);
-  run.rule = algorithm.hyperparameters.text("rule");
-  run.consensus_stepsize = algorithm.hyperparameters.optional_real("eta");
-}
-
-void take_secure_sum(const SiteConfig& config, SiteOptions& run) {
-  run.sum = config.sum;
-  if (!config.secure_sum) {
-    return;
-  }
-  if (algorithm_info(config.training.algorithm).name != "dpsgd") {
-    refuse("secure-sum", "true",
-           fmt::format("it is for dpsgd, whose models are averaged as they are, and not for {}",
-                       config.training.algorithm));
-  }
-  run.exchange = MixingKind::secure_mean;
+SiteOptions options_of(const SiteIdentity& identity) {
+  SiteOptions options{.security = identity.security};
+  options.rank = identity.rank;
+  return options;
 }
 
 /// What the file says of the exchange and of steps, without the data.
 void take_shared(const SiteConfig& config, SiteOptions& run) {
-  const study::TrainOptions& o = config.training;
-  take_exchange(o, run);
-  if (o.communication_interval < 1) {
-    refuse("communication-interval", fmt::to_string(o.communication_interval),
-           "it must be 1 or more steps");
-  }
-  run.communication_interval = o.communication_interval;
-  run.rounds = o.rounds.value_or(0);
-  const Round steps = run.rounds * run.communication_interval;
-  if (family_name(o.schedule) == "cosine" && steps == 0) {
-    refuse("schedule", o.schedule, "it needs an end: give rounds");
-  }
-  run.step_rule = step_rule_of(o, steps);
-  run.seed = o.seed;
+  take_exchange(config.training, config.secure_sum, run);
+  take_steps(config.training, config.training.rounds.value_or(0), config.training.seed, run);
   run.window = config.window;
   run.mass = config.mass;
-  take_secure_sum(config, run);
+  run.sum = config.sum;
 }
 
 void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::string>& warnings) {
   sites::admit_bounds(config.mass, config.pull);
-  if (config.observer && run.exchange != MixingKind::push_sum) {
-    refuse("observer", "true",
-           "other exchanges need neighbours that send, too; it is for " +
-               ways_of(MixingKind::push_sum));
+  if (config.observer) {
+    take_observer(run);
   }
   for (const TrustedPeer& line : run.security.peers->peers()) {
     if (config.observer && line.rank != run.rank && line.send_to) {
@@ -134,7 +55,6 @@ void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::s
     }
   }
   run.slack = config.slack;
-  run.only_takes = config.observer;
   run.pull = config.pull;
   run.timeout = config.timeout;
   run.patience = config.patience;
@@ -148,6 +68,22 @@ auto naming(std::string_view setting, const Read& read) {
     return read();
   } catch (const Error& error) {
     throw error.field() == setting ? error : Error(setting, error.what());
+  }
+}
+
+/// The initial model: that of the file that `init` names, else the task's own.
+void take_start(const study::TrainOptions& o, SitePlan& plan) {
+  if (o.init.empty()) {
+    plan.run.init = "";
+    plan.parameters.resize(plan.task->dimension());
+    plan.task->initialize(plan.parameters, o.seed);
+    return;
+  }
+  Start start = naming("init", [&] { return read_start(o.init, plan.task->layout()); });
+  plan.parameters = std::move(start.parameters);
+  plan.run.init = model_digest(plan.parameters);
+  if (!start.left_behind.empty()) {
+    plan.warnings.push_back("init: " + start.left_behind);
   }
 }
 
@@ -267,7 +203,7 @@ AgreedSettings settings_in_file(const SiteConfig& config) {
 SitePlan make_site_plan(const SiteConfig& config) {
   const study::TrainOptions& o = config.training;
   try {
-    SitePlan plan{.run = read_identity(config),
+    SitePlan plan{.run = options_of(read_site_identity(names_of(config))),
                   .task = {},
                   .parameters = {},
                   .config = {},
@@ -310,18 +246,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
     });
     plan.eval_every = o.eval_every.value_or(
         std::max<Round>(plan.task->rounds_per_epoch() / run.communication_interval, 1));
-    if (o.init.empty()) {
-      run.init = "";
-      plan.parameters.resize(plan.task->dimension());
-      plan.task->initialize(plan.parameters, o.seed);
-    } else {
-      Start start = naming("init", [&] { return read_start(o.init, plan.task->layout()); });
-      plan.parameters = std::move(start.parameters);
-      run.init = model_digest(plan.parameters);
-      if (!start.left_behind.empty()) {
-        plan.warnings.push_back("init: " + start.left_behind);
-      }
-    }
+    take_start(o, plan);
     run.privacy = site_privacy(o, tasks, shared, run.rounds * run.communication_interval, plan);
     run.name = config.name;
     run.listen = config.listen;

@@ -1,4 +1,4 @@
-// A site's report as JSON and as a table, and the pages of its monitor. Pure functions;
+// A site's report as a table, and the pages of its monitor. Pure functions;
 // thread-safe.
 #pragma once
 
@@ -10,13 +10,11 @@
 
 namespace sotto::cli {
 
-Json site_json(const SiteReport& report);
-
 /// What a site's monitor shows: /metrics and /status, of `board`, which must outlive it.
 std::vector<MonitorPage> site_pages(const SiteBoard& board);
 
-/// Prints what site_json made, as an operator reads it; `now` in seconds since 1970. Throws
-/// Json::exception for other JSON.
+/// Prints what study::site_status_json made, as an operator reads it; `now` in seconds since 1970.
+/// Throws Json::exception for other JSON.
 void print_site(const console::Output& output, const Json& status, double now);
 
 }  // namespace sotto::cli

@@ -38,13 +38,14 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"observe", {"base", "trainers"}},
     {"study",
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim",
-      "sites/simulated"}},
+      "sites/process", "sites/simulated"}},
     {"console", {"base", "comm", "trainers"}},
     {"cli",
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "sites/core",
       "sites/process", "sites/simulated", "observe", "study", "console"}},
     {"bindings",
-     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "observe", "study"}},
+     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sites/process",
+      "observe", "study"}},
 };
 
 std::vector<std::string> read_lines(const fs::path& path) {

@@ -13,6 +13,8 @@ copied: the parameters are changed where they lie.
 Settings are keyword arguments under the names of the options of `sotto train`, with underscores:
 `weight_decay=0.01`; `sotto.choices("settings")` lists them.
 
+`sotto.Site` trains with sites that come and go, each with a folder and a key of its own.
+
 `sotto.simulate` and `sotto.plan` say what runs would do on a network that need not be there.
 
 Errors are sotto.Error and what is derived from it; the message says what is wrong and what would do.
@@ -41,6 +43,7 @@ from ._errors import (
 from ._library import choices, version
 from ._optimizer import Optimizer, Store
 from ._parts import Compressor, Topology
+from ._site import Site, SiteStep
 from ._step_rule import StepRule
 from ._study import plan, simulate
 
@@ -59,6 +62,8 @@ __all__ = [
     "Optimizer",
     "PeerLost",
     "Refused",
+    "Site",
+    "SiteStep",
     "StepRule",
     "Stopped",
     "Store",

@@ -17,6 +17,7 @@ _handle = ctypes.c_void_p
 _handle_p = ctypes.POINTER(ctypes.c_void_p)
 _size_p = ctypes.POINTER(ctypes.c_size_t)
 _uint64_p = ctypes.POINTER(ctypes.c_uint64)
+_int_p = ctypes.POINTER(ctypes.c_int)
 _texts = ctypes.POINTER(ctypes.c_char_p)
 # Texts that are to be freed; c_char_p would lose their address.
 _text_p = ctypes.POINTER(ctypes.c_void_p)
@@ -71,6 +72,18 @@ _SIGNATURES = {
     "sotto_optimizer_load": [_handle, ctypes.c_char_p, ctypes.c_size_t],
     "sotto_optimizer_save_file": [_handle, ctypes.c_char_p],
     "sotto_optimizer_load_file": [_handle, ctypes.c_char_p],
+    "sotto_site_create": [_texts, c_float_p, ctypes.c_size_t, _handle, _handle_p],
+    "sotto_site_connect": [_handle],
+    "sotto_site_step": [_handle, c_float_p, ctypes.c_size_t, ctypes.c_double, _int_p],
+    "sotto_site_relay": [_handle, _int_p],
+    "sotto_site_evaluated": [_handle, ctypes.c_double, ctypes.c_double],
+    "sotto_site_finish": [_handle],
+    "sotto_site_stop": [_handle],
+    "sotto_site_over": [_handle, _int_p],
+    "sotto_site_round": [_handle, _uint64_p],
+    "sotto_site_next_step": [_handle, _uint64_p],
+    "sotto_site_report": [_handle, _text_p],
+    "sotto_site_events": [_handle, _text_p],
     "sotto_compressor_create": [ctypes.c_char_p, _handle, _handle_p],
     "sotto_compressor_max_bytes": [_handle, ctypes.c_size_t, _size_p],
     "sotto_compressor_encode": [
@@ -140,6 +153,7 @@ for _name in (
     "interrupt",
     "step_rule",
     "optimizer",
+    "site",
     "compressor",
     "topology",
 ):
@@ -218,5 +232,5 @@ def version() -> str:
 
 def choices(kind: str) -> list[dict[str, Any]]:
     """What there is to choose from, a list of dictionaries: `kind` is "algorithms", "rules",
-    "compressors", "topologies", "transports" or "settings"."""
+    "compressors", "topologies", "transports", "settings" or "site-settings"."""
     return call_for_json("list", encoded("kind", kind))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import threading
 import warnings
-import weakref
 from typing import Any, Optional
 
 from ._arrays import count, place
@@ -16,6 +14,7 @@ from ._handle import Handle, Interrupt, handle_of, layout_handle
 from ._library import call, call_for_json, encoded, library, setting_texts
 from ._run_block import RunBlock
 from ._step_rule import StepRule
+from ._trained import trained
 from ._types import Array, Layout, Path, Setting
 from ._waiting import waiting
 
@@ -28,34 +27,6 @@ class Store(Handle):
 
     def __init__(self) -> None:
         super().__init__("store", "store_create")
-
-
-class _Trained:
-    """The memory that optimizers of this process train, each piece by one."""
-
-    def __init__(self):
-        self._extents = {}  # process, begin and end, by the owner's id
-        self._taking = threading.Lock()
-
-    def take(self, owner, address, length):
-        """Has it until `owner` gives it back or is no more; raises Refused where another has it."""
-        process, end = os.getpid(), address + 4 * length
-        with self._taking:
-            for other, begins, ends in list(self._extents.values()):
-                # A fork has its own copy of what its parent trains.
-                if other == process and address < ends and begins < end:
-                    raise Refused(
-                        "parameters: another optimizer of this process trains them, and two would "
-                        "undo each other's steps: close() that one, or give each its own array"
-                    )
-            self._extents[id(owner)] = (process, address, end)
-        weakref.finalize(owner, self._extents.pop, id(owner), None)
-
-    def give_back(self, owner):
-        self._extents.pop(id(owner), None)
-
-
-_trained = _Trained()
 
 
 class Optimizer(Handle, RunBlock):
@@ -96,7 +67,7 @@ class Optimizer(Handle, RunBlock):
         with layout_handle(layout) as tensors, handle_of(
             store, Store, "store"
         ) as meeting_place, handle_of(own_step_rule, StepRule, "own_step_rule") as rule:
-            _trained.take(self, address, count(self._shape))
+            trained.take(self, address, count(self._shape))
             try:
                 super().__init__(
                     "optimizer",
@@ -110,7 +81,7 @@ class Optimizer(Handle, RunBlock):
                     rule,
                 )
             except BaseException:
-                _trained.give_back(self)
+                trained.give_back(self)
                 raise
 
     def _create(self, name, *arguments):
@@ -243,7 +214,7 @@ class Optimizer(Handle, RunBlock):
         """Drains, and waits until all nodes have come this far. No step may follow. Where other nodes
         still take steps, the setting `join` says what happens; without it all raise Unexpected."""
         self._wait("finish")
-        _trained.give_back(self)
+        trained.give_back(self)
 
     def finish_with_mean(self, out: Array) -> float:
         """As finish, with the mean of all nodes' models at the end, as mean() gives it. Where nodes
@@ -251,13 +222,13 @@ class Optimizer(Handle, RunBlock):
         address, length = self._like_parameters(out, "out", writable=True)
         distance = ctypes.c_double()
         self._wait("finish_with_mean", address, length, ctypes.byref(distance))
-        _trained.give_back(self)
+        trained.give_back(self)
         return distance.value
 
     def close(self) -> None:
         """Destroys what the library holds; again, or in a fork, it does nothing."""
         super().close()
-        _trained.give_back(self)
+        trained.give_back(self)
 
     @property
     def round(self) -> int:

@@ -1,0 +1,129 @@
+#include <sotto/sites/process/site_settings.h>
+
+#include <array>
+#include <chrono>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/sites/core/site_admission.h>
+#include <sotto/sites/process/site_exchange.h>
+
+namespace sotto {
+namespace {
+
+constexpr double kLongest = 24 * 3600;  // seconds
+constexpr std::uint64_t kMostAhead = 1024;
+
+SettingGroup identity_settings(SiteSettings& o) {
+  return {"Who the site is",
+          {{"name", &o.names.name, "NAME", "The site's name, as in the others' lists of peers"},
+           {"key", &o.names.key, "FILE", "The site's key (`sotto keygen`)"},
+           {"peers", &o.names.peers, "FILE.csv",
+            "The sites with their public keys, this one among them, and whom this one trusts; may "
+            "change during the run"},
+           {"state", &o.state, "DIR",
+            "Folder in which the site keeps its state, and from which it goes on"},
+           {"listen", &o.names.listen, "HOST:PORT",
+            "Where to listen, or several with spaces between them; by default as its line says"},
+           {"source", &o.source, "ADDRESSES", "Addresses to dial from; by default any"}}};
+}
+
+SettingGroup training_settings(SiteSettings& o) {
+  SettingGroup group = {
+      "What is computed, the same at every site",
+      {{"algorithm", &o.training.algorithm, "SPEC",
+        "pushsum, choco, dpsgd or robust, with their hyperparameters (docs/sites.md)"},
+       {"compressor", &o.training.compressor, "SPEC",
+        "See `sotto list`; by default the algorithm's own"},
+       {"communication-interval", &o.training.communication_interval, "H", "Steps of a round"},
+       {"seed", &o.seed, "S", "Seed of rounding", std::numeric_limits<std::uint64_t>::max()},
+       {"secure-sum", &o.secure_sum, "", "dpsgd: hide each model in the sum of all"},
+       {"secure-colluders", &o.secure_colluders, "C", "Sites that may tell each other all they see",
+        sites::kMostSummed},
+       {"secure-range", &o.secure_range, "RANGE", "The largest value of an element"},
+       {"mass-return", &o.mass_return, "EPSILON",
+        "pushsum: the part of the way back to 1 that a site's mass goes in a round"},
+       {"parcel-mass", &o.parcel_mass, "MASS", "pushsum: mass that a parcel counts at most"}}};
+  for (Setting& setting : step_settings(o.training).settings) {
+    group.settings.push_back(setting);
+  }
+  return group;
+}
+
+SettingGroup pace_settings(SiteSettings& o) {
+  return {"This site's own",
+          {{"rounds", &o.rounds, "R", "After so many rounds the site ends; by default never"},
+           {"observer", &o.observer, "", "pushsum: take in what comes, and send nothing"},
+           {"timeout", &o.timeout_s, "SECONDS", "Seconds of silence after which a peer is down"},
+           {"patience", &o.patience_s, "SECONDS",
+            "Seconds that a round waits at most for peers that are up and behind"},
+           {"found-after", &o.found_after_s, "SECONDS",
+            "Seconds that a site without state waits for others before it starts alone"},
+           {"slack", &o.slack, "ROUNDS", "That a peer may be behind before it is waited for",
+            kMostAhead},
+           {"window", &o.window, "PARCELS", "Under way to a peer at most; the same at every site",
+            kMostAhead},
+           {"pull-most", &o.pull_most, "STEPS", "Own steps that one parcel may pull the model"},
+           {"pull-memory", &o.pull_memory, "ROUNDS",
+            "Rounds after which a long step of one's own is forgotten"}}};
+}
+
+std::chrono::milliseconds span_of(std::string_view setting, double seconds) {
+  if (!(seconds >= 0.001 && seconds <= kLongest)) {
+    refuse(setting, fmt::to_string(seconds), "it must be 0.001 to 86400 seconds");
+  }
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+void require_identity(const SiteSettings& o) {
+  for (const auto& [setting, value, what] :
+       {std::tuple{"name", &o.names.name, "the site's name, as in the others' lists of peers"},
+        {"key", &o.names.key, "the site's key, a file that `sotto keygen` makes"},
+        {"peers", &o.names.peers, "the file of peers: who they are, and whom this site trusts"},
+        {"state", &o.state, "the folder in which the site keeps its state"}}) {
+    if (value->empty()) {
+      throw Error(setting, fmt::format("it is missing: {}", what));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<SettingGroup> settings_of(SiteSettings& settings) {
+  return {identity_settings(settings), training_settings(settings), pace_settings(settings)};
+}
+
+SiteOptions options_of(const SiteSettings& o) {
+  require_identity(o);
+  const SiteIdentity identity = read_site_identity(o.names);
+  SiteOptions options{.security = identity.security};
+  options.rank = identity.rank;
+  options.name = o.names.name;
+  options.listen = o.names.listen;
+  options.source = o.source;
+  take_exchange(o.training, o.secure_sum, options);
+  take_steps(o.training, o.rounds, o.seed, options);
+  options.sum = {.colluders = o.secure_colluders, .range = o.secure_range};
+  options.mass.back = o.mass_return;
+  options.mass.parcel = o.parcel_mass;
+  options.pull = {.most = o.pull_most, .memory = o.pull_memory};
+  sites::admit_bounds(options.mass, options.pull);
+  if (o.observer) {
+    take_observer(options);
+  }
+  options.window = o.window.value_or(sites::usual_window(options.exchange));
+  if (options.window < 1) {
+    refuse("window", "0", "at least one parcel must be under way");
+  }
+  options.slack = o.slack;
+  options.timeout = span_of("timeout", o.timeout_s);
+  options.patience = span_of("patience", o.patience_s);
+  options.found_after = span_of("found-after", o.found_after_s);
+  return options;
+}
+
+}  // namespace sotto

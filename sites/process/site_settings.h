@@ -1,0 +1,60 @@
+// The settings of a site by name, as programs in other languages give them; what comes of them is
+// SiteOptions. Names are the keys of a site's file (docs/operations.md).
+//
+//   SiteSettings settings;
+//   set(settings_of(settings), "algorithm", "choco");
+//   SiteOptions options = options_of(settings);
+//
+// Plain values and pure functions, but options_of, which reads key and list; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sites/process/site_identity.h>
+#include <sotto/sites/process/site_options.h>
+#include <sotto/trainers/settings/optimizer_settings.h>
+#include <sotto/trainers/settings/setting.h>
+
+namespace sotto {
+
+/// The values of the settings, given or default.
+struct SiteSettings {
+  SiteNames names;
+  std::string state;   ///< folder
+  std::string source;  ///< addresses to dial from, with spaces between them; empty: any
+  std::uint64_t seed = 0;
+  Round rounds = 0;  ///< after which the site ends; 0: it goes on
+  /// Algorithm and compressor, step rule and communication interval; others are not used.
+  OptimizerSettings training = [] {
+    OptimizerSettings settings;
+    settings.algorithm = "pushsum";
+    return settings;
+  }();
+
+  double timeout_s = 10;
+  double patience_s = 30;
+  double found_after_s = 30;
+  Round slack = 0;
+  std::optional<Round> window;  ///< unset: what the exchange needs to keep pace
+  bool observer = false;
+  bool secure_sum = false;
+  Round secure_colluders = sites::SecureSumRule().colluders;
+  double secure_range = sites::SecureSumRule().range;
+  double mass_return = sites::MassRule().back;
+  double parcel_mass = sites::MassRule().parcel;
+  double pull_most = sites::PullLimits().most;
+  double pull_memory = sites::PullLimits().memory;
+};
+
+/// Lists all settings; they point into `settings`, which must outlive them.
+std::vector<SettingGroup> settings_of(SiteSettings& settings);
+
+/// Reads key and list of peers. The initial model is what SiteOptimizer is given. Throws Error for
+/// a setting that is missing or refused.
+SiteOptions options_of(const SiteSettings& settings);
+
+}  // namespace sotto

@@ -1,0 +1,94 @@
+#include <sotto/study/site/site_file.h>
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/names.h>
+#include <sotto/study/toml/reader.h>
+#include <sotto/study/units.h>
+
+namespace sotto::study {
+namespace {
+
+constexpr std::uint64_t kFormat = 1;
+
+/// "30 s" as a span's setting has it.
+double parse_seconds(const std::string& text) {
+  return std::chrono::duration<double>(std::chrono::nanoseconds(parse_duration(text))).count();
+}
+
+void read_names(TomlReader& in, SiteSettings& settings) {
+  in.require("name", "the site's name, as in the others' lists of peers");
+  settings.names.name = *in.text("name");
+  for (const auto& [key, value] : {std::pair{"key", &settings.names.key},
+                                   {"peers", &settings.names.peers},
+                                   {"state", &settings.state}}) {
+    in.require(key, "a path; `sotto site init` makes a file with all of them");
+    *value = in.beside(*in.text(key));
+  }
+  settings.names.listen = in.text("listen").value_or("");
+  settings.source = in.text("source").value_or("");
+  settings.observer = in.truth("observer").value_or(false);
+}
+
+/// Sets what the table and `settings` both have; the rest is about data.
+void read_training(const toml::table& table, const std::string& path, SiteSettings& settings) {
+  const auto groups = settings_of(settings);
+  for (const auto& [key, value] : table) {
+    const std::string place = fmt::format("{}: training.{}", toml_place(path, value), key.str());
+    try {
+      (void)set(groups, dashed(key.str()), toml_value_text(value, place, key.str()));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", place, error.what()));
+    }
+  }
+}
+
+void read_network(TomlReader in, SiteSettings& settings) {
+  for (const auto& [key, value] : {std::pair{"timeout", &settings.timeout_s},
+                                   {"patience", &settings.patience_s},
+                                   {"found-after", &settings.found_after_s}}) {
+    *value = in.parsed(key, parse_seconds).value_or(*value);
+  }
+  const auto groups = settings_of(settings);
+  for (const std::string_view key :
+       {"slack", "window", "secure-sum", "secure-colluders", "secure-range", "mass-return",
+        "parcel-mass", "pull-most", "pull-memory"}) {
+    if (!in.has(key)) {
+      continue;
+    }
+    const auto truth = key == "secure-sum" ? in.truth(key) : std::nullopt;
+    const auto number = truth ? std::nullopt : in.number(key);
+    in.at(key, [&] {
+      (void)set(groups, key, truth ? (*truth ? "true" : "false") : fmt::to_string(*number));
+    });
+  }
+  in.finish();
+}
+
+}  // namespace
+
+SiteSettings read_site_file(const std::string& path) {
+  const toml::table file = read_toml("site", path);
+  TomlReader in(path, "", file);
+  in.require("sotto-site", "the version of this format, sotto-site = 1");
+  (void)in.count("sotto-site", kFormat, kFormat);
+  SiteSettings settings;
+  read_names(in, settings);
+  if (const auto* training = file.get_as<toml::table>("training")) {
+    read_training(*training, path, settings);
+  }
+  if (auto network = in.table("network")) {
+    read_network(std::move(*network), settings);
+  }
+  in.allow({"training", "data", "audit", "monitor"});
+  in.finish();
+  return settings;
+}
+
+}  // namespace sotto::study

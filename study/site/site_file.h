@@ -1,0 +1,16 @@
+// A site's file (docs/operations.md) as settings for a program that trains a model of its own:
+// who the site is, how it exchanges and steps, and how it bears with others. What says which data
+// `sotto node` trains on, and what it writes, is left to the program. Reads the file alone, none of
+// those that it names; thread-safe.
+#pragma once
+
+#include <string>
+
+#include <sotto/sites/process/site_settings.h>
+
+namespace sotto::study {
+
+/// Reads the file; paths in it are relative to it. Throws Error naming file, line and key.
+SiteSettings read_site_file(const std::string& path);
+
+}  // namespace sotto::study

@@ -1,0 +1,113 @@
+"""Sites with models of Python's: over real sockets, from the files that `sotto site init` makes."""
+
+import os
+import subprocess
+import threading
+
+import numpy
+import pytest
+
+import sotto
+from nodes import free_port
+
+DIMENSION = 30
+QUICK = {"lr": 0.1, "patience": 10, "found_after": 10}
+
+
+@pytest.fixture
+def federation(tmp_path):
+    """The files of the sites bank and lab."""
+    lines = ["name,address"] + [f"{name},127.0.0.1:{free_port()}" for name in ("bank", "lab")]
+    sites = tmp_path / "sites.csv"
+    sites.write_text("\n".join(lines) + "\n")
+    folder = tmp_path / "federation"
+    program = os.environ.get("SOTTO_PROGRAM", "sotto")
+    subprocess.run(
+        [program, "site", "init", str(sites), "--out", str(folder), "--quiet"], check=True
+    )
+    return {name: folder / name / "site.toml" for name in ("bank", "lab")}
+
+
+def step(site, x, centre):
+    gradient = x - numpy.float32(centre)
+    return site.step(gradient, float(gradient @ gradient))
+
+
+def test_sites_come_to_the_minimum_of_their_sum(federation):
+    ends = {}
+
+    def train(name, centre):
+        x = numpy.zeros(DIMENSION, dtype=numpy.float32)
+        with sotto.Site(x, site=federation[name], rounds=80, **QUICK) as site:
+            site.connect()
+            while not site.over:
+                done = step(site, x, centre)
+                assert done.exchanged and not done.dropped
+            site.evaluated(0.5, 0.25)
+            ends[name] = (x, site.round, site.report(), site.events())
+
+    threads = [
+        threading.Thread(target=train, args=(name, centre))
+        for name, centre in (("bank", 1), ("lab", 2))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(ends) == {"bank", "lab"}
+    for name, (x, rounds, report, events) in ends.items():
+        assert rounds >= 80
+        assert abs(x.mean() - 1.5) < 0.2
+        assert report["name"] == name and report["evaluation"]["accuracy"] == 0.25
+        assert [peer["name"] for peer in report["peers"]] == [
+            other for other in ends if other != name
+        ]
+        assert "started" in [event["event"] for event in events]
+
+
+def test_a_site_goes_on_from_its_folder(federation):
+    alone = {"site": federation["bank"], "lr": 0.1, "found_after": 0.01, "communication_interval": 2}
+    x = numpy.zeros(DIMENSION, dtype=numpy.float32)
+    site = sotto.Site(x, **alone)
+    site.connect()
+    for number in range(4):
+        assert site.next_step == number
+        assert step(site, x, 1).exchanged == (number % 2 == 1)
+    site.close()  # as if the process had died
+    again = numpy.zeros(DIMENSION, dtype=numpy.float32)
+    with sotto.Site(again, **alone) as site:
+        assert step(site, again, 1).dropped  # it was computed at another model
+        assert site.next_step == 4
+        assert site.round == 2
+        assert (again == x).all()
+        assert not step(site, again, 1).dropped
+
+
+def test_what_is_wrong_is_said(federation, tmp_path):
+    x = numpy.zeros(DIMENSION, dtype=numpy.float32)
+    with pytest.raises(sotto.Refused, match="name: it is missing"):
+        sotto.Site(x, lr=0.1)
+    with pytest.raises(sotto.Refused, match="patienc: there is no such setting.*patience"):
+        sotto.Site(x, site=federation["bank"], patienc=1)
+    with pytest.raises(sotto.Refused, match="sites exchange by"):
+        sotto.Site(x, site=federation["bank"], algorithm="dcd")
+    with pytest.raises(sotto.Refused, match="patience"):
+        sotto.Site(x, site=federation["bank"], patience=-1)
+    bad = tmp_path / "bad.toml"
+    bad.write_text('sotto-site = 1\nname = "bank"\nkey = "k"\npeers = "p"\nstate = "s"\nstat = 1\n')
+    with pytest.raises(sotto.Refused, match="bad.toml:6.*stat"):
+        sotto.Site(x, site=bad)
+    with sotto.Site(x, site=federation["bank"], found_after=0.01) as site:
+        with pytest.raises(sotto.Refused, match="another optimizer of this process trains"):
+            sotto.Site(x, site=federation["lab"])
+        with pytest.raises(sotto.Refused, match="gradient of 3 elements"):
+            site.step(numpy.zeros(3, dtype=numpy.float32))
+        with pytest.raises(sotto.NonFinite):
+            site.step(numpy.full(DIMENSION, numpy.nan, dtype=numpy.float32))
+        assert site.round == 0
+        site.stop()
+        assert site.over
+    with pytest.raises(sotto.Refused, match="closed"):
+        site.report()
+    names = {setting["name"] for setting in sotto.choices("site-settings")}
+    assert {"name", "key", "peers", "state", "patience", "compressor", "lr"} <= names

@@ -1,0 +1,95 @@
+// A site's file as settings for a program with a model of its own.
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/study/site/site_file.h>
+
+#include "trainers/scratch.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+constexpr const char* kNames =
+    "sotto-site = 1\nname = \"bank\"\nkey = \"bank.key\"\npeers = \"/etc/peers.csv\"\n"
+    "state = \"state\"\n";
+
+class File {
+ public:
+  explicit File(const std::string& text) { std::ofstream(path()) << text; }
+  std::string path() const { return (scratch_.path() / "site.toml").string(); }
+  std::string folder() const { return scratch_.path().string(); }
+
+ private:
+  Scratch scratch_;
+};
+
+std::string refusal_of(const std::string& text) {
+  const File file(text);
+  try {
+    (void)study::read_site_file(file.path());
+  } catch (const Error& error) {
+    return std::string(error.what()).substr(file.folder().size() + 1);
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a site's file says who the site is, how it steps and how it bears with others") {
+  const File file(std::string(kNames) + R"(listen = "10.0.0.1:9000"
+monitor = "127.0.0.1:9100"
+observer = true
+[training]
+task = "csv:patients.csv"
+model = "mlp:64"
+batch = 16
+algorithm = "choco:eta=0.2"
+compressor = "sign"
+lr = 0.25
+communication-interval = 4
+rounds = 9
+[data]
+scaling = "s.json"
+[network]
+timeout = "1500 ms"
+patience = "2 min"
+slack = 3
+pull-most = 7.5
+secure-sum = true
+)");
+  const SiteSettings settings = study::read_site_file(file.path());
+  CHECK(settings.names.name == "bank");
+  CHECK(settings.names.key == file.folder() + "/bank.key");
+  CHECK(settings.names.peers == "/etc/peers.csv");
+  CHECK(settings.state == file.folder() + "/state");
+  CHECK(settings.names.listen == "10.0.0.1:9000");
+  CHECK(settings.observer);
+  CHECK(settings.training.algorithm == "choco:eta=0.2");
+  CHECK(settings.training.compressor == "sign");
+  CHECK(settings.training.lr == 0.25);
+  CHECK(settings.training.communication_interval == 4);
+  CHECK(settings.rounds == 9);
+  CHECK(settings.timeout_s == 1.5);
+  CHECK(settings.patience_s == 120);
+  CHECK(settings.found_after_s == 30);
+  CHECK(settings.slack == 3);
+  CHECK(settings.pull_most == 7.5);
+  CHECK(settings.secure_sum);
+}
+
+TEST_CASE("what is wrong in a site's file is named with its line") {
+  CHECK(refusal_of("name = \"bank\"\n").starts_with("site.toml"));
+  CHECK(refusal_of(std::string(kNames) + "stat = 1\n").starts_with("site.toml:6: stat"));
+  CHECK(refusal_of(std::string(kNames) + "[network]\npatience = \"soon\"\n")
+            .starts_with("site.toml:7: network.patience"));
+  CHECK(refusal_of(std::string(kNames) + "[network]\npace = 1\n")
+            .starts_with("site.toml:7: network.pace"));
+  CHECK(refusal_of(std::string(kNames) + "[training]\nlr = \"fast\"\n")
+            .starts_with("site.toml:7: training.lr"));
+  CHECK(refusal_of("sotto-site = 2\n").starts_with("site.toml:1: sotto-site"));
+}
