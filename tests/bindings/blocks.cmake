@@ -1,7 +1,7 @@
 # Compiles and runs the C blocks of docs/bindings.md, or runs its Python blocks: those for PyTorch, or
 # those that do without it.
 #   cmake -DKIND=c|python|torch -DLEAST=BLOCKS -DPAGE=… -DWORK=… -DCC=… -DPYTHON=… -DINCLUDE=… -DLIBRARY=…
-#         -DMODULE=… -P blocks.cmake
+#         -DMODULE=… -DPROGRAMS=FOLDER_OF_SOTTO -P blocks.cmake
 include(${CMAKE_CURRENT_LIST_DIR}/../install/common.cmake)
 
 set(language python)
@@ -43,7 +43,7 @@ endmacro()
 
 function(run_example)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env SOTTO_LIBRARY=${LIBRARY}
-                          PYTHONPATH=${python_path} PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 ${ARGN}
+                          "PATH=${PROGRAMS}:$ENV{PATH}" PYTHONPATH=${python_path} PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 ${ARGN}
                   WORKING_DIRECTORY ${WORK} RESULT_VARIABLE code OUTPUT_VARIABLE out
                   ERROR_VARIABLE out)
   if(NOT code EQUAL 0)

@@ -34,6 +34,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"sim", {"base", "kernels", "compress", "topology", "optim"}},
     {"sites/core", {"base", "kernels", "compress", "optim"}},
     {"sites/process", {"base", "kernels", "compress", "optim", "comm", "trainers", "sites/core"}},
+    {"sites/torch", {"trainers", "sites/process"}},
     {"sites/simulated", {"base", "compress", "topology", "sim", "sites/core"}},
     {"observe", {"base", "trainers"}},
     {"study",

@@ -1,4 +1,6 @@
 // The examples, as processes: alone, and on eight nodes.
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +17,8 @@
 #include "support/skip.h"
 #include "trainers/scratch.h"
 
+#include <sotto/comm/key_file.h>
+#include <sotto/comm/keys.h>
 #include <sotto/comm/transport.h>
 
 using namespace sotto::test;
@@ -268,3 +272,66 @@ TEST_CASE("torchrun starts a libtorch program, and again when it fails in its fi
   CHECK(ended.status == 0);
   CHECK(contains(ended.out, "accuracy "));
 }
+
+#ifdef SOTTO_TORCH_SITE_CNN
+namespace {
+
+/// Folders of the sites a, b and c, each with key, list of peers and file.
+void make_sites(const fs::path& folder, int rounds) {
+  const int port = free_ports(3);
+  const std::string names = "abc";
+  std::string list = "name,key,address\n";
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    const sotto::KeyPair keys = sotto::make_key_pair();
+    const std::string name(1, names[k]);
+    fs::create_directories(folder / name);
+    sotto::write_key_file((folder / name / "site.key").string(), name, keys);
+    list += name + "," + keys.public_key.text() +
+            ",127.0.0.1:" + std::to_string(port + static_cast<int>(k)) + "\n";
+    std::ofstream(folder / name / "site.toml")
+        << "sotto-site = 1\nname = \"" << name
+        << "\"\nkey = \"site.key\"\npeers = \"../peers.csv\"\nstate = \"state\"\n"
+           "[training]\nalgorithm = \"choco\"\ncompressor = \"quant:8\"\nlr = 0.05\n"
+           "momentum = 0.9\ncommunication-interval = 2\nrounds = "
+        << rounds << "\n[network]\nfound-after = \"20 s\"\n";
+  }
+  std::ofstream(folder / "peers.csv") << list;
+}
+
+}  // namespace
+
+TEST_CASE("three sites train a network of libtorch's; one is killed, and comes back") {
+  if (!has_zmq()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto data = real_data();
+  if (!data) {
+    SOTTO_SKIP("SOTTO_DATA is not set");
+  }
+  const Scratch scratch;
+  make_sites(scratch.path(), 120);
+  const auto start = [&](int number) {
+    const std::string name(1, static_cast<char>('a' + number - 1));
+    return std::make_unique<Process>(
+        Arguments{SOTTO_TORCH_SITE_CNN, (*data / "mnist").string(),
+                  (scratch.path() / name / "site.toml").string(), std::to_string(number), "3"},
+        Variables{{"OMP_NUM_THREADS", "1"}});
+  };
+  std::vector<std::unique_ptr<Process>> sites;
+  for (int number = 1; number <= 3; ++number) {
+    sites.push_back(start(number));
+  }
+  REQUIRE(sites[1]->wait_for("round 20"));
+  sites[1]->send(SIGKILL);
+  CHECK(sites[1]->wait().status == 128 + SIGKILL);
+  REQUIRE(sites[0]->wait_for("round 40"));  // its step has not failed
+  sites[1] = start(2);
+  for (const auto& site : sites) {
+    const Ended ended = site->wait();
+    CAPTURE(ended.err);
+    CHECK(ended.status == 0);
+    MESSAGE(ended.out);
+    CHECK(number_behind("accuracy ", ended.out) > 80);
+  }
+}
+#endif

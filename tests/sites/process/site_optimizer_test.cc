@@ -2,6 +2,7 @@
 // SiteOptimizer when peers train beside it, leave, come back, or spoil its model.
 #include <sotto/sites/process/site_optimizer.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -17,10 +18,12 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/comm/transport.h>
 #include <sotto/sites/process/site_run.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
 #include "comm/free_port.h"
+#include "support/skip.h"
 #include "trainers/scratch.h"
 
 using namespace sotto;
@@ -86,6 +89,13 @@ class Federation {
   std::vector<TrustedPeer> lines_;
 };
 
+/// Sites exchange over ZeroMQ alone.
+bool has_channels() {
+  return std::ranges::any_of(transports(), [](const auto& transport) {
+    return transport.name == "zmq" && transport.available;
+  });
+}
+
 /// What a thread of a site has seen.
 struct Seen {
   Status status;
@@ -112,6 +122,9 @@ void train(const Federation& all, std::size_t k, Round rounds, Seen& seen) {
 }  // namespace
 
 TEST_CASE("sites with loops of their own come to the minimum of the sum of what they minimize") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
   for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
     const Federation all(3, exchange);
     std::vector<Seen> seen(3);
@@ -134,6 +147,9 @@ TEST_CASE("sites with loops of their own come to the minimum of the sum of what 
 }
 
 TEST_CASE("a site that is dropped and made again goes on where it was, and its peers go on") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
   const Federation all(2);
   std::vector<float> stays(kDimension);
   std::vector<float> goes(kDimension);
@@ -179,6 +195,9 @@ TEST_CASE("a site that is dropped and made again goes on where it was, and its p
 }
 
 TEST_CASE("a first step without connect is dropped where the state is another model") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
   const Federation all(2);
   SiteOptions options = all.options(0);
   options.found_after = std::chrono::milliseconds(1);
@@ -213,6 +232,9 @@ TEST_CASE("a first step without connect is dropped where the state is another mo
 }
 
 TEST_CASE("a run of a task and a loop around an optimizer of its own are equal, bit for bit") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
   const Federation all(2);
   const TaskFactory tasks(load_task("digits,train=200,test=100"), {.model = "softmax", .nodes = 1});
   SiteOptions options = all.options(0);
@@ -242,6 +264,9 @@ TEST_CASE("a run of a task and a loop around an optimizer of its own are equal, 
 }
 
 TEST_CASE("a site's own mistakes are refused and change nothing") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
   const Federation all(2);
   SiteOptions options = all.options(0);
   options.found_after = std::chrono::milliseconds(1);
@@ -267,6 +292,9 @@ TEST_CASE("a site's own mistakes are refused and change nothing") {
 }
 
 TEST_CASE("a site that is told to stop waits for nobody") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
   const Federation all(2);
   std::atomic<bool> stop = true;
   SiteOptions options = all.options(0);
@@ -281,6 +309,9 @@ TEST_CASE("a site that is told to stop waits for nobody") {
 }
 
 TEST_CASE("sites compare the models that they begin with") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
   const Federation all(2);
   std::vector<float> ours(kDimension, 1);
   std::vector<float> theirs(kDimension, 2);
@@ -294,6 +325,9 @@ TEST_CASE("sites compare the models that they begin with") {
 }
 
 TEST_CASE("an observer takes in what comes and takes no step") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
   const Federation all(2);
   SiteOptions options = all.options(0);
   options.found_after = std::chrono::milliseconds(1);

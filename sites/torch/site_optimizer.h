@@ -1,0 +1,70 @@
+// A libtorch model that is trained with those of sites that come and go (docs/sites.md).
+//
+//   torch::optim::SGD optimizer(model->parameters(), 0.1);                                 //
+//   before sotto::torch::SiteOptimizer optimizer(*model, study::read_site_file("bank/site.toml"));
+//   // after while (!optimizer.site().over()) {
+//     optimizer.zero_grad(); … loss.backward(); optimizer.step(loss.item<double>());
+//   }
+//   optimizer.finish();
+//
+// The step rule is sotto's, as the site's settings say. Buffers, e.g. running statistics of
+// BatchNorm, stay this site's own.
+//
+// Thread safety: one thread; between two calls a thread of its own serves the peers.
+// Ownership: it moves the model's parameters into one flat vector, which lives as long as they do.
+// They may be read at any time; connect(), step() and relay() alone change them.
+// Errors: wrong settings and misuse throw sotto::Error; a fault of this site (never of a peer)
+// throws RunFault.
+// Inside namespace sotto::torch, write ::torch for the library.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <string>
+
+#include <torch/nn/module.h>
+
+#include <sotto/sites/process/site_optimizer.h>
+#include <sotto/sites/process/site_settings.h>
+#include <sotto/trainers/torch/distributed_optimizer.h>
+
+namespace sotto::torch {
+
+class SiteOptimizer {
+ public:
+  /// A site of these settings, whose initial model is `model` as it is, equal at all sites. Frozen
+  /// parameters are left out. `listener` is told of events, on this thread and the site's own.
+  /// Throws Error for a setting that is refused, and for parameters that are not float32, float64,
+  /// half or bfloat16.
+  SiteOptimizer(const ::torch::nn::Module& model, const SiteSettings& settings,
+                SiteListener listener = {});
+  /// Takes parameters with names, options and the folder of the site's state.
+  SiteOptimizer(const NamedParameters& parameters, const SiteOptions& options,
+                const std::string& state, SiteListener listener = {});
+  /// Leaves at once; what has been told to others is in the folder.
+  ~SiteOptimizer();
+  SiteOptimizer(const SiteOptimizer&) = delete;
+  SiteOptimizer& operator=(const SiteOptimizer&) = delete;
+
+  /// Begins, at the folder's model, a neighbour's, or the initial one (sotto::SiteOptimizer). The
+  /// first step does it when the caller did not, and may then be dropped.
+  void connect();
+  /// Takes the parameters' gradients away.
+  void zero_grad();
+  /// A local step by the parameters' gradients; one that is missing counts as 0. `loss` is that of
+  /// the same batch. After a RunFault of a gradient that is not finite nothing has changed.
+  SiteStep step(double loss = std::numeric_limits<double>::quiet_NaN());
+  /// A round without a step: takes in what comes, and passes it on.
+  SiteStep relay();
+  /// Saves the state; no step may follow.
+  void finish();
+
+  /// The site itself: rounds, report, evaluations.
+  sotto::SiteOptimizer& site();
+
+ private:
+  struct Run;
+  std::unique_ptr<Run> run_;
+};
+
+}  // namespace sotto::torch
