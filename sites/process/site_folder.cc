@@ -43,12 +43,6 @@ constexpr std::size_t kMaxLifeBytes = 16;
 /// 2026-01-01, from which the numbers of starts count.
 constexpr std::int64_t kEpoch = 1'767'225'600;
 
-std::uint32_t clock_life() {
-  const auto since = static_cast<std::int64_t>(unix_time()) - kEpoch;
-  return static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(since, 1, std::numeric_limits<std::int32_t>::max()));
-}
-
 /// Throws Error where another user could change a file of the site, which must say what it holds.
 void require_own(const std::string& folder, const std::string& path) {
   struct stat facts {};
@@ -155,6 +149,12 @@ Result<std::uint64_t> decode_site_run(std::span<const std::byte> bytes) {
   return steps;
 }
 
+std::uint32_t SiteFolder::life_by_clock() {
+  const auto since = static_cast<std::int64_t>(unix_time()) - kEpoch;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(since, 1, std::numeric_limits<std::int32_t>::max()));
+}
+
 SiteFolder::SiteFolder(std::string path) : path_(std::move(path)) {
   std::error_code code;
   const fs::path parent = fs::path(path_).parent_path();
@@ -211,7 +211,7 @@ void SiteFolder::count_start() {
     before = *life;
   }
   constexpr std::uint32_t kStartsInARow = 600;
-  const std::uint32_t now = clock_life();
+  const std::uint32_t now = life_by_clock();
   life_ = std::max(before + 1, now);
   clock_behind_s_ = before > now && before - now > kStartsInARow ? before - now : 0;
   const std::string text = fmt::format("{}\n", life_);

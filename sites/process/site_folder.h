@@ -81,6 +81,9 @@ class SiteFolder {
   SiteFolder(const SiteFolder&) = delete;
   SiteFolder& operator=(const SiteFolder&) = delete;
 
+  /// The number of a start now, of a site without a folder: the clock's, in seconds.
+  static std::uint32_t life_by_clock();
+
   const std::string& path() const { return path_; }
   std::uint32_t life() const { return life_; }
   /// By how many seconds the clock is behind that of an earlier start; 0: it is not, or by no more

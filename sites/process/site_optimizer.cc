@@ -14,15 +14,14 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
-#include <sotto/base/unix_time.h>
 #include <sotto/comm/channels.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
-#include <sotto/sites/process/site_history.h>
 #include <sotto/sites/process/site_links.h>
 #include <sotto/sites/process/site_of_options.h>
+#include <sotto/sites/process/site_reporter.h>
 
 namespace sotto {
 namespace {
@@ -35,8 +34,6 @@ using namespace std::chrono_literals;
 constexpr auto kSlice = 50ms;
 /// While the caller is away, peers are looked after this often.
 constexpr auto kServeEvery = 10ms;
-constexpr auto kReportEvery = 250ms;
-constexpr auto kTellEvery = 10s;
 /// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
 constexpr double kSlowestBytesPerS = 16e3;
 
@@ -71,7 +68,7 @@ class SiteOptimizer::Run {
   bool over() const { return stopped() || rounds_are_over(); }
   Round round() const { return site_.round(); }
   Round next_step() const { return site_.round() * options_.communication_interval + steps_; }
-  SiteReport report() const { return board_.get(); }
+  SiteReport report() const { return reporter_.report(); }
   SiteResult result() const;
 
  private:
@@ -99,56 +96,32 @@ class SiteOptimizer::Run {
   /// A new incarnation is durable before anybody hears of it.
   Status save_new_incarnation();
   Status pump(Clock::duration longest);
-  /// The model for other programs, where it is wanted.
-  void export_model();
-  void report(bool now);
-  void tell(Level level, std::string_view kind, std::string text,
-            std::vector<SiteFigure> figures = {}) const {
-    listener_({level, kind, std::move(text), {}, site_.round(), std::move(figures)});
-  }
-  void tell_of_round();
-  void tell_of_budget();
-  void enter(std::string_view phase) {
-    phase_ = phase;
-    report(false);
-  }
   std::string_view busy_phase() const { return trains() ? "training" : "relaying"; }
   bool rounds_are_over() const { return options_.rounds > 0 && site_.round() >= options_.rounds; }
-  SiteReport present() const;
 
   const SiteOptions options_;
   const SiteListener listener_;
   const std::span<float> parameters_;  ///< the caller's
   const ParameterLayout layout_;
-  SiteFolder folder_;
+  std::optional<SiteFolder> folder_;  ///< none: it keeps no state
   SiteGradients gradients_;
   const std::string settings_;
   sites::Site site_;
   SiteGuard guard_;
   sites::Patience patience_;
   sites::Patience answers_;  ///< to what a secure sum needs
+  SiteReporter reporter_;
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<SiteLinks> links_;
 
-  Status status_;
+  Status status_;  ///< the site's fault, which a Visit guards as all else
   bool begun_ = false;
-  bool exchanged_ = false;  ///< since tell_of_round
-  Round steps_ = 0;         ///< in this round
-  std::string_view phase_ = "starting";
-  const Clock::time_point began_ = Clock::now();
-  Clock::time_point left_ = began_;  ///< when the caller went
-  const double started_at_ = unix_time();
-  Clock::time_point reported_{};
-  Clock::time_point told_{};
+  Round steps_ = 0;                        ///< in this round
+  Clock::time_point left_ = Clock::now();  ///< when the caller went
   TimeSplit time_;
   double save_s_ = 0;
-  SiteHistory history_;
   std::uint64_t resets_ = 0;
   sites::Incarnation saved_ = 0;  ///< in the durable state
-  bool told_of_budget_ = false;
-  std::string export_trouble_;  ///< of the last attempt
-  std::string exported_;        ///< digest of the parameters that went out last
-  SiteBoard board_;
   /// Serves the peers while the caller is away; the last member, as it uses all others.
   mutable BackgroundService service_;
 };
@@ -175,13 +148,22 @@ SiteOptimizer::Run::Run(SiteOptions options, const std::string& state, std::span
       listener_(listener ? std::move(listener) : [](const SiteEvent&) {}),
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())),
-      folder_(state),
+      folder_(state.empty() ? std::nullopt : std::optional<SiteFolder>(std::in_place, state)),
       gradients_(parameters.size(), with_ledger(options_.privacy)),
       settings_(settings_text(shared_settings(options_, layout_))),
       site_(setup()),
       guard_(site_, listener_),
       patience_(std::chrono::duration<double>(options_.patience).count()),
       answers_(patience_),
+      reporter_({.options = options_,
+                 .settings = settings_,
+                 .layout = layout_,
+                 .site = site_,
+                 .gradients = gradients_,
+                 .guard = guard_,
+                 .patience = patience_,
+                 .folder = folder_},
+                listener_),
       service_("a site", kServeEvery, [this] {
         if (links_ && status_.ok()) {
           if (Status status = pump(0ms); !status.ok()) {
@@ -200,8 +182,11 @@ SiteOptions SiteOptimizer::Run::with_defaults(SiteOptions options,
 
 std::optional<PrivacyOptions> SiteOptimizer::Run::with_ledger(
     std::optional<PrivacyOptions> privacy) const {
+  if (privacy && !folder_) {
+    throw Error("state", "noise hides nothing if what is spent is forgotten: give it a folder");
+  }
   if (privacy) {
-    privacy->ledger = folder_.privacy_ledger();
+    privacy->ledger = folder_->privacy_ledger();
   }
   return privacy;
 }
@@ -210,65 +195,72 @@ sites::SiteSetup SiteOptimizer::Run::setup() {
   sites::SiteSetup setup = site_setup(options_, layout_, parameters_);
   setup.incarnation = draw_incarnation();
   setup.secret = draw_secret();
-  setup.life = folder_.life();
+  setup.life = folder_ ? folder_->life() : SiteFolder::life_by_clock();
   return setup;
 }
 
 Status SiteOptimizer::Run::fail(Status status) {
   status_ = status;
+  reporter_.follow(nullptr, nullptr);
   links_.reset();
   channels_.reset();  // nobody waits for a site that cannot go on
   return status;
 }
 
 Status SiteOptimizer::Run::load() {
-  if (const std::uint32_t behind = folder_.clock_behind_s(); behind > 0) {
-    tell(Level::warning, "clock-behind",
-         fmt::format("the clock is {} s behind that of this site's last start: where it was set "
-                     "back, start with a new state folder only once it is right again",
-                     behind),
-         {{"behind_s", std::uint64_t{behind}}});
+  if (!folder_) {
+    reporter_.tell(Level::info, "started", "a new site, which keeps no state");
+    saved_ = site_.state().incarnation;
+    return {};
   }
-  auto found = folder_.read();
+  if (const std::uint32_t behind = folder_->clock_behind_s(); behind > 0) {
+    reporter_.tell(
+        Level::warning, "clock-behind",
+        fmt::format("the clock is {} s behind that of this site's last start: where it was set "
+                    "back, start with a new state folder only once it is right again",
+                    behind),
+        {{"behind_s", std::uint64_t{behind}}});
+  }
+  auto found = folder_->read();
   if (!found.ok()) {
     return found.status();
   }
   if (!found->has_value()) {
-    tell(Level::info, "started", "no state in the folder: a new site");
+    reporter_.tell(Level::info, "started", "no state in the folder: a new site");
     return save();
   }
   const SiteStateFile& state = (*found)->state;
   if (!(*found)->warning.empty()) {
-    tell(Level::warning, "state-damaged", (*found)->warning);
+    reporter_.tell(Level::warning, "state-damaged", (*found)->warning);
   }
   if (const auto format = sites::format_of_state(state.site);
       !format.empty() && format != sites::state_format()) {
     throw Error(fmt::format(
         "the state in {} is of the format '{}', and this version reads '{}' alone: start anew with "
         "another folder, and init set to a model that the other version wrote",
-        folder_.path(), format, sites::state_format()));
+        folder_->path(), format, sites::state_format()));
   }
   if (const auto difference = state_difference(options_.name, settings_, state.settings);
       !difference.empty()) {
     throw Error(
         fmt::format("the state in {} was kept under other settings: {}; give these, or "
                     "start anew with another folder",
-                    folder_.path(), difference));
+                    folder_->path(), difference));
   }
   ByteReader in(state.site);
   if (Status status = site_.load(in); !status.ok()) {
-    return status.with_context(folder_.path());
+    return status.with_context(folder_->path());
   }
   const auto steps = decode_site_run(state.run);
   if (!steps.ok()) {
-    return steps.status().with_context(folder_.path());
+    return steps.status().with_context(folder_->path());
   }
   if (Status status = gradients_.expect_steps(*steps); !status.ok()) {
     return status;
   }
   saved_ = site_.state().incarnation;
   resets_ = site_.state().resets;
-  tell(Level::info, "started", fmt::format("goes on from round {}", site_.round()));
+  reporter_.tell(Level::info, "started", fmt::format("goes on from round {}", site_.round()));
   return {};
 }
 
@@ -281,12 +273,14 @@ Status SiteOptimizer::Run::open_channels() {
   links_ =
       std::make_unique<SiteLinks>(site_, *channels_, *options_.security.peers, options_.rank,
                                   options_.exchange, options_.only_takes, settings_, listener_);
+  reporter_.follow(channels_.get(), links_.get());
   const std::string address = channels_->address();
-  tell(Level::info, "listening",
-       address.empty() ? "nowhere: neither `listen` nor the own line names an address; it dials"
-                       : address);
+  reporter_.tell(Level::info, "listening",
+                 address.empty()
+                     ? "nowhere: neither `listen` nor the own line names an address; it dials"
+                     : address);
   for (const std::string& shortage : channels_->strangers().shortages) {
-    tell(Level::warning, "setting", shortage);
+    reporter_.tell(Level::warning, "setting", shortage);
   }
   return {};
 }
@@ -295,10 +289,11 @@ Status SiteOptimizer::Run::pump(Clock::duration longest) {
   Status status = links_->pump(Deadline::after(longest));
   if (const auto resets = site_.state().resets; resets != resets_) {
     resets_ = resets;
-    tell(Level::warning, "state-given-up",
-         "a peer knows more of this site than its state does: it starts from a neighbour's model");
+    reporter_.tell(
+        Level::warning, "state-given-up",
+        "a peer knows more of this site than its state does: it starts from a neighbour's model");
   }
-  report(false);
+  reporter_.refresh(false);
   return status;
 }
 
@@ -309,11 +304,11 @@ Status SiteOptimizer::Run::join() {
   if (Status status = save_new_incarnation(); !status.ok()) {
     return status;
   }
-  enter("joining");
-  tell(Level::info, "joining",
-       fmt::format("waits for peers, or for one's model, for {} s at most",
-                   options_.found_after.count() / 1000),
-       {{"found_after_s", static_cast<double>(options_.found_after.count()) / 1000}});
+  reporter_.enter("joining");
+  reporter_.tell(Level::info, "joining",
+                 fmt::format("waits for peers, or for one's model, for {} s at most",
+                             options_.found_after.count() / 1000),
+                 {{"found_after_s", static_cast<double>(options_.found_after.count()) / 1000}});
   const auto begin = Clock::now();
   const auto owed = std::chrono::duration_cast<Clock::duration>(
       options_.patience + std::chrono::duration<double>(
@@ -338,8 +333,9 @@ Status SiteOptimizer::Run::join() {
   }
   const bool alone =
       std::ranges::none_of(links_->reports(), [](auto& peer) { return peer.site.up; });
-  tell(alone ? Level::warning : Level::info, "joined", words_of_beginning(site_.state(), alone),
-       {{"said_by", static_cast<std::uint64_t>(site_.state().round_said_by)}});
+  reporter_.tell(alone ? Level::warning : Level::info, "joined",
+                 words_of_beginning(site_.state(), alone),
+                 {{"said_by", static_cast<std::uint64_t>(site_.state().round_said_by)}});
   return {};
 }
 
@@ -359,7 +355,7 @@ Status SiteOptimizer::Run::begin() {
     return fail(std::move(status));
   }
   begun_ = site_.try_begin(false);
-  enter(busy_phase());
+  reporter_.enter(busy_phase());
   return begun_ ? Status() : Status(Fault::stopped, "was told to stop before it had a model");
 }
 
@@ -395,12 +391,12 @@ Result<SiteStep> SiteOptimizer::Run::step(std::span<const float> gradient, doubl
 Result<SiteStep> SiteOptimizer::Run::take(std::span<const float> gradient,
                                           std::optional<double> loss) {
   if (gradients_.spent()) {
-    tell_of_budget();
+    reporter_.tell_of_budget();
     return Status(Fault::budget,
                   "the privacy budget is spent: from now on the site can only pass "
                   "on what others make");
   }
-  tell_of_round();
+  reporter_.tell_of_round();
   const auto start = Clock::now();
   const auto released = gradients_.release(gradient, loss);
   if (!released.ok()) {
@@ -414,7 +410,7 @@ Result<SiteStep> SiteOptimizer::Run::take(std::span<const float> gradient,
   }
   ++steps_;
   time_.algorithm_s += seconds_since(start);
-  tell_of_budget();
+  reporter_.tell_of_budget();
   if (steps_ >= options_.communication_interval) {
     return exchange();
   }
@@ -440,7 +436,7 @@ Result<SiteStep> SiteOptimizer::Run::relay() {
   if (Status status = begin(); !status.ok()) {
     return status;
   }
-  tell_of_round();
+  reporter_.tell_of_round();
   return exchange();
 }
 
@@ -449,7 +445,7 @@ Result<SiteStep> SiteOptimizer::Run::exchange() {
     if (Status status = commit(); !status.ok()) {
       return status;
     }
-    enter(trains() ? "waiting" : "relaying");
+    reporter_.enter(trains() ? "waiting" : "relaying");
     if (Status status = wait_for_peers(patience_); !status.ok()) {
       return status;
     }
@@ -473,9 +469,8 @@ Result<SiteStep> SiteOptimizer::Run::exchange() {
   if (Status status = all(); !status.ok()) {
     return fail(std::move(status));
   }
-  exchanged_ = true;
-  phase_ = busy_phase();
-  report(true);
+  reporter_.enter(busy_phase());
+  reporter_.round_done();
   return SiteStep{.round = site_.round(), .exchanged = true};
 }
 
@@ -491,14 +486,18 @@ Status SiteOptimizer::Run::commit() {
 }
 
 Status SiteOptimizer::Run::save() {
+  if (!folder_) {
+    saved_ = site_.state().incarnation;
+    return {};
+  }
   const auto start = Clock::now();
   ByteBuffer site;
   site_.save(site);
   const Round round = site_.round();
-  Status status = folder_.write({.round = round,
-                                 .settings = state_settings(options_.name, settings_),
-                                 .site = std::move(site).take(),
-                                 .run = encode_site_run(gradients_.steps())});
+  Status status = folder_->write({.round = round,
+                                  .settings = state_settings(options_.name, settings_),
+                                  .site = std::move(site).take(),
+                                  .run = encode_site_run(gradients_.steps())});
   saved_ = site_.state().incarnation;
   save_s_ += seconds_since(start);
   return status;
@@ -527,26 +526,12 @@ Status SiteOptimizer::Run::wait_for_peers(sites::Patience& patience) {
 
 void SiteOptimizer::Run::evaluated(const Evaluation& quality) {
   const Visit visit(*this);
-  if (history_.reaches(site_.round())) {
-    return;
-  }
-  HistoryPoint point;
-  point.round = site_.round();
-  point.time_s = seconds_since(began_);
-  set_quality(point, quality);
-  point.bytes_per_node = links_ ? static_cast<double>(links_->bytes_sent()) : 0;
-  SiteStanding standing{.mass = site_.state().settled_mass};
-  if (const auto privacy = gradients_.privacy()) {
-    standing.epsilon = privacy->epsilon;
-  }
-  history_.add(point, standing, options_.observer);
-  export_model();
-  report(true);
+  reporter_.evaluated(quality);
 }
 
 Status SiteOptimizer::Run::finish() {
   const Visit visit(*this);
-  if (!status_.ok() || phase_ == "done") {
+  if (!status_.ok() || reporter_.phase() == "done") {
     return status_;
   }
   if (steps_ > 0) {  // of a round that is under way
@@ -554,114 +539,37 @@ Status SiteOptimizer::Run::finish() {
       return step.status();
     }
   }
-  tell_of_round();
+  reporter_.tell_of_round();
   if (Status status = save(); !status.ok()) {
     return fail(std::move(status));
   }
   if (Status status = gradients_.settle(); !status.ok()) {
     return fail(std::move(status));
   }
-  export_model();
-  tell(Level::info, "ended",
-       fmt::format("{} {}{}",
-                   rounds_are_over() ? "its rounds are over,"
-                   : stopped()       ? "was told to stop at round"
-                                     : "ends at round",
-                   site_.round(), history_.text()),
-       history_.with_figures({}));
-  time_.wall_s = seconds_since(began_);
-  phase_ = "done";
-  report(true);
+  reporter_.export_model();
+  reporter_.tell(Level::info, "ended",
+                 fmt::format("{} {}{}",
+                             rounds_are_over() ? "its rounds are over,"
+                             : stopped()       ? "was told to stop at round"
+                                               : "ends at round",
+                             site_.round(), reporter_.history().text()),
+                 reporter_.history().with_figures({}));
+  time_.wall_s = seconds_since(reporter_.began());
+  reporter_.enter("done");
+  reporter_.refresh(true);
   return {};
-}
-
-void SiteOptimizer::Run::export_model() {
-  const Status status = write_site_model(options_, layout_, site_.parameters(), site_.round());
-  if (std::exchange(export_trouble_, status.message()) != status.message() && !status.ok()) {
-    tell(Level::warning, "export-failed", status.message());
-  } else if (status.ok() && !options_.export_file.empty()) {
-    const std::string digest = sha256_hex(std::as_bytes(site_.parameters()));
-    if (std::exchange(exported_, digest) != digest) {
-      tell(Level::info, "exported",
-           fmt::format("{}; SHA-256 of the parameters {}", options_.export_file, digest));
-    }
-  }
-}
-
-void SiteOptimizer::Run::tell_of_budget() {
-  if (gradients_.spent() && !std::exchange(told_of_budget_, true)) {
-    const auto privacy = *gradients_.privacy();
-    tell(Level::warning, "budget-spent",
-         "the privacy budget is spent: from now on the site only passes on what others make",
-         {{"privacy_epsilon", privacy.epsilon}, {"privacy_steps", privacy.steps}});
-  }
-}
-
-void SiteOptimizer::Run::tell_of_round() {
-  if (!std::exchange(exchanged_, false)) {
-    return;
-  }
-  if (told_ != Clock::time_point() && Clock::now() - told_ < kTellEvery) {
-    return;
-  }
-  told_ = Clock::now();
-  listener_(history_.round_event(site_.state(), links_->reports(), gradients_.loss()));
-}
-
-SiteReport SiteOptimizer::Run::present() const {
-  SiteReport report;
-  report.name = options_.name;
-  report.phase = phase_;
-  report.address = channels_ ? channels_->address() : "";
-  report.settings = settings_;
-  report.rounds = options_.rounds;
-  report.dimension = parameters_.size();
-  report.site = site_.state();
-  report.training_loss = gradients_.loss();
-  if (const HistoryPoint* last = history_.last()) {
-    report.evaluation = *last;
-  }
-  report.privacy = gradients_.privacy();
-  report.observer = options_.only_takes;
-  report.patience_s = patience_.lasts();
-  report.put_backs = guard_.put_backs();
-  report.jumps = guard_.jumps();
-  report.saved_at = folder_.written_at();
-  report.started_at = started_at_;
-  if (options_.audit != nullptr) {
-    report.audit = options_.audit->head();
-  }
-  if (links_) {
-    report.peers = links_->reports();
-    report.list_trouble = options_.security.peers->trouble();
-    report.refused_keys = links_->refused_keys();
-    report.keys_refused = links_->keys_refused();
-    report.strangers = channels_->strangers();
-  }
-  return report;
-}
-
-void SiteOptimizer::Run::report(bool now) {
-  if (now || Clock::now() - reported_ >= kReportEvery) {
-    reported_ = Clock::now();
-    SiteReport report = present();
-    if (options_.board != nullptr) {
-      options_.board->put(report);
-    }
-    board_.put(std::move(report));
-  }
 }
 
 SiteResult SiteOptimizer::Run::result() const {
   const auto lock = service_.pause();
   SiteResult result;
-  result.report = present();
+  result.report = reporter_.present();
   result.stopped = !rounds_are_over();
-  result.history = history_.points();
-  result.final = history_.last() == nullptr ? result.final : *history_.last();
+  result.history = reporter_.history().points();
+  result.final = reporter_.history().last() == nullptr ? result.final : *reporter_.history().last();
   result.time = time_;
   result.save_s = save_s_;
-  result.export_trouble = export_trouble_;
+  result.export_trouble = reporter_.export_trouble();
   result.parameters_sha256 = sha256_hex(std::as_bytes(parameters_));
   return result;
 }

@@ -64,6 +64,9 @@ struct SiteStep {
 class SiteOptimizer {
  public:
   /// Holds the folder `state`, which is made if it is absent, and reads the privacy that is spent.
+  /// An empty `state` keeps nothing: each round is quicker by a write to the disk, and a process
+  /// that dies comes back as a new site, which takes over a neighbour's model; what it had not yet
+  /// told, and with push-sum its mass, is lost. With privacy a folder is needed.
   /// `parameters` are the initial model, equal at all sites; `layout` names its tensors, and empty
   /// is one tensor of all. Connects to nobody yet. Throws Error for an option that is refused, and
   /// where another process holds the folder.

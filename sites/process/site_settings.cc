@@ -19,17 +19,19 @@ constexpr double kLongest = 24 * 3600;  // seconds
 constexpr std::uint64_t kMostAhead = 1024;
 
 SettingGroup identity_settings(SiteSettings& o) {
-  return {"Who the site is",
-          {{"name", &o.names.name, "NAME", "The site's name, as in the others' lists of peers"},
-           {"key", &o.names.key, "FILE", "The site's key (`sotto keygen`)"},
-           {"peers", &o.names.peers, "FILE.csv",
-            "The sites with their public keys, this one among them, and whom this one trusts; may "
-            "change during the run"},
-           {"state", &o.state, "DIR",
-            "Folder in which the site keeps its state, and from which it goes on"},
-           {"listen", &o.names.listen, "HOST:PORT",
-            "Where to listen, or several with spaces between them; by default as its line says"},
-           {"source", &o.source, "ADDRESSES", "Addresses to dial from; by default any"}}};
+  return {
+      "Who the site is",
+      {{"name", &o.names.name, "NAME", "The site's name, as in the others' lists of peers"},
+       {"key", &o.names.key, "FILE", "The site's key (`sotto keygen`)"},
+       {"peers", &o.names.peers, "FILE.csv",
+        "The sites with their public keys, this one among them, and whom this one trusts; may "
+        "change during the run"},
+       {"state", &o.state, "DIR",
+        "Folder in which the site keeps its state, and from which it goes on; by default it keeps "
+        "none, and begins anew from a neighbour's model"},
+       {"listen", &o.names.listen, "HOST:PORT",
+        "Where to listen, or several with spaces between them; by default as its line says"},
+       {"source", &o.source, "ADDRESSES", "Addresses to dial from; by default any"}}};
 }
 
 SettingGroup training_settings(SiteSettings& o) {
@@ -83,8 +85,7 @@ void require_identity(const SiteSettings& o) {
   for (const auto& [setting, value, what] :
        {std::tuple{"name", &o.names.name, "the site's name, as in the others' lists of peers"},
         {"key", &o.names.key, "the site's key, a file that `sotto keygen` makes"},
-        {"peers", &o.names.peers, "the file of peers: who they are, and whom this site trusts"},
-        {"state", &o.state, "the folder in which the site keeps its state"}}) {
+        {"peers", &o.names.peers, "the file of peers: who they are, and whom this site trusts"}}) {
     if (value->empty()) {
       throw Error(setting, fmt::format("it is missing: {}", what));
     }

@@ -24,7 +24,7 @@ namespace sotto {
 /// The values of the settings, given or default.
 struct SiteSettings {
   SiteNames names;
-  std::string state;   ///< folder
+  std::string state;   ///< folder; empty: it keeps no state
   std::string source;  ///< addresses to dial from, with spaces between them; empty: any
   std::uint64_t seed = 0;
   Round rounds = 0;  ///< after which the site ends; 0: it goes on

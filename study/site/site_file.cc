@@ -25,11 +25,13 @@ double parse_seconds(const std::string& text) {
 void read_names(TomlReader& in, SiteSettings& settings) {
   in.require("name", "the site's name, as in the others' lists of peers");
   settings.names.name = *in.text("name");
-  for (const auto& [key, value] : {std::pair{"key", &settings.names.key},
-                                   {"peers", &settings.names.peers},
-                                   {"state", &settings.state}}) {
+  for (const auto& [key, value] :
+       {std::pair{"key", &settings.names.key}, {"peers", &settings.names.peers}}) {
     in.require(key, "a path; `sotto site init` makes a file with all of them");
     *value = in.beside(*in.text(key));
+  }
+  if (const auto state = in.text("state")) {
+    settings.state = in.beside(*state);
   }
   settings.names.listen = in.text("listen").value_or("");
   settings.source = in.text("source").value_or("");

@@ -342,3 +342,31 @@ TEST_CASE("an observer takes in what comes and takes no step") {
   CHECK(done->exchanged);
   CHECK(site.round() == 1);
 }
+
+TEST_CASE("a site without a folder comes back as a new one, from a neighbour's model") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Federation all(2);
+  Seen stays;
+  std::thread other([&] { train(all, 0, 400, stays); });
+  const auto live = [&](int rounds, bool anew) {
+    std::vector<float> x(kDimension, anew ? 0.0F : -100.0F);
+    SiteOptions options = all.options(1);
+    options.init = model_digest(std::vector<float>(kDimension));
+    SiteOptimizer site(options, "", x);
+    CHECK(site.connect().ok());
+    CHECK((anew || x[0] > -1));  // a neighbour's
+    Status status;
+    SiteStep done;
+    for (int round = 0; round < rounds; ++round) {
+      Federation::step(site, 1, x, status, done);
+      CHECK_MESSAGE(status.ok(), status.message());
+    }
+    CHECK(site.report().saved_at == 0);
+  };
+  live(20, true);
+  live(20, false);
+  other.join();
+  CHECK_MESSAGE(stays.status.ok(), stays.status.message());
+}

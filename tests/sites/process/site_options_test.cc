@@ -53,7 +53,9 @@ TEST_CASE("each setting that changes what sites compute changes what they must s
       [](SiteOptions& o) { o.seed = 1; },
       [](SiteOptions& o) { o.mass.back = 0.5; },
       [](SiteOptions& o) { o.mass.parcel = 2; },
-      [](SiteOptions& o) { o.init = model_digest(std::vector<float>{1, 2, 3}); },
+      [](SiteOptions& o) {
+        o.init = model_digest(std::vector<float>{1, 2, 3});
+      },
       [](SiteOptions& o) { o.data.columns = {"age"}; },
       [](SiteOptions& o) {
         o.data.classes = {"no", "yes"};

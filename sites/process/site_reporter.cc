@@ -1,0 +1,141 @@
+#include <sotto/sites/process/site_reporter.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/digest.h>
+#include <sotto/base/elapsed.h>
+#include <sotto/base/unix_time.h>
+
+namespace sotto {
+namespace {
+
+using Level = SiteEvent::Level;
+using namespace std::chrono_literals;
+
+constexpr auto kReportEvery = 250ms;
+constexpr auto kTellEvery = 10s;
+
+}  // namespace
+
+SiteReporter::SiteReporter(const SiteParts& parts, SiteListener listener)
+    : parts_(parts), listener_(std::move(listener)), started_at_(unix_time()) {}
+
+void SiteReporter::follow(const Channels* channels, const SiteLinks* links) {
+  channels_ = channels;
+  links_ = links;
+}
+
+void SiteReporter::tell(Level level, std::string_view kind, std::string text,
+                        std::vector<SiteFigure> figures) const {
+  listener_({level, kind, std::move(text), {}, parts_.site.round(), std::move(figures)});
+}
+
+void SiteReporter::tell_of_budget() {
+  if (parts_.gradients.spent() && !std::exchange(told_of_budget_, true)) {
+    const auto privacy = *parts_.gradients.privacy();
+    tell(Level::warning, "budget-spent",
+         "the privacy budget is spent: from now on the site only passes on what others make",
+         {{"privacy_epsilon", privacy.epsilon}, {"privacy_steps", privacy.steps}});
+  }
+}
+
+void SiteReporter::round_done() {
+  round_to_tell_ = true;
+  refresh(true);
+}
+
+void SiteReporter::tell_of_round() {
+  if (!std::exchange(round_to_tell_, false)) {
+    return;
+  }
+  if (told_ != Clock::time_point() && Clock::now() - told_ < kTellEvery) {
+    return;
+  }
+  told_ = Clock::now();
+  listener_(history_.round_event(parts_.site.state(), links_->reports(), parts_.gradients.loss()));
+}
+
+void SiteReporter::enter(std::string_view phase) {
+  phase_ = phase;
+  refresh(false);
+}
+
+void SiteReporter::refresh(bool now) {
+  if (now || Clock::now() - reported_ >= kReportEvery) {
+    reported_ = Clock::now();
+    SiteReport report = present();
+    if (parts_.options.board != nullptr) {
+      parts_.options.board->put(report);
+    }
+    board_.put(std::move(report));
+  }
+}
+
+SiteReport SiteReporter::present() const {
+  SiteReport report;
+  report.name = parts_.options.name;
+  report.phase = phase_;
+  report.address = channels_ == nullptr ? "" : channels_->address();
+  report.settings = parts_.settings;
+  report.rounds = parts_.options.rounds;
+  report.dimension = parts_.site.parameters().size();
+  report.site = parts_.site.state();
+  report.training_loss = parts_.gradients.loss();
+  if (const HistoryPoint* last = history_.last()) {
+    report.evaluation = *last;
+  }
+  report.privacy = parts_.gradients.privacy();
+  report.observer = parts_.options.only_takes;
+  report.patience_s = parts_.patience.lasts();
+  report.put_backs = parts_.guard.put_backs();
+  report.jumps = parts_.guard.jumps();
+  report.saved_at = parts_.folder ? parts_.folder->written_at() : 0;
+  report.started_at = started_at_;
+  if (parts_.options.audit != nullptr) {
+    report.audit = parts_.options.audit->head();
+  }
+  if (links_ != nullptr) {
+    report.peers = links_->reports();
+    report.list_trouble = parts_.options.security.peers->trouble();
+    report.refused_keys = links_->refused_keys();
+    report.keys_refused = links_->keys_refused();
+    report.strangers = channels_->strangers();
+  }
+  return report;
+}
+
+void SiteReporter::evaluated(const Evaluation& quality) {
+  if (history_.reaches(parts_.site.round())) {
+    return;
+  }
+  HistoryPoint point;
+  point.round = parts_.site.round();
+  point.time_s = seconds_since(began_);
+  set_quality(point, quality);
+  point.bytes_per_node = links_ == nullptr ? 0 : static_cast<double>(links_->bytes_sent());
+  SiteStanding standing{.mass = parts_.site.state().settled_mass};
+  if (const auto privacy = parts_.gradients.privacy()) {
+    standing.epsilon = privacy->epsilon;
+  }
+  history_.add(point, standing, parts_.options.observer);
+  export_model();
+  refresh(true);
+}
+
+void SiteReporter::export_model() {
+  const Status status = write_site_model(parts_.options, parts_.layout, parts_.site.parameters(),
+                                         parts_.site.round());
+  if (std::exchange(export_trouble_, status.message()) != status.message() && !status.ok()) {
+    tell(Level::warning, "export-failed", status.message());
+  } else if (status.ok() && !parts_.options.export_file.empty()) {
+    const std::string digest = sha256_hex(std::as_bytes(parts_.site.parameters()));
+    if (std::exchange(exported_, digest) != digest) {
+      tell(Level::info, "exported",
+           fmt::format("{}; SHA-256 of the parameters {}", parts_.options.export_file, digest));
+    }
+  }
+}
+
+}  // namespace sotto
