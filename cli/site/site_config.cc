@@ -1,6 +1,7 @@
 #include "site_config.h"
 
 #include <filesystem>
+#include <limits>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -70,6 +71,8 @@ void read_network(study::TomlReader in, SiteConfig& config) {
   config.patience = in.parsed("patience", parse_span).value_or(config.patience);
   config.found_after = in.parsed("found-after", parse_span).value_or(config.found_after);
   config.slack = in.count("slack", 0, kMostAhead).value_or(config.slack);
+  config.save_every = in.count("save-every", 1, std::numeric_limits<std::uint32_t>::max())
+                          .value_or(config.save_every);
   config.secure_sum = in.truth("secure-sum").value_or(config.secure_sum);
   config.sum.colluders =
       in.count("secure-colluders", 0, sites::kMostSummed).value_or(config.sum.colluders);

@@ -45,6 +45,7 @@ struct SiteConfig {
   std::chrono::milliseconds patience{30'000};
   std::chrono::milliseconds found_after{30'000};
   Round slack = 0;
+  Round save_every = 1;
   std::size_t window = 2;
   bool observer = false;
   sites::MassRule mass{};

@@ -55,6 +55,7 @@ void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::s
     }
   }
   run.slack = config.slack;
+  run.save_every = config.save_every;
   run.pull = config.pull;
   run.timeout = config.timeout;
   run.patience = config.patience;
@@ -161,6 +162,7 @@ Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFacto
                {"seed", run.seed},
                {"window", run.window},
                {"slack", run.slack},
+               {"save_every", run.save_every},
                {"observer", run.only_takes},
                {"mass_return", run.mass.back},
                {"parcel_mass", run.mass.parcel},

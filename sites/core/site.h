@@ -143,6 +143,10 @@ class Site {
 
   /// The whole state, parameters included. Allowed at any time but between step and offer.
   virtual void save(ByteBuffer& out) const;
+  /// After load: what was loaded need not be the last that others know of this site. It begins anew
+  /// in try_begin, with a new incarnation, from a neighbour's model if there is one, and else from
+  /// the one that was loaded.
+  void disown_past() { outdated_ = true; }
   /// Takes back what save wrote under the same agreement; before anything else. Peers that only the
   /// saved state knows have left the list. A round that was offered counts as ended. On a fault the
   /// site must be discarded.

@@ -38,7 +38,8 @@ constexpr FileKind kSiteKind = {.magic = {'S', 'O', 'T', 'O', 'S', 'I', 'T', 'E'
                                 .sections = kSiteSections};
 constexpr std::array<const char*, 2> kStates = {"state.a", "state.b"};
 constexpr std::string_view kSiteSetting = "site=";
-constexpr std::string_view kRunFormat = "site run 1";
+constexpr std::string_view kRunFormat = "site run 2";
+constexpr std::string_view kOldRunFormat = "site run 1";
 constexpr std::size_t kMaxLifeBytes = 16;
 /// 2026-01-01, from which the numbers of starts count.
 constexpr std::int64_t kEpoch = 1'767'225'600;
@@ -132,21 +133,26 @@ Result<std::optional<FoundSiteState>> read_site_state(const std::string& folder)
   return best;
 }
 
-std::vector<std::byte> encode_site_run(std::uint64_t steps) {
-  ByteBuffer run;
-  run.write_string(kRunFormat);
-  run.write(steps);
-  return std::move(run).take();
+std::vector<std::byte> encode_site_run(const SiteRunState& run) {
+  ByteBuffer out;
+  out.write_string(kRunFormat);
+  out.write(run.steps);
+  out.write(static_cast<std::uint8_t>(run.complete ? 1 : 0));
+  return std::move(out).take();
 }
 
-Result<std::uint64_t> decode_site_run(std::span<const std::byte> bytes) {
-  ByteReader run(bytes);
-  const std::string format = run.read_string(kRunFormat.size());
-  const auto steps = run.read<std::uint64_t>();
-  if (!run.finished() || format != kRunFormat) {
+Result<SiteRunState> decode_site_run(std::span<const std::byte> bytes) {
+  ByteReader in(bytes);
+  const std::string format = in.read_string(kRunFormat.size());
+  SiteRunState run;
+  run.steps = in.read<std::uint64_t>();
+  // States of before were all complete, and did not say so.
+  const auto complete = format == kOldRunFormat ? std::uint8_t{1} : in.read<std::uint8_t>();
+  if (!in.finished() || (format != kRunFormat && format != kOldRunFormat) || complete > 1) {
     return Status(Fault::malformed, "its section 'run' breaks the format");
   }
-  return steps;
+  run.complete = complete == 1;
+  return run;
 }
 
 std::uint32_t SiteFolder::life_by_clock() {

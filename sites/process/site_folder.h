@@ -16,6 +16,7 @@
 // Thread safety: one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -54,10 +55,19 @@ std::vector<std::byte> encode_site_state(const SiteStateFile& state);
 /// Fault::malformed says what is wrong.
 Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes);
 
-/// The section of the run: the gradients that were taken.
-std::vector<std::byte> encode_site_run(std::uint64_t steps);
+/// The section of the run.
+struct SiteRunState {
+  std::uint64_t steps = 0;  ///< gradients that were taken
+  /// Others know no more of the site than this state: it was written before they were told, or in
+  /// the end. False: written while the site went on, so that one that is started from it is
+  /// another one, with this one's model.
+  bool complete = true;
+};
+
+/// Writes the section.
+std::vector<std::byte> encode_site_run(const SiteRunState& run);
 /// Decodes the bytes of encode_site_run; Fault::malformed for bytes that it cannot have written.
-Result<std::uint64_t> decode_site_run(std::span<const std::byte> bytes);
+Result<SiteRunState> decode_site_run(std::span<const std::byte> bytes);
 
 /// A state that a folder holds.
 struct FoundSiteState {
@@ -98,7 +108,8 @@ class SiteFolder {
   /// Writes the state over the older one; its life and number are set here. After a fault every
   /// further call returns it again.
   Status write(SiteStateFile state);
-  /// When the last state was written, in seconds since 1970; 0: not yet.
+  /// When the last state was written, in seconds since 1970; 0: not yet. May be asked while
+  /// another thread writes.
   double written_at() const { return written_at_; }
 
  private:
@@ -112,7 +123,7 @@ class SiteFolder {
   std::uint32_t clock_behind_s_ = 0;
   std::uint32_t number_ = 0;
   std::size_t next_ = 0;  ///< the state to be written over
-  double written_at_ = 0;
+  std::atomic<double> written_at_ = 0;
   Status broken_;
 };
 

@@ -16,6 +16,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/channels.h>
 #include <sotto/sites/core/patience.h>
+#include <sotto/sites/process/helper_thread.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
@@ -92,7 +93,14 @@ class SiteOptimizer::Run {
   /// A step failed like this: dropped if parcels were the reason, and the model is put back.
   Result<SiteStep> put_back(const Status& status);
 
-  Status save();
+  /// Writes the state, and waits for it.
+  Status save(bool complete);
+  SiteStateFile state_file(bool complete);
+  /// Sees to it that the state, as it is after offer, is written as often as options want.
+  Status keep_state();
+  /// The writes that were begun beside the training are over.
+  Status settle_writes();
+  bool writes_beside() const { return folder_ && options_.save_every > 1; }
   /// A new incarnation is durable before anybody hears of it.
   Status save_new_incarnation();
   Status pump(Clock::duration longest);
@@ -122,6 +130,9 @@ class SiteOptimizer::Run {
   double save_s_ = 0;
   std::uint64_t resets_ = 0;
   sites::Incarnation saved_ = 0;  ///< in the durable state
+  bool writing_ = false;          ///< a write beside the training is under way, or its end unseen
+  Status written_;                ///< what it came to
+  std::optional<HelperThread> writer_;
   /// Serves the peers while the caller is away; the last member, as it uses all others.
   mutable BackgroundService service_;
 };
@@ -227,7 +238,7 @@ Status SiteOptimizer::Run::load() {
   }
   if (!found->has_value()) {
     reporter_.tell(Level::info, "started", "no state in the folder: a new site");
-    return save();
+    return save(!writes_beside());
   }
   const SiteStateFile& state = (*found)->state;
   if (!(*found)->warning.empty()) {
@@ -251,17 +262,25 @@ Status SiteOptimizer::Run::load() {
   if (Status status = site_.load(in); !status.ok()) {
     return status.with_context(folder_->path());
   }
-  const auto steps = decode_site_run(state.run);
-  if (!steps.ok()) {
-    return steps.status().with_context(folder_->path());
+  const auto run = decode_site_run(state.run);
+  if (!run.ok()) {
+    return run.status().with_context(folder_->path());
   }
-  if (Status status = gradients_.expect_steps(*steps); !status.ok()) {
+  if (Status status = gradients_.expect_steps(run->steps); !status.ok()) {
     return status;
   }
   saved_ = site_.state().incarnation;
   resets_ = site_.state().resets;
+  if (!run->complete) {
+    site_.disown_past();
+    reporter_.tell(Level::warning, "started",
+                   fmt::format("has a model of round {}, which was not the last that others were "
+                               "told of: begins anew with it, or with a neighbour's",
+                               site_.round()));
+    return {};
+  }
   reporter_.tell(Level::info, "started", fmt::format("goes on from round {}", site_.round()));
-  return {};
+  return writes_beside() ? save(false) : Status();
 }
 
 Status SiteOptimizer::Run::open_channels() {
@@ -478,33 +497,67 @@ Status SiteOptimizer::Run::commit() {
   if (Status status = site_.offer(); !status.ok()) {
     return status;
   }
-  if (Status status = save(); !status.ok()) {
+  if (Status status = keep_state(); !status.ok()) {
     return status;
   }
   links_->send();
   return {};
 }
 
-Status SiteOptimizer::Run::save() {
+SiteStateFile SiteOptimizer::Run::state_file(bool complete) {
+  ByteBuffer site;
+  site_.save(site);
+  saved_ = site_.state().incarnation;
+  return {.round = site_.round(),
+          .settings = state_settings(options_.name, settings_),
+          .site = std::move(site).take(),
+          .run = encode_site_run({.steps = gradients_.steps(), .complete = complete})};
+}
+
+Status SiteOptimizer::Run::save(bool complete) {
   if (!folder_) {
     saved_ = site_.state().incarnation;
     return {};
   }
+  if (Status status = settle_writes(); !status.ok()) {
+    return status;
+  }
   const auto start = Clock::now();
-  ByteBuffer site;
-  site_.save(site);
-  const Round round = site_.round();
-  Status status = folder_->write({.round = round,
-                                  .settings = state_settings(options_.name, settings_),
-                                  .site = std::move(site).take(),
-                                  .run = encode_site_run(gradients_.steps())});
-  saved_ = site_.state().incarnation;
+  Status status = folder_->write(state_file(complete));
   save_s_ += seconds_since(start);
   return status;
 }
 
+Status SiteOptimizer::Run::settle_writes() {
+  while (writing_) {
+    writing_ = !writer_->wait(kSlice);
+  }
+  return written_;
+}
+
+Status SiteOptimizer::Run::keep_state() {
+  if (!writes_beside()) {
+    return save(true);
+  }
+  writing_ = writing_ && !writer_->wait(0ms);
+  if (writing_ || !written_.ok() || site_.round() % options_.save_every != 0) {
+    return writing_ ? Status() : written_;
+  }
+  if (!writer_) {
+    writer_.emplace();
+  }
+  writer_->begin([this, state = std::make_shared<SiteStateFile>(state_file(false))] {
+    written_ = folder_->write(std::move(*state));
+  });
+  writing_ = true;
+  return {};
+}
+
 Status SiteOptimizer::Run::save_new_incarnation() {
-  return site_.state().incarnation == saved_ ? Status() : save();
+  if (writes_beside()) {
+    return {};  // whatever is written is not this site's last
+  }
+  return site_.state().incarnation == saved_ ? Status() : save(true);
 }
 
 Status SiteOptimizer::Run::wait_for_peers(sites::Patience& patience) {
@@ -540,7 +593,7 @@ Status SiteOptimizer::Run::finish() {
     }
   }
   reporter_.tell_of_round();
-  if (Status status = save(); !status.ok()) {
+  if (Status status = save(true); !status.ok()) {
     return fail(std::move(status));
   }
   if (Status status = gradients_.settle(); !status.ok()) {

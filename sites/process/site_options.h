@@ -65,6 +65,10 @@ struct SiteOptions {
   std::chrono::milliseconds timeout{10'000};  ///< of silence, after which a peer is down
   std::chrono::milliseconds patience{
       30'000};  ///< in a round, at most, for peers that are up and behind
+  /// Rounds from one write of the state to the next. 1: each is written before anything of it is
+  /// told. More: written while the site goes on, and a site that dies comes back as another one,
+  /// with a neighbour's model or this one; what it had not yet told, and its mass, is lost.
+  Round save_every = 1;
   /// How long a site without state waits for others before it starts from the initial model.
   std::chrono::milliseconds found_after{30'000};
   /// Once true, every wait ends, and the site is to; a signal handler may set it. Null: nobody

@@ -65,6 +65,9 @@ SettingGroup pace_settings(SiteSettings& o) {
             "Seconds that a round waits at most for peers that are up and behind"},
            {"found-after", &o.found_after_s, "SECONDS",
             "Seconds that a site without state waits for others before it starts alone"},
+           {"save-every", &o.save_every, "ROUNDS",
+            "From one write of the state to the next. 1: before anything of a round is told; more: "
+            "beside the training, and a site that dies comes back as a new one with that model"},
            {"slack", &o.slack, "ROUNDS", "That a peer may be behind before it is waited for",
             kMostAhead},
            {"window", &o.window, "PARCELS", "Under way to a peer at most; the same at every site",
@@ -121,6 +124,10 @@ SiteOptions options_of(const SiteSettings& o) {
     refuse("window", "0", "at least one parcel must be under way");
   }
   options.slack = o.slack;
+  if (o.save_every < 1) {
+    refuse("save-every", "0", "it is 1 or more rounds; without a state nothing is saved");
+  }
+  options.save_every = o.save_every;
   options.timeout = span_of("timeout", o.timeout_s);
   options.patience = span_of("patience", o.patience_s);
   options.found_after = span_of("found-after", o.found_after_s);

@@ -39,6 +39,7 @@ struct SiteSettings {
   double patience_s = 30;
   double found_after_s = 30;
   Round slack = 0;
+  Round save_every = 1;         ///< rounds; 1: before anything is told
   std::optional<Round> window;  ///< unset: what the exchange needs to keep pace
   bool observer = false;
   bool secure_sum = false;

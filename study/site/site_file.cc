@@ -59,8 +59,8 @@ void read_network(TomlReader in, SiteSettings& settings) {
   }
   const auto groups = settings_of(settings);
   for (const std::string_view key :
-       {"slack", "window", "secure-sum", "secure-colluders", "secure-range", "mass-return",
-        "parcel-mass", "pull-most", "pull-memory"}) {
+       {"slack", "save-every", "window", "secure-sum", "secure-colluders", "secure-range",
+        "mass-return", "parcel-mass", "pull-most", "pull-memory"}) {
     if (!in.has(key)) {
       continue;
     }

@@ -166,7 +166,7 @@ TEST_CASE(
                                           .round = number,
                                           .settings = "lr=0.1\n",
                                           .site = std::vector<std::byte>(200),
-                                          .run = encode_site_run(number)});
+                                          .run = encode_site_run({.steps = number})});
     std::ofstream(fresh, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));

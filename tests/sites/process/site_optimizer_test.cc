@@ -370,3 +370,43 @@ TEST_CASE("a site without a folder comes back as a new one, from a neighbour's m
   other.join();
   CHECK_MESSAGE(stays.status.ok(), stays.status.message());
 }
+
+TEST_CASE("a site that writes now and then comes back as another one, with the model it wrote") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Federation all(2);
+  SiteOptions options = all.options(0);
+  options.found_after = std::chrono::milliseconds(1);
+  options.save_every = 4;
+  std::vector<float> x(kDimension);
+  options.init = model_digest(x);
+  const auto life = [&](Round rounds, bool finish) {
+    SiteOptimizer site(options, all.folder(0), x);
+    CHECK(site.connect().ok());
+    const sites::Incarnation mine = site.result().report.site.incarnation;
+    Status status;
+    SiteStep done;
+    for (Round round = 0; round < rounds; ++round) {
+      Federation::step(site, 0, x, status, done);
+      REQUIRE_MESSAGE(status.ok(), status.message());
+    }
+    if (finish) {
+      CHECK(site.finish().ok());
+    }
+    return mine;
+  };
+  const auto first = life(9, false);  // wrote rounds 0, 4 and perhaps 8
+  const std::vector<float> last = x;
+  std::fill(x.begin(), x.end(), 0.0F);
+  const auto second = life(0, false);
+  CHECK(second != first);
+  CHECK(x[0] > 0);
+  CHECK(x[0] <= last[0]);
+  const auto third = life(3, true);
+  const std::vector<float> ended = x;
+  std::fill(x.begin(), x.end(), 0.0F);
+  CHECK(life(0, false) == third);  // it ended in good order
+  CHECK(x == ended);
+  CHECK(life(0, false) != third);  // and did not, the second time
+}
