@@ -1,0 +1,87 @@
+// What ARCHITECTURE.md names exists: files, and types and functions where it says that they are.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kTree = SOTTO_SOURCE_DIR;
+
+std::string text_of(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The page, each run of blanks and line ends one blank.
+std::string page() {
+  return std::regex_replace(text_of(kTree / "ARCHITECTURE.md"), std::regex(R"(\s+)"), " ");
+}
+
+/// The text of a file, or of all sources in a folder.
+std::string sources_at(const fs::path& path) {
+  if (!fs::is_directory(path)) {
+    return text_of(path);
+  }
+  std::string text;
+  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    if (entry.is_regular_file()) {
+      text += text_of(entry.path());
+    }
+  }
+  return text;
+}
+
+std::vector<std::smatch> all_matches(const std::string& text, const std::regex& wanted) {
+  return {std::sregex_iterator(text.begin(), text.end(), wanted), {}};
+}
+
+}  // namespace
+
+TEST_CASE("what ARCHITECTURE.md says is in a file is there") {
+  // `name` (`path`), and `Class::name(arguments)` (`path`).
+  const std::regex pair(R"(`([A-Za-z_:]+)(?:\([^`]*\))?` \(`([a-z_0-9]+/[a-z_0-9/.]*)`)");
+  const std::regex word("[A-Za-z_]+");
+  const std::string text = page();
+  const auto pairs = all_matches(text, pair);
+  CHECK(pairs.size() > 20);
+  for (const auto& match : pairs) {
+    const fs::path path = kTree / match[2].str();
+    REQUIRE_MESSAGE(fs::exists(path), match[2].str());
+    const std::string sources = sources_at(path);
+    const std::string name = match[1].str();
+    for (const auto& part : all_matches(name, word)) {
+      const std::regex whole("\\b" + part.str() + "\\b");
+      CHECK_MESSAGE(std::regex_search(sources, whole), match[1].str(), " is not in ",
+                    match[2].str());
+    }
+  }
+}
+
+TEST_CASE("the files that ARCHITECTURE.md names are in the tree") {
+  std::vector<std::string> files;
+  for (const auto& folder : fs::directory_iterator(kTree)) {
+    const std::string name = folder.path().filename().string();
+    if (!folder.is_directory() || name.starts_with("build") || name.starts_with(".")) {
+      continue;
+    }
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      files.push_back("/" + fs::relative(entry.path(), kTree).string());
+    }
+  }
+  const std::string text = page();
+  const auto named = all_matches(text, std::regex(R"(`([a-z_0-9/]+\.(?:h|cc))`)"));
+  CHECK(named.size() > 20);
+  for (const auto& match : named) {
+    const std::string end = "/" + match[1].str();
+    CHECK_MESSAGE(std::ranges::any_of(files, [&](const auto& file) { return file.ends_with(end); }),
+                  match[1].str());
+  }
+}
