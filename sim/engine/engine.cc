@@ -196,8 +196,8 @@ void Simulator::Engine::handle(const Event& event) {
     case receiver_gone:
       handle_gone(event);
       break;
-    case word:
-      handle_word(event.subject);
+    case notice:
+      handle_notice(event.subject);
       break;
     case node_turns:
       turn(static_cast<Rank>(event.subject));

@@ -45,7 +45,7 @@ class Simulator::Engine {
     node_event,   ///< subject: number in options.events
     sender_gone,  ///< subject: line
     receiver_gone,
-    word,  ///< the sender of a line hears of a receive, or of a frame taken, for which it waits
+    notice,  ///< the sender of a line hears of a receive, or of a frame taken, for which it waits
     node_turns,  ///< it comes or goes, as its availability says
   };
   static constexpr std::size_t kTimers = node_event - node_starts;
@@ -110,9 +110,9 @@ class Simulator::Engine {
   void handle(const Event& event);
   void handle_node(const Event& event);
   void handle_arrival(const Arrival& arrival);
-  void handle_word(ConnectionId line);
+  void handle_notice(ConnectionId line);
   /// Schedules what the transport's senders are to hear.
-  void schedule_words();
+  void schedule_notices();
   /// Sends what may go on the line.
   void launch(ConnectionId line);
   void schedule(Rank rank, std::uint32_t kind, SimTime after);

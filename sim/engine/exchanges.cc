@@ -24,11 +24,11 @@ bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
   }
   if (options_.transport.on_demand) {
     for (const Receive& receive : exchange.receives) {
-      transport_.tell(transport_.line(receive.from, rank), exchange.tag);
+      transport_.announce(transport_.line(receive.from, rank), exchange.tag);
     }
   }
   transport_.post(rank, exchange, &released_);
-  schedule_words();
+  schedule_notices();
   node.heard = now();
   if (!node.deadline_due) {
     node.deadline_due = true;
@@ -81,7 +81,7 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
   account(to);
   record(TraceEntry::Kind::delivered, to, from, arrival.bytes);
   const auto effects = transport_.deliver(arrival);
-  schedule_words();
+  schedule_notices();
   const Round ahead = at(from).algorithm->round();
   const Round behind = at(to).algorithm->round();
   largest_lead_ = std::max(largest_lead_, ahead > behind ? ahead - behind : 0);
@@ -100,7 +100,7 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
   }
 }
 
-void Simulator::Engine::handle_word(ConnectionId line) {
+void Simulator::Engine::handle_notice(ConnectionId line) {
   transport_.hear(line);
   const Rank from = transport_.from(line);
   if (at(from).stage != Stage::ended && !at(from).suspended) {
@@ -108,18 +108,18 @@ void Simulator::Engine::handle_word(ConnectionId line) {
   }
 }
 
-void Simulator::Engine::schedule_words() {
-  for (const auto& [at, line] : transport_.words()) {
-    queue_.push({.time = at, .subject = line, .kind = word});
+void Simulator::Engine::schedule_notices() {
+  for (const auto& [at, line] : transport_.notices()) {
+    queue_.push({.time = at, .subject = line, .kind = notice});
   }
-  transport_.words().clear();
+  transport_.notices().clear();
 }
 
 void Simulator::Engine::launch(ConnectionId line) {
   account(transport_.from(line));
   account(transport_.to(line));
   transport_.launch(line);
-  schedule_words();
+  schedule_notices();
   complete(transport_.from(line));
 }
 

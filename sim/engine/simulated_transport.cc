@@ -192,11 +192,11 @@ SimulatedTransport::CopiedFrame SimulatedTransport::copy(std::span<const std::by
   return made;
 }
 
-void SimulatedTransport::tell(ConnectionId id, const ExchangeTag& tag) {
+void SimulatedTransport::announce(ConnectionId id, const ExchangeTag& tag) {
   Line& line = lines_[id];
   Receives& receives = *line.receives;
   if (std::ranges::find(receives.in_rooms, tag) == receives.in_rooms.end()) {
-    send_word(id, tag);
+    send_notice(id, tag);
   } else if (std::ranges::any_of(line.parcels,
                                  [&](const Parcel& p) { return p.delivered && p.tag == tag; })) {
     empty_room(id, tag);
@@ -217,14 +217,14 @@ void SimulatedTransport::foretell(ConnectionId id) {
   Receives& receives = *lines_[id].receives;
   while (const auto next = receives.forecast.next()) {
     receives.in_rooms.push_back(*next);
-    send_word(id, *next);
+    send_notice(id, *next);
   }
 }
 
-void SimulatedTransport::send_word(ConnectionId id, const ExchangeTag& tag) {
+void SimulatedTransport::send_notice(ConnectionId id, const ExchangeTag& tag) {
   lines_[id].receives->told.push_back(tag);
-  network_.word_back(id);
-  words_.push_back({plus(network_.now(), network_.latency_back(id)), id});
+  network_.notify_back(id);
+  notices_.push_back({plus(network_.now(), network_.latency_back(id)), id});
 }
 
 void SimulatedTransport::hear(ConnectionId id) {
@@ -246,11 +246,11 @@ void SimulatedTransport::launch(ConnectionId id) {
     }
     if (line.receives) {
       auto& demanded = line.receives->demanded;
-      const auto word = std::ranges::find(demanded, parcel.tag);
-      if (word == demanded.end()) {
+      const auto known = std::ranges::find(demanded, parcel.tag);
+      if (known == demanded.end()) {
         continue;
       }
-      demanded.erase(word);
+      demanded.erase(known);
     } else if (!roomy(id)) {
       break;
     }
@@ -332,7 +332,7 @@ bool SimulatedTransport::roomy(ConnectionId id) {
   }
   line.full = line.out >= line.ahead;
   if (line.full) {
-    await_word(id);
+    await_notice(id);
   } else {
     ++line.out;
   }
@@ -343,7 +343,7 @@ void SimulatedTransport::acknowledge(ConnectionId id) {
   Line& line = lines_[id];
   line.taken.push_back(network_.now());
   if (line.full) {
-    await_word(id);
+    await_notice(id);
   } else if (line.taken.size() % kTakenKept == 0) {
     forget_heard(id);  // a window that is never full would keep all that it had
   }
@@ -357,12 +357,12 @@ void SimulatedTransport::forget_heard(ConnectionId id) {
   line.taken.erase(line.taken.begin(), heard);
 }
 
-void SimulatedTransport::await_word(ConnectionId id) {
+void SimulatedTransport::await_notice(ConnectionId id) {
   Line& line = lines_[id];
   if (!line.taken.empty() && !line.credit_due) {
     line.credit_due = true;
     const SimTime at = plus(line.taken.front(), network_.latency_back(id));
-    words_.push_back({std::max(at, network_.now()), id});
+    notices_.push_back({std::max(at, network_.now()), id});
   }
 }
 

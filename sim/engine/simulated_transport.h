@@ -14,7 +14,8 @@
 #include <sotto/base/exchange.h>
 #include <sotto/base/receive_forecast.h>
 #include <sotto/sim/network/network.h>
-#include <sotto/sim/simulator.h>
+#include <sotto/sim/simulation_report.h>
+#include <sotto/sim/simulator_options.h>
 
 namespace sotto {
 
@@ -57,18 +58,18 @@ class SimulatedTransport {
   void post(Rank node, Exchange& exchange, std::vector<Rank>* released);
   /// Tells the sender on a line of a receive that is about to be posted (transport.on_demand), if
   /// it has not been told before, and of later ones that are foretold.
-  void tell(ConnectionId line, const ExchangeTag& tag);
+  void announce(ConnectionId line, const ExchangeTag& tag);
   /// Puts those frames of a line on their way that may go: those whose receives the sender knows
   /// of with transport.on_demand, else those that the receiver has room for, as far as the sender
   /// knows.
   void launch(ConnectionId line);
-  /// Word for the sender of a line, for which a frame may wait.
-  struct Word {
+  /// The sender of a line hears of something for which a frame may wait.
+  struct Notice {
     SimTime at = 0;  ///< when it is there
     ConnectionId line = 0;
   };
   /// What calls since have found; the caller schedules it, and empties the list.
-  std::vector<Word>& words() { return words_; }
+  std::vector<Notice>& notices() { return notices_; }
   /// The next of them on a line has come to the sender.
   void hear(ConnectionId line);
   /// The first that was posted of those of a node's exchanges that are complete; null: none is.
@@ -124,7 +125,7 @@ class SimulatedTransport {
 
     ReceiveForecast forecast;
     std::vector<ExchangeTag> in_rooms;  ///< that are told of early, or were
-    std::vector<ExchangeTag> told;      ///< of which word is on its way to the sender
+    std::vector<ExchangeTag> told;      ///< of which a notice is on its way to the sender
     std::vector<ExchangeTag> demanded;  ///< that the sender knows of, and has no frame for
   };
   struct Line {
@@ -158,22 +159,22 @@ class SimulatedTransport {
   /// The exchange of `node` under a tag; null: none.
   Open* find(Rank node, const ExchangeTag& tag);
   /// Whether the receiver has room for one more parcel, as far as the sender knows. Where it has
-  /// not, the next word of one taken is one of `words()`.
+  /// not, the next notice of one taken is among `notices()`.
   bool roomy(ConnectionId id);
-  /// A parcel is taken: word of it is on its way to the sender.
+  /// A parcel is taken: a notice of it is on its way to the sender.
   void acknowledge(ConnectionId id);
-  /// Counts the words that have come to the sender, and drops them.
+  /// Counts the notices that have come to the sender, and drops them.
   void forget_heard(ConnectionId id);
-  /// Makes the next word of a parcel taken one of `words()`.
-  void await_word(ConnectionId id);
+  /// Puts the next notice of a parcel taken among `notices()`.
+  void await_notice(ConnectionId id);
   /// Gives a parcel that is delivered to `exchange` of the receiver, if that awaits it.
   bool take(ConnectionId id, std::vector<Parcel>::iterator parcel, Open& exchange);
   /// What came for a receive that was told of early is the receiver's now.
   void empty_room(ConnectionId id, const ExchangeTag& tag);
   /// Tells the sender of those receives that are foretold and have a room.
   void foretell(ConnectionId id);
-  /// Word of a receive goes to the sender.
-  void send_word(ConnectionId id, const ExchangeTag& tag);
+  /// A notice of a receive goes to the sender.
+  void send_notice(ConnectionId id, const ExchangeTag& tag);
   CopiedFrame copy(std::span<const std::byte> frame);
   /// A parcel has left its sender's hands.
   void forget(const Line& line, Parcel& parcel);
@@ -185,7 +186,7 @@ class SimulatedTransport {
   std::vector<Line> lines_;  ///< by ConnectionId
   std::vector<Box> boxes_;
   std::vector<CopiedFrame> spare_;  ///< that nobody waits for
-  std::vector<Word> words_;
+  std::vector<Notice> notices_;
   std::uint64_t posted_ = 0;
   bool anyone_gone_ = false;
 };

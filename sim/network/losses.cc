@@ -66,7 +66,7 @@ void PacketLosses::place() {
 void Network::expect_losses(ConnectionId id) {
   Connection& connection = connections_[id];
   double kept = 1;
-  for (const LinkId link : links(connection.there)) {
+  for (const LinkId link : links(connection.path)) {
     kept *= 1 - links_[link].loss;
   }
   if (kept < 1 && slow_start()) {
@@ -82,7 +82,7 @@ void Network::expect_losses(ConnectionId id) {
 
 SimTime Network::until_acknowledged(const Connection& connection) const {
   double rate = kUnlimited;
-  for (const LinkId link : links(connection.there)) {
+  for (const LinkId link : links(connection.path)) {
     rate = std::min(rate, links_[link].bytes_per_s);
   }
   // Along a link that is cut nothing is sent that would be acknowledged.
@@ -109,21 +109,21 @@ bool Network::await_repair(ConnectionId id) {
   return true;
 }
 
-void Network::aim(ConnectionId id) {
+void Network::choose_loss(ConnectionId id) {
   Connection& connection = connections_[id];
   if (connection.lossy == kNone) {
     return;
   }
   losses_[connection.lossy].begin(static_cast<double>(connection.bytes), model_.segment_bytes);
   if (!connection.flowing) {
-    tell(id);
+    report_loss(id);
   }
 }
 
-void Network::word_back(ConnectionId id) {
+void Network::notify_back(ConnectionId id) {
   const ConnectionId back = connections_[id].reverse;
   if (back != kNone && connections_[back].lossy != kNone && !connections_[back].flowing) {
-    tell(back);
+    report_loss(back);
   }
 }
 
@@ -172,7 +172,7 @@ void Network::lose(ConnectionId id) {
   losses.whole_at = std::max(losses.whole_at, plus(queue_.now(), heard));
 }
 
-void Network::tell(ConnectionId id) {
+void Network::report_loss(ConnectionId id) {
   Connection& connection = connections_[id];
   PacketLosses& losses = losses_[connection.lossy];
   if (!losses.silent) {

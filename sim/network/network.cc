@@ -102,11 +102,11 @@ void Network::expect_change(LinkState& link) {
   }
 }
 
-Network::Way Network::add_way(const std::vector<LinkId>& links) {
-  const Way way = {static_cast<std::uint32_t>(ways_.size()),
-                   static_cast<std::uint32_t>(links.size())};
-  ways_.insert(ways_.end(), links.begin(), links.end());
-  return way;
+Network::Path Network::add_path(const std::vector<LinkId>& links) {
+  const Path path = {static_cast<std::uint32_t>(path_links_.size()),
+                     static_cast<std::uint32_t>(links.size())};
+  path_links_.insert(path_links_.end(), links.begin(), links.end());
+  return path;
 }
 
 ConnectionId Network::connect(Rank from, Rank to) {
@@ -114,16 +114,16 @@ ConnectionId Network::connect(Rank from, Rank to) {
   Connection connection;
   connection.from = from;
   connection.to = to;
-  connection.there = add_way(platform_.route(from, to).links);
+  connection.path = add_path(platform_.route(from, to).links);
   if (platform_.connected(to, from)) {
-    connection.back = add_way(platform_.route(to, from).links);
+    connection.reverse_path = add_path(platform_.route(to, from).links);
   }
-  for (const LinkId link : links(connection.there)) {
+  for (const LinkId link : links(connection.path)) {
     connection.jittery = connection.jittery || links_[link].jitter > 0;
   }
   const auto crossed = crossings(connection);
   const bool bound_may_change = std::ranges::any_of(
-      links(connection.back), [this](LinkId link) { return links_[link].changes(); });
+      links(connection.reverse_path), [this](LinkId link) { return links_[link].changes(); });
   connection.limited = !crossed.empty() || bound_may_change || slow_start();
   share_.add_flow(crossed);
   connections_.push_back(std::move(connection));
@@ -139,8 +139,8 @@ ConnectionId Network::connect(Rank from, Rank to) {
 
 void Network::index_by_link(ConnectionId id) {
   const Connection& connection = connections_[id];
-  for (const Way& way : {connection.there, connection.back}) {
-    for (const LinkId link : links(way)) {
+  for (const Path& path : {connection.path, connection.reverse_path}) {
+    for (const LinkId link : links(path)) {
       if (!links_[link].changes()) {
         continue;
       }
@@ -175,16 +175,16 @@ std::vector<Crossing> Network::crossings(const Connection& connection) const {
       same->usage += usage;
     }
   };
-  for (const LinkId link : links(connection.there)) {
+  for (const LinkId link : links(connection.path)) {
     add(link, 1);
   }
-  for (const LinkId link : links(connection.back)) {
+  for (const LinkId link : links(connection.reverse_path)) {
     add(link, model_.crosstraffic);
   }
   return crossed;
 }
 
-SimTime Network::way(std::span<const LinkId> links) const {
+SimTime Network::latency_along(std::span<const LinkId> links) const {
   SimTime latency = 0;
   for (const LinkId link : links) {
     latency = plus(latency, links_[link].latency);
@@ -193,33 +193,35 @@ SimTime Network::way(std::span<const LinkId> links) const {
 }
 
 SimTime Network::round_trip(const Connection& connection) const {
-  const SimTime ways = plus(way(links(connection.there)), way(links_back(connection)));
+  const SimTime ways =
+      plus(latency_along(links(connection.path)), latency_along(reverse_links(connection)));
   return connection.lossy == kNone ? ways : plus(ways, until_acknowledged(connection));
 }
 
 SimTime Network::latency_back(ConnectionId id) const {
   const Connection& connection = connections_[id];
-  const double latency = model_.latency_factor * static_cast<double>(way(links_back(connection)));
+  const double latency =
+      model_.latency_factor * static_cast<double>(latency_along(reverse_links(connection)));
   return from_seconds(latency * 1e-9);
 }
 
 void Network::update_route(ConnectionId id) {
   Connection& connection = connections_[id];
-  const SimTime there = way(links(connection.there));
+  const SimTime there = latency_along(links(connection.path));
   const double round_trip_s = to_seconds(round_trip(connection));
   const double latency = model_.latency_factor * static_cast<double>(there);
   connection.latency = from_nanoseconds(std::round(latency));
   double penalty = to_seconds(there);
   double kept = 1;
   bool crosses = false;
-  for (const LinkId link : links(connection.there)) {
+  for (const LinkId link : links(connection.path)) {
     penalty += model_.weight_s / std::max(links_[link].bytes_per_s, 1e-300);
     kept *= 1 - links_[link].loss;
     crosses = crosses || !links_[link].unlimited;
   }
   double bound = crosses ? kUnlimited : kFastest;
   if (model_.acknowledgements > 0) {
-    for (const LinkId link : links(connection.back)) {
+    for (const LinkId link : links(connection.reverse_path)) {
       bound = std::min(
           bound, model_.bandwidth_factor * links_[link].bytes_per_s / model_.acknowledgements);
     }
@@ -262,7 +264,7 @@ SimTime Network::latency_of_next(Connection& connection) const {
                        .purpose = Purpose::jitter,
                        .bucket = static_cast<std::uint32_t>(connection.to)});
   double sum = 0;
-  for (const LinkId link : links(connection.there)) {
+  for (const LinkId link : links(connection.path)) {
     sum += static_cast<double>(links_[link].jitter) * (2 * random.uniform() - 1);
   }
   return plus(connection.latency,
@@ -275,7 +277,7 @@ void Network::begin(ConnectionId id) {
     return;
   }
   connection.remaining = static_cast<double>(connection.bytes);
-  aim(id);
+  choose_loss(id);
   if (!slow_start()) {
     flow(id);
     return;
@@ -327,7 +329,7 @@ void Network::advance(ConnectionId id) {
       passed = std::min(passed, windows_[id].allowance());
       const double left = std::min(passed, connection.remaining);
       windows_[id].sent(left, now);
-      connection.left += left;
+      connection.bytes_sent += left;
     }
     connection.remaining -= passed;
   }
@@ -379,8 +381,9 @@ std::optional<Arrival> Network::end(ConnectionId id) {
   const SimTime left = connection.lossy == kNone
                            ? queue_.now()
                            : std::max(queue_.now(), losses_[connection.lossy].whole_at);
-  const SimTime lands = std::max(plus(left, plus(latency_of_next(connection), connection.turns)),
-                                 connection.last_landing);
+  const SimTime lands =
+      std::max(plus(left, plus(latency_of_next(connection), connection.queueing_delay)),
+               connection.last_landing);
   if (lands == queue_.now() && connection.landing.empty()) {
     return arrive(id, bytes);
   }
@@ -408,7 +411,7 @@ void Network::go_on(ConnectionId id, double ahead) {
     if (slow_start()) {
       windows_[id].offer(connection.remaining);
     }
-    aim(id);
+    choose_loss(id);
     schedule(id);
   } else {
     queue_.push({.time = next.begin,
@@ -419,7 +422,7 @@ void Network::go_on(ConnectionId id, double ahead) {
 }
 
 Arrival Network::arrive(ConnectionId id, std::uint64_t bytes) {
-  for (const LinkId link : links(connections_[id].there)) {
+  for (const LinkId link : links(connections_[id].path)) {
     carried_[link] += static_cast<double>(bytes);
   }
   return {id, bytes};
@@ -440,7 +443,7 @@ void Network::abort(ConnectionId id) {
   }
   if (slow_start()) {
     windows_[id] = fresh_window();
-    connection.word = Word::returns;
+    connection.ack = Ack::returns;
   }
 }
 
@@ -486,7 +489,7 @@ void Network::acknowledge(ConnectionId id, double rate) {
   Connection& connection = connections_[id];
   const double more =
       model_.acknowledgements * (rate - std::exchange(connection.acknowledged, rate));
-  for (const LinkId link : links(connection.back)) {
+  for (const LinkId link : links(connection.reverse_path)) {
     if (!links_[link].unlimited) {
       // To follow each small change would share all flows anew again and again.
       constexpr double kSlight = 1e-3;
@@ -541,7 +544,7 @@ void Network::take_rate(ConnectionId id) {
   advance(id);
   connections_[id].rate = share_.rate(id);
   if (model_.packet_bytes > 0) {
-    connections_[id].turns = turns_of(connections_[id]);
+    connections_[id].queueing_delay = queueing_delay_of(connections_[id]);
   }
   schedule(id);
 }
@@ -565,11 +568,11 @@ bool Network::open(std::span<const LinkId> links) const {
                       [this](LinkId link) { return links_[link].bytes_per_s == 0; });
 }
 
-bool Network::passable(ConnectionId id) const { return open(links(connections_[id].there)); }
+bool Network::passable(ConnectionId id) const { return open(links(connections_[id].path)); }
 
 bool Network::passable_back(ConnectionId id) const {
   const Connection& connection = connections_[id];
-  return open(links_back(connection));
+  return open(reverse_links(connection));
 }
 
 double Network::offered(LinkId id) const {

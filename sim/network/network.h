@@ -118,9 +118,9 @@ class Network {
 
   /// A message goes out now, behind those before it on the connection.
   void send(ConnectionId connection, std::uint64_t bytes);
-  /// A word of no size goes back along a connection, in the stream of the way back: a receiver that
-  /// lacks that stream's last packet then tells its sender.
-  void word_back(ConnectionId connection);
+  /// A message of no size goes back along a connection, in the stream of the way back: a receiver
+  /// that lacks that stream's last packet then acknowledges selectively, and its sender hears.
+  void notify_back(ConnectionId connection);
   /// Says, before the first connection, that set_bandwidth will be called for a link.
   void expect_bandwidths(LinkId link) { expect_change(links_[link]); }
   /// A link of expect_bandwidths that is limited has another bandwidth from now on, above 0.
@@ -168,7 +168,7 @@ class Network {
  private:
   static constexpr ConnectionId kNone = ~ConnectionId{0};
   /// Where the first acknowledgement of a window is.
-  enum class Word : std::uint8_t {
+  enum class Ack : std::uint8_t {
     travels,  ///< not there: what it acknowledges is under way
     queues,   ///< behind what goes the same way
     returns,
@@ -181,8 +181,8 @@ class Network {
     std::uint64_t bytes = 0;
     SimTime at = 0;
   };
-  /// Links one after another, in ways_.
-  struct Way {
+  /// Links one after another, in path_links_.
+  struct Path {
     std::uint32_t begin = 0;
     std::uint32_t count = 0;
   };
@@ -202,19 +202,19 @@ class Network {
     std::uint32_t drawn = 0;  ///< of jitter
     std::uint32_t epoch = 0;  ///< what landed before an abort is ignored
     SimTime latency = 0;
-    SimTime turns = 0;  ///< that packets wait for, where others flow
+    SimTime queueing_delay = 0;  ///< of packets, behind those of others
     SimTime last_landing = 0;
     Fifo<Waiting> waiting;
     Fifo<Landing> landing;  ///< messages whose flow has ended
     Rank from = 0;
     Rank to = 0;
-    Way there;
-    Way back;  ///< empty: there is none
+    Path path;
+    Path reverse_path;  ///< empty: there is none
     // Acknowledgements, where windows and packets are modelled.
     ConnectionId reverse = kNone;  ///< shares its queue with them
-    Word word = Word::returns;
-    double left = 0;              ///< bytes that have left the sender, in all
-    double behind = 0;            ///< the reverse's `left` when the word's turn comes
+    Ack ack = Ack::returns;
+    double bytes_sent = 0;        ///< that have left the sender, in all
+    double ack_after = 0;         ///< it is sent once the reverse's `bytes_sent` is that
     double acknowledged = 0;      ///< the rate whose acknowledgements links are charged with
     std::uint32_t lossy = kNone;  ///< its place in losses_, where windows are modelled too
   };
@@ -251,17 +251,18 @@ class Network {
   void take_rate(ConnectionId id);
   /// Bytes/s of a link that acknowledgements do not take.
   double left_for_messages(LinkId link) const;
-  std::span<const LinkId> links(const Way& way) const {
-    return std::span(ways_).subspan(way.begin, way.count);
+  std::span<const LinkId> links(const Path& path) const {
+    return std::span(path_links_).subspan(path.begin, path.count);
   }
   /// The way back, or the way there where there is none.
-  std::span<const LinkId> links_back(const Connection& connection) const {
-    return links(connection.back.count == 0 ? connection.there : connection.back);
+  std::span<const LinkId> reverse_links(const Connection& connection) const {
+    return links(connection.reverse_path.count == 0 ? connection.path : connection.reverse_path);
   }
-  Way add_way(const std::vector<LinkId>& links);
+  Path add_path(const std::vector<LinkId>& links);
   /// The link will change.
   void expect_change(LinkState& link);
-  SimTime way(std::span<const LinkId> links) const;
+  /// The sum of the links' latencies.
+  SimTime latency_along(std::span<const LinkId> links) const;
   bool open(std::span<const LinkId> links) const;
   SimTime round_trip(const Connection& connection) const;
   SimTime latency_of_next(Connection& connection) const;
@@ -277,7 +278,8 @@ class Network {
   /// Tells that the connection's flow has begun or ended: others' packets wait for its
   /// packets.
   void count_flow(const Connection& connection, bool flows);
-  SimTime turns_of(const Connection& connection) const;
+  /// How long a packet waits behind those of others, on links that others share.
+  SimTime queueing_delay_of(const Connection& connection) const;
   /// Books the bytes that have left the sender since the last call.
   void advance(ConnectionId id);
   void schedule(ConnectionId id);
@@ -285,15 +287,16 @@ class Network {
   /// When the window turns next, unless it is used up before.
   SimTime next_turn(ConnectionId id) const;
   void start_round(ConnectionId id);
-  void await_word(ConnectionId id);
+  /// The window's end waits for its first acknowledgement, which queues on the way back.
+  void await_ack(ConnectionId id);
   /// Bytes that have left by now, and those that the window lets wait in the queue.
-  double left_by_now(const Connection& connection) const;
+  double sent_by_now(const Connection& connection) const;
   double queued(ConnectionId id) const;
   void find_reverse(ConnectionId id);
   // Losses (losses.cc).
   void expect_losses(ConnectionId id);
   /// A message begins: which of its packets is the first to be lost, if any.
-  void aim(ConnectionId id);
+  void choose_loss(ConnectionId id);
   void lose(ConnectionId id);
   /// A message that begins while the sender repairs a loss waits for that: true.
   bool await_repair(ConnectionId id);
@@ -301,8 +304,8 @@ class Network {
   SimTime until_acknowledged(const Connection& connection) const;
   /// After what time the sender of a packet that leaves now hears of it, or could.
   SimTime hears_after(ConnectionId id) const;
-  /// What is sent now tells of a loss that nothing has told of yet.
-  void tell(ConnectionId id);
+  /// What is sent now makes the receiver report a loss that nothing has shown it yet.
+  void report_loss(ConnectionId id);
   /// Bytes of the message that leave before the next lost packet has; −1: none is lost.
   double until_loss(const Connection& connection) const {
     const double behind = connection.lossy == kNone ? -1 : losses_[connection.lossy].behind();
@@ -323,7 +326,7 @@ class Network {
   std::uint64_t seed_;
   EventQueue& queue_;
   std::vector<LinkState> links_;
-  std::vector<LinkId> ways_;
+  std::vector<LinkId> path_links_;
   std::vector<std::vector<ConnectionId>> users_;  ///< of links that change: either way
   FairShare share_;
   std::vector<Connection> connections_;

@@ -11,7 +11,7 @@ void Network::count_flow(const Connection& connection, bool flows) {
   if (model_.packet_bytes == 0) {
     return;
   }
-  for (const LinkId id : links(connection.there)) {
+  for (const LinkId id : links(connection.path)) {
     LinkState& link = links_[id];
     flows ? ++link.flows : --link.flows;
   }
@@ -20,10 +20,10 @@ void Network::count_flow(const Connection& connection, bool flows) {
 // A link that takes turns serves k flows of a rate C / k packet by packet (deficit round robin), so
 // that a packet which comes at any time finds half a packet of each other flow in front of it:
 // (k − 1) / 2 × packet / C. Where the flow is narrowest that wait is its share of the fluid.
-SimTime Network::turns_of(const Connection& connection) const {
+SimTime Network::queueing_delay_of(const Connection& connection) const {
   double all = 0;
   double longest = 0;
-  for (const LinkId id : links(connection.there)) {
+  for (const LinkId id : links(connection.path)) {
     const LinkState& link = links_[id];
     if (link.flows > 1 && link.bytes_per_s > 0) {
       const double wait = (link.flows - 1) * model_.packet_bytes / (2 * link.bytes_per_s);
@@ -57,12 +57,12 @@ void Network::pause(ConnectionId id) {
 SimTime Network::next_turn(ConnectionId id) const {
   const SimTime end = windows_[id].round_end();
   // A window that never turns does not turn a little before either.
-  return connections_[id].word == Word::returns || end == kNever ? end : end - latency_back(id);
+  return connections_[id].ack == Ack::returns || end == kNever ? end : end - latency_back(id);
 }
 
 void Network::start_round(ConnectionId id) {
   Connection& connection = connections_[id];
-  connection.word = connection.reverse == kNone ? Word::returns : Word::travels;
+  connection.ack = connection.reverse == kNone ? Ack::returns : Ack::travels;
 }
 
 void Network::turn_window(ConnectionId id) {
@@ -75,8 +75,8 @@ void Network::turn_window(ConnectionId id) {
     pause(id);
     return;
   }
-  if (connection.word != Word::returns) {
-    await_word(id);
+  if (connection.ack != Ack::returns) {
+    await_ack(id);
     return;
   }
   const double rate = connection.flowing ? connection.rate : kUnlimited;
@@ -99,17 +99,17 @@ void Network::turn_window(ConnectionId id) {
 
 // Acknowledgements have no queue of their own: they follow what the window let into the queue
 // before them.
-void Network::await_word(ConnectionId id) {
+void Network::await_ack(ConnectionId id) {
   Connection& connection = connections_[id];
   const Connection& reverse = connections_[connection.reverse];
-  if (connection.word == Word::travels) {
-    connection.word = Word::queues;
-    connection.behind = left_by_now(reverse) + queued(connection.reverse);
+  if (connection.ack == Ack::travels) {
+    connection.ack = Ack::queues;
+    connection.ack_after = sent_by_now(reverse) + queued(connection.reverse);
   }
-  const double ahead = connection.behind - left_by_now(reverse);
+  const double ahead = connection.ack_after - sent_by_now(reverse);
   SimTime wait = 0;
   if (!reverse.flowing || ahead < 0.5) {
-    connection.word = Word::returns;
+    connection.ack = Ack::returns;
   } else if (reverse.rate > 0) {
     wait = from_seconds(std::ceil(1e9 * ahead / reverse.rate) * 1e-9);
   } else {
@@ -123,9 +123,9 @@ void Network::await_word(ConnectionId id) {
   }
 }
 
-double Network::left_by_now(const Connection& connection) const {
+double Network::sent_by_now(const Connection& connection) const {
   const SimTime since = queue_.now() - connection.since;
-  return connection.left +
+  return connection.bytes_sent +
          (connection.flowing && connection.rate < kUnlimited
               ? std::min(connection.rate * to_seconds(since), connection.remaining)
               : 0.0);
@@ -136,7 +136,7 @@ double Network::queued(ConnectionId id) const {
   if (!connection.flowing) {
     return 0;
   }
-  const double passed = left_by_now(connection) - connection.left;
+  const double passed = sent_by_now(connection) - connection.bytes_sent;
   return std::max(0.0, std::min(connection.remaining, windows_[id].allowance()) - passed);
 }
 

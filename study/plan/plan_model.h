@@ -36,7 +36,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/sim/network/platform.h>
-#include <sotto/sim/simulator.h>
+#include <sotto/sim/simulator_options.h>
 
 namespace sotto::study {
 

@@ -14,7 +14,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/sim/network/platform.h>
-#include <sotto/sim/simulator.h>
+#include <sotto/sim/simulator_options.h>
 #include <sotto/study/scenario/costs.h>
 #include <sotto/study/scenario/target.h>
 #include <sotto/study/train/run_spec.h>

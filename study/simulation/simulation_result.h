@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <sotto/sim/network/platform.h>
-#include <sotto/sim/simulator.h>
+#include <sotto/sim/simulation_report.h>
 #include <sotto/study/scenario/costs.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/scenario/scenario_marks.h>

@@ -159,13 +159,13 @@ TEST_CASE("what is sent meanwhile tells of a loss before the time-out does") {
   CHECK(told > 10);
 }
 
-TEST_CASE("a word that goes the same way tells of a lost last packet, and of nothing else") {
+TEST_CASE("a notice that goes the same way tells of a lost last packet, and of nothing else") {
   // Gloo says on the same stream that a receive is posted.
   const Platform platform = platform_of({.loss = 0.3});
   int lost = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
-    const auto time = [&](bool word) {
+    const auto time = [&](bool notice) {
       EventQueue queue;
       Network network(platform, NetworkModel::linux_tcp(), seed, queue);
       const ConnectionId connection = network.connect(0, 1);
@@ -178,8 +178,8 @@ TEST_CASE("a word that goes the same way tells of a lost last packet, and of not
         const Event event = queue.pop();
         if (event.kind != Network::kKinds) {
           arrival = network.handle(event);
-        } else if (word) {
-          network.word_back(back);
+        } else if (notice) {
+          network.notify_back(back);
         }
       }
       return queue.now();

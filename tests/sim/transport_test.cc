@@ -33,7 +33,7 @@ std::shared_ptr<const Topology> pair() { return graph_of(2, {{0, 1}, {1, 0}}); }
 
 }  // namespace
 
-TEST_CASE("over Gloo a frame leaves when word of its receive has come, by the way back") {
+TEST_CASE("over Gloo a frame leaves when the notice of its receive has come, by the way back") {
   const Platform platform = platform_of(2, {{0, 1, 10 * kMs}, {1, 0, 100 * kMs}});
   auto options = one_round();
   const auto zmq = play(pair(), platform, options);
@@ -45,7 +45,7 @@ TEST_CASE("over Gloo a frame leaves when word of its receive has come, by the wa
   CHECK(gloo.nodes[1].end == 110 * kMs);
 }
 
-TEST_CASE("over Gloo the words of like rounds are a round ahead of their receives") {
+TEST_CASE("over Gloo notices of like rounds are a round ahead of their receives") {
   const Platform platform = platform_of(2, {{0, 1, 10 * kMs}, {1, 0, 10 * kMs}});
   SimulatorOptions options;
   options.rounds = 10;
@@ -55,7 +55,7 @@ TEST_CASE("over Gloo the words of like rounds are a round ahead of their receive
   CHECK(play(pair(), platform, options).end == 3 * 20 * kMs + 7 * 10 * kMs);
 }
 
-TEST_CASE("over Gloo the words of a receive let no other frame go") {
+TEST_CASE("over Gloo the notice of a receive lets no other frame go") {
   // Ten nodes: 18 phases a round and 16 rooms, each for the next phase as soon as it is free.
   const int nodes = 10;
   const Platform platform = make_star(nodes, kUnlimited, 10 * kMs);
