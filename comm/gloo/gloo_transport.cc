@@ -2,10 +2,10 @@
 //
 // Only neighbours are connected, one connection a pair. A frame leaves its sender when that has
 // heard of the receive, and what is on the wire is the frame itself: the receive has room for the
-// largest, and the frame's header says how long it is. So that a frame need not wait for the word
-// of its receive, receives that will be posted in the next round are told of in this one
-// (ReceiveForecast), into rooms of the transport's own; the word then is also ahead of all that
-// this node sends in the round, on the connection and in the queues of the network.
+// largest, and the frame's header says how long it is. So that a frame need not wait until its
+// sender has heard, receives of the next round are started in this one (early_receives.h); the
+// notice of them then is also ahead of all that this node sends in the round, on the connection and
+// in the queues of the network.
 //
 // Gloo tells nobody when a connection ends in the middle of a frame. So a receive is posted for
 // each peer that the peer answers when it leaves in good order, with how many frames it sent and
@@ -38,7 +38,6 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <sotto/base/check.h>
-#include <sotto/base/float_vector.h>
 #include <sotto/base/frame.h>
 #include <sotto/base/receive_forecast.h>
 #include <sotto/base/start_threads.h>
@@ -50,6 +49,7 @@
 #include "../internal/neighbours.h"
 #include "../internal/rendezvous.h"
 #include "../internal/waits.h"
+#include "early_receives.h"
 #include "sigpipe_guard.h"
 #include "starter.h"
 #include "waiter.h"
@@ -57,11 +57,7 @@
 namespace sotto::internal {
 namespace {
 
-/// Different for all exchanges of a pair that can be under way at once.
-std::uint64_t slot_of(const ExchangeTag& tag) {
-  return (tag.round & 0x7FFFU) << 48 | std::uint64_t{tag.phase} << 32 | tag.bucket;
-}
-/// And this differs from all of them.
+/// Differs from those of all exchanges (slot_of).
 constexpr std::uint64_t kPresenceSlot = std::uint64_t{1} << 63;
 constexpr std::uint64_t kAnswerSlot = kPresenceSlot + 1;
 
@@ -83,36 +79,13 @@ struct Farewell {
   std::uint64_t received = 0;  ///< frames from the peer
 };
 
-/// Where a frame comes in whose receive is not posted yet. A waiter of its own, since frames may
-/// come in any order, or never.
-struct Room {
-  Room(Rank peer, Reports& reports, std::size_t bytes) : memory(bytes), waiter(peer, reports) {}
-
-  FrameVector memory;
-  bool taken = false;
-  ExchangeTag tag;
-  std::optional<std::size_t> frame_bytes;      ///< once it is here
-  std::optional<std::span<std::byte>> posted;  ///< where it is wanted, once that is known
-  Waiter waiter;
-};
-
 /// What is kept for one neighbour.
 struct Link {
-  Link(Rank peer, Reports& reports, std::size_t most_rooms)
-      : operations(peer, reports), presence(peer, reports), forecast(most_rooms) {}
-
-  /// The room that `tag` has; null: none.
-  Room* room(const ExchangeTag& tag) {
-    const auto at = std::ranges::find_if(
-        rooms, [&](const auto& room) { return room->taken && slot_of(room->tag) == slot_of(tag); });
-    return at == rooms.end() ? nullptr : at->get();
-  }
-  /// The room of this memory; null: it is none's.
-  Room* room_at(const std::byte* memory) {
-    const auto at = std::ranges::find_if(
-        rooms, [&](const auto& room) { return room->memory.data() == memory; });
-    return at == rooms.end() ? nullptr : at->get();
-  }
+  Link(Rank peer, Reports& reports, std::size_t frame_bytes, std::size_t most_early,
+       EarlyReceives::Start start)
+      : operations(peer, reports),
+        presence(peer, reports),
+        early(peer, reports, frame_bytes, most_early, std::move(start)) {}
 
   Farewell mine;
   Farewell theirs;    ///< valid once it has left
@@ -124,8 +97,7 @@ struct Link {
   std::shared_ptr<gloo::transport::UnboundBuffer> parting;  ///< sends mine
   Waiter presence;                                          ///< waits for theirs
   std::optional<Waiter> farewell;                           ///< waits for the answer
-  ReceiveForecast forecast;
-  std::vector<std::unique_ptr<Room>> rooms;
+  EarlyReceives early;
 };
 
 class GlooTransport final : public Transport {
@@ -149,16 +121,10 @@ class GlooTransport final : public Transport {
   /// Has an operation started with a frame.
   void start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
              Waiter& waiter);
-  /// Starts a receive, unless its frame already has a room, and the one that will come next.
+  /// Starts a receive, unless it was started early, and those that it lets foretell.
   void await(const Receive& receive, const ExchangeTag& tag);
-  /// Starts those receives that are foretold and have a room.
-  void foretell(Rank peer, Link& link);
-  /// Starts a receive that is not posted yet.
-  void await_ahead(Rank peer, Link& link, const ExchangeTag& tag);
-  /// The room is free again.
-  static void vacate(Link& link, Room& room);
-  /// Hands over a frame that came into a room, once it is posted.
-  void empty(Rank peer, Link& link, Room& room);
+  /// Hands over a frame that came early, once it is posted.
+  void hand_over(Rank peer, Link& link, EarlyReceiveBuffer& buffer);
   void watch(Rank peer);
   /// Sends the farewell; true when it has to be waited for.
   bool take_leave(Rank peer, Link& link);
@@ -189,9 +155,7 @@ GlooTransport::~GlooTransport() {
   starter_.flush();
   for (auto& [peer, link] : links_) {
     link.operations.stop();
-    for (const auto& room : link.rooms) {
-      room->waiter.stop();
-    }
+    link.early.stop();
   }
   (void)reports_.take_interruption();
   // What ended without having been polled counts too: the peers know of it.
@@ -283,9 +247,14 @@ Status GlooTransport::connect_pairs(const Addresses& theirs, Deadline deadline) 
 }
 
 void GlooTransport::watch(Rank peer) {
-  const std::size_t rooms =
+  const std::size_t most =
       ReceiveForecast::rooms_for(options_.max_frame_bytes, options_.from.size());
-  Link& link = links_.try_emplace(peer, peer, reports_, rooms).first->second;
+  const auto start_early = [this, peer](const ExchangeTag& tag, std::span<std::byte> memory,
+                                        Waiter& waiter) {
+    start(Use::receive, peer, tag, memory, waiter);
+  };
+  Link& link = links_.try_emplace(peer, peer, reports_, options_.max_frame_bytes, most, start_early)
+                   .first->second;
   link.offer = context_->createUnboundBuffer(&link.offered, sizeof link.offered);
   starter_.add({peer, kAnswerSlot, {Use::notice, {}, link.offer}});
   auto presence = context_->createUnboundBuffer(&link.theirs, sizeof link.theirs);
@@ -326,63 +295,31 @@ Status GlooTransport::post(const Exchange& exchange) {
 
 void GlooTransport::await(const Receive& receive, const ExchangeTag& tag) {
   Link& link = links_.at(receive.from);
-  if (Room* const room = link.room(tag)) {
-    room->posted = receive.buffer;
-    room->tag = tag;
-    empty(receive.from, link, *room);
+  if (EarlyReceiveBuffer* const buffer = link.early.find(tag)) {
+    buffer->posted = receive.buffer;
+    buffer->tag = tag;
+    hand_over(receive.from, link, *buffer);
   } else {
     start(Use::receive, receive.from, tag, receive.buffer, link.operations);
   }
-  if (receive.buffer.size() <= options_.max_frame_bytes) {  // else it may be longer than a room
-    link.forecast.post(tag);
-    foretell(receive.from, link);
+  if (receive.buffer.size() <= options_.max_frame_bytes) {
+    link.early.posted(tag);
   }
 }
 
-void GlooTransport::foretell(Rank peer, Link& link) {
-  while (const auto next = link.forecast.next()) {
-    await_ahead(peer, link, *next);
-  }
-}
-
-void GlooTransport::await_ahead(Rank peer, Link& link, const ExchangeTag& tag) {
-  auto free = std::ranges::find_if(link.rooms, [](const auto& room) { return !room->taken; });
-  if (free == link.rooms.end()) {
-    try {
-      link.rooms.push_back(std::make_unique<Room>(peer, reports_, options_.max_frame_bytes));
-    } catch (const std::exception&) {
-      link.forecast.vacate();  // no memory, or no thread: the frame waits for its receive
-      return;
-    }
-    free = link.rooms.end() - 1;
-  }
-  Room& room = **free;
-  room.tag = tag;
-  room.taken = true;
-  start(Use::receive, peer, tag, room.memory, room.waiter);
-}
-
-void GlooTransport::vacate(Link& link, Room& room) {
-  room.taken = false;
-  room.frame_bytes.reset();
-  room.posted.reset();
-  link.forecast.vacate();
-}
-
-void GlooTransport::empty(Rank peer, Link& link, Room& room) {
-  if (!room.frame_bytes || !room.posted) {
+void GlooTransport::hand_over(Rank peer, Link& link, EarlyReceiveBuffer& buffer) {
+  if (!buffer.complete()) {
     return;
   }
-  const auto frame = std::span(room.memory).first(*room.frame_bytes);
-  if (frame.size() > room.posted->size()) {
-    ledger_.lose(peer, fmt::format("its frame of {} bytes is longer than the {} that are due",
-                                   frame.size(), room.posted->size()));
+  const std::size_t due = buffer.posted->size();
+  const std::size_t came = *buffer.frame_bytes;
+  if (!link.early.hand_over(buffer)) {
+    ledger_.lose(
+        peer, fmt::format("its frame of {} bytes is longer than the {} that are due", came, due));
     return;
   }
-  std::ranges::copy(frame, room.posted->begin());
-  vacate(link, room);
-  ledger_.received(peer, room.tag, frame.size());
-  foretell(peer, link);
+  ledger_.received(peer, buffer.tag, came);
+  link.early.start_foretold();
 }
 
 void GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
@@ -426,9 +363,9 @@ void GlooTransport::lose_leavers() {
 
 void GlooTransport::take(const Report& report) {
   Link& link = links_.at(report.peer);
-  Room* const room = link.room_at(report.memory.data());
-  if (report.failure && room != nullptr && !room->posted) {
-    vacate(link, *room);  // nobody waits for it, and the peer may have left in good order
+  EarlyReceiveBuffer* const early = link.early.at(report.memory.data());
+  if (report.failure && early != nullptr && !early->posted) {
+    link.early.release(*early);  // nobody waits for it, and the peer may have left in good order
   } else if (report.failure) {
     ledger_.lose(report.peer, *report.failure);
   } else if (report.use == Use::presence) {
@@ -439,9 +376,9 @@ void GlooTransport::take(const Report& report) {
   } else if (const auto bytes = announced_frame_bytes(report.memory, report.memory.size());
              bytes.ok()) {
     ++link.mine.received;
-    if (room != nullptr) {
-      room->frame_bytes = *bytes;
-      empty(report.peer, link, *room);
+    if (early != nullptr) {
+      early->frame_bytes = *bytes;
+      hand_over(report.peer, link, *early);
     } else {
       ledger_.received(report.peer, report.tag, *bytes);
     }
