@@ -18,7 +18,6 @@
 
 #include "internal/backoff.h"
 #include "internal/fault_text.h"
-#include "internal/ledger.h"
 #include "internal/rank_claim.h"
 #include "internal/start_number.h"
 
@@ -62,6 +61,18 @@ class StoreSession final : public Session {
  private:
   using Number = std::optional<std::uint64_t>;
 
+  /// How far another node than node 0 has come to it.
+  struct Meeting {
+    /// How long the next look at a key that is not there yet may wait for it.
+    std::chrono::milliseconds next_patience();
+
+    std::uint64_t number = 0;  ///< that this node shows
+    Deadline deadline;
+    std::chrono::milliseconds longest = kShortestLook;
+    bool known = false;     ///< node 0 has named the number back, under the mark of now
+    bool received = false;  ///< under any: a node 0 that starts again and again has no more time
+  };
+
   std::string here(std::string_view key) const { return key_in_session(mark_, key); }
   /// The number that a node shows node 0 …
   std::string shown(Rank rank) const { return here(shown_by(rank)); }
@@ -76,8 +87,12 @@ class StoreSession final : public Session {
   Status echo_numbers(std::map<Rank, std::uint64_t>& numbers);
   Status join();
   Status meet_node_0(std::uint64_t number);
+  /// Looks at each key once, and goes as far as they let this node: true, it is let in.
+  Result<bool> come_nearer(Meeting& meeting);
+  Status see_echo(Meeting& meeting, std::chrono::milliseconds patience);
+  /// Node 0 draws another mark: this node shows its number under that.
+  Status follow(std::uint64_t mark, Meeting& meeting);
   Status show(std::uint64_t mark, std::uint64_t number);
-  Result<bool> echoed(std::uint64_t number, std::chrono::milliseconds patience);
   Result<bool> let_in(std::chrono::milliseconds patience);
   /// The fault of a wait for these nodes that `deadline` has ended.
   Status not_there(std::span<const Rank> ranks, const Deadline& deadline) const;
@@ -298,66 +313,76 @@ Status StoreSession::join() {
   return met;
 }
 
-Status StoreSession::meet_node_0(std::uint64_t number) {
-  constexpr std::array<Rank, 1> kNode0 = {0};
-  auto deadline = Deadline::after(patience_, &stop_);
-  const auto ended = [&](const Status& status) {
-    return status.fault() == Fault::stopped ? not_there(kNode0, deadline) : status;
-  };
-  bool known = false;     // under this mark
-  bool received = false;  // under any: a node 0 that starts again and again has no more time
-  auto longest = kShortestLook;
-  do {
-    const auto patience =
-        std::min(longest, std::chrono::ceil<std::chrono::milliseconds>(deadline.left()));
-    longest = std::min(2 * longest, kLongestLook);
-    const auto mark = look(kSessionKey, patience);
-    if (!mark.ok()) {
-      return ended(mark.status());
-    }
-    const bool news = *mark && **mark != mark_;
-    if (mark_ != 0 && !known) {
-      const auto echo = echoed(number, news ? std::chrono::milliseconds{} : patience);
-      if (!echo.ok()) {
-        return ended(echo.status());
-      }
-      known = *echo;
-      if (known && !received) {
-        received = true;
-        deadline = Deadline::after(2 * patience_, &stop_);
-        longest = kShortestLook;
-      }
-    }
-    if (known) {
-      // A node that drew another mark meanwhile may have come after all had met under this one.
-      const auto in = news ? there(here(kGo), {}) : let_in(patience);
-      if (!in.ok() || *in) {
-        return ended(in.status());
-      }
-    }
-    Status status;
-    if (news) {
-      known = false;
-      status = claim_.take(deadline);
-      if (status.ok()) {
-        status = show(**mark, number);
-      }
-    }
-    if (status.ok()) {
-      status = claim_.hold();
-    }
-    if (!status.ok()) {
-      return ended(status);
-    }
-    std::this_thread::sleep_for(kPause);
-  } while (!deadline.expired());
-  return not_there(kNode0, deadline);
+std::chrono::milliseconds StoreSession::Meeting::next_patience() {
+  const auto patience =
+      std::min(longest, std::chrono::ceil<std::chrono::milliseconds>(deadline.left()));
+  longest = std::min(2 * longest, kLongestLook);
+  return patience;
 }
 
-/// Whether node 0 has named this node's number back.
-Result<bool> StoreSession::echoed(std::uint64_t number, std::chrono::milliseconds patience) {
+Status StoreSession::meet_node_0(std::uint64_t number) {
+  constexpr std::array<Rank, 1> kNode0 = {0};
+  Meeting meeting{.number = number, .deadline = Deadline::after(patience_, &stop_)};
+  do {
+    const auto in = come_nearer(meeting);
+    if (!in.ok() && in.status().fault() == Fault::stopped) {
+      return not_there(kNode0, meeting.deadline);
+    }
+    if (!in.ok() || *in) {
+      return in.status();
+    }
+    std::this_thread::sleep_for(kPause);
+  } while (!meeting.deadline.expired());
+  return not_there(kNode0, meeting.deadline);
+}
+
+Result<bool> StoreSession::come_nearer(Meeting& meeting) {
+  const auto patience = meeting.next_patience();
+  const auto mark = look(kSessionKey, patience);
+  if (!mark.ok()) {
+    return mark.status();
+  }
+  const bool news = *mark && **mark != mark_;
+  if (Status status = see_echo(meeting, news ? std::chrono::milliseconds{} : patience);
+      !status.ok()) {
+    return status;
+  }
+  if (meeting.known) {
+    // A node that drew another mark meanwhile may have come after all had met under this one.
+    auto in = news ? there(here(kGo), {}) : let_in(patience);
+    if (!in.ok() || *in) {
+      return in;
+    }
+  }
+  Status status = news ? follow(**mark, meeting) : Status();
+  if (status.ok()) {
+    status = claim_.hold();
+  }
+  return status.ok() ? Result<bool>(false) : status;
+}
+
+/// Looks whether node 0 has named this node's number back; the rest then has its time.
+Status StoreSession::see_echo(Meeting& meeting, std::chrono::milliseconds patience) {
+  if (mark_ == 0 || meeting.known) {
+    return {};
+  }
   const auto echo = look(seen(rank_), patience);
-  return echo.ok() ? Result<bool>(*echo == number) : echo.status();
+  if (!echo.ok()) {
+    return echo.status();
+  }
+  meeting.known = *echo == meeting.number;
+  if (meeting.known && !meeting.received) {
+    meeting.received = true;
+    meeting.deadline = Deadline::after(2 * patience_, &stop_);
+    meeting.longest = kShortestLook;
+  }
+  return {};
+}
+
+Status StoreSession::follow(std::uint64_t mark, Meeting& meeting) {
+  meeting.known = false;
+  Status taken = claim_.take(meeting.deadline);
+  return taken.ok() ? show(mark, meeting.number) : taken;
 }
 
 /// Whether all have come, or node 0 has given up and said why.
