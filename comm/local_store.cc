@@ -17,9 +17,9 @@
 
 #include <sotto/base/file_descriptor.h>
 
-#include "internal/local_store_server.h"
-#include "internal/local_store_wire.h"
 #include "internal/store_key.h"
+#include "store/local_store_server.h"
+#include "store/local_store_wire.h"
 
 namespace sotto {
 namespace {

@@ -14,7 +14,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/security.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 #include <sotto/compress/accelerator.h>
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/registry.h>

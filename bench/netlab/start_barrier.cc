@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <sotto/comm/run_keys.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
 namespace sotto::netlab {
 namespace {

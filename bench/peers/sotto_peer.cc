@@ -18,7 +18,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/philox.h>
 #include <sotto/base/status.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 #include <sotto/trainers/meeting.h>
 #include <sotto/trainers/optimizer.h>
 

@@ -17,7 +17,7 @@
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/local_store.h>
 #include <sotto/comm/session.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 #include <sotto/comm/transport.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>

@@ -11,8 +11,8 @@
 #include "../internal/backends.h"
 #include "../internal/fault_text.h"
 #include "../internal/neighbours.h"
+#include "../store/memory_store.h"
 #include "inproc_hub.h"
-#include "memory_store.h"
 
 namespace sotto::internal {
 namespace {
@@ -87,7 +87,8 @@ InprocTransport::~InprocTransport() {
 }
 
 /// Takes back what a peer has not fetched, and tells it that we are gone if it still needs us.
-/// Frames that it holds stay there. A send of its own that is under way finds us closed by itself.
+/// Frames that it holds stay there. A send of its own that is under way finds us closed by
+/// itself.
 void InprocTransport::leave(Endpoint& peer, bool stranded) {
   {
     const std::lock_guard lock(peer.mutex);
@@ -138,8 +139,8 @@ Status InprocTransport::post(const Exchange& exchange) {
   return {};
 }
 
-/// Moves what a sender has for us into posted receives, and notes into early places that are free.
-/// Requires our mutex.
+/// Moves what a sender has for us into posted receives, and notes into early places that are
+/// free. Requires our mutex.
 void InprocTransport::fetch(Rank sender, InprocInbox& inbox, std::vector<Fetched>& fetched) {
   std::erase_if(inbox.early, [&](const InprocInbox::Early& early) {
     return deliver(*self_, sender, early.tag, early.frame);

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
 #include "../internal/backoff.h"
 #include "../internal/store_key.h"

@@ -15,7 +15,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
 #include "../internal/address.h"
 #include "../internal/backoff.h"

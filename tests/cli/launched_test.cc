@@ -12,7 +12,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
 #include "cli/program.h"
 #include "comm/free_port.h"

@@ -14,6 +14,7 @@
 
 #include <sotto/base/philox.h>
 #include <sotto/comm/peers_watch.h>
+#include <sotto/comm/stores.h>
 
 #include "outsider.h"
 #include "raw_curve.h"

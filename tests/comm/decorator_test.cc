@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/comm/stores.h>
 #include "decorators/faulty_transport.h"
 #include "decorators/shaped_transport.h"
 

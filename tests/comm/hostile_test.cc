@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/philox.h>
+#include <sotto/comm/stores.h>
 
 #include "../../comm/internal/rendezvous.h"
 #include "nodes.h"

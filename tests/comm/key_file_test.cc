@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/comm/stores.h>
 
 #include "../../comm/internal/z85.h"
 #include "nodes.h"

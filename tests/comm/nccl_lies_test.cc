@@ -9,6 +9,7 @@
 
 #include <sotto/comm/internal/address.h>
 #include <sotto/comm/internal/rendezvous.h>
+#include <sotto/comm/stores.h>
 
 #include "nccl_nodes.h"
 

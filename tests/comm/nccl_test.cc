@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/comm/stores.h>
 #include "decorators/faulty_transport.h"
 
 #include "nccl_nodes.h"

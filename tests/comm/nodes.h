@@ -20,6 +20,7 @@
 
 #include <sotto/base/frame.h>
 #include <sotto/comm/nccl/nccl_transport.h>
+#include <sotto/comm/stores.h>
 #include <sotto/comm/transport.h>
 
 #include "fake_nccl.h"

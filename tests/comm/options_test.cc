@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/comm/stores.h>
 
 #include "nodes.h"
 

@@ -19,7 +19,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/exchange.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
 namespace sotto::test {
 

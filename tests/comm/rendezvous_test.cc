@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/comm/session.h>
+#include <sotto/comm/stores.h>
 
 #include "nodes.h"
 

@@ -9,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
+#include <sotto/comm/stores.h>
 
 #include "../../comm/zmq/socket/admission_probe.h"
 #include "bad_link.h"

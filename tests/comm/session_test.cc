@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/comm/stores.h>
 
 #include "nodes.h"
 #include "temporary_directory.h"

@@ -1,5 +1,5 @@
 // What every store must do, run for each that this build has.
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
 #include <atomic>
 #include <filesystem>

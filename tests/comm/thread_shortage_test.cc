@@ -6,6 +6,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
+#include <sotto/comm/stores.h>
 
 #include "nodes.h"
 

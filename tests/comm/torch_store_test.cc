@@ -1,6 +1,6 @@
 // The store in a TCPStore of PyTorch's: against servers made of bytes, hostile ones among them, and
 // against the PyTorch that is here.
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
 #include <atomic>
 #include <chrono>

@@ -19,7 +19,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 #include <sotto/trainers/torch/distributed_optimizer.h>
 
 namespace torch_test {

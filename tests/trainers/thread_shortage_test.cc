@@ -6,7 +6,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 #include <sotto/trainers/meeting.h>
 #include <sotto/trainers/optimizer.h>
 

@@ -9,7 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
 namespace sotto {
 namespace {

@@ -11,7 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
 #include <sotto/base/number.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_info.h>

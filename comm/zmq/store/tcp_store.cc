@@ -12,7 +12,7 @@
 #include <zmq.hpp>
 
 #include <sotto/base/error.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
 #include "../../internal/address.h"
 #include "../../internal/store_key.h"

@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
 #include "trainers/scratch.h"
 

@@ -14,10 +14,10 @@
 #include <sotto/base/error.h>
 #include <sotto/base/file_descriptor.h>
 #include <sotto/base/write_all.h>
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
-#include "backoff.h"
-#include "store_key.h"
+#include "../internal/backoff.h"
+#include "../internal/store_key.h"
 
 namespace sotto {
 namespace {

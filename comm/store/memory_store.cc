@@ -1,7 +1,9 @@
 #include "memory_store.h"
 
+#include <sotto/comm/stores.h>
+#include "../inproc/inproc_hub.h"
+
 #include "../internal/store_key.h"
-#include "inproc_hub.h"
 
 namespace sotto {
 namespace internal {

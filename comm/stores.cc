@@ -1,4 +1,4 @@
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 
 #include <utility>
 
