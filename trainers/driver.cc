@@ -71,13 +71,13 @@ class Driver::Timed {
   bool shown_ = true;
 };
 
-Status Driver::blamed(Status status) {
+Status Driver::note_accelerator_fault(Status otherwise) {
   if (options_.accelerator != nullptr) {
     if (Status fault = options_.accelerator->status(); !fault.ok()) {
       return status_ = named(fault, algorithm_.round());
     }
   }
-  return status;
+  return otherwise;
 }
 
 Driver::Driver(Algorithm& algorithm, Transport& transport, const DriverOptions& options)
@@ -124,12 +124,12 @@ Status Driver::begin_round() {
         timed.hide();
       }
     }
-    if (blamed({}).ok()) {
+    if (note_accelerator_fault().ok()) {
       status_ = start_exchanges(std::move(first));
       carry_here(lock);
     }
   }
-  return blamed(status_);
+  return note_accelerator_fault(status_);
 }
 
 Status Driver::gradient_ready(std::span<const float> gradient) {
@@ -143,7 +143,7 @@ Status Driver::gradient_ready(std::span<const float> gradient) {
     const AcceleratorScope scope(options_.accelerator);
     status = take_gradient(lock, gradient);
   }
-  return blamed(std::move(status));
+  return note_accelerator_fault(std::move(status));
 }
 
 void Driver::apply_settings() {
@@ -168,7 +168,7 @@ Status Driver::take_gradient(Lock& lock, std::span<const float> gradient) {
   Result<bool> first = false;
   {
     const Timed timed(*this, RunPhase::encode, algorithm_.round());
-    Status status = blamed(algorithm_.take_gradient(gradient));
+    Status status = note_accelerator_fault(algorithm_.take_gradient(gradient));
     if (!status.ok()) {
       return status;
     }
@@ -193,14 +193,14 @@ Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
     const AcceleratorScope scope(options_.accelerator);
     {
       const Timed timed(*this, RunPhase::encode, algorithm_.round());
-      status = blamed(algorithm_.gradient_part(first, part));
+      status = note_accelerator_fault(algorithm_.gradient_part(first, part));
     }
     if (status.ok()) {
       parts_ = true;
       status = status_ = carrier_.joinable() ? start_exchanges(pull()) : status_;
     }
   }
-  return blamed(std::move(status));
+  return note_accelerator_fault(std::move(status));
 }
 
 Status Driver::end_parts() {
@@ -215,7 +215,7 @@ Status Driver::end_parts() {
     }
     status = wait_until(lock, [this] { return algorithm_.parameters_ready(); });
   }
-  return blamed(std::move(status));
+  return note_accelerator_fault(std::move(status));
 }
 
 Status Driver::drain() {
@@ -223,9 +223,9 @@ Status Driver::drain() {
   Status status = wait_until(lock, [this] { return under_way_ == 0; });
   if (options_.accelerator != nullptr) {
     const AcceleratorScope scope(options_.accelerator);
-    static_cast<void>(options_.accelerator->finish());  // blamed looks at it
+    static_cast<void>(options_.accelerator->finish());  // noted below
   }
-  return blamed(status);
+  return note_accelerator_fault(status);
 }
 
 Status Driver::lost_neighbour(Rank awaited) {
@@ -387,7 +387,7 @@ void Driver::carry() {
   {
     const Lock lock(mutex_);
     if (status_.ok()) {
-      status_ = blamed(std::move(status));
+      status_ = note_accelerator_fault(std::move(status));
     }
     under_way_ = 0;
   }
@@ -539,7 +539,7 @@ Status Driver::deliver(Load::iterator done) {
   Status status = start_exchanges(pull());
   if (!status.ok()) {
     // At once: nothing may be under way any more, and the caller would take that for an end.
-    status_ = blamed(status);
+    status_ = note_accelerator_fault(status);
   }
   if (awaited_ && awaited_()) {
     progress_.notify_all();

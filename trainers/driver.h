@@ -164,8 +164,9 @@ class Driver {
   void count_sends(const Exchange& exchange);
 
   class Timed;
-  /// `status`, unless it follows from a fault of the accelerator, which is then the run's.
-  Status blamed(Status status);
+  /// Notes a fault of the accelerator as the run's, from which all others follow. Returns what
+  /// stands: that fault, or `otherwise` where there is none.
+  Status note_accelerator_fault(Status otherwise = {});
   /// Tells the observer of a phase that ends now.
   void tell(RunPhase phase, Round round, Time from, Time until) const;
   void tell_wire(const Carried& carried) const;

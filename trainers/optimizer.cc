@@ -492,10 +492,6 @@ void Optimizer::ask_to_stop() { agreement_->stop().ask(internal::EndReason::told
 
 std::string Optimizer::end_reason() const { return agreement_->stop().why(); }
 
-Status Optimizer::wait_fault(Rank peer) { return agreement_->wait_fault(std::span(&peer, 1)); }
-
-Status Optimizer::lost_neighbour(Rank awaited) { return agreement_->lost_neighbour(awaited); }
-
 Status Optimizer::enter_gradient() { return agreement_->enter_round(round_); }
 
 void Optimizer::require_whole_step() const {

@@ -43,6 +43,7 @@ class StepSettings;
 class WholeModel;
 class WorkBefore;
 struct Findings;
+struct RunMeetings;
 struct StartingPoint;
 }  // namespace internal
 
@@ -186,14 +187,10 @@ class Optimizer {
   std::optional<PrivacySpent> privacy() const;
   /// The store in which the nodes of this run, and no others, meet.
   Store& store() { return *session_; }
-  /// For a caller that waits for other nodes in the store (meeting.h): a fault when `peer` cannot
-  /// come there, as it waits for this node elsewhere.
-  Status wait_fault(Rank peer);
-  /// Likewise: a fault when such a wait cannot end because a neighbour is lost. On this node's own
-  /// thread.
-  Status lost_neighbour(Rank awaited);
 
  private:
+  friend struct internal::RunMeetings;
+
   Status named(const Status& status) const;
   /// Before a gradient is taken: says to the others, and in the frames, which and with what.
   Status enter_gradient();

@@ -12,6 +12,7 @@
 #include <sotto/trainers/files/durable_file.h>
 #include <sotto/trainers/files/parameter_file.h>
 
+#include "../optimizer/run_meetings.h"
 #include "../reporting/phases.h"
 #include "resume.h"
 #include "run_state.h"
@@ -64,14 +65,9 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       gradient_(parameters_.size()),
       health_(hooks.observer != nullptr && hooks.observer->wants_health()),
       optimizer_(completed(options, hooks), parameters_, task.layout()),
-      meetings_(optimizer_.store(), rank_, optimizer_.options().nodes,
-                optimizer_.options().timeout),
+      meetings_(RunMeetings::of(optimizer_)),
       end_(options.rounds),
       warned_(optimizer_.warnings().size()) {
-  meetings_.leave_out(optimizer_.options().byzantine);
-  meetings_.weigh(weight_of_model(optimizer_.options()));
-  meetings_.look_with([this](Rank peer) { return optimizer_.wait_fault(peer); });
-  meetings_.miss_with([this](Rank peer) { return optimizer_.lost_neighbour(peer); });
   if (options.rounds < 1) {
     refuse("rounds", "0", "at least one is needed");
   }

@@ -60,7 +60,7 @@ class NodeRun {
   std::vector<float> gradient_;
   const bool health_;  ///< an observer wants to know how the nodes stand
   Optimizer optimizer_;
-  Meetings meetings_;
+  Meetings& meetings_;  ///< the optimizer's
   std::optional<CheckpointFolder> folder_;
   Round end_;           ///< rounds in all
   Round saved_ = 0;     ///< round of the last checkpoint written or loaded
