@@ -14,7 +14,6 @@
 #include <sotto/base/error.h>
 #include <sotto/console/page.h>
 #include <sotto/console/plot.h>
-#include <sotto/study/spread.h>
 #include <sotto/study/units.h>
 
 namespace sotto::cli {
@@ -61,14 +60,10 @@ Scale scale_of(const std::vector<std::string>& values) {
           }};
 }
 
-/// With several seeds the mean; NaN where one has no time.
-double time_of(const study::Scenario& scenario, const study::SeedsOfRun& seeds) {
-  std::vector<double> times;
-  for (const study::RunOutcome& outcome : seeds) {
-    times.push_back((outcome.run ? time_that_counts(scenario, outcome.run->result) : std::nullopt)
-                        .value_or(std::numeric_limits<double>::quiet_NaN()));
-  }
-  return study::spread_of(times).mean;
+/// NaN where one seed has no time.
+double mean_time(const study::Scenario& scenario, const study::SeedsOfRun& seeds) {
+  return time_to_target(scenario, seeds, study::SeedStatistic::mean)
+      .value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
 /// The different values of the sweep's key number `key`, in their order.
@@ -107,7 +102,7 @@ std::string draw_winners(const study::Scenario& scenario,
       names.push_back(words);
     }
     First& first = firsts[{swept.front().second, swept.back().second}];
-    const double seconds = time_of(scenario, seeds);
+    const double seconds = mean_time(scenario, seeds);
     if (seconds < first.seconds) {
       first = {run, seconds};
     }
@@ -162,7 +157,7 @@ std::string draw_lines(const study::Scenario& scenario,
     least = std::min(least, x);
     most = std::max(most, x);
     curve->x.push_back(x);
-    curve->y.push_back(time_of(scenario, seeds));
+    curve->y.push_back(mean_time(scenario, seeds));
   }
   return console::draw_plot(curves,
                             {.title = title,
@@ -179,8 +174,11 @@ std::string draw_sweep(const study::Scenario& scenario,
     return "";
   }
   const bool two = scenario.sweep.front()->values.size() > 1;
-  const std::string title = fmt::format("{} {}", two ? "First" : "Virtual seconds",
-                                        scenario.target.given() ? "to the target" : "to the end");
+  const auto runs = by_run(outcomes);
+  const bool means = std::ranges::any_of(runs, [](const auto& seeds) { return seeds.size() > 1; });
+  const std::string title = fmt::format("{} {}{}", two ? "First" : "Virtual seconds",
+                                        scenario.target.given() ? "to the target" : "to the end",
+                                        means ? ", by the mean over the seeds" : "");
   std::vector<std::string> names;
   const std::string drawing = two ? fmt::format("<div><p>{}, and after how long:</p>{}</div>",
                                                 title, draw_winners(scenario, outcomes, names))

@@ -42,8 +42,8 @@ constexpr std::size_t kShown = 6;
 
 constexpr double kEndless = std::numeric_limits<double>::infinity();
 
-/// The search was stopped.
-struct SearchInterrupted {};
+/// The search was stopped, or one of its runs.
+Status search_stopped() { return {Fault::stopped, std::string(kStopped)}; }
 
 bool any(const Candidate&) { return true; }
 bool plain(const Candidate& candidate) { return !candidate.compressed; }
@@ -123,14 +123,14 @@ Variations PlanSearch::variations() const {
   return all;
 }
 
-void PlanSearch::screen() {
+Status PlanSearch::screen() {
   check_own_runs();
   const Variations variations = this->variations();
   Screen screen(scenario_, codec_);
   const auto asked = proposals(options_.lists, scenario_, graphs_, rounds_);
   for (const Proposal& one : asked) {
     if (options_.stop && options_.stop()) {
-      throw SearchInterrupted{};
+      return search_stopped();
     }
     try {
       auto found = screen.of(one, variations);
@@ -154,6 +154,7 @@ void PlanSearch::screen() {
                    refused_.empty() ? ""
                                     : fmt::format(", {} refused: algorithm and graph do not fit",
                                                   refused_.size())));
+  return {};
 }
 
 double PlanSearch::spent(double seconds, double bytes_per_node) const {
@@ -195,32 +196,37 @@ const Candidate* PlanSearch::next(const Admitted& admitted) const {
   return promising ? most : nullptr;
 }
 
-void PlanSearch::explore(std::uint64_t budget, const Admitted& admitted) {
+Status PlanSearch::explore(std::uint64_t budget, const Admitted& admitted) {
   for (std::uint64_t k = 0; k < budget; ++k) {
     const Candidate* candidate = next(admitted);
     if (candidate == nullptr) {
-      return;
+      return {};
     }
-    add_run(*candidate, kHopeless * best(admitted));
+    if (Status added = add_run(*candidate, kHopeless * best(admitted)); !added.ok()) {
+      return added;
+    }
   }
+  return {};
 }
 
-void PlanSearch::explore_by_pace() {
+Status PlanSearch::explore_by_pace() {
   const std::uint64_t most = std::max(kLeast, options_.budget / kFewer);
   for (const auto admitted : {&any, &plain}) {
     std::uint64_t left = admitted == &any ? most : 1;
     for (const Candidate& one : candidates_) {
       const bool due = left > 0 && admitted(one) && !one.baseline();
       left -= due ? 1 : 0;
-      if (due && !simulated(one.run)) {
-        add_run(one, kEndless);
+      Status added = due && !simulated(one.run) ? add_run(one, kEndless) : Status();
+      if (!added.ok()) {
+        return added;
       }
     }
   }
+  return {};
 }
 
-SimulatedRun PlanSearch::simulate(const Candidate& candidate, std::uint64_t seed,
-                                  const std::function<bool(const HistoryPoint&)>& enough) {
+Result<SimulatedRun> PlanSearch::simulate(const Candidate& candidate, std::uint64_t seed,
+                                          const std::function<bool(const HistoryPoint&)>& enough) {
   Scenario scenario = scenario_;
   scenario.task.seed = seed;
   codec_.apply(candidate.codec, scenario);
@@ -236,22 +242,24 @@ SimulatedRun PlanSearch::simulate(const Candidate& candidate, std::uint64_t seed
                                  .stop = options_.stop,
                                  .enough = enough});
   if (simulated.result.interrupted) {
-    throw SearchInterrupted{};
+    return search_stopped();
   }
   return simulated;
 }
 
-/// Simulates a candidate with the scenario's seed, and learns from it.
-void PlanSearch::add_run(const Candidate& candidate, double hopeless) {
+Status PlanSearch::add_run(const Candidate& candidate, double hopeless) {
   tell(fmt::format("run {}: {}", runs_.size() + 1, label_of(candidate.run)));
   TargetWatch watch(scenario_.target);
-  SimulatedRun simulated = simulate(candidate, scenario_.task.seed, [&](const HistoryPoint& point) {
+  auto simulated = simulate(candidate, scenario_.task.seed, [&](const HistoryPoint& point) {
     return !watch.add(point) && ranking_.goal == Goal::target &&
            spent(point.time_s, point.bytes_per_node) > hopeless;
   });
+  if (!simulated.ok()) {
+    return simulated.status();
+  }
   runs_.push_back({.candidate = candidate,
                    .label = label_of(candidate.run),
-                   .simulated = std::move(simulated)});
+                   .simulated = std::move(*simulated)});
   const SimulationResult& result = runs_.back().simulated.result;
   if (ranking_.goal == Goal::target) {
     runs_.back().add_seed(scenario_.target, result);
@@ -263,10 +271,10 @@ void PlanSearch::add_run(const Candidate& candidate, double hopeless) {
                             : ended ? kBeyond * static_cast<double>(rounds_)
                                     : std::max(kHopeless * done, guess_.of(candidate)));
   }
+  return {};
 }
 
-/// The best of both kinds with the other seeds, up to the target.
-void PlanSearch::add_seeds() {
+Status PlanSearch::add_seeds() {
   for (const auto kind : {&plain, &compressed}) {
     const double least = best(kind);
     std::vector<PlannedRun*> near;
@@ -281,16 +289,27 @@ void PlanSearch::add_seeds() {
     });
     near.resize(std::min(near.size(), kMostRepeated));
     for (PlannedRun* run : near) {
-      for (std::uint64_t more = 1; more < options_.seeds; ++more) {
-        const std::uint64_t seed = scenario_.task.seed + more;
-        tell(fmt::format("seed {}: {}", seed, run->label));
-        TargetWatch watch(scenario_.target);
-        const SimulatedRun simulated = simulate(
-            run->candidate, seed, [&watch](const HistoryPoint& point) { return watch.add(point); });
-        run->add_seed(scenario_.target, simulated.result);
+      if (Status added = add_seeds_of(*run); !added.ok()) {
+        return added;
       }
     }
   }
+  return {};
+}
+
+Status PlanSearch::add_seeds_of(PlannedRun& run) {
+  for (std::uint64_t more = 1; more < options_.seeds; ++more) {
+    const std::uint64_t seed = scenario_.task.seed + more;
+    tell(fmt::format("seed {}: {}", seed, run.label));
+    TargetWatch watch(scenario_.target);
+    const auto simulated = simulate(
+        run.candidate, seed, [&watch](const HistoryPoint& point) { return watch.add(point); });
+    if (!simulated.ok()) {
+      return simulated.status();
+    }
+    run.add_seed(scenario_.target, simulated->result);
+  }
+  return {};
 }
 
 /// All-reduce, the scenario's own runs, those with several seeds and others of the best.
@@ -318,40 +337,43 @@ std::vector<PlannedRun> PlanSearch::shown() {
 }
 
 Result<std::vector<PlannedRun>> PlanSearch::find() {
-  try {
-    return search();
-  } catch (const SearchInterrupted&) {
-    if (runs_.empty()) {
-      return Status(Fault::stopped, std::string(kStopped));
-    }
-    interrupted_ = true;
+  Status searched = search();
+  if (!searched.ok() && runs_.empty()) {
+    return searched;
+  }
+  interrupted_ = !searched.ok();
+  if (interrupted_) {
     // Only what all have can be compared: the first seed.
     for (PlannedRun& run : runs_) {
       run.times.resize(std::min<std::size_t>(run.times.size(), 1));
       run.money.resize(run.times.size());
     }
-    return shown();
   }
+  return shown();
 }
 
-std::vector<PlannedRun> PlanSearch::search() {
-  screen();
+Status PlanSearch::search() {
+  if (Status screened = screen(); !screened.ok()) {
+    return screened;
+  }
   say_codec();
   for (const Candidate& one : candidates_) {
-    if (one.own || one.baseline()) {
-      add_run(one, kEndless);
+    Status added = one.own || one.baseline() ? add_run(one, kEndless) : Status();
+    if (!added.ok()) {
+      return added;
     }
   }
   if (ranking_.goal == Goal::epoch) {
-    explore_by_pace();
-    return shown();
+    return explore_by_pace();
   }
   const std::uint64_t part = std::max<std::uint64_t>(1, options_.budget / kPartOfBudget);
-  explore(options_.budget - std::min(options_.budget - 1, 2 * part), any);
-  explore(part, plain);
-  explore(part, compressed);
-  add_seeds();
-  return shown();
+  Status explored = explore(options_.budget - std::min(options_.budget - 1, 2 * part), any);
+  for (const auto kind : {&plain, &compressed}) {
+    if (explored.ok()) {
+      explored = explore(part, kind);
+    }
+  }
+  return explored.ok() ? add_seeds() : explored;
 }
 
 void PlanSearch::say_codec() const {

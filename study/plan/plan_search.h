@@ -64,16 +64,25 @@ class PlanSearch {
  private:
   using Admitted = std::function<bool(const Candidate&)>;
 
-  std::vector<PlannedRun> search();
-  void tell(const Message& line) const;
+  // The parts of the search end with Fault::stopped once `stop` interrupts it.
+  Status search();
   /// Speaks only when nothing can be refused any more.
-  void screen();
+  Status screen();
+  /// Simulates candidates that `admitted` lets through, as long as one is promising.
+  Status explore(std::uint64_t budget, const Admitted& admitted);
+  Status explore_by_pace();
+  /// Simulates a candidate with the scenario's seed, and learns from it.
+  Status add_run(const Candidate& candidate, double hopeless);
+  /// The best of both kinds with the other seeds, up to the target.
+  Status add_seeds();
+  Status add_seeds_of(PlannedRun& run);
+  Result<SimulatedRun> simulate(const Candidate& candidate, std::uint64_t seed,
+                                const std::function<bool(const HistoryPoint&)>& enough);
+
+  void tell(const Message& line) const;
+  void say_codec() const;
   void check_own_runs() const;
   Variations variations() const;
-  void say_codec() const;
-  /// Simulates candidates that `admitted` lets through, as long as one is promising.
-  void explore(std::uint64_t budget, const Admitted& admitted);
-  void explore_by_pace();
   /// The untried candidate of most promise; none: none can come near the best.
   const Candidate* next(const Admitted& admitted) const;
   /// Virtual seconds or, where these are ranked by money, what all nodes cost in that time.
@@ -82,10 +91,6 @@ class PlanSearch {
   double promise(const Candidate& candidate) const;
   /// The figure of the best run so far that `admitted` lets through; infinite: none.
   double best(const Admitted& admitted) const;
-  void add_run(const Candidate& candidate, double hopeless);
-  void add_seeds();
-  SimulatedRun simulate(const Candidate& candidate, std::uint64_t seed,
-                        const std::function<bool(const HistoryPoint&)>& enough);
   std::vector<PlannedRun> shown();
 
   SearchOptions options_;

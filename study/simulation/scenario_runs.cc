@@ -12,6 +12,7 @@
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/interruption.h>
 #include <sotto/study/scenario/validated_range.h>
+#include <sotto/study/spread.h>
 #include <sotto/study/train/run_spec.h>
 #include <sotto/study/train/train_plan.h>
 
@@ -133,6 +134,19 @@ std::vector<std::string> check_runs(const Scenario& scenario) {
     }
   }
   return warnings;
+}
+
+std::optional<double> time_to_target(const Scenario& scenario, SeedsOfRun seeds,
+                                     SeedStatistic statistic) {
+  std::vector<double> times;
+  for (const RunOutcome& outcome : statistic == SeedStatistic::first ? seeds.first(1) : seeds) {
+    const auto time = outcome.run ? time_that_counts(scenario, outcome.run->result) : std::nullopt;
+    if (!time) {
+      return {};
+    }
+    times.push_back(*time);
+  }
+  return spread_of(times).mean;
 }
 
 std::vector<Spending> spending_of(const Scenario& scenario,

@@ -53,6 +53,17 @@ std::vector<std::string> check_runs(const Scenario& scenario);
 std::vector<RunOutcome> simulate_runs(const Scenario& scenario, const SimulationRequest& request,
                                       const RunsListener& listener = {}, std::uint64_t seeds = 1);
 
+/// What stands for the figures of a run's seeds.
+enum class SeedStatistic {
+  first,  ///< the scenario's own seed
+  mean,   ///< of all seeds
+};
+
+/// Virtual seconds until the scenario's target or, where it has none, to the end
+/// (time_that_counts). None where one of the seeds that are asked for has no such time.
+std::optional<double> time_to_target(const Scenario& scenario, SeedsOfRun seeds,
+                                     SeedStatistic statistic);
+
 /// What a run spent until the scenario's target or, where it has none, in all; of several seeds the
 /// means.
 struct Spending {

@@ -183,12 +183,6 @@ void add_nodes(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
                       }});
 }
 
-/// With the scenario's seed, the first.
-std::optional<double> time_of(const Scenario& scenario, const SeedsOfRun& seeds) {
-  const RunOutcome& outcome = seeds.front();
-  return outcome.run ? time_that_counts(scenario, outcome.run->result) : std::nullopt;
-}
-
 }  // namespace
 
 std::optional<double> UpgradeValue::saved() const {
@@ -237,8 +231,8 @@ std::vector<UpgradeValue> value_upgrades(const Scenario& scenario,
     for (std::size_t run = 0; run < after.size(); ++run) {
       values.push_back({.upgrade = upgrade.name,
                         .run = scenario.runs[run].shown(),
-                        .before_s = time_of(scenario, before[run]),
-                        .after_s = time_of(changed, after[run])});
+                        .before_s = time_to_target(scenario, before[run], SeedStatistic::first),
+                        .after_s = time_to_target(changed, after[run], SeedStatistic::first)});
     }
   }
   return values;

@@ -41,8 +41,9 @@ struct UpgradeValue {
 using UpgradeListener =
     std::function<void(std::size_t number, std::size_t count, const std::string& name)>;
 
-/// Plays every run of the scenario with each upgrade; `outcomes` are those without. A run that
-/// failed, or fails with an upgrade, has no time. Ends early where `request.stop` says so.
+/// Plays every run of the scenario with each upgrade, with the scenario's seed; `outcomes` are
+/// those without. A run that failed, or fails with an upgrade, has no time. Ends early where
+/// `request.stop` says so.
 std::vector<UpgradeValue> value_upgrades(const Scenario& scenario,
                                          const std::vector<RunOutcome>& outcomes,
                                          const SimulationRequest& request,
