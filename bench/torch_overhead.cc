@@ -21,10 +21,11 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <sotto/comm/store.h>
+#include <sotto/comm/stores.h>
 #include <sotto/trainers/torch/distributed_optimizer.h>
 
 #include "../examples/torch/char_gpt.h"
+#include "quantile.h"
 
 namespace {
 
@@ -98,11 +99,6 @@ struct Row {
   std::vector<double> ours_s{};
 };
 
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
-
 std::vector<double> ratios_of(const Row& row) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < row.ours_s.size(); ++i) {
@@ -164,13 +160,14 @@ void measure(const Request& request) {
     const auto ratios = ratios_of(row);
     const auto [low, high] = std::ranges::minmax(ratios);
     fmt::print("{:<28} {:>10.1f}ms {:>10.1f}ms {:>8.3f}  {:.3f} … {:.3f}\n", row.name,
-               1e3 * median_of(row.plain_s), 1e3 * median_of(row.ours_s), median_of(ratios), low,
-               high);
+               1e3 * sotto::bench::median(row.plain_s), 1e3 * sotto::bench::median(row.ours_s),
+               sotto::bench::median(ratios), low, high);
     std::fflush(stdout);
-    runs.push_back({{"name", row.name},
-                    {"plain_s", row.plain_s},
-                    {"sotto_s", row.ours_s},
-                    {"ratio", {{"median", median_of(ratios)}, {"min", low}, {"max", high}}}});
+    runs.push_back(
+        {{"name", row.name},
+         {"plain_s", row.plain_s},
+         {"sotto_s", row.ours_s},
+         {"ratio", {{"median", sotto::bench::median(ratios)}, {"min", low}, {"max", high}}}});
   }
   if (!request.json.empty()) {
     std::ofstream out(request.json);

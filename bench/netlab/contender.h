@@ -20,7 +20,7 @@ enum class Runner {
 };
 
 /// What a ratio may be taken against.
-enum class Standard {
+enum class Baseline {
   none,
   gloo,      ///< full-precision all-reduce by Gloo's own collectives
   others,    ///< full-precision all-reduce by another program
@@ -33,7 +33,7 @@ struct Contender {
   Runner runner = Runner::sotto;
   std::string_view words;      ///< for the runner; of both sotto's as of `sotto compare --run`
   std::string_view transport;  ///< of sotto only
-  Standard standard = Standard::none;
+  Baseline baseline = Baseline::none;
   /// About how long a round takes, where a full-precision all-reduce takes 1: only so that all run
   /// for about as long.
   double share = 1;

@@ -39,8 +39,8 @@ Result<double> time_of(const Json& json, const char* name) {
   return value;
 }
 
-bool among(Standard standard, const std::vector<Standard>& standards) {
-  return std::ranges::find(standards, standard) != standards.end();
+bool among(Baseline baseline, const std::vector<Baseline>& baselines) {
+  return std::ranges::find(baselines, baseline) != baselines.end();
 }
 
 }  // namespace
@@ -101,13 +101,13 @@ Spread ContenderResult::spread() const {
 }
 
 std::vector<double> speedups(const ContenderResult& one, const std::vector<ContenderResult>& all,
-                             const std::vector<Standard>& standards) {
+                             const std::vector<Baseline>& baselines) {
   std::vector<double> ratios;
   ratios.reserve(one.seconds.size());
   for (std::size_t repeat = 0; repeat < one.seconds.size(); ++repeat) {
     double fastest = std::numeric_limits<double>::infinity();
     for (const ContenderResult& other : all) {
-      if (among(other.contender.standard, standards) && repeat < other.seconds.size() &&
+      if (among(other.contender.baseline, baselines) && repeat < other.seconds.size() &&
           other.seconds[repeat]) {
         fastest = std::min(fastest, *other.seconds[repeat]);
       }
@@ -120,11 +120,11 @@ std::vector<double> speedups(const ContenderResult& one, const std::vector<Conte
 }
 
 const ContenderResult* best_of(const std::vector<ContenderResult>& all,
-                               const std::vector<Standard>& standards) {
+                               const std::vector<Baseline>& baselines) {
   const ContenderResult* best = nullptr;
   for (const ContenderResult& one : all) {
     const double median = one.spread().median;
-    if (among(one.contender.standard, standards) && std::isfinite(median) &&
+    if (among(one.contender.baseline, baselines) && std::isfinite(median) &&
         (best == nullptr || median < best->spread().median)) {
       best = &one;
     }

@@ -50,14 +50,14 @@ struct ContenderResult {
   Spread spread() const;
 };
 
-/// For each repeat the time of the fastest of those with one of `standards`, over a contender's:
+/// For each repeat the time of the fastest of those with one of `baselines`, over a contender's:
 /// how many times as fast it is. Empty where there is nothing to compare.
 std::vector<double> speedups(const ContenderResult& one, const std::vector<ContenderResult>& all,
-                             const std::vector<Standard>& standards);
+                             const std::vector<Baseline>& baselines);
 
-/// The fastest of `all` with one of the standards, by its median; null for none.
+/// The fastest of `all` with one of the baselines, by its median; null for none.
 const ContenderResult* best_of(const std::vector<ContenderResult>& all,
-                               const std::vector<Standard>& standards);
+                               const std::vector<Baseline>& baselines);
 
 /// What the first of them failed for where all have; empty where one has not.
 std::string failure_of_all(const std::vector<ContenderResult>& all);

@@ -70,22 +70,23 @@ Words length_words(const JobRequest& request) {
 }
 
 /// What all that train call alike.
-Words lesson_words(const Lesson& lesson, std::uint64_t seed) {
-  return {fmt::format("--batch={}", lesson.batch), fmt::format("--lr={:g}", lesson.lr),
-          fmt::format("--eval-every={}", lesson.eval_every), fmt::format("--seed={}", seed)};
+Words training_words(const TrainingSettings& training, std::uint64_t seed) {
+  return {fmt::format("--batch={}", training.batch), fmt::format("--lr={:g}", training.lr),
+          fmt::format("--eval-every={}", training.eval_every), fmt::format("--seed={}", seed)};
 }
 
 /// What `sotto train` and gloo_trainer call alike.
-Words task_words(const Lesson& lesson, int hidden) {
-  return {"--task=mnist:" + lesson.mnist, fmt::format("--model=mlp:{}", hidden)};
+Words task_words(const TrainingSettings& training, int hidden) {
+  return {"--task=mnist:" + training.mnist, fmt::format("--model=mlp:{}", hidden)};
 }
 
-Words train_words(const Contender& contender, const JobRequest& request, const Lesson& lesson,
-                  const Testbed& testbed, const std::string& folder, Host host) {
+Words train_words(const Contender& contender, const JobRequest& request,
+                  const TrainingSettings& training, const Testbed& testbed,
+                  const std::string& folder, Host host) {
   Words words = study::train_words(study::parse_run(contender.words), {});
   append(words, length_words(request));
-  append(words, task_words(lesson, request.hidden));
-  append(words, lesson_words(lesson, request.seed));
+  append(words, task_words(training, request.hidden));
+  append(words, training_words(training, request.seed));
   append(words,
          {fmt::format("--transport={}", contender.transport), "--bind=" + testbed.address(host),
           "--insecure", "--rendezvous=file:" + folder, "--quiet"});
@@ -117,9 +118,9 @@ Words gloo_words(const Contender& contender, const JobRequest& request, const Te
   Words words = place_words(testbed, folder, host);
   words.push_back("--address=" + testbed.address(host));
   append(words, length_words(request));
-  if (const auto& lesson = request.lesson) {
-    append(words, task_words(*lesson, request.hidden));
-    append(words, lesson_words(*lesson, request.seed));
+  if (const auto& training = request.training) {
+    append(words, task_words(*training, request.hidden));
+    append(words, training_words(*training, request.seed));
   } else {
     words.push_back(fmt::format("--elements={}", elements_of(request.hidden)));
   }
@@ -134,9 +135,9 @@ Words ddp_words(const Contender& contender, const JobRequest& request, const Tes
   append(words, length_words(request));
   append(words,
          {fmt::format("--hook={}", contender.words), fmt::format("--hidden={}", request.hidden)});
-  if (const auto& lesson = request.lesson) {
-    words.push_back("--mnist=" + lesson->mnist);
-    append(words, lesson_words(*lesson, request.seed));
+  if (const auto& training = request.training) {
+    words.push_back("--mnist=" + training->mnist);
+    append(words, training_words(*training, request.seed));
   }
   return words;
 }
@@ -233,9 +234,9 @@ std::vector<Process> processes_of(const Contender& contender, const JobRequest& 
     switch (contender.runner) {
       case Runner::sotto:
         process.words = {runners.sotto, "train"};
-        check(request.lesson.has_value(), "`sotto train` has something to learn");
+        check(request.training.has_value(), "`sotto train` has something to learn");
         append(process.words,
-               train_words(contender, request, *request.lesson, testbed, folder, host));
+               train_words(contender, request, *request.training, testbed, folder, host));
         process.variables = {{"RANK", fmt::to_string(host)},
                              {"WORLD_SIZE", fmt::to_string(testbed.hosts())}};
         break;

@@ -22,8 +22,8 @@ struct Runners {
   std::optional<std::string> missing(Runner runner) const;
 };
 
-/// What training is the same for all that train.
-struct Lesson {
+/// Settings of a training that all have that train.
+struct TrainingSettings {
   std::string mnist;  ///< folder of IDX files
   int batch = 32;     ///< of a node
   double lr = 0.3;
@@ -36,8 +36,8 @@ struct JobRequest {
   int hidden = 0;
   int rounds = 0;
   std::uint64_t seed = 0;
-  double timeout_s = 60;         ///< of any wait of the programs
-  std::optional<Lesson> lesson;  ///< without one only communication is measured
+  double timeout_s = 60;                     ///< of any wait of the programs
+  std::optional<TrainingSettings> training;  ///< without one only communication is measured
 };
 
 /// Parameters of `mlp:hidden`.

@@ -28,12 +28,12 @@ constexpr const char* kFinishExamples =
     "with the same batch and learning rate. The clock stands still during evaluations. What cannot "
     "run or fails is a row that says why; where all do, the exit status is 1.";
 
-const std::vector<Standard> kAllreduce = {Standard::gloo, Standard::others, Standard::own};
-const std::vector<Standard> kHooks = {Standard::ddp_hook};
+const std::vector<Baseline> kAllreduce = {Baseline::gloo, Baseline::others, Baseline::own};
+const std::vector<Baseline> kHooks = {Baseline::ddp_hook};
 
 struct FinishRequest {
   ExperimentRequest repetition;
-  Lesson lesson;
+  TrainingSettings training;
   double accuracy = 0.93;
   int hidden = 64;
   int rounds = 250;
@@ -46,7 +46,7 @@ JobRequest job_of(const FinishRequest& request) {
   return {.hidden = request.hidden,
           .rounds = request.rounds,
           .seed = request.repetition.lab.common.seed,
-          .lesson = request.lesson};
+          .training = request.training};
 }
 
 void show(const std::vector<ContenderResult>& results, const Finishes& finishes,
@@ -76,8 +76,8 @@ Json json_of(const std::vector<ContenderResult>& results, const Finishes& finish
   for (const ContenderResult& one : results) {
     const auto found = finishes.find(one.contender.name);
     const bool ran = found != finishes.end();
-    const auto ratio = [&](const std::vector<Standard>& standards) {
-      return spread_json(spread_of(speedups(one, results, standards)));
+    const auto ratio = [&](const std::vector<Baseline>& baselines) {
+      return spread_json(spread_of(speedups(one, results, baselines)));
     };
     all.push_back({{"name", one.contender.name},
                    {"time_s", spread_json(one.spread())},
@@ -95,16 +95,16 @@ Json json_of(const std::vector<ContenderResult>& results, const Finishes& finish
 void check_training(const FinishRequest& request) {
   for (const auto& [name, value] :
        {std::pair{"--rounds", request.rounds}, std::pair{"--hidden", request.hidden},
-        std::pair{"--batch", request.lesson.batch}}) {
+        std::pair{"--batch", request.training.batch}}) {
     if (value < 1) {
       refuse(name, fmt::to_string(value), "at least one is needed");
     }
   }
-  if (request.lesson.eval_every < 1) {
+  if (request.training.eval_every < 1) {
     refuse("--eval-every", "0", "at least one is needed");
   }
   try {
-    (void)load_mnist(request.lesson.mnist);
+    (void)load_mnist(request.training.mnist);
   } catch (const Error& error) {
     throw Error(fmt::format("--mnist: {}", error.what()));
   }
@@ -144,8 +144,8 @@ int run(const FinishRequest& request) {
                {"links", links},
                {"accuracy", request.accuracy},
                {"dimension", elements_of(request.hidden)},
-               {"batch", request.lesson.batch},
-               {"lr", request.lesson.lr},
+               {"batch", request.training.batch},
+               {"lr", request.training.lr},
                {"repeats", request.repetition.repeats},
                {"contenders", json_of(results, finishes)}});
   const std::string fault = failure_of_all(results);
@@ -160,13 +160,14 @@ console::Command add_finish_command(CLI::App& netlab, const std::string& program
   CLI::App* command = netlab.add_subcommand(
       "finish", "The time until a model is good enough, beside Gloo's collectives and PyTorch");
   console::OptionGroup group(*command, "What is trained");
-  group.option("--mnist", request->lesson.mnist, "DIR", "A folder of MNIST's IDX files").required();
+  group.option("--mnist", request->training.mnist, "DIR", "A folder of MNIST's IDX files")
+      .required();
   group.option("--accuracy", request->accuracy, "FRACTION", "Of the test examples, to be reached");
   group.count("--hidden", request->hidden, "N", "Hidden units of the perceptron");
-  group.count("--batch", request->lesson.batch, "N", "Examples a round and node");
-  group.option("--lr", request->lesson.lr, "GAMMA", "Learning rate");
+  group.count("--batch", request->training.batch, "N", "Examples a round and node");
+  group.option("--lr", request->training.lr, "GAMMA", "Learning rate");
   group.count("--rounds", request->rounds, "N", "Rounds of every contender");
-  group.count("--eval-every", request->lesson.eval_every, "N", "Rounds between evaluations");
+  group.count("--eval-every", request->training.eval_every, "N", "Rounds between evaluations");
   add_experiment_options(*command, request->repetition, "'sotto', 'gloo ring', 'ddp', …");
   command->footer(kFinishExamples);
   return {command, [request] { return run(*request); }};

@@ -27,8 +27,8 @@ constexpr const char* kRaceExamples =
     "the same repeat: of Gloo's own collectives, or of all programs but sotto. What cannot run or "
     "fails is a row that says why; where all do, the exit status is 1.";
 
-const std::vector<Standard> kGloo = {Standard::gloo};
-const std::vector<Standard> kAllPeers = {Standard::gloo, Standard::others};
+const std::vector<Baseline> kGloo = {Baseline::gloo};
+const std::vector<Baseline> kAllPeers = {Baseline::gloo, Baseline::others};
 
 struct RaceRequest {
   ExperimentRequest repetition;
@@ -49,7 +49,7 @@ Race run_size(const RaceRequest& request, const Experiment& experiment, std::uin
     return JobRequest{.hidden = race.hidden,
                       .rounds = rounds_of(contender, request.rounds),
                       .seed = request.repetition.lab.common.seed,
-                      .lesson = std::nullopt};
+                      .training = std::nullopt};
   };
   const auto take = [&](ContenderResult& one, const JobEnd& end) -> Result<std::optional<double>> {
     const auto timed = timed_run_from(end.output);
@@ -92,9 +92,9 @@ void show(const Race& race, const console::Output& output) {
   output.table({"contender", "a round", "range", "frames/node", "wire/node", "Gloo's best",
                 "all peers' best", ""},
                rows);
-  for (const auto& [who, standards] :
+  for (const auto& [who, baselines] :
        {std::pair{"Gloo's best", kGloo}, std::pair{"all peers' best", kAllPeers}}) {
-    const ContenderResult* best = best_of(race.results, standards);
+    const ContenderResult* best = best_of(race.results, baselines);
     output.line(fmt::format("{} full-precision all-reduce: {}", who,
                             best != nullptr ? best->contender.name : "none ran"));
   }
@@ -103,8 +103,8 @@ void show(const Race& race, const console::Output& output) {
 Json json_of(const Race& race) {
   Json contenders = Json::array();
   for (const ContenderResult& one : race.results) {
-    const auto ratio = [&](const std::vector<Standard>& standards) {
-      return spread_json(spread_of(speedups(one, race.results, standards)));
+    const auto ratio = [&](const std::vector<Baseline>& baselines) {
+      return spread_json(spread_of(speedups(one, race.results, baselines)));
     };
     contenders.push_back({{"name", one.contender.name},
                           {"round_s", spread_json(one.spread())},
@@ -114,8 +114,8 @@ Json json_of(const Race& race) {
                           {"ratio_to_all", ratio(kAllPeers)},
                           {"failure", one.failure.empty() ? Json() : Json(one.failure)}});
   }
-  const auto name_of = [&](const std::vector<Standard>& standards) {
-    const ContenderResult* best = best_of(race.results, standards);
+  const auto name_of = [&](const std::vector<Baseline>& baselines) {
+    const ContenderResult* best = best_of(race.results, baselines);
     return best != nullptr ? Json(best->contender.name) : Json();
   };
   return {{"elements", elements_of(race.hidden)},

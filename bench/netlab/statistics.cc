@@ -1,25 +1,10 @@
 #include "statistics.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <vector>
 
 #include <sotto/base/check.h>
 
 namespace sotto::netlab {
-
-double quantile(std::span<const double> values, double fraction) {
-  if (values.empty()) {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  std::vector<double> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end());
-  const double at = fraction * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(std::floor(at));
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - std::floor(at)) * (sorted[above] - sorted[below]);
-}
 
 Spread spread_of(std::span<const double> values) {
   return {.median = quantile(values, 0.5), .low = quantile(values, 0), .high = quantile(values, 1)};

@@ -5,11 +5,11 @@
 
 #include <sotto/console/output.h>
 
+#include "../quantile.h"
+
 namespace sotto::netlab {
 
-/// The value below which a share of `fraction` lies, between neighbours in proportion; NaN for no
-/// values.
-double quantile(std::span<const double> values, double fraction);
+using bench::quantile;
 
 /// Median and range; all NaN for no values.
 struct Spread {

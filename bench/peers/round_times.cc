@@ -9,6 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "../quantile.h"
+
 namespace sotto::peers {
 namespace {
 
@@ -61,7 +63,7 @@ void print_round_times(const RoundTimes& times, const std::optional<double>& byt
   nlohmann::ordered_json result = {
       {"rounds", times.sorted.size()},
       {"round_s", times.total_s / static_cast<double>(times.sorted.size())},
-      {"median_s", times.sorted[times.sorted.size() / 2]},
+      {"median_s", bench::median(times.sorted)},
       {"min_s", times.sorted.front()},
       {"max_s", times.sorted.back()},
       {"bytes_per_round", nullptr}};

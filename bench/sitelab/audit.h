@@ -16,6 +16,7 @@
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/simulated/mass_accounts.h>
 
+#include "../quantile.h"
 #include "site_files.h"
 
 namespace sotto::sitelab {
@@ -62,7 +63,7 @@ std::vector<LogEntry> read_log(const std::string& path);
 struct Detections {
   std::vector<double> seconds;
   std::uint64_t missed = 0;  ///< nobody noticed in time
-  double median() const { return seconds.empty() ? 0 : seconds[seconds.size() / 2]; }
+  double median() const { return seconds.empty() ? 0 : bench::median(seconds); }
   double longest() const { return seconds.empty() ? 0 : seconds.back(); }
 };
 

@@ -21,9 +21,9 @@ using namespace sotto::netlab;
 
 namespace {
 
-ContenderResult result(Standard standard, std::vector<std::optional<double>> seconds) {
+ContenderResult result(Baseline baseline, std::vector<std::optional<double>> seconds) {
   Contender contender = step_contenders().front();
-  contender.standard = standard;
+  contender.baseline = baseline;
   return {.contender = contender,
           .seconds = std::move(seconds),
           .bytes = {},
@@ -41,7 +41,7 @@ const Contender& named(std::span<const Contender> all, std::string_view name) {
   return all.front();
 }
 
-JobRequest brief() { return {.hidden = 4, .rounds = 3, .lesson = std::nullopt}; }
+JobRequest brief() { return {.hidden = 4, .rounds = 3, .training = std::nullopt}; }
 
 }  // namespace
 
@@ -59,8 +59,8 @@ TEST_CASE("every contender has a name of its own, words that sotto takes, and so
       if (own) {
         CHECK_NOTHROW(study::train_words(study::parse_run(one.words), {}));
       }
-      full = full || one.standard == Standard::gloo;
-      hook = hook || one.standard == Standard::ddp_hook;
+      full = full || one.baseline == Baseline::gloo;
+      hook = hook || one.baseline == Baseline::ddp_hook;
     }
     CHECK(full);
     CHECK(hook);
@@ -140,20 +140,20 @@ TEST_CASE("a target is reached at the first evaluation that is as good, or never
 
 TEST_CASE("a ratio is to the fastest full-precision all-reduce of the same repeat") {
   const std::vector<ContenderResult> all = {
-      result(Standard::gloo, {2.0, 8.0, std::nullopt}), result(Standard::gloo, {4.0, 6.0, 3.0}),
-      result(Standard::others, {1.0, 9.0, 9.0}), result(Standard::none, {0.5, std::nullopt, 1.0})};
-  CHECK(speedups(all[3], all, {Standard::gloo}) == std::vector<double>{4, 3});
-  CHECK(speedups(all[3], all, {Standard::gloo, Standard::others}) == std::vector<double>{2, 3});
-  CHECK(speedups(all[3], all, {Standard::own}).empty());
-  CHECK(best_of(all, {Standard::gloo}) == &all[1]);
-  CHECK(best_of(all, {Standard::own}) == nullptr);
+      result(Baseline::gloo, {2.0, 8.0, std::nullopt}), result(Baseline::gloo, {4.0, 6.0, 3.0}),
+      result(Baseline::others, {1.0, 9.0, 9.0}), result(Baseline::none, {0.5, std::nullopt, 1.0})};
+  CHECK(speedups(all[3], all, {Baseline::gloo}) == std::vector<double>{4, 3});
+  CHECK(speedups(all[3], all, {Baseline::gloo, Baseline::others}) == std::vector<double>{2, 3});
+  CHECK(speedups(all[3], all, {Baseline::own}).empty());
+  CHECK(best_of(all, {Baseline::gloo}) == &all[1]);
+  CHECK(best_of(all, {Baseline::own}) == nullptr);
   CHECK(all[0].spread().median == 5);
   CHECK(all[0].spread().high == 8);
-  CHECK(std::isnan(result(Standard::none, {}).spread().median));
+  CHECK(std::isnan(result(Baseline::none, {}).spread().median));
 }
 
 TEST_CASE("a race has failed when every contender has, and says why with the first one's words") {
-  std::vector<ContenderResult> all = {result(Standard::gloo, {}), result(Standard::none, {2.0})};
+  std::vector<ContenderResult> all = {result(Baseline::gloo, {}), result(Baseline::none, {2.0})};
   all[0].failure = "why";
   CHECK(failure_of_all(all).empty());
   all[1].failure = "why not";

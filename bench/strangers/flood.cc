@@ -31,7 +31,7 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/key_file.h>
 
-#include "median.h"
+#include "../quantile.h"
 #include "strangers.h"
 
 namespace {

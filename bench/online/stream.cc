@@ -1,4 +1,4 @@
-#include "online_stream.h"
+#include "stream.h"
 
 #include <algorithm>
 #include <cmath>

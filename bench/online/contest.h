@@ -9,7 +9,7 @@
 
 #include <sotto/topology/topology.h>
 
-#include "online_stream.h"
+#include "stream.h"
 
 namespace sotto::bench {
 

@@ -1,4 +1,4 @@
-#include "online_report.h"
+#include "report.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "online_contest.h"
+#include "contest.h"
 
 #include <algorithm>
 #include <cmath>

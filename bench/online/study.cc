@@ -1,4 +1,4 @@
-#include "online_study.h"
+#include "study.h"
 
 #include <algorithm>
 #include <atomic>

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "online_contest.h"
-#include "online_stream.h"
+#include "contest.h"
+#include "stream.h"
 
 namespace sotto::bench {
 

@@ -19,8 +19,8 @@
 #include <sotto/base/error.h>
 #include <sotto/trainers/data/loaders.h>
 
-#include "online_report.h"
-#include "online_study.h"
+#include "report.h"
+#include "study.h"
 
 namespace {
 

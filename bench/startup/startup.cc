@@ -20,10 +20,10 @@
 #include <sotto/optim/registry.h>
 #include <sotto/topology/registry.h>
 
-#include "command_line.h"
+#include "../command_line.h"
+#include "../quantile.h"
+#include "../running_job.h"
 #include "gloo_mesh.h"
-#include "median.h"
-#include "running_job.h"
 
 namespace {
 

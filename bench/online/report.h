@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "online_study.h"
+#include "study.h"
 
 namespace sotto::bench {
 
