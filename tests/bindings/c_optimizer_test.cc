@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "bindings/c_node.h"
+#include "support/scratch.h"
 #include "trainers/nodes.h"
-#include "trainers/scratch.h"
 
 using namespace sotto::test;
 

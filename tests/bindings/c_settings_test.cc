@@ -11,8 +11,8 @@
 #include <sotto/comm/transport.h>
 
 #include "bindings/c_node.h"
+#include "support/scratch.h"
 #include "support/skip.h"
-#include "trainers/scratch.h"
 
 using namespace sotto::test;
 

@@ -13,8 +13,8 @@
 #include <sotto/comm/keys.h>
 
 #include "bindings/c_node.h"
-#include "comm/free_port.h"
-#include "trainers/scratch.h"
+#include "support/free_port.h"
+#include "support/scratch.h"
 
 using namespace sotto::test;
 

@@ -20,7 +20,7 @@
 #include "commands.h"
 #include "site/site_config.h"
 #include "support/blocks.h"
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 namespace fs = std::filesystem;
 using sotto::test::all_blocks;

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/program.h"
-#include "comm/free_port.h"
+#include "support/free_port.h"
 #include "support/skip.h"
 
 using namespace sotto::test;

@@ -15,7 +15,7 @@
 #include <sotto/comm/stores.h>
 
 #include "cli/program.h"
-#include "comm/free_port.h"
+#include "support/free_port.h"
 #include "support/skip.h"
 
 using namespace sotto;

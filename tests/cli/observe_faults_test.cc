@@ -13,8 +13,8 @@
 
 #include "cli/program.h"
 #include "cli/sites.h"
-#include "comm/free_port.h"
 #include "observe/observed.h"
+#include "support/free_port.h"
 #include "support/skip.h"
 
 using namespace sotto::test;

@@ -22,9 +22,9 @@
 
 #include "cli/program.h"
 #include "cli/sites.h"
-#include "comm/free_port.h"
 #include "observe/observed.h"
 #include "support/blocks.h"
+#include "support/free_port.h"
 #include "support/skip.h"
 #include "train/train_observers.h"
 

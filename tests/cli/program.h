@@ -24,7 +24,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 namespace sotto::test {
 

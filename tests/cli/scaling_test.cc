@@ -11,7 +11,7 @@
 
 #include "cli/program.h"
 #include "cli/sites.h"
-#include "comm/free_port.h"
+#include "support/free_port.h"
 #include "support/skip.h"
 
 using namespace sotto::test;

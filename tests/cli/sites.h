@@ -20,7 +20,7 @@
 #include <sotto/observe/monitor.h>
 
 #include "cli/program.h"
-#include "comm/free_port.h"
+#include "support/free_port.h"
 
 namespace sotto::test {
 

@@ -12,7 +12,7 @@
 
 #include "cli/program.h"
 #include "cli/torchrun.h"
-#include "comm/free_port.h"
+#include "support/free_port.h"
 #include "support/skip.h"
 
 using namespace sotto::test;

@@ -20,7 +20,7 @@
 
 #include <doctest/doctest.h>
 
-#include "free_port.h"
+#include "support/free_port.h"
 
 namespace sotto::test {
 

@@ -8,7 +8,7 @@
 
 #include "forked_process.h"
 #include "nodes.h"
-#include "temporary_directory.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -78,11 +78,11 @@ void lose_rank_2(Transport& transport, const Exchange& exchange, Store& store, R
 void survive(const std::string& name, std::size_t payload_bytes, bool after_an_exchange,
              const std::function<void(Transport&)>& victim_plays) {
   CAPTURE(name);
-  const TemporaryDirectory directory;
+  const Scratch directory;
   const Graph graph = ring(3);
   ForkedProcess victim =
-      start_victim(name, graph, directory.path.string(), payload_bytes, victim_plays);
-  const auto store = make_file_store(directory.path.string());
+      start_victim(name, graph, directory.path().string(), payload_bytes, victim_plays);
+  const auto store = make_file_store(directory.path().string());
   spawn(2, [&](Rank rank) {
     const Swap swap(graph, rank, {.round = 1}, payload_bytes);
     const auto transport = connect(name, options_for(graph, rank, store, payload_bytes));
@@ -126,11 +126,11 @@ TEST_CASE("a peer that is killed in the middle of a large message is lost") {
 TEST_CASE("a stopped peer runs into the deadline, and nobody waits for it when leaving") {
   for (const auto& name : process_transports()) {
     CAPTURE(name);
-    const TemporaryDirectory directory;
+    const Scratch directory;
     const Graph graph = ring(3);
     ForkedProcess victim =
-        start_victim(name, graph, directory.path.string(), 1000, [](Transport&) {});
-    const auto store = make_file_store(directory.path.string());
+        start_victim(name, graph, directory.path().string(), 1000, [](Transport&) {});
+    const auto store = make_file_store(directory.path().string());
     spawn(2, [&](Rank rank) {
       const Swap swap(graph, rank, {.round = 1}, 1000);
       const auto transport = connect(name, options_for(graph, rank, store, 1000));
@@ -163,10 +163,10 @@ TEST_CASE("a stopped peer runs into the deadline, and nobody waits for it when l
 TEST_CASE("a peer that dies while others connect is a fault, and does not disturb a restart") {
   for (const auto& name : process_transports()) {
     CAPTURE(name);
-    const TemporaryDirectory directory;
+    const Scratch directory;
     const Graph graph = ring(2);
     // The address of a node that is no more.
-    const auto store = make_file_store(directory.path.string());
+    const auto store = make_file_store(directory.path().string());
     const pid_t gone = ::fork();
     REQUIRE(gone >= 0);
     if (gone == 0) {
@@ -174,7 +174,7 @@ TEST_CASE("a peer that dies while others connect is a fault, and does not distur
       options.connect_timeout = std::chrono::seconds(60);
       std::thread connecting([&] { (void)open_transport(name, options); });
       // The node's own address is out as soon as something stands in the store.
-      while (std::filesystem::is_empty(directory.path)) {
+      while (std::filesystem::is_empty(directory.path())) {
         std::this_thread::yield();
       }
       ::_exit(0);

@@ -18,7 +18,7 @@
 
 #include "outsider.h"
 #include "raw_curve.h"
-#include "temporary_directory.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -158,16 +158,16 @@ TEST_CASE("revoked key: its connection is closed, and it is not let in again") {
 
 TEST_CASE("revoked key: taking its line out of the peers file is enough") {
   Trio trio;
-  const TemporaryDirectory directory;
-  const auto path = directory.path / "peers.csv";
+  const Scratch directory;
+  const auto path = directory.path() / "peers.csv";
   const auto put = [&](const std::vector<TrustedPeer>& lines) {
-    std::ofstream out(directory.path / "new");
+    std::ofstream out(directory.path() / "new");
     out << "rank,key,address\n";
     for (const TrustedPeer& line : lines) {
       out << line.rank << ',' << line.key.text() << ',' << line.address << '\n';
     }
     out.close();
-    std::filesystem::rename(directory.path / "new", path);
+    std::filesystem::rename(directory.path() / "new", path);
   };
   auto lines = trio.node.peers->peers();
   put(lines);

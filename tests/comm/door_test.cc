@@ -20,8 +20,8 @@
 #include "../../comm/internal/tcp.h"
 #include "../../comm/zmq/socket/door.h"
 #include "../../comm/zmq/socket/listening_socket.h"
-#include "free_port.h"
 #include "nodes.h"
+#include "support/free_port.h"
 
 using namespace sotto;
 using namespace sotto::test;

@@ -21,7 +21,7 @@
 
 #include "../../comm/internal/z85.h"
 #include "nodes.h"
-#include "temporary_directory.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -94,14 +94,15 @@ TEST_CASE("keys of low order, as which anybody can pose, are not taken") {
   CHECK_FALSE(weak.sound());
   CHECK_THROWS_AS(AllowList({{.rank = 0, .key = weak}}), Error);
   CHECK_THROWS_AS(AllowList({TrustedPeer{.rank = 0}}), Error);  // whoever forgot the key
-  const TemporaryDirectory directory;
-  write(directory.path / "peers.csv", "rank,key\n0," + weak.text() + "\n");
-  check_refused(":2: key", [&] { (void)read_peers_file((directory.path / "peers.csv").string()); });
+  const Scratch directory;
+  write(directory.path() / "peers.csv", "rank,key\n0," + weak.text() + "\n");
+  check_refused(":2: key",
+                [&] { (void)read_peers_file((directory.path() / "peers.csv").string()); });
 }
 
 TEST_CASE("a key file is its owner's alone, is never replaced, and comes back as it was") {
-  const TemporaryDirectory directory;
-  const auto path = (directory.path / "site.key").string();
+  const Scratch directory;
+  const auto path = (directory.path() / "site.key").string();
   const KeyPair keys = make_key_pair();
   write_key_file(path, "site", keys);
   CHECK((fs::status(path).permissions() & fs::perms::mask) ==
@@ -114,17 +115,17 @@ TEST_CASE("a key file is its owner's alone, is never replaced, and comes back as
   check_refused("there already", [&] { write_key_file(path, "site", make_key_pair()); });
   CHECK(text_in(path) == before);
   // A link that stands in its place is not followed.
-  const auto link = directory.path / "link.key";
-  fs::create_symlink(directory.path / "elsewhere", link);
+  const auto link = directory.path() / "link.key";
+  fs::create_symlink(directory.path() / "elsewhere", link);
   check_refused("there already", [&] { write_key_file(link.string(), "site", keys); });
-  CHECK_FALSE(fs::exists(directory.path / "elsewhere"));
+  CHECK_FALSE(fs::exists(directory.path() / "elsewhere"));
   check_refused("cannot be written",
-                [&] { write_key_file((directory.path / "no" / "k").string(), "site", keys); });
+                [&] { write_key_file((directory.path() / "no" / "k").string(), "site", keys); });
 }
 
 TEST_CASE("a secret that others can read or change is refused") {
-  const TemporaryDirectory directory;
-  const auto path = directory.path / "site.key";
+  const Scratch directory;
+  const auto path = directory.path() / "site.key";
   write_key_file(path.string(), "site", make_key_pair());
   for (const auto mode : {fs::perms::group_read, fs::perms::others_read, fs::perms::group_write,
                           fs::perms::others_exec}) {
@@ -136,8 +137,8 @@ TEST_CASE("a secret that others can read or change is refused") {
 }
 
 TEST_CASE("a key file is read as editors leave it, and a public key alone is called so") {
-  const TemporaryDirectory directory;
-  const auto path = directory.path / "site.key";
+  const Scratch directory;
+  const auto path = directory.path() / "site.key";
   const KeyPair keys = make_key_pair();
   const std::string shown = keys.public_key.text();
   const std::string secret = internal::z85(keys.private_key.bytes());
@@ -154,8 +155,8 @@ TEST_CASE("a key file is read as editors leave it, and a public key alone is cal
 }
 
 TEST_CASE("damaged key files are refused by line, and what they hold is not repeated") {
-  const TemporaryDirectory directory;
-  const auto path = directory.path / "site.key";
+  const Scratch directory;
+  const auto path = directory.path() / "site.key";
   const KeyPair keys = make_key_pair();
   const std::string secret = internal::z85(keys.private_key.bytes());
   const std::string good =
@@ -169,8 +170,8 @@ TEST_CASE("damaged key files are refused by line, and what they hold is not repe
   check_key_text(path, "no pair",
                  fmt::format("public {}\nsecret {}\n", make_key_pair().public_key.text(), secret));
   check_key_text(path, "shorter", std::string(5000, '#'));
-  check_refused("plain file", [&] { (void)read_key_file(directory.path.string()); });
-  check_refused("keygen", [&] { (void)read_key_file((directory.path / "absent").string()); });
+  check_refused("plain file", [&] { (void)read_key_file(directory.path().string()); });
+  check_refused("keygen", [&] { (void)read_key_file((directory.path() / "absent").string()); });
   try {
     write(path, "secret " + secret + "x\n");
     (void)read_key_file(path.string());
@@ -181,8 +182,8 @@ TEST_CASE("damaged key files are refused by line, and what they hold is not repe
 }
 
 TEST_CASE("a list of peers is read as it is written") {
-  const TemporaryDirectory directory;
-  const auto path = directory.path / "peers.csv";
+  const Scratch directory;
+  const auto path = directory.path() / "peers.csv";
   write(path, fmt::format("# who is who\nrank,name,key,address,may_send,send_to\r\n"
                           "0, hospital ,{},[::1]:9001,yes,no\n\n2,bank,{},,no,yes\n",
                           keys_of(0).public_key.text(), keys_of(2).public_key.text()));
@@ -204,8 +205,8 @@ TEST_CASE("a list of peers is read as it is written") {
 }
 
 TEST_CASE("a list of peers that is wrong is refused by line") {
-  const TemporaryDirectory directory;
-  const auto path = directory.path / "peers.csv";
+  const Scratch directory;
+  const auto path = directory.path() / "peers.csv";
   const auto check_text = [&](std::string_view part, const std::string& text) {
     write(path, text);
     check_refused(part, [&] { (void)read_peers_file(path.string()); });
@@ -231,7 +232,7 @@ TEST_CASE("a list of peers that is wrong is refused by line") {
                                   keys_of(2).public_key.text() + ",,yes,yes\n");
   check_text(":3: this key", head + "0,a," + key + ",,yes,yes\n1,b," + key + ",,yes,yes\n");
   check_text("more than", std::string((1U << 20) + 1, '#'));
-  check_refused("no such file", [&] { (void)read_peers_file(directory.path.string()); });
+  check_refused("no such file", [&] { (void)read_peers_file(directory.path().string()); });
 }
 
 TEST_CASE("an update of the list is whole or refused") {
@@ -256,11 +257,11 @@ TEST_CASE("an update of the list is whole or refused") {
 }
 
 TEST_CASE("a list that changes on disk is in force, and one that is wrong changes nothing") {
-  const TemporaryDirectory directory;
-  const auto path = directory.path / "peers.csv";
+  const Scratch directory;
+  const auto path = directory.path() / "peers.csv";
   const auto put = [&](std::string_view text) {
-    write(directory.path / "new", text);
-    fs::rename(directory.path / "new", path);
+    write(directory.path() / "new", text);
+    fs::rename(directory.path() / "new", path);
   };
   const auto line = [](Rank rank) {
     return fmt::format("{},{}\n", rank, keys_of(rank).public_key.text());
@@ -289,13 +290,13 @@ TEST_CASE("a list that changes on disk is in force, and one that is wrong change
 }
 
 TEST_CASE("a list that calls a site otherwise, or that the caller refuses, is not taken") {
-  const TemporaryDirectory folder;
-  const fs::path path = folder.path / "peers.csv";
+  const Scratch folder;
+  const fs::path path = folder.path() / "peers.csv";
   const std::string a = make_key_pair().public_key.text();
   const std::string b = make_key_pair().public_key.text();
   const auto put = [&](const std::string& first, const std::string& second) {
-    write(folder.path / "new", fmt::format("name,key\n{},{}\n{},{}\n", first, a, second, b));
-    fs::rename(folder.path / "new", path);
+    write(folder.path() / "new", fmt::format("name,key\n{},{}\n{},{}\n", first, a, second, b));
+    fs::rename(folder.path() / "new", path);
   };
   put("bank", "lab");
   const auto list =
@@ -327,16 +328,16 @@ TEST_CASE("a list that calls a site otherwise, or that the caller refuses, is no
                 renamed);
   put("lab", "bank");
   CHECK(report(1).find("is called 'lab' now") != std::string::npos);
-  write(folder.path / "new", fmt::format("name,key\nbank,{}\n", a));
-  fs::rename(folder.path / "new", path);
+  write(folder.path() / "new", fmt::format("name,key\nbank,{}\n", a));
+  fs::rename(folder.path() / "new", path);
   CHECK(report(2).find("two are due") != std::string::npos);
   CHECK(list->peers().size() == 2);
   CHECK(list->peers()[0].name != list->peers()[1].name);
 }
 
 TEST_CASE("lists of sites go by name: numbers stay when lines come and go") {
-  const TemporaryDirectory folder;
-  const fs::path path = folder.path / "peers.csv";
+  const Scratch folder;
+  const fs::path path = folder.path() / "peers.csv";
   const std::string a = make_key_pair().public_key.text();
   const std::string b = make_key_pair().public_key.text();
   const auto read = [&](const std::string& text) {
@@ -422,9 +423,9 @@ TEST_CASE("lists of sites: two keys of a name for a while, several addresses, or
 }
 
 TEST_CASE("a list of peers is read from the file whose permissions were checked") {
-  const TemporaryDirectory directory;
+  const Scratch directory;
   const auto put = [&](const char* name, Rank of, fs::perms others) {
-    const auto path = directory.path / name;
+    const auto path = directory.path() / name;
     write(path, fmt::format("rank,key\n0,{}\n", keys_of(of).public_key.text()));
     fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write | others);
     return path;
@@ -432,12 +433,12 @@ TEST_CASE("a list of peers is read from the file whose permissions were checked"
   // Two files take turns under one name; the one that everybody can write must never be believed.
   const auto ours = put("ours", 0, fs::perms::none);
   const auto anybodys = put("anybodys", 1, fs::perms::others_write);
-  const auto path = directory.path / "peers.csv";
+  const auto path = directory.path() / "peers.csv";
   fs::create_hard_link(ours, path);
   std::atomic<bool> over{false};
   std::thread swapper([&] {
     for (bool open = true; !over; open = !open) {
-      const auto next = directory.path / "next";
+      const auto next = directory.path() / "next";
       fs::create_hard_link(open ? anybodys : ours, next);
       fs::rename(next, path);
       std::error_code ignored;

@@ -16,9 +16,9 @@
 #include "../../comm/zmq/socket/authenticator.h"
 #include "../../comm/zmq/socket/listener.h"
 #include "../../comm/zmq/socket/monitor.h"
-#include "free_port.h"
 #include "nodes.h"
 #include "raw_peer.h"
+#include "support/free_port.h"
 
 namespace sotto::test {
 

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "nodes.h"
-#include "temporary_directory.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -43,14 +43,14 @@ TEST_CASE("nothing of a run stays in the store") {
       continue;
     }
     CAPTURE(name);
-    const TemporaryDirectory directory;
+    const Scratch directory;
     const Graph graph = complete(4);
-    const auto store = make_file_store(directory.path.string());
+    const auto store = make_file_store(directory.path().string());
     spawn(4, [&](Rank rank) {
       const auto transport = connect(name, options_for(graph, rank, store, 100));
       swap_frames(*transport, graph, rank, {.round = 0}, 100);
     });
-    CHECK(std::filesystem::is_empty(directory.path));
+    CHECK(std::filesystem::is_empty(directory.path()));
   }
 }
 

@@ -23,7 +23,7 @@
 #include <sotto/comm/stores.h>
 
 #include "nodes.h"
-#include "temporary_directory.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -264,8 +264,8 @@ TEST_CASE("a run in whose store another one has begun all the same notices") {
 
 TEST_CASE(
     "a second process of a rank is told while the first lives, and takes over once it is gone") {
-  const TemporaryDirectory directory;
-  const auto open = [&] { return make_file_store(directory.path.string()); };
+  const Scratch directory;
+  const auto open = [&] { return make_file_store(directory.path().string()); };
   for (const Rank rank : {0, 1}) {
     CAPTURE(rank);
     const pid_t first = ::fork();
@@ -446,16 +446,16 @@ TEST_CASE("a stop ends every wait of a session, which says whom it was for") {
 }
 
 TEST_CASE("a store does not grow with the runs that it serves") {
-  const TemporaryDirectory directory;
+  const Scratch directory;
   const auto keys = [&] {
-    const fs::directory_iterator all(directory.path);
+    const fs::directory_iterator all(directory.path());
     return std::distance(fs::begin(all), fs::end(all));
   };
-  exchange(make_file_store(directory.path.string()), 0);
-  exchange(make_file_store(directory.path.string()), 1);
+  exchange(make_file_store(directory.path().string()), 0);
+  exchange(make_file_store(directory.path().string()), 1);
   const auto before = keys();
   for (int run = 2; run < 6; ++run) {
-    exchange(make_file_store(directory.path.string()), run);
+    exchange(make_file_store(directory.path().string()), run);
   }
   CHECK(keys() == before);
 }

@@ -13,8 +13,8 @@
 
 #include <sotto/comm/channels.h>
 
-#include "free_port.h"
 #include "nodes.h"
+#include "support/free_port.h"
 
 namespace sotto::test {
 

@@ -20,11 +20,11 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/local_store.h>
 
-#include "free_port.h"
 #include "nodes.h"
 #include "store_contract.h"
+#include "support/free_port.h"
+#include "support/scratch.h"
 #include "support/skip.h"
-#include "temporary_directory.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -92,17 +92,17 @@ TEST_CASE("the memory store keeps the contract") {
 }
 
 TEST_CASE("the file store keeps the contract") {
-  const TemporaryDirectory directory;
-  const auto url = "file:" + (directory.path / "made" / "deep").string();
+  const Scratch directory;
+  const auto url = "file:" + (directory.path() / "made" / "deep").string();
   const auto first = make_store(url, 0);
   const auto second = make_store(url, 1);
   check_everything(*first, *second);
 }
 
 TEST_CASE("the file store shows whole values only, and leaves nothing lying about") {
-  const TemporaryDirectory directory;
-  const auto writer = make_file_store(directory.path.string());
-  const auto reader = make_file_store(directory.path.string());
+  const Scratch directory;
+  const auto writer = make_file_store(directory.path().string());
+  const auto reader = make_file_store(directory.path().string());
   REQUIRE(writer->set("value", std::vector(100'000, std::byte{0})).ok());
   std::atomic<bool> stop = false;
   std::thread replacing([&] {
@@ -122,16 +122,16 @@ TEST_CASE("the file store shows whole values only, and leaves nothing lying abou
   }
   replacing.join();
   std::size_t files = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory.path)) {
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory.path())) {
     ++files;
   }
   CHECK(files == 1);
 }
 
 TEST_CASE("a file store that cannot be written says so") {
-  const TemporaryDirectory directory;
-  const auto store = make_file_store((directory.path / "gone").string());
-  fs::remove_all(directory.path / "gone");
+  const Scratch directory;
+  const auto store = make_file_store((directory.path() / "gone").string());
+  fs::remove_all(directory.path() / "gone");
   CHECK(store->set("key", bytes_of("value")).fault() == Fault::io);
   CHECK(store->get("key", soon()).status().fault() == Fault::deadline);
 }

@@ -25,7 +25,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/file_descriptor.h>
 
-#include "free_port.h"
+#include "support/free_port.h"
 
 namespace sotto::test {
 

@@ -16,9 +16,9 @@
 #include <sotto/comm/session.h>
 
 #include "forked_process.h"
-#include "free_port.h"
 #include "nodes.h"
 #include "store_contract.h"
+#include "support/free_port.h"
 #include "support/skip.h"
 #include "torch_server.h"
 

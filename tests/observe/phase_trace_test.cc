@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "observe/observed.h"
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

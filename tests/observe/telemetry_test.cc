@@ -18,11 +18,11 @@
 #include <sotto/observe/figures.h>
 #include <sotto/observe/monitor.h>
 
-#include "comm/free_port.h"
 #include "observe/observed.h"
+#include "support/free_port.h"
+#include "support/scratch.h"
 #include "support/skip.h"
 #include "trainers/nodes.h"
-#include "trainers/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

@@ -16,8 +16,8 @@
 #include "bench/sitelab/growth.h"
 #include "bench/sitelab/relays.h"
 #include "bench/sitelab/site_files.h"
-#include "comm/free_port.h"
-#include "trainers/scratch.h"
+#include "support/free_port.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::sitelab;

@@ -7,7 +7,7 @@
 #include <sotto/base/error.h>
 #include <sotto/study/site/site_file.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

@@ -13,9 +13,9 @@
 
 #include "cli/program.h"
 #include "cli/torchrun.h"
-#include "comm/free_port.h"
+#include "support/free_port.h"
+#include "support/scratch.h"
 #include "support/skip.h"
-#include "trainers/scratch.h"
 
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/keys.h>

@@ -17,7 +17,8 @@
 
 #include "../../trainers/data/loaders/idx.h"
 #include "../../trainers/internal/run/run_state.h"
-#include "trainers/scratch.h"
+#include "support/scratch.h"
+#include "trainers/gzip.h"
 
 using namespace sotto;
 

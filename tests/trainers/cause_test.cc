@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "comm/free_port.h"
+#include "support/free_port.h"
 #include "support/skip.h"
 #include "trainers/nodes.h"
 

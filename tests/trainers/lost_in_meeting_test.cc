@@ -8,8 +8,8 @@
 #include <sotto/trainers/optimizer.h>
 
 #include "comm/forked_process.h"
+#include "support/scratch.h"
 #include "trainers/nodes.h"
-#include "trainers/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

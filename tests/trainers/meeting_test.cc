@@ -7,8 +7,8 @@
 #include <sotto/comm/run_keys.h>
 #include <sotto/comm/session.h>
 
+#include "support/scratch.h"
 #include "trainers/nodes.h"
-#include "trainers/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

@@ -13,9 +13,9 @@
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
 
+#include "support/scratch.h"
 #include "support/skip.h"
 #include "trainers/nodes.h"
-#include "trainers/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

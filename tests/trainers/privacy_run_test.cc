@@ -10,8 +10,8 @@
 #include <sotto/trainers/run.h>
 #include <sotto/trainers/tasks/quadratic.h>
 
+#include "support/scratch.h"
 #include "trainers/nodes.h"
-#include "trainers/scratch.h"
 #include "trainers/watcher.h"
 
 using namespace sotto;

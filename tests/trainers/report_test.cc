@@ -15,8 +15,8 @@
 #include <sotto/base/error.h>
 #include <sotto/trainers/result.h>
 
-#include "comm/free_port.h"
 #include "comm/nodes.h"
+#include "support/free_port.h"
 #include "support/skip.h"
 #include "trainers/nodes.h"
 #include "trainers/watcher.h"

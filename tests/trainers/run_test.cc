@@ -15,8 +15,8 @@
 #include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/tasks/quadratic.h>
 
+#include "support/scratch.h"
 #include "trainers/nodes.h"
-#include "trainers/scratch.h"
 #include "trainers/watcher.h"
 
 using namespace sotto;

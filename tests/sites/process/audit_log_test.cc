@@ -16,7 +16,7 @@
 
 #include <sotto/base/digest.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

@@ -14,7 +14,7 @@
 #include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/files/durable_file.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

@@ -10,7 +10,7 @@
 
 #include <sotto/trainers/files/privacy_ledger.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

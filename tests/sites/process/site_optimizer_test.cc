@@ -22,9 +22,9 @@
 #include <sotto/sites/process/site_run.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
-#include "comm/free_port.h"
+#include "support/free_port.h"
+#include "support/scratch.h"
 #include "support/skip.h"
-#include "trainers/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

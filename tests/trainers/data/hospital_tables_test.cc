@@ -9,7 +9,7 @@
 #include <sotto/trainers/data/data_check.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

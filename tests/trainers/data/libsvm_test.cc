@@ -9,8 +9,8 @@
 #include <sotto/trainers/data/loaders.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
+#include "support/scratch.h"
 #include "support/skip.h"
-#include "trainers/scratch.h"
 
 using namespace sotto;
 using test::contains;

@@ -7,8 +7,9 @@
 #include <sotto/trainers/data/loaders.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
+#include "support/scratch.h"
 #include "support/skip.h"
-#include "trainers/scratch.h"
+#include "trainers/gzip.h"
 
 using namespace sotto;
 using test::contains;

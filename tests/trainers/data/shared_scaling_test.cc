@@ -11,7 +11,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

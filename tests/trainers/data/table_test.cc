@@ -16,7 +16,8 @@
 #include <sotto/trainers/data/loaders.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
+#include "trainers/gzip.h"
 
 using namespace sotto;
 using test::contains;

@@ -13,8 +13,8 @@
 #include <sotto/trainers/tasks/model.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
+#include "support/scratch.h"
 #include "support/skip.h"
-#include "trainers/scratch.h"
 
 using namespace sotto;
 using test::contains;

@@ -7,7 +7,7 @@
 
 #include <sotto/trainers/files/durable_file.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

@@ -14,7 +14,8 @@
 #include <sotto/trainers/data/loaders.h>
 #include <sotto/trainers/tasks/quadratic.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
+#include "trainers/gzip.h"
 
 using namespace sotto;
 

@@ -16,8 +16,8 @@
 #include <sotto/base/philox.h>
 #include <sotto/trainers/tasks/model.h>
 
+#include "support/scratch.h"
 #include "support/skip.h"
-#include "trainers/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

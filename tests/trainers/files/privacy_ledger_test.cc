@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

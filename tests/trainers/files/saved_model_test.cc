@@ -17,8 +17,8 @@
 #include <sotto/trainers/run.h>
 #include <sotto/trainers/tasks/quadratic.h>
 
+#include "support/scratch.h"
 #include "trainers/nodes.h"
-#include "trainers/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

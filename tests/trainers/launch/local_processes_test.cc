@@ -12,7 +12,7 @@
 
 #include <sotto/comm/stores.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;

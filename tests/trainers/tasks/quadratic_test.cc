@@ -9,7 +9,7 @@
 #include <sotto/base/error.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using test::contains;

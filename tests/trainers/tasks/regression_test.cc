@@ -14,7 +14,7 @@
 #include <sotto/trainers/data/partition.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using test::contains;

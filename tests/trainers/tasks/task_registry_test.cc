@@ -8,7 +8,7 @@
 
 #include <sotto/base/error.h>
 
-#include "trainers/scratch.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 

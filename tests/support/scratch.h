@@ -1,9 +1,8 @@
 // A folder of its own for a test's files, and where real data lie.
 #pragma once
 
-#include <zlib.h>
+#include <stdlib.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,23 +10,20 @@
 #include <string>
 #include <string_view>
 
-#include <unistd.h>
-
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <sotto/base/error.h>
 
 namespace sotto::test {
 
-/// Made empty, and removed with everything in it.
+/// Made empty, for this user alone, and removed with everything in it.
 class Scratch {
  public:
   Scratch() {
-    static std::atomic<int> count = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            fmt::format("sotto-trainers-{}-{}", ::getpid(), count++);
-    std::filesystem::create_directories(path_);
+    auto pattern = (std::filesystem::temp_directory_path() / "sotto-test-XXXXXX").string();
+    const char* const made = ::mkdtemp(pattern.data());
+    REQUIRE(made != nullptr);
+    path_ = made;
   }
   ~Scratch() {
     std::error_code ignored;
@@ -48,20 +44,6 @@ class Scratch {
  private:
   std::filesystem::path path_;
 };
-
-/// The bytes of a gzip file that holds `content`.
-inline std::string gzip(std::string_view content) {
-  const Scratch scratch;
-  const auto file = scratch.path() / "packed";
-  gzFile out = gzopen(file.c_str(), "wb");
-  REQUIRE(out != nullptr);
-  if (!content.empty()) {
-    REQUIRE(gzwrite(out, content.data(), static_cast<unsigned>(content.size())) > 0);
-  }
-  REQUIRE(gzclose(out) == Z_OK);
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 /// The folder that SOTTO_DATA names, if it does.
 inline std::optional<std::filesystem::path> real_data() {
