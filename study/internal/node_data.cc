@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <sotto/base/error.h>
 #include <sotto/trainers/settings/optimizer_settings.h>
 

@@ -4,7 +4,7 @@
 
 #include <sotto/base/names.h>
 #include <sotto/base/text.h>
-#include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/internal/task_settings.h>
 
 namespace sotto::study {
 namespace {

@@ -8,7 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/attack.h>
-#include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/scenario/internal/attack.h>
 #include <sotto/study/scenario/scenario_marks.h>
 
 namespace sotto::study {

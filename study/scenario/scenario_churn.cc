@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/study/internal/line_file.h>
-#include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/scenario/internal/events.h>
+#include <sotto/study/scenario/internal/line_file.h>
 #include <sotto/study/units.h>
 
 namespace sotto::study {

@@ -16,8 +16,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 #include <sotto/base/text.h>
-#include <sotto/study/internal/line_file.h>
-#include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/scenario/internal/clients.h>
+#include <sotto/study/scenario/internal/line_file.h>
 #include <sotto/study/units.h>
 
 namespace sotto::study {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/scenario/internal/costs.h>
 
 namespace sotto::study {
 namespace {

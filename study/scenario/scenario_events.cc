@@ -12,7 +12,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/scenario/internal/events.h>
+#include <sotto/study/scenario/internal/links.h>
+#include <sotto/study/scenario/internal/trunks.h>
 #include <sotto/study/scenario/scenario_marks.h>
 #include <sotto/study/units.h>
 

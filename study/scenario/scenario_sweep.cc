@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
-#include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/scenario/internal/sweep.h>
 
 namespace sotto::study {
 namespace {

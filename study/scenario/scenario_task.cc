@@ -11,27 +11,19 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
-#include <sotto/study/internal/scenario_reader.h>
 #include <sotto/study/internal/setting_text.h>
+#include <sotto/study/internal/task_settings.h>
+#include <sotto/study/scenario/internal/task.h>
 
 namespace sotto::study {
 namespace {
-
-/// Settings of `sotto train` that a scenario says otherwise, or that make no sense in one.
-constexpr std::array<std::string_view, 14> kNotInTasks = {
-    "nodes", "transport",  "rendezvous", "bind",      "insecure",   "key",           "peers",
-    "local", "checkpoint", "resume",     "algorithm", "compressor", "gradient-time", "seed"};
-
-bool in_tasks(const Setting& setting) {
-  return std::ranges::find(kNotInTasks, setting.name) == kNotInTasks.end();
-}
 
 /// The settings that a task may have, in their order.
 std::vector<const Setting*> task_settings(const std::vector<SettingGroup>& groups) {
   std::vector<const Setting*> settings;
   for (const SettingGroup& group : groups) {
     for (const Setting& setting : group.settings) {
-      if (in_tasks(setting)) {
+      if (stands_in_task(setting)) {
         settings.push_back(&setting);
       }
     }
@@ -48,7 +40,7 @@ class TaskReader {
   void read(const std::string& key, const toml::node& value) {
     const std::string where = toml_place(path_, value);
     const Setting* setting = find_setting(groups_, key);
-    if (setting == nullptr || !in_tasks(*setting)) {
+    if (setting == nullptr || !stands_in_task(*setting)) {
       refuse_unknown(where, key);
     }
     if (const auto first = lines_.find(setting); first != lines_.end()) {
@@ -120,13 +112,6 @@ class TaskReader {
 };
 
 }  // namespace
-
-bool stands_in_task(std::string_view name) {
-  TrainOptions unused;
-  const auto groups = train_settings(unused);
-  const Setting* setting = find_setting(groups, name);
-  return setting != nullptr && in_tasks(*setting);
-}
 
 void read_task(const toml::table& file, const std::string& path, Scenario& scenario) {
   const auto* table = file.get_as<toml::table>("task");

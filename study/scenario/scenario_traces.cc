@@ -6,8 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/internal/link_trace_file.h>
-#include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/scenario/internal/link_trace_file.h>
+#include <sotto/study/scenario/internal/traces.h>
+#include <sotto/study/scenario/scenario.h>
 #include <sotto/study/units.h>
 
 namespace sotto::study {

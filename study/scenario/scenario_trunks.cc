@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/scenario/internal/events.h>
+#include <sotto/study/scenario/internal/links.h>
+#include <sotto/study/scenario/internal/trunks.h>
 
 namespace sotto::study {
 namespace {

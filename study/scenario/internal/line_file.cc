@@ -1,4 +1,4 @@
-#include <sotto/study/internal/line_file.h>
+#include <sotto/study/scenario/internal/line_file.h>
 
 #include <algorithm>
 #include <cmath>

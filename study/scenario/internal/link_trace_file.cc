@@ -1,4 +1,4 @@
-#include <sotto/study/internal/link_trace_file.h>
+#include <sotto/study/scenario/internal/link_trace_file.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include <sotto/base/number.h>
 #include <sotto/base/text.h>
 #include <sotto/sim/network/platform.h>
-#include <sotto/study/internal/line_file.h>
+#include <sotto/study/scenario/internal/line_file.h>
 #include <sotto/study/units.h>
 
 namespace sotto::study {

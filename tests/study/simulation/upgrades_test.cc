@@ -1,0 +1,91 @@
+// Single upgrades of a scenario, and what they are worth, by the library.
+#include <sotto/study/simulation/upgrades.h>
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/study/simulation/scenario_runs.h>
+
+using namespace sotto;
+using namespace sotto::study;
+
+namespace {
+
+Scenario scenario_with(const std::string& nodes, const std::string& network) {
+  return parse_scenario("text",
+                        "sotto-scenario = 1\nrun = [\"allreduce\", \"dpsgd ring\"]\n"
+                        "timing-only = true\n[nodes]\ncount = 4\n" +
+                            nodes + "\n[network]\n" + network +
+                            "\n[task]\nmodel = \"softmax\"\nrounds = 4\n");
+}
+
+std::vector<std::string> names_of(const std::vector<Upgrade>& upgrades) {
+  std::vector<std::string> names;
+  for (const Upgrade& upgrade : upgrades) {
+    names.push_back(upgrade.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("each upgrade changes one thing of the scenario") {
+  const Scenario scenario =
+      scenario_with("gradient = \"40 ms\"\nstragglers = [{ nodes = \"3\", slower = 2 }]",
+                    "link = { bandwidth = \"8 Mbit/s\", latency = \"10 ms\" }");
+  const auto upgrades = upgrades_of(scenario);
+  CHECK(names_of(upgrades) == std::vector<std::string>{"link: 16 Mbit/s", "link: 5 ms",
+                                                       "node 3: as quick as the others",
+                                                       "gradients: in half the time"});
+  Scenario wider = scenario;
+  upgrades[0].apply(wider);
+  CHECK(wider.link.bytes_per_s == 2 * scenario.link.bytes_per_s);
+  CHECK(wider.link.latency == scenario.link.latency);
+  Scenario nearer = scenario;
+  upgrades[1].apply(nearer);
+  CHECK(nearer.link.bytes_per_s == scenario.link.bytes_per_s);
+  CHECK(nearer.link.latency == scenario.link.latency / 2);
+  Scenario quicker = scenario;
+  upgrades[2].apply(quicker);
+  CHECK(quicker.paces[3].compute.slowdown == 1);
+  CHECK(quicker.paces[0].compute == scenario.paces[0].compute);
+}
+
+TEST_CASE("an upgrade is worth what the run gains, with the scenario's seed whatever others say") {
+  const Scenario scenario =
+      scenario_with("gradient = \"lognormal:40 ms,0.5\"",
+                    "link = { bandwidth = \"8 Mbit/s\", latency = \"10 ms\" }");
+  const auto outcomes = simulate_runs(scenario, {}, {}, 3);
+  REQUIRE(by_run(outcomes).size() == 2);
+  const auto values = value_upgrades(scenario, outcomes, {});
+  REQUIRE(values.size() == 2 * upgrades_of(scenario).size());
+  for (const UpgradeValue& value : values) {
+    CAPTURE(value.upgrade);
+    CAPTURE(value.run);
+    const std::size_t run = value.run == "allreduce" ? 0 : 1;
+    const SeedsOfRun seeds = by_run(outcomes)[run];
+    CHECK(value.before_s == seeds.front().run->result.virtual_s);
+    REQUIRE(value.saved());
+    CHECK(*value.saved() > 0);
+    CHECK(*value.saved() < 0.6);
+  }
+}
+
+TEST_CASE("a run's time is that of the first seed, or the mean of all") {
+  const Scenario scenario = scenario_with("gradient = \"lognormal:40 ms,0.5\"", "link = \"wan\"");
+  auto outcomes = simulate_runs(scenario, {}, {}, 3);
+  double sum = 0;
+  for (std::size_t seed = 0; seed < 3; ++seed) {
+    sum += outcomes[seed].run->result.virtual_s;
+  }
+  const SeedsOfRun seeds = by_run(outcomes).front();
+  REQUIRE(seeds.size() == 3);
+  CHECK(time_to_target(scenario, seeds, SeedStatistic::first) == outcomes[0].run->result.virtual_s);
+  CHECK(*time_to_target(scenario, seeds, SeedStatistic::mean) == doctest::Approx(sum / 3));
+  // Where one has no time, a mean would hide it.
+  outcomes[2].run.reset();
+  CHECK(time_to_target(scenario, seeds, SeedStatistic::first));
+  CHECK_FALSE(time_to_target(scenario, seeds, SeedStatistic::mean));
+}
