@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -157,19 +158,49 @@ study::RunsListener listener(const std::vector<std::string>& names, const consol
               }};
 }
 
-int run(const SimulateOptions& options, const CLI::App& command) {
+/// Refuses files that could not be written in the end.
+void check_files(const SimulateOptions& options) {
   check_writable("--html", options.html);
   check_writable("--csv", options.csv);
   check_writable("--trace", options.trace);
-  const study::Expense expense = parse_expense(options.what.equal, study::Expense::virtual_time);
-  const SimTime trace_from = parse_trace_from(options);
-  const console::Output output(options.common);
-  const study::Scenario scenario =
+}
+
+/// The scenario, once what it says and what is asked of it can be done; says what is to warn of.
+study::Scenario checked_scenario(const SimulateOptions& options, const CLI::App& command) {
+  study::Scenario scenario =
       study::read_scenario(options.what.scenario, given_seed(command, options.common));
   study::check_simulation(options.what, scenario);
   for (const std::string& warning : check_runs(scenario)) {
     console::warn(warning);
   }
+  return scenario;
+}
+
+/// Plays each run with each upgrade. The table is shown, and added to `tables`.
+std::vector<study::UpgradeValue> play_upgrades(const study::Scenario& scenario,
+                                               const std::vector<study::RunOutcome>& outcomes,
+                                               const study::SimulationRequest& request,
+                                               std::vector<ComparisonTable>& tables,
+                                               const console::Output& output) {
+  auto values =
+      value_upgrades(scenario, outcomes, {.threads = request.threads, .stop = request.stop},
+                     [&](std::size_t number, std::size_t count, const std::string& name) {
+                       output.line(fmt::format("upgrade {} of {}: {}", number, count, name));
+                     });
+  tables.push_back(upgrades_table(scenario, values));
+  if (console::stop_requested()) {
+    tables.back().add_note("interrupted: the other upgrades were not played");
+  }
+  show_table(tables.back(), output);
+  return values;
+}
+
+int run(const SimulateOptions& options, const CLI::App& command) {
+  check_files(options);
+  const study::Expense expense = parse_expense(options.what.equal, study::Expense::virtual_time);
+  const SimTime trace_from = parse_trace_from(options);
+  const console::Output output(options.common);
+  const study::Scenario scenario = checked_scenario(options, command);
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
   const std::vector<std::string> names = names_of_runs(scenario, options.what.seeds);
   TraceFile trace(trace_from, names.size());
@@ -184,7 +215,6 @@ int run(const SimulateOptions& options, const CLI::App& command) {
       simulate_runs(scenario, request, listener(names, output), options.what.seeds);
   const bool json_asked = !options.common.json.empty();
   const auto runs = study::repeated_runs(outcomes, json_asked);
-  const auto pictures = pictures_of(outcomes);
   std::vector<ComparisonTable> tables = {simulated_table(scenario, outcomes, quality_among(runs))};
   if (expense != study::Expense::epochs) {
     tables.push_back(level_table(runs, expense));
@@ -192,20 +222,11 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   for (const ComparisonTable& table : tables) {
     show_table(table, output);
   }
-  std::vector<study::UpgradeValue> upgrades;
+  Json upgrades;
   if (options.what.upgrades) {
-    upgrades =
-        value_upgrades(scenario, outcomes, {.threads = request.threads, .stop = request.stop},
-                       [&](std::size_t number, std::size_t count, const std::string& name) {
-                         output.line(fmt::format("upgrade {} of {}: {}", number, count, name));
-                       });
-    tables.push_back(upgrades_table(scenario, upgrades));
-    if (console::stop_requested()) {
-      tables.back().add_note("interrupted: the other upgrades were not played");
-    }
-    show_table(tables.back(), output);
+    upgrades = upgrades_json(play_upgrades(scenario, outcomes, request, tables, output));
   }
-  write_files(options, scenario, runs, tables, pictures,
+  write_files(options, scenario, runs, tables, pictures_of(outcomes),
               draw_sweep(scenario, outcomes) + draw_spending(scenario, outcomes), output);
   if (request.watcher != nullptr) {
     write_trace(options, trace, output);
@@ -213,10 +234,9 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   if (json_asked) {
     Json json = runs_json(scenario, runs, expense);
     if (options.what.upgrades) {
-      json["upgrades"] = upgrades_json(upgrades);
+      json["upgrades"] = std::move(upgrades);
     }
-    const bool interrupted = console::stop_requested();
-    json["interrupted"] = interrupted;
+    json["interrupted"] = console::stop_requested().load();
     output.json(json);
   }
   return console::stop_requested() ? console::kFailed : console::kDone;
