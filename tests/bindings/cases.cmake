@@ -1,7 +1,9 @@
 # The Python module, and the examples of docs/bindings.md.
 set(program)
+set(programs)
 if(SOTTO_BUILD_PROGRAM)
   set(program $<TARGET_FILE:sotto_program>)
+  set(programs $<TARGET_FILE_DIR:sotto_program>)
 endif()
 
 function(add_module_case torch name)
@@ -19,7 +21,7 @@ add_module_case(ON "the Python module with PyTorch")
 function(add_example_case kind least)
   sotto_add_case("bindings: the examples of docs/bindings.md run (${kind})"
     COMMAND ${CMAKE_COMMAND} -DKIND=${kind} -DLEAST=${least}
-            -DPAGE=${PROJECT_SOURCE_DIR}/docs/bindings.md -DPROGRAMS=$<TARGET_FILE_DIR:sotto_program>
+            -DPAGE=${PROJECT_SOURCE_DIR}/docs/bindings.md -DPROGRAMS=${programs}
             -DWORK=${PROJECT_BINARY_DIR}/bindings-examples/${kind} -DCC=${CMAKE_C_COMPILER}
             -DPYTHON=${SOTTO_PYTHON} -DINCLUDE=${PROJECT_SOURCE_DIR}/bindings/c
             -DLIBRARY=$<TARGET_FILE:sotto_c> -DMODULE=${PROJECT_SOURCE_DIR}/bindings/python
