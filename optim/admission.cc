@@ -329,6 +329,12 @@ double share_of_new_edges(const Topology& graph) {
 
 void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
           std::vector<std::string>& warnings) {
+  if (info.has_memory && setup.outer_step_rule != nullptr && !setup.outer_step_rule->stateless()) {
+    warnings.push_back(fmt::format(
+        "{}: what nodes hold back stands for the outer rule's momentum; with both the past counts "
+        "twice: take sgd without momentum for the outer rule, or qmean",
+        info.name));
+  }
   // ρ of a matrix whose rows do not sum to 1 says nothing of how fast push-sum's ratios agree.
   if (info.graph == GraphNeed::any || setup.nodes == 1 ||
       (info.graph == GraphNeed::column_stochastic && !properties(*setup.topology).row_stochastic)) {

@@ -28,6 +28,7 @@ enum class AlgorithmId : std::uint16_t {
   adpsgd = 22,
   robust = 23,
   qmean = 24,
+  sparseloco = 25,
 };
 
 /// The number itself.

@@ -58,6 +58,7 @@ struct AlgorithmInfo {
   bool time_varying = false;         ///< takes graphs that change between rounds
   bool replicas = false;             ///< and hands whole vectors over along edges that are new
   bool keeps_mean = false;           ///< neighbours mix so that their mean model moves by d̄ alone
+  bool has_memory = false;           ///< its errors stand for a momentum of the outer rule
   bool overlaps = false;             ///< its exchange hides behind a gradient exactly
   bool delayable = false;            ///< does so with gradients that do not wait for it
   bool separable = false;            ///< parameters can be cut into buckets (bucketed.h)

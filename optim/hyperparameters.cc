@@ -22,6 +22,9 @@ bool stands_alone(std::span<const Hyperparameter> table) {
 }
 
 std::string bounds(const Hyperparameter& one) {
+  if (one.kind == HyperparameterKind::choice) {
+    return word_list({one.choices.begin(), one.choices.end()});
+  }
   const bool whole = one.kind == HyperparameterKind::count;
   std::string text = whole ? fmt::format("a whole number from {:.0f}", one.above + 1)
                            : fmt::format("a number above {}", one.above);
@@ -47,6 +50,26 @@ std::string count_text(const Hyperparameter& one, std::string_view value) {
 std::string real_text(const Hyperparameter& one, std::string_view value) {
   const auto number = parse_number<double>(value);
   return number && within(one, *number) ? fmt::to_string(*number) : "";
+}
+
+/// As count_text, of a word.
+std::string choice_text(const Hyperparameter& one, std::string_view value) {
+  return std::ranges::find(one.choices, value) == one.choices.end() ? "" : std::string(value);
+}
+
+/// The one text of a value; empty for what is none, or out of bounds.
+std::string value_text(const Hyperparameter& one, std::string_view value) {
+  switch (one.kind) {
+    case HyperparameterKind::count:
+      return count_text(one, value);
+    case HyperparameterKind::real:
+      return real_text(one, value);
+    case HyperparameterKind::choice:
+      return choice_text(one, value);
+    case HyperparameterKind::text:
+      break;
+  }
+  return std::string(value);
 }
 
 }  // namespace
@@ -99,9 +122,10 @@ void Hyperparameters::read(std::string_view text) {
     const std::string_view part = text.substr(0, text.find(','));
     const std::size_t equals = part.find('=');
     const std::string_view key = part.substr(0, equals);
-    if (equals == std::string_view::npos && find(key) != nullptr) {
+    if (const Hyperparameter* one = find(key); equals == std::string_view::npos && one != nullptr) {
       refuse("algorithm", fmt::format("{}:{}", algorithm_, part),
-             fmt::format("give its value, as in {}:{}=1", algorithm_, key));
+             fmt::format("give its value, as in {}:{}={}", algorithm_, key,
+                         one->choices.empty() ? "1" : one->choices.front()));
     }
     set(key, equals == std::string_view::npos ? "" : part.substr(equals + 1));
     if (part.size() == text.size()) {
@@ -117,9 +141,7 @@ std::string Hyperparameters::canonical(const Hyperparameter& one, std::string_vi
   if (value == one.fallback || (automatic && value == kAutomatic)) {
     return {};
   }
-  const std::string text = one.kind == HyperparameterKind::count  ? count_text(one, value)
-                           : one.kind == HyperparameterKind::real ? real_text(one, value)
-                                                                  : std::string(value);
+  const std::string text = value_text(one, value);
   if (text.empty()) {
     refuse_value(one, excerpt(value), setting,
                  fmt::format("it must be {}{}{}{}", bounds(one), automatic ? ", or auto" : "",

@@ -19,9 +19,10 @@ namespace sotto {
 
 /// The type of a hyperparameter's values.
 enum class HyperparameterKind {
-  count,  ///< whole numbers
-  real,   ///< real numbers, as float32 holds them
-  text,   ///< the algorithm itself reads it; it stands alone behind the colon
+  count,   ///< whole numbers
+  real,    ///< real numbers, as float32 holds them
+  choice,  ///< one of the words of Hyperparameter::choices
+  text,    ///< the algorithm itself reads it; it stands alone behind the colon
 };
 
 /// One hyperparameter, as the algorithm's file states it and `sotto list` shows it.
@@ -32,6 +33,7 @@ struct Hyperparameter {
   HyperparameterKind kind = HyperparameterKind::count;
   double above = 0;  ///< values are larger, and `most` at most
   double most = std::numeric_limits<double>::infinity();
+  std::span<const std::string_view> choices = {};  ///< where the kind is choice
   std::string_view why = {};  ///< the reason of the bounds, or a value that would do
   /// The value where none is given: "4096"; "auto": the algorithm finds one itself; empty: one must
   /// be given.

@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::string_view kMomentum = "momentum";
 
-Mailbox mailbox_to_all(const LocalNode& node) {
-  return {node, static_cast<std::size_t>(node.nodes()) - 1,
-          node.compressor().max_bytes(node.dimension())};
-}
-
 }  // namespace
 
 Ef21::Ef21(AlgorithmSetup setup)

@@ -22,6 +22,11 @@ std::vector<Edge> all_others(const LocalNode& node) {
   return edges;
 }
 
+Mailbox mailbox_to_all(const LocalNode& node) {
+  return {node, static_cast<std::size_t>(node.nodes()) - 1,
+          node.compressor().max_bytes(node.dimension())};
+}
+
 Peers peers_along(std::span<const Edge> edges, const Mailbox& mail) {
   Peers peers{.to = {}, .from = {}, .max_frame_bytes = mail.max_frame_bytes()};
   for (const Edge& edge : edges) {

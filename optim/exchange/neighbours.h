@@ -20,6 +20,9 @@ std::size_t max_in_degree(const LocalNode& node);
 /// All other nodes, in rank order, for exchanges that do not follow the graph.
 std::vector<Edge> all_others(const LocalNode& node);
 
+/// A mailbox for one frame of the whole model, the same to all other nodes.
+Mailbox mailbox_to_all(const LocalNode& node);
+
 /// Peers of a node that sends to, and hears, the same nodes in all rounds.
 Peers peers_along(std::span<const Edge> edges, const Mailbox& mail);
 

@@ -72,6 +72,7 @@ std::vector<Family> families(const Scenario& scenario) {
           {"deepsqueeze", {"quant:4", "sign"}},
           {"pushsum", {"none", "quant:8"}},
           {"qmean", {"quant:8", "quant:4", "sign"}},
+          {"sparseloco", {"topk:0.03,values=2"}},
           {"onebit-adam", {"sign"}}};
 }
 

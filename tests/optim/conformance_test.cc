@@ -68,6 +68,9 @@ TEST_CASE("every algorithm brings the quadratic's excess down by a factor of 100
     if (info.has("limit")) {
       options.algorithm += ":limit=1";  // the nodes' optima differ: local steps leave a floor
     }
+    if (info.has("decay")) {
+      options.algorithm += ":decay=1";  // for the same reason
+    }
     Cluster cluster(options);
     const Quadratic task(8, 64, 5);
     const double before = task.excess(cluster.mean());

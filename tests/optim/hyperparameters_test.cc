@@ -41,6 +41,11 @@ std::string drawn_value(const Hyperparameter& one, std::uint64_t number) {
     }
     case HyperparameterKind::real:
       return fmt::to_string(one.most * (0.5 + static_cast<double>(number % 1000)) / 1001);
+    case HyperparameterKind::choice: {
+      std::vector<std::string_view> others(one.choices.begin(), one.choices.end());
+      std::erase(others, one.fallback);
+      return std::string(others[number % others.size()]);
+    }
     case HyperparameterKind::text:
       break;
   }
@@ -61,6 +66,8 @@ TEST_CASE("equal specifications have one text, and fallbacks are not in it") {
            {"zeroone-adam:limit=16,freeze=100", "zeroone-adam:freeze=100"},
            {"zeroone-adam:limit=4,freeze=100", "zeroone-adam:freeze=100,limit=4"},
            {"onebit-adam:freeze=auto", "onebit-adam"},
+           {"sparseloco:clip=none,decay=0.950", "sparseloco"},
+           {"sparseloco:aggregate=count,decay=1", "sparseloco:decay=1,aggregate=count"},
            {"robust:clipped:auto", "robust"},
            {"robust:krum:1", "robust:krum:1"}}) {
     CAPTURE(written);
@@ -124,6 +131,8 @@ TEST_CASE("what is no specification is refused, and the message says what would 
                  {fmt::format("{} has no hyperparameters", bare->name)}));
   CHECK(mentions(refusal("zeroone-adam:x=1"), {"it has ", "freeze", "limit"}));
   CHECK(mentions(refusal("zeroone-adam:freeze=0"), {"from 1", "or auto"}));
+  CHECK(mentions(refusal("sparseloco:clip=mean"), {"'sparseloco:clip=mean'", "none or median"}));
+  CHECK(mentions(refusal("sparseloco:aggregate"), {"sparseloco:aggregate=mean"}));
   CHECK(mentions(refusal("apmsqueeze:freeze=auto"), {"a whole number from 1"}));
   for (const double eta : {0.0, -0.1, 1.1, std::numeric_limits<double>::quiet_NaN(), 1e-46}) {
     CHECK(mentions(refusal(fmt::format("choco:eta={}", eta)),

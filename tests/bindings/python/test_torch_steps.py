@@ -98,6 +98,7 @@ def test_nodes_that_average_gradients_are_one_node_with_the_batches_of_all(local
         {"algorithm": "ef21", "compressor": "topk:0.3"},
         {"algorithm": "ef21:momentum=0.5", "compressor": "topk:0.3"},
         {"algorithm": "qmean", "compressor": "quant:4", "communication_interval": 3},
+        {"algorithm": "sparseloco", "compressor": "topk:0.3", "communication_interval": 3},
     ],
     ids=lambda settings: "-".join(str(value) for value in settings.values()),
 )

@@ -134,7 +134,8 @@ TEST_CASE("every hyperparameter of every algorithm is part of what nodes agree o
       CAPTURE(std::string(info.name));
       CAPTURE(std::string(one.key));
       AlgorithmSpec changed = base;
-      changed.hyperparameters.replace(one.key, one.kind == HyperparameterKind::text   ? "median"
+      changed.hyperparameters.replace(one.key, !one.choices.empty() ? one.choices.back()
+                                               : one.kind == HyperparameterKind::text ? "median"
                                                : one.kind == HyperparameterKind::real ? "0.125"
                                                                                       : "5");
       const std::string difference =

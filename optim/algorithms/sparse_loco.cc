@@ -1,0 +1,210 @@
+#include <sotto/optim/algorithms/sparse_loco.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view kLocoDecay = "decay";
+constexpr std::string_view kAggregate = "aggregate";
+constexpr std::string_view kByCount = "count";
+constexpr std::string_view kClip = "clip";
+constexpr std::string_view kToMedian = "median";
+
+/// ‖v‖, summed up in one order on all processors, as nodes must agree on it to the bit.
+double length_of(std::span<const float> v) {
+  double squares = 0;
+  for (const float value : v) {
+    squares += static_cast<double>(value) * static_cast<double>(value);
+  }
+  return std::sqrt(squares);
+}
+
+}  // namespace
+
+SparseLoco::SparseLoco(AlgorithmSetup setup)
+    : MailAlgorithm(kInfo, std::move(setup), mailbox_to_all),
+      decay_(node_.hyperparameters().real(kLocoDecay)),
+      clips_(node_.hyperparameters().text(kClip) == kToMedian),
+      others_(all_others(node_)),
+      error_(node_.dimension()),
+      work_(node_.dimension()),
+      next_(node_.dimension()),
+      senders_(node_.hyperparameters().text(kAggregate) == kByCount ? node_.dimension() : 0),
+      factors_(static_cast<std::size_t>(node_.nodes()), 1.0F),
+      norms_(factors_.size()),
+      by_length_(factors_.size()) {}
+
+Peers SparseLoco::peers() const { return peers_along(others_, mail_); }
+
+Status SparseLoco::take_gradient(std::span<const float> gradient) {
+  check(accepts_gradient(), "SparseLoCo takes one gradient a round");
+  check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
+  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+    return status;
+  }
+  // 1. e_i ← β e_i + v_i; send c_i = C(e_i); e_i ← e_i − c_i
+  node_.ops().copy(gradient, work_);
+  node_.ops().axpy(decay_, error_, work_);
+  if (Status status = node_.require_finite(work_, "compensated vector"); !status) {
+    return status;
+  }
+  const auto payload = node_.encode_residual(work_, mail_.outgoing());
+  std::swap(error_, work_);
+  mail_.post({.tag = {.round = node_.round(), .phase = 0, .bucket = node_.bucket()},
+              .compressor = node_.compressor().wire_id(),
+              .to = others_,
+              .from = others_,
+              .elements_out = node_.dimension(),
+              .elements_in = node_.dimension()},
+             payload.size());
+  return {};
+}
+
+Status SparseLoco::add(Rank from, float scale, std::span<float> y) {
+  if (from == node_.rank()) {
+    return node_.decode_own(mail_.sent(), scale, y);
+  }
+  const auto edge = static_cast<std::size_t>(from < node_.rank() ? from : from - 1);
+  const Status decoded = node_.compressor().decode_add(mail_.payload(edge), scale, y);
+  return decoded.ok() ? decoded : mail_.refuse(edge, decoded);
+}
+
+Status SparseLoco::clip_to_median() {
+  for (Rank from = 0; from < node_.nodes(); ++from) {
+    node_.ops().fill(0, next_);
+    if (Status status = add(from, 1, next_); !status) {
+      return status;
+    }
+    norms_[static_cast<std::size_t>(from)] = length_of(next_);
+  }
+  std::ranges::copy(norms_, by_length_.begin());
+  const auto middle = by_length_.begin() + static_cast<std::ptrdiff_t>((by_length_.size() - 1) / 2);
+  std::ranges::nth_element(by_length_, middle);
+  for (std::size_t j = 0; j < norms_.size(); ++j) {
+    factors_[j] = norms_[j] > *middle ? static_cast<float>(*middle / norms_[j]) : 1.0F;
+  }
+  return {};
+}
+
+Status SparseLoco::average() {
+  if (!senders_.empty()) {
+    return average_by_count();
+  }
+  const float share = 1.0F / static_cast<float>(node_.nodes());
+  node_.ops().fill(0, work_);
+  for (Rank from = 0; from < node_.nodes(); ++from) {
+    if (Status status = add(from, share * factors_[static_cast<std::size_t>(from)], work_);
+        !status) {
+      return status;
+    }
+  }
+  return {};
+}
+
+Status SparseLoco::average_by_count() {
+  node_.ops().fill(0, work_);
+  node_.ops().fill(0, senders_);
+  for (Rank from = 0; from < node_.nodes(); ++from) {
+    node_.ops().fill(0, next_);
+    if (Status status = add(from, factors_[static_cast<std::size_t>(from)], next_); !status) {
+      return status;
+    }
+    node_.ops().axpy(1, next_, work_);
+    for (std::size_t k = 0; k < next_.size(); ++k) {
+      senders_[k] += next_[k] != 0 ? 1.0F : 0.0F;
+    }
+  }
+  for (std::size_t k = 0; k < work_.size(); ++k) {
+    work_[k] /= std::max(senders_[k], 1.0F);
+  }
+  return {};
+}
+
+Status SparseLoco::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
+    return status;
+  }
+  if (Status status = clips_ ? clip_to_median() : Status(); !status) {
+    return status;
+  }
+  if (Status status = average(); !status) {
+    return status;
+  }
+  mail_.close();
+  // 2. x ← x − d of the mean
+  if (Status status = node_.step(work_, next_); !status) {
+    return status;
+  }
+  node_.finish_round();
+  return {};
+}
+
+void SparseLoco::save(ByteBuffer& out) const {
+  node_.save(out);
+  write_floats(error_, out);
+}
+
+Status SparseLoco::load(ByteReader& in) {
+  const Status status = node_.load(in);
+  return status.ok() ? read_floats(in, "error", error_) : status;
+}
+
+namespace {
+
+constexpr std::string_view kAggregates[] = {"mean", kByCount};
+constexpr std::string_view kClips[] = {"none", kToMedian};
+
+constexpr Hyperparameter kSparseLocoHyperparameters[] = {
+    {.key = kLocoDecay,
+     .symbol = "β",
+     .help = "what stays of a node's error from one exchange to the next; 1: all of it",
+     .kind = HyperparameterKind::real,
+     .most = 1,
+     .why = "0.9 to 1 is usual",
+     .fallback = "0.95"},
+    {.key = kAggregate,
+     .symbol = "HOW",
+     .help = "what sums are divided by: mean, the number of nodes; count, for comparison, the "
+             "number of those that sent the element",
+     .kind = HyperparameterKind::choice,
+     .choices = kAggregates,
+     .fallback = "mean"},
+    {.key = kClip,
+     .symbol = "HOW",
+     .help = "median: no node's message counts for more than the median of their norms",
+     .kind = HyperparameterKind::choice,
+     .choices = kClips,
+     .fallback = "none"}};
+
+}  // namespace
+
+constinit const AlgorithmInfo SparseLoco::kInfo = {
+    .name = "sparseloco",
+    .title = "SparseLoCo, sparse movements with an error that decays",
+    .paper = "Sarfi et al. 2025, arXiv:2508.15706",
+    .rule =
+        "e_i ← β e_i + v_i; e_i ← e_i − C(e_i); x ← x − d(mean_i C(e_i)), "
+        "v_i the gradient or the movement of local steps",
+    .summary =
+        "DiLoCo with the fewest bytes, for up to some ten nodes that all reach each other; in "
+        "place of an outer momentum",
+    .hyperparameters = kSparseLocoHyperparameters,
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .has_memory = true,
+    .agreement = SettingsAgreement::required,
+    .bytes = "(n−1) · |C|",
+    .memory = {.floats = 3},
+    .default_compressor = "topk:0.03,values=2",
+    .wire_id = wire_id(AlgorithmId::sparseloco),
+    .build = build_algorithm<SparseLoco>};
+
+}  // namespace sotto
