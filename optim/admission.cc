@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
 #include <sotto/compress/per_tensor.h>
@@ -110,8 +111,53 @@ void admit_communication_interval(AlgorithmSetup& setup) {
   if (setup.communication_interval == 0) {
     refuse("communication_interval", "0", "it must be 1 or more rounds");
   }
-  if (setup.communication_interval > 1 && setup.outer_step_rule == nullptr) {
-    setup.outer_step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
+  const bool needs_rule = setup.communication_interval > 1 || setup.outer_after_mixing;
+  if (needs_rule && setup.outer_step_rule == nullptr) {
+    setup.further_outer_rules = [&ops = *setup.ops] {
+      return make_step_rule({.learning_rate = 1}, ops);
+    };
+    setup.outer_step_rule = setup.further_outer_rules();
+  }
+}
+
+/// Fragments are pieces of the model, exchanged while nodes step.
+void admit_streaming(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  const Streaming& streaming = setup.streaming;
+  check_streaming(streaming, setup.communication_interval);
+  if (!streaming.on()) {
+    return;
+  }
+  if (!info.streams) {
+    throw Error(
+        "fragments",
+        fmt::format("{} exchanges the model as a whole, and waits for it; with {} it can be "
+                    "in fragments, and delayed",
+                    info.name, word_list(names_with(algorithms(), &AlgorithmInfo::streams))));
+  }
+  if (streaming.fragments > setup.parameters.size()) {
+    refuse("fragments", fmt::to_string(streaming.fragments),
+           fmt::format("the model has {} parameters", setup.parameters.size()));
+  }
+  check(streaming.fragments == 1 || setup.further_outer_rules != nullptr,
+        "each fragment has an outer step rule of its own");
+  if (setup.buckets > 1) {
+    refuse("buckets", fmt::to_string(setup.buckets),
+           "fragments are the pieces of the model; leave it out");
+  }
+  if (!setup.compressor->divisible()) {
+    refuse("fragments", fmt::to_string(streaming.fragments),
+           fmt::format("{} encodes the model's tensors, each as a whole; leave it out",
+                       setup.compressor->spec()));
+  }
+}
+
+/// The outer rule may step after the mixing where there is one, of models that may be set.
+void admit_outer_after_mixing(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  if (setup.outer_after_mixing && !info.movable) {
+    refuse("outer_after_mixing", "true",
+           fmt::format("it is for gossip that mixes whatever models nodes have, and {} is none; "
+                       "use {}, or leave it out",
+                       info.name, word_list(names_with(algorithms(), &AlgorithmInfo::movable))));
   }
 }
 
@@ -386,6 +432,8 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   }
   admit_threat_model(info, setup);
   admit_buckets(info, setup);
+  admit_streaming(info, setup);
+  admit_outer_after_mixing(info, setup);
   admit_compressor(info, setup);
   admit_graph(info, setup);
   setup.hyperparameters.derive(*setup.compressor, setup.parameters.size());

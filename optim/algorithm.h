@@ -46,6 +46,7 @@
 #include <sotto/optim/privacy/step_budget.h>
 #include <sotto/optim/round_terms.h>
 #include <sotto/optim/step_rule.h>
+#include <sotto/optim/streaming.h>
 #include <sotto/topology/topology.h>
 
 namespace sotto {
@@ -74,6 +75,15 @@ struct AlgorithmSetup {
   /// The step rule that an exchange applies to the movement of the H rounds; by default the
   /// movement is applied unchanged. When given, step_rule makes the local steps, also with H = 1.
   std::unique_ptr<StepRule> outer_step_rule;
+  /// Cuts that exchange into fragments and delays it (streamed_steps.h); for algorithms that allow
+  /// it (AlgorithmInfo::streams).
+  Streaming streaming = {};
+  /// Makes the outer step rule of each fragment but the first, whose is outer_step_rule; given
+  /// where that is, and there are several.
+  StepRuleFactory further_outer_rules = {};
+  /// Mix first, and let the outer step rule take the movement that comes of it
+  /// (outer_after_mixing.h); for algorithms that allow it (AlgorithmInfo::movable).
+  bool outer_after_mixing = false;
   /// Take each gradient before the neighbours' part of the round before is in, so that the exchange
   /// hides behind it (delayed_gradient.h); for algorithms that allow it (AlgorithmInfo::delayable).
   bool delayed_gradient = false;

@@ -58,6 +58,8 @@ struct AlgorithmInfo {
   bool time_varying = false;         ///< takes graphs that change between rounds
   bool replicas = false;             ///< and hands whole vectors over along edges that are new
   bool keeps_mean = false;           ///< neighbours mix so that their mean model moves by d̄ alone
+  bool movable = false;              ///< takes any model between rounds: no node has a copy of it
+  bool streams = false;              ///< its exchange may be that of a fragment (streamed_steps.h)
   bool has_memory = false;           ///< its errors stand for a momentum of the outer rule
   bool overlaps = false;             ///< its exchange hides behind a gradient exactly
   bool delayable = false;            ///< does so with gradients that do not wait for it

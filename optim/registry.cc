@@ -35,6 +35,7 @@
 #include <sotto/optim/wrappers/bucketed.h>
 #include <sotto/optim/wrappers/delayed_gradient.h>
 #include <sotto/optim/wrappers/local_steps.h>
+#include <sotto/optim/wrappers/streamed_steps.h>
 #include <sotto/optim/wrappers/weighted_gradient.h>
 
 namespace sotto {
@@ -42,6 +43,9 @@ namespace {
 
 /// The algorithm with what decides when it takes gradients.
 std::unique_ptr<Algorithm> build_stepping(const AlgorithmInfo& info, AlgorithmSetup setup) {
+  if (setup.streaming.on()) {
+    return std::make_unique<StreamedSteps>(info, std::move(setup));
+  }
   if (setup.outer_step_rule != nullptr) {
     return std::make_unique<LocalSteps>(info, std::move(setup));
   }

@@ -88,7 +88,7 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   algorithm.hyperparameters.derive(*compressor, parameters.size());
   options.algorithm = algorithm.text();
   if (!options.buckets) {
-    const bool whole = !info.separable || !compressor->divisible();
+    const bool whole = !info.separable || !compressor->divisible() || options.streaming.on();
     options.buckets = whole ? 1 : default_buckets(parameters.size());
   }
   const Ops& ops = options.accelerator ? options.accelerator->ops() : host_ops();
@@ -108,7 +108,12 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   setup.communication_interval = options.communication_interval;
   if (options.outer_step_rule) {
     setup.outer_step_rule = make_outer_rule(*options.outer_step_rule, ops);
+    setup.further_outer_rules = [rule = *options.outer_step_rule, &ops] {
+      return make_outer_rule(rule, ops);
+    };
   }
+  setup.streaming = options.streaming;
+  setup.outer_after_mixing = options.outer_after_mixing;
   setup.delayed_gradient = options.delayed_gradient;
   if (options.privacy) {
     setup.privacy = std::make_shared<StepBudget>(*options.privacy);

@@ -49,6 +49,8 @@ Json algorithm_items() {
          {"hands_replicas_over", info.replicas},
          {"overlaps", info.overlaps},
          {"delayed_gradient", info.delayable},
+         {"fragments", info.streams},
+         {"outer_after_mixing", info.movable},
          {"hyperparameters", hyperparameter_items(info)},
          {"step_rule", info.step_rule},
          {"compressor_family", info.family},

@@ -85,12 +85,12 @@ std::string Optimizer::agreement() const {
   // Names all members, so that none that is added is overlooked; those that are not used below are
   // each node's own.
   [[maybe_unused]] const auto& [algorithm, compressor, topology, weighting, lazy, step_rule,
-                                own_step_rule, communication_interval, outer_step_rule, byzantine,
-                                attack, delayed_gradient, buckets, seed, allow_contract_violation,
-                                privacy, join, weight, transport, nodes, rank, store, rendezvous,
-                                bind, insecure, security, overlap, codec_threads, timeout, stop,
-                                interrupted, job, observer, report_every, metered, accelerator] =
-      options_;
+                                own_step_rule, communication_interval, outer_step_rule,
+                                outer_after_mixing, streaming, byzantine, attack, delayed_gradient,
+                                buckets, seed, allow_contract_violation, privacy, join, weight,
+                                transport, nodes, rank, store, rendezvous, bind, insecure, security,
+                                overlap, codec_threads, timeout, stop, interrupted, job, observer,
+                                report_every, metered, accelerator] = options_;
   AgreedSettings settings = {
       {"nodes", fmt::to_string(nodes)},
       {"dimension", fmt::to_string(parameters_.size())},
@@ -112,6 +112,14 @@ std::string Optimizer::agreement() const {
     for (const auto& [name, value] : step_rule_settings(*outer_step_rule)) {
       settings.emplace_back("outer-" + name, value);
     }
+  }
+  if (outer_after_mixing) {
+    settings.emplace_back("outer-after-mixing", "true");
+  }
+  if (streaming.on()) {
+    settings.insert(settings.end(), {{"fragments", fmt::to_string(streaming.fragments)},
+                                     {"sync-delay", fmt::to_string(streaming.delay)},
+                                     {"sync-mix", sync_mix_text(streaming.mix)}});
   }
   if (weight) {
     settings.emplace_back("weighted", "true");

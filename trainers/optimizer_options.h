@@ -19,6 +19,7 @@
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule.h>
+#include <sotto/optim/streaming.h>
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/settings/agreed_settings.h>
 
@@ -57,6 +58,12 @@ struct OptimizerOptions {
   /// The step rule that an exchange applies to the movement of the local steps; by default the
   /// movement is applied unchanged.
   std::optional<StepRuleOptions> outer_step_rule;
+  /// Mix first, and let the outer step rule take the movement that comes of it, for gossip
+  /// (outer_after_mixing.h).
+  bool outer_after_mixing = false;
+  /// Cuts the exchange of local steps into fragments, and delays it behind further steps
+  /// (streamed_steps.h), for algorithms that average over all nodes.
+  Streaming streaming;
   /// robust, for tests: these nodes lie (optim/robust/attack.h), and are not among those averaged.
   std::vector<Rank> byzantine;
   std::string attack;
@@ -131,7 +138,8 @@ struct OptimizerOptions {
 /// The weight of a node's model in the mean of all models: options.weight if nodes take local
 /// steps; else 1, since the gradients have been weighted.
 inline double weight_of_model(const OptimizerOptions& options) {
-  const bool local_steps = options.communication_interval > 1 || options.outer_step_rule;
+  const bool local_steps =
+      options.communication_interval > 1 || options.outer_step_rule || options.outer_after_mixing;
   return local_steps ? options.weight.value_or(1) : 1;
 }
 

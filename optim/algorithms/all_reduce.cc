@@ -16,7 +16,7 @@ AllReduceSgd::AllReduceSgd(AlgorithmSetup setup)
       buckets_(node_.dimension(), node_.most_buckets()) {
   for (std::size_t b = 0; b < buckets_.count(); ++b) {
     rings_.emplace_back(node_, buckets_.length(b), RingCodec::compressor,
-                        static_cast<std::uint32_t>(b));
+                        node_.bucket() + static_cast<std::uint32_t>(b));
   }
 }
 
@@ -72,8 +72,9 @@ Status AllReduceSgd::step() {
 }
 
 RingMean& AllReduceSgd::ring(const ExchangeTag& tag) {
-  check(tag.bucket < rings_.size(), "exchanges are of the model's buckets");
-  return rings_[tag.bucket];
+  check(tag.bucket >= node_.bucket() && tag.bucket - node_.bucket() < rings_.size(),
+        "exchanges are of the model's buckets");
+  return rings_[tag.bucket - node_.bucket()];
 }
 
 Status AllReduceSgd::placed(std::size_t bucket, const Status& status) const {
@@ -101,6 +102,7 @@ constinit const AlgorithmInfo AllReduceSgd::kInfo = {
     .contract = ContractKind::exact,
     .graph = GraphNeed::any,
     .time_varying = true,
+    .streams = true,
     .separable = true,
     .cuts_itself = true,
     .accelerated = true,

@@ -172,6 +172,7 @@ constinit const AlgorithmInfo ChocoSgd::kInfo = {
     .time_varying = true,
     .replicas = true,
     .keeps_mean = true,
+    .movable = true,
     .delayable = true,
     .separable = true,
     .accelerated = true,

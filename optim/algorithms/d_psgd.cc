@@ -59,6 +59,7 @@ constinit const AlgorithmInfo DPsgd::kInfo = {
     .graph = GraphNeed::doubly_stochastic,
     .time_varying = true,
     .keeps_mean = true,
+    .movable = true,
     .overlaps = true,
     .separable = true,
     .accelerated = true,

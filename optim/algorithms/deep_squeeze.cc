@@ -113,6 +113,7 @@ constinit const AlgorithmInfo DeepSqueeze::kInfo = {
     .graph = GraphNeed::doubly_stochastic,
     .time_varying = true,
     .keeps_mean = true,
+    .movable = true,
     .delayable = true,
     .separable = true,
     .accelerated = true,

@@ -120,6 +120,7 @@ constinit const AlgorithmInfo Moniqua::kInfo = {
     .graph = GraphNeed::doubly_stochastic,
     .time_varying = true,
     .keeps_mean = true,
+    .movable = true,
     .overlaps = true,
     .family = "grid",
     .pattern = ExchangePattern::neighbours,

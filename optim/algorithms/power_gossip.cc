@@ -247,6 +247,7 @@ constinit const AlgorithmInfo PowerGossip::kInfo = {
     .graph = GraphNeed::symmetric,
     .time_varying = true,
     .keeps_mean = true,
+    .movable = true,
     .overlaps = true,
     .family = "lowrank",
     .bytes =

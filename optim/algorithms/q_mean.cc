@@ -77,6 +77,7 @@ constinit const AlgorithmInfo QMean::kInfo = {
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
     .time_varying = true,
+    .streams = true,
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · |C|",
     .memory = {.floats = 3, .per_nth = 3},

@@ -199,6 +199,7 @@ constinit const AlgorithmInfo SparseLoco::kInfo = {
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
     .time_varying = true,
+    .streams = true,
     .has_memory = true,
     .agreement = SettingsAgreement::required,
     .bytes = "(n−1) · |C|",

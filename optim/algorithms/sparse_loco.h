@@ -29,7 +29,8 @@
 //   the step rule and the frames, of which there is one for every other node.
 // Bytes a round: (n − 1) (|C(v)| + 64). With many nodes the mean through chunk owners (q_mean.h)
 //   sends less: 2 |C(v)|, whatever n is.
-// Overlap: none, the step needs the mean.
+// Overlap: none, the step needs the mean; with local steps in fragments (streamed_steps.h) it hides
+//   behind gradients.
 #pragma once
 
 #include <vector>

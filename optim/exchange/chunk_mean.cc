@@ -43,7 +43,7 @@ std::size_t ChunkMean::edge(Rank peer) const {
 }
 
 ExchangePlan ChunkMean::plan(std::uint16_t phase) const {
-  ExchangePlan plan{.tag = {.round = node_.round(), .phase = phase},
+  ExchangePlan plan{.tag = {.round = node_.round(), .phase = phase, .bucket = node_.bucket()},
                     .compressor = codec().wire_id(),
                     .to = others_,
                     .from = others_,

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sotto/optim/state_io.h>
+#include <sotto/optim/wrappers/outer_after_mixing.h>
 
 namespace sotto {
 namespace {
@@ -16,6 +17,11 @@ AlgorithmSetup inner_part(AlgorithmSetup setup, std::span<float> synced) {
   return setup;
 }
 
+std::unique_ptr<Algorithm> build_inner(const AlgorithmInfo& info, AlgorithmSetup setup) {
+  return setup.outer_after_mixing ? std::make_unique<OuterAfterMixing>(info, std::move(setup))
+                                  : build_exchanging(info, std::move(setup));
+}
+
 }  // namespace
 
 LocalSteps::LocalSteps(const AlgorithmInfo& info, AlgorithmSetup setup)
@@ -25,7 +31,7 @@ LocalSteps::LocalSteps(const AlgorithmInfo& info, AlgorithmSetup setup)
       synced_(node_.x(), node_.ops()),
       moved_(node_.vector()),
       work_(node_.vector()),
-      inner_(build_exchanging(info, inner_part(std::move(setup), synced_))) {}
+      inner_(build_inner(info, inner_part(std::move(setup), synced_))) {}
 
 bool LocalSteps::accepts_gradient() const {
   return node_.in_round() && !handed_over_ && (!at_exchange() || inner_->accepts_gradient());

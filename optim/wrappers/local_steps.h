@@ -13,7 +13,9 @@
 //   2. the inner algorithm takes Δ_i for its gradient; its step rule is the outer one (by default
 //      sgd with rate 1: the movement as it is). Where nodes are weighted, it takes n w_i / Σ_j w_j
 //      Δ_i: with allreduce x is then the mean of all models by weights, as FedAvg has it by numbers
-//      of examples (McMahan et al., AISTATS 2017, arXiv:1602.05629, Algorithm 1)
+//      of examples (McMahan et al., AISTATS 2017, arXiv:1602.05629, Algorithm 1).
+//      With AlgorithmSetup::outer_after_mixing the outer rule steps after the mixing
+//      (outer_after_mixing.h)
 //   3. x_i = s_i
 // Δ_i is summed up, not found as s_i − x_i, so that with H = 1 and the default outer rule an
 //   algorithm that turns its gradient into a direction at once (dpsgd, dcd, choco, …) computes the

@@ -29,6 +29,9 @@ constexpr double kNearlyAsGood = 1.05;
 constexpr int kMostToAll = 500;
 /// Local steps and delayed gradients are worth a look where they make a round shorter by this.
 constexpr double kShorter = 0.9;
+/// Exchanges are tried in so many fragments, each applied as late as it may be.
+constexpr std::uint32_t kFragments = 2;
+constexpr Round kShortestStreamed = 2 * kFragments;
 /// Part of the rounds before a variance is frozen, as in the papers.
 constexpr double kWarmUp = 0.15;
 constexpr const char* kAdamRate = "0.001";
@@ -155,12 +158,16 @@ bool needs_adam(const std::string& algorithm) {
   return algorithm_info(algorithm).step_rule == "adam";
 }
 
+/// Settings of a run that decide what is exchanged, and when.
+constexpr std::string_view kOfExchanges[] = {
+    "algorithm", "compressor", "topology", "communication-interval",
+    "fragments", "sync-delay", "sync-mix"};
+
 /// Settings of a run that decide how a node steps.
 std::string steps_of(const RunSpec& run) {
   std::string steps;
   for (const RunSetting& setting : run.settings) {
-    if (setting.name != "algorithm" && setting.name != "compressor" && setting.name != "topology" &&
-        setting.name != "communication-interval") {
+    if (std::ranges::find(kOfExchanges, setting.name) == std::end(kOfExchanges)) {
       steps += fmt::format("{}{}={}", steps.empty() ? "" : " ", setting.name, setting.value);
     }
   }
@@ -254,7 +261,8 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
                      .seed = options.seed,
                      .network = scenario_.network,
                      .transport = scenario_.transport};
-  predict(made, with_local_steps(job, made.interval), platform, pace, plan.run.rounds);
+  predict(made, with_local_steps(job, made.interval, options.streaming), platform, pace,
+          plan.run.rounds);
   std::vector<Candidate> found = {made};
   if (!proposal.varies) {
     return found;
@@ -266,6 +274,23 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
     predict(local, with_local_steps(job, local.interval), platform, pace, plan.run.rounds);
     if (local.predicted_seconds_per_round < kShorter * found.back().predicted_seconds_per_round) {
       found.push_back(std::move(local));
+    }
+  }
+  const std::size_t unstreamed = options.streaming.on() || !info.streams ? 0 : found.size();
+  for (std::size_t k = 0; !variations.intervals.empty() && k < unstreamed; ++k) {
+    const Round interval = found[k].interval;
+    if (interval < kShortestStreamed) {
+      continue;
+    }
+    const Streaming streaming{
+        .fragments = kFragments, .delay = interval / kFragments - 1, .mix = {.carry = true}};
+    Candidate streamed = found[k];
+    streamed.run = streamed.run.with("fragments", fmt::to_string(streaming.fragments))
+                       .with("sync-delay", fmt::to_string(streaming.delay))
+                       .with("sync-mix", sync_mix_text(streaming.mix));
+    predict(streamed, with_local_steps(job, interval, streaming), platform, pace, plan.run.rounds);
+    if (streamed.predicted_seconds_per_round < kShorter * found[k].predicted_seconds_per_round) {
+      found.push_back(std::move(streamed));
     }
   }
   if (variations.delays && info.delayable) {

@@ -90,9 +90,9 @@ class Screen {
   /// Both must outlive this.
   Screen(const Scenario& scenario, CodecMeter& codec) : scenario_(scenario), codec_(codec) {}
 
-  /// The run, and where it varies, with those intervals and delayed gradients that make a round
-  /// shorter by a tenth; each of these with Adam as well. Throws Error for a run that its
-  /// algorithm's requirements refuse.
+  /// The run, and where it varies, with those intervals, with these in fragments, and with delayed
+  /// gradients, that make a round shorter by a tenth; each of these with Adam as well. Throws Error
+  /// for a run that its algorithm's requirements refuse.
   std::vector<Candidate> of(const Proposal& proposal, const Variations& variations);
 
  private:

@@ -6,8 +6,10 @@
 #include <deque>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
+#include <sotto/base/frame.h>
 #include <sotto/base/philox.h>
 #include <sotto/base/receive_forecast.h>
 #include <sotto/optim/algorithm.h>
@@ -399,14 +401,46 @@ std::size_t exchanges_ahead(const PlannedJob& job) {
   return std::max<std::size_t>(2, peers.frames_ahead() / buckets);
 }
 
+/// The part of an exchange that is one of so many fragments'.
+PlannedExchange fragment_of(const PlannedExchange& exchange, std::uint32_t fragments) {
+  PlannedExchange part = exchange;
+  for (PlannedFrame& frame : part) {
+    const std::uint64_t headers = frame.buckets * std::uint64_t{kFrameHeaderBytes};
+    frame.bytes = kFrameHeaderBytes + (frame.bytes - std::min(frame.bytes, headers)) / fragments;
+    frame.elements /= fragments;
+    frame.buckets = 1;
+  }
+  return part;
+}
+
+/// The rounds of one interval, in which the fragments of what `round` exchanges are sent.
+void stream(const PlannedRound& round, const Streaming& streaming,
+            std::span<PlannedRound> interval) {
+  for (PlannedRound& one : interval) {
+    one.waits = false;
+  }
+  for (std::uint32_t p = 0; p < streaming.fragments; ++p) {
+    const auto sent = static_cast<std::size_t>(streaming.sent_after(interval.size(), p)) - 1;
+    for (const PlannedExchange& exchange : round.after) {
+      interval[sent].after.push_back(fragment_of(exchange, streaming.fragments));
+    }
+    interval[sent].hides = streaming.delay > 0;
+    interval[(sent + streaming.delay) % interval.size()].waits |= streaming.delay > 0;
+  }
+}
+
 }  // namespace
 
-PlannedJob with_local_steps(const PlannedJob& job, Round interval) {
+PlannedJob with_local_steps(const PlannedJob& job, Round interval, const Streaming& streaming) {
   const auto spread = [&](const std::vector<PlannedRound>& rounds) {
     std::vector<PlannedRound> all;
     for (const PlannedRound& round : rounds) {
       const auto first = all.size();
       all.resize(first + interval);
+      if (streaming.on()) {
+        stream(round, streaming, std::span(all).subspan(first));
+        continue;
+      }
       for (std::size_t k = first; k + 1 < all.size(); ++k) {
         all[k].waits = false;
       }

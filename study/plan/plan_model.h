@@ -35,6 +35,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/optim/streaming.h>
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/simulator_options.h>
 
@@ -88,8 +89,8 @@ struct Pace {
 
 /// The job with `interval` rounds from one exchange to the next, as LocalSteps has it: what is
 /// posted before the gradient hides behind all of them, what is posted after it behind the next
-/// ones.
-PlannedJob with_local_steps(const PlannedJob& job, Round interval);
+/// ones. With `streaming`, what is posted after it goes in fragments, as StreamedSteps has it.
+PlannedJob with_local_steps(const PlannedJob& job, Round interval, const Streaming& streaming = {});
 
 /// Bytes that a node sends in a round, in the mean over nodes and rounds.
 double bytes_per_round(const PlannedJob& job, int nodes, Round rounds);

@@ -124,7 +124,9 @@ PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
   OptimizerOptions options = plan.run.optimizer;
   // What is exchanged does not depend on how many local steps were made.
   options.communication_interval = 1;
-  if (options.outer_step_rule) {
+  options.streaming = {};
+  // It does where the outer rule waits for the mixing.
+  if (options.outer_step_rule && !options.outer_after_mixing) {
     options.step_rule = *std::exchange(options.outer_step_rule, std::nullopt);
   }
   AlgorithmSpec algorithm = parse_algorithm(options.algorithm);

@@ -223,7 +223,8 @@ void warn_of_local_steps(const OptimizerOptions& optimizer, Round rounds,
         fmt::format(": the run has {}, so that the nodes never talk", counted(rounds, "round")));
   }
   const auto& outer = optimizer.outer_step_rule;
-  if (interval == 1 && outer && outer->rule == "sgd" && outer->momentum == 0) {
+  const bool after = optimizer.outer_after_mixing;
+  if (interval == 1 && !after && outer && outer->rule == "sgd" && outer->momentum == 0) {
     const Message idle = outer->learning_rate == 1
                              ? mention("outer_step_rule", "sgd") + " does nothing here"
                              : mention("outer_lr") + " only multiplies " + mention("lr") + " here";

@@ -233,6 +233,15 @@ TEST_CASE("step rules, compressors, buckets and local steps on a device leave th
   options.delayed_gradient = false;
   options.communication_interval = 3;
   check_same(options);
+  options.outer_after_mixing = true;
+  check_same(options);
+  options.outer_after_mixing = false;
+  options.algorithm = "allreduce";
+  options.compressor = "none";
+  options.streaming = {.fragments = 3, .mix = {.own = 0.5}};
+  check_same(options);
+  options.streaming = {.delay = 2, .mix = {.carry = true}};
+  check_same(options);
 }
 
 TEST_CASE(

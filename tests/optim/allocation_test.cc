@@ -240,16 +240,31 @@ TEST_CASE("no algorithm allocates after its construction, once exchanges have th
   }
 }
 
-TEST_CASE("local steps allocate nothing either") {
+TEST_CASE("local steps allocate nothing either, in fragments or with the outer rule last") {
+  const auto check_quiet = [](const ClusterOptions& options) {
+    Cluster cluster(options,
+                    [](auto inner) { return std::make_unique<Watched>(std::move(inner)); });
+    const Quadratic task(8, 5000, 5);
+    REQUIRE(cluster.driver.run(12, task).ok());
+    allocations = 0;
+    REQUIRE(cluster.driver.run(8, task).ok());
+    CHECK(allocations == 0);
+  };
   for (const AlgorithmInfo& info : algorithms()) {
     CAPTURE(info.name);
-    Cluster cluster(
-        {.algorithm = std::string(info.name), .dimension = 5000, .communication_interval = 2},
-        [](auto inner) { return std::make_unique<Watched>(std::move(inner)); });
-    const Quadratic task(8, 5000, 5);
-    REQUIRE(cluster.driver.run(10, task).ok());
-    allocations = 0;
-    REQUIRE(cluster.driver.run(6, task).ok());
-    CHECK(allocations == 0);
+    ClusterOptions options{.algorithm = std::string(info.name),
+                           .dimension = 5000,
+                           .step = {.learning_rate = 0.02},
+                           .communication_interval = 2};
+    check_quiet(options);
+    if (info.streams) {
+      options.communication_interval = 4;
+      options.streaming = {.fragments = 2, .delay = 1, .mix = {.own = 0.5}};
+      check_quiet(options);
+    }
+    if (info.movable) {
+      options.outer_after_mixing = true;
+      check_quiet(options);
+    }
   }
 }

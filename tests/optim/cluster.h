@@ -35,6 +35,8 @@ struct ClusterOptions {
   std::uint32_t buckets = 1;
   bool delayed_gradient = false;
   std::optional<StepRuleOptions> outer_step = {};
+  Streaming streaming = {};
+  bool outer_after_mixing = false;
   /// For algorithms that have one and are not given it in their specification: early, so that short
   /// runs see both of their phases.
   std::optional<Round> freeze_step = 2;
@@ -95,13 +97,19 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   setup.parameters = parameters;
   setup.layout = options.layout;
   setup.topology = std::move(topology);
-  const bool local_steps = options.communication_interval > 1 || options.outer_step;
+  const bool local_steps =
+      options.communication_interval > 1 || options.outer_step || options.outer_after_mixing;
   setup.step_rule = make_step_rule(local_steps ? options.step : fitting(options.step, info), ops);
   setup.communication_interval = options.communication_interval;
   setup.buckets = options.buckets;
   setup.delayed_gradient = options.delayed_gradient;
+  setup.streaming = options.streaming;
+  setup.outer_after_mixing = options.outer_after_mixing;
   if (local_steps) {
     setup.outer_step_rule = make_step_rule(outer(options, info), ops);
+    setup.further_outer_rules = [rule = outer(options, info), &ops] {
+      return make_step_rule(rule, ops);
+    };
   }
   if (!options.compressor.empty()) {
     setup.compressor = make_compressor(options.compressor, info.contract);

@@ -79,6 +79,18 @@ TEST_CASE("a gradient may go as soon as the next parameters are there") {
       check_same(options);
       options.communication_interval = 2;
       check_same(options);
+      if (info.streams) {
+        options.streaming = {.fragments = 2};
+        check_same(options);
+        options.streaming = {.delay = 1};
+        check_same(options);
+        options.streaming = {};
+      }
+      if (info.movable) {
+        options.outer_after_mixing = true;
+        check_same(options);
+        options.outer_after_mixing = false;
+      }
       options.communication_interval = 1;
       if (info.separable) {
         options.buckets = 3;

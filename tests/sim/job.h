@@ -27,6 +27,9 @@ struct Job {
   std::size_t dimension = kJobDimension;
   std::uint32_t buckets = 1;
   bool delayed_gradient = false;
+  Round interval = 1;
+  Streaming streaming = {};
+  bool outer_after_mixing = false;
   std::vector<std::vector<float>> x = {};
 
   std::vector<std::unique_ptr<Algorithm>> make() {
@@ -43,6 +46,15 @@ struct Job {
       step.learning_rate = 0.05;
       step.rule = algorithm_info(algorithm).step_rule == "adam" ? "adam" : "sgd";
       setup.step_rule = make_step_rule(step);
+      setup.communication_interval = interval;
+      if (interval > 1) {
+        setup.further_outer_rules = [] {
+          return make_step_rule({.learning_rate = 0.7, .momentum = 0.5});
+        };
+        setup.outer_step_rule = setup.further_outer_rules();
+      }
+      setup.streaming = streaming;
+      setup.outer_after_mixing = outer_after_mixing;
       setup.compressor = compressor.empty() ? nullptr : make_compressor(compressor);
       setup.seed = 5;
       setup.buckets = buckets;

@@ -50,6 +50,19 @@ TEST_CASE(
       {.algorithm = "onebit-adam", .compressor = "sign"},
       {.algorithm = "pushsum", .topology = "exponential"},
       {.algorithm = "d2"},
+      {.algorithm = "sparseloco", .compressor = "topk:0.1,values=2"},
+      {.algorithm = "sparseloco", .interval = 4},
+      {.algorithm = "allreduce", .interval = 7, .streaming = {.fragments = 3, .delay = 1}},
+      {.algorithm = "qmean",
+       .compressor = "quant:4",
+       .interval = 5,
+       .streaming = {.fragments = 2, .delay = 1, .mix = {.carry = true}}},
+      {.algorithm = "sparseloco",
+       .compressor = "topk:0.1,values=2",
+       .interval = 6,
+       .streaming = {.delay = 5, .mix = {.own = 0.5}}},
+      {.algorithm = "dpsgd", .interval = 3, .outer_after_mixing = true},
+      {.algorithm = "choco", .compressor = "sign", .interval = 3, .outer_after_mixing = true},
   };
   for (Job job : jobs) {
     CAPTURE(job.algorithm);
@@ -198,6 +211,27 @@ TEST_CASE("exchanges hide behind gradients exactly where the algorithm allows it
     CHECK(time_of(algorithm, true, 0.1, false) > 100 * 100 * kMs + 200 * kMs);
     CHECK(time_of(algorithm, true, 0, true) <= time_of(algorithm, true, 0, false));
   }
+}
+
+TEST_CASE("the exchange of a fragment hides behind the steps until it is applied") {
+  // 10 ms of gradient; a ring of two sends half a fragment of 80 bytes twice, 5 ms a time, and has
+  // a latency of 4 ms each.
+  constexpr Round kRounds = 60;
+  const auto time_of = [](const Streaming& streaming, bool overlap = true) {
+    Job job{.algorithm = "allreduce", .nodes = 2, .interval = 6, .streaming = streaming};
+    auto options = options_for(kRounds);
+    options.overlap = overlap;
+    options.nodes[0].compute = {.seconds = 0.01};
+    return simulate(job, options, make_star(2, 5e4, 2 * kMs)).end;
+  };
+  const SimTime compute = kRounds * 10 * kMs;
+  const SimTime whole = time_of({});
+  const SimTime cut = time_of({.fragments = 3});
+  CHECK(whole > compute + 10 * 2 * 4 * kMs);
+  CHECK(cut > whole);  // latencies of three fragments
+  CHECK(time_of({.fragments = 1, .delay = 5}) < compute + whole / 10);
+  CHECK(time_of({.fragments = 2, .delay = 2}) < compute + 30 * kMs);
+  CHECK(time_of({.fragments = 2, .delay = 2}, false) > compute + 20 * 2 * 4 * kMs);
 }
 
 TEST_CASE("buckets with delayed gradients hide latency behind each other") {

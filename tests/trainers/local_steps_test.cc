@@ -42,24 +42,58 @@ OptimizerOptions optimizer_options(const AlgorithmInfo& info) {
   return options;
 }
 
-void check_transport(const std::string& transport, bool overlap) {
+/// Other ways to exchange what local steps moved.
+struct Variant {
+  Streaming streaming = {};
+  bool outer_after_mixing = false;
+};
+
+std::vector<Variant> variants_of(const AlgorithmInfo& info) {
+  std::vector<Variant> variants(1);
+  if (info.streams) {
+    variants.push_back({.streaming = {.fragments = 3, .mix = {.own = 0.5}}});
+    variants.push_back({.streaming = {.delay = 2, .mix = {.carry = true}}});
+    variants.push_back({.streaming = {.delay = 1}});
+  }
+  if (info.movable) {
+    variants.push_back({.outer_after_mixing = true});
+  }
+  return variants;
+}
+
+void check_variant(const AlgorithmInfo& info, const Variant& variant, const std::string& transport,
+                   bool overlap) {
   const Quadratic task(kNodes, kDimension, 3, 0.1);
+  ClusterOptions lockstep = cluster_options(info);
+  lockstep.streaming = variant.streaming;
+  lockstep.outer_after_mixing = variant.outer_after_mixing;
+  Cluster cluster(lockstep);
+  auto x = cluster.x;
+  REQUIRE(cluster.driver.run(kRounds, task).ok());
+  auto options = optimizer_options(info);
+  options.streaming = variant.streaming;
+  options.outer_after_mixing = variant.outer_after_mixing;
+  options.transport = transport;
+  options.overlap = overlap;
+  const auto statuses = play(kNodes, [&](Rank rank) {
+    return train(options, rank, kRounds, task, x[static_cast<std::size_t>(rank)]);
+  });
+  for (const Status& status : statuses) {
+    CAPTURE(status.message());
+    CHECK(status.ok());
+  }
+  CHECK(x == cluster.x);
+}
+
+void check_transport(const std::string& transport, bool overlap) {
   for (const AlgorithmInfo& info : algorithms()) {
     CAPTURE(info.name);
-    Cluster cluster(cluster_options(info));
-    auto x = cluster.x;
-    REQUIRE(cluster.driver.run(kRounds, task).ok());
-    auto options = optimizer_options(info);
-    options.transport = transport;
-    options.overlap = overlap;
-    const auto statuses = play(kNodes, [&](Rank rank) {
-      return train(options, rank, kRounds, task, x[static_cast<std::size_t>(rank)]);
-    });
-    for (const Status& status : statuses) {
-      CAPTURE(status.message());
-      CHECK(status.ok());
+    for (const Variant& variant : variants_of(info)) {
+      CAPTURE(variant.streaming.fragments);
+      CAPTURE(variant.streaming.delay);
+      CAPTURE(variant.outer_after_mixing);
+      check_variant(info, variant, transport, overlap);
     }
-    CHECK(x == cluster.x);
   }
 }
 
@@ -91,24 +125,30 @@ TEST_CASE("every algorithm gives the bits of the lock-step driver over ZeroMQ") 
 
 TEST_CASE("a run that was stopped between two exchanges goes on bit for bit") {
   for (const AlgorithmInfo& info : algorithms()) {
-    CAPTURE(info.name);
-    const Scratch scratch;
-    RunOptions options;
-    options.optimizer = optimizer_options(info);
-    options.rounds = 20;
-    const auto completed = [&] {
-      auto result = run_threads(options, tasks(), {});
-      CAPTURE(result.status().message());
-      REQUIRE(result.ok());
-      return *result;
-    };
-    const RunResult whole = completed();
-    options.checkpoint = scratch.path().string();
-    options.rounds = 10;
-    (void)completed();
-    options.rounds = 20;
-    options.resume = true;
-    CHECK(completed().parameters_sha256 == whole.parameters_sha256);
+    for (const Variant& variant : variants_of(info)) {
+      CAPTURE(info.name);
+      CAPTURE(variant.streaming.fragments);
+      CAPTURE(variant.streaming.delay);
+      const Scratch scratch;
+      RunOptions options;
+      options.optimizer = optimizer_options(info);
+      options.optimizer.streaming = variant.streaming;
+      options.optimizer.outer_after_mixing = variant.outer_after_mixing;
+      options.rounds = 20;
+      const auto completed = [&] {
+        auto result = run_threads(options, tasks(), {});
+        CAPTURE(result.status().message());
+        REQUIRE(result.ok());
+        return *result;
+      };
+      const RunResult whole = completed();
+      options.checkpoint = scratch.path().string();
+      options.rounds = 10;  // with a delay a fragment is under way
+      (void)completed();
+      options.rounds = 20;
+      options.resume = true;
+      CHECK(completed().parameters_sha256 == whole.parameters_sha256);
+    }
   }
 }
 
@@ -125,4 +165,6 @@ TEST_CASE("nodes agree on the interval and the outer rule") {
         "communication-interval is 3 here and 5 there");
   CHECK(first_difference(here, agreement([](Options o) { o.outer_step_rule->nesterov = false; })) ==
         "outer-nesterov is true here and false there");
+  CHECK_FALSE(
+      first_difference(here, agreement([](Options o) { o.outer_after_mixing = true; })).empty());
 }

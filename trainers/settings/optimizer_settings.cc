@@ -133,7 +133,7 @@ void check_privacy_settings(const OptimizerSettings& o) {
 
 bool has_local_steps(const OptimizerSettings& o) {
   return o.communication_interval > 1 || !o.outer_step_rule.empty() || o.outer_lr ||
-         o.outer_momentum.value_or(0) != 0 || o.outer_nesterov;
+         o.outer_momentum.value_or(0) != 0 || o.outer_nesterov || o.outer_after_mixing;
 }
 
 bool wants_privacy(const OptimizerSettings& o) { return o.noise_multiplier || o.privacy_epsilon; }
@@ -236,6 +236,11 @@ OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
   made.step_rule = step_rule_of(o, steps);
   made.communication_interval = o.communication_interval;
   made.outer_step_rule = outer_step_rule_of(o);
+  made.outer_after_mixing = o.outer_after_mixing;
+  made.streaming = {.fragments = o.fragments.value_or(1),
+                    .delay = o.sync_delay,
+                    .mix = parse_sync_mix(o.sync_mix)};
+  check_streaming(made.streaming, made.communication_interval);
   made.attack = o.attack;
   made.allow_contract_violation = o.allow_contract_violation;
   made.transport = o.transport;

@@ -76,6 +76,10 @@ struct OptimizerSettings {
   std::optional<double> outer_lr;
   std::optional<double> outer_momentum;
   bool outer_nesterov = false;
+  bool outer_after_mixing = false;
+  std::optional<std::uint32_t> fragments;
+  Round sync_delay = 0;
+  std::string sync_mix = "0";
 
   std::optional<double> noise_multiplier;
   std::optional<double> privacy_epsilon;

@@ -82,6 +82,20 @@ std::string_view delayed_gradient_help() {
   return kHelp;
 }
 
+std::string_view outer_after_mixing_help() {
+  static const std::string kHelp = fmt::format(
+      "{}: mix first, and let the outer step rule take what that made of the model (NoLoCo)",
+      fmt::join(names_with(algorithms(), &AlgorithmInfo::movable), ", "));
+  return kHelp;
+}
+
+std::string_view fragments_help() {
+  static const std::string kHelp = fmt::format(
+      "{}: cut the model into P fragments, exchanged one after the other in an interval",
+      fmt::join(names_with(algorithms(), &AlgorithmInfo::streams), ", "));
+  return kHelp;
+}
+
 /// A help behind the names of the step rules that have the setting: "sgd, lars: momentum".
 std::string owned(std::string_view setting, std::string_view help) {
   return fmt::format("{}: {}", fmt::join(step_rules_with(setting), ", "), help);
@@ -189,6 +203,14 @@ SettingGroup local_step_settings(OptimizerSettings& o) {
               {"outer-momentum", &o.outer_momentum, "MU",
                "Its momentum; DiLoCo is allreduce with 0.9, outer-nesterov and outer-lr 0.7"},
               {"outer-nesterov", &o.outer_nesterov, "", "Nesterov's form of that momentum"},
+              {"outer-after-mixing", &o.outer_after_mixing, "", outer_after_mixing_help()},
+              {"fragments", &o.fragments, "P", fragments_help(), kMostBuckets},
+              {"sync-delay", &o.sync_delay, "T",
+               "Steps from when a fragment is sent to when its mean is applied, for it to travel "
+               "meanwhile; less than communication-interval / fragments"},
+              {"sync-mix", &o.sync_mix, "ALPHA|carry",
+               "What a node that stepped on meanwhile makes of it: the share of its own model that "
+               "stays, by default 0; or carry, which adds the steps made meanwhile"},
           }};
 }
 

@@ -288,6 +288,25 @@ TEST_CASE("local steps hide an exchange behind all their gradients") {
   CHECK(bytes_per_round(job, kNodes, 100) == doctest::Approx(200'000 / 5.0));
 }
 
+TEST_CASE(
+    "fragments are waited for where they are applied, and together send what the whole does") {
+  const Platform link = make_star(kNodes, 1e6, 10'000'000);
+  const double half = 0.01 + 2 * 50'000 / 1e6;  // 110 ms
+  const auto with = [&](Round delay, bool overlap) {
+    Pace at = pace(0.02);
+    at.overlap = overlap;
+    const Streaming streaming{.fragments = 2, .delay = delay, .mix = {.carry = true}};
+    return predict_seconds_per_round(with_local_steps(gossip(100'000, false), 12, streaming), link,
+                                     at, 1200);
+  };
+  CHECK(with(0, true) == doctest::Approx(0.02 + 2 * half / 12).epsilon(0.01));
+  CHECK(with(2, true) == doctest::Approx(0.02 + 2 * (half - 2 * 0.02) / 12).epsilon(0.01));
+  CHECK(with(5, true) == doctest::Approx(0.02 + 2 * (half - 5 * 0.02) / 12).epsilon(0.01));
+  CHECK(with(5, false) == doctest::Approx(with(0, true)).epsilon(0.01));
+  const PlannedJob job = with_local_steps(gossip(100'000, false), 12, {.fragments = 2, .delay = 5});
+  CHECK(bytes_per_round(job, kNodes, 120) == doctest::Approx(200'000 / 12.0).epsilon(0.01));
+}
+
 TEST_CASE("the model knows TCP's share, its windows, and sends on demand") {
   const Platform link = make_star(kNodes, 1e6, 10'000'000);
   Pace at = pace(0);
