@@ -174,6 +174,38 @@ std::string steps_of(const RunSpec& run) {
   return steps;
 }
 
+/// Throws Error where nodes that all reach each other are too many to plan with.
+void require_few(bool to_all, int nodes) {
+  if (to_all && nodes > kMostToAll) {
+    throw Error(fmt::format(
+        "{} nodes that all reach each other send too many messages to plan with; {} may", nodes,
+        kMostToAll));
+  }
+}
+
+/// The fragments in which the exchange of a candidate is tried. Nodes that keep half of their own
+/// model meanwhile learn sooner on like data, and stay apart on unlike ones.
+Streaming fragments_of(const Candidate& candidate, const Scenario& scenario) {
+  const bool alike = scenario.task.partition == "iid";
+  return {.fragments = kFragments,
+          .delay = candidate.interval / kFragments - 1,
+          .mix = {.own = alike ? 0.5 : 0}};
+}
+
+Candidate in_fragments(Candidate candidate, const Streaming& streaming) {
+  candidate.run = candidate.run.with("fragments", fmt::to_string(streaming.fragments))
+                      .with("sync-delay", fmt::to_string(streaming.delay))
+                      .with("sync-mix", sync_mix_text(streaming.mix));
+  return candidate;
+}
+
+/// Adds it where its rounds take a tenth less than `seconds`.
+void add_if_shorter(Candidate candidate, double seconds, std::vector<Candidate>& found) {
+  if (candidate.predicted_seconds_per_round < kShorter * seconds) {
+    found.push_back(std::move(candidate));
+  }
+}
+
 }  // namespace
 
 bool tries_adam(const CandidateLists& lists, const Scenario& scenario) {
@@ -235,12 +267,7 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   const OptimizerOptions& options = plan.run.optimizer;
   const AlgorithmInfo& info = algorithm_info(options.algorithm);
   const bool to_all = info.graph == GraphNeed::any;
-  if (to_all && scenario_.nodes > kMostToAll) {
-    throw Error(
-        fmt::format("{} nodes that all reach each other send too many messages to plan "
-                    "with; {} may",
-                    scenario_.nodes, kMostToAll));
-  }
+  require_few(to_all, scenario_.nodes);
   const PlannedJob job = planned_job(scenario_, plan);
   Candidate made = {.run = proposal.run,
                     .algorithm = std::string(proposal.run.algorithm()),
@@ -261,8 +288,11 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
                      .seed = options.seed,
                      .network = scenario_.network,
                      .transport = scenario_.transport};
-  predict(made, with_local_steps(job, made.interval, options.streaming), platform, pace,
-          plan.run.rounds);
+  const auto predicted = [&](Candidate one, const Streaming& streaming) {
+    predict(one, with_local_steps(job, one.interval, streaming), platform, pace, plan.run.rounds);
+    return one;
+  };
+  made = predicted(std::move(made), options.streaming);
   std::vector<Candidate> found = {made};
   if (!proposal.varies) {
     return found;
@@ -271,33 +301,20 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
     Candidate local = made;
     local.interval = variations.intervals[k];
     local.run = local.run.with("communication-interval", fmt::to_string(local.interval));
-    predict(local, with_local_steps(job, local.interval), platform, pace, plan.run.rounds);
-    if (local.predicted_seconds_per_round < kShorter * found.back().predicted_seconds_per_round) {
-      found.push_back(std::move(local));
-    }
+    add_if_shorter(predicted(std::move(local), {}), found.back().predicted_seconds_per_round,
+                   found);
   }
-  const std::size_t unstreamed = options.streaming.on() || !info.streams ? 0 : found.size();
-  for (std::size_t k = 0; !variations.intervals.empty() && k < unstreamed; ++k) {
-    const Round interval = found[k].interval;
-    if (interval < kShortestStreamed) {
-      continue;
-    }
-    const Streaming streaming{
-        .fragments = kFragments, .delay = interval / kFragments - 1, .mix = {.carry = true}};
-    Candidate streamed = found[k];
-    streamed.run = streamed.run.with("fragments", fmt::to_string(streaming.fragments))
-                       .with("sync-delay", fmt::to_string(streaming.delay))
-                       .with("sync-mix", sync_mix_text(streaming.mix));
-    predict(streamed, with_local_steps(job, interval, streaming), platform, pace, plan.run.rounds);
-    if (streamed.predicted_seconds_per_round < kShorter * found[k].predicted_seconds_per_round) {
-      found.push_back(std::move(streamed));
+  const bool streams = info.streams && !options.streaming.on() && !variations.intervals.empty();
+  for (std::size_t k = 0, whole = found.size(); streams && k < whole; ++k) {
+    if (found[k].interval >= kShortestStreamed) {
+      const Streaming streaming = fragments_of(found[k], scenario_);
+      add_if_shorter(predicted(in_fragments(found[k], streaming), streaming),
+                     found[k].predicted_seconds_per_round, found);
     }
   }
   if (variations.delays && info.delayable) {
     Candidate delayed = of({.run = proposal.run.with("delayed-gradient", "true")}, {}).front();
-    if (delayed.predicted_seconds_per_round < kShorter * made.predicted_seconds_per_round) {
-      found.push_back(std::move(delayed));
-    }
+    add_if_shorter(std::move(delayed), made.predicted_seconds_per_round, found);
   }
   const std::size_t plain = found.size();
   for (std::size_t k = 0; variations.quasi_global && info.keeps_mean && k < plain; ++k) {
