@@ -68,7 +68,8 @@ TEST_CASE("an upgrade is worth what the run gains, with the scenario's seed what
     const SeedsOfRun seeds = by_run(outcomes)[run];
     CHECK(value.before_s == seeds.front().run->result.virtual_s);
     REQUIRE(value.saved());
-    CHECK(*value.saved() > 0);
+    // A gradient of 40 ms hides the exchange of D-PSGD; all-reduce waits for its own.
+    CHECK((run == 0 ? *value.saved() > 0 : *value.saved() >= 0));
     CHECK(*value.saved() < 0.6);
   }
 }
