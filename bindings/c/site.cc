@@ -12,7 +12,6 @@
 #include <sotto/base/json.h>
 #include <sotto/base/json_text.h>
 #include <sotto/base/unix_time.h>
-#include <sotto/comm/peers_watch.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/sites/process/event_json.h>
 #include <sotto/sites/process/site_optimizer.h>
@@ -82,16 +81,7 @@ struct sotto_site {
   sotto_site(const sotto::SiteSettings& settings, sotto::SiteOptions options,
              std::span<float> parameters, const sotto::ParameterLayout& layout)
       : site(with_stop(options), settings.state, parameters, layout,
-             [this](const sotto::SiteEvent& event) { events.add(event); }),
-        watch(
-            settings.names.peers, options.security.peers,
-            [this](const std::string& line) {
-              events.add({sotto::SiteEvent::Level::warning, "peers-file", line, {}, {}, {}});
-            },
-            sotto::PeerNumbers::of_names,
-            [names = settings.names, own = options.security.own.public_key](const auto& lines) {
-              (void)sotto::own_line(names, own, lines);
-            }) {}
+             [this](const sotto::SiteEvent& event) { events.add(event); }) {}
 
   const sotto::SiteOptions& with_stop(sotto::SiteOptions& options) const {
     options.stop = &stop;
@@ -102,7 +92,6 @@ struct sotto_site {
   sotto::c::SiteEvents events;
   sotto::SiteOptimizer site;
   std::atomic_flag busy;
-  sotto::PeersWatch watch;
 };
 
 using namespace sotto;     // NOLINT(google-build-using-namespace)

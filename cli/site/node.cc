@@ -263,6 +263,7 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   const console::Output output(options.common);
   SitePlan plan = make_site_plan(config);
   plan.run.stop = &console::stop_requested();
+  auto folder = std::make_unique<SiteFolder>(config.state);
   console::catch_stop_signals();
   console::ignore_hangup();
   NodeOutputs outputs(options, flags, config, plan, log);
@@ -270,7 +271,7 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   exit.emplace(log, !options.common.json.empty() || !config.training.dump_parameters.empty());
   const auto result = [&] {
     try {
-      return run_site(plan.run, config.state, *plan.task, plan.parameters, plan.eval_every,
+      return run_site(plan.run, std::move(folder), *plan.task, plan.parameters, plan.eval_every,
                       [&](const SiteEvent& event) {
                         exit->tell_of_stop();
                         outputs.tell(event);

@@ -1,6 +1,6 @@
 // A convolutional network on MNIST at one of several sites that come and go: site_cnn FOLDER
 // SITE.toml NUMBER OF. The site trains on its NUMBER-th of OF parts of the images, until its rounds
-// are over or SIGTERM ends it; started again, it goes on. docs/sites.md has it step by step.
+// are over or SIGTERM ends it; started again, it goes on. docs/own_models.md has it step by step.
 #include <atomic>
 #include <charconv>
 #include <csignal>

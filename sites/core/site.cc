@@ -187,7 +187,7 @@ void Site::begin() {
   minted_ += 1;
   if (trained_) {
     auto said = said_rounds();
-    said_by_ = said.size();
+    said_by_ = said.size() - (disowned_round_ > 0 ? 1 : 0);
     began_by_ = giver_ ? peers_[*giver_].entry.name : "";
     round_ = believed_round(std::move(said));
   }
@@ -482,6 +482,9 @@ Round Site::believed_alone() const {
 
 std::vector<Round> Site::said_rounds() const {
   std::vector<Round> said = {given_round_};
+  if (disowned_round_ > 0) {
+    said.push_back(disowned_round_);  // its own word
+  }
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     if (giver_ != k && peers_[k].heard() && peers_[k].known.round > 0) {
       said.push_back(peers_[k].known.round);

@@ -146,7 +146,10 @@ class Site {
   /// After load: what was loaded need not be the last that others know of this site. It begins anew
   /// in try_begin, with a new incarnation, from a neighbour's model if there is one, and else from
   /// the one that was loaded.
-  void disown_past() { outdated_ = true; }
+  void disown_past() {
+    outdated_ = true;
+    disowned_round_ = round_;
+  }
   /// Takes back what save wrote under the same agreement; before anything else. Peers that only the
   /// saved state knows have left the list. A round that was offered counts as ended. On a fault the
   /// site must be discarded.
@@ -263,16 +266,17 @@ class Site {
   std::uint64_t resets_ = 0;
 
   Phase phase_ = Phase::waiting;
-  Round steps_ = 0;          // in this round
-  double settled_mass_ = 0;  // state()
-  bool influenced_ = false;  // something was taken in since put_back, or ever
-  bool asked_ = false;       // for the sum of this round
-  Round question_ = 0;       // the latest round whose sum was asked for
-  std::string began_by_;     // SiteState::giver
-  std::size_t said_by_ = 0;  // SiteState::round_said_by
-  Round low_rounds_ = 0;     // in a row, in which ω was near its floor
-  bool loaded_ = false;      // and not given up
-  bool outdated_ = false;    // what was loaded is too old
+  Round steps_ = 0;           // in this round
+  double settled_mass_ = 0;   // state()
+  bool influenced_ = false;   // something was taken in since put_back, or ever
+  bool asked_ = false;        // for the sum of this round
+  Round question_ = 0;        // the latest round whose sum was asked for
+  Round disowned_round_ = 0;  // of the state that was loaded, and which is not the last
+  std::string began_by_;      // SiteState::giver
+  std::size_t said_by_ = 0;   // SiteState::round_said_by
+  Round low_rounds_ = 0;      // in a row, in which ω was near its floor
+  bool loaded_ = false;       // and not given up
+  bool outdated_ = false;     // what was loaded is too old
 };
 
 /// The format of a state that save wrote, as it begins; this program reads state_format() alone.

@@ -15,11 +15,13 @@
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/comm/channels.h>
+#include <sotto/comm/peers_watch.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/process/helper_thread.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
+#include <sotto/sites/process/site_identity.h>
 #include <sotto/sites/process/site_links.h>
 #include <sotto/sites/process/site_of_options.h>
 #include <sotto/sites/process/site_reporter.h>
@@ -39,9 +41,11 @@ constexpr auto kServeEvery = 10ms;
 constexpr double kSlowestBytesPerS = 16e3;
 
 /// Where a site begins: at the model of one of its peers, or at its own, and in which round.
-std::string words_of_beginning(const sites::SiteState& state, bool alone) {
+std::string words_of_beginning(const sites::SiteState& state, bool alone, bool own_model) {
   if (!state.has_model) {
-    return fmt::format("starts from the initial model{}", alone ? ", out of touch" : "");
+    return fmt::format("starts from {}{}",
+                       own_model ? "the model that it had written" : "the initial model",
+                       alone ? ", out of touch" : "");
   }
   const std::string giver = state.giver.empty() ? "a neighbour" : state.giver;
   return fmt::format(
@@ -55,7 +59,7 @@ std::string words_of_beginning(const sites::SiteState& state, bool alone) {
 
 class SiteOptimizer::Run {
  public:
-  Run(SiteOptions options, const std::string& state, std::span<float> parameters,
+  Run(SiteOptions options, std::unique_ptr<SiteFolder> folder, std::span<float> parameters,
       const ParameterLayout& layout, SiteListener listener);
 
   Status connect();
@@ -80,14 +84,26 @@ class SiteOptimizer::Run {
   std::optional<PrivacyOptions> with_ledger(std::optional<PrivacyOptions> privacy) const;
   sites::SiteSetup setup();
 
-  /// The site's fault, from now on.
+  /// What the optimizer's own thread does while the caller is away.
+  void serve();
+  /// The site's fault, from now on, which others are told.
   Status fail(Status status);
+  /// What `body` returns. What it throws is the site's fault from now on, too: it may have ended
+  /// between an offer and its write, so that nothing may leave any more.
+  template <typename Body>
+  auto guarded(const Body& body) -> decltype(body());
+  /// Throws Error once the site is finished.
+  void require_unfinished() const;
+  /// Leaves the peers.
+  void close();
   Status begin();
   Status load();
   Status open_channels();
+  void follow_list();
   Status join();
   Result<SiteStep> take(std::span<const float> gradient, std::optional<double> loss);
   Result<SiteStep> exchange();
+  Status run_round();
   Status commit();
   Status wait_for_peers(sites::Patience& patience);
   /// A step failed like this: dropped if parcels were the reason, and the model is put back.
@@ -103,6 +119,8 @@ class SiteOptimizer::Run {
   bool writes_beside() const { return folder_ && options_.save_every > 1; }
   /// A new incarnation is durable before anybody hears of it.
   Status save_new_incarnation();
+  /// What is left to be done when no round is under way.
+  Status end();
   Status pump(Clock::duration longest);
   std::string_view busy_phase() const { return trains() ? "training" : "relaying"; }
   bool rounds_are_over() const { return options_.rounds > 0 && site_.round() >= options_.rounds; }
@@ -111,7 +129,7 @@ class SiteOptimizer::Run {
   const SiteListener listener_;
   const std::span<float> parameters_;  ///< the caller's
   const ParameterLayout layout_;
-  std::optional<SiteFolder> folder_;  ///< none: it keeps no state
+  const std::unique_ptr<SiteFolder> folder_;  ///< null: it keeps no state
   SiteGradients gradients_;
   const std::string settings_;
   sites::Site site_;
@@ -122,19 +140,23 @@ class SiteOptimizer::Run {
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<SiteLinks> links_;
 
-  Status status_;  ///< the site's fault, which a Visit guards as all else
-  bool begun_ = false;
-  Round steps_ = 0;                        ///< in this round
+  Status status_;       ///< the site's fault, which a Visit guards as all else
+  bool begun_ = false;  ///< there is a model to train
+  bool finished_ = false;
+  bool disowned_ = false;  ///< what was loaded is not what others know last, and it begins anew
+  Round steps_ = 0;        ///< in this round
   Clock::time_point left_ = Clock::now();  ///< when the caller went
   TimeSplit time_;
   double save_s_ = 0;
   std::uint64_t resets_ = 0;
   sites::Incarnation saved_ = 0;  ///< in the durable state
+  Round saved_round_ = 0;         ///< in the latest state
   bool writing_ = false;          ///< a write beside the training is under way, or its end unseen
   Status written_;                ///< what it came to
   std::optional<HelperThread> writer_;
-  /// Serves the peers while the caller is away; the last member, as it uses all others.
+  /// Serves the peers while the caller is away. It uses all members above, as does the watch.
   mutable BackgroundService service_;
+  std::optional<PeersWatch> watch_;
 };
 
 class SiteOptimizer::Run::Visit {
@@ -153,13 +175,14 @@ class SiteOptimizer::Run::Visit {
   std::unique_lock<std::mutex> lock_;
 };
 
-SiteOptimizer::Run::Run(SiteOptions options, const std::string& state, std::span<float> parameters,
-                        const ParameterLayout& layout, SiteListener listener)
+SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
+                        std::span<float> parameters, const ParameterLayout& layout,
+                        SiteListener listener)
     : options_(with_defaults(std::move(options), parameters)),
       listener_(listener ? std::move(listener) : [](const SiteEvent&) {}),
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())),
-      folder_(state.empty() ? std::nullopt : std::optional<SiteFolder>(std::in_place, state)),
+      folder_(std::move(folder)),
       gradients_(parameters.size(), with_ledger(options_.privacy)),
       settings_(settings_text(shared_settings(options_, layout_))),
       site_(setup()),
@@ -173,15 +196,11 @@ SiteOptimizer::Run::Run(SiteOptions options, const std::string& state, std::span
                  .gradients = gradients_,
                  .guard = guard_,
                  .patience = patience_,
-                 .folder = folder_},
+                 .folder = folder_.get()},
                 listener_),
-      service_("a site", kServeEvery, [this] {
-        if (links_ && status_.ok()) {
-          if (Status status = pump(0ms); !status.ok()) {
-            (void)fail(std::move(status));
-          }
-        }
-      }) {}
+      service_("a site", kServeEvery, [this] { serve(); }) {
+  reporter_.refresh(true);
+}
 
 SiteOptions SiteOptimizer::Run::with_defaults(SiteOptions options,
                                               std::span<const float> parameters) const {
@@ -212,10 +231,47 @@ sites::SiteSetup SiteOptimizer::Run::setup() {
 
 Status SiteOptimizer::Run::fail(Status status) {
   status_ = status;
+  close();  // nobody waits for a site that cannot go on
+  reporter_.enter("failed");
+  reporter_.tell(Level::error, "failed", status.message());
+  reporter_.refresh(true);
+  return status;
+}
+
+void SiteOptimizer::Run::close() {
   reporter_.follow(nullptr, nullptr);
   links_.reset();
-  channels_.reset();  // nobody waits for a site that cannot go on
-  return status;
+  channels_.reset();
+}
+
+template <typename Body>
+auto SiteOptimizer::Run::guarded(const Body& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::exception& exception) {
+    status_ = Status(Fault::unexpected, exception.what());
+    close();
+    throw;
+  }
+}
+
+void SiteOptimizer::Run::serve() {
+  if (!begun_ || !links_ || !status_.ok()) {
+    return;  // a site that waits for a model would take one, and the parameters are the caller's
+  }
+  try {
+    if (Status status = pump(0ms); !status.ok()) {
+      (void)fail(std::move(status));
+    }
+  } catch (const std::exception& exception) {
+    (void)fail(Status(Fault::unexpected, exception.what()));
+  }
+}
+
+void SiteOptimizer::Run::require_unfinished() const {
+  if (finished_) {
+    throw Error("the site is finished: no step follows");
+  }
 }
 
 Status SiteOptimizer::Run::load() {
@@ -271,8 +327,11 @@ Status SiteOptimizer::Run::load() {
   }
   saved_ = site_.state().incarnation;
   resets_ = site_.state().resets;
-  if (!run->complete) {
+  const bool older = writes_beside() && !(*found)->warning.empty();
+  if (!run->complete || older) {
     site_.disown_past();
+    disowned_ = true;
+    resets_ = site_.state().resets + 1;  // no peer is the reason
     reporter_.tell(Level::warning, "started",
                    fmt::format("has a model of round {}, which was not the last that others were "
                                "told of: begins anew with it, or with a neighbour's",
@@ -301,7 +360,28 @@ Status SiteOptimizer::Run::open_channels() {
   for (const std::string& shortage : channels_->strangers().shortages) {
     reporter_.tell(Level::warning, "setting", shortage);
   }
+  follow_list();
   return {};
+}
+
+void SiteOptimizer::Run::follow_list() {
+  if (options_.peers_file.empty()) {
+    return;
+  }
+  watch_.emplace(
+      options_.peers_file, options_.security.peers,
+      [this](const std::string& line) {
+        const auto lock = service_.pause();
+        reporter_.tell(Level::warning, "peers-file", line);
+      },
+      PeerNumbers::of_names,
+      [names = SiteNames{.name = options_.name,
+                         .key = "",
+                         .peers = options_.peers_file,
+                         .listen = options_.listen},
+       own = options_.security.own.public_key](const auto& lines) {
+        (void)own_line(names, own, lines);
+      });
 }
 
 Status SiteOptimizer::Run::pump(Clock::duration longest) {
@@ -353,7 +433,7 @@ Status SiteOptimizer::Run::join() {
   const bool alone =
       std::ranges::none_of(links_->reports(), [](auto& peer) { return peer.site.up; });
   reporter_.tell(alone ? Level::warning : Level::info, "joined",
-                 words_of_beginning(site_.state(), alone),
+                 words_of_beginning(site_.state(), alone, std::exchange(disowned_, false)),
                  {{"said_by", static_cast<std::uint64_t>(site_.state().round_said_by)}});
   return {};
 }
@@ -362,24 +442,27 @@ Status SiteOptimizer::Run::begin() {
   if (begun_ && site_.try_begin(false)) {
     return {};
   }
-  const auto steps = {&Run::load, &Run::open_channels};
-  if (!links_) {
-    for (const auto& step : steps) {
-      if (Status status = (this->*step)(); !status.ok()) {
-        return fail(std::move(status));
+  begun_ = false;
+  return guarded([&]() -> Status {
+    if (!links_) {
+      for (const auto& step : {&Run::load, &Run::open_channels}) {
+        if (Status status = (this->*step)(); !status.ok()) {
+          return fail(std::move(status));
+        }
       }
     }
-  }
-  if (Status status = join(); !status.ok()) {
-    return fail(std::move(status));
-  }
-  begun_ = site_.try_begin(false);
-  reporter_.enter(busy_phase());
-  return begun_ ? Status() : Status(Fault::stopped, "was told to stop before it had a model");
+    if (Status status = join(); !status.ok()) {
+      return fail(std::move(status));
+    }
+    begun_ = site_.try_begin(false);
+    reporter_.enter(busy_phase());
+    return begun_ ? Status() : Status(Fault::stopped, "was told to stop before it had a model");
+  });
 }
 
 Status SiteOptimizer::Run::connect() {
   const Visit visit(*this);
+  require_unfinished();
   return status_.ok() ? begin() : status_;
 }
 
@@ -389,13 +472,14 @@ Result<SiteStep> SiteOptimizer::Run::step(std::span<const float> gradient, doubl
                             parameters_.size()));
   }
   const Visit visit(*this);
+  require_unfinished();
   if (!status_.ok()) {
     return status_;
   }
   if (options_.only_takes) {
     throw Error("an observer takes no step: relay() takes in what comes");
   }
-  if (!begun_) {
+  if (!begun_ || !site_.try_begin(false)) {
     const std::vector<float> before(parameters_.begin(), parameters_.end());
     if (Status status = begin(); !status.ok()) {
       return status;
@@ -449,6 +533,7 @@ Result<SiteStep> SiteOptimizer::Run::put_back(const Status& status) {
 
 Result<SiteStep> SiteOptimizer::Run::relay() {
   const Visit visit(*this);
+  require_unfinished();
   if (!status_.ok()) {
     return status_;
   }
@@ -459,35 +544,37 @@ Result<SiteStep> SiteOptimizer::Run::relay() {
   return exchange();
 }
 
+Status SiteOptimizer::Run::run_round() {
+  if (Status status = commit(); !status.ok()) {
+    return status;
+  }
+  reporter_.enter(trains() ? "waiting" : "relaying");
+  if (Status status = wait_for_peers(patience_); !status.ok()) {
+    return status;
+  }
+  if (site_.ask_for_sum()) {
+    if (Status status = wait_for_peers(answers_); !status.ok()) {
+      return status;
+    }
+  }
+  if (Status status = site_.collect(); !status.ok()) {
+    return status;
+  }
+  if (Status status = save_new_incarnation(); !status.ok()) {
+    return status;
+  }
+  if (Status status = pump(0ms); !status.ok()) {
+    return status;
+  }
+  return over() ? Status() : join();
+}
+
 Result<SiteStep> SiteOptimizer::Run::exchange() {
-  const auto all = [this]() -> Status {
-    if (Status status = commit(); !status.ok()) {
-      return status;
-    }
-    reporter_.enter(trains() ? "waiting" : "relaying");
-    if (Status status = wait_for_peers(patience_); !status.ok()) {
-      return status;
-    }
-    if (site_.ask_for_sum()) {
-      if (Status status = wait_for_peers(answers_); !status.ok()) {
-        return status;
-      }
-    }
-    if (Status status = site_.collect(); !status.ok()) {
-      return status;
-    }
-    if (Status status = save_new_incarnation(); !status.ok()) {
-      return status;
-    }
-    if (Status status = pump(0ms); !status.ok()) {
-      return status;
-    }
-    return over() ? Status() : join();
-  };
   steps_ = 0;
-  if (Status status = all(); !status.ok()) {
+  if (Status status = guarded([&] { return run_round(); }); !status.ok()) {
     return fail(std::move(status));
   }
+  begun_ = site_.try_begin(false);
   reporter_.enter(busy_phase());
   reporter_.round_done();
   return SiteStep{.round = site_.round(), .exchanged = true};
@@ -508,6 +595,7 @@ SiteStateFile SiteOptimizer::Run::state_file(bool complete) {
   ByteBuffer site;
   site_.save(site);
   saved_ = site_.state().incarnation;
+  saved_round_ = site_.round();
   return {.round = site_.round(),
           .settings = state_settings(options_.name, settings_),
           .site = std::move(site).take(),
@@ -530,7 +618,10 @@ Status SiteOptimizer::Run::save(bool complete) {
 
 Status SiteOptimizer::Run::settle_writes() {
   while (writing_) {
-    writing_ = !writer_->wait(kSlice);
+    writing_ = !writer_->wait(kServeEvery);
+    if (links_ && writing_) {
+      (void)links_->pump(Deadline::after(0ms));  // a fault comes again
+    }
   }
   return written_;
 }
@@ -540,14 +631,21 @@ Status SiteOptimizer::Run::keep_state() {
     return save(true);
   }
   writing_ = writing_ && !writer_->wait(0ms);
-  if (writing_ || !written_.ok() || site_.round() % options_.save_every != 0) {
-    return writing_ ? Status() : written_;
+  if (!written_.ok()) {
+    return written_;
+  }
+  if (writing_ || site_.round() < saved_round_ + options_.save_every) {
+    return {};
   }
   if (!writer_) {
     writer_.emplace();
   }
   writer_->begin([this, state = std::make_shared<SiteStateFile>(state_file(false))] {
-    written_ = folder_->write(std::move(*state));
+    try {
+      written_ = folder_->write(std::move(*state));
+    } catch (const std::exception& exception) {
+      written_ = Status(Fault::io, exception.what());
+    }
   });
   writing_ = true;
   return {};
@@ -584,20 +682,35 @@ void SiteOptimizer::Run::evaluated(const Evaluation& quality) {
 
 Status SiteOptimizer::Run::finish() {
   const Visit visit(*this);
-  if (!status_.ok() || reporter_.phase() == "done") {
+  if (!status_.ok() || finished_) {
     return status_;
+  }
+  finished_ = true;
+  if (!links_) {
+    return {};  // nothing was read, and nothing is to be written over it
   }
   if (steps_ > 0) {  // of a round that is under way
     if (const auto step = exchange(); !step.ok()) {
       return step.status();
     }
   }
-  reporter_.tell_of_round();
-  if (Status status = save(true); !status.ok()) {
+  if (Status status = guarded([&] { return end(); }); !status.ok()) {
     return fail(std::move(status));
   }
+  time_.wall_s = seconds_since(reporter_.began());
+  reporter_.enter("done");
+  reporter_.refresh(true);
+  close();
+  return {};
+}
+
+Status SiteOptimizer::Run::end() {
+  reporter_.tell_of_round();
+  if (Status status = save(true); !status.ok()) {
+    return status;
+  }
   if (Status status = gradients_.settle(); !status.ok()) {
-    return fail(std::move(status));
+    return status;
   }
   reporter_.export_model();
   reporter_.tell(Level::info, "ended",
@@ -607,16 +720,13 @@ Status SiteOptimizer::Run::finish() {
                                                : "ends at round",
                              site_.round(), reporter_.history().text()),
                  reporter_.history().with_figures({}));
-  time_.wall_s = seconds_since(reporter_.began());
-  reporter_.enter("done");
-  reporter_.refresh(true);
   return {};
 }
 
 SiteResult SiteOptimizer::Run::result() const {
   const auto lock = service_.pause();
   SiteResult result;
-  result.report = reporter_.present();
+  result.report = finished_ ? reporter_.report() : reporter_.present();
   result.stopped = !rounds_are_over();
   result.history = reporter_.history().points();
   result.final = reporter_.history().last() == nullptr ? result.final : *reporter_.history().last();
@@ -627,10 +737,16 @@ SiteResult SiteOptimizer::Run::result() const {
   return result;
 }
 
+SiteOptimizer::SiteOptimizer(const SiteOptions& options, std::unique_ptr<SiteFolder> folder,
+                             std::span<float> parameters, const ParameterLayout& layout,
+                             SiteListener listener)
+    : run_(std::make_unique<Run>(options, std::move(folder), parameters, layout,
+                                 std::move(listener))) {}
 SiteOptimizer::SiteOptimizer(const SiteOptions& options, const std::string& state,
                              std::span<float> parameters, const ParameterLayout& layout,
                              SiteListener listener)
-    : run_(std::make_unique<Run>(options, state, parameters, layout, std::move(listener))) {}
+    : SiteOptimizer(options, state.empty() ? nullptr : std::make_unique<SiteFolder>(state),
+                    parameters, layout, std::move(listener)) {}
 SiteOptimizer::~SiteOptimizer() = default;
 
 Status SiteOptimizer::connect() { return run_->connect(); }

@@ -8,14 +8,16 @@
 //
 // Nothing ends because a peer ends: a peer that is away is not waited for, one that comes back goes
 // on where it was, and what a peer does wrong costs that peer. Whatever ends this process, its
-// folder holds a state from which it goes on: nothing leaves that is not in it (docs/sites.md).
+// folder holds a state from which it goes on: nothing leaves that is not in it (docs/sites.md), but
+// where SiteOptions::save_every or the lack of a folder gives that up.
 //
 // The parameters change in connect(), step() and relay() alone. Between these calls a thread of the
 // optimizer's own serves the peers, so that a long gradient does not look like silence; what comes
 // meanwhile is kept until the round's exchange.
 //
 // Thread safety: one thread at a time; report() and the board may be used by others meanwhile. The
-// listener is called by the caller's thread and by the optimizer's own, one at a time.
+// listener is called by the caller's thread and by the optimizer's own, one at a time; it must not
+// call the optimizer back, but for report(). What it throws ends the site.
 // Ownership: the parameters are the caller's, must outlive the optimizer and stay where they are.
 // Memory: a copy of the parameters, what the step rule and the exchange keep, and of each peer that
 // is sent to at most `window` parcels.
@@ -31,6 +33,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
+#include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/sites/process/site_report.h>
 #include <sotto/trainers/result.h>
@@ -72,6 +75,10 @@ class SiteOptimizer {
   /// where another process holds the folder.
   SiteOptimizer(const SiteOptions& options, const std::string& state, std::span<float> parameters,
                 const ParameterLayout& layout = {}, SiteListener listener = {});
+  /// Takes a folder that is held already; null: it keeps no state.
+  SiteOptimizer(const SiteOptions& options, std::unique_ptr<SiteFolder> folder,
+                std::span<float> parameters, const ParameterLayout& layout = {},
+                SiteListener listener = {});
   /// Leaves at once. What step() has returned from is in the folder's state but for the local steps
   /// of a round that is not over; finish() saves these too.
   ~SiteOptimizer();
@@ -103,7 +110,9 @@ class SiteOptimizer {
   /// Notes how good the model is, as parameters() has it: for the report, the observer and the log.
   /// Writes the model to options.export_file, if it names one.
   void evaluated(const Evaluation& quality);
-  /// Saves the state, and the model where options want it. No step may follow.
+  /// Ends a round that is under way, saves the state, and the model where options want it, and
+  /// leaves the peers. No step may follow: Error is thrown. A site that has not begun saves
+  /// nothing.
   Status finish();
 
   /// Whether the site can take a step: it is no observer and has privacy left.

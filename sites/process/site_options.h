@@ -35,6 +35,10 @@ struct SiteOptions {
   std::string listen{};
   std::string source{};  ///< own addresses to dial from, as channels take them
 
+  /// The file of the list of peers, which is followed while the site runs: sites that are taken out
+  /// of it are cut off. Empty: the list stays as it is, unless its owner changes it.
+  std::string peers_file{};
+
   // What is computed; the same at every site.
   sites::MixingKind exchange = sites::MixingKind::push_sum;
   std::string compressor = "none";

@@ -75,7 +75,7 @@ struct SiteRefusedKey {
 /// How a site stands.
 struct SiteReport {
   std::string name;
-  std::string phase;  ///< starting, joining, training, waiting, relaying, done
+  std::string phase;  ///< starting, joining, training, waiting, relaying, done, failed
   std::string address;
   std::string settings;  ///< that sites must share (settings_text)
   Round rounds = 0;      ///< after which it ends; 0: never

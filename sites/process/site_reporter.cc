@@ -54,7 +54,8 @@ void SiteReporter::tell_of_round() {
     return;
   }
   told_ = Clock::now();
-  listener_(history_.round_event(parts_.site.state(), links_->reports(), parts_.gradients.loss()));
+  const auto peers = links_ == nullptr ? std::vector<SitePeerReport>() : links_->reports();
+  listener_(history_.round_event(parts_.site.state(), peers, parts_.gradients.loss()));
 }
 
 void SiteReporter::enter(std::string_view phase) {
@@ -91,7 +92,7 @@ SiteReport SiteReporter::present() const {
   report.patience_s = parts_.patience.lasts();
   report.put_backs = parts_.guard.put_backs();
   report.jumps = parts_.guard.jumps();
-  report.saved_at = parts_.folder ? parts_.folder->written_at() : 0;
+  report.saved_at = parts_.folder == nullptr ? 0 : parts_.folder->written_at();
   report.started_at = started_at_;
   if (parts_.options.audit != nullptr) {
     report.audit = parts_.options.audit->head();

@@ -36,11 +36,12 @@ struct SiteParts {
   const SiteGradients& gradients;
   const SiteGuard& guard;
   const sites::Patience& patience;
-  const std::optional<SiteFolder>& folder;  ///< none: it keeps no state
+  const SiteFolder* folder;  ///< null: it keeps no state
 };
 
 class SiteReporter {
  public:
+  /// Tells `listener` of events.
   SiteReporter(const SiteParts& parts, SiteListener listener);
 
   /// From now on the peers are told of, too; null: no more.

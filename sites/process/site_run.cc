@@ -1,5 +1,6 @@
 #include <sotto/sites/process/site_run.h>
 
+#include <utility>
 #include <vector>
 
 namespace sotto {
@@ -7,12 +8,12 @@ namespace {
 
 class SiteRun {
  public:
-  SiteRun(const SiteOptions& options, const std::string& state, Task& task,
+  SiteRun(const SiteOptions& options, std::unique_ptr<SiteFolder> folder, Task& task,
           std::span<float> parameters, const SiteListener& listener)
       : task_(task),
         parameters_(parameters),
         gradient_(parameters.size()),
-        site_(options, state, parameters, task.layout(), listener) {}
+        site_(options, std::move(folder), parameters, task.layout(), listener) {}
 
   Status train(Round eval_every) {
     Status status = site_.connect();
@@ -34,6 +35,12 @@ class SiteRun {
     return site_.finish();
   }
   SiteResult result() const { return site_.result(); }
+  /// The site tells its faults itself, but for a gradient that it did not take.
+  void tell_own_fault(const Status& status, const SiteListener& listener) const {
+    if (site_.report().phase != "failed") {
+      listener({SiteEvent::Level::error, "failed", status.message(), {}, site_.round(), {}});
+    }
+  }
 
  private:
   Result<SiteStep> take_step() {
@@ -50,16 +57,16 @@ class SiteRun {
 
 }  // namespace
 
-Result<SiteResult> run_site(const SiteOptions& options, const std::string& state, Task& task,
-                            std::span<float> parameters, Round eval_every,
+Result<SiteResult> run_site(const SiteOptions& options, std::unique_ptr<SiteFolder> folder,
+                            Task& task, std::span<float> parameters, Round eval_every,
                             const SiteListener& listener) {
-  SiteRun run(options, state, task, parameters, listener);
+  SiteRun run(options, std::move(folder), task, parameters, listener);
   Status status = run.train(eval_every);
   if (status.ok()) {
     status = run.end(options.rounds);
   }
   if (!status.ok()) {
-    listener({SiteEvent::Level::error, "failed", status.message(), {}, {}, {}});
+    run.tell_own_fault(status, listener);
     return status;
   }
   return run.result();

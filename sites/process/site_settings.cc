@@ -18,6 +18,10 @@ namespace {
 constexpr double kLongest = 24 * 3600;  // seconds
 constexpr std::uint64_t kMostAhead = 1024;
 
+Setting rounds_setting(SiteSettings& o) {
+  return {"rounds", &o.rounds, "R", "After so many rounds the site ends; by default never"};
+}
+
 SettingGroup identity_settings(SiteSettings& o) {
   return {
       "Who the site is",
@@ -39,6 +43,9 @@ SettingGroup training_settings(SiteSettings& o) {
       "What is computed, the same at every site",
       {{"algorithm", &o.training.algorithm, "SPEC",
         "pushsum, choco, dpsgd or robust, with their hyperparameters (docs/sites.md)"},
+       {"consensus-stepsize", &o.training.consensus_stepsize, "ETA",
+        "Another way to write eta=ETA behind the algorithm"},
+       {"rule", &o.training.rule, "SPEC", "Another way to write robust:SPEC"},
        {"compressor", &o.training.compressor, "SPEC",
         "See `sotto list`; by default the algorithm's own"},
        {"communication-interval", &o.training.communication_interval, "H", "Steps of a round"},
@@ -58,7 +65,7 @@ SettingGroup training_settings(SiteSettings& o) {
 
 SettingGroup pace_settings(SiteSettings& o) {
   return {"This site's own",
-          {{"rounds", &o.rounds, "R", "After so many rounds the site ends; by default never"},
+          {rounds_setting(o),
            {"observer", &o.observer, "", "pushsum: take in what comes, and send nothing"},
            {"timeout", &o.timeout_s, "SECONDS", "Seconds of silence after which a peer is down"},
            {"patience", &o.patience_s, "SECONDS",
@@ -93,9 +100,20 @@ void require_identity(const SiteSettings& o) {
       throw Error(setting, fmt::format("it is missing: {}", what));
     }
   }
+  if (o.state == kNoStateGiven) {
+    throw Error("state",
+                "it is missing: the folder in which the site keeps its state, or an empty "
+                "text to keep none");
+  }
 }
 
 }  // namespace
+
+SettingGroup shared_settings_of(SiteSettings& settings) {
+  SettingGroup group = training_settings(settings);
+  group.settings.push_back(rounds_setting(settings));
+  return group;
+}
 
 std::vector<SettingGroup> settings_of(SiteSettings& settings) {
   return {identity_settings(settings), training_settings(settings), pace_settings(settings)};
@@ -109,6 +127,7 @@ SiteOptions options_of(const SiteSettings& o) {
   options.name = o.names.name;
   options.listen = o.names.listen;
   options.source = o.source;
+  options.peers_file = o.names.peers;
   take_exchange(o.training, o.secure_sum, options);
   take_steps(o.training, o.rounds, o.seed, options);
   options.sum = {.colluders = o.secure_colluders, .range = o.secure_range};

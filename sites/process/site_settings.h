@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sotto/base/ids.h>
@@ -21,10 +22,14 @@
 
 namespace sotto {
 
+/// What SiteSettings::state is before anybody says what it is to be; no folder can be called so.
+inline constexpr std::string_view kNoStateGiven{"\0", 1};
+
 /// The values of the settings, given or default.
 struct SiteSettings {
   SiteNames names;
-  std::string state;   ///< folder; empty: it keeps no state
+  /// Folder; empty: it keeps no state, which is to be said.
+  std::string state{kNoStateGiven};
   std::string source;  ///< addresses to dial from, with spaces between them; empty: any
   std::uint64_t seed = 0;
   Round rounds = 0;  ///< after which the site ends; 0: it goes on
@@ -50,6 +55,9 @@ struct SiteSettings {
   double pull_most = sites::PullLimits().most;
   double pull_memory = sites::PullLimits().memory;
 };
+
+/// Those of [training] in a site's file that are not about data; they point into `settings`.
+SettingGroup shared_settings_of(SiteSettings& settings);
 
 /// Lists all settings; they point into `settings`, which must outlive them.
 std::vector<SettingGroup> settings_of(SiteSettings& settings);

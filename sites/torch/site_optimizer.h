@@ -1,9 +1,10 @@
 // A libtorch model that is trained with those of sites that come and go (docs/sites.md).
 //
-//   torch::optim::SGD optimizer(model->parameters(), 0.1);                                 //
-//   before sotto::torch::SiteOptimizer optimizer(*model, study::read_site_file("bank/site.toml"));
-//   // after while (!optimizer.site().over()) {
-//     optimizer.zero_grad(); … loss.backward(); optimizer.step(loss.item<double>());
+//   sotto::torch::SiteOptimizer optimizer(*model, sotto::study::read_site_file("bank/site.toml"));
+//   while (!optimizer.site().over()) {
+//     optimizer.zero_grad();
+//     … loss.backward();
+//     optimizer.step(loss.item<double>());
 //   }
 //   optimizer.finish();
 //

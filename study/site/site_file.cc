@@ -1,5 +1,7 @@
 #include <sotto/study/site/site_file.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <string_view>
 #include <utility>
@@ -30,23 +32,48 @@ void read_names(TomlReader& in, SiteSettings& settings) {
     in.require(key, "a path; `sotto site init` makes a file with all of them");
     *value = in.beside(*in.text(key));
   }
-  if (const auto state = in.text("state")) {
-    settings.state = in.beside(*state);
-  }
+  in.require("state", "the folder in which the site keeps its state");
+  settings.state = in.beside(*in.text("state"));
   settings.names.listen = in.text("listen").value_or("");
   settings.source = in.text("source").value_or("");
   settings.observer = in.truth("observer").value_or(false);
 }
 
-/// Sets what the table and `settings` both have; the rest is about data.
+/// Settings of `sotto node` that say on which data it trains, and what it makes of the model.
+constexpr auto kOfData =
+    std::to_array<std::string_view>({"task", "model", "batch", "partition", "part", "gradient-time",
+                                     "init", "eval-every", "dump-parameters", "export"});
+/// Settings that hide gradients, which nobody may leave out unseen.
+constexpr auto kOfPrivacy = std::to_array<std::string_view>(
+    {"privacy-epsilon", "noise-multiplier", "privacy-delta", "privacy-unit"});
+
 void read_training(const toml::table& table, const std::string& path, SiteSettings& settings) {
-  const auto groups = settings_of(settings);
+  const std::vector<SettingGroup> groups = {shared_settings_of(settings)};
   for (const auto& [key, value] : table) {
-    const std::string place = fmt::format("{}: training.{}", toml_place(path, value), key.str());
+    const std::string name = dashed(key.str());
+    const std::string place = fmt::format("{}: training.{}", toml_place(path, value), name);
+    if (std::ranges::find(kOfData, name) != kOfData.end()) {
+      continue;
+    }
+    if (std::ranges::find(kOfPrivacy, name) != kOfPrivacy.end()) {
+      throw Error(
+          fmt::format("{}: the gradients of a program's own model are not hidden by a "
+                      "site's file: set SiteOptions::privacy, or leave it out",
+                      place));
+    }
+    bool known = false;
     try {
-      (void)set(groups, dashed(key.str()), toml_value_text(value, place, key.str()));
+      known = set(groups, name, toml_value_text(value, place, key.str()));
     } catch (const Error& error) {
       throw Error(fmt::format("{}: {}", place, error.what()));
+    }
+    if (!known) {
+      std::vector<std::string> names;
+      for (const Setting& setting : groups[0].settings) {
+        names.emplace_back(setting.name);
+      }
+      throw Error(fmt::format("{}: there is no such setting{} docs/operations.md has them", place,
+                              did_you_mean(name, names)));
     }
   }
 }

@@ -91,5 +91,11 @@ TEST_CASE("what is wrong in a site's file is named with its line") {
             .starts_with("site.toml:7: network.pace"));
   CHECK(refusal_of(std::string(kNames) + "[training]\nlr = \"fast\"\n")
             .starts_with("site.toml:7: training.lr"));
+  CHECK(refusal_of(std::string(kNames) + "[training]\nprivacy-epsilon = 4\n")
+            .starts_with("site.toml:7: training.privacy-epsilon"));
+  CHECK(refusal_of(std::string(kNames) + "[training]\nlearning-rate = 4\n")
+            .starts_with("site.toml:7: training.learning-rate"));
+  CHECK(refusal_of(std::string(kNames) + "[training]\nstate = \"x\"\n")
+            .starts_with("site.toml:7: training.state"));
   CHECK(refusal_of("sotto-site = 2\n").starts_with("site.toml:1: sotto-site"));
 }

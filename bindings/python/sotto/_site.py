@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import math
 import os
+import threading
 from types import TracebackType
 from typing import Any, Optional
 
@@ -43,8 +44,8 @@ class Site(Handle):
                 site.step(gradient, loss)
 
     Nothing ends because a peer ends: one that is away is not waited for, and one that comes back goes
-    on where it was. What this process has told others is in its folder first; a program that died
-    goes on from there.
+    on where it was. What this process has told others is in its folder first, unless `save_every` or
+    an empty `state` say otherwise; a program that died goes on from there.
 
     `parameters` is the initial model, equal at all sites; it is changed in place and must not be
     resized or moved. `layout` names its tensors: [("layer1.weight", (64, 784)), …]. `site` is a
@@ -52,7 +53,8 @@ class Site(Handle):
     sotto.choices("site-settings") lists them. Spans of time are seconds.
 
     Ctrl-C ends a call that waits, and the site is then over. As a context manager it finishes at the
-    end of the block, and leaves at once when the block raised anything.
+    end of the block, also of one that Ctrl-C ends, and leaves at once when the block raised anything
+    else.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Site(Handle):
         site: Optional[Path] = None,
         **settings: Setting,
     ) -> None:
+        self._ending = threading.RLock()  # whoever destroys the handle, or uses it beside another
         address, self._shape = place(parameters, "parameters", writable=True)
         self._parameters = parameters  # which must stay where they are
         given: dict[str, Any] = {"site": None if site is None else os.fspath(site), **settings}
@@ -88,12 +91,13 @@ class Site(Handle):
         self._wait(name, *arguments, ctypes.byref(outcome))
         return SiteStep(bool(outcome.value & _EXCHANGED), bool(outcome.value & _DROPPED))
 
-    def _handle(self):
-        """The handle, for calls that may be made while another one is under way."""
-        handle = self._own.handle
-        if handle is None or self._own.process != os.getpid():
-            raise Refused("site: it is closed")
-        return handle
+    def _asked(self, name):
+        """What a function tells that may be called while another call is under way."""
+        with self._ending:
+            handle = self._own.handle
+            if handle is None or self._own.process != os.getpid():
+                raise Refused("site: it is closed")
+            return call_for_json("site_" + name, handle)
 
     @property
     def parameters(self) -> Any:
@@ -129,12 +133,16 @@ class Site(Handle):
 
     def stop(self) -> None:
         """Ends what waits within a tenth of a second; `over` is then True. Any thread, or a signal's
-        handler, may call it."""
-        library.sotto_site_stop(self._handle())
+        handler, may call it; once the site is closed it does nothing."""
+        with self._ending:
+            handle = self._own.handle
+            if handle is not None and self._own.process == os.getpid():
+                library.sotto_site_stop(handle)
 
     def close(self) -> None:
-        """Leaves at once. What has been told to others is in the folder."""
-        super().close()
+        """Leaves at once; see finish()."""
+        with self._ending:
+            super().close()
         trained.give_back(self)
 
     def __enter__(self) -> Site:
@@ -147,7 +155,7 @@ class Site(Handle):
         trace: Optional[TracebackType],
     ) -> None:
         try:
-            if kind is None:
+            if kind is None or issubclass(kind, KeyboardInterrupt):
                 self.finish()
         finally:
             self.close()
@@ -178,9 +186,9 @@ class Site(Handle):
     def report(self) -> dict[str, Any]:
         """How the site and each of its peers stand, as `sotto status --json` has it. Any thread may
         ask."""
-        return call_for_json("site_report", self._handle())
+        return self._asked("report")
 
     def events(self) -> list[dict[str, Any]]:
         """What has happened since the last call, the latest 1000 at most: dictionaries with time,
         level, event, peer, round and text. Any thread may ask."""
-        return call_for_json("site_events", self._handle())
+        return self._asked("events")

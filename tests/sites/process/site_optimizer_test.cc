@@ -246,7 +246,8 @@ TEST_CASE("a run of a task and a loop around an optimizer of its own are equal, 
   std::vector<float> theirs(task->dimension());
   task->initialize(theirs, 0);
   std::vector<float> ours = theirs;
-  const auto result = run_site(options, all.folder(0), *task, theirs, 2, [](const SiteEvent&) {});
+  const auto result = run_site(options, std::make_unique<SiteFolder>(all.folder(0)), *task, theirs,
+                               2, [](const SiteEvent&) {});
   REQUIRE_MESSAGE(result.ok(), result.status().message());
   CHECK(result->history.size() == 3);  // after 2, 4 and the last
   CHECK_FALSE(result->stopped);
@@ -348,8 +349,19 @@ TEST_CASE("a site without a folder comes back as a new one, from a neighbour's m
     SOTTO_SKIP("built without ZeroMQ");
   }
   const Federation all(2);
-  Seen stays;
-  std::thread other([&] { train(all, 0, 400, stays); });
+  std::atomic<bool> stop = false;
+  Status stays;
+  std::thread other([&] {
+    std::vector<float> x(kDimension);
+    SiteOptions options = all.options(0);
+    options.stop = &stop;
+    SiteOptimizer site(options, all.folder(0), x);
+    stays = site.connect();
+    SiteStep done;
+    while (stays.ok() && !site.over()) {
+      Federation::step(site, 0, x, stays, done);
+    }
+  });
   const auto live = [&](int rounds, bool anew) {
     std::vector<float> x(kDimension, anew ? 0.0F : -100.0F);
     SiteOptions options = all.options(1);
@@ -367,8 +379,9 @@ TEST_CASE("a site without a folder comes back as a new one, from a neighbour's m
   };
   live(20, true);
   live(20, false);
+  stop = true;
   other.join();
-  CHECK_MESSAGE(stays.status.ok(), stays.status.message());
+  CHECK_MESSAGE(stays.ok(), stays.message());
 }
 
 TEST_CASE("a site that writes now and then comes back as another one, with the model it wrote") {
@@ -409,4 +422,77 @@ TEST_CASE("a site that writes now and then comes back as another one, with the m
   CHECK(life(0, false) == third);  // it ended in good order
   CHECK(x == ended);
   CHECK(life(0, false) != third);  // and did not, the second time
+}
+
+TEST_CASE("a site that has not begun, or was refused, leaves its folder as it is") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Federation all(2);
+  SiteOptions options = all.options(0);
+  options.found_after = std::chrono::milliseconds(1);
+  std::vector<float> x(kDimension);
+  options.init = model_digest(x);
+  Status status;
+  SiteStep done;
+  const auto rounds_kept = [&] {
+    std::fill(x.begin(), x.end(), 0.0F);
+    SiteOptimizer site(options, all.folder(0), x);
+    CHECK(site.connect().ok());
+    return site.round();
+  };
+  {
+    SiteOptimizer site(options, all.folder(0), x);
+    for (int round = 0; round < 3; ++round) {
+      Federation::step(site, 0, x, status, done);
+      REQUIRE(status.ok());
+    }
+  }
+  {
+    SiteOptimizer site(options, all.folder(0), x);
+    CHECK(site.finish().ok());  // before connect
+    CHECK_THROWS_AS((void)site.connect(), Error);
+    CHECK_THROWS_AS((void)site.step(x), Error);
+  }
+  CHECK(rounds_kept() >= 2);  // the last round was offered, and counts as ended
+  {
+    SiteOptions others = options;
+    others.step_rule.learning_rate = 0.7;
+    SiteOptimizer site(others, all.folder(0), x);
+    CHECK_THROWS_AS((void)site.connect(), Error);  // other settings
+    CHECK_FALSE(site.connect().ok());
+    CHECK_FALSE(site.finish().ok());
+  }
+  CHECK(rounds_kept() >= 2);
+}
+
+TEST_CASE("no step follows the end, and a fault of the site is in its report") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Federation all(2);
+  SiteOptions options = all.options(0);
+  options.found_after = std::chrono::milliseconds(1);
+  std::vector<float> x(kDimension);
+  SiteOptimizer site(options, all.folder(0), x);
+  CHECK(site.report().phase == "starting");
+  REQUIRE(site.connect().ok());
+  REQUIRE(site.step(x).ok());
+
+  std::vector<std::string> events;
+  SiteOptions taken = all.options(1);
+  taken.listen = site.report().address;  // which is taken
+  std::vector<float> y(kDimension);
+  SiteOptimizer other(taken, all.folder(1), y, {},
+                      [&](const SiteEvent& event) { events.emplace_back(event.kind); });
+  CHECK_FALSE(other.connect().ok());
+  CHECK(other.report().phase == "failed");
+  CHECK(events.back() == "failed");
+  CHECK_FALSE(other.step(y).ok());
+
+  REQUIRE(site.finish().ok());
+  CHECK(site.report().phase == "done");
+  CHECK(site.result().report.peers.size() == 1);
+  CHECK_THROWS_AS((void)site.step(x), Error);
+  CHECK_THROWS_AS((void)site.relay(), Error);
 }
