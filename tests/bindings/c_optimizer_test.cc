@@ -121,6 +121,22 @@ TEST_CASE("a run through the C library ends with the bits of a C++ one") {
                    "outer-momentum", "0.9", "outer-nesterov", "true", "schedule", "cosine,warmup=3",
                    "rounds", "30"},
                   30) == cpp_trained(options, 30));
+
+  options.streaming = {.fragments = 3, .mix = {.own = 0.5}};
+  options.step_rule.schedule = {};
+  CHECK(c_trained({"algorithm", "allreduce", "communication-interval", "3", "outer-lr", "0.7",
+                   "outer-momentum", "0.9", "outer-nesterov", "true", "fragments", "3", "sync-mix",
+                   "0.5"},
+                  30) == cpp_trained(options, 30));
+
+  options = cpp_options();
+  options.communication_interval = 3;
+  options.algorithm = "dpsgd";
+  options.outer_step_rule = sotto::StepRuleOptions{.learning_rate = 0.7, .momentum = 0.5};
+  options.outer_after_mixing = true;
+  CHECK(c_trained({"algorithm", "dpsgd", "communication-interval", "3", "outer-lr", "0.7",
+                   "outer-momentum", "0.5", "outer-after-mixing", "true"},
+                  30) == cpp_trained(options, 30));
 }
 
 TEST_CASE("a state goes on bit for bit, from a buffer and from a file") {

@@ -99,6 +99,8 @@ def test_nodes_that_average_gradients_are_one_node_with_the_batches_of_all(local
         {"algorithm": "ef21:momentum=0.5", "compressor": "topk:0.3"},
         {"algorithm": "qmean", "compressor": "quant:4", "communication_interval": 3},
         {"algorithm": "sparseloco", "compressor": "topk:0.3", "communication_interval": 3},
+        {"algorithm": "allreduce", "communication_interval": 4, "fragments": 2, "sync_delay": 1},
+        {"algorithm": "dpsgd", "communication_interval": 3, "outer_after_mixing": True},
     ],
     ids=lambda settings: "-".join(str(value) for value in settings.values()),
 )
