@@ -6,7 +6,9 @@
 #include <vector>
 
 #include <benchmark/benchmark.h>
+#include <Eigen/Core>
 
+#include <sotto/kernels/matrix_product.h>
 #include <sotto/kernels/ops.h>
 
 namespace {
@@ -96,6 +98,38 @@ void top_k(benchmark::State& state) {
   }
   report(state, 4 * kElements);
 }
+
+/// Products of square matrices with so many rows, the steps that Newton and Schulz take to a matrix
+/// with orthogonal rows.
+void matrix_product(benchmark::State& state) {
+  const auto n = static_cast<std::size_t>(state.range(0));
+  const auto x = random_vector();
+  std::vector<float> out(n * n);
+  sotto::MatrixProduct product;
+  for ([[maybe_unused]] auto step : state) {
+    product.times({n, n, n}, std::span(x).first(n * n), std::span(x).last(n * n), out);
+    benchmark::DoNotOptimize(out.data());
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(2 * n * n * n));
+}
+
+/// Eigen's product of as large matrices, with the instructions that the compiler may use.
+void eigen_product(benchmark::State& state) {
+  using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const auto n = state.range(0);
+  const auto x = random_vector();
+  const Eigen::Map<const Matrix> a(x.data(), n, n);
+  const Eigen::Map<const Matrix> b(x.data() + x.size() - n * n, n, n);
+  Matrix out(n, n);
+  for ([[maybe_unused]] auto step : state) {
+    out.noalias() = a * b;
+    benchmark::DoNotOptimize(out.data());
+  }
+  state.SetItemsProcessed(state.iterations() * 2 * n * n * n);
+}
+
+BENCHMARK(matrix_product)->Arg(64)->Arg(256)->Arg(1024);
+BENCHMARK(eigen_product)->Arg(64)->Arg(256)->Arg(1024);
 
 // The first argument: 0 for the reference, 1 for the host's implementation.
 BENCHMARK(copy);

@@ -26,6 +26,7 @@ constexpr auto kWordsOfOptions = std::to_array<WordsOfOption>({
     {"--outer-step-rule", step_rule_names},
     {"--weighting", weighting_names},
     {"--bias-correction", bias_correction_names},
+    {"--update-scale", update_scale_names},
     {"--schedule", schedule_names},
     {"--partition", partition_names},
     {"--privacy-unit", privacy_unit_names},

@@ -11,18 +11,16 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
-#include <sotto/base/text.h>
+#include <sotto/base/tensor_selector.h>
 #include <sotto/compress/registry.h>
 
 #include "internal/contracts.h"
 #include "internal/family.h"
 #include "internal/payload.h"
-#include "internal/tensor_rule.h"
 
 namespace sotto {
 namespace {
 
-using internal::TensorRule;
 using Length = std::uint32_t;
 
 /// One tensor and what compresses it.
@@ -216,89 +214,28 @@ Status PerTensorCompressor::load(ByteReader& in) {
   return status;
 }
 
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> pieces;
-  for (std::size_t end = text.find(';'); end != std::string_view::npos; end = text.find(';')) {
-    pieces.push_back(trimmed(text.substr(0, end)));
-    text.remove_prefix(end + 1);
-  }
-  pieces.push_back(trimmed(text));
-  return pieces;
-}
-
-std::string names_of(const ParameterLayout& layout) {
-  constexpr std::size_t kMost = 12;
-  std::string names;
-  for (std::size_t i = 0; i < std::min(layout.size(), kMost); ++i) {
-    names += (i == 0 ? "" : ", ") + layout[i].name;
-  }
-  return names + (layout.size() > kMost ? ", …" : "");
-}
-
-void require_some(const TensorRule& rule, const ParameterLayout& layout) {
-  const auto fits = [&](const ParameterBlock& tensor) { return rule.fits(tensor); };
-  if (rule.by_name() && std::ranges::none_of(layout, fits)) {
-    refuse("compressor", rule.selector(),
-           fmt::format("it fits none of the tensors {}; * stands for any characters, ? for one",
-                       names_of(layout)));
-  }
-}
-
-/// The first rule that fits a tensor counts: one by name for which others by name leave none says
-/// nothing. Rules by rank or size may leave some in another model.
-void require_some_left(const TensorRule& rule, std::span<const TensorRule> earlier,
-                       const ParameterLayout& layout) {
-  std::string before;
-  for (const ParameterBlock& tensor : layout) {
-    if (!rule.by_name() || !rule.fits(tensor)) {
-      continue;
-    }
-    const auto first = std::ranges::find_if(earlier, [&](const TensorRule& candidate) {
-      return candidate.by_name() && candidate.fits(tensor);
-    });
-    if (first == earlier.end()) {
-      return;
-    }
-    const std::string quoted = fmt::format("'{}'", first->selector());
-    if (before.find(quoted) == std::string::npos) {
-      before += (before.empty() ? "" : ", ") + quoted;
-    }
-  }
-  if (!before.empty()) {
-    refuse("compressor", rule.selector(),
-           fmt::format("the first rule that fits a tensor counts, and those before it fit all of "
-                       "this one's: {}; put this one in front, or leave it out",
-                       before));
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Compressor> make_per_tensor(std::string_view spec, ContractKind need,
                                             const Ops& ops, const ParameterLayout& layout) {
-  const auto pieces = split(spec);
-  auto otherwise = make_compressor(pieces.front(), need, ops);
+  const SpecByTensor read = read_spec_by_tensor(spec, "compressor", "*.bias=none");
+  auto otherwise = make_compressor(read.otherwise, need, ops);
   std::string canonical = otherwise->spec();
-  std::vector<TensorRule> rules;
-  for (std::size_t i = 1; i < pieces.size(); ++i) {
-    rules.emplace_back(pieces[i]);
-    canonical += fmt::format("; {}={}", rules.back().selector(),
-                             make_compressor(rules.back().spec(), need, ops)->spec());
+  for (const auto& [selector, of_rule] : read.rules) {
+    canonical +=
+        fmt::format("; {}={}", selector.text(), make_compressor(of_rule, need, ops)->spec());
   }
   std::vector<Part> parts;
   if (layout.size() > 1) {
-    for (const TensorRule& rule : rules) {
-      require_some(rule, layout);
-      require_some_left(
-          rule, std::span(rules).first(static_cast<std::size_t>(&rule - rules.data())), layout);
-    }
-    for (const ParameterBlock& tensor : layout) {
-      const auto rule = std::ranges::find_if(
-          rules, [&](const TensorRule& candidate) { return candidate.fits(tensor); });
-      ParameterLayout alone = {tensor};
+    const auto numbers = rule_of_each(read.rules, layout, "compressor");
+    parts.reserve(layout.size());
+    for (std::size_t i = 0; i < layout.size(); ++i) {
+      const std::size_t rule = numbers[i];
+      ParameterLayout alone = {layout[i]};
       alone.front().offset = 0;
-      parts.push_back({tensor, make_compressor(rule == rules.end() ? pieces.front() : rule->spec(),
-                                               need, ops, alone)});
+      parts.push_back({layout[i], make_compressor(rule == read.rules.size() ? read.otherwise
+                                                                            : read.rules[rule].spec,
+                                                  need, ops, alone)});
     }
   }
   return std::make_unique<PerTensorCompressor>(std::move(canonical), std::move(otherwise),
@@ -308,7 +245,7 @@ std::unique_ptr<Compressor> make_per_tensor(std::string_view spec, ContractKind 
 constinit const CompressorInfo internal::kPerTensorInfo = {
     "per_tensor",
     "SPEC; SELECTOR=SPEC[; …]",
-    "a compressor for every tensor; SELECTOR is a name with * and ?, 1d, or under:ELEMENTS",
+    "a compressor for every tensor; SELECTOR is a name with * and ?, 1d, ends, or under:ELEMENTS",
     "the worst of its parts",
     "quant:4; 1d=none",
     kPerTensorWireId};

@@ -3,10 +3,7 @@
 // Grammar, with spaces around `;` as one likes:
 //   SPEC; SELECTOR=SPEC; SELECTOR=SPEC …
 // The first SPEC is the default; of the rules the first whose selector fits a tensor decides.
-// Selectors:
-//   GLOB      the whole name fits, with * for any characters and ? for one: *.bias, conv?.*
-//   1d        tensors of one dimension or none: biases, normalizations
-//   under:N   tensors of fewer than N elements
+// base/tensor_selector.h has the selectors: names with * and ?, 1d, ends, under:N.
 // Example: quant:4; head.*=fp16; 1d=none; under:1024=quant:8
 //
 // Payload: for each tensor in the order of the layout the length of its encoding (4 bytes) and the

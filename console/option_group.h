@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -66,6 +67,14 @@ class OptionGroup {
                 ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   }
 
+  /// A switch whose default depends on others: `--NAME=false` turns it off.
+  CLI::Option& flag(const std::string& name, std::optional<bool>& value, const std::string& help) {
+    const auto take = [&value](std::int64_t given) { value = given > 0; };
+    return *command_.add_flag_function(name, take, help)
+                ->group(title_)
+                ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  }
+
   /// A setting of the library's, under its name.
   void add(const Setting& setting) {
     const std::string name = "--" + std::string(setting.name);
@@ -74,7 +83,7 @@ class OptionGroup {
     std::visit(
         [&](auto* value) {
           using T = std::remove_pointer_t<decltype(value)>;
-          if constexpr (std::is_same_v<T, bool>) {
+          if constexpr (std::is_same_v<typename HeldType<T>::Type, bool>) {
             flag(name, *value, help);
           } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, double> ||
                                std::is_same_v<T, std::optional<double>>) {

@@ -2,12 +2,15 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
 #include <sotto/optim/step_rule_info.h>
+#include <sotto/optim/step_rule_spec.h>
+#include <sotto/optim/step_rules/by_tensor.h>
 #include <sotto/optim/step_rules/learning_rate.h>
 
 namespace sotto {
@@ -15,6 +18,7 @@ namespace {
 
 constexpr auto kBiasCorrections = {BiasCorrection::always, BiasCorrection::warmup,
                                    BiasCorrection::never};
+constexpr auto kUpdateScales = {UpdateScale::original, UpdateScale::spectral, UpdateScale::adamw};
 
 void require(bool holds, std::string_view field, double value, std::string_view range) {
   if (!holds) {
@@ -22,7 +26,9 @@ void require(bool holds, std::string_view field, double value, std::string_view 
   }
 }
 
-void validate(const StepRuleOptions& options) {
+}  // namespace
+
+void check_step_rule_options(const StepRuleOptions& options) {
   require(is_learning_rate(options.learning_rate), "lr", options.learning_rate, kLearningRates);
   const auto in_float32 = [](double value) {
     return value >= 0 && value <= double{std::numeric_limits<float>::max()};
@@ -45,8 +51,6 @@ void validate(const StepRuleOptions& options) {
     refuse("nesterov", "true", "it needs a momentum above 0");
   }
 }
-
-}  // namespace
 
 Status StepRule::next_model(Round round, std::span<const float> x, std::span<const float> gradient,
                             std::span<float> next, const Ops& ops) {
@@ -97,9 +101,42 @@ BiasCorrection parse_bias_correction(std::string_view name) {
   refuse_unknown("bias_correction", name, bias_correction_names());
 }
 
+std::string_view update_scale_name(UpdateScale scale) {
+  switch (scale) {
+    case UpdateScale::original:
+      return "original";
+    case UpdateScale::spectral:
+      return "spectral";
+    case UpdateScale::adamw:
+      return "adamw";
+  }
+  return "unknown";
+}
+
+std::vector<std::string> update_scale_names() {
+  std::vector<std::string> names;
+  for (const UpdateScale scale : kUpdateScales) {
+    names.emplace_back(update_scale_name(scale));
+  }
+  return names;
+}
+
+UpdateScale parse_update_scale(std::string_view name) {
+  for (const UpdateScale scale : kUpdateScales) {
+    if (update_scale_name(scale) == name) {
+      return scale;
+    }
+  }
+  refuse_unknown("update_scale", name, update_scale_names());
+}
+
 std::unique_ptr<StepRule> make_step_rule(const StepRuleOptions& options, const Ops& ops) {
-  validate(options);
-  return step_rule_info(options.rule).build(options, ops);
+  check_step_rule_options(options);
+  StepRuleSpec spec = parse_step_rule(options.rule);
+  if (spec.selected.empty()) {
+    return spec.info->build(options, ops);
+  }
+  return std::make_unique<RulesByTensor>(std::move(spec), options, ops);
 }
 
 }  // namespace sotto

@@ -35,18 +35,36 @@ std::vector<std::string> bias_correction_names();
 /// Throws Error unless `name` is one of always, warmup, never.
 BiasCorrection parse_bias_correction(std::string_view name);
 
+/// What the length of Muon's steps goes by (step_rules/muon.h).
+enum class UpdateScale {
+  original,  ///< √max(1, rows/columns)
+  spectral,  ///< √(rows/columns)
+  adamw,     ///< 0.2 √max(rows, columns)
+};
+
+/// "original", "spectral" or "adamw".
+std::string_view update_scale_name(UpdateScale scale);
+/// All names, in the order of the enumeration.
+std::vector<std::string> update_scale_names();
+/// Throws Error unless `name` is one of original, spectral, adamw.
+UpdateScale parse_update_scale(std::string_view name);
+
 /// Settings of all rules, under the names that torch.optim uses.
 struct StepRuleOptions {
-  std::string rule = "sgd";  ///< the name of one of step_rules() (optim/step_rule_info.h)
+  /// One of step_rules() (optim/step_rule_info.h), and others for some tensors
+  /// (optim/step_rule_spec.h): "sgd", "muon; head.*=adamw; 1d=adamw".
+  std::string rule = "sgd";
   double learning_rate = 0.1;
-  double momentum = 0;    ///< sgd: v ← μ v + g; lars and quasi-global: in optim/step_rules/
-  bool nesterov = false;  ///< sgd: d = γ (g + μ v); quasi-global
-  double weight_decay = 0;  ///< sgd, adam: g ← g + λ x; adamw: d ← d + γ λ x; lars, lamb: there
-  double beta1 = 0.9;       ///< adam, adamw, lamb
+  double momentum = 0;    ///< sgd: v ← μ v + g; lars, quasi-global, muon: in optim/step_rules/
+  bool nesterov = false;  ///< sgd: d = γ (g + μ v); quasi-global, muon
+  /// sgd, adam: g ← g + λ x; adamw, muon: d ← d + γ λ x; lars, lamb: there
+  double weight_decay = 0;
+  double beta1 = 0.9;  ///< adam, adamw, lamb
   double beta2 = 0.999;
   double epsilon = 1e-8;
   BiasCorrection bias_correction = BiasCorrection::always;  ///< adam, adamw, lamb
   double trust_coefficient = 0.001;                         ///< lars: η
+  UpdateScale update_scale = UpdateScale::original;         ///< muon
   /// Gradients are scaled down to this Euclidean norm first (optim/step_rules/gradient_clip.h).
   double clip_norm = std::numeric_limits<double>::infinity();
   Schedule schedule = {};  ///< multiplies the learning rate
@@ -62,7 +80,7 @@ class StepRule {
  public:
   virtual ~StepRule() = default;
 
-  /// As `--step-rule` has it, "momentum".
+  /// As `--step-rule` has it, "sgd".
   virtual std::string_view name() const = 0;
   /// Takes the tensors that all vectors consist of, and zeroes the moments. Called once, before the
   /// first direction.
@@ -109,6 +127,9 @@ class StepRule {
   /// Restores the moments and counters that save wrote for the same layout.
   virtual Status load(ByteReader& in) = 0;
 };
+
+/// Throws Error for a setting outside its range, whatever the rule.
+void check_step_rule_options(const StepRuleOptions& options);
 
 /// Makes the rule of one node, for rules that sotto does not know.
 using StepRuleFactory = std::function<std::unique_ptr<StepRule>()>;

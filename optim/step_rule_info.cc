@@ -7,6 +7,7 @@
 #include <sotto/optim/step_rules/adam.h>
 #include <sotto/optim/step_rules/lamb.h>
 #include <sotto/optim/step_rules/lars.h>
+#include <sotto/optim/step_rules/muon.h>
 #include <sotto/optim/step_rules/quasi_global.h>
 #include <sotto/optim/step_rules/sgd.h>
 
@@ -25,6 +26,7 @@ std::span<const StepRuleInfo> step_rules() {
       Lars::kInfo,
       Lamb::kInfo,
       QuasiGlobal::kInfo,
+      Muon::kInfo,
   };
   // clang-format on
   return all;

@@ -21,13 +21,18 @@ struct StepRuleInfo {
   double outer_learning_rate = 1;
   /// The default momentum, of a rule that has one.
   double momentum = 0;
+  /// Whether that is Nesterov's form by default.
+  bool nesterov = false;
   /// The settings that the rule has and others lack, by the names of StepRuleOptions. The learning
   /// rate, weight decay, clipping and the schedule are every rule's.
   std::span<const std::string_view> settings = {};
   /// Whether StepRule::separable holds without clipping.
   bool separable = false;
-  /// Constructs the rule from options whose values lie in their ranges; call make_step_rule
-  /// instead. Throws Error for a setting that the rule cannot take.
+  /// Rules for tensors that this one is not for, by selector, where a specification has none
+  /// (step_rule_spec.h).
+  std::string_view others = {};
+  /// Constructs the rule, without `others`, from options whose values lie in their ranges; call
+  /// make_step_rule instead. Throws Error for a setting that the rule cannot take.
   std::unique_ptr<StepRule> (*build)(const StepRuleOptions& options, const Ops& ops) = nullptr;
 
   /// Whether the rule has the setting of this name, "beta1".

@@ -69,7 +69,10 @@ const Setting* find_setting(const std::vector<SettingGroup>& groups, std::string
   return nullptr;
 }
 
-bool is_switch(const Setting& setting) { return std::holds_alternative<bool*>(setting.value); }
+bool is_switch(const Setting& setting) {
+  return std::holds_alternative<bool*>(setting.value) ||
+         std::holds_alternative<std::optional<bool>*>(setting.value);
+}
 
 bool is_numeric(const Setting& setting) {
   return !is_switch(setting) && !std::holds_alternative<std::string*>(setting.value);
@@ -78,7 +81,7 @@ bool is_numeric(const Setting& setting) {
 std::optional<std::string> assign(const Setting& setting, std::string_view text) {
   return std::visit(
       [&](auto* value) -> std::optional<std::string> {
-        using Value = std::remove_pointer_t<decltype(value)>;
+        using Value = typename HeldType<std::remove_pointer_t<decltype(value)>>::Type;
         if constexpr (std::is_same_v<Value, std::string>) {
           *value = text;
         } else if constexpr (std::is_same_v<Value, bool>) {
@@ -88,7 +91,7 @@ std::optional<std::string> assign(const Setting& setting, std::string_view text)
           }
           *value = *found;
         } else {
-          return assign_number<typename HeldType<Value>::Type>(setting, text, *value);
+          return assign_number<Value>(setting, text, *value);
         }
         return std::nullopt;
       },

@@ -41,6 +41,7 @@ Json settings_json(const RunSettings& settings) {
           {"epsilon", used.step_rule.epsilon},
           {"bias_correction", bias_correction_name(used.step_rule.bias_correction)},
           {"trust_coefficient", used.step_rule.trust_coefficient},
+          {"update_scale", update_scale_name(used.step_rule.update_scale)},
           {"clip_norm", optional(o.clip_norm)},
           {"schedule", used.step_rule.schedule.spec()},
           {"privacy", privacy_config_json(used.privacy)},

@@ -81,6 +81,29 @@ TEST_CASE("a rule that follows the model, saved in mid-run and loaded, continues
   }
 }
 
+TEST_CASE(
+    "rules by tensor, saved in mid-run and loaded, continue to the bit with every algorithm") {
+  ParameterLayout layout;
+  append_block(layout, "hidden", {4, 6});
+  append_block(layout, "bias", {9});
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (!info.step_rule.empty()) {
+      continue;
+    }
+    for (const Round interval : {Round{1}, Round{3}}) {
+      CAPTURE(info.name);
+      CAPTURE(interval);
+      check_continues(
+          {.algorithm = std::string(info.name),
+           .nodes = 5,
+           .dimension = 33,
+           .step = {.rule = "muon", .learning_rate = 0.02, .momentum = 0.95, .nesterov = true},
+           .communication_interval = interval,
+           .layout = layout});
+    }
+  }
+}
+
 TEST_CASE("what a compressor remembers is part of the state") {
   for (const AlgorithmInfo& info : algorithms()) {
     if (info.contract != ContractKind::contraction) {

@@ -237,14 +237,16 @@ TEST_CASE("clipping comes before weight decay and momentum in every rule") {
   const std::vector<float> g = {8, -12, 24};  // norm 28
   std::vector<float> scaled = g;
   host_ops().scale(static_cast<float>(7.0 / (28 + 1e-6)), scaled);
+  ParameterLayout matrix;
+  append_block(matrix, "x", {3, 1});
   for (const std::string& name : names_of(step_rules())) {
     CAPTURE(name);
     StepRuleOptions options{.rule = name, .weight_decay = 0.1, .epsilon = 1};
     const auto plain = make_step_rule(options);
     options.clip_norm = 7;
     const auto clipping = make_step_rule(options);
-    plain->resize(one_tensor(3));
-    clipping->resize(one_tensor(3));
+    plain->resize(matrix);
+    clipping->resize(matrix);
     std::vector<float> expected(3);
     std::vector<float> d(3);
     for (Round t = 0; t < 3; ++t) {

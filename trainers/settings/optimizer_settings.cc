@@ -14,7 +14,7 @@
 #include <sotto/comm/stores.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/registry.h>
-#include <sotto/optim/step_rule_info.h>
+#include <sotto/optim/step_rule_spec.h>
 
 namespace sotto {
 namespace {
@@ -49,10 +49,12 @@ std::optional<StepRuleOptions> outer_step_rule_of(const OptimizerSettings& o) {
     return std::nullopt;
   }
   StepRuleOptions rule;
-  rule.rule = o.outer_step_rule.empty() ? needed_step_rule(o.algorithm) : o.outer_step_rule;
-  const StepRuleInfo& info = step_rule_info(rule.rule, "outer_step_rule");
-  rule.learning_rate = o.outer_lr.value_or(info.outer_learning_rate);
-  rule.momentum = o.outer_momentum.value_or(info.momentum);
+  const StepRuleSpec spec =
+      parse_step_rule(o.outer_step_rule.empty() ? needed_step_rule(o.algorithm) : o.outer_step_rule,
+                      "outer_step_rule");
+  rule.rule = spec.text();
+  rule.learning_rate = o.outer_lr.value_or(spec.info->outer_learning_rate);
+  rule.momentum = o.outer_momentum.value_or(spec.info->momentum);
   rule.nesterov = o.outer_nesterov;
   return rule;
 }
@@ -83,13 +85,16 @@ void check_step_rule(const OptimizerSettings& o) {
                                                mention(another ? "step_rule" : "momentum"));
     }
   }
-  const StepRuleInfo& rule = step_rule_info(step_rule_name(o));
+  const StepRuleSpec rule = parse_step_rule(step_rule_name(o));
   // Refuses a momentum that the rule cannot take, in the rule's own words.
-  make_step_rule({.rule = std::string(rule.name), .momentum = momentum_of(o).value_or(0)},
+  make_step_rule({.rule = std::string(rule.info->name), .momentum = momentum_of(o).value_or(0)},
                  host_ops());
   OptimizerSettings given = o;
   if (given.momentum == 0) {
     given.momentum.reset();  // rules without a momentum have that
+  }
+  if (given.nesterov == false) {
+    given.nesterov.reset();
   }
   OptimizerSettings defaults;
   const SettingGroup settings = step_settings(given);
@@ -97,10 +102,11 @@ void check_step_rule(const OptimizerSettings& o) {
   for (std::size_t i = 0; i < settings.settings.size(); ++i) {
     const std::string field = field_of(settings.settings[i]);
     const auto owners = step_rules_with(field);
-    if (!owners.empty() && !rule.has(field) &&
+    const bool of_front = field == "momentum" || field == "nesterov";  // others have their own
+    if (!owners.empty() && !(of_front ? rule.info->has(field) : rule.has(field)) &&
         differs(settings.settings[i], untouched.settings[i])) {
       throw Error(field, fmt::format("the step rule is {}, which has none; leave it out, or take ",
-                                     rule.name) +
+                                     rule.info->name) +
                              mention("step_rule") + " " + word_list(owners));
     }
   }
@@ -185,17 +191,19 @@ void check_settings(const OptimizerSettings& settings) {
 
 StepRuleOptions step_rule_of(const OptimizerSettings& o, Round steps) {
   StepRuleOptions rule;
-  rule.rule = step_rule_name(o);
-  const StepRuleInfo& info = step_rule_info(rule.rule);
+  const StepRuleSpec spec = parse_step_rule(step_rule_name(o));
+  const StepRuleInfo& info = *spec.info;
+  rule.rule = spec.text();
   rule.learning_rate = o.lr.value_or(info.learning_rate);
   rule.momentum = momentum_of(o).value_or(info.momentum);
-  rule.nesterov = o.nesterov;
+  rule.nesterov = o.nesterov.value_or(info.nesterov && rule.momentum != 0);
   rule.weight_decay = o.weight_decay;
   rule.beta1 = o.beta1.value_or(rule.beta1);
   rule.beta2 = o.beta2.value_or(rule.beta2);
   rule.epsilon = o.epsilon.value_or(rule.epsilon);
   rule.bias_correction = parse_bias_correction(o.bias_correction);
   rule.trust_coefficient = o.trust_coefficient.value_or(rule.trust_coefficient);
+  rule.update_scale = parse_update_scale(o.update_scale);
   if (!wants_privacy(o)) {
     rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
   }

@@ -61,13 +61,14 @@ struct OptimizerSettings {
   std::optional<double> lr;
   std::optional<double> momentum;
   std::optional<double> quasi_global_momentum;  ///< another way to write step rule and momentum
-  bool nesterov = false;
+  std::optional<bool> nesterov;
   double weight_decay = 0;
   std::optional<double> beta1;
   std::optional<double> beta2;
   std::optional<double> epsilon;
   std::string bias_correction = "always";
   std::optional<double> trust_coefficient;
+  std::string update_scale = "original";
   std::optional<double> clip_norm;
   std::string schedule = "constant";
 
@@ -104,8 +105,8 @@ bool wants_privacy(const OptimizerSettings& settings);
 /// not have, and for one that is given twice.
 AlgorithmSpec algorithm_of(const OptimizerSettings& settings);
 
-/// The step rule that is asked for, else the one that the algorithm is built on, else sgd. With
-/// local steps the algorithm has its own in the outer rule.
+/// The specification of the step rule that is asked for, else the one that the algorithm is built
+/// on, else sgd. With local steps the algorithm has its own in the outer rule.
 std::string step_rule_name(const OptimizerSettings& settings);
 
 /// Throws Error for a setting that the others leave without effect, or that lacks another one.

@@ -32,7 +32,9 @@ std::string_view transport_help() {
 
 std::string_view step_rule_help() {
   static const std::string kHelp =
-      word_list(names_of(step_rules())) + "; by default what the algorithm is built on, else sgd";
+      word_list(names_of(step_rules())) +
+      "; with others for some tensors: \"muon; head.*=adamw:lr=0.003; 1d=adamw\"; by default what "
+      "the algorithm is built on, else sgd";
   return kHelp;
 }
 
@@ -106,7 +108,9 @@ struct OwnedHelp {
   std::string momentum =
       owned("momentum", "momentum; by default " +
                             default_values(&StepRuleInfo::momentum, step_rules_with("momentum")));
-  std::string nesterov = owned("nesterov", "Nesterov's form of the momentum");
+  std::string nesterov =
+      owned("nesterov", "Nesterov's form of the momentum; by default for " +
+                            word_list(names_with(step_rules(), &StepRuleInfo::nesterov), "and"));
   std::string beta1 = owned("beta1", "decay of the mean; by default 0.9");
   std::string beta2 = owned("beta2", "decay of the variance; by default 0.999");
   std::string epsilon = owned("epsilon", "added to the root of the variance; by default 1e-8");
@@ -116,6 +120,10 @@ struct OwnedHelp {
   std::string trust_coefficient =
       owned("trust_coefficient",
             "a tensor's step relative to its norm, before the learning rate; by default 0.001");
+  std::string update_scale =
+      owned("update_scale",
+            "what the length of a matrix's step goes by: original, sqrt(max(1, rows/columns)); "
+            "spectral, sqrt(rows/columns); or adamw, as long as AdamW's");
 };
 
 SettingGroup network_settings(OptimizerSettings& o) {
@@ -254,6 +262,7 @@ SettingGroup step_settings(OptimizerSettings& o) {
               {"epsilon", &o.epsilon, "EPSILON", kHelp.epsilon},
               {"bias-correction", &o.bias_correction, "WHEN", kHelp.bias_correction},
               {"trust-coefficient", &o.trust_coefficient, "ETA", kHelp.trust_coefficient},
+              {"update-scale", &o.update_scale, "NAME", kHelp.update_scale},
               {"clip-norm", &o.clip_norm, "MAX",
                "Scale gradients down to this Euclidean norm, over all tensors; with "
                "noise-multiplier or privacy-epsilon those of single examples, or what "

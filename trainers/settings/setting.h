@@ -16,9 +16,9 @@
 namespace sotto {
 
 /// The variable that holds a setting's value. Whole numbers count, others measure.
-using SettingValue =
-    std::variant<std::string*, bool*, int*, double*, Round*, std::optional<int>*,
-                 std::optional<std::uint32_t>*, std::optional<Round>*, std::optional<double>*>;
+using SettingValue = std::variant<std::string*, bool*, std::optional<bool>*, int*, double*, Round*,
+                                  std::optional<int>*, std::optional<std::uint32_t>*,
+                                  std::optional<Round>*, std::optional<double>*>;
 
 /// The type of the value in a setting of type T: T, or that within an optional.
 template <typename T>

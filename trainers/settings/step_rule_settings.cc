@@ -17,7 +17,7 @@ std::string schedule_text(const Schedule& schedule) {
 AgreedSettings step_rule_settings(const StepRuleOptions& options) {
   // Names all members, so that none that is added is left out.
   const auto& [rule, learning_rate, momentum, nesterov, weight_decay, beta1, beta2, epsilon,
-               bias_correction, trust_coefficient, clip_norm, schedule] = options;
+               bias_correction, trust_coefficient, update_scale, clip_norm, schedule] = options;
   return {{"step-rule", rule},
           {"lr", fmt::to_string(learning_rate)},
           {"momentum", fmt::to_string(momentum)},
@@ -28,6 +28,7 @@ AgreedSettings step_rule_settings(const StepRuleOptions& options) {
           {"epsilon", fmt::to_string(epsilon)},
           {"bias-correction", std::string(bias_correction_name(bias_correction))},
           {"trust-coefficient", fmt::to_string(trust_coefficient)},
+          {"update-scale", std::string(update_scale_name(update_scale))},
           {"clip-norm", fmt::to_string(clip_norm)},
           {"schedule", schedule_text(schedule)}};
 }

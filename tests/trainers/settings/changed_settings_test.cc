@@ -141,7 +141,8 @@ TEST_CASE(
 
 TEST_CASE("a changed rate is saved with any step rule, local steps, schedules and an outer rule") {
   std::mt19937_64 random(draw_seed());
-  for (const std::string rule : {"sgd", "adam", "adamw", "lars", "lamb", "quasi-global"}) {
+  for (const std::string rule :
+       {"sgd", "adam", "adamw", "lars", "lamb", "quasi-global", "sgd; 1d=adamw"}) {
     for (const bool local : {false, true}) {
       CAPTURE(rule);
       CAPTURE(local);

@@ -63,6 +63,7 @@ const std::map<std::string_view, Change> kChanges = {
     {"epsilon", {"1e-6", {{"step-rule", "adam"}}}},
     {"bias-correction", {"never", {{"step-rule", "adam"}}}},
     {"trust-coefficient", {"0.01", {{"step-rule", "lars"}}}},
+    {"update-scale", {"spectral", {{"step-rule", "muon"}}}},
     {"clip-norm", {"2"}},
     {"schedule", {"cosine"}},
     {"communication-interval", {"4"}},
@@ -97,6 +98,7 @@ std::string agreement_of(const Given& given, Round steps = 100) {
   options.privacy = privacy_of(
       settings, sampled ? PoissonSample{.rate = 0.1, .batch = 8} : PoissonSample{}, steps);
   std::vector<float> x(64, 1);
+  append_block(options.layout, "x", {8, 8});  // a matrix, for rules that need one
   return Optimizer(options, x).agreement();
 }
 

@@ -1,0 +1,123 @@
+#include <sotto/optim/step_rules/by_tensor.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+namespace {
+
+/// Of one tensor, which follows the others in `layout`.
+void append(ParameterLayout& layout, ParameterBlock tensor) {
+  tensor.offset = dimension_of(layout);
+  layout.push_back(std::move(tensor));
+}
+
+}  // namespace
+
+RulesByTensor::RulesByTensor(StepRuleSpec spec, const StepRuleOptions& options, const Ops& ops)
+    : spec_(std::move(spec)),
+      name_(spec_.text()),
+      clip_(options.clip_norm, ops),
+      base_rate_(options.learning_rate) {
+  StepRuleOptions common = options;
+  common.clip_norm = std::numeric_limits<double>::infinity();
+  const auto add = [&](const StepRuleInfo& info, const StepRuleOptions& own) {
+    rates_.push_back(own.learning_rate);
+    rules_.push_back(info.build(own, ops));
+  };
+  for (const SelectedStepRule& selected : spec_.selected) {
+    const StepRuleOptions own = selected.options(common);
+    check_step_rule_options(own);
+    add(*selected.info, own);
+  }
+  common.rule = spec_.info->name;
+  add(*spec_.info, common);
+}
+
+void RulesByTensor::resize(const ParameterLayout& layout) {
+  const auto numbers = rule_of_each(spec_.selectors, layout, "step_rule");
+  std::vector<ParameterLayout> own(rules_.size());
+  runs_.clear();
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    const std::size_t rule = numbers[i];
+    const std::size_t at = dimension_of(own[rule]);
+    if (runs_.empty() || runs_.back().rule != rule) {
+      runs_.push_back({layout[i].offset, 0, rule, at});
+    }
+    runs_.back().size += layout[i].size;
+    append(own[rule], layout[i]);
+  }
+  for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
+    rules_[rule]->resize(own[rule]);
+  }
+}
+
+Status RulesByTensor::direction(Round round, std::span<const float> x,
+                                std::span<const float> gradient, std::span<float> d) {
+  begin_parts(round);
+  if (!clip_.clips()) {
+    return direction_part(0, x, gradient, d);
+  }
+  clip_.take(gradient, d);
+  return direction_part(0, x, d, d);
+}
+
+void RulesByTensor::begin_parts(Round round) {
+  for (const auto& rule : rules_) {
+    rule->begin_parts(round);
+  }
+}
+
+Status RulesByTensor::direction_part(std::size_t first, std::span<const float> x,
+                                     std::span<const float> gradient, std::span<float> d) {
+  const std::size_t end = first + d.size();
+  for (const Run& run : runs_) {
+    const std::size_t from = std::max(first, run.offset);
+    const std::size_t to = std::min(end, run.offset + run.size);
+    if (from >= to) {
+      continue;
+    }
+    const auto part = [&](auto whole) { return whole.subspan(from - first, to - from); };
+    Status status = rules_[run.rule]->direction_part(run.own_offset + (from - run.offset), part(x),
+                                                     part(gradient), part(d));
+    if (!status) {
+      return status;
+    }
+  }
+  return {};
+}
+
+bool RulesByTensor::follows_model() const {
+  return std::ranges::any_of(rules_, [](const auto& rule) { return rule->follows_model(); });
+}
+
+void RulesByTensor::set_learning_rate(double learning_rate) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  for (std::size_t rule = 0; base_rate_ > 0 && rule + 1 < rules_.size(); ++rule) {
+    const double own = rates_[rule] * (learning_rate / base_rate_);
+    rules_[rule]->set_learning_rate(std::min(own, kMost));
+  }
+  rules_.back()->set_learning_rate(learning_rate);
+}
+
+void RulesByTensor::save(ByteBuffer& out) const {
+  out.write_string(name_);
+  for (const auto& rule : rules_) {
+    rule->save(out);
+  }
+}
+
+Status RulesByTensor::load(ByteReader& in) {
+  Status status = expect_name(in, "step rule", name_);
+  for (const auto& rule : rules_) {
+    if (status.ok()) {
+      status = rule->load(in);
+    }
+  }
+  return status;
+}
+
+}  // namespace sotto

@@ -1,0 +1,61 @@
+// Step rules by tensor: Muon for the matrices, say, and AdamW for all else.
+//
+// Rule: of a specification "NAME; SELECTOR=NAME[:KEY=VALUE,…]; …" (step_rule_spec.h) the first
+// whose selector fits a tensor makes that tensor's direction, else the rule in front. Each rule has
+// the moments of its own tensors. Clipping comes before all, by the norm of the whole gradient. A
+// learning rate that is changed during a run is the rule's in front; those of the others change in
+// proportion, or stay where it began as 0.
+//
+// Assumes rules that go by tensors or elements (StepRuleInfo::separable).
+// Memory: that of the rules, for their tensors. One thread at a time; allocates only in `resize`.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sotto/optim/step_rule.h>
+#include <sotto/optim/step_rule_spec.h>
+#include <sotto/optim/step_rules/gradient_clip.h>
+
+namespace sotto {
+
+class RulesByTensor final : public StepRule {
+ public:
+  /// Use make_step_rule, which reads `spec` and validates `options`.
+  RulesByTensor(StepRuleSpec spec, const StepRuleOptions& options, const Ops& ops);
+
+  std::string_view name() const override { return name_; }
+  /// Throws Error for a rule that cannot be for its tensors, and a selector that fits none.
+  void resize(const ParameterLayout& layout) override;
+  Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                   std::span<float> d) override;
+  bool separable() const override { return !clip_.clips(); }
+  void begin_parts(Round round) override;
+  Status direction_part(std::size_t first, std::span<const float> x,
+                        std::span<const float> gradient, std::span<float> d) override;
+  bool follows_model() const override;
+  void set_learning_rate(double learning_rate) override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+ private:
+  /// Tensors that follow each other and have one rule.
+  struct Run {
+    std::size_t offset = 0;  ///< in the model
+    std::size_t size = 0;
+    std::size_t rule = 0;
+    std::size_t own_offset = 0;  ///< among the rule's tensors
+  };
+
+  StepRuleSpec spec_;
+  std::string name_;
+  GradientClip clip_;
+  double base_rate_;                              ///< of the rule in front
+  std::vector<double> rates_;                     ///< by rule, where that has its base rate
+  std::vector<std::unique_ptr<StepRule>> rules_;  ///< by selector, and the one in front
+  std::vector<Run> runs_;
+};
+
+}  // namespace sotto

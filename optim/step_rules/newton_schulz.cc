@@ -1,0 +1,73 @@
+#include <sotto/optim/step_rules/newton_schulz.h>
+
+#include <algorithm>
+
+#include <sotto/kernels/norm.h>
+
+namespace sotto {
+namespace {
+
+constexpr int kSteps = 5;
+constexpr float kOfX = 3.4445F;
+constexpr float kOfCube = -4.7750F;
+constexpr float kOfFifthPower = 2.0315F;
+constexpr double kSmall = 1e-7;  // keeps zeros zero
+
+void turn(std::size_t rows, std::size_t columns, std::span<const float> from, std::span<float> to) {
+  constexpr std::size_t kBlock = 16;  // what is read and what is written both stay in the cache
+  for (std::size_t i0 = 0; i0 < rows; i0 += kBlock) {
+    for (std::size_t j0 = 0; j0 < columns; j0 += kBlock) {
+      for (std::size_t i = i0; i < std::min(rows, i0 + kBlock); ++i) {
+        for (std::size_t j = j0; j < std::min(columns, j0 + kBlock); ++j) {
+          to[j * rows + i] = from[i * columns + j];
+        }
+      }
+    }
+  }
+}
+
+template <typename T>
+void grow(std::vector<T>& values, std::size_t size) {
+  values.resize(std::max(values.size(), size));
+}
+
+}  // namespace
+
+void NewtonSchulz::reserve(std::size_t rows, std::size_t columns) {
+  const std::size_t side = std::min(rows, columns);
+  grow(x_, rows * columns);
+  grow(moved_, rows * columns);
+  grow(gram_, side * side);
+  grow(square_, side * side);
+}
+
+void NewtonSchulz::orthogonalize(std::size_t rows, std::size_t columns, std::span<const float> u,
+                                 std::span<float> out) {
+  const bool tall = rows > columns;
+  const std::size_t m = std::min(rows, columns);
+  const std::size_t n = std::max(rows, columns);
+  const auto x = std::span(x_).first(rows * columns);
+  const auto moved = std::span(moved_).first(rows * columns);
+  const auto gram = std::span(gram_).first(m * m);
+  const auto square = std::span(square_).first(m * m);
+  if (tall) {
+    turn(rows, columns, u, x);
+  } else {
+    ops_.copy(u, x);
+  }
+  ops_.scale(static_cast<float>(1 / (norm(x, ops_) + kSmall)), x);
+  for (int step = 0; step < kSteps; ++step) {
+    product_.gram(m, n, x, gram);
+    product_.square(m, gram, square);
+    ops_.combine({{kOfCube, gram}, {kOfFifthPower, square}}, gram);
+    product_.times({m, m, n}, gram, x, moved);
+    ops_.combine({{kOfX, x}, {1, moved}}, x);
+  }
+  if (tall) {
+    turn(m, n, x, out);
+  } else {
+    ops_.copy(x, out);
+  }
+}
+
+}  // namespace sotto
