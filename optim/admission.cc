@@ -206,8 +206,8 @@ void admit_step_rule(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   const StepRule& rule = local_steps ? *setup.outer_step_rule : *setup.step_rule;
   if (!info.step_rule.empty() && rule.name() != info.step_rule) {
     refuse(local_steps ? "outer_step_rule" : "step_rule", rule.name(),
-           fmt::format("{} is built on {}'s moments; use {}", info.name, info.step_rule,
-                       info.step_rule));
+           fmt::format("{} is built on {}{}; use {}", info.name, info.step_rule,
+                       info.step_rule == "sgd" ? "" : "'s moments", info.step_rule));
   }
   admit_follower(info, *setup.step_rule, "step_rule");
   if (local_steps) {

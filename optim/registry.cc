@@ -22,6 +22,7 @@
 #include <sotto/optim/algorithms/ecd_psgd.h>
 #include <sotto/optim/algorithms/ef21.h>
 #include <sotto/optim/algorithms/gossip_adam.h>
+#include <sotto/optim/algorithms/lead.h>
 #include <sotto/optim/algorithms/moniqua.h>
 #include <sotto/optim/algorithms/onebit_lamb.h>
 #include <sotto/optim/algorithms/power_gossip.h>
@@ -68,6 +69,7 @@ std::span<const AlgorithmInfo> algorithms() {
       PushSum::kInfo,
       D2::kInfo,
       Beer::kInfo,
+      Lead::kInfo,
       ApmSqueeze::kApmSqueeze,
       ApmSqueeze::kOneBitAdam,
       ZeroOneAdam::kInfo,

@@ -52,6 +52,12 @@ Status Sgd::next_model(Round round, std::span<const float> x, std::span<const fl
              : StepRule::next_model(round, x, gradient, next, ops);
 }
 
+Sgd& Sgd::of(StepRule& rule) {
+  auto* sgd = dynamic_cast<Sgd*>(&rule);
+  check(sgd != nullptr, "no other step rule is admitted");
+  return *sgd;
+}
+
 void Sgd::save(ByteBuffer& out) const {
   out.write_string(name());
   write_floats(velocity_, out);

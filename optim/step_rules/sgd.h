@@ -46,6 +46,13 @@ class Sgd final : public StepRule {
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
+  // For algorithms whose state goes with the rate (lead.h).
+
+  /// γ of a round.
+  double learning_rate(Round round) const { return rate_.at(round); }
+  /// The rule that an algorithm admitted as `sgd` was given.
+  static Sgd& of(StepRule& rule);
+
  private:
   /// d ← the direction of the gradient, all from element `at` of the model on.
   Status direction_of(float clip, std::size_t at, std::span<const float> x,

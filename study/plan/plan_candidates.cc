@@ -73,6 +73,7 @@ std::vector<Family> families(const Scenario& scenario) {
           {"dcd", {"quant:8", "quant:4"}},
           {"choco", {"quant:8", "quant:4", "quant:2", "sign", "topk:0.05", "topk:0.05,values=2"}},
           {"deepsqueeze", {"quant:4", "sign"}},
+          {"lead", {"quant:8", "quant:4"}},
           {"pushsum", {"none", "quant:8"}},
           {"qmean", {"quant:8", "quant:4", "sign"}},
           {"sparseloco", {"topk:0.03,values=2"}},

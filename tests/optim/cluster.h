@@ -73,7 +73,7 @@ inline StepRuleOptions fitting(StepRuleOptions step, const AlgorithmInfo& info) 
 /// The outer rule of a cluster with local steps, one that the algorithm takes.
 inline StepRuleOptions outer(const ClusterOptions& options, const AlgorithmInfo& info) {
   StepRuleOptions plain{.learning_rate = 1};
-  if (!info.step_rule.empty()) {
+  if (!info.step_rule.empty() && info.step_rule != plain.rule) {
     plain.learning_rate = 0.1;
   }
   return fitting(options.outer_step.value_or(plain), info);

@@ -98,8 +98,9 @@ std::string agreement_of(const Given& given, Round steps = 100) {
   options.privacy = privacy_of(
       settings, sampled ? PoissonSample{.rate = 0.1, .batch = 8} : PoissonSample{}, steps);
   std::vector<float> x(64, 1);
-  append_block(options.layout, "x", {8, 8});  // a matrix, for rules that need one
-  return Optimizer(options, x).agreement();
+  ParameterLayout layout;
+  append_block(layout, "x", {8, 8});  // a matrix, for rules that need one
+  return Optimizer(options, x, layout).agreement();
 }
 
 }  // namespace
