@@ -29,6 +29,7 @@ enum class AlgorithmId : std::uint16_t {
   robust = 23,
   qmean = 24,
   sparseloco = 25,
+  dion = 26,
   lead = 28,
 };
 

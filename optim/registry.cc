@@ -19,6 +19,7 @@
 #include <sotto/optim/algorithms/d_psgd.h>
 #include <sotto/optim/algorithms/dcd_psgd.h>
 #include <sotto/optim/algorithms/deep_squeeze.h>
+#include <sotto/optim/algorithms/dion.h>
 #include <sotto/optim/algorithms/ecd_psgd.h>
 #include <sotto/optim/algorithms/ef21.h>
 #include <sotto/optim/algorithms/gossip_adam.h>
@@ -60,6 +61,7 @@ std::span<const AlgorithmInfo> algorithms() {
   static const std::array all = {
       AllReduceSgd::kInfo,
       PowerSgd::kInfo,
+      Dion::kInfo,
       DPsgd::kInfo,
       DcdPsgd::kInfo,
       EcdPsgd::kInfo,

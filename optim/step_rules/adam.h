@@ -59,6 +59,10 @@ class Adam final : public StepRule {
   void clip(std::span<const float> gradient, std::span<float> out) const {
     clip_.take(gradient, out);
   }
+  /// Whether gradients are clipped.
+  bool clips() const { return clip_.clips(); }
+  /// λ
+  double weight_decay() const { return weight_decay_; }
   /// g ← g + λ x
   void penalize(std::span<const float> x, std::span<float> g) const;
   /// g ← β₁ m + (1 − β₁) g: where a penalized gradient would take m, which stays as it is.

@@ -96,7 +96,8 @@ Settings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenari
     const Hyperparameter& step = *algorithm.hyperparameters.find(kFreezeStep);
     settings.push_back({dashed(step.setting), fmt::to_string(std::max<Round>(freeze, 1))});
   }
-  if (info.step_rule == "adam" && scenario.task.step_rule != "adam") {
+  const bool adam = info.step_rule == "adam" || info.step_rule == "adamw";
+  if (adam && scenario.task.step_rule != info.step_rule) {
     const Settings rate = adam_rate(scenario);
     settings.insert(settings.end(), rate.begin(), rate.end());
   }
