@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-/// Of one tensor, which follows the others in `layout`.
+/// Appends one tensor behind the others of `layout`.
 void append(ParameterLayout& layout, ParameterBlock tensor) {
   tensor.offset = dimension_of(layout);
   layout.push_back(std::move(tensor));

@@ -21,6 +21,7 @@
 
 namespace sotto {
 
+/// Makes the direction of each tensor with the rule that is for it.
 class RulesByTensor final : public StepRule {
  public:
   /// Use make_step_rule, which reads `spec` and validates `options`.

@@ -129,7 +129,7 @@ Status Muon::load(ByteReader& in) {
 
 namespace {
 
-// Those of adamw are for the tensors that it leaves to that rule.
+// AdamW has its own, for the tensors that are left to it.
 constexpr auto kMuonSettings =
     std::to_array<std::string_view>({"momentum", "nesterov", "update_scale"});
 

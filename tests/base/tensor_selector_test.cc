@@ -12,7 +12,7 @@ using namespace sotto;
 
 namespace {
 
-/// Of so many matrices, each with a bias.
+/// A model of so many matrices, each with a bias.
 ParameterLayout layers(int count) {
   ParameterLayout layout;
   for (int i = 0; i < count; ++i) {
