@@ -440,9 +440,9 @@ Deadline Driver::patience() const {
 
 Status Driver::take_event() {
   const Round round = posted_.front().exchange.tag.round;
-  auto event = await_event();
+  auto event = await_event(round);
   if (!event.ok()) {
-    return named(event.status(), round);
+    return event.status();
   }
   switch (event->kind) {
     case TransportEvent::Kind::interrupted: {
@@ -473,18 +473,24 @@ Status Driver::take_event() {
   return {};
 }
 
-Result<TransportEvent> Driver::await_event() {
+Result<TransportEvent> Driver::await_event(Round round) {
+  const auto of_here = [&](Result<TransportEvent> event) {
+    return event.ok() ? std::move(event) : Result<TransportEvent>(named(event.status(), round));
+  };
   if (!options_.wait_fault) {
-    return transport_.poll(deadline_);
+    return of_here(transport_.poll(deadline_));
   }
   for (auto pause = kFirstLook;; pause = std::min(2 * pause, kLongestLook)) {
     const bool last = deadline_.left() <= pause;
     auto event = transport_.poll(deadline_.or_after(pause));
     if (last || event.ok() || event.status().fault() != Fault::deadline) {
-      return event;
+      return of_here(std::move(event));
+    }
+    if (Status cause = options_.given_up ? options_.given_up() : Status(); !cause.ok()) {
+      return cause;
     }
     if (Status status = options_.wait_fault(missing()); !status.ok()) {
-      return status;
+      return named(status, round);
     }
   }
 }

@@ -59,6 +59,9 @@ struct DriverOptions {
   /// Is asked now and then while an exchange waits for frames of these nodes, on the thread that
   /// carries; a fault ends the run. Empty: no check.
   std::function<Status(std::span<const Rank>)> wait_fault = {};
+  /// The reason of another node that gave up, which names that node and ends the run here, too.
+  /// Asked as wait_fault, before it. Empty: nobody can be told one.
+  std::function<Status()> given_up = {};
   /// Ends every wait for peers with Fault::stopped, and the run with it. Asked on the caller's
   /// thread alone.
   StopRequest interrupted = {};
@@ -150,8 +153,8 @@ class Driver {
   Status post();
   /// Waits for the next event and handles it. Faults name node and round.
   Status take_event();
-  /// The transport's next event; meanwhile options.wait_fault is asked.
-  Result<TransportEvent> await_event();
+  /// The transport's next event; meanwhile options.given_up and wait_fault are asked.
+  Result<TransportEvent> await_event(Round round);
   /// Nodes whose frames are missing.
   std::vector<Rank> missing() const;
   /// Hands the complete exchange to the algorithm, and starts its next exchanges.

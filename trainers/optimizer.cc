@@ -255,18 +255,19 @@ Status Optimizer::connect() {
   }
   transport_ = std::move(*made);
   try {
-    driver_ = std::make_unique<Driver>(*algorithm_, *transport_,
-                                       DriverOptions{.rank = options_.rank,
-                                                     .overlap = options_.overlap,
-                                                     .timeout = options_.timeout,
-                                                     .observer = options_.observer,
-                                                     .terms = terms_,
-                                                     .wait_fault =
-                                                         [this](std::span<const Rank> peers) {
-                                                           return agreement_->round_fault(peers);
-                                                         },
-                                                     .interrupted = options_.interrupted,
-                                                     .accelerator = options_.accelerator.get()});
+    driver_ = std::make_unique<Driver>(
+        *algorithm_, *transport_,
+        DriverOptions{
+            .rank = options_.rank,
+            .overlap = options_.overlap,
+            .timeout = options_.timeout,
+            .observer = options_.observer,
+            .terms = terms_,
+            .wait_fault =
+                [this](std::span<const Rank> peers) { return agreement_->wait_fault(peers); },
+            .given_up = [this] { return agreement_->given_up(); },
+            .interrupted = options_.interrupted,
+            .accelerator = options_.accelerator.get()});
   } catch (const Shortage& shortage) {
     return ended_by(named({Fault::io, shortage.what()}));
   }

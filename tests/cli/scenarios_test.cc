@@ -67,9 +67,9 @@ struct Figure {
 
 /// The figures of the examples that answer planners' questions, within what their texts round off.
 const std::vector<Figure> kFigures = {
-    {"six-hospitals", 0, "time_to_target_s", 48},  {"six-hospitals", 1, "time_to_target_s", 73},
-    {"six-hospitals", 1, "virtual_s", 97.7},       {"six-hospitals", 2, "time_to_target_s", 16},
-    {"six-hospitals", 2, "virtual_s", 24.6},       {"six-hospitals", 3, "time_to_target_s", 7.1},
+    {"six-hospitals", 0, "time_to_target_s", 41},  {"six-hospitals", 1, "time_to_target_s", 49},
+    {"six-hospitals", 1, "virtual_s", 97.7},       {"six-hospitals", 2, "time_to_target_s", 12},
+    {"six-hospitals", 2, "virtual_s", 24.6},       {"six-hospitals", 3, "time_to_target_s", 6.0},
     {"thin-ocean", 0, "time_to_target_s", 9.8},    {"thin-ocean", 1, "time_to_target_s", 4.7},
     {"thin-ocean", 1, "virtual_s", 7.3},           {"thin-ocean", 2, "time_to_target_s", 65},
     {"thin-ocean", 2, "virtual_s", 108.3},         {"thin-ocean", 3, "time_to_target_s", 18},

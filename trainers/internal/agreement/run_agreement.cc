@@ -152,10 +152,7 @@ Status RunAgreement::enter_round(Round round) {
   return join_ == Join::zeros && !out_of_data_ ? data_.enter_round(round) : Status();
 }
 
-Status RunAgreement::round_fault(std::span<const Rank> peers) {
-  const Status cause = news_.any() ? meetings_.given_up() : Status();
-  return cause.ok() ? wait_fault(peers) : cause;
-}
+Status RunAgreement::given_up() { return news_.any() ? meetings_.given_up() : Status(); }
 
 Status RunAgreement::lost_neighbour(Rank awaited) {
   Status lost = lost_ ? lost_(awaited) : Status();

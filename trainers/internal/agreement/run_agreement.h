@@ -2,7 +2,7 @@
 // the mean of their models, when the run ends and why, and what happens where one is out of data
 // before others.
 //
-// Faults name the node. Thread safety: `wait_fault` and `round_fault` from any thread, everything
+// Faults name the node. Thread safety: `wait_fault` and `given_up` from any thread, everything
 // else on the node's own. The session must outlive it.
 #pragma once
 
@@ -63,9 +63,9 @@ class RunAgreement {
   Status enter_round(Round round);
   /// For whoever waits for these nodes: a fault when the wait cannot end.
   Status wait_fault(std::span<const Rank> peers);
-  /// For a wait for frames: a fault when it cannot end, or the reason why some node gave up.
-  /// (Meetings check that reason themselves.)
-  Status round_fault(std::span<const Rank> peers);
+  /// For a wait for frames: the reason why some node gave up, in that node's name. (Meetings check
+  /// it themselves.)
+  Status given_up();
   /// A fault when a wait for this node in the store cannot end because a neighbour is lost. On the
   /// node's own thread.
   Status lost_neighbour(Rank awaited);
