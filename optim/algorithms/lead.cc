@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
@@ -28,7 +29,13 @@ Lead::Lead(AlgorithmSetup setup)
       correction_(node_.vector()),
       public_(node_),
       y_(node_.vector()),
-      work_(node_.vector()) {}
+      work_(node_.vector()) {
+  // A rule of the caller's own may have that name, too.
+  if (dynamic_cast<const Sgd*>(&node_.step_rule()) == nullptr) {
+    refuse("step_rule", node_.step_rule().name(),
+           "lead goes by the learning rate, which it knows of sotto's own sgd alone");
+  }
+}
 
 Status Lead::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "LEAD takes one gradient a round");

@@ -39,7 +39,8 @@ class Lead final : public MailAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 
-  /// Use make_algorithm (registry.h), which validates `setup`.
+  /// Use make_algorithm (registry.h), which validates `setup`. Throws Error for a step rule that
+  /// only has the name of `sgd`.
   explicit Lead(AlgorithmSetup setup);
 
   Status take_gradient(std::span<const float> gradient) override;
