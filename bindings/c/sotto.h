@@ -300,9 +300,9 @@ SOTTO_API sotto_status sotto_optimizer_load_file(sotto_optimizer* optimizer, con
 // ----- A site: training with others that come and go
 //
 // For a program that trains a model of its own with sites that it trusts, each on its own data and
-// in its own time (docs/own_models.md). Nothing ends because a peer ends. What this process has told
-// others is in its folder first, unless settings say otherwise: a program that died goes on from
-// there.
+// in its own time (docs/own_models.md). Nothing ends because a peer ends. What this process has
+// told others is in its folder first, unless settings say otherwise: a program that died goes on
+// from there.
 //
 //   sotto_site_create(settings, parameters, count, NULL, &site);
 //   sotto_site_connect(site);
@@ -313,14 +313,14 @@ SOTTO_API sotto_status sotto_optimizer_load_file(sotto_optimizer* optimizer, con
 //   sotto_site_finish(site);
 //   sotto_site_destroy(site);
 //
-// Settings are those of sotto_list("site-settings"), with the names and meanings that they have in a
-// site's file (docs/operations.md), spans of time in seconds. `site` names such a file, as `sotto
+// Settings are those of sotto_list("site-settings"), with the names and meanings that they have in
+// a site's file (docs/operations.md), spans of time in seconds. `site` names such a file, as `sotto
 // site init` makes it: the others then replace what it says. Without it name, key, peers and state
 // are needed. An empty `state` keeps none: a program that dies then begins anew from a neighbour's
 // model. The file of peers may change while the site runs: who is taken out of it is cut off.
 //
-// A site takes one thread at a time, but for sotto_site_stop, _report and _events. It has a thread of
-// its own, which serves the peers while no call is under way.
+// A site takes one thread at a time, but for sotto_site_stop, _report and _events. It has a thread
+// of its own, which serves the peers while no call is under way.
 
 // One site.
 typedef struct sotto_site sotto_site;

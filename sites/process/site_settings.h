@@ -56,7 +56,7 @@ struct SiteSettings {
   double pull_memory = sites::PullLimits().memory;
 };
 
-/// Those of [training] in a site's file that are not about data; they point into `settings`.
+/// The settings of [training] in a site's file that are not about data; they point into `settings`.
 SettingGroup shared_settings_of(SiteSettings& settings);
 
 /// Lists all settings; they point into `settings`, which must outlive them.
