@@ -14,6 +14,7 @@
 #include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/robust/attack.h>
+#include <sotto/optim/step_rules/by_tensor.h>
 #include <sotto/topology/properties.h>
 #include <sotto/topology/spectrum.h>
 
@@ -129,7 +130,7 @@ void admit_streaming(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
   if (!info.streams) {
     throw Error(
-        "fragments",
+        streaming.cause(),
         fmt::format("{} exchanges the model as a whole, and waits for it; with {} it can be "
                     "in fragments, and delayed",
                     info.name, word_list(names_with(algorithms(), &AlgorithmInfo::streams))));
@@ -145,9 +146,19 @@ void admit_streaming(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
            "fragments are the pieces of the model; leave it out");
   }
   if (!setup.compressor->divisible()) {
-    refuse("fragments", fmt::to_string(streaming.fragments),
-           fmt::format("{} encodes the model's tensors, each as a whole; leave it out",
-                       setup.compressor->spec()));
+    throw Error(
+        streaming.cause(),
+        fmt::format("{} encodes the model's tensors, each as a whole, and fragments are not "
+                    "along them; leave it out",
+                    setup.compressor->spec()));
+  }
+  const StepRule* const outer = setup.outer_step_rule.get();
+  const bool by_tensor = dynamic_cast<const RulesByTensor*>(outer) != nullptr;
+  if (streaming.fragments > 1 && outer != nullptr && (by_tensor || !outer->separable())) {
+    throw Error("outer_step_rule",
+                fmt::format("{} goes by the model's tensors or by all of it, and fragments are not "
+                            "along them; take sgd or adam, or one fragment",
+                            outer->name()));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <sotto/base/names.h>
 #include <sotto/base/number.h>
 #include <sotto/base/text.h>
+#include <sotto/optim/algorithm.h>
 
 namespace sotto {
 namespace {
@@ -38,10 +39,12 @@ void check_streaming(const Streaming& streaming, Round interval) {
     return;
   }
   if (interval < 2) {
-    throw Error(streaming.fragments > 1 ? "fragments"
-                : streaming.delay > 0   ? "sync_delay"
-                                        : "sync_mix",
+    throw Error(streaming.cause(),
                 "it is for local steps; give " + mention("communication_interval") + " too");
+  }
+  if (streaming.fragments > kMostBuckets) {
+    refuse("fragments", fmt::to_string(streaming.fragments),
+           fmt::format("{} at most", kMostBuckets));
   }
   if (streaming.fragments > interval) {
     refuse("fragments", fmt::to_string(streaming.fragments),
@@ -56,7 +59,8 @@ void check_streaming(const Streaming& streaming, Round interval) {
                     "{} one is sent every {} steps; take {} at most",
                     streaming.fragments, interval, gap, gap - 1));
   }
-  if (!streaming.mix.carry && !(streaming.mix.own >= 0 && streaming.mix.own < 1)) {
+  if (!streaming.mix.carry &&
+      !(streaming.mix.own >= 0 && static_cast<float>(streaming.mix.own) < 1)) {
     refuse("sync_mix", fmt::to_string(streaming.mix.own),
            "it is carry, or the share of a node's own model, 0 to 1, 1 excluded");
   }

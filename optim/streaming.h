@@ -32,6 +32,10 @@ struct Streaming {
   Round delay = 0;
   SyncMix mix = {};
 
+  /// The first setting that is not that of a whole model, applied at once; for messages.
+  std::string_view cause() const {
+    return fragments > 1 ? "fragments" : delay > 0 ? "sync_delay" : "sync_mix";
+  }
   /// Whether an exchange is another than that of the whole model, applied at once.
   bool on() const { return fragments > 1 || delay > 0 || mix != SyncMix{}; }
   /// The fewest steps from the sending of one fragment to that of the next, ⌊H/P⌋, with an exchange
@@ -39,7 +43,8 @@ struct Streaming {
   Round gap(Round interval) const { return interval / fragments; }
   /// Steps of an interval of so many after which fragment p, counted from 0, is sent: from 1 on.
   Round sent_after(Round interval, std::uint32_t fragment) const {
-    return (Round{fragment} + 1) * interval / fragments;
+    const Round whole = Round{fragment} + 1;  // of which interval times overflows
+    return whole * (interval / fragments) + whole * (interval % fragments) / fragments;
   }
 };
 

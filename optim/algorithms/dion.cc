@@ -47,7 +47,7 @@ Dion::Dion(AlgorithmSetup setup)
       scale_(static_cast<double>(node_.hyperparameters().real("scale"))),
       momentum_(node_.dimension()),
       next_(node_.dimension()) {
-  if (Adam::of(node_.step_rule()).clips()) {
+  if (Adam::of(node_.step_rule()).clips()) {  // refuses a rule of the caller's, too
     throw Error("clip_norm",
                 "dion forms no mean of the nodes' gradients, whose norm could be "
                 "bounded, and its steps do not depend on it; leave it out");

@@ -41,7 +41,8 @@ Status Lead::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "LEAD takes one gradient a round");
   const Ops& ops = node_.ops();
   const double gamma = Sgd::of(node_.step_rule()).learning_rate(node_.round());
-  round_rate_ = gamma > 0 ? gamma : correction_rate_;
+  stands_ = !(gamma > 0);
+  round_rate_ = stands_ ? correction_rate_ : gamma;
   correction_scale_ = scale_between(correction_rate_, round_rate_);
 
   // 1. y_i = x_i − γ g_i − U_i; U_i itself waits for the end of the round
@@ -49,7 +50,9 @@ Status Lead::take_gradient(std::span<const float> gradient) {
   if (!d) {
     return d.status();
   }
-  ops.combine({{1, node_.x()}, {-d->scale, d->values}, {-correction_scale_, correction_}}, y_);
+  ops.combine(
+      {{1, node_.x()}, {-d->scale, d->values}, {gamma > 0 ? -correction_scale_ : 0, correction_}},
+      y_);
   if (Status status = node_.require_finite(y_, "corrected model"); !status) {
     return status;
   }
@@ -80,8 +83,11 @@ Status Lead::complete(const Exchange& exchange) {
   if (Status status = node_.require_finite(y_, "updated model"); !status) {
     return status;
   }
-  ops.combine({{correction_scale_, correction_}, {-half_step_, public_.pull}, {-half_step_, work_}},
-              correction_);
+  if (!stands_) {
+    ops.combine(
+        {{correction_scale_, correction_}, {-half_step_, public_.pull}, {-half_step_, work_}},
+        correction_);
+  }
   if (Status status = node_.require_finite(correction_, "correction"); !status) {
     return status;
   }

@@ -12,7 +12,8 @@
 //   same. Of the copies a node keeps ĥ_i and the pull p_i = Σ_j W_ij (ĥ_j − ĥ_i) only
 //   (choco_sgd.h): s_i = p_i + Σ_j (W_ij − 1[i = j]) q_j, and p_i takes α times that sum.
 // U is a length, as d is: where γ changes from one round to the next it is scaled along, so that
-//   U/γ, which cancels what the nodes' gradients differ by, stays. A round with γ = 0 leaves it.
+//   U/γ, which cancels what the nodes' gradients differ by, stays. A round with γ = 0 mixes alone,
+//   and leaves it.
 // Because 1ᵀ(W − I) = 0, Σ U_i = 0 and the mean model follows SGD without compression, whatever C
 //   is. What C adds to y_i vanishes as y_i − ĥ_i does: there is no floor where the nodes' data
 //   differ, with a constant γ. With an exact C and γ_c = 1 it is D² with (I + W)/2 (d2.h).
@@ -62,6 +63,7 @@ class Lead final : public MailAlgorithm {
   double correction_rate_ = 0;  // γ that U_i goes with; 0 before there is one
   double round_rate_ = 0;       // the one of the round under way, or the last that was not 0
   float correction_scale_ = 1;  // from the former to the latter
+  bool stands_ = false;         ///< this round has γ = 0
 };
 
 }  // namespace sotto

@@ -169,7 +169,10 @@ double Adam::denominator_of(float v, double updates_power) const {
 
 Adam& Adam::of(StepRule& rule) {
   auto* adam = dynamic_cast<Adam*>(&rule);
-  check(adam != nullptr, "no other step rule is admitted");
+  if (adam == nullptr) {
+    refuse("step_rule", rule.name(),
+           "the algorithm goes by what sotto's own adam keeps, and this is a rule of the caller's");
+  }
   return *adam;
 }
 

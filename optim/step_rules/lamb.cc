@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 
+#include <sotto/base/error.h>
 #include <sotto/kernels/norm.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/finite_direction.h>
@@ -66,7 +67,10 @@ void Lamb::decay(const ParameterBlock& block, std::span<const float> x, std::spa
 
 Lamb& Lamb::of(StepRule& rule) {
   auto* lamb = dynamic_cast<Lamb*>(&rule);
-  check(lamb != nullptr, "no other step rule is admitted");
+  if (lamb == nullptr) {
+    refuse("step_rule", rule.name(),
+           "the algorithm goes by what sotto's own lamb keeps, and this is a rule of the caller's");
+  }
   return *lamb;
 }
 

@@ -14,8 +14,9 @@
 //   spectral   √(r/c), which moves outputs alike in layers of every shape
 //   adamw      0.2 √max(r, c), steps as long as AdamW's, whose rates then carry over
 //     (Liu et al., "Muon is scalable for LLM training", 2025, arXiv:2502.16982)
-// The momentum is an average of gradients, where that of `sgd` and of torch.optim.Muon with other
-//   settings is a sum: as X does not depend on the length of U, only Nesterov's form could tell.
+// The momentum is an average of gradients, where that of `sgd` is a sum. As X does not depend on
+// the
+//   length of U, that makes no difference.
 // Vectors have no such form, and embeddings and output layers are better off with another rule:
 //   without rules by tensor of its own a specification `muon` stands for
 //   "muon; ends=adamw; 1d=adamw" (by_tensor.h). A tensor without two dimensions is refused.

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include <sotto/base/error.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/finite_direction.h>
 
@@ -54,7 +55,10 @@ Status Sgd::next_model(Round round, std::span<const float> x, std::span<const fl
 
 Sgd& Sgd::of(StepRule& rule) {
   auto* sgd = dynamic_cast<Sgd*>(&rule);
-  check(sgd != nullptr, "no other step rule is admitted");
+  if (sgd == nullptr) {
+    refuse("step_rule", rule.name(),
+           "the algorithm goes by what sotto's own sgd keeps, and this is a rule of the caller's");
+  }
   return *sgd;
 }
 

@@ -58,7 +58,7 @@ class OuterAfterMixing final : public NodeAlgorithm {
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
-  /// The gossip; its parameters() are m_i after a round.
+  /// The gossip; its parameters() are m_i within a round, and scratch between two.
   const Algorithm& inner() const { return *inner_; }
 
  private:

@@ -16,7 +16,8 @@ AlgorithmSetup fragment_part(const AlgorithmSetup& setup, std::uint32_t number,
   part.rank = setup.rank;
   part.nodes = setup.nodes;
   part.parameters = synced;
-  part.layout = complete_layout({}, synced.size());
+  part.layout =
+      synced.size() == setup.parameters.size() ? setup.layout : complete_layout({}, synced.size());
   part.topology = setup.topology;
   part.step_rule = std::move(outer);
   part.compressor = setup.compressor->clone();
@@ -249,8 +250,18 @@ AlgorithmCounters StreamedSteps::counters() const {
     const AlgorithmCounters part = fragment.inner->counters();
     sum.saturated += part.saturated;
     sum.bad_frames += part.bad_frames;
+    sum.set_aside += part.set_aside;
+    sum.other_settings += part.other_settings;
   }
   return sum;
+}
+
+std::vector<std::string> StreamedSteps::take_warnings() {
+  std::vector<std::string> all;
+  for (const Fragment& fragment : fragments_) {
+    std::ranges::move(fragment.inner->take_warnings(), std::back_inserter(all));
+  }
+  return all;
 }
 
 void StreamedSteps::save(ByteBuffer& out) const {

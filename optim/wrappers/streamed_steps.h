@@ -18,10 +18,10 @@
 // Which fragment is sent or applied follows from t alone, so that all nodes do it in one order, and
 //   results do not depend on when messages come: where the exchange is not over at step t + τ, its
 //   gradient waits.
-// P = 1, τ = 0 and α = 0 are local_steps.h, to the bit. With τ = 0, or with carry, and one node and
-//   an outer rate of 1, plain training results, whatever P. With τ > 0 and mix, (1 − α) of the τ
-//   steps is lost; α > 0 leaves nodes apart. α = 0 suits unlike data, 0.5, the paper's, like
-//   data, and carry an outer rule of rate 1: docs/algorithms.md has figures.
+// P = 1, τ = 0 and α = 0 are local_steps.h, to the bit. With τ = 0, or with carry, and one node,
+//   an outer rate of 1 and messages that lose nothing, plain training results, whatever P. With τ >
+//   0 and mix, (1 − α) of the τ steps is lost; α > 0 leaves nodes apart. α = 0 suits unlike data,
+//   0.5, the paper's, like data, and carry an outer rule of rate 1: docs/algorithms.md has figures.
 //
 // round() counts gradients. Frames and schedules of the outer rule count a fragment's exchanges.
 // A run may end, and be saved, with a fragment under way: once its exchange is over, what it made
@@ -64,6 +64,7 @@ class StreamedSteps final : public NodeAlgorithm {
   Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
+  std::vector<std::string> take_warnings() override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 

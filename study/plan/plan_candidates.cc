@@ -271,17 +271,18 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   const bool to_all = info.graph == GraphNeed::any;
   require_few(to_all, scenario_.nodes);
   const PlannedJob job = planned_job(scenario_, plan);
-  Candidate made = {.run = proposal.run,
-                    .algorithm = std::string(proposal.run.algorithm()),
-                    .compressor = options.compressor,
-                    .method = fmt::format("{} {}", proposal.run.algorithm(), options.compressor),
-                    .graph = to_all ? "" : options.topology,
-                    .step_rule = steps_of(proposal.run),
-                    .interval = options.communication_interval,
-                    .compressed = options.compressor != "none",
-                    .own = proposal.own,
-                    .spectral_gap = to_all ? 1 : spectrum(*make_job_topology(options)).spectral_gap,
-                    .codec = codec_.speed_of(options.compressor, plan.tasks->make(0)->dimension())};
+  Candidate made = {
+      .run = proposal.run,
+      .algorithm = std::string(proposal.run.algorithm()),
+      .compressor = options.compressor,
+      .method = fmt::format("{} {}", proposal.run.algorithm(), options.compressor),
+      .graph = to_all ? "" : options.topology,
+      .step_rule = steps_of(proposal.run),
+      .interval = options.communication_interval,
+      .compressed = options.compressor != "none",
+      .own = proposal.own,
+      .spectral_gap = to_all ? 1 : spectrum(*make_job_topology(options)).spectral_gap,
+      .codec = codec_.speed_of(options.compressor, dimension_of(plan.tasks->make(0)->layout()))};
   Scenario paced = scenario_;
   codec_.apply(made.codec, paced);
   const Platform platform = without_traces(scenario_).platform(pairs_of(job));
@@ -290,6 +291,15 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
                      .seed = options.seed,
                      .network = scenario_.network,
                      .transport = scenario_.transport};
+  const auto layout = plan.tasks->make(0)->layout();
+  const bool streams =
+      info.streams && options.buckets.value_or(1) == 1 &&
+      make_compressor(options.compressor, ContractKind::any, host_ops(), layout)->divisible();
+  if (options.streaming.on() && !streams) {
+    throw Error(options.streaming.cause(),
+                fmt::format("{} with {} cannot be exchanged in fragments, or delayed",
+                            proposal.run.algorithm(), options.compressor));
+  }
   const auto predicted = [&](Candidate one, const Streaming& streaming) {
     predict(one, with_local_steps(job, one.interval, streaming), platform, pace, plan.run.rounds);
     return one;
@@ -306,8 +316,8 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
     add_if_shorter(predicted(std::move(local), {}), found.back().predicted_seconds_per_round,
                    found);
   }
-  const bool streams = info.streams && !options.streaming.on() && !variations.intervals.empty();
-  for (std::size_t k = 0, whole = found.size(); streams && k < whole; ++k) {
+  const bool in_time = streams && !options.streaming.on() && !variations.intervals.empty();
+  for (std::size_t k = 0, whole = found.size(); in_time && k < whole; ++k) {
     if (found[k].interval >= kShortestStreamed) {
       const Streaming streaming = fragments_of(found[k], scenario_);
       add_if_shorter(predicted(in_fragments(found[k], streaming), streaming),

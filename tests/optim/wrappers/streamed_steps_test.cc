@@ -437,6 +437,14 @@ TEST_CASE("streamings that cannot be are refused, and the message says what woul
   told("communication_interval", options_for("allreduce", 1, {.fragments = 2}, 1));
   told("allreduce, qmean or sparseloco", options_for("dcd", 6, {.fragments = 3}, 1));
   told("sync_mix", options_for("allreduce", 6, {.mix = {.own = 1}}, 1));
+  told("sync_mix", options_for("allreduce", 6, {.mix = {.own = 1 - 1e-12}}, 1));
+  told("sync_delay: dcd", options_for("dcd", 6, {.delay = 3}, 1));
+  told("4096 at most", options_for("allreduce", 10'000, {.fragments = 5'000}, 1));
+  for (const std::string rule : {"lars", "sgd; 1d=adam"}) {
+    auto by_tensor = options_for("allreduce", 6, {.fragments = 2}, 1);
+    by_tensor.outer_step = StepRuleOptions{.rule = rule, .learning_rate = 0.7};
+    told("fragments are not along them", by_tensor);
+  }
   auto options = options_for("qmean", 6, {.fragments = 2}, 1);
   options.compressor = "lowrank:2";
   told("each as a whole", options);
@@ -452,4 +460,18 @@ TEST_CASE("streamings that cannot be are refused, and the message says what woul
     CAPTURE(text);
     CHECK_THROWS_AS((void)parse_sync_mix(text), Error);
   }
+}
+
+TEST_CASE("a fragment is sent in its turn, whatever the interval's length") {
+  for (std::uint32_t count = 1; count <= 12; ++count) {
+    const Streaming streaming = {.fragments = count};
+    for (Round interval = count; interval <= 60; ++interval) {
+      for (std::uint32_t p = 0; p < count; ++p) {
+        CHECK(streaming.sent_after(interval, p) == (Round{p} + 1) * interval / count);
+      }
+    }
+  }
+  constexpr Round kLong = Round{1} << 63U;
+  CHECK(Streaming{.fragments = 2}.sent_after(kLong, 1) == kLong);
+  CHECK(Streaming{.fragments = 2}.sent_after(kLong, 0) == kLong / 2);
 }
