@@ -53,7 +53,7 @@ Status Ledger::open(const Exchange& exchange) {
   }
   for (const auto& [peer, reason] : lost_) {
     if (opened.sends_to(peer) || opened.hears(peer)) {
-      return {Fault::peer_lost, fmt::format("rank {} is gone: {}", peer, reason)};
+      return {Fault::peer_lost, fmt::format("node {} is lost: {}", peer, reason)};
     }
   }
   for (const Receive& receive : exchange.receives) {
