@@ -185,6 +185,20 @@ void require_few(bool to_all, int nodes) {
   }
 }
 
+/// Whether the exchange of these options can be cut into fragments and delayed. Throws Error where
+/// they want that and cannot have it.
+bool can_stream(const OptimizerOptions& options, const ParameterLayout& layout) {
+  const bool can =
+      algorithm_info(options.algorithm).streams && options.buckets.value_or(1) == 1 &&
+      make_compressor(options.compressor, ContractKind::any, host_ops(), layout)->divisible();
+  if (options.streaming.on() && !can) {
+    throw Error(options.streaming.cause(),
+                fmt::format("{} with {} cannot be exchanged in fragments, or delayed",
+                            options.algorithm, options.compressor));
+  }
+  return can;
+}
+
 /// The fragments in which the exchange of a candidate is tried. Nodes that keep half of their own
 /// model meanwhile learn sooner on like data, and stay apart on unlike ones.
 Streaming fragments_of(const Candidate& candidate, const Scenario& scenario) {
@@ -271,18 +285,18 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   const bool to_all = info.graph == GraphNeed::any;
   require_few(to_all, scenario_.nodes);
   const PlannedJob job = planned_job(scenario_, plan);
-  Candidate made = {
-      .run = proposal.run,
-      .algorithm = std::string(proposal.run.algorithm()),
-      .compressor = options.compressor,
-      .method = fmt::format("{} {}", proposal.run.algorithm(), options.compressor),
-      .graph = to_all ? "" : options.topology,
-      .step_rule = steps_of(proposal.run),
-      .interval = options.communication_interval,
-      .compressed = options.compressor != "none",
-      .own = proposal.own,
-      .spectral_gap = to_all ? 1 : spectrum(*make_job_topology(options)).spectral_gap,
-      .codec = codec_.speed_of(options.compressor, dimension_of(plan.tasks->make(0)->layout()))};
+  const ParameterLayout layout = plan.tasks->make(0)->layout();
+  Candidate made = {.run = proposal.run,
+                    .algorithm = std::string(proposal.run.algorithm()),
+                    .compressor = options.compressor,
+                    .method = fmt::format("{} {}", proposal.run.algorithm(), options.compressor),
+                    .graph = to_all ? "" : options.topology,
+                    .step_rule = steps_of(proposal.run),
+                    .interval = options.communication_interval,
+                    .compressed = options.compressor != "none",
+                    .own = proposal.own,
+                    .spectral_gap = to_all ? 1 : spectrum(*make_job_topology(options)).spectral_gap,
+                    .codec = codec_.speed_of(options.compressor, dimension_of(layout))};
   Scenario paced = scenario_;
   codec_.apply(made.codec, paced);
   const Platform platform = without_traces(scenario_).platform(pairs_of(job));
@@ -291,15 +305,7 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
                      .seed = options.seed,
                      .network = scenario_.network,
                      .transport = scenario_.transport};
-  const auto layout = plan.tasks->make(0)->layout();
-  const bool streams =
-      info.streams && options.buckets.value_or(1) == 1 &&
-      make_compressor(options.compressor, ContractKind::any, host_ops(), layout)->divisible();
-  if (options.streaming.on() && !streams) {
-    throw Error(options.streaming.cause(),
-                fmt::format("{} with {} cannot be exchanged in fragments, or delayed",
-                            proposal.run.algorithm(), options.compressor));
-  }
+  const bool streams = can_stream(options, layout);
   const auto predicted = [&](Candidate one, const Streaming& streaming) {
     predict(one, with_local_steps(job, one.interval, streaming), platform, pace, plan.run.rounds);
     return one;
