@@ -305,7 +305,8 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
                      .seed = options.seed,
                      .network = scenario_.network,
                      .transport = scenario_.transport};
-  const bool streams = can_stream(options, layout);
+  const bool streams =
+      can_stream(options, layout) && !options.streaming.on() && !variations.intervals.empty();
   const auto predicted = [&](Candidate one, const Streaming& streaming) {
     predict(one, with_local_steps(job, one.interval, streaming), platform, pace, plan.run.rounds);
     return one;
@@ -322,8 +323,7 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
     add_if_shorter(predicted(std::move(local), {}), found.back().predicted_seconds_per_round,
                    found);
   }
-  const bool in_time = streams && !options.streaming.on() && !variations.intervals.empty();
-  for (std::size_t k = 0, whole = found.size(); in_time && k < whole; ++k) {
+  for (std::size_t k = 0, whole = found.size(); streams && k < whole; ++k) {
     if (found[k].interval >= kShortestStreamed) {
       const Streaming streaming = fragments_of(found[k], scenario_);
       add_if_shorter(predicted(in_fragments(found[k], streaming), streaming),
