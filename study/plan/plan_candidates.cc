@@ -185,6 +185,15 @@ void require_few(bool to_all, int nodes) {
   }
 }
 
+/// How nodes of a scenario compute and exchange with these options.
+Pace pace_of(const Scenario& scenario, const OptimizerOptions& options) {
+  return {.nodes = scenario.paces,
+          .overlap = options.overlap,
+          .seed = options.seed,
+          .network = scenario.network,
+          .transport = scenario.transport};
+}
+
 /// Whether the exchange of these options can be cut into fragments and delayed. Throws Error where
 /// they want that and cannot have it.
 bool can_stream(const OptimizerOptions& options, const ParameterLayout& layout) {
@@ -300,11 +309,7 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   Scenario paced = scenario_;
   codec_.apply(made.codec, paced);
   const Platform platform = without_traces(scenario_).platform(pairs_of(job));
-  const Pace pace = {.nodes = paced.paces,
-                     .overlap = options.overlap,
-                     .seed = options.seed,
-                     .network = scenario_.network,
-                     .transport = scenario_.transport};
+  const Pace pace = pace_of(paced, options);
   const bool streams =
       can_stream(options, layout) && !options.streaming.on() && !variations.intervals.empty();
   const auto predicted = [&](Candidate one, const Streaming& streaming) {
