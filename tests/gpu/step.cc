@@ -24,6 +24,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
+#include <sotto/comm/stores.h>
 #include <sotto/compress/cuda/accelerator.h>
 #include <sotto/compress/registry.h>
 #include <sotto/kernels/cuda/memory.h>
