@@ -5,7 +5,7 @@
 //             the embedding, or first layer, and the output layer
 //   under:N   tensors of fewer than N elements
 // Rules are written SELECTOR=SPEC, behind a default and with `;` between: "quant:4; head.*=fp16".
-// Of the rules the first whose selector fits a tensor decides.
+// Where several selectors fit a tensor, the first of these rules decides.
 //
 // Plain values and pure functions; thread-safe.
 #pragma once

@@ -125,7 +125,7 @@ PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
   // What is exchanged does not depend on how many local steps were made.
   options.communication_interval = 1;
   options.streaming = {};
-  // It does where the outer rule waits for the mixing.
+  // The exchange does depend on them where the outer rule waits for the mixing.
   if (options.outer_step_rule && !options.outer_after_mixing) {
     options.step_rule = *std::exchange(options.outer_step_rule, std::nullopt);
   }

@@ -7,17 +7,12 @@
 #include <sotto/base/philox.h>
 
 #include "optim/cluster.h"
+#include "optim/saved_state.h"
 
 using namespace sotto;
 using namespace sotto::test;
 
 namespace {
-
-std::vector<std::byte> saved(const Algorithm& algorithm) {
-  ByteBuffer buffer;
-  algorithm.save(buffer);
-  return std::move(buffer).take();
-}
 
 Status load(Algorithm& algorithm, std::span<const std::byte> bytes) {
   ByteReader in(bytes);

@@ -14,6 +14,7 @@
 #include <sotto/topology/properties.h>
 
 #include "optim/cluster.h"
+#include "optim/saved_state.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -124,12 +125,6 @@ std::uint64_t all_bytes(const Cluster& cluster) {
     sum += traffic.bytes;
   }
   return sum;
-}
-
-std::vector<std::byte> saved(const Algorithm& algorithm) {
-  ByteBuffer buffer;
-  algorithm.save(buffer);
-  return std::move(buffer).take();
 }
 
 /// A copy of `cluster` by way of checkpoints.

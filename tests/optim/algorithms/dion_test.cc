@@ -11,6 +11,7 @@
 #include <sotto/base/error.h>
 
 #include "optim/cluster.h"
+#include "optim/saved_state.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -77,14 +78,6 @@ GradientFunction mean_gradients(std::uint64_t seed, int nodes) {
       g[k] = static_cast<float>(sum[k] / nodes);
     }
   };
-}
-
-double largest_gap(std::span<const float> a, std::span<const float> b) {
-  double gap = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    gap = std::fmax(gap, std::fabs(static_cast<double>(a[k] - b[k])));
-  }
-  return gap;
 }
 
 /// The step that one round makes of a tensor.

@@ -13,6 +13,7 @@
 #include <sotto/optim/wrappers/local_steps.h>
 
 #include "optim/cluster.h"
+#include "optim/noise.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -34,16 +35,6 @@ ClusterOptions options_for(std::string algorithm, std::string compressor, std::u
           .dimension = kDimension,
           .step = {.learning_rate = 0.05},
           .seed = seed};
-}
-
-/// Gradients that do not depend on the model.
-GradientFunction noise_of(std::uint64_t seed) {
-  return [seed](Rank rank, Round round, std::span<const float>, std::span<float> g) {
-    RandomStream stream({.seed = seed, .rank = rank, .round = round, .purpose = Purpose::test});
-    for (float& value : g) {
-      value = static_cast<float>(stream.normal() + 0.3 * rank);
-    }
-  };
 }
 
 const QMean& inner_of(const Cluster& cluster, std::size_t rank, bool local_steps) {

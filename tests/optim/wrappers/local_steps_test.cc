@@ -11,6 +11,7 @@
 #include <sotto/base/error.h>
 
 #include "optim/cluster.h"
+#include "optim/saved_state.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -32,12 +33,6 @@ ClusterOptions options_for(std::string_view algorithm, Round interval) {
 
 Status run(Cluster& cluster, Round rounds, double noise = 0) {
   return cluster.driver.run(rounds, Quadratic(kNodes, kDimension, 3, noise));
-}
-
-std::vector<std::byte> saved(const Algorithm& algorithm) {
-  ByteBuffer buffer;
-  algorithm.save(buffer);
-  return std::move(buffer).take();
 }
 
 double largest_difference(const std::vector<float>& a, const std::vector<double>& b) {

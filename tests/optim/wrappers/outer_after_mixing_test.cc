@@ -13,6 +13,8 @@
 #include <sotto/optim/wrappers/local_steps.h>
 
 #include "optim/cluster.h"
+#include "optim/noise.h"
+#include "optim/saved_state.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -42,30 +44,6 @@ ClusterOptions options_for(std::string algorithm, std::string compressor, std::u
 
 std::vector<std::string> movable_algorithms() {
   return names_with(algorithms(), &AlgorithmInfo::movable);
-}
-
-/// Gradients that do not depend on the model.
-GradientFunction noise_of(std::uint64_t seed) {
-  return [seed](Rank rank, Round round, std::span<const float>, std::span<float> g) {
-    RandomStream stream({.seed = seed, .rank = rank, .round = round, .purpose = Purpose::test});
-    for (float& value : g) {
-      value = static_cast<float>(stream.normal() + 0.3 * rank);
-    }
-  };
-}
-
-double largest_gap(std::span<const float> a, std::span<const float> b) {
-  double gap = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    gap = std::fmax(gap, std::fabs(static_cast<double>(a[k] - b[k])));
-  }
-  return gap;
-}
-
-std::vector<std::byte> saved(const Algorithm& algorithm) {
-  ByteBuffer buffer;
-  algorithm.save(buffer);
-  return std::move(buffer).take();
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <sotto/optim/wrappers/local_steps.h>
 
 #include "optim/cluster.h"
+#include "optim/saved_state.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -55,20 +56,6 @@ std::vector<Streaming> streamings() {
           {.fragments = 2, .delay = 2}};
 }
 constexpr Round kInterval = 7;
-
-double largest_gap(std::span<const float> a, std::span<const float> b) {
-  double gap = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    gap = std::fmax(gap, std::fabs(static_cast<double>(a[k] - b[k])));
-  }
-  return gap;
-}
-
-std::vector<std::byte> saved(const Algorithm& algorithm) {
-  ByteBuffer buffer;
-  algorithm.save(buffer);
-  return std::move(buffer).take();
-}
 
 /// The rule in double precision, over allreduce with Nesterov's momentum as outer rule.
 class Reference {
