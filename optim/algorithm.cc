@@ -11,6 +11,16 @@ std::size_t Peers::frames_ahead() const {
   return std::max(2 * frames_a_round, std::min(held, kFrames));
 }
 
+void AlgorithmCounters::add(const AlgorithmCounters& more) {
+  saturated += more.saturated;
+  bad_frames += more.bad_frames;
+  drifted += more.drifted;
+  staleness += more.staleness;
+  most_stale = std::max(most_stale, more.most_stale);
+  set_aside += more.set_aside;
+  other_settings += more.other_settings;
+}
+
 Status Algorithm::take_direction(const Direction& /*d*/) {
   return {Fault::unexpected, "this algorithm does not take directions"};
 }

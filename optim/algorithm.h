@@ -147,6 +147,9 @@ struct AlgorithmCounters {
   /// Push-sum: ω_i, the mass that the node holds now. Between rounds the nodes' sum is their
   /// number.
   std::optional<double> mass = {};
+
+  /// Adds those of another node, or of another piece of the model; the mass stays.
+  void add(const AlgorithmCounters& more);
 };
 
 class Algorithm {

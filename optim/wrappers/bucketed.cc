@@ -196,9 +196,7 @@ AlgorithmCounters Bucketed::counters() const {
   AlgorithmCounters sum;
   for (const auto& bucket : buckets_) {
     const AlgorithmCounters part = bucket->counters();
-    sum.saturated += part.saturated;
-    sum.bad_frames += part.bad_frames;
-    sum.drifted += part.drifted;
+    sum.add(part);
     sum.mass = part.mass;  // all have the same: it goes by graph and round
   }
   return sum;

@@ -247,11 +247,7 @@ Status StreamedSteps::complete(const Exchange& exchange) {
 AlgorithmCounters StreamedSteps::counters() const {
   AlgorithmCounters sum;
   for (const Fragment& fragment : fragments_) {
-    const AlgorithmCounters part = fragment.inner->counters();
-    sum.saturated += part.saturated;
-    sum.bad_frames += part.bad_frames;
-    sum.set_aside += part.set_aside;
-    sum.other_settings += part.other_settings;
+    sum.add(fragment.inner->counters());
   }
   return sum;
 }

@@ -154,7 +154,8 @@ TEST_CASE("a frame that cannot be decoded is refused with its bucket, and the ri
       make_algorithm("allreduce", node_setup(options, 0, x, cluster_topology(options)));
   Exchange out;
   node->begin_round();
-  REQUIRE(node->take_gradient(std::vector<float>(kDimension, 1)).ok());
+  const std::vector<float> gradient(kDimension, 1);
+  REQUIRE(node->take_gradient(gradient).ok());
   REQUIRE(*node->next_exchange(out));
   REQUIRE(*node->next_exchange(out));
   REQUIRE(out.tag.bucket == 1);
@@ -216,7 +217,8 @@ TEST_CASE("buckets are posted in one order: by phase, and in a phase by bucket")
       posted.push_back(out);
     }
   };
-  REQUIRE(node->take_gradient(std::vector<float>(kDimension, 1)).ok());
+  const std::vector<float> gradient(kDimension, 1);
+  REQUIRE(node->take_gradient(gradient).ok());
   take();
   REQUIRE(posted.size() == 3);
   CHECK_FALSE(node->parameters_ready());

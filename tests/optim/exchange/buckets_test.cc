@@ -40,7 +40,8 @@ TEST_CASE("frames start on a cache line, in every bucket") {
   Exchange out;
   node->begin_round();
   REQUIRE_FALSE(*node->next_exchange(out));
-  REQUIRE(node->take_gradient(std::vector<float>(kDimension, 0.5F)).ok());
+  const std::vector<float> gradient(kDimension, 0.5F);  // read until the last bucket has it
+  REQUIRE(node->take_gradient(gradient).ok());
   for (int posted = 0; posted < 4; ++posted) {
     if (posted > 0) {
       CHECK(std::bit_cast<std::uintptr_t>(out.sends.at(0).frame.data()) % kLine == 0);

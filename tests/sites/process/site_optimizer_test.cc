@@ -60,6 +60,12 @@ class Federation {
     options.found_after = std::chrono::milliseconds(5'000);
     return options;
   }
+  /// For a site that waits for nobody before it begins.
+  SiteOptions alone(std::size_t k) const {
+    SiteOptions options = this->options(k);
+    options.found_after = std::chrono::milliseconds(1);
+    return options;
+  }
   std::string folder(std::size_t k) const {
     return (scratch_.path() / fmt::format("state-{}", k)).string();
   }
@@ -199,8 +205,7 @@ TEST_CASE("a first step without connect is dropped where the state is another mo
     SOTTO_SKIP("built without ZeroMQ");
   }
   const Federation all(2);
-  SiteOptions options = all.options(0);
-  options.found_after = std::chrono::milliseconds(1);
+  SiteOptions options = all.alone(0);
   options.communication_interval = 3;
   std::vector<float> parameters(kDimension);
   Status status;
@@ -237,8 +242,7 @@ TEST_CASE("a run of a task and a loop around an optimizer of its own are equal, 
   }
   const Federation all(2);
   const TaskFactory tasks(load_task("digits,train=200,test=100"), {.model = "softmax", .nodes = 1});
-  SiteOptions options = all.options(0);
-  options.found_after = std::chrono::milliseconds(1);
+  SiteOptions options = all.alone(0);
   options.communication_interval = 2;
   options.rounds = 5;
   options.init = "";
@@ -269,8 +273,7 @@ TEST_CASE("a site's own mistakes are refused and change nothing") {
     SOTTO_SKIP("built without ZeroMQ");
   }
   const Federation all(2);
-  SiteOptions options = all.options(0);
-  options.found_after = std::chrono::milliseconds(1);
+  SiteOptions options = all.alone(0);
   std::vector<float> parameters(kDimension, 0.5F);
   SiteOptimizer site(options, all.folder(0), parameters);
   REQUIRE(site.connect().ok());
@@ -316,8 +319,7 @@ TEST_CASE("sites compare the models that they begin with") {
   const Federation all(2);
   std::vector<float> ours(kDimension, 1);
   std::vector<float> theirs(kDimension, 2);
-  SiteOptions options = all.options(0);
-  options.found_after = std::chrono::milliseconds(1);
+  SiteOptions options = all.alone(0);
   SiteOptimizer site(options, all.folder(0), ours);
   const SiteOptimizer other(options, all.folder(1), theirs);
   const auto settings = [](const SiteOptimizer& one) { return one.result().report.settings; };
@@ -330,8 +332,7 @@ TEST_CASE("an observer takes in what comes and takes no step") {
     SOTTO_SKIP("built without ZeroMQ");
   }
   const Federation all(2);
-  SiteOptions options = all.options(0);
-  options.found_after = std::chrono::milliseconds(1);
+  SiteOptions options = all.alone(0);
   options.only_takes = true;
   std::vector<float> parameters(kDimension);
   SiteOptimizer site(options, all.folder(0), parameters);
@@ -389,8 +390,7 @@ TEST_CASE("a site that writes now and then comes back as another one, with the m
     SOTTO_SKIP("built without ZeroMQ");
   }
   const Federation all(2);
-  SiteOptions options = all.options(0);
-  options.found_after = std::chrono::milliseconds(1);
+  SiteOptions options = all.alone(0);
   options.save_every = 4;
   std::vector<float> x(kDimension);
   options.init = model_digest(x);
@@ -429,8 +429,7 @@ TEST_CASE("a site that has not begun, or was refused, leaves its folder as it is
     SOTTO_SKIP("built without ZeroMQ");
   }
   const Federation all(2);
-  SiteOptions options = all.options(0);
-  options.found_after = std::chrono::milliseconds(1);
+  SiteOptions options = all.alone(0);
   std::vector<float> x(kDimension);
   options.init = model_digest(x);
   Status status;
@@ -471,8 +470,7 @@ TEST_CASE("no step follows the end, and a fault of the site is in its report") {
     SOTTO_SKIP("built without ZeroMQ");
   }
   const Federation all(2);
-  SiteOptions options = all.options(0);
-  options.found_after = std::chrono::milliseconds(1);
+  SiteOptions options = all.alone(0);
   std::vector<float> x(kDimension);
   SiteOptimizer site(options, all.folder(0), x);
   CHECK(site.report().phase == "starting");

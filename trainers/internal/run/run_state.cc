@@ -189,13 +189,7 @@ void add_standings(std::span<const NodeStanding> all, RunResult& result) {
     result.time.algorithm_s += standing.times.algorithm_s / nodes;
     result.time.wait_s += standing.times.wait_s / nodes;
     result.time.slowest_s = std::max(result.time.slowest_s, standing.wall_s);
-    result.counters.saturated += standing.counters.saturated;
-    result.counters.bad_frames += standing.counters.bad_frames;
-    result.counters.drifted += standing.counters.drifted;
-    result.counters.staleness += standing.counters.staleness;
-    result.counters.set_aside += standing.counters.set_aside;
-    result.counters.other_settings += standing.counters.other_settings;
-    result.counters.most_stale = std::max(result.counters.most_stale, standing.counters.most_stale);
+    result.counters.add(standing.counters);
     if (standing.privacy &&
         (!result.privacy || standing.privacy->epsilon > result.privacy->epsilon)) {
       result.privacy = standing.privacy;
