@@ -5,9 +5,9 @@
 namespace sotto::sites {
 
 Hello Neighbour::greet(Hello mine) {
-  link = Link::greeting;
-  asked = mine.wants_model && entry.hears;
-  mine.wants_model = asked;
+  channel.link = Link::greeting;
+  channel.asked = mine.wants_model && entry.hears;
+  mine.wants_model = channel.asked;
   mine.hears = entry.hears;
   mine.tells = entry.tells;
   mine.yours = known.incarnation;
@@ -17,11 +17,7 @@ Hello Neighbour::greet(Hello mine) {
   return mine;
 }
 
-void Neighbour::hang_up() {
-  questioned = answered = false;
-  link = Link::down;
-  asked = model_due = joining = keyed = hears_us = tells_us = false;
-}
+void Neighbour::hang_up() { channel = {}; }
 
 double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
   double written_off = 0;
@@ -40,16 +36,16 @@ double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
     out.receipt(hello.applied);
   }
   in.announce(knows_us ? hello.oldest : 1, knows_us ? hello.next : 1);
-  link = Link::up;
+  channel.link = Link::up;
   refused.reset();
   trouble.clear();
   settings.clear();
-  hears_us = hello.hears;
-  tells_us = hello.tells;
+  channel.hears_us = hello.hears;
+  channel.tells_us = hello.tells;
   observer = hello.observer;
-  degree = hello.degree;
+  channel.degree = hello.degree;
   full_rounds = silent_rounds = 0;
-  model_due = asked && hello.has_model && hello.tells;
+  channel.model_due = channel.asked && hello.has_model && hello.tells;
   return written_off;
 }
 
@@ -92,8 +88,8 @@ PeerState Neighbour::state() const {
           .refused = refused,
           .trouble = trouble,
           .settings = settings,
-          .hears_us = hears_us,
-          .tells_us = tells_us,
+          .hears_us = channel.hears_us,
+          .tells_us = channel.tells_us,
           .incarnation = known.incarnation,
           .life = known.life,
           .round = known.round,

@@ -33,6 +33,20 @@ enum class Link : std::uint8_t {
   refused,  ///< messages are dropped until the channel closes
 };
 
+/// What one channel to a peer has brought. A new one has brought nothing.
+struct PeerChannel {
+  Link link = Link::down;
+  bool asked = false;        ///< our hello wanted its model, and it has not come
+  bool model_due = false;    ///< … and its hello promised it
+  bool joining = false;      ///< it has got our model, and not yet begun
+  bool keyed = false;        ///< its key for sums has come
+  bool questioned = false;   ///< in the latest sum
+  bool answered = false;     ///< … and it has said something, in time or not
+  bool hears_us = false;     ///< as its hello says
+  bool tells_us = false;     ///< likewise
+  std::uint32_t degree = 0;  ///< sites that it lists
+};
+
 struct Neighbour {
   SitePeer entry;
 
@@ -60,26 +74,16 @@ struct Neighbour {
   bool takes = false;       ///< PeerHabit
   bool far_ahead = false;   ///< likewise
   Punctuality punctuality;
-  Punctuality answering;    ///< questions about sums
-  bool questioned = false;  ///< in the latest sum
-  bool answered = false;    ///< … and it has said something, in time or not
+  Punctuality answering;  ///< questions about sums
 
-  // What this channel knows:
-  Link link = Link::down;
-  bool asked = false;      ///< our hello wanted its model, and it has not come
-  bool model_due = false;  ///< … and its hello promised it
-  bool joining = false;    ///< it has got our model, and not yet begun
-  bool keyed = false;      ///< its key for sums has come
-  bool hears_us = false;
-  bool tells_us = false;
-  std::uint32_t degree = 0;  ///< sites that it lists
+  PeerChannel channel;
 
-  bool up() const { return link == Link::up; }
-  bool connected() const { return link != Link::down; }
+  bool up() const { return channel.link == Link::up; }
+  bool connected() const { return channel.link != Link::down; }
   /// Parcels go from it to us.
-  bool heard() const { return up() && entry.hears && tells_us; }
+  bool heard() const { return up() && entry.hears && channel.tells_us; }
   /// Parcels go from us to it.
-  bool told() const { return up() && entry.tells && hears_us; }
+  bool told() const { return up() && entry.tells && channel.hears_us; }
 
   /// Blames the peer for harm to the model, done or tried, that no honest site does, in this round
   /// of the site. Once may be an accident; from the second time on the peer is barred for a while,

@@ -21,9 +21,6 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
           .purpose = Purpose::quantize};
 }
 
-/// A round that one neighbour alone says, of sites that never end.
-constexpr Round kMostUnconfirmed = Round{1} << 32;
-
 /// Blames the fewest peers of which each moved the model nine times as far as all that come after
 /// it together, nine tenths of what is left; where there are no others, one alone. `suspects`
 /// begins with the farthest.
@@ -47,7 +44,10 @@ void blame(std::span<Suspect> suspects) {
 }  // namespace
 
 Site::Site(SiteSetup setup)
-    : mixing_(admit(setup)), setup_(std::move(setup)), incarnation_(setup_.incarnation) {
+    : mixing_(admit(setup)),
+      setup_(std::move(setup)),
+      incarnation_(setup_.incarnation),
+      beginning_(setup_.rounds) {
   update_peers(setup_.peers);
 }
 
@@ -83,7 +83,7 @@ void Site::close(std::size_t peer) {
   drop_outbox(peer);
   if (peers_[peer].connected()) {
     outbox_.push_back({.peer = peer, .hang_up = true});
-    peers_[peer].link = Link::refused;
+    peers_[peer].channel.link = Link::refused;
   }
 }
 
@@ -122,9 +122,7 @@ void Site::update_peers(const std::vector<SitePeer>& peers) {
       retire(std::move(peers_[k]));
     }
   }
-  if (giver_) {
-    giver_ = place[*giver_] == Mixing::kNobody ? std::nullopt : std::optional(place[*giver_]);
-  }
+  beginning_.rearrange(place);
   peers_ = std::move(next);
   mixing_->rearrange(from);
   if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr) {
@@ -164,13 +162,13 @@ bool Site::try_begin(bool waited) {
   if (phase_ != Phase::waiting) {
     return true;
   }
-  if (trained_ && !waited && given_round_ > believed_alone() && !has_second_opinion()) {
+  if (trained_ && !waited && beginning_.doubtful() && !has_second_opinion()) {
     return false;
   }
   bool all_there = true;
   bool begun = false;
   for (const Neighbour& peer : peers_) {
-    if (!trained_ && peer.up() && peer.model_due) {
+    if (!trained_ && peer.up() && peer.channel.model_due) {
       return false;
     }
     all_there = all_there && (peer.up() || !peer.entry.hears);
@@ -186,12 +184,8 @@ void Site::begin() {
   mixing_->begin();
   minted_ += 1;
   if (trained_) {
-    auto said = said_rounds();
-    said_by_ = said.size() - (disowned_round_ > 0 ? 1 : 0);
-    began_by_ = giver_ ? peers_[*giver_].entry.name : "";
-    round_ = believed_round(std::move(said));
+    round_ = settled_round();
   }
-  giver_.reset();
   phase_ = Phase::training;
 }
 
@@ -213,9 +207,7 @@ void Site::give_up() {
   }
   offered_ = 0;
   trained_ = false;
-  giver_.reset();
-  began_by_.clear();
-  said_by_ = 0;
+  beginning_.give_up();
   influenced_ = false;
   loaded_ = outdated_ = asked_ = false;
   steps_ = 0;
@@ -307,8 +299,8 @@ std::vector<std::size_t> Site::awaited() const {
   for (std::size_t k = 0; k < peers_.size() && !outdated_; ++k) {
     const Neighbour& peer = peers_[k];
     const bool due = phase_ == Phase::waiting
-                         ? peer.up() && peer.model_due
-                         : peer.heard() && !peer.joining && outstanding(peer) &&
+                         ? peer.up() && peer.channel.model_due
+                         : peer.heard() && !peer.channel.joining && outstanding(peer) &&
                                (hope == SumHope::few || peer.punctuality.waited_for());
     if (due && phase_ != Phase::training) {
       awaited.push_back(k);
@@ -343,7 +335,8 @@ Status Site::collect() {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     take_in(k);
     if (peers_[k].heard()) {
-      mixed.push_back({.peer = k, .degree = peers_[k].degree, .barred = ignored(peers_[k])});
+      mixed.push_back(
+          {.peer = k, .degree = peers_[k].channel.degree, .barred = ignored(peers_[k])});
     }
   }
   if (Status status = mixing_->mix(degree(), mixed); !status) {
@@ -360,7 +353,7 @@ void Site::begin_intake() {
   mixing_->keep();
   for (Neighbour& peer : peers_) {
     peer.influence = {};
-    if (peer.heard() && !peer.joining) {
+    if (peer.heard() && !peer.channel.joining) {
       const Round behind = offered_ - std::min(peer.known.round, offered_);
       if (outstanding(peer) || behind <= setup_.slack) {
         peer.punctuality.note(!outstanding(peer));
@@ -476,31 +469,15 @@ bool Site::has_second_opinion() const {
   return std::ranges::count_if(peers_, has_begun) > 1 || std::ranges::none_of(peers_, may_say);
 }
 
-Round Site::believed_alone() const {
-  return setup_.rounds > 0 ? setup_.rounds / 2 : kMostUnconfirmed;
-}
-
-std::vector<Round> Site::said_rounds() const {
-  std::vector<Round> said = {given_round_};
-  if (disowned_round_ > 0) {
-    said.push_back(disowned_round_);  // its own word
-  }
+Round Site::settled_round() {
+  const std::optional<std::size_t> giver = beginning_.giver();
+  std::vector<Round> others;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
-    if (giver_ != k && peers_[k].heard() && peers_[k].known.round > 0) {
-      said.push_back(peers_[k].known.round);
+    if (giver != k && peers_[k].heard() && peers_[k].known.round > 0) {
+      others.push_back(peers_[k].known.round);
     }
   }
-  return said;
-}
-
-/// One of several must not take this site to a round that no other has seen, and one alone not to
-/// its end.
-Round Site::believed_round(std::vector<Round> said) const {
-  if (said.size() == 1) {
-    return std::min(given_round_, believed_alone());
-  }
-  std::ranges::sort(said);
-  return said[(said.size() - 1) / 2];
+  return beginning_.settle(others, giver ? peers_[*giver].entry.name : "");
 }
 
 Status Site::here(const Status& status) const {
@@ -524,8 +501,8 @@ SiteState Site::state() const {
           .longest_step = mixing_->longest_step(),
           .version = mixing_->version({}),
           .resets = resets_,
-          .giver = began_by_,
-          .round_said_by = said_by_,
+          .giver = beginning_.began_by(),
+          .round_said_by = beginning_.said_by(),
           .sums = mixing_->sums()};
 }
 

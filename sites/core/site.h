@@ -41,6 +41,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 #include <sotto/base/status.h>
+#include <sotto/sites/core/beginning.h>
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/mixing.h>
 #include <sotto/sites/core/neighbour.h>
@@ -56,17 +57,14 @@ struct Released {
   bool hang_up = false;  ///< no message: close the channel; the two may meet anew
 };
 
-class Site {
+class Site final {
  public:
   /// Throws Error for a setting or pairing that is refused: gossip with one-sided trust, a robust
   /// rule with push-sum (no rule is proven there), a compressor outside its contract.
   explicit Site(SiteSetup setup);
-  virtual ~Site() = default;
+  ~Site() = default;
   Site(const Site&) = delete;
   Site& operator=(const Site&) = delete;
-
-  // Virtual are the ways in and out, and no more: there the tests of the checker of simulated sites
-  // put in sites that are broken on purpose.
 
   // What happens to it.
 
@@ -77,7 +75,7 @@ class Site {
   /// A message of a peer that is up. A fault names the peer and what it did; the state is then
   /// unchanged but for the count, all else that comes before peer_down is dropped, and released()
   /// asks to close the channel.
-  virtual Status receive(std::size_t peer, std::span<const std::byte> message);
+  Status receive(std::size_t peer, std::span<const std::byte> message);
   /// The list of peers changed; places are those of the new list from now on, also in what
   /// released() hands out. Peers are identified by name and keep their streams; parcels to a
   /// removed peer are written off, and the caller closes its channel. A peer that comes back to the
@@ -94,7 +92,7 @@ class Site {
   /// `waited` says that the caller will not wait longer for absent peers. A peer that is up and has
   /// promised its model is waited for in any case: one that does not deliver is the caller's to
   /// take down.
-  virtual bool try_begin(bool waited);
+  bool try_begin(bool waited);
   /// The model at which gradients are taken.
   std::span<const float> parameters() const { return setup_.parameters; }
   /// Local steps done.
@@ -117,7 +115,7 @@ class Site {
   bool ask_for_sum();
   /// What may be sent now that the state, as it was after offer, is durable. Hellos, refusals and
   /// models are among it at any time.
-  virtual std::vector<Released> released();
+  std::vector<Released> released();
   /// Whether all peers that are up and heard have reached this round, less the slack. A peer that
   /// is behind by more than slack and window is not awaited.
   bool complete() const { return awaited().empty(); }
@@ -142,13 +140,13 @@ class Site {
   }
 
   /// The whole state, parameters included. Allowed at any time but between step and offer.
-  virtual void save(ByteBuffer& out) const;
+  void save(ByteBuffer& out) const;
   /// After load: what was loaded need not be the last that others know of this site. It begins anew
   /// in try_begin, with a new incarnation, from a neighbour's model if there is one, and else from
   /// the one that was loaded.
   void disown_past() {
     outdated_ = true;
-    disowned_round_ = round_;
+    beginning_.disown(round_);
   }
   /// Takes back what save wrote under the same agreement; before anything else. Peers that only the
   /// saved state knows have left the list. A round that was offered counts as ended. On a fault the
@@ -203,12 +201,8 @@ class Site {
   std::size_t degree() const;  // sites in the list
   /// Whether two or more peers have said which round it is, or no absent peer could still say.
   bool has_second_opinion() const;
-  /// The latest round in which a site begins on the word of one neighbour.
-  Round believed_alone() const;
-  /// The rounds that neighbours say, that of the model which was taken over first.
-  std::vector<Round> said_rounds() const;
-  /// The round in which a site begins that took a neighbour's model over, by these.
-  Round believed_round(std::vector<Round> said) const;
+  /// The round in which the site begins that took a neighbour's model over.
+  Round settled_round();
   /// Gives the round's parcels their numbers, and sends them.
   void post(std::span<const Addressee> to);
   /// What the peer owes this round has not come, and can still come: the peer lags by at most slack
@@ -257,26 +251,22 @@ class Site {
   Incarnation incarnation_;
   Past past_;
   Round round_ = 0;
-  Round offered_ = 0;                 // rounds, as announced
-  Round given_round_ = 0;             // of the model that was taken over
-  std::optional<std::size_t> giver_;  // of the model, until the site begins
+  Round offered_ = 0;  // rounds, as announced
   bool trained_ = false;
   double minted_ = 0;
   double written_off_ = 0;
   std::uint64_t resets_ = 0;
 
   Phase phase_ = Phase::waiting;
-  Round steps_ = 0;           // in this round
-  double settled_mass_ = 0;   // state()
-  bool influenced_ = false;   // something was taken in since put_back, or ever
-  bool asked_ = false;        // for the sum of this round
-  Round question_ = 0;        // the latest round whose sum was asked for
-  Round disowned_round_ = 0;  // of the state that was loaded, and which is not the last
-  std::string began_by_;      // SiteState::giver
-  std::size_t said_by_ = 0;   // SiteState::round_said_by
-  Round low_rounds_ = 0;      // in a row, in which ω was near its floor
-  bool loaded_ = false;       // and not given up
-  bool outdated_ = false;     // what was loaded is too old
+  Beginning beginning_;
+  Round steps_ = 0;          // in this round
+  double settled_mass_ = 0;  // state()
+  bool influenced_ = false;  // something was taken in since put_back, or ever
+  bool asked_ = false;       // for the sum of this round
+  Round question_ = 0;       // the latest round whose sum was asked for
+  Round low_rounds_ = 0;     // in a row, in which ω was near its floor
+  bool loaded_ = false;      // and not given up
+  bool outdated_ = false;    // what was loaded is too old
 };
 
 /// The format of a state that save wrote, as it begins; this program reads state_format() alone.

@@ -12,11 +12,11 @@ namespace sotto::sites {
 
 Status Site::receive(std::size_t peer, std::span<const std::byte> message) {
   Neighbour& from = neighbour(peer);
-  if (from.link == Link::down || outdated_ || !alive_) {
+  if (from.channel.link == Link::down || outdated_ || !alive_) {
     return {};
   }
   const auto parsed = parse(message, setup_.parameters.size());
-  if (from.link == Link::refused) {
+  if (from.channel.link == Link::refused) {
     // It may have a reason to refuse this site, too.
     return parsed && std::holds_alternative<Refusal>(*parsed)
                ? take(peer, std::get<Refusal>(*parsed))
@@ -30,7 +30,7 @@ Status Site::receive(std::size_t peer, std::span<const std::byte> message) {
 
 Status Site::take(std::size_t peer, const Hello& hello) {
   Neighbour& from = peers_[peer];
-  if (from.link != Link::greeting) {
+  if (from.channel.link != Link::greeting) {
     return offence(peer, Fault::unexpected, "a second hello");
   }
   if (hello.agreement != setup_.agreement) {
@@ -62,7 +62,7 @@ Status Site::take(std::size_t peer, const Hello& hello) {
       return {};
     case Verdict::undecided:
       from.trouble = "one of the two sites has an old state";
-      from.link = Link::refused;
+      from.channel.link = Link::refused;
       return {};
   }
   return {};
@@ -88,7 +88,7 @@ void Site::answer(std::size_t peer, bool wants_model) {
     send(peer,
          encode(Model{
              .incarnation = incarnation_, .round = offered_, .values = {z.begin(), z.end()}}));
-    to.joining = true;
+    to.channel.joining = true;
   }
 }
 
@@ -112,12 +112,13 @@ Status Site::take(std::size_t peer, const Refusal& refusal) {
   if (refusal.reason == RefusalReason::other_settings) {
     from.trouble = "its settings are not those of this site";
     from.settings = refusal.text;
-    if (from.link != Link::refused) {  // it has not seen ours, and may have taken back its hello
+    if (from.channel.link !=
+        Link::refused) {  // it has not seen ours, and may have taken back its hello
       drop_outbox(peer);
       send(peer, encode(Refusal{.reason = refusal.reason, .text = setup_.settings}));
     }
   }
-  from.link = Link::refused;
+  from.channel.link = Link::refused;
   if (refusal.reason == RefusalReason::stale || refusal.reason == RefusalReason::already_running) {
     accused(peer, refusal.text);
   }
@@ -129,18 +130,17 @@ Status Site::take(std::size_t peer, const Model& model) {
   if (Status status = expect(peer, model.incarnation, from.known.incarnation); !status) {
     return status;
   }
-  if (!from.asked) {
+  if (!from.channel.asked) {
     return offence(peer, Fault::unexpected, "a model that it was not asked for");
   }
-  from.asked = from.model_due = false;
+  from.channel.asked = from.channel.model_due = false;
   if (phase_ == Phase::waiting && !trained_) {
     mixing_->keep();
     from.influence.moved = distance_between(model.values, setup_.parameters);
     influenced_ = from.influence.moved > 0;
     setup_.ops->copy(model.values, setup_.parameters);
     trained_ = true;
-    given_round_ = model.round;
-    giver_ = peer;
+    beginning_.take_over(peer, model.round);
   }
   return {};
 }
@@ -159,7 +159,7 @@ Status Site::take(std::size_t peer, const Parcel& parcel) {
   switch (from.in.arrive(parcel, setup_.window)) {
     case InStream::Arrival::kept:
       from.known.round = std::max(from.known.round, parcel.round);
-      from.joining = false;
+      from.channel.joining = false;
       if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr) {
         tell(sum->arrived(peer, parcel.payload));
       }
@@ -199,7 +199,7 @@ Status Site::take(std::size_t peer, const Receipt& receipt) {
     from.out.ask_whole(receipt.applied);
   }
   from.known.round = receipt.round;
-  from.joining = false;
+  from.channel.joining = false;
   return {};
 }
 
@@ -220,7 +220,7 @@ void Site::refuse(std::size_t peer, RefusalReason reason, std::string_view text)
   if (from.connected()) {  // what it sent may have outlived its channel
     drop_outbox(peer);
     send(peer, encode(Refusal{.reason = reason, .text = std::string(text)}));
-    from.link = Link::refused;
+    from.channel.link = Link::refused;
   }
 }
 

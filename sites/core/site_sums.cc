@@ -27,7 +27,7 @@ bool Site::ask_for_sum() {
     question->incarnation = incarnation_;
     for (const std::size_t k : sum->members()) {
       if (peers_[k].up()) {
-        peers_[k].questioned = true;
+        peers_[k].channel.questioned = true;
         send(k, encode(*question));
       }
     }
@@ -49,7 +49,7 @@ Status Site::take(std::size_t peer, const SumKey& key) {
     return status;
   }
   SecureSum* sum = mixing_->secure_sum();
-  if (sum == nullptr || std::exchange(peers_[peer].keyed, true)) {
+  if (sum == nullptr || std::exchange(peers_[peer].channel.keyed, true)) {
     return offence(peer, Fault::unexpected, "a key for sums that is not wanted");
   }
   if (!sum->take_key(peer, key.key)) {
@@ -84,7 +84,7 @@ Status Site::take(std::size_t peer, const Masks& answer) {
   if (sum == nullptr) {
     return offence(peer, Fault::unexpected, "masks for a sum that is not made");
   }
-  peers_[peer].answered = peers_[peer].answered || answer.round == question_;
+  peers_[peer].channel.answered = peers_[peer].channel.answered || answer.round == question_;
   sum->take(peer, answer);
   return {};
 }
@@ -93,12 +93,12 @@ void Site::note_answers() {
   const std::vector<std::size_t> owed = mixing_->secure_sum()->owed();
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     Neighbour& peer = peers_[k];
-    if (!peer.questioned || !peer.heard() || !peer.answering.waited_for()) {
+    if (!peer.channel.questioned || !peer.heard() || !peer.answering.waited_for()) {
       continue;
     }
     const bool in_vain = std::ranges::find(owed, k) != owed.end();
     // The sum may have been made before it was its turn.
-    if (in_vain || peer.answered) {
+    if (in_vain || peer.channel.answered) {
       peer.answering.note(!in_vain);
     }
   }
@@ -109,10 +109,10 @@ void Site::note_late_answers() {
   // counts as in time until the next question: a peer that was slow for a while is waited for
   // again.
   for (Neighbour& peer : peers_) {
-    if (peer.questioned && peer.heard() && !peer.answering.waited_for()) {
-      peer.answering.note(peer.answered);
+    if (peer.channel.questioned && peer.heard() && !peer.answering.waited_for()) {
+      peer.answering.note(peer.channel.answered);
     }
-    peer.questioned = peer.answered = false;
+    peer.channel.questioned = peer.channel.answered = false;
   }
 }
 

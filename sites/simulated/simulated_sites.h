@@ -23,6 +23,7 @@
 #include <sotto/sim/time.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/simulated/site_access.h>
 
 namespace sotto {
 
@@ -58,10 +59,9 @@ std::string to_string(const SimulatedSiteEvent& event);
 struct SimulatedSitesOptions {
   std::uint64_t seed = 0;
   std::size_t dimension = 12;  ///< of the model
-  /// Builds the sites; tests put broken ones in.
-  std::function<std::unique_ptr<sites::Site>(sites::SiteSetup)> make = [](sites::SiteSetup setup) {
-    return std::make_unique<sites::Site>(std::move(setup));
-  };
+  /// The ways into a site and out of it, by its number; tests of the checker put broken ones in.
+  std::function<std::unique_ptr<SiteAccess>(Rank, sites::Site&)> access =
+      [](Rank /*number*/, sites::Site& site) { return std::make_unique<SiteAccess>(site); };
   std::function<void(const SimulatedSiteEvent&)> trace = {};
   std::function<bool()> stop = {};  ///< asked now and then: true ends the run early
 };

@@ -80,6 +80,7 @@ struct Process {
   std::shared_ptr<Disk> disk;
   std::vector<float> parameters;
   std::unique_ptr<Site> node;
+  std::unique_ptr<SiteAccess> access;  ///< to node
   std::vector<Rank> listed;            ///< the peers' sites, by place
   std::vector<ConnectionId> channels;  ///< by place, as it knows them
   std::vector<Sequence> resumes;       ///< by site: the oldest parcel that may still come

@@ -45,7 +45,7 @@ void World::advance(Process& process) {
     }
     const bool waited = queue_.now() >= plus(process.waits_since, plan_.found_after);
     audit_.begin_event(queue_.now(), process.site, "being asked whether it is ready");
-    const bool ready = process.node->try_begin(waited);
+    const bool ready = process.access->try_begin(waited);
     observe(process);
     if (process.state.incarnation != process.disk->account().incarnation) {
       write(process);
@@ -143,7 +143,7 @@ void World::offer(Process& process) {
 /// outlives a crash.
 void World::write(Process& process) {
   ByteBuffer bytes;
-  process.node->save(bytes);
+  process.access->save(bytes);
   process.writing = {.life = process.life,
                      .bytes = std::move(bytes).take(),
                      .account = process.account,
@@ -290,7 +290,7 @@ void World::hear(Process& process, const Incoming& incoming) {
     note(SimulatedSiteEvent::Kind::received, process.site, news.peer, news.message.size());
     audit_.delivers(process, incoming);
     // A fault asks for the channel to be closed, and shows in the peer's state.
-    (void)process.node->receive(place, news.message);
+    (void)process.access->receive(place, news.message);
   }
   observe(process);
   if (still_alive(process)) {
@@ -302,7 +302,7 @@ void World::flush(Process& process) {
   if (process.phase == Phase::writing) {
     return;
   }
-  for (const Released& released : process.node->released()) {
+  for (const Released& released : process.access->released()) {
     const Rank peer = process.listed[released.peer];
     if (released.hang_up) {
       wires_.close(process.id, process.channels[released.peer], plan_.reconnect);

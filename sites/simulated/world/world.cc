@@ -115,7 +115,8 @@ void World::begin_process(Rank site) {
   note(SimulatedSiteEvent::Kind::began, site, -1, process.life);
   liveness_.disturb(site, queue_.now());
   audit_.begin_event(queue_.now(), site, "the start of its process");
-  process.node = options_.make(setup_of(process));
+  process.node = std::make_unique<Site>(setup_of(process));
+  process.access = options_.access(process.site, *process.node);
   load(process);
   process.channels.assign(process.listed.size(), kNoConnection);
   audit_.began(process);
@@ -163,9 +164,9 @@ void World::try_damaged(Process& process) {
     bytes.resize(random_.below(bytes.size()));
   }
   process.life = 1;
-  const std::unique_ptr<Site> victim = options_.make(setup_of(process));
+  Site victim(setup_of(process));
   ByteReader in(bytes);
-  (void)victim->load(in);
+  (void)victim.load(in);
   std::fill(process.parameters.begin(), process.parameters.end(), 0.0F);
   disk.bare = disk.account();
   disk.bare.give_up();
@@ -178,6 +179,7 @@ void World::end_process(Process& process, bool in_good_order) {
   note(SimulatedSiteEvent::Kind::ended, process.site, -1, in_good_order ? 1 : 0);
   process.alive = false;
   process.inbox.clear();
+  process.access.reset();
   process.node.reset();
   liveness_.disturb(process.site, queue_.now());
   if (process.reachable) {

@@ -21,7 +21,6 @@
 using namespace sotto;
 using namespace sotto::test;
 using sites::Site;
-using sites::SiteSetup;
 
 namespace {
 
@@ -37,19 +36,19 @@ std::optional<T> holds(std::span<const std::byte> message) {
 }
 
 /// Takes every tenth parcel in twice.
-class Doubler : public Site {
+class Doubler : public SiteAccess {
  public:
-  using Site::Site;
+  using SiteAccess::SiteAccess;
 
   Status receive(std::size_t peer, std::span<const std::byte> message) override {
-    Status status = Site::receive(peer, message);
+    Status status = SiteAccess::receive(peer, message);
     if (auto parcel = holds<sites::Parcel>(message); parcel && parcel->sequence % 10 == 0) {
       ++parcel->sequence;
       ++parcel->round;
       again_[peer] = encode(*parcel);
     } else if (holds<sites::Receipt>(message) && again_.contains(peer)) {
       // After the receipt of the round, which would be older than the parcel.
-      (void)Site::receive(peer, again_.extract(peer).mapped());
+      (void)SiteAccess::receive(peer, again_.extract(peer).mapped());
     }
     return status;
   }
@@ -59,9 +58,9 @@ class Doubler : public Site {
 };
 
 /// Loses a parcel, and numbers those after it anew.
-class Loser : public Site {
+class Loser : public SiteAccess {
  public:
-  using Site::Site;
+  using SiteAccess::SiteAccess;
 
   Status receive(std::size_t peer, std::span<const std::byte> message) override {
     auto parcel = holds<sites::Parcel>(message);
@@ -70,19 +69,19 @@ class Loser : public Site {
     }
     if (parcel && parcel->sequence > 10) {
       --parcel->sequence;
-      return Site::receive(peer, encode(*parcel));
+      return SiteAccess::receive(peer, encode(*parcel));
     }
-    return Site::receive(peer, message);
+    return SiteAccess::receive(peer, message);
   }
 };
 
 /// Sends no parcel a second time.
-class Once : public Site {
+class Once : public SiteAccess {
  public:
-  using Site::Site;
+  using SiteAccess::SiteAccess;
 
   std::vector<sites::Released> released() override {
-    std::vector<sites::Released> all = Site::released();
+    std::vector<sites::Released> all = SiteAccess::released();
     std::erase_if(all, [&](const sites::Released& one) {
       const auto parcel = holds<sites::Parcel>(one.message);
       return parcel && !sent_.insert({one.peer, parcel->incarnation, parcel->sequence}).second;
@@ -95,45 +94,45 @@ class Once : public Site {
 };
 
 /// Does not see that its state is old.
-class Stubborn : public Site {
+class Stubborn : public SiteAccess {
  public:
-  using Site::Site;
+  using SiteAccess::SiteAccess;
 
   Status receive(std::size_t peer, std::span<const std::byte> message) override {
     if (auto hello = holds<sites::Hello>(message)) {
-      hello->applied = std::min(hello->applied, peers()[peer].sent);
-      return Site::receive(peer, encode(*hello));
+      hello->applied = std::min(hello->applied, site().peers()[peer].sent);
+      return SiteAccess::receive(peer, encode(*hello));
     }
     if (holds<sites::Refusal>(message)) {
       return {};
     }
-    return Site::receive(peer, message);
+    return SiteAccess::receive(peer, message);
   }
 };
 
 /// Writes what it was a round ago.
-class Forgetful : public Site {
+class Forgetful : public SiteAccess {
  public:
-  using Site::Site;
+  using SiteAccess::SiteAccess;
 
-  void save(ByteBuffer& out) const override {
+  void save(ByteBuffer& out) override {
     ByteBuffer now;
-    Site::save(now);
+    SiteAccess::save(now);
     out.append(before_.empty() ? now.bytes() : before_);
     before_.assign(now.bytes().begin(), now.bytes().end());
   }
 
  private:
-  mutable std::vector<std::byte> before_;
+  std::vector<std::byte> before_;
 };
 
 /// Gives a receipt for what it has not got.
-class Flatterer : public Site {
+class Flatterer : public SiteAccess {
  public:
-  using Site::Site;
+  using SiteAccess::SiteAccess;
 
   std::vector<sites::Released> released() override {
-    std::vector<sites::Released> all = Site::released();
+    std::vector<sites::Released> all = SiteAccess::released();
     for (sites::Released& one : all) {
       if (auto receipt = holds<sites::Receipt>(one.message); receipt && receipt->round > 9) {
         ++receipt->applied;
@@ -145,20 +144,23 @@ class Flatterer : public Site {
 };
 
 /// Waits for ever.
-class Waiter : public Site {
+class Waiter : public SiteAccess {
  public:
-  using Site::Site;
+  using SiteAccess::SiteAccess;
 
-  bool try_begin(bool waited) override { return Site::try_begin(waited) && round() < 20; }
+  bool try_begin(bool waited) override {
+    return SiteAccess::try_begin(waited) && site().round() < 20;
+  }
 };
 
-/// What is found wrong when site 1 is a T.
+/// What is found wrong when site 1 is reached through a T.
 template <typename T>
 std::string caught(const FaultPlan& plan) {
   const SimulatedSitesReport report = simulate_sites(
-      plan, {.seed = 1, .dimension = kDimension, .make = [](SiteSetup setup) {
-               return setup.name == "site-1" ? std::make_unique<T>(std::move(setup))
-                                             : std::make_unique<Site>(std::move(setup));
+      plan, {.seed = 1,
+             .dimension = kDimension,
+             .access = [](Rank number, Site& site) -> std::unique_ptr<SiteAccess> {
+               return number == 1 ? std::make_unique<T>(site) : std::make_unique<SiteAccess>(site);
              }});
   return report.violation ? report.violation->what : "";
 }
@@ -182,7 +184,7 @@ TEST_CASE("the checker finds sites that are broken on purpose") {
                                           .back = 4}});
   const FaultPlan killed =
       plan_of(4, {{.kind = FaultKind::kill, .sites = {1}, .at = 5 * kSecond, .lasting = kSecond}});
-  CHECK(caught<Site>(calm).empty());
+  CHECK(caught<SiteAccess>(calm).empty());
   CHECK(says(caught<Doubler>(calm), "which never came"));
   CHECK(says(caught<Loser>(calm), "which never came"));
   CHECK(says(caught<Once>(resets), "accuses site 1"));

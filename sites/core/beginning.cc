@@ -1,0 +1,43 @@
+#include <sotto/sites/core/beginning.h>
+
+#include <algorithm>
+
+#include <sotto/sites/core/mixing.h>
+
+namespace sotto::sites {
+
+void Beginning::take_over(std::size_t giver, Round round) {
+  giver_ = giver;
+  given_ = round;
+}
+
+void Beginning::rearrange(std::span<const std::size_t> place) {
+  if (giver_) {
+    giver_ = place[*giver_] == Mixing::kNobody ? std::nullopt : std::optional(place[*giver_]);
+  }
+}
+
+void Beginning::give_up() {
+  giver_.reset();
+  began_by_.clear();
+  said_by_ = 0;
+}
+
+Round Beginning::settle(std::span<const Round> others, std::string_view name) {
+  std::vector<Round> said = {given_};
+  said.insert(said.end(), others.begin(), others.end());
+  said_by_ = said.size();
+  began_by_ = name;
+  giver_.reset();
+  if (own_ > 0) {
+    said.push_back(own_);
+  }
+  if (said.size() == 1) {
+    return std::min(given_, believed_alone());
+  }
+  const auto median = said.begin() + static_cast<std::ptrdiff_t>((said.size() - 1) / 2);
+  std::ranges::nth_element(said, median);
+  return *median;
+}
+
+}  // namespace sotto::sites
