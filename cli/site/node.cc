@@ -215,21 +215,21 @@ class NodeOutputs {
     for (const std::string& notice : plan.notices) {
       log.write({SiteEvent::Level::info, "setting", notice});
     }
-    board_.put(first_report(config.name));
+    board_.put(first_report(config.site.names.name));
     plan.run.board = &board_;
     if (config.monitor) {
       monitor_.emplace(*config.monitor, site_pages(board_));
     }
     note_list();
     watch_.emplace(
-        config.peers, list_,
+        config.site.names.peers, list_,
         [this](const std::string& line) {
           tell_({SiteEvent::Level::warning, "peers-file", line});
           note_list();
         },
         PeerNumbers::of_names,
         [this, own = plan.run.security.own.public_key](const auto& lines) {
-          (void)own_line(names_of(config_), own, lines);
+          (void)own_line(config_.site.names, own, lines);
         });
   }
 
@@ -237,8 +237,9 @@ class NodeOutputs {
 
  private:
   static std::optional<AuditLog> open_audit(const SiteConfig& config) {
-    return config.audit.empty() ? std::nullopt
-                                : std::optional<AuditLog>(std::in_place, config.audit, config.name);
+    return config.audit.empty()
+               ? std::nullopt
+               : std::optional<AuditLog>(std::in_place, config.audit, config.site.names.name);
   }
   void note_list() {
     tell_.record({SiteEvent::Level::info, "list-in-force", list_text(list_->peers())});
@@ -257,13 +258,13 @@ class NodeOutputs {
 int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   SiteConfig config = read_site_config(options.site);
   if (options.seed_given) {
-    config.training.seed = options.common.seed;
+    config.site.seed = config.training.seed = options.common.seed;
   }
   check_result_file(config, "--json", options.common.json);
   const console::Output output(options.common);
   SitePlan plan = make_site_plan(config);
   plan.run.stop = &console::stop_requested();
-  auto folder = std::make_unique<SiteFolder>(config.state);
+  auto folder = std::make_unique<SiteFolder>(config.site.state);
   console::catch_stop_signals();
   console::ignore_hangup();
   NodeOutputs outputs(options, flags, config, plan, log);

@@ -51,18 +51,18 @@ std::vector<SharedSetting> shared_of(const SiteConfig& config) {
 }
 
 SiteView view_of(const SiteConfig& config) {
-  return {.name = config.name,
-          .lines = read_peers_file(config.peers, PeerNumbers::of_names),
-          .observer = config.observer,
-          .secure_sum = config.secure_sum,
-          .colluders = config.sum.colluders,
+  return {.name = config.site.names.name,
+          .lines = read_peers_file(config.site.names.peers, PeerNumbers::of_names),
+          .observer = config.site.observer,
+          .secure_sum = config.site.secure_sum,
+          .colluders = config.site.secure_colluders,
           .settings = shared_of(config),
           .file = config.file,
-          .peers_file = config.peers,
+          .peers_file = config.site.names.peers,
           .monitor = config.monitor
                          ? fmt::format("{}:{}", config.monitor->host, config.monitor->port)
                          : "",
-          .listens_elsewhere = !config.listen.empty()};
+          .listens_elsewhere = !config.site.names.listen.empty()};
 }
 
 /// The sites' files that a word stands for: a file, a site's folder, or a folder of such folders.
@@ -142,10 +142,10 @@ int run(const SiteCheckOptions& options) {
   TrustReport report = check_trust(views);
   try {
     for (const std::string& warning : make_site_plan(config).warnings) {
-      report.findings.push_back({"own", config.name, "", warning});
+      report.findings.push_back({"own", config.site.names.name, "", warning});
     }
   } catch (const Error& error) {
-    report.findings.push_back({"own", config.name, "", error.what()});
+    report.findings.push_back({"own", config.site.names.name, "", error.what()});
   }
   Json found = Json::array();
   std::vector<std::vector<std::string>> rows;
@@ -162,7 +162,7 @@ int run(const SiteCheckOptions& options) {
                  {"findings", found}};
   if (views.size() == 1) {
     output.line(fmt::format("{} alone: name files of other sites behind it to compare them",
-                            one_line(config.name)));
+                            one_line(config.site.names.name)));
   } else {
     const auto gap = spectral_gap(views.size(), report);
     result["degree_min"] = report.degree_min;

@@ -21,18 +21,14 @@ std::filesystem::path place_of(const std::string& path) {
 
 }  // namespace
 
-SiteNames names_of(const SiteConfig& config) {
-  return {.name = config.name, .key = config.key, .peers = config.peers, .listen = config.listen};
-}
-
 void check_result_file(const SiteConfig& config, std::string_view option, const std::string& path) {
   if (path.empty() || path == "-") {
     return;
   }
   const auto place = place_of(path);
   for (const auto& [what, own] : {std::pair{"site's file", &config.file},
-                                  {"key", &config.key},
-                                  {"list of peers", &config.peers},
+                                  {"key", &config.site.names.key},
+                                  {"list of peers", &config.site.names.peers},
                                   {"audit file", &config.audit},
                                   {"scaling", &config.training.scaling},
                                   {"file of sums", &config.training.own_sums}}) {
@@ -40,7 +36,7 @@ void check_result_file(const SiteConfig& config, std::string_view option, const 
       refuse(option, path, fmt::format("that is this site's {}, which would be lost", what));
     }
   }
-  const auto inside = place.lexically_relative(place_of(config.state));
+  const auto inside = place.lexically_relative(place_of(config.site.state));
   if (!inside.empty() && *inside.begin() != "..") {
     refuse(option, path, "it lies in the folder of this site's state, which would be damaged");
   }
@@ -58,7 +54,7 @@ void check_result_files(const SiteConfig& config) {
 
 void check_guarded(const SiteConfig& config, std::vector<std::string>& warnings) {
   using std::filesystem::perms;
-  for (const std::string& path : {config.file, config.peers}) {
+  for (const std::string& path : {config.file, config.site.names.peers}) {
     std::error_code code;
     const perms mode = std::filesystem::status(path, code).permissions();
     if ((mode & perms::others_write) != perms::none) {

@@ -6,14 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/sites/process/site_identity.h>
-
 #include "site_config.h"
 
 namespace sotto::cli {
-
-/// What names the site of this file.
-SiteNames names_of(const SiteConfig& config);
 
 /// Throws Error where `path`, the value of `option`, cannot be written, or is a file that the site
 /// itself needs.

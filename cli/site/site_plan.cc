@@ -12,8 +12,6 @@
 #include <sotto/base/names.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
-#include <sotto/sites/core/site_admission.h>
-#include <sotto/sites/process/site_exchange.h>
 #include <sotto/study/json/run_config.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
@@ -28,38 +26,14 @@
 namespace sotto::cli {
 namespace {
 
-SiteOptions options_of(const SiteIdentity& identity) {
-  SiteOptions options{.security = identity.security};
-  options.rank = identity.rank;
-  return options;
-}
-
-/// What the file says of the exchange and of steps, without the data.
-void take_shared(const SiteConfig& config, SiteOptions& run) {
-  take_exchange(config.training, config.secure_sum, run);
-  take_steps(config.training, config.training.rounds.value_or(0), config.training.seed, run);
-  run.window = config.window;
-  run.mass = config.mass;
-  run.sum = config.sum;
-}
-
-void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::string>& warnings) {
-  sites::admit_bounds(config.mass, config.pull);
-  if (config.observer) {
-    take_observer(run);
-  }
+/// The list of an observer may say that it sends, which it does not.
+void warn_of_observer(const SiteOptions& run, std::vector<std::string>& warnings) {
   for (const TrustedPeer& line : run.security.peers->peers()) {
-    if (config.observer && line.rank != run.rank && line.send_to) {
+    if (run.only_takes && line.rank != run.rank && line.send_to) {
       warnings.push_back(fmt::format(
           "observer: it sends nothing, and the list has send_to = yes for {}", line.name));
     }
   }
-  run.slack = config.slack;
-  run.save_every = config.save_every;
-  run.pull = config.pull;
-  run.timeout = config.timeout;
-  run.patience = config.patience;
-  run.found_after = config.found_after;
 }
 
 /// What `read` returns; an error of what the setting names, as of a file, is one of this setting.
@@ -109,6 +83,48 @@ TaskFactory make_tasks(const SiteConfig& config, const SharedScaling* scaling) {
     }
   };
   return {load(), task};
+}
+
+/// The site's part of the data, and what depends on it: how often the model is evaluated, and the
+/// compressor's parts by tensor.
+void take_task(const SiteConfig& config, const TaskFactory& tasks, SitePlan& plan) {
+  const study::TrainOptions& o = config.training;
+  const int part = config.part.number - 1;
+  SiteOptions& run = plan.run;
+  plan.task = tasks.make(part);
+  if (!o.gradient_time.empty()) {
+    plan.task = study::make_paced_task(std::move(plan.task), study::parse_pace(o.gradient_time),
+                                       o.seed, part);
+  }
+  if (const auto examples = tasks.examples_per_node(); !examples.empty()) {
+    plan.examples = examples[static_cast<std::size_t>(part)];
+  }
+  plan.eval_every = o.eval_every.value_or(
+      std::max<Round>(plan.task->rounds_per_epoch() / run.communication_interval, 1));
+  run.scaling = tasks.data().scaling;
+  run.compressor = naming("compressor", [&] {
+    return make_compressor(run.compressor, ContractKind::contraction, host_ops(),
+                           plan.task->layout())
+        ->spec();
+  });
+}
+
+/// What a model that is written for other programs says of itself.
+void take_export(const SiteConfig& config, const TaskFactory& tasks, SitePlan& plan) {
+  SiteOptions& run = plan.run;
+  if (const auto& data = tasks.data().dataset) {
+    plan.warnings.insert(plan.warnings.end(), data->warnings().begin(), data->warnings().end());
+    run.data = data->names();
+    run.notes = notes_on(*data);
+    run.units = units_of(*data);
+  }
+  run.notes["sotto"] = SOTTO_VERSION;
+  run.notes["model"] = tasks.options().model;
+  run.notes["site"] = run.name;
+  run.export_file = config.export_file;
+  if (config.export_file.ends_with(kOnnxFile)) {
+    naming("export", [&] { check_onnx(plan.task->layout(), run.units); });
+  }
 }
 
 /// Noise that is to be chosen by ε alone depends on how long the site trains.
@@ -184,7 +200,7 @@ Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFacto
 AgreedSettings settings_in_file(const SiteConfig& config) {
   const Security any{make_key_pair(), nullptr};  // no setting depends on the key
   SiteOptions run{.security = any};
-  take_shared(config, run);
+  take_settings(config.site, run);
   if (const std::string& scaling = config.training.scaling; !scaling.empty()) {
     try {
       run.scaling = scaling_digest(study::read_scaling("scaling", scaling));
@@ -205,60 +221,31 @@ AgreedSettings settings_in_file(const SiteConfig& config) {
 SitePlan make_site_plan(const SiteConfig& config) {
   const study::TrainOptions& o = config.training;
   try {
-    SitePlan plan{.run = options_of(read_site_identity(names_of(config))),
+    SitePlan plan{.run = options_of(config.site),
                   .task = {},
                   .parameters = {},
                   .config = {},
                   .warnings = {},
                   .notices = {}};
     SiteOptions& run = plan.run;
+    run.peers_file.clear();  // the program follows it, and tells of it
     check_guarded(config, plan.warnings);
     check_options(o);
     check_result_files(config);
-    take_shared(config, run);
+    warn_of_observer(run, plan.warnings);
     const auto scaling = study::scaling_of(o);
     const SharedScaling* const shared = scaling ? &*scaling : nullptr;
     const TaskFactory tasks = make_tasks(config, shared);
-    run.scaling = tasks.data().scaling;
-    plan.task = tasks.make(config.part.number - 1);
-    if (!o.gradient_time.empty()) {
-      plan.task = study::make_paced_task(std::move(plan.task), study::parse_pace(o.gradient_time),
-                                         o.seed, config.part.number - 1);
-    }
-    if (const auto& data = tasks.data().dataset) {
-      plan.warnings.insert(plan.warnings.end(), data->warnings().begin(), data->warnings().end());
-      run.data = data->names();
-      run.notes = notes_on(*data);
-      run.units = units_of(*data);
-    }
-    if (config.export_file.ends_with(kOnnxFile)) {
-      naming("export", [&] { check_onnx(plan.task->layout(), run.units); });
-    }
-    run.notes["sotto"] = SOTTO_VERSION;
-    run.notes["model"] = tasks.options().model;
-    run.notes["site"] = config.name;
-    run.export_file = config.export_file;
-    if (const auto examples = tasks.examples_per_node(); !examples.empty()) {
-      plan.examples = examples[static_cast<std::size_t>(config.part.number - 1)];
-    }
-    run.compressor = naming("compressor", [&] {
-      return make_compressor(run.compressor, ContractKind::contraction, host_ops(),
-                             plan.task->layout())
-          ->spec();
-    });
-    plan.eval_every = o.eval_every.value_or(
-        std::max<Round>(plan.task->rounds_per_epoch() / run.communication_interval, 1));
+    take_task(config, tasks, plan);
+    take_export(config, tasks, plan);
     take_start(o, plan);
     run.privacy = site_privacy(o, tasks, shared, run.rounds * run.communication_interval, plan);
-    run.name = config.name;
-    run.listen = config.listen;
-    run.source = config.source;
-    take_network(config, run, plan.warnings);
     plan.config = config_json(config, plan, tasks);
     return plan;
   } catch (const Error& error) {
     const std::string what = error.what();
-    const bool named = what.starts_with(config.peers + ":") || what.starts_with(config.key + ":");
+    const SiteNames& names = config.site.names;
+    const bool named = what.starts_with(names.peers + ":") || what.starts_with(names.key + ":");
     throw Error(named ? what : config.places.blame(error));
   }
 }

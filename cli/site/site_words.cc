@@ -51,19 +51,12 @@ void print_refused_keys(const console::Output& output, const Json& status) {
   }
 }
 
-}  // namespace
-
-std::vector<MonitorPage> site_pages(const SiteBoard& board) {
-  return {{"/metrics", kMetricsType, [&board] { return site_metrics(board.get(), unix_time()); }},
-          {"/status", "application/json",
-           [&board] { return json_text(study::site_status_json(board.get()), 2) + "\n"; }}};
+std::string number(const Json& value, const char* format) {
+  return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>())
+                           : std::string("–");
 }
 
-void print_site(const console::Output& output, const Json& status, double now) {
-  const auto number = [](const Json& value, const char* format) {
-    return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>())
-                             : std::string("–");
-  };
+void print_model(const console::Output& output, const Json& status) {
   const auto rounds = status.at("rounds").get<std::uint64_t>();
   output.line(fmt::format("{}: {}, round {}{}", status.at("name").get<std::string>(),
                           status.at("phase").get<std::string>(),
@@ -80,17 +73,24 @@ void print_site(const console::Output& output, const Json& status, double now) {
   output.line(fmt::format(
       "training loss {}, mass {}, resets {}", number(status.at("training_loss"), "{:.4f}"),
       number(status.at("mass"), "{:.4f}"), status.at("resets").get<std::uint64_t>()));
-  const Json& sums = status.at("sums");
-  if (const auto count = [&](const char* name) { return sums.at(name).get<std::uint64_t>(); };
-      count("made") + count("lost") > 0) {
-    output.line(fmt::format("secure sums: {} rounds, the latest of {} sites; {} rounds without one",
-                            count("made"), count("sites"), count("lost")));
-    if (count("lost_in_a_row") >= sites::kLongWhile) {
-      output.line(fmt::format("NO SECURE SUM for {} rounds: {}", count("lost_in_a_row"),
-                              count("unequal") > 0 ? "they do not add up: a site masks wrongly"
-                                                   : "too few sites send and answer"));
-    }
+}
+
+void print_sums(const console::Output& output, const Json& sums) {
+  const auto count = [&](const char* name) { return sums.at(name).get<std::uint64_t>(); };
+  if (count("made") + count("lost") == 0) {
+    return;
   }
+  output.line(fmt::format("secure sums: {} rounds, the latest of {} sites; {} rounds without one",
+                          count("made"), count("sites"), count("lost")));
+  if (count("lost_in_a_row") >= sites::kLongWhile) {
+    output.line(fmt::format("NO SECURE SUM for {} rounds: {}", count("lost_in_a_row"),
+                            count("unequal") > 0 ? "they do not add up: a site masks wrongly"
+                                                 : "too few sites send and answer"));
+  }
+}
+
+/// Mass and privacy: what bounds the site.
+void print_limits(const console::Output& output, const Json& status) {
   if (status.at("drained").get<bool>()) {
     output.line("AT THE FLOOR OF ITS MASS: peers take more than they return; see below");
   }
@@ -100,6 +100,10 @@ void print_site(const console::Output& output, const Json& status, double now) {
         "privacy: epsilon {} at delta {} after {} steps", number(privacy.at("epsilon"), "{:.4f}"),
         number(privacy.at("delta"), "{:g}"), privacy.at("steps").get<std::uint64_t>()));
   }
+}
+
+/// What the site writes and reads.
+void print_records(const console::Output& output, const Json& status, double now) {
   output.line(fmt::format("state written {}, process started {}",
                           ago(status.at("saved_at").get<double>(), now),
                           ago(status.at("started_at").get<double>(), now)));
@@ -111,8 +115,11 @@ void print_site(const console::Output& output, const Json& status, double now) {
   if (const auto trouble = status.at("peers_file_trouble").get<std::string>(); !trouble.empty()) {
     output.line(fmt::format("THE FILE OF PEERS IS NOT IN FORCE: {}", trouble));
   }
+}
+
+void print_peers(const console::Output& output, const Json& peers) {
   std::vector<std::vector<std::string>> rows;
-  for (const Json& peer : status.at("peers")) {
+  for (const Json& peer : peers) {
     std::string trouble = peer.at("trouble");
     if (peer.at("contested").get<bool>()) {
       trouble = fmt::format("TWO PROCESSES HAVE ITS KEY{}{}", trouble.empty() ? "" : "; ", trouble);
@@ -123,9 +130,25 @@ void print_site(const console::Output& output, const Json& status, double now) {
                     study::amount(peer.at("bytes_received").get<double>()),
                     fmt::to_string(peer.at("offences").get<std::uint64_t>()), std::move(trouble)});
   }
-  output.line("");
   output.table({"peer", "state", "trust", "round", "sent", "received", "offences", "trouble"},
                rows);
+}
+
+}  // namespace
+
+std::vector<MonitorPage> site_pages(const SiteBoard& board) {
+  return {{"/metrics", kMetricsType, [&board] { return site_metrics(board.get(), unix_time()); }},
+          {"/status", "application/json",
+           [&board] { return json_text(study::site_status_json(board.get()), 2) + "\n"; }}};
+}
+
+void print_site(const console::Output& output, const Json& status, double now) {
+  print_model(output, status);
+  print_sums(output, status.at("sums"));
+  print_limits(output, status);
+  print_records(output, status, now);
+  output.line("");
+  print_peers(output, status.at("peers"));
   print_refused_keys(output, status);
 }
 

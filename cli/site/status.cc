@@ -56,7 +56,7 @@ int run(const StatusOptions& options) {
   const console::Output output(options.common);
   const Json status = parse_status(ask_monitor(*config.monitor, "/status"));
   if (const std::string& name = status.at("name").get_ref<const std::string&>();
-      name != config.name) {
+      name != config.site.names.name) {
     throw std::runtime_error(
         fmt::format("at this site's monitor another one answers: {}", printable(excerpt(name))));
   }

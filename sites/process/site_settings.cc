@@ -119,15 +119,7 @@ std::vector<SettingGroup> settings_of(SiteSettings& settings) {
   return {identity_settings(settings), training_settings(settings), pace_settings(settings)};
 }
 
-SiteOptions options_of(const SiteSettings& o) {
-  require_identity(o);
-  const SiteIdentity identity = read_site_identity(o.names);
-  SiteOptions options{.security = identity.security};
-  options.rank = identity.rank;
-  options.name = o.names.name;
-  options.listen = o.names.listen;
-  options.source = o.source;
-  options.peers_file = o.names.peers;
+void take_settings(const SiteSettings& o, SiteOptions& options) {
   take_exchange(o.training, o.secure_sum, options);
   take_steps(o.training, o.rounds, o.seed, options);
   options.sum = {.colluders = o.secure_colluders, .range = o.secure_range};
@@ -150,6 +142,18 @@ SiteOptions options_of(const SiteSettings& o) {
   options.timeout = span_of("timeout", o.timeout_s);
   options.patience = span_of("patience", o.patience_s);
   options.found_after = span_of("found-after", o.found_after_s);
+}
+
+SiteOptions options_of(const SiteSettings& o) {
+  require_identity(o);
+  const SiteIdentity identity = read_site_identity(o.names);
+  SiteOptions options{.security = identity.security};
+  options.rank = identity.rank;
+  options.name = o.names.name;
+  options.listen = o.names.listen;
+  options.source = o.source;
+  options.peers_file = o.names.peers;
+  take_settings(o, options);
   return options;
 }
 

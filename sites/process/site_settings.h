@@ -5,7 +5,7 @@
 //   set(settings_of(settings), "algorithm", "choco");
 //   SiteOptions options = options_of(settings);
 //
-// Plain values and pure functions, but options_of, which reads key and list; thread-safe.
+// Plain values and pure functions, except options_of, which reads key and list; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +61,10 @@ SettingGroup shared_settings_of(SiteSettings& settings);
 
 /// Lists all settings; they point into `settings`, which must outlive them.
 std::vector<SettingGroup> settings_of(SiteSettings& settings);
+
+/// Sets all of `options` that is not about who the site is and where it listens. Throws Error for a
+/// setting that is refused.
+void take_settings(const SiteSettings& settings, SiteOptions& options);
 
 /// Reads key and list of peers. The initial model is what SiteOptimizer is given. Throws Error for
 /// a setting that is missing or refused.

@@ -19,20 +19,36 @@ namespace {
 
 constexpr std::uint64_t kFormat = 1;
 
+constexpr std::size_t kLongestName = 100;
+constexpr double kShortest = 0.001;     // seconds
+constexpr double kLongest = 24 * 3600;  // seconds
+
 /// "30 s" as a span's setting has it.
 double parse_seconds(const std::string& text) {
-  return std::chrono::duration<double>(std::chrono::nanoseconds(parse_duration(text))).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::nanoseconds(parse_duration(text))).count();
+  if (!(seconds >= kShortest && seconds <= kLongest)) {
+    throw Error(fmt::format("'{}' is refused: 1 ms to 24 h", text));
+  }
+  return seconds;
 }
 
 void read_names(TomlReader& in, SiteSettings& settings) {
   in.require("name", "the site's name, as in the others' lists of peers");
+  in.require("key", "the site's key, a file that `sotto keygen` makes");
+  in.require("peers", "the file of peers: who they are, and whom this site trusts");
+  in.require("state", "the folder in which the site keeps its state");
   settings.names.name = *in.text("name");
+  if (settings.names.name.empty() || settings.names.name.size() > kLongestName) {
+    in.refuse("name", fmt::format("it has 1 to {} bytes", kLongestName));
+  }
   for (const auto& [key, value] :
        {std::pair{"key", &settings.names.key}, {"peers", &settings.names.peers}}) {
-    in.require(key, "a path; `sotto site init` makes a file with all of them");
     *value = in.beside(*in.text(key));
+    if (value->empty()) {
+      in.refuse(key, "it is empty");
+    }
   }
-  in.require("state", "the folder in which the site keeps its state");
   settings.state = in.beside(*in.text("state"));
   settings.names.listen = in.text("listen").value_or("");
   settings.source = in.text("source").value_or("");
@@ -102,18 +118,23 @@ void read_network(TomlReader in, SiteSettings& settings) {
 
 }  // namespace
 
-SiteSettings read_site_file(const std::string& path) {
-  const toml::table file = read_toml("site", path);
-  TomlReader in(path, "", file);
+SiteSettings read_site(TomlReader& in) {
   in.require("sotto-site", "the version of this format, sotto-site = 1");
   (void)in.count("sotto-site", kFormat, kFormat);
   SiteSettings settings;
   read_names(in, settings);
-  if (const auto* training = file.get_as<toml::table>("training")) {
-    read_training(*training, path, settings);
-  }
   if (auto network = in.table("network")) {
     read_network(std::move(*network), settings);
+  }
+  return settings;
+}
+
+SiteSettings read_site_file(const std::string& path) {
+  const toml::table file = read_toml("site", path);
+  TomlReader in(path, "", file);
+  SiteSettings settings = read_site(in);
+  if (const auto* training = file.get_as<toml::table>("training")) {
+    read_training(*training, path, settings);
   }
   in.allow({"training", "data", "audit", "monitor"});
   in.finish();

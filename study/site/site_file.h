@@ -10,6 +10,13 @@
 
 namespace sotto::study {
 
+class TomlReader;
+
+/// Reads what a site's file says of the site itself: version, identity and [network]. The caller
+/// reads what else there is, [training] among it, and calls finish(). Throws Error naming file,
+/// line and key.
+SiteSettings read_site(TomlReader& in);
+
 /// Reads the file; paths in it are relative to it. Throws Error naming file, line and key.
 SiteSettings read_site_file(const std::string& path);
 

@@ -73,7 +73,7 @@ std::string TomlReader::place(std::string_view key) const {
 }
 
 std::string TomlReader::beside(const std::string& file) const {
-  return (std::filesystem::path(path_).parent_path() / file).string();
+  return file.empty() ? file : (std::filesystem::path(path_).parent_path() / file).string();
 }
 
 void TomlReader::refuse(std::string_view key, std::string_view why) const {

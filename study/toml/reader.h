@@ -69,6 +69,7 @@ class TomlReader {
   /// "FILE:LINE: TABLE.KEY", of a key that is missing the table's line.
   std::string place(std::string_view key) const;
   /// The path of a file that this one names: relative to this one's folder, unless it is absolute.
+  /// Empty text names none, and stays empty.
   std::string beside(const std::string& file) const;
   /// Throws Error about a key.
   [[noreturn]] void refuse(std::string_view key, std::string_view why) const;
