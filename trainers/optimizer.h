@@ -26,11 +26,10 @@
 #include <sotto/base/error.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/comm/session.h>
-#include <sotto/compress/metered.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/privacy/step_budget.h>
-#include <sotto/trainers/driver.h>
 #include <sotto/trainers/optimizer_options.h>
+#include <sotto/trainers/result.h>
 
 namespace sotto {
 
@@ -43,11 +42,10 @@ class StepSettings;
 class WholeModel;
 class WorkBefore;
 struct Findings;
-struct RunMeetings;
+struct RunAccess;
 struct StartingPoint;
 }  // namespace internal
 
-struct NodeStanding;
 class PrivacyBudget;
 
 class Optimizer {
@@ -166,30 +164,17 @@ class Optimizer {
   /// Warnings: settings that are admissible but outside the theory, and events of the run; the
   /// latest is last.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// Traffic by peer; complete after drain().
-  std::vector<LinkTraffic> traffic() const;
-  /// Time spent so far, by activity.
-  DriverTimes times() const;
-  /// All of these and more, as an observer is told them. Seconds in training and in gradients are 0
-  /// unless one is.
+  /// How this node stands, as an observer is told: traffic by peer, times, the algorithm's
+  /// counters, what compression leaves out, privacy. Exact after drain(). Seconds in training and
+  /// in gradients are 0 without an observer; `compression` needs options.metered or one.
   NodeStanding standing() const;
-  /// The algorithm's counters; exact after drain().
-  AlgorithmCounters counters() const;
-  /// Measures, with options().metered, what compression leaves out in the first round from `first`
-  /// on that sends anything. After drain(), or before the first step.
-  void measure_compression(Round first);
-  /// Likewise, shortly before so many rounds are done: of few reports on end the first one is
-  /// measured, kMeasureEvery rounds apart.
-  void measure_compression_before(Round done);
-  /// The latest measurement of the compressor; call it after drain().
-  std::optional<CompressionSample> compression() const;
   /// Unset without options.privacy.
   std::optional<PrivacySpent> privacy() const;
   /// The store in which the nodes of this run, and no others, meet.
   Store& store() { return *session_; }
 
  private:
-  friend struct internal::RunMeetings;
+  friend struct internal::RunAccess;
 
   Status named(const Status& status) const;
   /// Before a gradient is taken: says to the others, and in the frames, which and with what.

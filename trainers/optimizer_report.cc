@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include <sotto/trainers/result.h>
-
 #include "internal/agreement/run_agreement.h"
 #include "internal/optimizer/compression_watch.h"
 #include "internal/optimizer/work_before.h"
@@ -25,7 +23,7 @@ Status Optimizer::begin_report() {
   if (!reporter_->to_begin()) {
     return {};
   }
-  measure_compression_before(reporter_->next(round_));
+  compression_->measure_before(reporter_->next(round_));
   Status status = reporter_->begin(
       {.nodes = options_.nodes, .done = round_, .dimension = parameters_.size()}, warnings_);
   return ended_by(named(status));
@@ -37,7 +35,7 @@ Status Optimizer::report(internal::Findings found) {
   }
   found.consensus_distance = agreement_->distance(round_).value_or(found.consensus_distance);
   reporter_->report(standing(), found);
-  measure_compression_before(reporter_->next(round_));
+  compression_->measure_before(reporter_->next(round_));
   return {};
 }
 
@@ -71,32 +69,14 @@ NodeStanding Optimizer::standing() const {
   NodeStanding standing;
   standing.node = options_.rank;
   standing.round = round_;
-  standing.traffic = traffic();
-  standing.times = times();
-  standing.counters = counters();
-  standing.compression = compression();
+  standing.traffic = before_->and_since(driver_ ? driver_->traffic() : std::vector<LinkTraffic>());
+  standing.times = before_->and_since(driver_ ? driver_->times() : DriverTimes());
+  standing.counters = driver_ ? driver_->counters() : algorithm_->counters();
+  standing.compression = compression_->last();
   standing.privacy = report_of(privacy());
   standing.wall_s = reporter_->wall_s();
   standing.compute_s = reporter_->clock().gradient_s();
   return standing;
 }
-
-std::vector<LinkTraffic> Optimizer::traffic() const {
-  return before_->and_since(driver_ ? driver_->traffic() : std::vector<LinkTraffic>());
-}
-
-DriverTimes Optimizer::times() const {
-  return before_->and_since(driver_ ? driver_->times() : DriverTimes());
-}
-
-AlgorithmCounters Optimizer::counters() const {
-  return driver_ ? driver_->counters() : algorithm_->counters();
-}
-
-void Optimizer::measure_compression(Round first) { compression_->measure(first); }
-
-void Optimizer::measure_compression_before(Round done) { compression_->measure_before(done); }
-
-std::optional<CompressionSample> Optimizer::compression() const { return compression_->last(); }
 
 }  // namespace sotto

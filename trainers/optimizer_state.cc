@@ -28,7 +28,8 @@ void Optimizer::save(ByteBuffer& out) const {
   if (Status status = model_->accelerator_status(); !status.ok()) {
     throw Error(named(status).message());  // what was written is worthless
   }
-  internal::WorkBefore::save(traffic(), times(), out);
+  const NodeStanding done = standing();
+  internal::WorkBefore::save(done.traffic, done.times, out);
   step_settings_->save(out);
 }
 

@@ -123,7 +123,8 @@ std::vector<float> gradient_of(const Request& request) {
 
 std::uint64_t bytes_sent(const sotto::Optimizer& optimizer) {
   std::uint64_t bytes = 0;
-  for (const auto& link : optimizer.traffic()) {
+  const sotto::NodeStanding standing = optimizer.standing();
+  for (const auto& link : standing.traffic) {
     bytes += link.bytes;
   }
   return bytes;

@@ -56,13 +56,14 @@ Json warnings_of(const sotto_optimizer& held) {
 Json report_of(const sotto_optimizer& held) {
   const Optimizer& optimizer = held.optimizer;
   const OptimizerOptions& used = optimizer.options();
+  const NodeStanding standing = optimizer.standing();
   Json traffic = Json::array();
-  for (const LinkTraffic& edge : optimizer.traffic()) {
+  for (const LinkTraffic& edge : standing.traffic) {
     traffic.push_back({{"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
   }
   const std::optional<PrivacySpent> spent = optimizer.privacy();
-  const DriverTimes times = optimizer.times();
-  const AlgorithmCounters counters = optimizer.counters();
+  const auto& times = standing.times;
+  const auto& counters = standing.counters;
   return {{"sotto", SOTTO_VERSION},
           {"rank", used.rank},
           {"nodes", used.nodes},

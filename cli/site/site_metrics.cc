@@ -122,6 +122,8 @@ std::string site_metrics(const SiteReport& report, double now) {
               report.site.lowered);
   metrics.one("drained", "gauge", "1 while its weight has been near the floor for long",
               report.site.drained ? 1 : 0);
+  metrics.one("own_steps", "gauge", "Steps that it takes in a round",
+              static_cast<double>(report.site.own_steps));
   metrics.one("patience_seconds", "gauge", "How long a round waits for peers that are late",
               report.patience_s);
   metrics.one("models_put_back_total", "counter", "How often what came had spoiled the model",

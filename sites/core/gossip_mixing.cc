@@ -94,6 +94,8 @@ Status GossipMixing::step(Round step, std::span<const float> gradient) {
   return take_step(setup_, bound_, step, gradient, next_);
 }
 
+Status GossipMixing::stretch(float factor) { return stretch_steps(setup_, bound_, factor, next_); }
+
 Status GossipMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::span<Addressee> to) {
   bound_.arrived(setup_.parameters);
   if (to.empty()) {

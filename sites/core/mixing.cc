@@ -22,6 +22,19 @@ Status take_step(const MixingSetup& setup, PullBound& bound, Round step,
   return {};
 }
 
+Status stretch_steps(const MixingSetup& setup, const PullBound& bound, float factor,
+                     std::span<float> room) {
+  const Ops& ops = *setup.ops;
+  ops.subtract(setup.parameters, bound.from(), room);
+  ops.scale(factor, room);
+  ops.axpy(1, bound.from(), room);
+  if (Status status = require_finite(ops, room, "model after steps that count more"); !status) {
+    return status;
+  }
+  ops.copy(room, setup.parameters);
+  return {};
+}
+
 Status require_finite(const Ops& ops, std::span<const float> values, std::string_view what) {
   const NonFinite bad = ops.count_non_finite(values);
   if (bad.count == 0) {

@@ -120,6 +120,9 @@ class Mixing {
   /// A local step, number `step` from 0, at the parameters. On a fault nothing has changed, but the
   /// step rule may have taken the gradient in.
   virtual Status step(Round step, std::span<const float> gradient) = 0;
+  /// Makes the round's steps count `factor` times: z ← z₀ + factor (z − z₀), where z₀ is where they
+  /// began. Requires a step since the last offer. On a fault nothing has changed.
+  virtual Status stretch(float factor) = 0;
   /// Fills in what each addressee gets, of a site that lists `degree` sites to send to, and takes
   /// it from the own state. Without addressees, or on a fault, nothing changes; addressees without
   /// a payload get none.
@@ -171,6 +174,10 @@ class Mixing {
 /// finite; x has not changed then.
 Status take_step(const MixingSetup& setup, PullBound& bound, Round step,
                  std::span<const float> gradient, std::span<float> room);
+
+/// Mixing::stretch of the parameters; `room` has their dimension.
+Status stretch_steps(const MixingSetup& setup, const PullBound& bound, float factor,
+                     std::span<float> room);
 
 /// Fault::non_finite that names `what`, with count and first element, unless all are finite.
 Status require_finite(const Ops& ops, std::span<const float> values, std::string_view what);

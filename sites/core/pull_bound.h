@@ -47,6 +47,8 @@ class PullBound {
 
   /// A step is about to be taken at z; the first one since arrived() begins a round's.
   void stepping(std::span<const float> z);
+  /// Where the round's steps began; empty: there was none yet.
+  std::span<const float> from() const { return from_; }
   /// The steps of a round, if there were any, led to z.
   void arrived(std::span<const float> z);
   /// The round's steps so far do not count: they are taken again.

@@ -101,6 +101,20 @@ Status PushSumMixing::step(Round step, std::span<const float> gradient) {
   return {};
 }
 
+Status PushSumMixing::stretch(float factor) {
+  // x = ω z − pull: what z moves by, ω times.
+  const Ops& ops = *setup_.ops;
+  ops.subtract(setup_.parameters, bound_.from(), next_);
+  ops.scale((factor - 1) * static_cast<float>(mass_), next_);
+  ops.axpy(1, x_, next_);
+  if (Status status = ratio(next_, pull_, mass_, v_); !status) {
+    return status;
+  }
+  std::swap(x_, next_);
+  ops.copy(v_, setup_.parameters);
+  return {};
+}
+
 double PushSumMixing::share_of(double fair) const {
   if (fair * mass_ <= setup_.mass.parcel) {
     return fair;

@@ -43,6 +43,7 @@ class PushSumMixing final : public Mixing {
   void forget(std::size_t /*peer*/) override {}
 
   Status step(Round step, std::span<const float> gradient) override;
+  Status stretch(float factor) override;
   Status offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) override;
   Status check_payload(std::span<const std::byte> payload) const override;
   Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,

@@ -28,6 +28,8 @@ Status SecureMixing::step(Round step, std::span<const float> gradient) {
   return take_step(setup_, bound_, step, gradient, next_);
 }
 
+Status SecureMixing::stretch(float factor) { return stretch_steps(setup_, bound_, factor, next_); }
+
 Status SecureMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::span<Addressee> to) {
   bound_.arrived(setup_.parameters);
   if (Status status = require_finite(*setup_.ops, setup_.parameters, "model"); !status) {

@@ -38,6 +38,7 @@ class SecureMixing final : public Mixing {
   void forget(std::size_t /*peer*/) override {}
 
   Status step(Round step, std::span<const float> gradient) override;
+  Status stretch(float factor) override;
   Status offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) override;
   Status check_payload(std::span<const std::byte> payload) const override {
     return sum_.check_payload(payload);

@@ -47,6 +47,7 @@ Site::Site(SiteSetup setup)
     : mixing_(admit(setup)),
       setup_(std::move(setup)),
       incarnation_(setup_.incarnation),
+      planned_(setup_.communication_interval),
       beginning_(setup_.rounds) {
   update_peers(setup_.peers);
 }
@@ -225,11 +226,19 @@ Status Site::step(std::span<const float> gradient) {
   return {};
 }
 
+void Site::plan_steps(Round steps) {
+  check(steps >= 1 && steps <= setup_.communication_interval, "a round has 1 … H steps");
+  planned_ = steps;
+}
+
 Status Site::offer() {
   check(phase_ == Phase::training, "a site offers once a round");
   if (outdated_) {
     phase_ = Phase::offered;
     return {};
+  }
+  if (Status status = weigh_steps(); !status) {
+    return here(status);
   }
   std::vector<Addressee> to;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
@@ -259,6 +268,15 @@ Status Site::offer() {
     }
   }
   return {};
+}
+
+Status Site::weigh_steps() {
+  const bool few = steps_ > 0 && planned_ < setup_.communication_interval;
+  if (!few || setup_.step_weighting == StepWeighting::work) {
+    return {};
+  }
+  return mixing_->stretch(static_cast<float>(setup_.communication_interval) /
+                          static_cast<float>(planned_));
 }
 
 void Site::post(std::span<const Addressee> to) {
@@ -491,6 +509,7 @@ SiteState Site::state() const {
           .incarnation = incarnation_,
           .life = setup_.life,
           .has_model = trained_,
+          .own_steps = planned_,
           .mass = mixing_->mass(),
           .settled_mass = phase_ == Phase::offered ? settled_mass_ : mixing_->mass(),
           .minted = minted_,

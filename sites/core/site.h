@@ -6,7 +6,7 @@
 //   peer_up / peer_down / receive, and released() → send      as they happen, at any time
 //   in each round:
 //     until try_begin(): wait                       a site that comes late waits for a model
-//     H × step(gradient at parameters())
+//     H_i × step(gradient at parameters()), H_i ≤ H
 //     offer(); save; write durably; released() → send         nothing leaves before it is durable
 //     until complete() or patience is over: wait
 //     if ask_for_sum(): released() → send; until complete() or patience is over: wait
@@ -97,6 +97,8 @@ class Site final {
   std::span<const float> parameters() const { return setup_.parameters; }
   /// Local steps done.
   Round round() const { return round_; }
+  /// From now on rounds have so many steps, H_i, 1 … H. By default H.
+  void plan_steps(Round steps);
   /// A local step. Fault::non_finite as in Algorithm::take_gradient; the state is then unchanged.
   Status step(std::span<const float> gradient);
   /// After a gradient or loss at parameters() that is not finite, or a step that failed so: the
@@ -108,6 +110,8 @@ class Site final {
   /// The peers whose parcels entered the model in the last collect, the farthest first.
   std::vector<Suspect> influences() const;
   /// Makes the round's parcels, for peers that are up and have room in their window; receipts too.
+  /// With H_i < H the steps count as SiteSetup::step_weighting says; Fault::non_finite where that
+  /// overflows.
   Status offer();
   /// Where sites sum in secret: asks those whose parcels have come, once in a round, for what the
   /// sum needs besides. True if answers are to be awaited as parcels were, by complete(), before
@@ -203,6 +207,8 @@ class Site final {
   bool has_second_opinion() const;
   /// The round in which the site begins that took a neighbour's model over.
   Round settled_round();
+  /// Makes the steps of a round with H_i < H count as the weighting says.
+  Status weigh_steps();
   /// Gives the round's parcels their numbers, and sends them.
   void post(std::span<const Addressee> to);
   /// What the peer owes this round has not come, and can still come: the peer lags by at most slack
@@ -258,6 +264,7 @@ class Site final {
   std::uint64_t resets_ = 0;
 
   Phase phase_ = Phase::waiting;
+  Round planned_;  // H_i
   Beginning beginning_;
   Round steps_ = 0;          // in this round
   double settled_mass_ = 0;  // state()

@@ -22,6 +22,7 @@
 #include <sotto/sites/core/pull_bound.h>
 #include <sotto/sites/core/secret_shares.h>
 #include <sotto/sites/core/secure_sum_rule.h>
+#include <sotto/sites/core/step_weighting.h>
 
 namespace sotto::sites {
 
@@ -49,9 +50,10 @@ struct SiteSetup {
   MixingKind exchange = MixingKind::push_sum;
   std::string rule = {};  ///< gossip: make_aggregation's; empty: the average
   std::optional<double> consensus_stepsize = {};
-  Round communication_interval = 1;  ///< H
-  Round slack = 0;                   ///< rounds that a peer may be behind before it is waited for
-  std::size_t window = 2;            ///< parcels under way to a peer, at most; slack + 2 keeps pace
+  Round communication_interval = 1;  ///< H: steps of a round, at most
+  StepWeighting step_weighting = StepWeighting::work;
+  Round slack = 0;         ///< rounds that a peer may be behind before it is waited for
+  std::size_t window = 2;  ///< parcels under way to a peer, at most; slack + 2 keeps pace
   /// It takes in what comes, sends nothing and takes no step: push-sum. Its peers lose nothing.
   bool observer = false;
   double mass_cap = 1024;       ///< more in a message or a state cannot be right

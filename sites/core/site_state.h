@@ -71,6 +71,7 @@ struct SiteState {
   Incarnation incarnation = 0;
   std::uint32_t life = 0;
   bool has_model = false;
+  Round own_steps = 1;      ///< H_i
   double mass = 0;          ///< ω; 0 before try_begin()
   double settled_mass = 0;  ///< ω as the last round ended, before parcels were made of it
   double minted = 0;        ///< by all incarnations that this state remembers

@@ -29,6 +29,7 @@ sites::SiteSetup site_setup(const SiteOptions& options, const ParameterLayout& l
   setup.rule = options.rule;
   setup.consensus_stepsize = options.consensus_stepsize;
   setup.communication_interval = options.communication_interval;
+  setup.step_weighting = options.step_weighting;
   setup.slack = options.slack;
   setup.window = options.window;
   setup.mass = options.mass;

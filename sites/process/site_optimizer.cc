@@ -24,6 +24,7 @@
 #include <sotto/sites/process/site_identity.h>
 #include <sotto/sites/process/site_links.h>
 #include <sotto/sites/process/site_of_options.h>
+#include <sotto/sites/process/site_pace.h>
 #include <sotto/sites/process/site_reporter.h>
 
 namespace sotto {
@@ -145,6 +146,7 @@ class SiteOptimizer::Run {
   bool finished_ = false;
   bool disowned_ = false;  ///< what was loaded is not what others know last, and it begins anew
   Round steps_ = 0;        ///< in this round
+  SitePace pace_;
   Clock::time_point left_ = Clock::now();  ///< when the caller went
   TimeSplit time_;
   double save_s_ = 0;
@@ -198,7 +200,9 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
                  .patience = patience_,
                  .folder = folder_.get()},
                 listener_),
+      pace_(options_),
       service_("a site", kServeEvery, [this] { serve(); }) {
+  site_.plan_steps(pace_.steps());
   reporter_.refresh(true);
 }
 
@@ -455,6 +459,7 @@ Status SiteOptimizer::Run::begin() {
       return fail(std::move(status));
     }
     begun_ = site_.try_begin(false);
+    pace_.begin_round();
     reporter_.enter(busy_phase());
     return begun_ ? Status() : Status(Fault::stopped, "was told to stop before it had a model");
   });
@@ -514,7 +519,7 @@ Result<SiteStep> SiteOptimizer::Run::take(std::span<const float> gradient,
   ++steps_;
   time_.algorithm_s += seconds_since(start);
   reporter_.tell_of_budget();
-  if (steps_ >= options_.communication_interval) {
+  if (steps_ >= pace_.steps()) {
     return exchange();
   }
   if (Status status = pump(0ms); !status.ok()) {
@@ -552,6 +557,9 @@ Status SiteOptimizer::Run::run_round() {
   if (Status status = wait_for_peers(patience_); !status.ok()) {
     return status;
   }
+  if (pace_.adapts()) {
+    pace_.end_round(links_->reports(), site_.round());
+  }
   if (site_.ask_for_sum()) {
     if (Status status = wait_for_peers(answers_); !status.ok()) {
       return status;
@@ -570,10 +578,13 @@ Status SiteOptimizer::Run::run_round() {
 }
 
 Result<SiteStep> SiteOptimizer::Run::exchange() {
-  steps_ = 0;
+  pace_.end_steps(steps_);
   if (Status status = guarded([&] { return run_round(); }); !status.ok()) {
     return fail(std::move(status));
   }
+  steps_ = 0;
+  pace_.begin_round();
+  site_.plan_steps(pace_.steps());
   begun_ = site_.try_begin(false);
   reporter_.enter(busy_phase());
   reporter_.round_done();

@@ -52,6 +52,7 @@ AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout
       {"consensus-stepsize",
        options.consensus_stepsize ? fmt::format("{}", *options.consensus_stepsize) : "default"},
       {"communication-interval", fmt::to_string(options.communication_interval)},
+      {"step-weighting", std::string(name_of(options.step_weighting))},
       {"window", fmt::to_string(options.window)},
       {"seed", fmt::to_string(options.seed)},
       {"init", options.init.value_or("").empty() ? "none" : *options.init},

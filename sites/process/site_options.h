@@ -45,11 +45,13 @@ struct SiteOptions {
   std::string rule{};  ///< gossip: optim/robust/aggregation.h; empty: the average
   std::optional<double> consensus_stepsize{};  ///< by default derived from the compressor
   StepRuleOptions step_rule{};
-  Round communication_interval = 1;  ///< H: steps of a round
-  std::size_t window = 2;            ///< parcels under way to a peer, at most
-  std::uint64_t seed = 0;            ///< of the initial model and of rounding
-  sites::MassRule mass{};            ///< push-sum
-  sites::SecureSumRule sum{};        ///< secure_mean
+  Round communication_interval = 1;  ///< H: steps of a round, at most
+  /// How much the rounds of a site count that takes fewer than H steps.
+  sites::StepWeighting step_weighting = sites::StepWeighting::work;
+  std::size_t window = 2;      ///< parcels under way to a peer, at most
+  std::uint64_t seed = 0;      ///< of the initial model and of rounding
+  sites::MassRule mass{};      ///< push-sum
+  sites::SecureSumRule sum{};  ///< secure_mean
   /// model_digest of the initial model; empty: it is drawn from the seed. Unset: SiteOptimizer
   /// digests the parameters that it is given.
   std::optional<std::string> init{};
@@ -64,6 +66,11 @@ struct SiteOptions {
   ModelUnits units{};         ///< in which its graph takes data, where it is ONNX
   bool only_takes =
       false;  ///< an observer: it takes in what comes, sends nothing and takes no steps
+  /// Steps of this site in a round, H_i, 1 … H; unset: H.
+  std::optional<Round> own_steps{};
+  /// Chooses H_i by the site's speed and that of its neighbours (sites/core/own_steps.h), in place
+  /// of own_steps.
+  bool adapts_steps = false;
   sites::PullLimits pull{};  ///< of what one parcel may do to the model
   Round slack = 0;           ///< rounds that a peer may be behind before it is waited for
   std::chrono::milliseconds timeout{10'000};  ///< of silence, after which a peer is down

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 #include <sotto/sites/core/site_admission.h>
 #include <sotto/sites/process/site_exchange.h>
 
@@ -48,7 +49,10 @@ SettingGroup training_settings(SiteSettings& o) {
        {"rule", &o.training.rule, "SPEC", "Another way to write robust:SPEC"},
        {"compressor", &o.training.compressor, "SPEC",
         "See `sotto list`; by default the algorithm's own"},
-       {"communication-interval", &o.training.communication_interval, "H", "Steps of a round"},
+       {"communication-interval", &o.training.communication_interval, "H",
+        "Steps of a round, at most"},
+       {"step-weighting", &o.step_weighting, "NAME",
+        "Of a site that takes fewer steps: work, sites count by their steps; equal, all alike"},
        {"seed", &o.seed, "S", "Seed of rounding", std::numeric_limits<std::uint64_t>::max()},
        {"secure-sum", &o.secure_sum, "", "dpsgd: hide each model in the sum of all"},
        {"secure-colluders", &o.secure_colluders, "C", "Sites that may tell each other all they see",
@@ -64,24 +68,28 @@ SettingGroup training_settings(SiteSettings& o) {
 }
 
 SettingGroup pace_settings(SiteSettings& o) {
-  return {"This site's own",
-          {rounds_setting(o),
-           {"observer", &o.observer, "", "pushsum: take in what comes, and send nothing"},
-           {"timeout", &o.timeout_s, "SECONDS", "Seconds of silence after which a peer is down"},
-           {"patience", &o.patience_s, "SECONDS",
-            "Seconds that a round waits at most for peers that are up and behind"},
-           {"found-after", &o.found_after_s, "SECONDS",
-            "Seconds that a site without state waits for others before it starts alone"},
-           {"save-every", &o.save_every, "ROUNDS",
-            "From one write of the state to the next. 1: before anything of a round is told; more: "
-            "beside the training, and a site that dies comes back as a new one with that model"},
-           {"slack", &o.slack, "ROUNDS", "That a peer may be behind before it is waited for",
-            kMostAhead},
-           {"window", &o.window, "PARCELS", "Under way to a peer at most; the same at every site",
-            kMostAhead},
-           {"pull-most", &o.pull_most, "STEPS", "Own steps that one parcel may pull the model"},
-           {"pull-memory", &o.pull_memory, "ROUNDS",
-            "Rounds after which a long step of one's own is forgotten"}}};
+  return {
+      "This site's own",
+      {rounds_setting(o),
+       {"observer", &o.observer, "", "pushsum: take in what comes, and send nothing"},
+       {"own-steps", &o.own_steps, "COUNT|auto",
+        "This site's steps of a round; auto: as many as it has done when its neighbours are; by "
+        "default communication-interval"},
+       {"timeout", &o.timeout_s, "SECONDS", "Seconds of silence after which a peer is down"},
+       {"patience", &o.patience_s, "SECONDS",
+        "Seconds that a round waits at most for peers that are up and behind"},
+       {"found-after", &o.found_after_s, "SECONDS",
+        "Seconds that a site without state waits for others before it starts alone"},
+       {"save-every", &o.save_every, "ROUNDS",
+        "From one write of the state to the next. 1: before anything of a round is told; more: "
+        "beside the training, and a site that dies comes back as a new one with that model"},
+       {"slack", &o.slack, "ROUNDS", "That a peer may be behind before it is waited for",
+        kMostAhead},
+       {"window", &o.window, "PARCELS", "Under way to a peer at most; the same at every site",
+        kMostAhead},
+       {"pull-most", &o.pull_most, "STEPS", "Own steps that one parcel may pull the model"},
+       {"pull-memory", &o.pull_memory, "ROUNDS",
+        "Rounds after which a long step of one's own is forgotten"}}};
 }
 
 std::chrono::milliseconds span_of(std::string_view setting, double seconds) {
@@ -89,6 +97,25 @@ std::chrono::milliseconds span_of(std::string_view setting, double seconds) {
     refuse(setting, fmt::to_string(seconds), "it must be 0.001 to 86400 seconds");
   }
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+/// How many steps a round has here, and how much fewer of them count.
+void take_pace(const SiteSettings& o, SiteOptions& options) {
+  const auto weighting = sites::weighting_named(o.step_weighting);
+  if (!weighting) {
+    refuse("step-weighting", o.step_weighting, "it is work or equal");
+  }
+  options.step_weighting = *weighting;
+  options.adapts_steps = o.own_steps == "auto";
+  if (o.own_steps.empty() || options.adapts_steps) {
+    return;
+  }
+  options.own_steps = parse_number<Round>(o.own_steps, 1, options.communication_interval);
+  if (!options.own_steps) {
+    refuse("own-steps", o.own_steps,
+           fmt::format("it is auto, or 1 to communication-interval, {}",
+                       options.communication_interval));
+  }
 }
 
 void require_identity(const SiteSettings& o) {
@@ -122,6 +149,7 @@ std::vector<SettingGroup> settings_of(SiteSettings& settings) {
 void take_settings(const SiteSettings& o, SiteOptions& options) {
   take_exchange(o.training, o.secure_sum, options);
   take_steps(o.training, o.rounds, o.seed, options);
+  take_pace(o, options);
   options.sum = {.colluders = o.secure_colluders, .range = o.secure_range};
   options.mass.back = o.mass_return;
   options.mass.parcel = o.parcel_mass;

@@ -40,6 +40,9 @@ struct SiteSettings {
     return settings;
   }();
 
+  std::string step_weighting = "work";
+  std::string own_steps;  ///< H_i, or "auto"; empty: H
+
   double timeout_s = 10;
   double patience_s = 30;
   double found_after_s = 30;

@@ -84,6 +84,7 @@ Json site_status_json(const SiteReport& report) {
           {"has_model", report.site.has_model},
           {"training_loss", report.training_loss},
           {"evaluation", evaluation},
+          {"own_steps", report.site.own_steps},
           {"mass", report.site.settled_mass},
           {"minted", report.site.minted},
           {"written_off", report.site.written_off},

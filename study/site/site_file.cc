@@ -100,6 +100,9 @@ void read_network(TomlReader in, SiteSettings& settings) {
                                    {"found-after", &settings.found_after_s}}) {
     *value = in.parsed(key, parse_seconds).value_or(*value);
   }
+  const auto as_written = [](const std::string& text) { return text; };
+  settings.own_steps = in.parsed("own-steps", as_written).value_or(settings.own_steps);
+  settings.step_weighting = in.text("step-weighting").value_or(settings.step_weighting);
   const auto groups = settings_of(settings);
   for (const std::string_view key :
        {"slack", "save-every", "window", "secure-sum", "secure-colluders", "secure-range",

@@ -12,7 +12,8 @@ namespace sotto::test {
 
 void read_as_site(const std::string& path) {
   const auto site = cli::read_site_config(path);
-  check(!site.name.empty() && site.window >= 1, "a site has a name and a window");
+  check(!site.site.names.name.empty() && !site.site.state.empty(),
+        "a site has a name and a folder");
 }
 
 void read_as_config(const std::string& path) {

@@ -16,6 +16,7 @@ function(asked status text component)
 endfunction()
 
 asked(0 "" trainers)
+asked(0 "" sites)
 asked(1 "component 'nonsense': sotto has none of this name" nonsense)
 if(NOT USES_TORCH)
   asked(1 "component 'torch': this installation was built without it" torch)

@@ -99,3 +99,24 @@ TEST_CASE("what is wrong in a site's file is named with its line") {
             .starts_with("site.toml:7: training.state"));
   CHECK(refusal_of("sotto-site = 2\n").starts_with("site.toml:1: sotto-site"));
 }
+
+TEST_CASE("a site's own steps are a count up to the interval, or chosen by speed") {
+  const auto options_with = [](const std::string& network) {
+    const File file(std::string(kNames) + "[training]\ncommunication-interval = 8\n[network]\n" +
+                    network);
+    SiteOptions options{.security = {make_key_pair(), nullptr}};
+    take_settings(study::read_site_file(file.path()), options);
+    return options;
+  };
+  CHECK_FALSE(options_with("").own_steps);
+  CHECK_FALSE(options_with("").adapts_steps);
+  CHECK(options_with("").step_weighting == sites::StepWeighting::work);
+  CHECK(options_with("own-steps = 3\nstep-weighting = \"equal\"\n").own_steps == 3);
+  CHECK(options_with("step-weighting = \"equal\"\n").step_weighting == sites::StepWeighting::equal);
+  CHECK(options_with("own-steps = \"auto\"\n").adapts_steps);
+  CHECK_THROWS_WITH_AS(options_with("own-steps = 9\n"), doctest::Contains("own-steps"), Error);
+  CHECK_THROWS_WITH_AS(options_with("own-steps = \"few\"\n"), doctest::Contains("own-steps"),
+                       Error);
+  CHECK_THROWS_WITH_AS(options_with("step-weighting = \"speed\"\n"),
+                       doctest::Contains("it is work or equal"), Error);
+}

@@ -115,7 +115,7 @@ TEST_CASE("a bucket is sent before the backward pass is over") {
                                    at_rank(options, rank));
     std::uint64_t seen = 0;
     net->first->weight.register_hook([&](const torch::Tensor& gradient) {
-      seen = optimizer.node().traffic()[0].frames;
+      seen = optimizer.node().standing().traffic[0].frames;
       return gradient;
     });
     for (std::uint64_t step = 0; step < 3; ++step) {

@@ -104,11 +104,11 @@ TEST_CASE("with parts a bucket is sent before the gradient is whole") {
     if (Status status = optimizer.gradient_part(8192, g.subspan(8192)); !status.ok()) {
       return status;
     }
-    CHECK(optimizer.traffic()[0].frames == 1);
+    CHECK(optimizer.standing().traffic[0].frames == 1);
     if (Status status = optimizer.gradient_part(0, g.first(8192)); !status.ok()) {
       return status;
     }
-    CHECK(optimizer.traffic()[0].frames == 3);
+    CHECK(optimizer.standing().traffic[0].frames == 3);
     Status status = optimizer.step();
     CHECK(optimizer.round() == 1);
     return status.ok() ? optimizer.finish() : status;

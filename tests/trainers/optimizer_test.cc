@@ -113,8 +113,8 @@ TEST_CASE("a saved optimizer goes on bit for bit") {
       optimizer.save(out);
       saved[r] = std::move(out).take();
       x[r] = model;
-      CHECK(optimizer.traffic().size() == 2);
-      CHECK(optimizer.traffic()[0].frames == end);
+      CHECK(optimizer.standing().traffic.size() == 2);
+      CHECK(optimizer.standing().traffic[0].frames == end);
       return {};
     });
     for (const Status& status : statuses) {

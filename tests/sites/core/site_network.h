@@ -45,6 +45,9 @@ struct SiteNetworkOptions {
   std::string rule = {};
   StepRuleOptions step = {.learning_rate = 0};
   Round communication_interval = 1;
+  /// H_i of a site; H when empty.
+  std::function<Round(std::size_t site)> own_steps = {};
+  sites::StepWeighting step_weighting = sites::StepWeighting::work;
   Round slack = 0;
   std::size_t window = 2;
   sites::MassRule mass = {};
@@ -148,6 +151,7 @@ class SiteNetwork {
     setup.exchange = options_.exchange;
     setup.rule = options_.rule;
     setup.communication_interval = options_.communication_interval;
+    setup.step_weighting = options_.step_weighting;
     setup.slack = options_.slack;
     setup.window = options_.window;
     setup.mass = options_.mass;
@@ -293,7 +297,10 @@ class SiteNetwork {
   void train(std::size_t i) {
     Node& node = nodes_[i];
     std::vector<float> gradient(options_.dimension);
-    for (Round k = 0; k < options_.communication_interval; ++k) {
+    const Round steps =
+        options_.own_steps ? options_.own_steps(i) : options_.communication_interval;
+    node.site->plan_steps(steps);
+    for (Round k = 0; k < steps; ++k) {
       if (options_.gradient) {
         options_.gradient(i, node.site->round(), node.site->parameters(), gradient);
       }

@@ -49,6 +49,7 @@ TEST_CASE("each setting that changes what sites compute changes what they must s
       [](SiteOptions& o) { o.consensus_stepsize = 0.5; },
       [](SiteOptions& o) { o.step_rule.learning_rate *= 2; },
       [](SiteOptions& o) { o.communication_interval = 2; },
+      [](SiteOptions& o) { o.step_weighting = sites::StepWeighting::equal; },
       [](SiteOptions& o) { o.window = 3; },
       [](SiteOptions& o) { o.seed = 1; },
       [](SiteOptions& o) { o.mass.back = 0.5; },

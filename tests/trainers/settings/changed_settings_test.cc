@@ -80,7 +80,7 @@ void go(OptimizerOptions options, Rank rank, Round until, const Rates& rates, Ou
   }
   outcome.rounds = optimizer.round();
   outcome.warnings = optimizer.warnings();
-  outcome.differing = optimizer.counters().other_settings;
+  outcome.differing = optimizer.standing().counters.other_settings;
   outcome.rate = optimizer.learning_rate();
 }
 

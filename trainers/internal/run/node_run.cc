@@ -12,7 +12,7 @@
 #include <sotto/trainers/files/durable_file.h>
 #include <sotto/trainers/files/parameter_file.h>
 
-#include "../optimizer/run_meetings.h"
+#include "../optimizer/run_access.h"
 #include "../reporting/phases.h"
 #include "resume.h"
 #include "run_state.h"
@@ -65,7 +65,7 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       gradient_(parameters_.size()),
       health_(hooks.observer != nullptr && hooks.observer->wants_health()),
       optimizer_(completed(options, hooks), parameters_, task.layout()),
-      meetings_(RunMeetings::of(optimizer_)),
+      meetings_(RunAccess::meetings(optimizer_)),
       end_(options.rounds),
       warned_(optimizer_.warnings().size()) {
   if (options.rounds < 1) {
@@ -159,8 +159,8 @@ void NodeRun::tell_start() {
 void NodeRun::measure_compression() {
   const Round done = optimizer_.round();
   const Round every = options_.eval_every;
-  optimizer_.measure_compression_before(every == 0 ? end_
-                                                   : std::min(end_, (done / every + 1) * every));
+  RunAccess::compression(optimizer_)
+      .measure_before(every == 0 ? end_ : std::min(end_, (done / every + 1) * every));
 }
 
 Round NodeRun::last_round() const { return std::max<Round>(1, optimizer_.round()) - 1; }
