@@ -1,6 +1,7 @@
 #include <sotto/trainers/files/model_file.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +17,9 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
+#include <sotto/base/names.h>
+#include <sotto/compress/per_tensor.h>
+#include <sotto/compress/registry.h>
 #include <sotto/kernels/vector.h>
 
 namespace sotto {
@@ -36,10 +40,14 @@ std::string shape_text(std::span<const std::size_t> shape) {
   return fmt::format("({})", fmt::join(shape, ", "));
 }
 
+/// Under "__metadata__": the encodings of tensors.
+constexpr const char* kEncodings = "sotto.encoding";
+
 /// One tensor as the header has it, checked against the data behind.
 struct Tensor {
   std::vector<std::size_t> shape;
   std::span<const std::byte> bytes;
+  std::string spec = {};  ///< of its encoding; empty: 32-bit floats
 };
 
 /// Non-negative integers, at most `most` of them; none where it is anything else.
@@ -57,9 +65,48 @@ std::optional<std::vector<std::size_t>> numbers_in(const HeaderJson& json, std::
   return numbers;
 }
 
+constexpr std::size_t kMostDimensions = 16;
+
+/// How the header says that a tensor is encoded.
+struct Encoding {
+  std::string spec;
+  std::vector<std::size_t> shape;
+};
+using Encodings = std::map<std::string, Encoding>;
+
+Result<Encodings> read_encodings(const HeaderJson& header) {
+  Encodings encodings;
+  const auto notes = header.find("__metadata__");
+  if (notes == header.end() || !notes->is_object() || !notes->contains(kEncodings)) {
+    return encodings;
+  }
+  const auto* const text = (*notes)[kEncodings].get_ptr<const std::string*>();
+  HeaderJson json;
+  try {
+    json = text == nullptr ? HeaderJson() : parse_json<HeaderJson>(*text, kMaxHeaderDepth);
+  } catch (const Error& error) {
+    return malformed(fmt::format("{}: {}", kEncodings, error.what()));
+  }
+  if (!json.is_object()) {
+    return malformed(fmt::format("{} is no JSON object", kEncodings));
+  }
+  for (const auto& [name, entry] : json.items()) {
+    const auto* const spec = entry.is_object() && entry.contains("spec")
+                                 ? entry["spec"].get_ptr<const std::string*>()
+                                 : nullptr;
+    auto shape = spec != nullptr && entry.contains("shape")
+                     ? numbers_in(entry["shape"], kMostDimensions)
+                     : std::nullopt;
+    if (!shape || !encodes_files(*spec)) {
+      return malformed(fmt::format("tensor '{}': it is encoded in no known way", excerpt(name)));
+    }
+    encodings[name] = {*spec, std::move(*shape)};
+  }
+  return encodings;
+}
+
 Result<Tensor> read_tensor(const std::string& name, const HeaderJson& entry,
-                           std::span<const std::byte> data) {
-  constexpr std::size_t kMostDimensions = 16;
+                           const Encodings& encodings, std::span<const std::byte> data) {
   const std::string where = fmt::format("tensor '{}'", excerpt(name));
   if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") ||
       !entry.contains("data_offsets")) {
@@ -69,7 +116,8 @@ Result<Tensor> read_tensor(const std::string& name, const HeaderJson& entry,
   if (dtype == nullptr) {
     return malformed(where + ": its dtype is no text");
   }
-  if (*dtype != "F32") {
+  const bool encoded = *dtype == "U8" && encodings.contains(name);
+  if (*dtype != "F32" && !encoded) {
     return malformed(
         fmt::format("{}: 32-bit floats (F32) are needed, and it has '{}'", where, excerpt(*dtype)));
   }
@@ -87,11 +135,12 @@ Result<Tensor> read_tensor(const std::string& name, const HeaderJson& entry,
     elements *= length;
   }
   const auto bytes = data.subspan((*offsets)[0], (*offsets)[1] - (*offsets)[0]);
-  if (bytes.size() != elements * sizeof(float)) {
+  if (bytes.size() != elements * (encoded ? 1 : sizeof(float))) {
     return malformed(fmt::format("{}: its shape {} does not fit its {} bytes", where,
                                  shape_text(*shape), bytes.size()));
   }
-  return Tensor{std::move(*shape), bytes};
+  return encoded ? Tensor{encodings.at(name).shape, bytes, encodings.at(name).spec}
+                 : Tensor{std::move(*shape), bytes};
 }
 
 using Tensors = std::map<std::string, Tensor>;
@@ -114,12 +163,16 @@ Result<Tensors> read_tensors(std::span<const std::byte> file) {
   if (!json.is_object()) {
     return malformed("the header is no JSON object");
   }
+  const auto encodings = read_encodings(json);
+  if (!encodings.ok()) {
+    return encodings.status();
+  }
   Tensors tensors;
   for (const auto& [name, entry] : json.items()) {
     if (name == "__metadata__") {
       continue;
     }
-    auto tensor = read_tensor(name, entry, data);
+    auto tensor = read_tensor(name, entry, *encodings, data);
     if (!tensor.ok()) {
       return tensor.status();
     }
@@ -156,26 +209,67 @@ Status compare(const Tensors& tensors, const ParameterLayout& layout) {
   return {};
 }
 
+/// The values of a tensor of as many elements.
+Status fill(std::span<float> values, const Tensor& tensor) {
+  if (tensor.spec.empty()) {
+    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+    return {};
+  }
+  try {
+    return make_compressor(tensor.spec)->decode_add(tensor.bytes, 1, values);
+  } catch (const Error& error) {
+    return malformed(error.what());
+  }
+}
+
 }  // namespace
 
+bool encodes_files(std::string_view spec) {
+  constexpr auto kFamilies = std::to_array<std::string_view>({"quant", "fp16", "bf16"});
+  return !is_per_tensor(spec) && std::ranges::find(kFamilies, family_name(spec)) != kFamilies.end();
+}
+
+std::vector<std::byte> encode_tensor(const std::string& spec, std::span<const float> values) {
+  check(encodes_files(spec), "a file's tensors are encoded by few families");
+  const auto compressor = make_compressor(spec, ContractKind::contraction);
+  std::vector<std::byte> bytes(compressor->max_bytes(values.size()));
+  bytes.resize(compressor->encode(values, {}, bytes));
+  return bytes;
+}
+
 std::vector<std::byte> encode_model_file(const ParameterLayout& layout,
-                                         std::span<const float> parameters,
-                                         const ModelNotes& notes) {
+                                         std::span<const float> parameters, const ModelNotes& notes,
+                                         const TensorEncodings& encodings) {
   static_assert(std::endian::native == std::endian::little);
   check(parameters.size() == dimension_of(layout), "a model file's layout");
+  ByteBuffer data;
   nlohmann::ordered_json header = {{"__metadata__", notes}};
+  nlohmann::ordered_json encoded = nlohmann::ordered_json::object();
   for (const ParameterBlock& block : layout) {
-    const std::size_t begin = block.offset * sizeof(float);
-    header[block.name] = {{"dtype", "F32"},
-                          {"shape", block.shape},
-                          {"data_offsets", {begin, begin + block.size * sizeof(float)}}};
+    const auto values = block.of(parameters);
+    const auto found = encodings.find(block.name);
+    const std::size_t begin = data.bytes().size();
+    if (found == encodings.end()) {
+      data.write_span(values);
+    } else {
+      data.append(encode_tensor(found->second, values));
+      encoded[block.name] = {{"spec", found->second}, {"shape", block.shape}};
+    }
+    const std::size_t end = data.bytes().size();
+    header[block.name] = {
+        {"dtype", found == encodings.end() ? "F32" : "U8"},
+        {"shape", found == encodings.end() ? block.shape : std::vector{end - begin}},
+        {"data_offsets", {begin, end}}};
+  }
+  if (!encoded.empty()) {
+    header["__metadata__"][kEncodings] = json_text(encoded);
   }
   std::string text = json_text(header);
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   ByteBuffer out;
   out.write(static_cast<std::uint64_t>(text.size()));
   out.write_span<char>(text);
-  out.write_span(parameters);
+  out.append(data.bytes());
   return std::move(out).take();
 }
 
@@ -186,17 +280,22 @@ Result<std::vector<float>> decode_model_file(std::span<const std::byte> bytes,
     return tensors.status();
   }
   std::vector<float> parameters(dimension_of(layout));
-  const auto fill = [](std::span<float> part, const Tensor& tensor) {
-    std::memcpy(part.data(), tensor.bytes.data(), tensor.bytes.size());
-  };
+  Status filled;
   if (is_flat(*tensors, parameters.size())) {
-    fill(parameters, tensors->begin()->second);
+    filled = fill(parameters, tensors->begin()->second);
   } else if (Status differs = compare(*tensors, layout); !differs.ok()) {
     return differs;
   } else {
     for (const ParameterBlock& block : layout) {
-      fill(block.of(std::span<float>(parameters)), tensors->at(block.name));
+      filled = fill(block.of(std::span<float>(parameters)), tensors->at(block.name));
+      if (!filled.ok()) {
+        filled = filled.with_context(fmt::format("tensor '{}'", excerpt(block.name)));
+        break;
+      }
     }
+  }
+  if (!filled.ok()) {
+    return filled;
   }
   if (const auto bad = host_ops().count_non_finite(parameters); bad.count > 0) {
     return malformed(fmt::format("{} of its numbers are NaN or infinite", bad.count));

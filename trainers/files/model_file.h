@@ -3,6 +3,11 @@
 // the length of a header, the header in JSON, then the floats, all little-endian. It holds numbers
 // and text alone, and nothing that could be executed.
 //
+// Tensors may be encoded in fewer bits: such a one has the type U8, as long as its encoding, and
+// the text `sotto.encoding` under "__metadata__", in JSON, has {"NAME": {"spec": "quant:4,…",
+// "shape": […]}}. The format of an encoding is told where its compressor is declared
+// (compress/quant.h, half.h).
+//
 // Pure functions; thread-safe.
 #pragma once
 
@@ -10,6 +15,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sotto/base/parameter_layout.h>
@@ -20,14 +26,25 @@ namespace sotto {
 /// Text by name; in the header under "__metadata__".
 using ModelNotes = std::map<std::string, std::string>;
 
-/// Requires parameters.size() == dimension_of(layout).
+/// Compressors of a file's tensors: a specification by name, of those that are encoded.
+using TensorEncodings = std::map<std::string, std::string>;
+
+/// The families of compressors that a file's tensors may be encoded by.
+bool encodes_files(std::string_view spec);
+
+/// The encoding of values in such a file: each element rounded to the nearest of what `spec` holds.
+/// Requires encodes_files(spec). Throws Error for a specification that is refused.
+std::vector<std::byte> encode_tensor(const std::string& spec, std::span<const float> values);
+
+/// Requires parameters.size() == dimension_of(layout), and encodes_files of all `encodings`. Throws
+/// Error for a specification that is refused.
 std::vector<std::byte> encode_model_file(const ParameterLayout& layout,
-                                         std::span<const float> parameters,
-                                         const ModelNotes& notes);
+                                         std::span<const float> parameters, const ModelNotes& notes,
+                                         const TensorEncodings& encodings = {});
 
 /// The parameters in a file's bytes, in the layout's order: tensors of its names and shapes and no
 /// others, or one vector of all, whatever it is called, where a file knows of no tensors. Of 32-bit
-/// floats, all finite. Fault::malformed says which tensor is wrong.
+/// floats, or encoded, all finite. Fault::malformed says which tensor is wrong.
 Result<std::vector<float>> decode_model_file(std::span<const std::byte> bytes,
                                              const ParameterLayout& layout);
 
