@@ -20,6 +20,7 @@
 
 namespace sotto::study {
 
+/// How a model is quantized.
 struct QuantizationOptions {
   /// How much the loss on the test set may rise; 0: not at all.
   double loss_budget = 0;
@@ -45,6 +46,7 @@ struct UniformEncoding {
   double loss = 0;  ///< on the test set
 };
 
+/// A model in fewer bits, and how its loss changed.
 struct QuantizedModel {
   std::vector<QuantizedTensor> tensors;
   std::vector<float> parameters;  ///< as they are read from the file
