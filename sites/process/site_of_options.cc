@@ -22,7 +22,8 @@ sites::SiteSetup site_setup(const SiteOptions& options, const ParameterLayout& l
   setup.peers = site_peers(options.security.peers->peers(), options.rank, options.exchange);
   setup.parameters = parameters;
   setup.layout = layout;
-  setup.step_rule = make_step_rule(options.step_rule);
+  setup.step_rule =
+      options.own_step_rule ? options.own_step_rule() : make_step_rule(options.step_rule);
   setup.compressor =
       make_compressor(options.compressor, ContractKind::contraction, host_ops(), layout);
   setup.exchange = options.exchange;

@@ -57,7 +57,8 @@ AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout
       {"seed", fmt::to_string(options.seed)},
       {"init", options.init.value_or("").empty() ? "none" : *options.init},
   };
-  const AgreedSettings steps = step_rule_settings(options.step_rule);
+  const AgreedSettings steps = options.own_step_rule ? AgreedSettings{{"step-rule", "own"}}
+                                                     : step_rule_settings(options.step_rule);
   settings.insert(settings.end(), steps.begin(), steps.end());
   if (options.exchange == sites::MixingKind::secure_mean) {
     settings.push_back({"secure-colluders", fmt::to_string(options.sum.colluders)});
@@ -75,6 +76,7 @@ AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout
   if (!options.scaling.empty()) {
     settings.push_back({"scaling", options.scaling.substr(0, kDigestShown)});
   }
+  settings.insert(settings.end(), options.further.begin(), options.further.end());
   return settings;
 }
 

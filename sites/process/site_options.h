@@ -45,6 +45,11 @@ struct SiteOptions {
   std::string rule{};  ///< gossip: optim/robust/aggregation.h; empty: the average
   std::optional<double> consensus_stepsize{};  ///< by default derived from the compressor
   StepRuleOptions step_rule{};
+  /// Makes the steps in place of step_rule, of which nothing is used then; `further` says what
+  /// sites must agree on of it.
+  StepRuleFactory own_step_rule{};
+  /// What else sites must share, by name: settings of a program's own.
+  AgreedSettings further{};
   Round communication_interval = 1;  ///< H: steps of a round, at most
   /// How much the rounds of a site count that takes fewer than H steps.
   sites::StepWeighting step_weighting = sites::StepWeighting::work;

@@ -6,6 +6,8 @@
 #include <torch/types.h>
 
 #include <sotto/trainers/torch/flat_parameters.h>
+#include <sotto/trainers/torch/local_optimizer.h>
+#include <sotto/trainers/torch/optimizer_kinds.h>
 
 namespace sotto::torch {
 namespace {
@@ -33,6 +35,28 @@ struct SiteOptimizer::Run {
       : flat(tensors_of(named), named),
         site(options, state, flat.values(), flat.layout(), std::move(listener)) {}
 
+  Run(std::unique_ptr<::torch::optim::Optimizer> own, const NamedParameters& names,
+      const SiteOptions& options, const std::string& state, SiteListener listener)
+      : local(std::move(own)),
+        groups(std::exchange(local->param_groups(), {})),
+        states(std::exchange(local->state(), {})),
+        flat(parameters_in(groups), names),
+        site(with_local(options), state, flat.values(), flat.layout(), std::move(listener)) {}
+
+  /// The options of a site whose steps `local` makes.
+  SiteOptions with_local(SiteOptions options) {
+    to_float32(states);
+    if (takes_sparse_gradients(*local)) {
+      flat.take_sparse_gradients();
+    }
+    const AgreedSettings settings = optimizer_settings(*local, groups);
+    options.further.insert(options.further.end(), settings.begin(), settings.end());
+    options.own_step_rule = [this] {
+      return std::make_unique<LocalOptimizer>(*local, groups, states, flat);
+    };
+    return options;
+  }
+
   /// The parameters have the site's values, whatever the site says of the call.
   SiteStep shown(const Result<SiteStep>& step) const {
     flat.publish();
@@ -40,6 +64,9 @@ struct SiteOptimizer::Run {
     return *step;
   }
 
+  std::unique_ptr<::torch::optim::Optimizer> local;  ///< null: the step rule is sotto's
+  ParameterGroups groups;                            ///< of `local`, as its states are
+  ParameterStates states;
   FlatParameters flat;
   sotto::SiteOptimizer site;
 };
@@ -52,6 +79,19 @@ SiteOptimizer::SiteOptimizer(const ::torch::nn::Module& model, const SiteSetting
 SiteOptimizer::SiteOptimizer(const NamedParameters& parameters, const SiteOptions& options,
                              const std::string& state, SiteListener listener)
     : run_(std::make_unique<Run>(parameters, options, state, std::move(listener))) {}
+
+SiteOptimizer::SiteOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
+                             const SiteSettings& settings, const NamedParameters& names,
+                             SiteListener listener)
+    : SiteOptimizer(std::move(local), options_of(settings), settings.state, names,
+                    std::move(listener)) {}
+
+SiteOptimizer::SiteOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
+                             const SiteOptions& options, const std::string& state,
+                             const NamedParameters& names, SiteListener listener) {
+  require_steps(local.get());
+  run_ = std::make_unique<Run>(std::move(local), names, options, state, std::move(listener));
+}
 
 SiteOptimizer::~SiteOptimizer() = default;
 
@@ -84,6 +124,8 @@ void SiteOptimizer::finish() {
   run_->flat.publish();
   require_ok(status);
 }
+
+ParameterGroups& SiteOptimizer::param_groups() { return run_->groups; }
 
 sotto::SiteOptimizer& SiteOptimizer::site() { return run_->site; }
 

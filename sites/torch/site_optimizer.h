@@ -8,8 +8,8 @@
 //   }
 //   optimizer.finish();
 //
-// The step rule is sotto's, as the site's settings say. Buffers, e.g. running statistics of
-// BatchNorm, stay this site's own.
+// The step rule is sotto's, as the site's settings say, or a torch optimizer. Buffers, e.g. running
+// statistics of BatchNorm, stay this site's own.
 //
 // Thread safety: one thread; between two calls a thread of its own serves the peers.
 // Ownership: it moves the model's parameters into one flat vector, which lives as long as they do.
@@ -22,8 +22,10 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
 
 #include <sotto/sites/process/site_optimizer.h>
 #include <sotto/sites/process/site_settings.h>
@@ -42,6 +44,16 @@ class SiteOptimizer {
   /// Takes parameters with names, options and the folder of the site's state.
   SiteOptimizer(const NamedParameters& parameters, const SiteOptions& options,
                 const std::string& state, SiteListener listener = {});
+  /// Steps by `local`, a new torch optimizer that is not to be stepped by itself any more, in place
+  /// of the settings' step rule: its class and the options of its groups as they are now, which
+  /// must be the same at all sites. What it remembers is part of the site's state. Throws Error for
+  /// one that evaluates the loss several times a step.
+  SiteOptimizer(std::unique_ptr<::torch::optim::Optimizer> local, const SiteSettings& settings,
+                const NamedParameters& names = NamedParameters(), SiteListener listener = {});
+  /// Likewise, with options and the folder of the site's state.
+  SiteOptimizer(std::unique_ptr<::torch::optim::Optimizer> local, const SiteOptions& options,
+                const std::string& state, const NamedParameters& names = NamedParameters(),
+                SiteListener listener = {});
   /// Leaves at once; what has been told to others is in the folder.
   ~SiteOptimizer();
   SiteOptimizer(const SiteOptimizer&) = delete;
@@ -60,6 +72,9 @@ class SiteOptimizer {
   /// Saves the state; no step may follow.
   void finish();
 
+  /// The parameter groups of the torch optimizer, for schedulers of the caller's own, which all
+  /// sites follow alike by site().round(); empty without one.
+  std::vector<::torch::optim::OptimizerParamGroup>& param_groups();
   /// The site itself: rounds, report, evaluations.
   sotto::SiteOptimizer& site();
 

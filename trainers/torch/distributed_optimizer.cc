@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/optim/lbfgs.h>
 #include <torch/utils.h>
 
 #include <sotto/base/error.h>
@@ -29,22 +28,9 @@ class RateOptions final : public ::torch::optim::OptimizerCloneableOptions<RateO
   double rate_;
 };
 
-std::vector<::torch::Tensor> parameters_in(const ParameterGroups& groups) {
-  std::vector<::torch::Tensor> all;
-  for (const auto& group : groups) {
-    all.insert(all.end(), group.params().begin(), group.params().end());
-  }
-  return all;
-}
-
 std::unique_ptr<::torch::optim::OptimizerOptions> defaults_of(
     const std::unique_ptr<::torch::optim::Optimizer>& local) {
-  if (local == nullptr) {
-    refuse("optimizer", "null", "give the torch optimizer that makes a node's steps");
-  }
-  if (dynamic_cast<const ::torch::optim::LBFGS*>(local.get()) != nullptr) {
-    refuse("optimizer", "LBFGS", "it evaluates the loss several times a step; use SGD or Adam");
-  }
+  require_steps(local.get());
   return local->defaults().clone();
 }
 

@@ -15,6 +15,7 @@
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 #include <torch/types.h>
@@ -143,6 +144,23 @@ std::string archive_bytes(::torch::serialize::OutputArchive& archive) {
   std::ostringstream out;
   archive.save_to(out);
   return std::move(out).str();
+}
+
+std::vector<::torch::Tensor> parameters_in(const ParameterGroups& groups) {
+  std::vector<::torch::Tensor> all;
+  for (const auto& group : groups) {
+    all.insert(all.end(), group.params().begin(), group.params().end());
+  }
+  return all;
+}
+
+void require_steps(const ::torch::optim::Optimizer* optimizer) {
+  if (optimizer == nullptr) {
+    refuse("optimizer", "null", "give the torch optimizer that makes a node's steps");
+  }
+  if (dynamic_cast<const ::torch::optim::LBFGS*>(optimizer) != nullptr) {
+    refuse("optimizer", "LBFGS", "it evaluates the loss several times a step; use SGD or Adam");
+  }
 }
 
 std::string kind_of(const ::torch::optim::Optimizer& optimizer) {

@@ -19,6 +19,12 @@ namespace sotto::torch {
 
 using ParameterGroups = std::vector<::torch::optim::OptimizerParamGroup>;
 
+/// The parameters of all groups, in their order.
+std::vector<::torch::Tensor> parameters_in(const ParameterGroups& groups);
+
+/// Throws Error (field `optimizer`) unless this one can make a node's steps.
+void require_steps(const ::torch::optim::Optimizer* optimizer);
+
 /// The class of an optimizer: "torch::optim::SGD".
 std::string kind_of(const ::torch::optim::Optimizer& optimizer);
 

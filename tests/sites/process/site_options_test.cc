@@ -48,6 +48,10 @@ TEST_CASE("each setting that changes what sites compute changes what they must s
       [](SiteOptions& o) { o.rule = "median"; },
       [](SiteOptions& o) { o.consensus_stepsize = 0.5; },
       [](SiteOptions& o) { o.step_rule.learning_rate *= 2; },
+      [](SiteOptions& o) { o.own_step_rule = [] { return make_step_rule({}); }; },
+      [](SiteOptions& o) {
+        o.further = {{"rate", "0.1"}};
+      },
       [](SiteOptions& o) { o.communication_interval = 2; },
       [](SiteOptions& o) { o.step_weighting = sites::StepWeighting::equal; },
       [](SiteOptions& o) { o.window = 3; },
