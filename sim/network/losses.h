@@ -1,4 +1,5 @@
-// Lost packets: which of a connection's are, and what rate a long stream keeps.
+// Lost packets: which of a connection's are, how they are sent again, and what rate a long stream
+// keeps.
 //
 // One thread at a time. Plain values.
 #pragma once
@@ -6,6 +7,7 @@
 #include <cstdint>
 
 #include <sotto/base/philox.h>
+#include <sotto/sim/network/congestion_window.h>
 #include <sotto/sim/time.h>
 
 namespace sotto {
@@ -34,12 +36,6 @@ class PacketLosses {
   /// Whether a packet that is sent again is lost again.
   bool again() { return random_.uniform() < chance_; }
 
-  /// Until then the receiver lacks something that was sent: counted as if it left its sender then.
-  /// −1: it never lacked anything.
-  SimTime whole_at = -1;
-  /// Nothing that was sent since tells the sender: it waits for its time-out.
-  bool silent = false;
-
  private:
   void draw();
   void place();
@@ -50,6 +46,59 @@ class PacketLosses {
   double delivered_ = 0;  ///< packets before the next lost one
   double packets_ = 0;    ///< of the message, not yet passed over
   double behind_ = -1;
+};
+
+/// A sender at the moment when a packet that is lost leaves it.
+struct SenderState {
+  SimTime now = 0;
+  /// After what time it hears what the receiver says of a packet that leaves now.
+  SimTime hears_after = 0;
+  double bytes_per_s = 0;      ///< at which it sends
+  bool another_waits = false;  ///< a message, behind the one that flows
+};
+
+/// The losses of one connection and their repair: Reno as Linux has it, with selective
+/// acknowledgements (RFC 6675), time-based detection (RACK-TLP, RFC 8985) and time-outs, a round
+/// trip at a time.
+///
+/// The window halves as congestion_window.h has it. What was sent behind a lost packet waits for
+/// it: messages are delivered in order. The sender hears of the loss a round trip after the packet
+/// left, a quarter later where fewer than three packets followed it, and by its time-out where none
+/// did: the last packet of a message is what costs most. What is lost again takes as long again.
+/// Packets that are sent again are bytes of the message once more. Acknowledgements are not lost:
+/// the next one says the same.
+class LossRepair {
+ public:
+  /// Each packet of `segment` bytes is lost with this chance. Requires 0 < chance < 1.
+  LossRepair(double chance, const RandomKey& key, double segment)
+      : losses_(chance, key), segment_(segment) {}
+
+  /// A message of so many bytes begins: which of its packets is the first to be lost, if any.
+  void begin(std::uint64_t bytes) { losses_.begin(static_cast<double>(bytes), segment_); }
+  /// Bytes that leave before the next lost packet has, of `remaining` of the message; −1 when none
+  /// is lost.
+  double until_loss(double remaining) const;
+  /// The lost packet has left, and the window knows. Returns the bytes of the message that are sent
+  /// once more: a packet, where the message goes on past the window, otherwise none.
+  double lose(const SenderState& sender, const CongestionWindow& window);
+  /// What is sent at `now`, and heard of after `hears_after`, makes the receiver report a loss that
+  /// nothing has shown it yet. Returns by how much sooner it then has everything; 0 if it does not.
+  SimTime report(SimTime now, SimTime hears_after);
+  /// When a message that is to begin at `now` may. While a loss is repaired what may leave is
+  /// counted in acknowledgements (RFC 6937), and none but that of the repair is to come when the
+  /// message before has left.
+  SimTime may_begin(SimTime now, SimTime round_trip) const;
+  /// Until then the receiver lacks something that was sent: counted as if it left its sender then.
+  /// −1: it never lacked anything.
+  SimTime whole_at() const { return whole_at_; }
+  /// All that is under way is dropped.
+  void abort();
+
+ private:
+  PacketLosses losses_;
+  double segment_;
+  SimTime whole_at_ = -1;
+  bool silent_ = false;  ///< nothing that was sent since tells the sender: it awaits its time-out
 };
 
 }  // namespace sotto

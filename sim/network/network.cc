@@ -12,9 +12,6 @@
 namespace sotto {
 namespace {
 
-/// Stands in for unlimited bandwidth on links that are limited at other times.
-constexpr double kFastest = 1e18;
-
 /// Bytes/s of the links up to the last one that is limited, or may come to be: those behind it are
 /// never shared.
 std::vector<double> capacities(const Platform& platform, double factor) {
@@ -67,38 +64,22 @@ Network::Network(const Platform& platform, const NetworkModel& model, std::uint6
       model_(model),
       seed_(seed),
       queue_(queue),
+      links_(platform, model.bandwidth_factor),
       share_(capacities(platform, model.bandwidth_factor)),
       changes_(platform.changes()),
       carried_(platform.links().size(), 0) {
   validate(model);
-  links_.reserve(platform.links().size());
-  for (const LinkSpec& link : platform.links()) {
-    links_.push_back({.bytes_per_s = link.bytes_per_s,
-                      .latency = link.latency,
-                      .jitter = link.jitter,
-                      .loss = link.loss,
-                      .unlimited = link.bytes_per_s == kUnlimited});
-  }
   for (std::size_t i = 0; i < changes_.size(); ++i) {
-    LinkState& link = links_[changes_[i].link];
-    expect_change(link);
+    links_.expect_change(changes_[i].link);
     queue_.push(
         {.time = changes_[i].at, .subject = static_cast<std::uint32_t>(i), .kind = link_changes});
   }
-  for (LinkId id = 0; id < links_.size(); ++id) {
+  for (LinkId id = 0; id < platform.links().size(); ++id) {
     if (const TracedLink* const traced = platform.links()[id].trace.get()) {
-      expect_change(links_[id]);
+      links_.expect_change(id);
       traced_.push_back({id, traced, StepCursor(traced->trace->steps, traced->start)});
       schedule_trace(static_cast<std::uint32_t>(traced_.size() - 1));
     }
-  }
-}
-
-void Network::expect_change(LinkState& link) {
-  link.unlimited = false;
-  if (!link.changes()) {
-    link.users = static_cast<std::uint32_t>(users_.size());
-    users_.emplace_back();
   }
 }
 
@@ -123,7 +104,7 @@ ConnectionId Network::connect(Rank from, Rank to) {
   }
   const auto crossed = crossings(connection);
   const bool bound_may_change = std::ranges::any_of(
-      links(connection.reverse_path), [this](LinkId link) { return links_[link].changes(); });
+      links(connection.reverse_path), [this](LinkId link) { return links_.changes(link); });
   connection.limited = !crossed.empty() || bound_may_change || slow_start();
   share_.add_flow(crossed);
   connections_.push_back(std::move(connection));
@@ -132,24 +113,13 @@ ConnectionId Network::connect(Rank from, Rank to) {
   }
   expect_losses(id);
   find_reverse(id);
-  index_by_link(id);
-  update_route(id);
-  return id;
-}
-
-void Network::index_by_link(ConnectionId id) {
-  const Connection& connection = connections_[id];
-  for (const Path& path : {connection.path, connection.reverse_path}) {
-    for (const LinkId link : links(path)) {
-      if (!links_[link].changes()) {
-        continue;
-      }
-      auto& users = users_[links_[link].users];
-      if (users.empty() || users.back() != id) {
-        users.push_back(id);
-      }
+  for (const Path& way : {connections_[id].path, connections_[id].reverse_path}) {
+    for (const LinkId link : links(way)) {
+      links_.add_user(link, id);
     }
   }
+  update_route(id);
+  return id;
 }
 
 std::optional<ConnectionId> Network::moving() const {
@@ -184,39 +154,36 @@ std::vector<Crossing> Network::crossings(const Connection& connection) const {
   return crossed;
 }
 
-SimTime Network::latency_along(std::span<const LinkId> links) const {
-  SimTime latency = 0;
-  for (const LinkId link : links) {
-    latency = plus(latency, links_[link].latency);
-  }
-  return latency;
-}
-
 SimTime Network::round_trip(const Connection& connection) const {
+  const std::span<const LinkId> there = links(connection.path);
   const SimTime ways =
-      plus(latency_along(links(connection.path)), latency_along(reverse_links(connection)));
-  return connection.lossy == kNone ? ways : plus(ways, until_acknowledged(connection));
+      plus(links_.latency_along(there), links_.latency_along(reverse_links(connection)));
+  if (connection.lossy == kNone) {
+    return ways;
+  }
+  // A receiver acknowledges two packets together. Along a link that is cut nothing is sent that
+  // would be acknowledged.
+  const double rate = links_.narrowest(there);
+  return plus(ways, rate > 0 ? from_seconds(2 * model_.segment_bytes / rate) : 0);
 }
 
 SimTime Network::latency_back(ConnectionId id) const {
   const Connection& connection = connections_[id];
   const double latency =
-      model_.latency_factor * static_cast<double>(latency_along(reverse_links(connection)));
+      model_.latency_factor * static_cast<double>(links_.latency_along(reverse_links(connection)));
   return from_seconds(latency * 1e-9);
 }
 
 void Network::update_route(ConnectionId id) {
   Connection& connection = connections_[id];
-  const SimTime there = latency_along(links(connection.path));
+  const SimTime there = links_.latency_along(links(connection.path));
   const double round_trip_s = to_seconds(round_trip(connection));
   const double latency = model_.latency_factor * static_cast<double>(there);
   connection.latency = from_nanoseconds(std::round(latency));
   double penalty = to_seconds(there);
-  double kept = 1;
   bool crosses = false;
   for (const LinkId link : links(connection.path)) {
     penalty += model_.weight_s / std::max(links_[link].bytes_per_s, 1e-300);
-    kept *= 1 - links_[link].loss;
     crosses = crosses || !links_[link].unlimited;
   }
   double bound = crosses ? kUnlimited : kFastest;
@@ -228,6 +195,7 @@ void Network::update_route(ConnectionId id) {
   }
   if (round_trip_s > 0) {
     bound = std::min(bound, model_.window_bytes / round_trip_s);
+    const double kept = links_.chance_of_passing(links(connection.path));
     if (kept < 1 && !slow_start()) {
       bound = std::min(bound, mean_rate(1 - kept, round_trip_s, model_.segment_bytes));
     }
@@ -318,6 +286,12 @@ void Network::stop(ConnectionId id) {
   connection.flowing = false;
 }
 
+void Network::count_flow(const Connection& connection, bool flows) {
+  if (model_.packet_bytes > 0) {
+    links_.count_flow(links(connection.path), flows);
+  }
+}
+
 void Network::advance(ConnectionId id) {
   Connection& connection = connections_[id];
   const SimTime now = queue_.now();
@@ -380,7 +354,7 @@ std::optional<Arrival> Network::end(ConnectionId id) {
   }
   const SimTime left = connection.lossy == kNone
                            ? queue_.now()
-                           : std::max(queue_.now(), losses_[connection.lossy].whole_at);
+                           : std::max(queue_.now(), repairs_[connection.lossy].whole_at());
   const SimTime lands =
       std::max(plus(left, plus(latency_of_next(connection), connection.queueing_delay)),
                connection.last_landing);
@@ -437,13 +411,12 @@ void Network::abort(ConnectionId id) {
   connection.waiting.clear();
   connection.landing.clear();
   connection.last_landing = 0;
-  if (connection.lossy != kNone) {
-    losses_[connection.lossy].whole_at = -1;
-    losses_[connection.lossy].silent = false;
+  if (LossRepair* const repair = repair_of(connection)) {
+    repair->abort();
   }
   if (slow_start()) {
     windows_[id] = fresh_window();
-    connection.ack = Ack::returns;
+    connection.acknowledgements = {};
   }
 }
 
@@ -493,21 +466,13 @@ void Network::acknowledge(ConnectionId id, double rate) {
     if (!links_[link].unlimited) {
       // To follow each small change would share all flows anew again and again.
       constexpr double kSlight = 1e-3;
-      links_[link].acknowledgements += more;
-      const double rest = left_for_messages(link);
+      links_.add_acknowledgements(link, more);
+      const double rest = links_.left_for_messages(link);
       if (std::abs(rest - share_.capacity(link)) > kSlight * share_.capacity(link)) {
         share_.set_capacity(link, rest);
       }
     }
   }
-}
-
-double Network::left_for_messages(LinkId id) const {
-  // Acknowledgements that are lost are told by later ones: they do not take a link for themselves.
-  constexpr double kMostTaken = 0.5;
-  const LinkState& link = links_[id];
-  const double whole = model_.bandwidth_factor * std::min(link.bytes_per_s, kFastest);
-  return whole - std::clamp(link.acknowledgements, 0.0, kMostTaken * whole);
 }
 
 void Network::settle() {
@@ -544,7 +509,8 @@ void Network::take_rate(ConnectionId id) {
   advance(id);
   connections_[id].rate = share_.rate(id);
   if (model_.packet_bytes > 0) {
-    connections_[id].queueing_delay = queueing_delay_of(connections_[id]);
+    connections_[id].queueing_delay =
+        links_.queueing_delay(links(connections_[id].path), model_.packet_bytes);
   }
   schedule(id);
 }
@@ -563,37 +529,21 @@ std::optional<Arrival> Network::step() {
   }
 }
 
-bool Network::open(std::span<const LinkId> links) const {
-  return std::none_of(links.begin(), links.end(),
-                      [this](LinkId link) { return links_[link].bytes_per_s == 0; });
-}
-
-bool Network::passable(ConnectionId id) const { return open(links(connections_[id].path)); }
+bool Network::passable(ConnectionId id) const { return links_.open(links(connections_[id].path)); }
 
 bool Network::passable_back(ConnectionId id) const {
-  const Connection& connection = connections_[id];
-  return open(reverse_links(connection));
+  return links_.open(reverse_links(connections_[id]));
 }
 
-double Network::offered(LinkId id) const {
-  const LinkState& link = links_[id];
-  const SimTime span = queue_.now() - link.since;
-  return link.offered +
-         (span > 0 ? model_.bandwidth_factor * link.bytes_per_s * to_seconds(span) : 0);
-}
-
-void Network::change(LinkId id, double bytes_per_s, SimTime latency) {
-  LinkState& link = links_[id];
-  link.offered = offered(id);
-  link.since = queue_.now();
-  link.bytes_per_s = bytes_per_s;
-  share_.set_capacity(id, left_for_messages(id));
-  if (link.latency == latency && model_.weight_s == 0 && model_.acknowledgements == 0) {
+void Network::change(LinkId link, double bytes_per_s, SimTime latency) {
+  const bool same_latency = links_[link].latency == latency;
+  links_.change({.at = queue_.now(), .link = link, .bytes_per_s = bytes_per_s, .latency = latency});
+  share_.set_capacity(link, links_.left_for_messages(link));
+  if (same_latency && model_.weight_s == 0 && model_.acknowledgements == 0) {
     return;
   }
-  link.latency = latency;
-  for (std::size_t i = 0; link.changes() && i < users_[link.users].size(); ++i) {
-    update_route(users_[link.users][i]);
+  for (const ConnectionId id : links_.users(link)) {
+    update_route(id);
   }
 }
 

@@ -20,10 +20,12 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/sim/network/acknowledgements.h>
 #include <sotto/sim/network/congestion_window.h>
 #include <sotto/sim/network/event_queue.h>
 #include <sotto/sim/network/fair_share.h>
 #include <sotto/sim/network/fifo.h>
+#include <sotto/sim/network/link_states.h>
 #include <sotto/sim/network/losses.h>
 #include <sotto/sim/network/platform.h>
 
@@ -59,10 +61,10 @@ struct NetworkModel {
   /// The window shrinks while a connection is idle: Linux's default, though not with BBR.
   bool window_decays = true;
   /// Payload of a full packet. Where packets are lost, and there is slow start, they are lost one
-  /// by one, and the connection is Reno with SACK as Linux has it (losses.cc); without slow start
+  /// by one, and the connection is Reno with SACK as Linux has it (losses.h); without slow start
   /// loss bounds the mean rate only (mean_rate in losses.h).
   double segment_bytes = 1448;
-  /// Packets of this size, headers included, instead of a fluid (packets.cc); 0: a fluid. Where a
+  /// Packets of this size, headers included, instead of a fluid; 0: a fluid. Where a
   /// message is shared out its packets leave evenly; on every other link of its way they wait for
   /// half a packet of each other message that flows there. And in slow start the acknowledgements
   /// of a window wait behind what its receiver sends back, as in a sender's queue.
@@ -122,7 +124,7 @@ class Network {
   /// that lacks that stream's last packet then acknowledges selectively, and its sender hears.
   void notify_back(ConnectionId connection);
   /// Says, before the first connection, that set_bandwidth will be called for a link.
-  void expect_bandwidths(LinkId link) { expect_change(links_[link]); }
+  void expect_bandwidths(LinkId link) { links_.expect_change(link); }
   /// A link of expect_bandwidths that is limited has another bandwidth from now on, above 0.
   void set_bandwidth(LinkId link, double bytes_per_s) {
     change(link, bytes_per_s, links_[link].latency);
@@ -159,7 +161,7 @@ class Network {
   /// Bytes of delivered messages that crossed each link.
   std::span<const double> carried() const { return carried_; }
   /// Bytes that a link could have carried until now.
-  double offered(LinkId link) const;
+  double offered(LinkId link) const { return links_.offered(link, now()); }
   const FairShare& shares() const { return share_; }
   /// Events of the queue that are the next steps of links' traces. Traces that repeat have one for
   /// ever.
@@ -167,12 +169,6 @@ class Network {
 
  private:
   static constexpr ConnectionId kNone = ~ConnectionId{0};
-  /// Where the first acknowledgement of a window is.
-  enum class Ack : std::uint8_t {
-    travels,  ///< not there: what it acknowledges is under way
-    queues,   ///< behind what goes the same way
-    returns,
-  };
   struct Waiting {
     std::uint64_t bytes = 0;
     SimTime begin = 0;  ///< its flow may, from then on
@@ -210,28 +206,13 @@ class Network {
     Rank to = 0;
     Path path;
     Path reverse_path;  ///< empty: there is none
-    // Acknowledgements, where windows and packets are modelled.
+    // Where windows and packets are modelled.
+    Acknowledgements acknowledgements;
     ConnectionId reverse = kNone;  ///< shares its queue with them
-    Ack ack = Ack::returns;
-    double bytes_sent = 0;        ///< that have left the sender, in all
-    double ack_after = 0;         ///< it is sent once the reverse's `bytes_sent` is that
-    double acknowledged = 0;      ///< the rate whose acknowledgements links are charged with
-    std::uint32_t lossy = kNone;  ///< its place in losses_, where windows are modelled too
+    double bytes_sent = 0;         ///< that have left the sender, in all
+    double acknowledged = 0;       ///< the rate whose acknowledgements links are charged with
+    std::uint32_t lossy = kNone;   ///< its place in repairs_, where windows are modelled too
   };
-  struct LinkState {
-    double bytes_per_s = 0;
-    SimTime latency = 0;
-    SimTime jitter = 0;
-    double loss = 0;
-    double acknowledgements = 0;  ///< bytes/s that flows of the other way take
-    double offered = 0;           ///< bytes, until `since`
-    SimTime since = 0;            ///< when it changed last
-    std::uint32_t flows = 0;      ///< that cross it now, where packets take turns
-    std::uint32_t users = kNone;  ///< its place in users_, where it changes
-    bool unlimited = false;       ///< and never changes
-    bool changes() const { return users != kNone; }
-  };
-
   /// A link that has a trace.
   struct Traced {
     LinkId link = 0;
@@ -240,7 +221,6 @@ class Network {
   };
 
   std::vector<Crossing> crossings(const Connection& connection) const;
-  void index_by_link(ConnectionId id);
   void update_route(ConnectionId id);
   /// Charges the way back with the acknowledgements of a flow of this rate.
   void acknowledge(ConnectionId id, double rate);
@@ -249,8 +229,6 @@ class Network {
   std::span<const ConnectionId> settle_with_acknowledgements();
   /// Goes on at the rate that the shares give now.
   void take_rate(ConnectionId id);
-  /// Bytes/s of a link that acknowledgements do not take.
-  double left_for_messages(LinkId link) const;
   std::span<const LinkId> links(const Path& path) const {
     return std::span(path_links_).subspan(path.begin, path.count);
   }
@@ -259,11 +237,7 @@ class Network {
     return links(connection.reverse_path.count == 0 ? connection.path : connection.reverse_path);
   }
   Path add_path(const std::vector<LinkId>& links);
-  /// The link will change.
-  void expect_change(LinkState& link);
-  /// The sum of the links' latencies.
-  SimTime latency_along(std::span<const LinkId> links) const;
-  bool open(std::span<const LinkId> links) const;
+  /// Of an acknowledged packet, without queues.
   SimTime round_trip(const Connection& connection) const;
   SimTime latency_of_next(Connection& connection) const;
   CongestionWindow fresh_window() const {
@@ -275,41 +249,40 @@ class Network {
   void flow(ConnectionId id);
   void stop(ConnectionId id);
   void pause(ConnectionId id);
-  /// Tells that the connection's flow has begun or ended: others' packets wait for its
-  /// packets.
+  /// Tells that the connection's flow has begun or ended, where packets take turns.
   void count_flow(const Connection& connection, bool flows);
-  /// How long a packet waits behind those of others, on links that others share.
-  SimTime queueing_delay_of(const Connection& connection) const;
   /// Books the bytes that have left the sender since the last call.
   void advance(ConnectionId id);
   void schedule(ConnectionId id);
+  // TCP (tcp.cc): windows, acknowledgements and losses.
   void turn_window(ConnectionId id);
   /// When the window turns next, unless it is used up before.
   SimTime next_turn(ConnectionId id) const;
   void start_round(ConnectionId id);
   /// The window's end waits for its first acknowledgement, which queues on the way back.
-  void await_ack(ConnectionId id);
-  /// Bytes that have left by now, and those that the window lets wait in the queue.
-  double sent_by_now(const Connection& connection) const;
-  double queued(ConnectionId id) const;
+  void await_acknowledgement(ConnectionId id);
   void find_reverse(ConnectionId id);
-  // Losses (losses.cc).
+  /// What goes the way back. Requires that the connection has a reverse.
+  ReverseStream reverse_stream(const Connection& connection) const;
+  /// Gives the connection its losses, if a link of its way loses packets.
   void expect_losses(ConnectionId id);
+  /// Null where the connection loses nothing.
+  LossRepair* repair_of(const Connection& connection) {
+    return connection.lossy == kNone ? nullptr : &repairs_[connection.lossy];
+  }
   /// A message begins: which of its packets is the first to be lost, if any.
   void choose_loss(ConnectionId id);
   void lose(ConnectionId id);
   /// A message that begins while the sender repairs a loss waits for that: true.
   bool await_repair(ConnectionId id);
-  /// What two packets take, which the receiver acknowledges together.
-  SimTime until_acknowledged(const Connection& connection) const;
   /// After what time the sender of a packet that leaves now hears of it, or could.
-  SimTime hears_after(ConnectionId id) const;
+  SimTime hears_after(const Connection& connection) const;
   /// What is sent now makes the receiver report a loss that nothing has shown it yet.
   void report_loss(ConnectionId id);
   /// Bytes of the message that leave before the next lost packet has; −1: none is lost.
   double until_loss(const Connection& connection) const {
-    const double behind = connection.lossy == kNone ? -1 : losses_[connection.lossy].behind();
-    return behind < 0 ? -1 : std::max(connection.remaining - behind, 0.0);
+    return connection.lossy == kNone ? -1
+                                     : repairs_[connection.lossy].until_loss(connection.remaining);
   }
   std::optional<Arrival> end(ConnectionId id);
   void go_on(ConnectionId id, double ahead);
@@ -325,13 +298,12 @@ class Network {
   NetworkModel model_;
   std::uint64_t seed_;
   EventQueue& queue_;
-  std::vector<LinkState> links_;
+  LinkStates links_;
   std::vector<LinkId> path_links_;
-  std::vector<std::vector<ConnectionId>> users_;  ///< of links that change: either way
   FairShare share_;
   std::vector<Connection> connections_;
   std::vector<CongestionWindow> windows_;  ///< by connection; none without slow start
-  std::vector<PacketLosses> losses_;
+  std::vector<LossRepair> repairs_;        ///< of the connections that lose packets
   std::map<std::pair<Rank, Rank>, ConnectionId> by_ends_;  ///< where acknowledgements queue
   std::vector<LinkChange> changes_;
   std::vector<Traced> traced_;

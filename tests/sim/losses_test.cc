@@ -106,6 +106,78 @@ TEST_CASE("packets are lost with their chance, wherever messages end") {
   }
 }
 
+TEST_CASE("a repair lasts as long as its kind of news takes, and what follows waits for it") {
+  constexpr double kSegment = 1'000;
+  constexpr SimTime kTrip = 100 * kMs;
+  const double rate = 1e6;  // a packet takes 1 ms
+  // Of the seeds whose first message loses its packet with so many behind it, and not once more:
+  // when the receiver has everything, in ms.
+  const auto whole_at = [&](std::uint64_t bytes, double rest, bool another_waits) {
+    for (std::uint64_t seed = 1; seed < 10'000; ++seed) {
+      const RandomKey key = {.seed = seed, .purpose = Purpose::test};
+      LossRepair repair(0.3, key, kSegment);
+      CongestionWindow window(1e6, true, kSegment);
+      window.resume(0, kTrip);
+      window.sent(static_cast<double>(bytes), 0);
+      repair.begin(bytes);
+      CHECK(repair.whole_at() == -1);
+      const double until = repair.until_loss(static_cast<double>(bytes));
+      PacketLosses draws(0.3, key);
+      draws.begin(static_cast<double>(bytes), kSegment);
+      draws.next();
+      if (until != static_cast<double>(bytes) - rest || draws.again()) {
+        continue;
+      }
+      CHECK(repair.lose({.hears_after = kTrip, .bytes_per_s = rate, .another_waits = another_waits},
+                        window) == 0);
+      // What is sent afterwards reports a loss that only the time-out would tell of.
+      const SimTime before = repair.whole_at();
+      const bool silent = rest == 0 && !another_waits;
+      CHECK(repair.may_begin(before, kTrip) == (silent ? before : before + kTrip));
+      CHECK(repair.report(0, kTrip) == (silent ? before - 125 * kMs : 0));
+      CHECK(repair.report(0, kTrip) == 0);  // once
+      const SimTime whole = repair.whole_at();
+      CHECK(repair.may_begin(whole - 1, kTrip) == whole - 1);
+      CHECK(repair.may_begin(whole + 1, kTrip) == whole + kTrip);
+      CHECK(repair.may_begin(whole + 2 * kTrip, kTrip) == whole + 2 * kTrip);
+      repair.abort();
+      CHECK(repair.whole_at() == -1);
+      CHECK(repair.may_begin(whole + 1, kTrip) == whole + 1);
+      return before / kMs;
+    }
+    FAIL("no seed loses that packet");
+    return SimTime{-1};
+  };
+  CHECK(whole_at(5'000, 3'000, false) == 101);  // a round trip, and the packet once more
+  CHECK(whole_at(5'000, 2'000, false) == 126);  // a quarter later
+  CHECK(whole_at(5'000, 0, false) == 301);      // the time-out
+  CHECK(whole_at(5'000, 0, true) == 101);       // another message follows at once
+}
+
+TEST_CASE("a message that goes on past the window carries the lost packet once more") {
+  constexpr double kSegment = 1'000;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    LossRepair repair(0.01, {.seed = seed, .purpose = Purpose::test}, kSegment);
+    CongestionWindow window(10'000, true, kSegment);
+    window.resume(0, 100 * kMs);
+    repair.begin(1'000'000);
+    double remaining = 1e6;
+    double sent = 0;
+    for (double until = repair.until_loss(remaining); until >= 0;
+         until = repair.until_loss(remaining)) {
+      sent += until;
+      remaining -= until;
+      const bool beyond = remaining > window.window();
+      const double again = repair.lose({.hears_after = 100 * kMs, .bytes_per_s = 1e6}, window);
+      CHECK(again == (beyond ? kSegment : 0));
+      remaining += again;
+    }
+    CHECK(repair.until_loss(remaining) == -1);
+    CHECK(sent + remaining >= 1e6);
+  }
+}
+
 TEST_CASE("a lone packet that is lost waits for the time-out, and twice as long when lost again") {
   // A packet takes 1 ms; a round trip 100 ms and the 2 × 1.448 ms of two full packets.
   const auto took =

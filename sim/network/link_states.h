@@ -1,0 +1,89 @@
+// The links of a platform as they are at present: what they carry and how long they take, and who
+// crosses them.
+//
+// One thread at a time. Plain values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <sotto/sim/network/platform.h>
+#include <sotto/sim/time.h>
+
+namespace sotto {
+
+/// Stands in for unlimited bandwidth, in bytes/s, on links that are limited at other times.
+inline constexpr double kFastest = 1e18;
+
+/// One link at present.
+struct LinkState {
+  double bytes_per_s = 0;
+  SimTime latency = 0;
+  SimTime jitter = 0;
+  double loss = 0;
+  double acknowledgements = 0;  ///< bytes/s that flows of the other way take
+  double offered = 0;           ///< bytes that it could have carried until `since`
+  SimTime since = 0;            ///< when it changed last
+  std::uint32_t flows = 0;      ///< that cross it now, where packets take turns
+  bool unlimited = false;       ///< and never changes
+};
+
+class LinkStates {
+ public:
+  /// The links of `platform` as it declares them. All that they carry is `bandwidth_factor` times
+  /// what is declared.
+  LinkStates(const Platform& platform, double bandwidth_factor);
+
+  /// A link at present.
+  const LinkState& operator[](LinkId link) const { return links_[link]; }
+
+  /// Says that the link will change: it may come to be limited, and notes who crosses it.
+  void expect_change(LinkId link);
+  /// True once a change is expected.
+  bool changes(LinkId link) const { return places_[link] != kNone; }
+  /// A connection's way, there or back, crosses the link: noted where the link changes. Requires
+  /// that the connections come one after another.
+  void add_user(LinkId link, std::uint32_t connection);
+  /// The connections that cross a link that changes; of others none.
+  std::span<const std::uint32_t> users(LinkId link) const;
+  /// From `now` on, a link has another bandwidth and latency.
+  void change(const LinkChange& change);
+
+  /// The sum of the links' latencies.
+  SimTime latency_along(std::span<const LinkId> way) const;
+  /// Bytes/s of the narrowest link; unlimited without one.
+  double narrowest(std::span<const LinkId> way) const;
+  /// The chance that a packet passes all links.
+  double chance_of_passing(std::span<const LinkId> way) const;
+  /// No link is cut.
+  bool open(std::span<const LinkId> way) const;
+
+  /// Bytes that the link could have carried until `now`.
+  double offered(LinkId link, SimTime now) const;
+  /// Acknowledgements take so many bytes/s more of the link, or fewer.
+  void add_acknowledgements(LinkId link, double bytes_per_s) {
+    links_[link].acknowledgements += bytes_per_s;
+  }
+  /// Bytes/s of the link that acknowledgements do not take.
+  double left_for_messages(LinkId link) const;
+
+  /// A flow along `way` has begun or ended: the packets of others wait for its packets.
+  void count_flow(std::span<const LinkId> way, bool flows);
+  /// How long a packet of so many bytes waits behind those of others, on links that others share.
+  /// A link that takes turns serves k flows of a rate C / k packet by packet (deficit round robin),
+  /// so that a packet which comes at any time finds half a packet of each other flow in front of
+  /// it: (k − 1) / 2 × packet / C. Where the flow is narrowest that wait is its share of the fluid.
+  SimTime queueing_delay(std::span<const LinkId> way, double packet_bytes) const;
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  double bandwidth_factor_;
+  std::vector<LinkState> links_;
+  std::vector<std::uint32_t> places_;  ///< by link: in users_; kNone: it does not change
+  std::vector<std::vector<std::uint32_t>> users_;
+};
+
+}  // namespace sotto
