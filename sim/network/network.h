@@ -209,9 +209,9 @@ class Network {
     // Where windows and packets are modelled.
     Acknowledgements acknowledgements;
     ConnectionId reverse = kNone;  ///< shares its queue with them
+    std::uint32_t lossy = kNone;   ///< its place in repairs_, where windows are modelled too
     double bytes_sent = 0;         ///< that have left the sender, in all
     double acknowledged = 0;       ///< the rate whose acknowledgements links are charged with
-    std::uint32_t lossy = kNone;   ///< its place in repairs_, where windows are modelled too
   };
   /// A link that has a trace.
   struct Traced {
@@ -237,7 +237,7 @@ class Network {
     return links(connection.reverse_path.count == 0 ? connection.path : connection.reverse_path);
   }
   Path add_path(const std::vector<LinkId>& links);
-  /// Of an acknowledged packet, without queues.
+  /// How long a packet and its acknowledgement take, without queues.
   SimTime round_trip(const Connection& connection) const;
   SimTime latency_of_next(Connection& connection) const;
   CongestionWindow fresh_window() const {

@@ -60,8 +60,8 @@ void Channel::follow_line(const std::optional<TrustedPeer>& line) {
     use_keys(std::move(keys));
   }
   const bool moved = dialler_.use_addresses(addresses);
-  if (moved && listed_before && trusted && !hang_up_) {
-    fall(ChannelTrouble::closed, "the list of peers has another address for it");
+  if (moved && listed_before && trusted && !close_due_) {
+    close_pair(ChannelTrouble::closed, "the list of peers has another address for it");
   }
   if (trusted && addresses.empty() && traffic_.trouble == ChannelTrouble::none && !up()) {
     const bool listens = !context_.listener.endpoints().empty();
@@ -77,14 +77,15 @@ void Channel::use_keys(std::vector<PublicKey> keys) {
   });
   const bool listed = !dialler_.keys().empty();
   dialler_.use_keys(std::move(keys));
-  const bool proof_is_gone =
-      (in_ && !has_key(in_->key)) || (dialler_.connection() != nullptr && !has_key(dialler_.key()));
+  const PeerGreeting* const peer = handshake_.peer();
+  const bool proof_is_gone = (peer != nullptr && !has_key(peer->key)) ||
+                             (dialler_.connection() != nullptr && !has_key(dialler_.key()));
   if (listed && (!same_peer || proof_is_gone)) {
     context_.events.forget(traffic_.peer);
-    fall(ChannelTrouble::revoked, kRevoked);
+    close_pair(ChannelTrouble::revoked, kRevoked);
   }
-  if (rival_ && !has_key(rival_->in.key)) {
-    rival_.reset();  // as a remnant it is cut
+  if (handshake_.rival() != nullptr && !has_key(handshake_.rival()->key)) {
+    handshake_.dismiss_rival();  // as a remnant it is cut
   }
   if (!same_peer) {
     barred_until_ = {};
@@ -114,7 +115,7 @@ Status Channel::send(std::span<const std::byte> message) {
 
 void Channel::close(Time now, std::chrono::milliseconds pause) {
   context_.events.forget(traffic_.peer);
-  fall(ChannelTrouble::closed, "it was closed here");
+  close_pair(ChannelTrouble::closed, "it was closed here");
   barred_until_ = std::max(barred_until_, now + pause);
 }
 
@@ -127,78 +128,86 @@ ChannelTraffic Channel::traffic() const {
 }
 
 bool Channel::contested() const {
-  return up() && rival_ && pair_->heard - rival_->since > kRivalry;
+  return up() && handshake_.rival() != nullptr &&
+         pair_->heard - handshake_.rival()->since > kRivalry;
 }
 
-void Channel::hear(const Incoming& incoming, Time now) {
-  if (hang_up_) {
-    hang_up(now);
+void Channel::handle(const Incoming& incoming, Time now) {
+  if (close_due_) {
+    close_connections(now);
   }
   const auto message = channel_wire::parse(view_of(incoming.body));
-  if (in_ && in_->route == incoming.route) {
-    if (message.ok()) {
-      heed(*message, now);
-    } else {
-      punish(message.status().message(), now);
-    }
-    return;
-  }
-  if (rival_ && rival_->in.route == incoming.route) {
-    rival_->in.phase = In::Phase::stale;  // it may have accepted an older greeting
-    return;
+  switch (handshake_.speaker(incoming.route)) {
+    case Handshake::Speaker::peer:
+      if (message.ok()) {
+        handle_message(*message, now);
+      } else {
+        punish(message.status().message(), now);
+      }
+      return;
+    case Handshake::Speaker::rival:
+      handshake_.rival_spoke();
+      return;
+    case Handshake::Speaker::stranger:
+      break;
   }
   const auto* greeting = message.ok() ? std::get_if<channel_wire::Greeting>(&*message) : nullptr;
   if (greeting != nullptr && welcome(now) && context_.listener.alive(incoming.connection)) {
-    greet(incoming, greeting->session, now);
+    handle_greeting(incoming, greeting->session, now);
   } else if (!uses(incoming.connection)) {
     context_.listener.cut(incoming.connection);  // too early, or a remnant
   }
 }
 
-void Channel::greet(const Incoming& incoming, std::uint64_t session, Time now) {
-  In in = {.route = incoming.route,
-           .connection = incoming.connection,
-           .key = incoming.key,
-           .since = now,
-           .session = session};
+void Channel::handle_greeting(const Incoming& incoming, std::uint64_t session, Time now) {
+  PeerGreeting greeting = {.route = incoming.route,
+                           .connection = incoming.connection,
+                           .key = incoming.key,
+                           .since = now,
+                           .session = session};
   if (up()) {
-    if (rival_) {
-      context_.listener.cut(rival_->in.connection);
-    }
-    rival_ = Rival{std::move(in), now};
-    return;
+    cut(handshake_.challenge(std::move(greeting)));
+  } else {
+    admit(std::move(greeting), now);
   }
-  if (in_ && in_->connection >= 0) {
-    context_.listener.cut(in_->connection);
-  }
-  let_in(std::move(in), now);
 }
 
-void Channel::let_in(In in, Time now) {
+void Channel::admit(PeerGreeting greeting, Time now) {
+  cut(handshake_.connection());
   if (answering_) {
     abandon(0);  // the way out was the connection before
   }
-  in_ = std::move(in);
+  handshake_.admit(std::move(greeting));
+  await_pair(now);
+}
+
+void Channel::await_pair(Time now) {
   unpaired_since_ = now;
   dialler_.hasten(now);
 }
 
-bool Channel::hear_back(Time now) {
+void Channel::cut(int connection) {
+  if (connection != PeerGreeting::kNoConnection) {
+    context_.listener.cut(connection);
+  }
+}
+
+bool Channel::handle_replies(Time now) {
   for (int taken = 0; connection() != nullptr && taken < kRepliesAtOnce; ++taken) {
     zmq::message_t body;
-    if (hang_up_ || !connection()->receive(body)) {
+    if (close_due_ || !connection()->receive(body)) {
       return true;
     }
     const auto message = channel_wire::parse(view_of(body));
     const auto* greeting = message.ok() ? std::get_if<channel_wire::Greeting>(&*message) : nullptr;
     if (!message.ok()) {
       punish(message.status().message(), now);
-    } else if (in_ && in_->own) {
-      heed(*message, now);
+    } else if (handshake_.peer() != nullptr && handshake_.peer()->own) {
+      handle_message(*message, now);
     } else if (greeting != nullptr) {
-      greeted_back_ = true;
-      greet_back(greeting->session, now);
-    } else if (!greeted_back_) {
+      handshake_.note_reply();
+      handle_reply_greeting(greeting->session, now);
+    } else if (!handshake_.replied()) {
       punish("it spoke before it greeted", now);
     }
   }
@@ -206,22 +215,16 @@ bool Channel::hear_back(Time now) {
 }
 
 /// The peer speaks on this side's connection.
-void Channel::greet_back(std::uint64_t session, Time now) {
+void Channel::handle_reply_greeting(std::uint64_t session, Time now) {
   if (up()) {
-    fall(ChannelTrouble::lost, "it has begun to speak on another connection");
-    hang_up(now);
-    return;
+    close_pair(ChannelTrouble::lost, "it has begun to speak on another connection");
+    close_connections(now);
+  } else if (welcome(now)) {
+    admit({.key = dialler_.key(), .since = now, .own = true, .session = session}, now);
   }
-  if (!welcome(now)) {
-    return;
-  }
-  if (in_ && in_->connection >= 0) {
-    context_.listener.cut(in_->connection);
-  }
-  let_in({.route = {}, .key = dialler_.key(), .since = now, .own = true, .session = session}, now);
 }
 
-void Channel::heed(const channel_wire::Message& message, Time now) {
+void Channel::handle_message(const channel_wire::Message& message, Time now) {
   if (pair_) {
     pair_->heard = now;
     if (!within_quota(message, now)) {
@@ -232,16 +235,20 @@ void Channel::heed(const channel_wire::Message& message, Time now) {
   if (std::holds_alternative<channel_wire::Greeting>(message)) {
     punish("it greeted twice", now);
   } else if (std::holds_alternative<channel_wire::Bye>(message)) {
-    fall(ChannelTrouble::left, "it left");
-    hang_up(now);
+    close_pair(ChannelTrouble::left, "it left");
+    close_connections(now);
   } else if (const auto* accept = std::get_if<channel_wire::Accept>(&message)) {
-    heed_accept(accept->session, now);
-  } else if (in_->phase == In::Phase::stale) {
+    if (handshake_.accept(accept->session)) {
+      open_pair(now);
+    } else {
+      punish("it accepted twice", now);
+    }
+  } else if (handshake_.stale()) {
     return;  // meant for an older session
   } else if (!up()) {
     punish("it spoke before both sides had accepted", now);
   } else if (const auto* chunk = std::get_if<channel_wire::Chunk>(&message)) {
-    heed_chunk(*chunk, now);
+    handle_chunk(*chunk, now);
   } else if (const auto* receipt = std::get_if<channel_wire::Receipt>(&message)) {
     if (const auto taken = pair_->out.take(*receipt, now); !taken) {
       punish(taken.message(), now);
@@ -261,16 +268,7 @@ std::uint64_t Channel::held(Time now) const {
   return pair_->quota.spent(now) ? pair_->in.window() : context_.events.held(traffic_.peer);
 }
 
-void Channel::heed_accept(std::uint64_t session, Time now) {
-  if (in_->phase == In::Phase::current) {
-    punish("it accepted twice", now);
-    return;
-  }
-  in_->phase = session == session_ ? In::Phase::current : In::Phase::stale;
-  rise(now);
-}
-
-void Channel::heed_chunk(const channel_wire::Chunk& chunk, Time now) {
+void Channel::handle_chunk(const channel_wire::Chunk& chunk, Time now) {
   if (pair_->in.arriving()) {
     pair_->chunk_gap = now - pair_->chunk_heard;
   }
@@ -283,27 +281,25 @@ void Channel::heed_chunk(const channel_wire::Chunk& chunk, Time now) {
   }
 }
 
-void Channel::rise(Time now) {
-  if (up() || !open() || !greeted_ || !in_ || in_->phase != In::Phase::current ||
-      accepted_ != in_->session) {
+void Channel::open_pair(Time now) {
+  if (up() || !has_way_out() || !handshake_.complete()) {
     return;
   }
   pair_.emplace(context_.options, now);
   dialler_.succeeded();
   traffic_.trouble = ChannelTrouble::none;
   traffic_.reason.clear();
-  traffic_.key = in_->key;
-  traffic_.one_connection = answering_ || in_->own;
+  traffic_.key = handshake_.peer()->key;
+  traffic_.one_connection = answering_ || handshake_.peer()->own;
   ++traffic_.ups;
   context_.events.up(traffic_.peer);
 }
 
-/// Down, as far as anybody asks; hang_up does the rest.
-void Channel::fall(ChannelTrouble trouble, const std::string& reason) {
+void Channel::close_pair(ChannelTrouble trouble, const std::string& reason) {
   traffic_.trouble = trouble;
   traffic_.reason = reason;
   ending_.reset();
-  hang_up_ = true;
+  close_due_ = true;
   if (up()) {
     traffic_.bytes_sent += pair_->out.sent_bytes();
     pair_.reset();
@@ -312,22 +308,20 @@ void Channel::fall(ChannelTrouble trouble, const std::string& reason) {
 }
 
 void Channel::ended(int connection, Time now) {
-  if (rival_ && rival_->in.connection == connection) {
-    rival_.reset();
+  if (!handshake_.ended(connection)) {
     return;
   }
-  in_->connection = -1;
   if (up()) {
-    end_soon(now, ChannelTrouble::lost, "its connection ended");
-  } else {
-    in_.reset();
-    if (answering_) {
-      abandon(0);
-    }
+    close_pair_soon(now, ChannelTrouble::lost, "its connection ended");
+    return;
+  }
+  handshake_.expel();
+  if (answering_) {
+    abandon(0);
   }
 }
 
-void Channel::end_soon(Time now, ChannelTrouble trouble, std::string reason) {
+void Channel::close_pair_soon(Time now, ChannelTrouble trouble, std::string reason) {
   if (!ending_) {
     ending_ = Ending{now, trouble, std::move(reason)};
   }
@@ -335,47 +329,38 @@ void Channel::end_soon(Time now, ChannelTrouble trouble, std::string reason) {
 
 void Channel::punish(const std::string& what, Time now) {
   ++traffic_.offences;
-  fall(ChannelTrouble::offence, "it broke a rule: " + what);
+  close_pair(ChannelTrouble::offence, "it broke a rule: " + what);
   barred_until_ = std::max(barred_until_, now + context_.options.offence_pause);
-  hang_up(now);
+  close_connections(now);
 }
 
-void Channel::hang_up(Time now) {
-  hang_up_ = false;
-  if (in_ && in_->connection >= 0) {
-    context_.listener.cut(in_->connection);
-  }
-  in_.reset();
+void Channel::close_connections(Time now) {
+  close_due_ = false;
+  cut(handshake_.expel());
   abandon(0);
   dialler_.try_soon(now);
-  if (auto rival = std::exchange(rival_, std::nullopt)) {
-    if (welcome(now)) {
-      let_in(std::move(rival->in), now);
-    } else {
-      context_.listener.cut(rival->in.connection);
-    }
+  if (handshake_.rival() == nullptr) {
+    return;
+  }
+  if (welcome(now)) {
+    handshake_.admit_rival();
+    await_pair(now);
+  } else {
+    cut(handshake_.dismiss_rival());
   }
 }
 
 void Channel::abandon(int linger_ms) {
   dialler_.abandon(linger_ms);
-  forget_way_out();
+  close_way_out();
 }
 
-void Channel::forget_way_out() {
-  greeted_back_ = false;
+void Channel::close_way_out() {
   answering_ = false;
-  session_ = 0;
-  greeted_ = false;
-  accepted_ = 0;
-  if (in_ && in_->own) {
-    in_.reset();
-  } else if (in_ && in_->phase == In::Phase::current) {
-    in_->phase = In::Phase::stale;
-  }
+  handshake_.close();
 }
 
-void Channel::drop_connection(Time now, ChannelTrouble trouble, std::string reason) {
+void Channel::drop_way_out(Time now, ChannelTrouble trouble, std::string reason) {
   abandon(0);
   dialler_.try_later(now);
   traffic_.trouble = trouble;
@@ -383,40 +368,41 @@ void Channel::drop_connection(Time now, ChannelTrouble trouble, std::string reas
 }
 
 void Channel::work(Time now, bool drained) {
-  if (hang_up_) {
-    hang_up(now);
+  if (close_due_) {
+    close_connections(now);
   }
-  look_at_connection(now);
+  keep_way_out(now);
   if (ending_ && drained && now - ending_->since >= kSettle) {
-    fall(ending_->trouble, std::string(ending_->reason));
-    hang_up(now);
+    close_pair(ending_->trouble, std::string(ending_->reason));
+    close_connections(now);
   }
   if (drained) {
     judge_silence(now);
   }
-  speak(now);
+  send_due(now);
 }
 
 bool Channel::may_answer(Time now) const {
-  const bool waits = in_ && in_->connection >= 0 && !up() && !dialler_.open() && welcome(now);
-  return waits && (!dialler_.has_addresses() || now - in_->since >= kAnswerAfter);
+  const bool waits = handshake_.connection() != PeerGreeting::kNoConnection && !up() &&
+                     !dialler_.open() && welcome(now);
+  return waits && (!dialler_.has_addresses() || now - handshake_.peer()->since >= kAnswerAfter);
 }
 
-void Channel::begin_answer(Time now) {
+void Channel::open_answer(Time now) {
   abandon(0);
   answering_ = true;
-  session_ = draw_session();
+  handshake_.open(draw_session());
   unpaired_since_ = now;
 }
 
-void Channel::look_at_connection(Time now) {
+void Channel::keep_way_out(Time now) {
   if (!answering_ && may_answer(now)) {
-    begin_answer(now);
+    open_answer(now);
   } else if (connection() != nullptr || (!answering_ && welcome(now))) {
     dial(now);
   }
-  if ((answering_ || dialler_.open()) && !up() && !hang_up_) {
-    look_at_meeting(now);
+  if ((answering_ || dialler_.open()) && !up() && !close_due_) {
+    judge_handshake(now);
   }
 }
 
@@ -424,39 +410,39 @@ void Channel::dial(Time now) {
   const bool dialled = connection() != nullptr;
   if (dialled && up()) {
     if (auto broken = dialler_.broken()) {
-      end_soon(now, broken->trouble, std::move(broken->reason));
+      close_pair_soon(now, broken->trouble, std::move(broken->reason));
     }
     return;
   }
   const Dialler::Phase before = dialler_.phase();
   if (auto failure = dialler_.work(now)) {
     if (dialled) {
-      forget_way_out();
+      close_way_out();
     }
     traffic_.trouble = failure->trouble;
     traffic_.reason = std::move(failure->reason);
   } else if (dialler_.phase() != before && dialler_.phase() == Dialler::Phase::dialling) {
-    session_ = draw_session();
+    handshake_.open(draw_session());
   } else if (dialler_.phase() != before && dialler_.open()) {
     unpaired_since_ = now;
   }
 }
 
 /// Both sides are there, or this one is, and the channel is not up.
-void Channel::look_at_meeting(Time now) {
+void Channel::judge_handshake(Time now) {
   const auto limit = std::max<Deadline::Clock::duration>(context_.options.timeout, kHandshake);
   if (now - unpaired_since_ <= limit) {
     return;
   }
-  if (!in_) {
+  if (handshake_.peer() == nullptr) {
     traffic_.trouble = ChannelTrouble::unanswered;
     traffic_.reason = kUnanswered;
     return;
   }
   if (answering_) {
-    context_.listener.cut(in_->connection);
+    cut(handshake_.connection());
   }
-  drop_connection(now, ChannelTrouble::unanswered, "it does not accept the greeting");
+  drop_way_out(now, ChannelTrouble::unanswered, "it does not accept the greeting");
 }
 
 void Channel::judge_silence(Time now) {
@@ -467,10 +453,10 @@ void Channel::judge_silence(Time now) {
   const auto allowed =
       std::max<Deadline::Clock::duration>(context_.options.timeout, kGapsOfSilence * gap);
   if (now - pair_->heard > allowed) {
-    fall(ChannelTrouble::lost,
-         fmt::format("nothing was heard for {} ms",
-                     std::chrono::ceil<std::chrono::milliseconds>(allowed).count()));
-    hang_up(now);
+    close_pair(ChannelTrouble::lost,
+               fmt::format("nothing was heard for {} ms",
+                           std::chrono::ceil<std::chrono::milliseconds>(allowed).count()));
+    close_connections(now);
   }
 }
 
@@ -479,56 +465,56 @@ bool Channel::receipt_due(Time now) const {
 }
 
 bool Channel::pending(Time now) const {
-  if (!open()) {
+  if (!has_way_out()) {
     return false;
   }
   if (!up()) {
-    return !greeted_ || (in_ && accepted_ != in_->session);
+    return handshake_.due().has_value();
   }
   return receipt_due(now) || pair_->out.ready() || (leaving_ && !left_ && pair_->out.empty());
 }
 
-bool Channel::say(const channel_wire::Message& message) {
+bool Channel::send(const channel_wire::Message& message) {
   const auto bytes = channel_wire::write(message);
-  return answering_ ? context_.listener.send(in_->route, zmq::message_t(bytes.data(), bytes.size()))
+  return answering_ ? context_.listener.send(handshake_.peer()->route,
+                                             zmq::message_t(bytes.data(), bytes.size()))
                     : connection()->send(bytes);
 }
 
 /// The listener tells only when it does not take a message.
 bool Channel::writable() { return answering_ || connection()->writable(); }
 
-void Channel::speak(Time now) {
-  if (!open()) {
+void Channel::send_due(Time now) {
+  if (!has_way_out()) {
     return;
   }
-  greeted_ = greeted_ || say(channel_wire::Greeting{session_});
-  if (greeted_ && in_ && accepted_ != in_->session && say(channel_wire::Accept{in_->session})) {
-    accepted_ = in_->session;
+  for (auto due = handshake_.due(); due && send(*due); due = handshake_.due()) {
+    handshake_.sent();
   }
-  rise(now);
+  open_pair(now);
   if (!up()) {
     return;
   }
   if (receipt_due(now)) {
     const auto receipt = pair_->in.receipt(held(now));
-    if (say(receipt)) {
+    if (send(receipt)) {
       pair_->in.said(receipt);
       pair_->receipted = now;
     }
   }
-  speak_chunks(now);
+  send_chunks(now);
 }
 
-void Channel::speak_chunks(Time now) {
+void Channel::send_chunks(Time now) {
   MessageSender& out = pair_->out;
   for (int i = 0; i < kChunksAtOnce && out.ready() && writable(); ++i) {
-    if (!say(out.next())) {
+    if (!send(out.next())) {
       return;
     }
     out.gone(now);
   }
   if (leaving_ && !left_ && out.empty()) {
-    left_ = say(channel_wire::Bye{});
+    left_ = send(channel_wire::Bye{});
   }
 }
 

@@ -6,20 +6,17 @@
 // side's own affair, as each listens to both; a side changes its way only while the channel is
 // down.
 //
-// Each side greets on its way out, with a session number drawn for it, and accepts the greeting
-// that came in. A side is up when it has accepted the other's latest
-// greeting and the other has accepted its own: then both mean the same pair of sessions. What comes
-// before the acceptance of the present greeting belongs to an older pair, and is dropped. A side
-// that goes down ends its connections, so that the other notices at once.
+// A side is up when it has a way out and the handshake (handshake.h) is complete; what comes before
+// that belongs to an older pair of sessions, and is dropped. A side that goes down ends its
+// connections, so that the other notices at once.
 //
-// A greeting while the pair is up comes from a rival: a process that was started again, or a second
-// holder of the key. It waits until the pair falls, and is its side's next connection then. A
-// process that was started again has to wait no longer than until the end of the one before it
+// A rival, who greets while the channel is up, waits until it falls, and is the next to be let in.
+// A process that was started again has to wait no longer than until the end of the one before it
 // shows; a copy of the key elsewhere gets nowhere.
 //
 // Thread safety: none; the caller locks. What touches sockets is called from their thread only:
-// hear, hear_back, ended, work, and the accessors for polling. The rest only says what that thread
-// has to do. Ownership: its connection; events and the listener are the caller's.
+// handle, handle_replies, ended, work, and the accessors for polling. The rest only says what that
+// thread has to do. Ownership: its connection; events and the listener are the caller's.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +36,7 @@
 #include "channel_events.h"
 #include "dialler.h"
 #include "frame_quota.h"
+#include "handshake.h"
 #include "message_receiver.h"
 #include "message_sender.h"
 
@@ -58,6 +56,7 @@ class Channel {
   /// silence while nobody listened is not held against the peer.
   using Time = Deadline::Clock::time_point;
 
+  /// The channel to `peer`, who is not listed yet. What `context` names must outlive it.
   Channel(const ChannelContext& context, Rank peer)
       : context_(context), traffic_{.peer = peer}, dialler_(context.options, context.context) {}
 
@@ -71,23 +70,24 @@ class Channel {
   std::set<Source> sources() const { return dialler_.sources(); }
   /// Counts the changes of sources().
   std::uint64_t sources_version() const { return dialler_.sources_version(); }
+  /// Queues a message. Fault::peer_lost while the channel is down, Fault::malformed for one that is
+  /// too long, Fault::backlog where too much waits already.
   Status send(std::span<const std::byte> message);
   /// Down, and tried again after `pause`; nothing more of the peer is delivered.
   void close(Time now, std::chrono::milliseconds pause);
+  /// Counts a message of so many bytes that the program has taken.
   void delivered(std::size_t message_bytes) { traffic_.bytes_received += message_bytes; }
+  /// What the channel has carried, and how it stands.
   ChannelTraffic traffic() const;
 
   // From the thread that works.
 
-  /// A message of a connection that proved this peer's key.
-  void hear(const Incoming& incoming, Time now);
-  /// Takes what the peer says on the connection that this side opened. True when nothing is left.
-  bool hear_back(Time now);
+  /// Handles a message of a connection that proved this peer's key.
+  void handle(const Incoming& incoming, Time now);
+  /// Handles what the peer says on the connection that this side opened. True when nothing is left.
+  bool handle_replies(Time now);
   /// True when the listener's connection with this number is the peer's.
-  bool uses(int connection) const {
-    return (in_ && in_->connection == connection) ||
-           (rival_ && rival_->in.connection == connection);
-  }
+  bool uses(int connection) const { return handshake_.uses(connection); }
   /// That connection ended.
   void ended(int connection, Time now);
   /// All that is due. `drained`: nothing is left to be heard.
@@ -99,6 +99,7 @@ class Channel {
   /// Drops the connection; what it took is sent for so long at most.
   void abandon(int linger_ms);
 
+  /// The connection that this side opened, or opens; null: there is none.
   PeerConnection* connection() { return dialler_.connection(); }
   /// Something goes out as soon as the connection takes it.
   bool pending(Time now) const;
@@ -106,21 +107,6 @@ class Channel {
   bool answering() const { return answering_; }
 
  private:
-  /// What the peer has said, on the connection that it opened or on this side's.
-  struct In {
-    enum class Phase {
-      silent,   ///< its greeting
-      stale,    ///< that it accepts a greeting that is not ours any more
-      current,  ///< that it accepts our present one
-    };
-    std::string route;
-    int connection = -1;  ///< −1: ended, or this side's own
-    std::string key{};    ///< that the peer proved
-    Time since{};         ///< it greeted
-    bool own = false;     ///< on the connection that this side opened
-    std::uint64_t session = 0;
-    Phase phase = Phase::silent;
-  };
   /// While the channel is up.
   struct Pair {
     Pair(const ChannelOptions& options, Time now)
@@ -137,10 +123,7 @@ class Channel {
     Time chunk_heard{};
     Deadline::Clock::duration chunk_gap{};  ///< between the last two chunks of a message
   };
-  struct Rival {
-    In in;
-    Time since;
-  };
+  /// The pair's end, once all that has come is handled.
   struct Ending {
     Time since;
     ChannelTrouble trouble;
@@ -148,8 +131,9 @@ class Channel {
   };
 
   bool up() const { return pair_.has_value(); }
-  bool open() const {
-    return !ending_ && (answering_ ? in_ && in_->connection >= 0 : dialler_.open());
+  bool has_way_out() const {
+    return !ending_ &&
+           (answering_ ? handshake_.connection() != PeerGreeting::kNoConnection : dialler_.open());
   }
   bool welcome(Time now) const { return !dialler_.keys().empty() && now >= barred_until_; }
   bool may_answer(Time now) const;
@@ -160,49 +144,54 @@ class Channel {
   std::uint64_t held(Time now) const;
   /// A frame of the pair's; false: it was one too many.
   bool within_quota(const channel_wire::Message& message, Time now);
-  bool say(const channel_wire::Message& message);
+  /// Sends a message on the way out, now or not at all.
+  bool send(const channel_wire::Message& message);
 
-  void greet(const Incoming& incoming, std::uint64_t session, Time now);
-  void let_in(In in, Time now);
-  void heed(const channel_wire::Message& message, Time now);
-  void heed_accept(std::uint64_t session, Time now);
-  void heed_chunk(const channel_wire::Chunk& chunk, Time now);
-  void rise(Time now);
-  void fall(ChannelTrouble trouble, const std::string& reason);
-  void end_soon(Time now, ChannelTrouble trouble, std::string reason);
+  // Handling what came.
+  void handle_greeting(const Incoming& incoming, std::uint64_t session, Time now);
+  void handle_reply_greeting(std::uint64_t session, Time now);
+  void handle_message(const channel_wire::Message& message, Time now);
+  void handle_chunk(const channel_wire::Chunk& chunk, Time now);
+  /// The peer broke a rule: it waits for a while.
   void punish(const std::string& what, Time now);
-  void hang_up(Time now);
-  void drop_connection(Time now, ChannelTrouble trouble, std::string reason);
-  /// Nothing is said any more on the way out, which is gone.
-  void forget_way_out();
 
+  // Opening and closing: the way in, the way out, and the pair that both make.
+  void admit(PeerGreeting greeting, Time now);
+  void await_pair(Time now);
+  void open_answer(Time now);
+  /// Nothing is said any more on the way out, which is gone.
+  void close_way_out();
+  void drop_way_out(Time now, ChannelTrouble trouble, std::string reason);
+  /// Up, if nothing lacks for it.
+  void open_pair(Time now);
+  /// Down, as far as anybody asks; close_connections does the rest.
+  void close_pair(ChannelTrouble trouble, const std::string& reason);
+  void close_pair_soon(Time now, ChannelTrouble trouble, std::string reason);
+  /// Ends both ways, and lets the rival in.
+  void close_connections(Time now);
+  /// Ends a connection of the listener, if it is one.
+  void cut(int connection);
+
+  // What is due without a message.
   void use_keys(std::vector<PublicKey> keys);
-  void begin_answer(Time now);
-  void greet_back(std::uint64_t session, Time now);
-  void look_at_connection(Time now);
+  void keep_way_out(Time now);
   void dial(Time now);
-  void look_at_meeting(Time now);
+  void judge_handshake(Time now);
   void judge_silence(Time now);
-  void speak(Time now);
-  void speak_chunks(Time now);
+  void send_due(Time now);
+  void send_chunks(Time now);
 
   const ChannelContext context_;
   ChannelTraffic traffic_;
   Dialler dialler_;
   Time barred_until_;
 
-  bool greeted_back_ = false;   ///< the peer spoke on it
-  bool answering_ = false;      ///< speaks on the connection that the peer opened
-  std::uint64_t session_ = 0;   ///< of our connection; 0 without one
-  bool greeted_ = false;        ///< on our connection
-  std::uint64_t accepted_ = 0;  ///< the peer's session that we accepted last on our connection
-
-  std::optional<In> in_;
-  std::optional<Rival> rival_;
+  Handshake handshake_;
+  bool answering_ = false;  ///< speaks on the connection that the peer opened
   std::optional<Pair> pair_;
   std::optional<Ending> ending_;  ///< of the pair
   Time unpaired_since_;           ///< both connections are there, and the pair is not
-  bool hang_up_ = false;          ///< due
+  bool close_due_ = false;        ///< close_connections is
   bool leaving_ = false;
   bool left_ = false;
 };

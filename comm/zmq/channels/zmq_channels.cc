@@ -163,7 +163,7 @@ ZmqChannels::ZmqChannels(const ChannelOptions& options, const std::vector<std::s
 std::string ZmqChannels::address() const {
   std::string all;
   for (const std::string& endpoint : listener_.endpoints()) {
-    all += (all.empty() ? "" : " ") + endpoint.substr(6);  // tcp://
+    all += fmt::format("{}{}", all.empty() ? "" : " ", endpoint.substr(6));  // tcp://
   }
   return all;
 }
@@ -320,7 +320,7 @@ void ZmqChannels::progress() {
   notice_ends();
   keep_order();
   for (auto& [rank, channel] : channels_) {
-    drained = channel.hear_back(now_) && drained;
+    drained = channel.handle_replies(now_) && drained;
   }
   if (drained) {
     cut_idle();
@@ -355,7 +355,7 @@ bool ZmqChannels::take_message() {
   }
   notice_ends();  // connection numbers are reused: what is known of older ones is settled first
   if (Channel* channel = channel_of(incoming->key)) {
-    channel->hear(*incoming, now_);
+    channel->handle(*incoming, now_);
   } else {
     listener_.cut(incoming->connection);
   }
