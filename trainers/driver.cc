@@ -4,43 +4,20 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <sotto/base/start_threads.h>
+#include "internal/driver/exchange_carrier.h"
+#include "internal/reporting/phases.h"
 
 namespace sotto {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long an exchange waits before somebody looks whether it can end at all; from then on the
-/// pauses double.
-constexpr std::chrono::milliseconds kFirstLook{25};
-constexpr std::chrono::milliseconds kLongestLook{500};
-
 double seconds(Clock::duration length) { return std::chrono::duration<double>(length).count(); }
-
-std::uint64_t bytes_of(const Exchange& exchange) {
-  std::uint64_t bytes = 0;
-  for (const Send& send : exchange.sends) {
-    bytes += send.frame.size();
-  }
-  return bytes;
-}
 
 auto find_edge(std::vector<LinkTraffic>& traffic, Rank to) {
   const auto edge = std::lower_bound(traffic.begin(), traffic.end(), to,
                                      [](const LinkTraffic& e, Rank rank) { return e.to < rank; });
   return edge != traffic.end() && edge->to == to ? edge : traffic.end();
-}
-
-/// Notes the frame that has come in its receive.
-void note_frame(Exchange& exchange, const TransportEvent& event) {
-  const auto receive = std::ranges::lower_bound(exchange.receives, event.peer, {}, &Receive::from);
-  check(receive != exchange.receives.end() && receive->from == event.peer &&
-            event.bytes <= receive->buffer.size(),
-        "a transport reports only frames that were asked for");
-  receive->bytes = event.bytes;
 }
 
 }  // namespace
@@ -74,7 +51,7 @@ class Driver::Timed {
 Status Driver::note_accelerator_fault(Status otherwise) {
   if (options_.accelerator != nullptr) {
     if (Status fault = options_.accelerator->status(); !fault.ok()) {
-      return status_ = named(fault, algorithm_.round());
+      return status_ = named(fault);
     }
   }
   return otherwise;
@@ -82,29 +59,23 @@ Status Driver::note_accelerator_fault(Status otherwise) {
 
 Driver::Driver(Algorithm& algorithm, Transport& transport, const DriverOptions& options)
     : algorithm_(algorithm),
-      transport_(transport),
       options_(options),
-      observer_(options.observer != nullptr && options.observer->wants_phases() ? options.observer
-                                                                                : nullptr) {
+      observer_(internal::wanting_phases(options.observer)) {
   const Peers peers = algorithm.peers();
   for (const Rank peer : peers.to) {
     traffic_.push_back({options.rank, peer, 0, 0});
   }
-  if (options.overlap) {
-    carrier_ = start_thread("communication", [this] { serve(); });
-  }
+  carrier_ = std::make_unique<internal::ExchangeCarrier>(
+      transport, options_,
+      internal::CarrierHandlers{
+          .complete = [this](const Exchange& exchange) { return complete(exchange); },
+          .failed = [this](Status status) { fail(std::move(status)); }});
 }
 
-Driver::~Driver() {
-  {
-    const std::lock_guard lock(outbox_mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  if (carrier_.joinable()) {
-    transport_.interrupt();
-    carrier_.join();
-  }
+Driver::~Driver() { carrier_->stop(); }
+
+Status Driver::named(const Status& status) const {
+  return internal::named_status(status, options_, algorithm_.round());
 }
 
 Status Driver::begin_round() {
@@ -197,7 +168,7 @@ Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
     }
     if (status.ok()) {
       parts_ = true;
-      status = status_ = carrier_.joinable() ? start_exchanges(pull()) : status_;
+      status = status_ = carrier_->threaded() ? start_exchanges(next_exchange()) : status_;
     }
   }
   return note_accelerator_fault(std::move(status));
@@ -209,8 +180,8 @@ Status Driver::end_parts() {
   Status status;
   {
     const AcceleratorScope scope(options_.accelerator);
-    if (status_.ok() && !carrier_.joinable()) {
-      status_ = start_exchanges(pull());
+    if (status_.ok() && !carrier_->threaded()) {
+      status_ = start_exchanges(next_exchange());
       carry_here(lock);
     }
     status = wait_until(lock, [this] { return algorithm_.parameters_ready(); });
@@ -230,22 +201,11 @@ Status Driver::drain() {
 
 Status Driver::lost_neighbour(Rank awaited) {
   const Lock lock(mutex_);
-  const std::lock_guard outbox_lock(outbox_mutex_);
-  // One thread at a time polls.
-  if (under_way_ > 0 || !idle_ || !outbox_.empty()) {
+  if (under_way_ > 0) {
     return {};
   }
-  for (auto event = transport_.poll(Deadline::after({})); event.ok();
-       event = transport_.poll(Deadline::after({}))) {
-    if (event->kind == TransportEvent::Kind::peer_lost) {
-      lost_.emplace(event->peer, event->reason);
-    }
-  }
-  const auto found = awaited == 0 && options_.rank != 0 ? lost_.begin() : lost_.find(awaited);
-  return found == lost_.end() ? Status()
-                              : named({Fault::peer_lost, fmt::format("node {} is lost: {}",
-                                                                     found->first, found->second)},
-                                      algorithm_.round());
+  const Status lost = carrier_->lost_neighbour(awaited);
+  return lost.ok() ? Status() : named(lost);
 }
 
 Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
@@ -259,7 +219,8 @@ Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
   awaited_ = done;
   const Deadline never(Deadline::Clock::time_point::max(), &options_.interrupted);
   if (!sotto::wait_until(progress_, lock, never, done)) {
-    status_ = named({Fault::stopped, "stopped while waiting for its neighbours"}, round);
+    status_ = internal::named_status({Fault::stopped, "stopped while waiting for its neighbours"},
+                                     options_, round);
   }
   awaited_ = nullptr;
   check(!status_.ok() || ready(), "an algorithm that waits has an exchange under way");
@@ -267,7 +228,7 @@ Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
   return status_;
 }
 
-Result<bool> Driver::pull() {
+Result<bool> Driver::next_exchange() {
   Timed timed(*this, RunPhase::encode, algorithm_.round());
   auto more = algorithm_.next_exchange(next_);
   if (more.ok() && !*more) {
@@ -277,59 +238,29 @@ Result<bool> Driver::pull() {
 }
 
 Status Driver::start_exchanges(Result<bool> first) {
-  for (auto more = std::move(first);; more = pull()) {
+  for (auto more = std::move(first);; more = next_exchange()) {
     if (!more.ok() || !*more) {
       return more.status();
     }
-    hand_over();
-    if (!carrier_.joinable()) {
-      if (Status status = post(); !status.ok()) {
-        return status;
-      }
-    }
-  }
-}
-
-void Driver::hand_over() {
-  ++under_way_;
-  count_sends(next_);
-  bool polling = false;
-  bool called = false;
-  {
-    const std::lock_guard lock(outbox_mutex_);
-    // Where something waits already, the carrier has been called.
-    polling = !idle_ && outbox_.empty() && std::this_thread::get_id() != carrier_.get_id();
-    called = polling || idle_;
-    if (spare_.empty()) {
-      spare_.emplace_back();
-    }
-    std::swap(spare_.front().exchange, next_);
-    outbox_.splice(outbox_.end(), spare_, spare_.begin());
-  }
-  if (!carrier_.joinable()) {
-    return;
-  }
-  if (polling) {
-    transport_.interrupt();
-  } else {
-    wake_.notify_one();
-  }
-  if (called && !parts_) {
+    ++under_way_;
+    count_sends(next_);
     // Where processors are few, the frame goes before the next is made. Beside a gradient that is
     // still computed it waits for its turn.
-    std::this_thread::yield();
+    if (Status status = carrier_->hand_over(next_, !parts_); !status.ok()) {
+      return status;
+    }
   }
 }
 
 void Driver::carry_here(Lock& lock) {
-  if (carrier_.joinable() || under_way_ == 0 || !status_.ok()) {
+  if (carrier_->threaded() || under_way_ == 0 || !status_.ok()) {
     return;
   }
   const auto start = Clock::now();
   const double encoded = times_.algorithm_s;
   const Round round = algorithm_.round();
   lock.unlock();
-  carry();
+  carrier_->carry();
   lock.lock();
   count_wait(start, encoded, round);
 }
@@ -344,205 +275,26 @@ void Driver::tell(RunPhase phase, Round round, Time from, Time until) const {
   if (observer_ != nullptr) {
     observer_->phase({.node = options_.rank,
                       .phase = phase,
-                      .carrier = std::this_thread::get_id() == carrier_.get_id(),
+                      .carrier = carrier_->on_own_thread(),
                       .round = round,
                       .from = from,
                       .until = until});
   }
 }
 
-void Driver::tell_wire(const Carried& carried) const {
-  if (observer_ != nullptr) {
-    observer_->phase({.node = options_.rank,
-                      .phase = RunPhase::wire,
-                      .carrier = carrier_.joinable(),
-                      .round = carried.exchange.tag.round,
-                      .from = carried.posted,
-                      .until = Clock::now(),
-                      .bytes = bytes_of(carried.exchange),
-                      .bucket = carried.exchange.tag.bucket});
-  }
-}
-
-void Driver::serve() {
-  for (;;) {
-    {
-      Lock lock(outbox_mutex_);
-      idle_ = true;
-      wake_.wait(lock, [this] { return stopping_ || !outbox_.empty(); });
-      if (stopping_) {
-        return;
-      }
-      idle_ = false;
-    }
-    carry();
-  }
-}
-
-void Driver::carry() {
-  Status status = carry_all();
-  if (status.ok()) {
-    return;
-  }
-  {
-    const Lock lock(mutex_);
-    if (status_.ok()) {
-      status_ = note_accelerator_fault(std::move(status));
-    }
-    under_way_ = 0;
-  }
-  {
-    const std::lock_guard lock(outbox_mutex_);
-    outbox_.clear();
-  }
-  posted_.clear();
-  progress_.notify_all();
-}
-
-Status Driver::carry_all() {
-  deadline_ = patience();
-  for (;;) {
-    if (Status status = post(); !status.ok()) {
-      return status;
-    }
-    if (posted_.empty()) {
-      return {};
-    }
-    if (Status status = take_event(); !status.ok()) {
-      return status;
-    }
-  }
-}
-
-Status Driver::post() {
-  for (;;) {
-    {
-      const std::lock_guard lock(outbox_mutex_);
-      if (outbox_.empty()) {
-        return {};
-      }
-      posted_.splice(posted_.end(), outbox_, outbox_.begin());
-    }
-    Carried& next = posted_.back();
-    if (observer_ != nullptr) {
-      next.posted = Clock::now();
-    }
-    if (Status status = transport_.post(next.exchange); !status.ok()) {
-      return named(status, next.exchange.tag.round);
-    }
-    deadline_ = patience();
-  }
-}
-
-Deadline Driver::patience() const {
-  return Deadline::after(options_.timeout, options_.overlap ? nullptr : &options_.interrupted);
-}
-
-Status Driver::take_event() {
-  const Round round = posted_.front().exchange.tag.round;
-  auto event = await_event(round);
-  if (!event.ok()) {
-    return event.status();
-  }
-  switch (event->kind) {
-    case TransportEvent::Kind::interrupted: {
-      const std::lock_guard lock(outbox_mutex_);
-      return stopping_ ? Status(Fault::deadline, "the run was given up") : Status();
-    }
-    case TransportEvent::Kind::frame:
-      note_frame(find(event->tag)->exchange, *event);
-      break;
-    case TransportEvent::Kind::exchange_done:
-      if (Status status = deliver(find(event->tag)); !status.ok()) {
-        return status;
-      }
-      break;
-    case TransportEvent::Kind::peer_lost: {
-      const std::lock_guard lock(outbox_mutex_);
-      lost_.emplace(event->peer, event->reason);
-    }
-      // A peer that has played its part may have ended its run.
-      if (event->needed) {
-        return named(
-            {Fault::peer_lost, fmt::format("node {} is lost: {}", event->peer, event->reason)},
-            round);
-      }
-      break;
-  }
-  deadline_ = patience();
-  return {};
-}
-
-Result<TransportEvent> Driver::await_event(Round round) {
-  const auto of_here = [&](Result<TransportEvent> event) {
-    return event.ok() ? std::move(event) : Result<TransportEvent>(named(event.status(), round));
-  };
-  if (!options_.wait_fault) {
-    return of_here(transport_.poll(deadline_));
-  }
-  for (auto pause = kFirstLook;; pause = std::min(2 * pause, kLongestLook)) {
-    const bool last = deadline_.left() <= pause;
-    auto event = transport_.poll(deadline_.or_after(pause));
-    if (last || event.ok() || event.status().fault() != Fault::deadline) {
-      return of_here(std::move(event));
-    }
-    if (Status cause = options_.given_up ? options_.given_up() : Status(); !cause.ok()) {
-      return cause;
-    }
-    if (Status status = options_.wait_fault(missing()); !status.ok()) {
-      return named(status, round);
-    }
-  }
-}
-
-std::vector<Rank> Driver::missing() const {
-  std::vector<Rank> missing;
-  for (const Carried& carried : posted_) {
-    for (const Receive& due : carried.exchange.receives) {
-      if (due.bytes == 0) {
-        missing.push_back(due.from);
-      }
-    }
-  }
-  std::ranges::sort(missing);
-  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  return missing;
-}
-
-Driver::Load::iterator Driver::find(const ExchangeTag& tag) {
-  const auto found = std::find_if(posted_.begin(), posted_.end(), [&](const Carried& carried) {
-    return carried.exchange.tag == tag;
-  });
-  check(found != posted_.end(), "a transport reports only exchanges that are under way");
-  return found;
-}
-
-Status Driver::named(const Status& status, Round round) const {
-  // A deadline names the round itself, of the oldest exchange that is not done.
-  return naming_timeout(status, options_.timeout)
-      .with_context(status.fault() == Fault::deadline
-                        ? fmt::format("node {}", options_.rank)
-                        : fmt::format("node {}, round {}", options_.rank, round));
-}
-
-Status Driver::deliver(Load::iterator done) {
-  tell_wire(*done);
+Status Driver::complete(const Exchange& exchange) {
   const Lock lock(mutex_);
   if (!status_.ok()) {
     return status_;  // the caller may have taken back its gradient
   }
   {
-    const Timed timed(*this, RunPhase::decode, done->exchange.tag.round);
-    if (Status status = algorithm_.complete(done->exchange); !status.ok()) {
+    const Timed timed(*this, RunPhase::decode, exchange.tag.round);
+    if (Status status = algorithm_.complete(exchange); !status.ok()) {
       return status;
     }
   }
   --under_way_;
-  {
-    const std::lock_guard outbox_lock(outbox_mutex_);
-    spare_.splice(spare_.end(), posted_, done);
-  }
-  Status status = start_exchanges(pull());
+  Status status = start_exchanges(next_exchange());
   if (!status.ok()) {
     // At once: nothing may be under way any more, and the caller would take that for an end.
     status_ = note_accelerator_fault(status);
@@ -551,6 +303,17 @@ Status Driver::deliver(Load::iterator done) {
     progress_.notify_all();
   }
   return status;
+}
+
+void Driver::fail(Status status) {
+  {
+    const Lock lock(mutex_);
+    if (status_.ok()) {
+      status_ = note_accelerator_fault(std::move(status));
+    }
+    under_way_ = 0;
+  }
+  progress_.notify_all();
 }
 
 void Driver::count_sends(const Exchange& exchange) {

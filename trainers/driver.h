@@ -1,10 +1,11 @@
-// The driver: one algorithm over one transport. It posts the exchanges that the algorithm asks for,
-// feeds it the frames that arrive, counts what is sent, and turns each fault into a Status that
-// names the peer.
+// The driver: one algorithm over one transport. It hands over the exchanges that the algorithm asks
+// for, feeds it the frames that arrive, counts what is sent, and turns each fault into a Status
+// that names the peer.
 //
-// With overlap, exchanges are carried by a thread of the driver's own while the caller computes its
-// gradient (algorithm.h says what may run in parallel), and while it encodes further buckets;
-// without, by the caller's thread inside the calls below. Results are the same, bit for bit.
+// With overlap, its ExchangeCarrier carries exchanges on a thread of its own while the caller
+// computes its gradient (algorithm.h says what may run in parallel), and while it encodes further
+// buckets; without, the caller's thread does inside the calls below. Results are the same, bit for
+// bit.
 //
 // Thread safety: one caller's thread. Ownership: algorithm and transport are the caller's and must
 // outlive the driver; until then other code may only read parameters().
@@ -14,12 +15,9 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include <sotto/base/exchange.h>
@@ -30,6 +28,10 @@
 #include <sotto/trainers/observer.h>
 
 namespace sotto {
+
+namespace internal {
+class ExchangeCarrier;
+}  // namespace internal
 
 /// Traffic of one directed edge, counted on frames as sent, headers included.
 struct LinkTraffic {
@@ -120,49 +122,26 @@ class Driver {
  private:
   using Lock = std::unique_lock<std::mutex>;
   using Time = PhaseSpan::Time;
-  /// An exchange under way.
-  struct Carried {
-    Exchange exchange;
-    Time posted{};  ///< where an observer is told
-  };
-  using Load = std::list<Carried>;
-
-  /// By when a peer must have done something, or the caller's thread, if it waits, be interrupted.
-  Deadline patience() const;
   /// Returns once `ready` holds or the run has failed.
   Status wait_until(Lock& lock, const std::function<bool()>& ready);
-  /// Hands over all that the algorithm wants carried now. Without a carrier it is posted here, as
-  /// it comes. `first` says whether next_ holds the first of it already.
+  /// Hands over all that the algorithm wants carried now. `first` says whether next_ holds the
+  /// first of it already.
   Status start_exchanges(Result<bool> first);
   /// Asks the algorithm for its next exchange, into next_; false if none is due.
-  Result<bool> pull();
+  Result<bool> next_exchange();
   /// Begins to take a gradient: no frame of a round before it is made any more.
   void apply_settings();
   /// gradient_ready, once the algorithm accepts one.
   Status take_gradient(Lock& lock, std::span<const float> gradient);
-  /// Puts next_ into the outbox.
-  void hand_over();
-  /// Without a carrier: carries all that is under way, and what follows from it.
+  /// Without a thread of the carrier's: carries all that is under way, and what follows from it.
   void carry_here(Lock& lock);
-
-  // The carrier's.
-  /// Carries exchanges until none is left; a fault ends the run.
-  void carry();
-  Status carry_all();
-  /// Posts the exchanges in the outbox.
-  Status post();
-  /// Waits for the next event and handles it. Faults name node and round.
-  Status take_event();
-  /// The transport's next event; meanwhile options.given_up and wait_fault are asked.
-  Result<TransportEvent> await_event(Round round);
-  /// Nodes whose frames are missing.
-  std::vector<Rank> missing() const;
-  /// Hands the complete exchange to the algorithm, and starts its next exchanges.
-  Status deliver(Load::iterator done);
-  Load::iterator find(const ExchangeTag& tag);
-  /// `status` with this node in front of it and, unless it is of a deadline, the round.
-  Status named(const Status& status, Round round) const;
-  void serve();
+  /// On the thread that carries: feeds the complete exchange to the algorithm, and starts its next
+  /// ones.
+  Status complete(const Exchange& exchange);
+  /// A fault has ended all that was under way.
+  void fail(Status status);
+  /// `status` with this node and the algorithm's round.
+  Status named(const Status& status) const;
 
   void count_sends(const Exchange& exchange);
 
@@ -172,12 +151,10 @@ class Driver {
   Status note_accelerator_fault(Status otherwise = {});
   /// Tells the observer of a phase that ends now.
   void tell(RunPhase phase, Round round, Time from, Time until) const;
-  void tell_wire(const Carried& carried) const;
   /// Counts a wait since `start`, in which so much was encoded before it.
   void count_wait(Time start, double encoded, Round round);
 
   Algorithm& algorithm_;
-  Transport& transport_;
   const DriverOptions options_;
   Observer* const observer_;  ///< null: no observer of phases
 
@@ -192,19 +169,9 @@ class Driver {
   std::vector<LinkTraffic> traffic_;
   DriverTimes times_;
 
-  /// Guards the next members. Taken after mutex_: the carrier posts while the algorithm is at work.
-  std::mutex outbox_mutex_;
-  std::condition_variable wake_;
-  Load outbox_;
-  Load spare_;
-  std::map<Rank, std::string> lost_;  ///< neighbours, and how it was noticed
-  bool idle_ = true;                  ///< the carrier waits for wake_, and not in the transport
-  bool stopping_ = false;
-
-  // The carrier's alone.
-  Load posted_;                              ///< the oldest first
-  Deadline deadline_ = Deadline::after({});  ///< of the next event
-  std::thread carrier_;
+  /// Carries what is handed over. Its lock is taken after mutex_: exchanges are posted while the
+  /// algorithm is at work.
+  std::unique_ptr<internal::ExchangeCarrier> carrier_;
 };
 
 }  // namespace sotto

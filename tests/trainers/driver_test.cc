@@ -6,14 +6,13 @@
 
 #include <doctest/doctest.h>
 
+#include "scripted_transport.h"
 #include "support/scratch.h"
 
 using namespace sotto;
 using namespace sotto::test;
 
 namespace {
-
-constexpr Rank kPeer = 7;
 
 /// Sends two frames a round to one peer, one after the other, and adds up what comes back.
 class TwoPhases final : public Algorithm {
@@ -93,60 +92,6 @@ class TwoPhases final : public Algorithm {
   bool busy_ = false;
 };
 
-TransportEvent frame(std::size_t bytes, Rank from = kPeer) {
-  return {TransportEvent::Kind::frame, {}, from, bytes, {}};
-}
-TransportEvent done() { return {TransportEvent::Kind::exchange_done, {}, -1, 0, {}}; }
-TransportEvent lost(Rank peer, bool needed) {
-  return {TransportEvent::Kind::peer_lost, {}, peer, 0, "connection reset", needed};
-}
-
-/// Plays back events, under the tag that was posted last; when there are none left it waits out
-/// every deadline.
-class Script final : public Transport {
- public:
-  explicit Script(std::deque<TransportEvent> events) : events_(std::move(events)) {}
-  /// Holds events back from now on, or no longer.
-  void hold(bool held) { held_ = held; }
-  bool played_out() const { return left_ == 0; }
-  std::string_view name() const override { return "script"; }
-  Status post(const Exchange& exchange) override {
-    tag_ = exchange.tag;
-    return {};
-  }
-  void interrupt() override { interrupted_ = true; }
-  Result<TransportEvent> poll(Deadline deadline) override {
-    if (events_.empty() || held_) {
-      while (!deadline.expired()) {
-        if (interrupted_.exchange(false)) {
-          return TransportEvent{TransportEvent::Kind::interrupted, {}, -1, 0, {}};
-        }
-        if (!events_.empty() && !held_) {
-          return play();
-        }
-        std::this_thread::yield();
-      }
-      return Status(Fault::deadline, "round 0: rank 7 awaited");
-    }
-    return play();
-  }
-
- private:
-  TransportEvent play() {
-    TransportEvent event = events_.front();
-    event.tag = tag_;
-    events_.pop_front();
-    left_ = events_.size();
-    return event;
-  }
-
-  std::deque<TransportEvent> events_;
-  ExchangeTag tag_;
-  std::atomic<bool> interrupted_{false};
-  std::atomic<bool> held_{false};
-  std::atomic<std::size_t> left_{events_.size()};
-};
-
 struct Rig {
   Rig(std::deque<TransportEvent> events, bool overlap)
       : script(std::move(events)),
@@ -160,7 +105,7 @@ struct Rig {
   }
 
   TwoPhases algorithm;
-  Script script;
+  ScriptedTransport script;
   Driver driver;
 };
 
@@ -242,7 +187,7 @@ TEST_CASE("a refused gradient leaves the round open for another") {
 TEST_CASE("after a fault of the caller's thread the algorithm hears of nothing that arrives") {
   TwoPhases algorithm;
   algorithm.early = algorithm.overflows = true;
-  Script script({frame(5), done()});
+  ScriptedTransport script({frame(5), done()});
   script.hold(true);
   {
     Driver driver(algorithm, script, {3, true, std::chrono::hours(1)});
@@ -261,7 +206,7 @@ TEST_CASE("after a fault of the caller's thread the algorithm hears of nothing t
 TEST_CASE("a driver can be dropped in the middle of an exchange") {
   TwoPhases algorithm;
   algorithm.early = true;
-  Script script({});
+  ScriptedTransport script({});
   Driver driver(algorithm, script, {3, true, std::chrono::hours(1)});
   REQUIRE(driver.begin_round().ok());
   // Nobody will answer for an hour; the destructor must not wait for it.
