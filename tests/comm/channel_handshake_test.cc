@@ -268,7 +268,7 @@ TEST_CASE("whatever is closed and opened meanwhile, both sides end with the same
         two.deliver(i);
       }
       for (const TwoSides::Side& side : two.sides) {
-        // Whoever is complete has heard a greeting, and means it.
+        // A side that is complete has heard a greeting, and means it.
         CHECK((!side.handshake.complete() || side.handshake.peer()->session == side.heard));
       }
     }

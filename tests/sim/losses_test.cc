@@ -110,8 +110,8 @@ TEST_CASE("a repair lasts as long as its kind of news takes, and what follows wa
   constexpr double kSegment = 1'000;
   constexpr SimTime kTrip = 100 * kMs;
   const double rate = 1e6;  // a packet takes 1 ms
-  // Of the seeds whose first message loses its packet with so many behind it, and not once more:
-  // when the receiver has everything, in ms.
+  // When the receiver has everything, in ms, with a seed whose first message loses the packet with
+  // so many bytes behind it, and not once more.
   const auto whole_at = [&](std::uint64_t bytes, double rest, bool another_waits) {
     for (std::uint64_t seed = 1; seed < 10'000; ++seed) {
       const RandomKey key = {.seed = seed, .purpose = Purpose::test};

@@ -40,7 +40,7 @@ struct PeerGreeting {
 
 class Handshake {
  public:
-  /// Who speaks on a route of the listener.
+  /// A side that speaks on a route of the listener.
   enum class Speaker {
     peer,      ///< who was let in
     rival,     ///< who waits
@@ -94,7 +94,7 @@ class Handshake {
   bool complete() const;
   /// The peer was let in, and what it says now is meant for an older session.
   bool stale() const { return peer_ && peer_->acceptance == Acceptance::stale; }
-  /// Who speaks on the route.
+  /// The side that speaks on the route.
   Speaker speaker(std::string_view route) const;
   /// True when the listener's connection with this number is the peer's or the rival's.
   bool uses(int connection) const;
