@@ -39,7 +39,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
-#include <sotto/comm/security.h>
+#include <sotto/comm/trust/security.h>
 
 namespace sotto {
 

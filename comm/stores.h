@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include <sotto/comm/deadline.h>
-#include <sotto/comm/security.h>
 #include <sotto/comm/store.h>
+#include <sotto/comm/trust/security.h>
 
 namespace sotto {
 

@@ -27,8 +27,8 @@
 #include <sotto/base/exchange.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
-#include <sotto/comm/security.h>
 #include <sotto/comm/store.h>
+#include <sotto/comm/trust/security.h>
 
 namespace sotto {
 

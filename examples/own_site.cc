@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include <sotto/comm/key_file.h>
+#include <sotto/comm/trust/key_file.h>
 #include <sotto/sites/process/site_optimizer.h>
 #include <sotto/sites/process/site_settings.h>
 

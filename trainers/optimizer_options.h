@@ -13,8 +13,8 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/comm/deadline.h>
-#include <sotto/comm/security.h>
 #include <sotto/comm/stores.h>
+#include <sotto/comm/trust/security.h>
 #include <sotto/compress/accelerator.h>
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/registry.h>

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/text.h>
-#include <sotto/comm/key_file.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/trust/key_file.h>
+#include <sotto/comm/trust/peers_file.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/trainers/tasks/task_registry.h>
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/keys.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/sites/simulated/fault_plan.h>
 #include <sotto/trainers/tasks/task.h>

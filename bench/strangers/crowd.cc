@@ -35,7 +35,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/number.h>
 #include <sotto/comm/channels.h>
-#include <sotto/comm/key_file.h>
+#include <sotto/comm/trust/key_file.h>
 
 #include "strangers.h"
 

@@ -29,7 +29,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/philox.h>
 #include <sotto/comm/channels.h>
-#include <sotto/comm/key_file.h>
+#include <sotto/comm/trust/key_file.h>
 
 #include "../quantile.h"
 #include "strangers.h"

@@ -15,8 +15,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/parameter_layout.h>
-#include <sotto/comm/peers_watch.h>
 #include <sotto/comm/store.h>
+#include <sotto/comm/trust/peers_watch.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/topology/topology.h>
 #include <sotto/trainers/optimizer.h>

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/comm/key_file.h>
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/key_file.h>
+#include <sotto/comm/trust/keys.h>
 #include <sotto/console/output.h>
 
 #include "commands.h"

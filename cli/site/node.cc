@@ -17,7 +17,7 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/comm/peers_watch.h>
+#include <sotto/comm/trust/peers_watch.h>
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>

@@ -9,7 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/text.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/trust/peers_file.h>
 #include <sotto/console/output.h>
 #include <sotto/sites/process/trust_check.h>
 #include <sotto/topology/spectrum.h>

@@ -14,8 +14,8 @@
 #include <sotto/base/names.h>
 #include <sotto/base/separated.h>
 #include <sotto/base/text.h>
-#include <sotto/comm/key_file.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/trust/key_file.h>
+#include <sotto/comm/trust/peers_file.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/observe/monitor_address.h>

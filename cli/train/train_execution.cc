@@ -13,8 +13,8 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/comm/local_store.h>
-#include <sotto/comm/peers_watch.h>
 #include <sotto/comm/transport.h>
+#include <sotto/comm/trust/peers_watch.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/json/run_config.h>
 #include <sotto/trainers/launch/local_processes.h>

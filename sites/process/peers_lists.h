@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/keys.h>
 #include <sotto/sites/process/trust_plan.h>
 
 namespace sotto {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/comm/allow_list.h>
-#include <sotto/comm/keys.h>
-#include <sotto/comm/security.h>
+#include <sotto/comm/trust/allow_list.h>
+#include <sotto/comm/trust/keys.h>
+#include <sotto/comm/trust/security.h>
 
 namespace sotto {
 

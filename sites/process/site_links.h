@@ -17,9 +17,9 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
-#include <sotto/comm/allow_list.h>
 #include <sotto/comm/channels.h>
 #include <sotto/comm/deadline.h>
+#include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/site_report.h>
 

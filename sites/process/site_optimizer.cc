@@ -15,7 +15,7 @@
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/comm/channels.h>
-#include <sotto/comm/peers_watch.h>
+#include <sotto/comm/trust/peers_watch.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/process/helper_thread.h>
 #include <sotto/sites/process/site_folder.h>

@@ -12,7 +12,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
-#include <sotto/comm/security.h>
+#include <sotto/comm/trust/security.h>
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/sites/core/site.h>

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/comm/allow_list.h>
+#include <sotto/comm/trust/allow_list.h>
 
 namespace sotto {
 

@@ -10,7 +10,7 @@
 #include <sotto/base/number.h>
 #include <sotto/base/separated.h>
 #include <sotto/base/text.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/trust/peers_file.h>
 
 namespace sotto {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <sotto/comm/key_file.h>
 #include <sotto/comm/transport.h>
+#include <sotto/comm/trust/key_file.h>
 
 #include "bindings/c_node.h"
 #include "support/scratch.h"

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <sotto/comm/key_file.h>
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/key_file.h>
+#include <sotto/comm/trust/keys.h>
 
 #include "bindings/c_node.h"
 #include "support/free_port.h"

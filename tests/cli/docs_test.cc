@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/error.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/trust/peers_file.h>
 #include <sotto/sites/process/trust_plan.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/train/scaling_file.h>

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <optional>
+#include <string>
 #include <variant>
 
 #include <doctest/doctest.h>

@@ -13,8 +13,8 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/philox.h>
-#include <sotto/comm/peers_watch.h>
 #include <sotto/comm/stores.h>
+#include <sotto/comm/trust/peers_watch.h>
 
 #include "outsider.h"
 #include "raw_curve.h"

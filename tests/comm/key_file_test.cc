@@ -1,7 +1,7 @@
 // Keys, the files that hold them, and the lists of peers.
-#include <sotto/comm/key_file.h>
-#include <sotto/comm/peers_file.h>
-#include <sotto/comm/peers_watch.h>
+#include <sotto/comm/trust/key_file.h>
+#include <sotto/comm/trust/peers_file.h>
+#include <sotto/comm/trust/peers_watch.h>
 
 #include <sys/stat.h>
 

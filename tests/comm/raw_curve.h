@@ -17,7 +17,7 @@
 #include <sodium.h>
 
 #include <sotto/base/bytes.h>
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/keys.h>
 
 #include "raw_peer.h"
 

@@ -9,8 +9,8 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
-#include <sotto/comm/key_file.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/trust/key_file.h>
+#include <sotto/comm/trust/peers_file.h>
 #include <sotto/sites/process/peers_lists.h>
 #include <sotto/sites/process/trust_plan.h>
 

@@ -17,9 +17,9 @@
 #include "support/scratch.h"
 #include "support/skip.h"
 
-#include <sotto/comm/key_file.h>
-#include <sotto/comm/keys.h>
 #include <sotto/comm/transport.h>
+#include <sotto/comm/trust/key_file.h>
+#include <sotto/comm/trust/keys.h>
 
 using namespace sotto::test;
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/comm/key_file.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/trust/key_file.h>
+#include <sotto/comm/trust/peers_file.h>
 
 namespace sotto {
 namespace {

@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-#include <sotto/comm/transport.h>
+#include <sotto/comm/deadline.h>
 
 #include "channel_wire.h"
 

@@ -19,7 +19,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/trust/peers_file.h>
 
 #include "../../internal/address.h"
 #include "../../internal/backends.h"

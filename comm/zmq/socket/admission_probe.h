@@ -5,7 +5,7 @@
 #include <string>
 
 #include <sotto/base/status.h>
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/keys.h>
 
 namespace sotto::internal {
 

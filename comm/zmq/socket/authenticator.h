@@ -17,7 +17,7 @@
 
 #include <zmq.hpp>
 
-#include <sotto/comm/security.h>
+#include <sotto/comm/trust/security.h>
 
 #include "../../internal/wakeup.h"
 #include "refusals.h"

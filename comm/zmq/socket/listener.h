@@ -19,7 +19,7 @@
 
 #include <sotto/base/file_descriptor.h>
 #include <sotto/comm/deadline.h>
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/keys.h>
 
 #include "door.h"
 #include "listening_socket.h"

@@ -21,7 +21,7 @@
 
 #include <sotto/comm/channels.h>
 #include <sotto/comm/deadline.h>
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/keys.h>
 
 #include "monitor.h"
 

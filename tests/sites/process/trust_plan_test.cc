@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/trust/peers_file.h>
 #include <sotto/sites/process/peers_lists.h>
 #include <sotto/sites/process/site_hosts.h>
 #include <sotto/sites/process/trust_check.h>

@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include <sotto/comm/allow_list.h>
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/trust/allow_list.h>
+#include <sotto/comm/trust/peers_file.h>
 
 namespace sotto {
 

@@ -1,4 +1,4 @@
-#include <sotto/comm/peers_watch.h>
+#include <sotto/comm/trust/peers_watch.h>
 
 #include <algorithm>
 #include <chrono>

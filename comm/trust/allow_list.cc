@@ -1,4 +1,4 @@
-#include <sotto/comm/allow_list.h>
+#include <sotto/comm/trust/allow_list.h>
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include <sotto/comm/key_file.h>
+#include <sotto/comm/trust/key_file.h>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@
 #include <sotto/base/text.h>
 #include <sotto/base/write_all.h>
 
-#include "internal/z85.h"
+#include "../internal/z85.h"
 
 namespace sotto {
 namespace {

@@ -1,4 +1,4 @@
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/keys.h>
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include <sotto/base/check.h>
 
-#include "internal/z85.h"
+#include "../internal/z85.h"
 
 namespace sotto {
 namespace {

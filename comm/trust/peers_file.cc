@@ -1,4 +1,4 @@
-#include <sotto/comm/peers_file.h>
+#include <sotto/comm/trust/peers_file.h>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@
 #include <sotto/base/text.h>
 #include <sotto/base/unix_time.h>
 
-#include "internal/host_port.h"
+#include "../internal/host_port.h"
 
 namespace sotto {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/keys.h>
 
 namespace sotto {
 

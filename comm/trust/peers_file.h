@@ -25,7 +25,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/comm/allow_list.h>
+#include <sotto/comm/trust/allow_list.h>
 
 namespace sotto {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/keys.h>
 
 namespace sotto {
 

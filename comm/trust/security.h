@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include <sotto/comm/allow_list.h>
-#include <sotto/comm/keys.h>
+#include <sotto/comm/trust/allow_list.h>
+#include <sotto/comm/trust/keys.h>
 
 namespace sotto {
 
