@@ -14,7 +14,6 @@
 #include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/robust/attack.h>
-#include <sotto/optim/step_rules/by_tensor.h>
 #include <sotto/topology/properties.h>
 #include <sotto/topology/spectrum.h>
 
@@ -153,8 +152,7 @@ void admit_streaming(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
                     setup.compressor->spec()));
   }
   const StepRule* const outer = setup.outer_step_rule.get();
-  const bool by_tensor = dynamic_cast<const RulesByTensor*>(outer) != nullptr;
-  if (streaming.fragments > 1 && outer != nullptr && (by_tensor || !outer->separable())) {
+  if (streaming.fragments > 1 && outer != nullptr && !outer->by_element()) {
     throw Error("outer_step_rule",
                 fmt::format("{} goes by the model's tensors or by all of it, and fragments are not "
                             "along them; take sgd or adam, or one fragment",
@@ -220,6 +218,13 @@ void admit_step_rule(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
            fmt::format("{} is built on {}{}; use {}", info.name, info.step_rule,
                        info.step_rule == "sgd" ? "" : "'s moments", info.step_rule));
   }
+  if (info.cuts_rule && !rule.by_element()) {
+    refuse(local_steps ? "outer_step_rule" : "step_rule", rule.name(),
+           fmt::format("{} has each node step on a chunk of the model alone, and this rule goes by "
+                       "the model's tensors or, where it clips, by all of it; take sgd, adam or "
+                       "adamw without clipping, or qmean",
+                       info.name));
+  }
   admit_follower(info, *setup.step_rule, "step_rule");
   if (local_steps) {
     admit_follower(info, rule, "outer_step_rule");
@@ -282,6 +287,32 @@ void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
                   info.name, contract_kind_name(info.contract), contract.describe(),
                   examples(info.contract), choose) +
           or_allow());
+}
+
+/// The compressors among the hyperparameters meet their contracts too, on chunks.
+void admit_further_compressors(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  for (const Hyperparameter& one : info.hyperparameters) {
+    if (one.kind != HyperparameterKind::compressor || !setup.hyperparameters.has(one.key)) {
+      continue;
+    }
+    const std::string spec(setup.hyperparameters.text(one.key));
+    const std::string field = fmt::format("{}:{}={}", info.name, one.key, spec);
+    if (is_per_tensor(spec)) {
+      refuse("algorithm", field,
+             "it encodes chunks, which are not along tensors; give one compressor, as in " +
+                 fmt::format("{}=quant:8", one.key));
+    }
+    const Contract contract =
+        make_compressor(spec, one.contract)->contract(setup.parameters.size());
+    if (!contract.meets(one.contract) && !setup.allow_contract_violation) {
+      refuse("algorithm", field,
+             fmt::format("it needs a compressor whose contract is '{}', and this one's is '{}'; "
+                         "use {}, ",
+                         contract_kind_name(one.contract), contract.describe(),
+                         examples(one.contract)) +
+                 or_allow());
+    }
+  }
 }
 
 /// The first property that `need` asks for and the graph lacks, in words; empty when it has all.
@@ -446,6 +477,7 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   admit_streaming(info, setup);
   admit_outer_after_mixing(info, setup);
   admit_compressor(info, setup);
+  admit_further_compressors(info, setup);
   admit_graph(info, setup);
   setup.hyperparameters.derive(*setup.compressor, setup.parameters.size());
   if (warnings != nullptr) {

@@ -31,6 +31,7 @@ enum class AlgorithmId : std::uint16_t {
   sparseloco = 25,
   dion = 26,
   lead = 28,
+  sharded = 29,
 };
 
 /// The number itself.

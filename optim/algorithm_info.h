@@ -67,6 +67,7 @@ struct AlgorithmInfo {
   bool cuts_itself = false;          ///< into buckets, and is not cut from outside
   bool bounded_by_spectrum = false;  ///< the theory bounds the compressor's α by the graph (DCD)
   std::string_view step_rule = {};   ///< the one that it takes; empty: any
+  bool cuts_rule = false;            ///< its rule sees a piece of the model: it goes by elements
   std::string_view family = {};      ///< of the compressors that it takes; empty: any
   bool finds_freeze = false;         ///< freezes Adam's variance by itself, unless told when
   bool accelerated = false;          ///< its vectors may lie where the host cannot reach them

@@ -3,6 +3,7 @@
 // A building block of the algorithms, not for users.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -28,9 +29,16 @@ class ChunkMeanAlgorithm : public NodeAlgorithm {
   const ChunkMean& chunk_mean() const { return mean_; }
 
  protected:
+  /// Makes C′ of the mean; null: C.
+  using MakeGather = std::unique_ptr<Compressor> (*)(const LocalNode& node);
+
   /// A node with the algorithm's facts and this run's setup.
   ChunkMeanAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup)
       : NodeAlgorithm(info, std::move(setup)), mean_(node_) {}
+  /// A node that steps on the tensors `stepped` (LocalNode), with a C′ of the mean.
+  ChunkMeanAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup,
+                     const ParameterLayout& stepped, MakeGather make_gather)
+      : NodeAlgorithm(info, std::move(setup), stepped), mean_(node_, make_gather(node_)) {}
 
   /// What every round begins with. Fault::non_finite.
   Status enter(std::span<const float> gradient) const {

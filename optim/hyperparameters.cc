@@ -11,6 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
 #include <sotto/base/number.h>
+#include <sotto/compress/registry.h>
 
 namespace sotto {
 namespace {
@@ -19,6 +20,14 @@ constexpr std::string_view kAutomatic = "auto";
 
 bool stands_alone(std::span<const Hyperparameter> table) {
   return table.size() == 1 && table.front().kind == HyperparameterKind::text;
+}
+
+/// A value that would do, in most cases.
+std::string_view example(const Hyperparameter& one) {
+  if (one.kind == HyperparameterKind::compressor) {
+    return "quant:8";
+  }
+  return one.choices.empty() ? "1" : one.choices.front();
 }
 
 std::string bounds(const Hyperparameter& one) {
@@ -57,7 +66,8 @@ std::string choice_text(const Hyperparameter& one, std::string_view value) {
   return std::ranges::find(one.choices, value) == one.choices.end() ? "" : std::string(value);
 }
 
-/// The one text of a value; empty for what is none, or out of bounds.
+/// The one text of a value; empty for what is none, or out of bounds. Throws Error for what is no
+/// compressor.
 std::string value_text(const Hyperparameter& one, std::string_view value) {
   switch (one.kind) {
     case HyperparameterKind::count:
@@ -66,6 +76,8 @@ std::string value_text(const Hyperparameter& one, std::string_view value) {
       return real_text(one, value);
     case HyperparameterKind::choice:
       return choice_text(one, value);
+    case HyperparameterKind::compressor:
+      return make_compressor(value, one.contract)->spec();
     case HyperparameterKind::text:
       break;
   }
@@ -103,7 +115,7 @@ void Hyperparameters::refuse_key(std::string_view key) const {
 }
 
 void Hyperparameters::refuse_value(const Hyperparameter& one, std::string_view value,
-                                   std::string_view setting, std::string_view reason) const {
+                                   std::string_view setting, const Message& reason) const {
   if (!setting.empty()) {
     refuse(setting, value, reason);
   }
@@ -122,13 +134,14 @@ void Hyperparameters::read(std::string_view text) {
     const std::string_view part = text.substr(0, text.find(','));
     const std::size_t equals = part.find('=');
     const std::string_view key = part.substr(0, equals);
-    if (const Hyperparameter* one = find(key); equals == std::string_view::npos && one != nullptr) {
+    const Hyperparameter* const one = find(key);
+    if (equals == std::string_view::npos && one != nullptr) {
       refuse("algorithm", fmt::format("{}:{}", algorithm_, part),
-             fmt::format("give its value, as in {}:{}={}", algorithm_, key,
-                         one->choices.empty() ? "1" : one->choices.front()));
+             fmt::format("give its value, as in {}:{}={}", algorithm_, key, example(*one)));
     }
-    set(key, equals == std::string_view::npos ? "" : part.substr(equals + 1));
-    if (part.size() == text.size()) {
+    const bool last = one != nullptr && one->kind == HyperparameterKind::compressor;
+    set(key, equals == std::string_view::npos ? "" : (last ? text : part).substr(equals + 1));
+    if (last || part.size() == text.size()) {
       return;
     }
     text.remove_prefix(part.size() + 1);
@@ -141,7 +154,12 @@ std::string Hyperparameters::canonical(const Hyperparameter& one, std::string_vi
   if (value == one.fallback || (automatic && value == kAutomatic)) {
     return {};
   }
-  const std::string text = value_text(one, value);
+  std::string text;
+  try {
+    text = value_text(one, value);
+  } catch (const Error& error) {
+    refuse_value(one, excerpt(value), setting, error.reason());
+  }
   if (text.empty()) {
     refuse_value(one, excerpt(value), setting,
                  fmt::format("it must be {}{}{}{}", bounds(one), automatic ? ", or auto" : "",

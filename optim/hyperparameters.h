@@ -1,5 +1,6 @@
 // The hyperparameters of an algorithm: which it has is stated in its own file, and their values are
-// part of its specification, `NAME[:KEY=VALUE,…]`, e.g. "zeroone-adam:freeze=100,limit=16".
+// part of its specification, `NAME[:KEY=VALUE,…]`, e.g. "zeroone-adam:freeze=100,limit=16". A value
+// that is a compressor's specification stands last: the commas in it are its own.
 //
 // Plain values, which own their text and view static tables; thread-safe as such.
 #pragma once
@@ -13,16 +14,18 @@
 #include <string_view>
 #include <vector>
 
+#include <sotto/base/message.h>
 #include <sotto/compress/compressor.h>
 
 namespace sotto {
 
 /// The type of a hyperparameter's values.
 enum class HyperparameterKind {
-  count,   ///< whole numbers
-  real,    ///< real numbers, as float32 holds them
-  choice,  ///< one of the words of Hyperparameter::choices
-  text,    ///< the algorithm itself reads it; it stands alone behind the colon
+  count,       ///< whole numbers
+  real,        ///< real numbers, as float32 holds them
+  choice,      ///< one of the words of Hyperparameter::choices
+  compressor,  ///< a specification of make_compressor; the last entry of a table
+  text,        ///< the algorithm itself reads it; it stands alone behind the colon
 };
 
 /// One hyperparameter, as the algorithm's file states it and `sotto list` shows it.
@@ -34,6 +37,7 @@ struct Hyperparameter {
   double above = 0;  ///< values are larger, and `most` at most
   double most = std::numeric_limits<double>::infinity();
   std::span<const std::string_view> choices = {};  ///< where the kind is choice
+  ContractKind contract = ContractKind::any;  ///< that a compressor needs, where the kind is that
   std::string_view why = {};  ///< the reason of the bounds, or a value that would do
   /// The value where none is given: "4096"; "auto": the algorithm finds one itself; empty: one must
   /// be given.
@@ -103,7 +107,7 @@ class Hyperparameters {
   const std::string* value_of(std::string_view key) const;
   [[noreturn]] void refuse_key(std::string_view key) const;
   [[noreturn]] void refuse_value(const Hyperparameter& one, std::string_view value,
-                                 std::string_view setting, std::string_view reason) const;
+                                 std::string_view setting, const Message& reason) const;
   /// The one text of this value; empty for the fallback.
   std::string canonical(const Hyperparameter& one, std::string_view value,
                         std::string_view setting) const;

@@ -31,12 +31,13 @@ AlgorithmSetup stepping_part(AlgorithmSetup& setup) {
   return part;
 }
 
-LocalNode::LocalNode(const AlgorithmInfo& info, AlgorithmSetup setup)
+LocalNode::LocalNode(const AlgorithmInfo& info, AlgorithmSetup setup,
+                     const std::optional<ParameterLayout>& stepped)
     : info_(info), setup_(std::move(setup)) {
   if (setup_.terms == nullptr) {
     setup_.terms = std::make_shared<RoundTerms>();
   }
-  setup_.step_rule->resize(setup_.layout);
+  setup_.step_rule->resize(stepped ? *stepped : setup_.layout);
 }
 
 void LocalNode::begin_round() {
@@ -63,10 +64,18 @@ Status LocalNode::require_finite(std::span<const float> values, std::string_view
 
 Status LocalNode::direction(std::span<const float> gradient, std::span<float> d) {
   check(gradient.size() == dimension(), "a gradient has the dimension of the parameters");
+  return direction_at(0, x(), gradient, d);
+}
+
+Status LocalNode::direction_at(std::size_t first, std::span<const float> at,
+                               std::span<const float> gradient, std::span<float> d) {
   if (Status status = begin_step(gradient); !status) {
     return status;
   }
-  return leave_step_rule(setup_.step_rule->direction(round_, x(), gradient, d), gradient);
+  const Status status = setup_.step_rule->direction(round_, at, gradient, d);
+  const bool placed = !status.ok() && first > 0;
+  return leave_step_rule(
+      placed ? status.with_context(fmt::format("from parameter {} on", first)) : status, gradient);
 }
 
 Status LocalNode::enter_step_rule(std::span<const float> gradient) {
@@ -219,8 +228,14 @@ std::span<const std::byte> LocalNode::encode(std::span<const float> x, std::span
 
 std::span<const std::byte> LocalNode::encode_residual(std::span<float> v, std::span<std::byte> out,
                                                       std::uint32_t part) {
-  const std::size_t bytes = setup_.compressor->encode_residual(v, rounding_key(part), out);
-  saturated_ += compressor().saturated();
+  return encode_residual(compressor(), v, out, part);
+}
+
+std::span<const std::byte> LocalNode::encode_residual(Compressor& codec, std::span<float> v,
+                                                      std::span<std::byte> out,
+                                                      std::uint32_t part) {
+  const std::size_t bytes = codec.encode_residual(v, rounding_key(part), out);
+  saturated_ += codec.saturated();
   return out.first(bytes);
 }
 

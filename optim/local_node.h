@@ -28,8 +28,10 @@ AlgorithmSetup stepping_part(AlgorithmSetup& setup);
 
 class LocalNode {
  public:
-  /// `setup` is one that make_algorithm has approved; sizes the step rule.
-  LocalNode(const AlgorithmInfo& info, AlgorithmSetup setup);
+  /// `setup` is one that make_algorithm has approved; sizes the step rule, for `stepped` where the
+  /// node steps on other tensors than those of x_i (direction_at).
+  LocalNode(const AlgorithmInfo& info, AlgorithmSetup setup,
+            const std::optional<ParameterLayout>& stepped = {});
 
   /// The facts of the algorithm that the node runs.
   const AlgorithmInfo& info() const { return info_; }
@@ -45,7 +47,7 @@ class LocalNode {
   /// The tensors of x_i.
   const ParameterLayout& layout() const { return setup_.layout; }
   const Ops& ops() const { return *setup_.ops; }
-  const Compressor& compressor() const { return *setup_.compressor; }
+  Compressor& compressor() const { return *setup_.compressor; }
   StepRule& step_rule() const { return *setup_.step_rule; }
   const Hyperparameters& hyperparameters() const { return setup_.hyperparameters; }
   const Topology& topology() const { return *setup_.topology; }
@@ -77,6 +79,10 @@ class LocalNode {
   /// StepRule::direction, and final. Once a round: a second gradient means that the update of the
   /// first overflowed, which is final too.
   Status direction(std::span<const float> gradient, std::span<float> d);
+  /// As `direction`, at another point than x_i: of elements from `first` of the model on, as many
+  /// as the step rule was sized for. g and d may be one span.
+  Status direction_at(std::size_t first, std::span<const float> at, std::span<const float> gradient,
+                      std::span<float> d);
   /// Whether direction_part may be asked for.
   bool separable() const { return setup_.step_rule->separable(); }
   /// `direction` of whole tensors, from element `first` on; says whether it is the round's first.
@@ -121,6 +127,9 @@ class LocalNode {
   /// As encode, for C(v), and leaves the residual v − C(v) in v.
   std::span<const std::byte> encode_residual(std::span<float> v, std::span<std::byte> out,
                                              std::uint32_t part = 0);
+  /// As encode_residual, by `codec`, which need not be the node's C.
+  std::span<const std::byte> encode_residual(Compressor& codec, std::span<float> v,
+                                             std::span<std::byte> out, std::uint32_t part);
   /// As encode, for C(v), with v as `prepare` makes it, which says of each piece whether it
   /// is finite; where a residual is left, the pieces may be v as it stands, otherwise they do
   /// not depend on it. Fault::non_finite naming `what` unless v is finite and its encoding

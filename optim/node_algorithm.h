@@ -4,6 +4,7 @@
 // Building blocks of the algorithms, not for users.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -26,9 +27,11 @@ class NodeAlgorithm : public Algorithm {
   Status load(ByteReader& in) override { return node_.load(in); }
 
  protected:
-  /// A node with the algorithm's facts and this run's setup; Error for a setup that LocalNode
-  /// refuses.
-  NodeAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup) : node_(info, std::move(setup)) {}
+  /// A node with the algorithm's facts and this run's setup, whose step rule is for `stepped`, as
+  /// LocalNode has it; Error for a setup that LocalNode refuses.
+  NodeAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup,
+                const std::optional<ParameterLayout>& stepped = {})
+      : node_(info, std::move(setup), stepped) {}
 
   LocalNode node_;
 };

@@ -31,6 +31,7 @@
 #include <sotto/optim/algorithms/push_sum.h>
 #include <sotto/optim/algorithms/q_mean.h>
 #include <sotto/optim/algorithms/robust_gossip.h>
+#include <sotto/optim/algorithms/sharded.h>
 #include <sotto/optim/algorithms/sparse_loco.h>
 #include <sotto/optim/algorithms/zero_one_adam.h>
 #include <sotto/optim/privacy/private_gradient.h>
@@ -79,6 +80,7 @@ std::span<const AlgorithmInfo> algorithms() {
       GossipAdam::kInfo,
       Ef21::kInfo,
       QMean::kInfo,
+      Sharded::kInfo,
       SparseLoco::kInfo,
       Moniqua::kInfo,
       AdPsgd::kInfo,

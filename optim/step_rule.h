@@ -109,6 +109,9 @@ class StepRule {
   /// Whether an element's direction depends on its own tensor alone, so that `direction_part` may
   /// be asked for one tensor after the other.
   virtual bool separable() const { return false; }
+  /// Whether an element's direction depends on that element alone, so that the rule takes any piece
+  /// of a model for a model.
+  virtual bool by_element() const { return false; }
   /// Begins a round whose direction is asked for in parts, in place of `direction`. Requires
   /// separable().
   virtual void begin_parts(Round /*round*/) {}

@@ -28,6 +28,8 @@ struct StepRuleInfo {
   std::span<const std::string_view> settings = {};
   /// Whether StepRule::separable holds without clipping.
   bool separable = false;
+  /// Whether StepRule::by_element holds without clipping.
+  bool by_element = false;
   /// Rules for tensors that this one is not for, by selector, where a specification has none
   /// (step_rule_spec.h).
   std::string_view others = {};

@@ -1,6 +1,7 @@
 #include <sotto/optim/exchange/chunk_mean.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <sotto/compress/none.h>
@@ -11,21 +12,26 @@
 namespace sotto {
 namespace {
 
-std::size_t longest_payload(const LocalNode& node, const Compressor& exact) {
+constexpr std::string_view kMean = "mean over all nodes";
+
+std::size_t longest_payload(const LocalNode& node, const Compressor& exact,
+                            const Compressor* gather) {
   const std::size_t elements = longest_chunk(node.dimension(), node.nodes());
-  return std::max(node.compressor().max_bytes(elements) + max_exact_part_bytes(elements),
-                  exact.max_bytes(elements));
+  const std::size_t encoded = std::max(node.compressor().max_bytes(elements),
+                                       gather == nullptr ? 0 : gather->max_bytes(elements));
+  return std::max(encoded + max_exact_part_bytes(elements), exact.max_bytes(elements));
 }
 
 }  // namespace
 
-ChunkMean::ChunkMean(LocalNode& node)
+ChunkMean::ChunkMean(LocalNode& node, std::unique_ptr<Compressor> gather)
     : node_(node),
       exact_(make_none(node_.ops())),
+      gather_(std::move(gather)),
       others_(all_others(node_)),
       elements_(others_.size()),
       parcels_(others_.size()),
-      mail_(node_, others_.size(), longest_payload(node_, *exact_),
+      mail_(node_, others_.size(), longest_payload(node_, *exact_, gather_.get()),
             std::max<std::size_t>(1, others_.size())),
       own_chunk_(mail_.outgoing().size()),
       error_(node_.dimension()),
@@ -44,7 +50,7 @@ std::size_t ChunkMean::edge(Rank peer) const {
 
 ExchangePlan ChunkMean::plan(std::uint16_t phase) const {
   ExchangePlan plan{.tag = {.round = node_.round(), .phase = phase, .bucket = node_.bucket()},
-                    .compressor = codec().wire_id(),
+                    .compressor = codec(phase).wire_id(),
                     .to = others_,
                     .from = others_,
                     .elements_out = average_.size(),
@@ -55,12 +61,19 @@ ExchangePlan ChunkMean::plan(std::uint16_t phase) const {
   return plan;
 }
 
-std::span<const std::byte> ChunkMean::encode(Rank owner, std::span<float> v,
+Compressor& ChunkMean::codec(std::uint16_t phase) const {
+  if (!pass_.compressed) {
+    return *exact_;
+  }
+  return phase == kGather && gather_ ? *gather_ : node_.compressor();
+}
+
+std::span<const std::byte> ChunkMean::encode(std::uint16_t phase, Rank owner, std::span<float> v,
                                              std::span<std::byte> out, std::uint32_t bucket) {
   if (!pass_.compressed) {
     return out.first(exact_->encode(v, {}, out));
   }
-  const auto encoding = node_.encode_residual(v, out, bucket);
+  const auto encoding = node_.encode_residual(codec(phase), v, out, bucket);
   const ExactElements exact = pass_.exact.in(chunk(owner));
   return exact.empty() ? encoding
                        : out.first(append_exact_part(exact.values, out, encoding.size()));
@@ -98,9 +111,9 @@ void ChunkMean::scatter(std::span<float> v) {
     const auto part = chunk(owner).of(v);
     const auto bucket = static_cast<std::uint32_t>(owner);
     if (owner == node_.rank()) {
-      own_payload_ = encode(owner, part, own_chunk_, bucket);
+      own_payload_ = encode(kScatter, owner, part, own_chunk_, bucket);
     } else {
-      const auto payload = encode(owner, part, mail_.outgoing(edge(owner)), bucket);
+      const auto payload = encode(kScatter, owner, part, mail_.outgoing(edge(owner)), bucket);
       parcels_[edge(owner)] = {.elements = part.size(), .payload_bytes = payload.size()};
     }
   }
@@ -113,10 +126,11 @@ Result<std::span<const std::byte>> ChunkMean::encoding_in(std::span<const std::b
   return exact.empty() ? payload : add_exact_part(payload, exact.values);
 }
 
-Status ChunkMean::decode(Rank from, Rank owner, std::span<float> y) {
+Status ChunkMean::decode(std::uint16_t phase, Rank from, Rank owner, std::span<float> y) {
   const bool own = from == node_.rank();
   const auto encoding = encoding_in(own ? own_payload_ : mail_.payload(edge(from)), owner);
-  const Status decoded = encoding.ok() ? codec().decode_add(*encoding, 1, y) : encoding.status();
+  const Status decoded =
+      encoding.ok() ? codec(phase).decode_add(*encoding, 1, y) : encoding.status();
   if (decoded) {
     return {};
   }
@@ -131,7 +145,7 @@ Status ChunkMean::average() {
   ops.fill(0, average_);
   ops.fill(0, exact);
   for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (Status status = decode(from, node_.rank(), average_); !status) {
+    if (Status status = decode(kScatter, from, node_.rank(), average_); !status) {
       return status;
     }
   }
@@ -139,17 +153,26 @@ Status ChunkMean::average() {
   const float share = 1.0F / static_cast<float>(node_.nodes());
   ops.scale(share, average_);
   ops.scale(share, exact);
+  const bool makes = pass_.compressed && at_owner_;
+  if (makes) {
+    if (Status status = node_.require_finite(average_, kMean); !status) {
+      return status;
+    }
+    if (Status status = at_owner_(average_); !status) {
+      return status;
+    }
+  }
   if (pass_.compressed) {
     ops.axpy(1, chunk_error_, average_);
     pass_.leave_out(chunk(node_.rank()).offset, average_);
   }
   for (const std::span<const float> means : {std::span<const float>(average_), {exact}}) {
-    if (Status status = node_.require_finite(means, "mean over all nodes"); !status) {
+    if (Status status = node_.require_finite(means, makes ? "update" : kMean); !status) {
       return status;
     }
   }
   const auto bucket = static_cast<std::uint32_t>(node_.nodes());
-  own_payload_ = encode(node_.rank(), average_, mail_.outgoing(), bucket);
+  own_payload_ = encode(kGather, node_.rank(), average_, mail_.outgoing(), bucket);
   if (pass_.compressed) {
     std::swap(chunk_error_, average_);
   }
@@ -167,7 +190,7 @@ Status ChunkMean::complete(const Exchange& exchange, std::span<float> mean) {
   node_.ops().fill(0, mean);
   node_.ops().fill(0, pass_.exact.values);
   for (Rank owner = 0; owner < node_.nodes(); ++owner) {
-    if (Status status = decode(owner, owner, chunk(owner).of(mean)); !status) {
+    if (Status status = decode(kGather, owner, owner, chunk(owner).of(mean)); !status) {
       return status;
     }
   }
@@ -186,13 +209,17 @@ void ChunkMean::clear_errors() {
 void ChunkMean::save(ByteBuffer& out) const {
   write_floats(error_, out);
   write_floats(chunk_error_, out);
+  if (gather_) {
+    gather_->save(out);
+  }
 }
 
 Status ChunkMean::load(ByteReader& in) {
   if (Status status = read_floats(in, "error", error_); !status) {
     return status;
   }
-  return read_floats(in, "error of the chunk", chunk_error_);
+  const Status status = read_floats(in, "error of the chunk", chunk_error_);
+  return status.ok() && gather_ ? gather_->load(in) : status;
 }
 
 }  // namespace sotto

@@ -9,6 +9,9 @@
 //   3. all:            the mean is the n chunks C(a)
 // β = 1 in the paper: what was not sent stays to be sent, and the means' sum is that of all v_i but
 // for what δ_i and δ̄ hold.
+// An algorithm may have the owner make something else of the mean first, an update from its own
+// state (sharded.h), and send that by another compressor C′:
+//   2. chunk's owner:  a = f(mean_i C(δ_i)) + δ̄;  send C′(a) to all;  δ̄ ← a − C′(a)
 // Each chunk is encoded by itself, at its own length: nothing is padded. Sums are in rank order,
 // and all nodes decode the same bytes, so that they hold the same mean to the bit. Elements for
 // which few bits will not do may travel beside the encodings in full precision (exact_part.h).
@@ -17,13 +20,16 @@
 // constructor.
 // Memory: 1 float a parameter (δ_i), 3/n (δ̄, a, the own chunk's encoding), and frames; all
 //   of them with room for full precision, beside an encoding too.
-// Bytes of a mean: 2 (n − 1) frames of a chunk each: 2 (n − 1)/n |C(v)| + 128 (n − 1).
+// Bytes of a mean: 2 (n − 1) frames of a chunk each: 2 (n − 1)/n |C(v)| + 128 (n − 1), or
+//   (n − 1)/n (|C(v)| + |C′(a)|) + 128 (n − 1).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/bytes.h>
@@ -39,11 +45,16 @@ namespace sotto {
 
 class ChunkMean {
  public:
-  /// `node` must outlive it.
-  explicit ChunkMean(LocalNode& node);
+  /// `node` must outlive it. `gather` is C′; null: the node's C.
+  explicit ChunkMean(LocalNode& node, std::unique_ptr<Compressor> gather = nullptr);
 
   /// Sets β, above 0 and at most 1.
   void set_error_decay(float decay) { error_decay_ = decay; }
+  /// Writes over the mean of this node's chunk, which is finite, what is sent in its place.
+  using AtOwner = std::function<Status(std::span<float> mean)>;
+  /// Has every compressed mean go through `make`; what all nodes end with, and δ̄, are then of what
+  /// it makes. Called once a mean, from `complete`, when δ_i is what it will be.
+  void set_owner(AtOwner make) { at_owner_ = std::move(make); }
 
   /// All other nodes.
   Peers peers() const;
@@ -72,7 +83,7 @@ class ChunkMean {
   /// Clears both errors, when the averaged quantity changes its unit.
   void clear_errors();
 
-  /// Appends the error memories.
+  /// Appends the error memories, and what C′ remembers.
   void save(ByteBuffer& out) const;
   /// Restores the state that save wrote for the same vector.
   Status load(ByteReader& in);
@@ -94,28 +105,32 @@ class ChunkMean {
   Chunk chunk(Rank owner) const { return chunk_of(node_.dimension(), node_.nodes(), owner); }
   /// The number of another node's edge.
   std::size_t edge(Rank peer) const;
-  const Compressor& codec() const { return pass_.compressed ? node_.compressor() : *exact_; }
+  /// The compressor of a phase.
+  Compressor& codec(std::uint16_t phase) const;
   ExchangePlan plan(std::uint16_t phase) const;
 
-  /// Encodes v, the chunk of `owner`; when compressed, v is left with the residual, else as it is.
-  std::span<const std::byte> encode(Rank owner, std::span<float> v, std::span<std::byte> out,
-                                    std::uint32_t bucket);
+  /// Encodes v, the chunk of `owner`, for a phase; when compressed, v is left with the residual,
+  /// else as it is.
+  std::span<const std::byte> encode(std::uint16_t phase, Rank owner, std::span<float> v,
+                                    std::span<std::byte> out, std::uint32_t bucket);
   /// Sends v's chunks to their owners.
   void scatter(std::span<float> v);
   /// Takes all nodes' chunks and sends the result.
   Status average();
-  /// y ← y + the chunk of `owner` as `from`, which may be this node, sent it.
-  Status decode(Rank from, Rank owner, std::span<float> y);
+  /// y ← y + the chunk of `owner` as `from`, which may be this node, sent it in the phase.
+  Status decode(std::uint16_t phase, Rank from, Rank owner, std::span<float> y);
   /// The encoding alone in a payload; what else it holds is added to the elements in full
   /// precision.
   Result<std::span<const std::byte>> encoding_in(std::span<const std::byte> payload, Rank owner);
 
   LocalNode& node_;
   float error_decay_ = 1;  // β
+  AtOwner at_owner_;       // f; empty: the mean itself is sent
   std::unique_ptr<Compressor> exact_;
-  std::vector<Edge> others_;           // all nodes but this one
-  std::vector<std::size_t> elements_;  // of the others' chunks
-  std::vector<Parcel> parcels_;        // chunks on their way to the others
+  std::unique_ptr<Compressor> gather_;  // C′; null: C
+  std::vector<Edge> others_;            // all nodes but this one
+  std::vector<std::size_t> elements_;   // of the others' chunks
+  std::vector<Parcel> parcels_;         // chunks on their way to the others
   Mailbox mail_;
   Pass pass_;
   std::vector<std::byte> own_chunk_;  // the encoding of the chunk that this node owns

@@ -227,6 +227,7 @@ constinit const StepRuleInfo Adam::kAdam = {
     .outer_learning_rate = 0.001,
     .settings = kAdamSettings,
     .separable = true,
+    .by_element = true,
     .build = build_adam<false>,
 };
 
@@ -236,6 +237,7 @@ constinit const StepRuleInfo Adam::kAdamW = {
     .outer_learning_rate = 0.001,
     .settings = kAdamSettings,
     .separable = true,
+    .by_element = true,
     .build = build_adam<true>,
 };
 

@@ -36,6 +36,7 @@ class Adam final : public StepRule {
   Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                    std::span<float> d) override;
   bool separable() const override { return !clip_.clips(); }
+  bool by_element() const override { return separable(); }
   void begin_parts(Round round) override;
   Status direction_part(std::size_t first, std::span<const float> x,
                         std::span<const float> gradient, std::span<float> d) override;

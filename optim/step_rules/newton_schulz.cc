@@ -14,11 +14,11 @@ constexpr float kOfFifthPower = 2.0315F;
 constexpr double kSmall = 1e-7;  // keeps zeros zero
 
 void turn(std::size_t rows, std::size_t columns, std::span<const float> from, std::span<float> to) {
-  constexpr std::size_t kBlock = 16;  // what is read and what is written both stay in the cache
-  for (std::size_t i0 = 0; i0 < rows; i0 += kBlock) {
-    for (std::size_t j0 = 0; j0 < columns; j0 += kBlock) {
-      for (std::size_t i = i0; i < std::min(rows, i0 + kBlock); ++i) {
-        for (std::size_t j = j0; j < std::min(columns, j0 + kBlock); ++j) {
+  constexpr std::size_t kTile = 16;  // what is read and what is written both stay in the cache
+  for (std::size_t i0 = 0; i0 < rows; i0 += kTile) {
+    for (std::size_t j0 = 0; j0 < columns; j0 += kTile) {
+      for (std::size_t i = i0; i < std::min(rows, i0 + kTile); ++i) {
+        for (std::size_t j = j0; j < std::min(columns, j0 + kTile); ++j) {
           to[j * rows + i] = from[i * columns + j];
         }
       }

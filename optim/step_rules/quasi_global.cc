@@ -103,6 +103,7 @@ constinit const StepRuleInfo QuasiGlobal::kInfo = {
     .momentum = 0.9,
     .settings = kQuasiGlobalSettings,
     .separable = true,
+    .by_element = true,
     .build = build_step_rule<QuasiGlobal>,
 };
 

@@ -128,6 +128,7 @@ constinit const StepRuleInfo Sgd::kInfo = {
     .outer_learning_rate = 1,
     .settings = kSgdSettings,
     .separable = true,
+    .by_element = true,
     .build = build_step_rule<Sgd>,
 };
 

@@ -37,6 +37,7 @@ class Sgd final : public StepRule {
                     std::span<float> next, const Ops& ops) override;
   bool stateless() const override { return momentum_ == 0 && !clip_.clips(); }
   bool separable() const override { return !clip_.clips(); }
+  bool by_element() const override { return separable(); }
   void begin_parts(Round round) override { round_rate_ = static_cast<float>(rate_.at(round)); }
   Status direction_part(std::size_t first, std::span<const float> x,
                         std::span<const float> gradient, std::span<float> d) override {

@@ -76,6 +76,7 @@ std::vector<Family> families(const Scenario& scenario) {
           {"lead", {"quant:8", "quant:4"}},
           {"pushsum", {"none", "quant:8"}},
           {"qmean", {"quant:8", "quant:4", "sign"}},
+          {"sharded", {"quant:8", "quant:4"}},
           {"sparseloco", {"topk:0.03,values=2"}},
           {"onebit-adam", {"sign"}}};
 }

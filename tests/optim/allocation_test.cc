@@ -223,6 +223,24 @@ TEST_CASE("an algorithm takes the memory that it states") {
   }
 }
 
+TEST_CASE("a sharded optimizer has an n-th of the step rule's moments on each node") {
+  for (const std::size_t nodes : {2U, 8U, 16U}) {
+    CAPTURE(nodes);
+    ClusterOptions options{.algorithm = "sharded",
+                           .nodes = nodes,
+                           .dimension = kMemoryDimension,
+                           .step = {.rule = "adam"}};
+    const double with_adam = constructed_floats(options);
+    options.step = {};
+    const double moments = with_adam - constructed_floats(options);
+    CHECK(moments == doctest::Approx(2.0 / static_cast<double>(nodes)).epsilon(0.02));
+    options.algorithm = "allreduce";
+    const double whole = -constructed_floats(options);
+    options.step = {.rule = "adam"};
+    CHECK(whole + constructed_floats(options) == doctest::Approx(2).epsilon(0.02));
+  }
+}
+
 TEST_CASE("no algorithm allocates after its construction, once exchanges have their capacity") {
   for (const AlgorithmInfo& info : algorithms()) {
     for (const std::string topology : {"ring", "base:2"}) {

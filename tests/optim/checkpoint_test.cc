@@ -82,7 +82,7 @@ TEST_CASE(
   append_block(layout, "hidden", {4, 6});
   append_block(layout, "bias", {9});
   for (const AlgorithmInfo& info : algorithms()) {
-    if (!info.step_rule.empty()) {
+    if (!info.step_rule.empty() || info.cuts_rule) {
       continue;
     }
     for (const Round interval : {Round{1}, Round{3}}) {
@@ -111,6 +111,13 @@ TEST_CASE("what a compressor remembers is part of the state") {
                      .dimension = 130,
                      .step = {.learning_rate = 0.02}});
   }
+}
+
+TEST_CASE("what the second compressor of sharded remembers is part of the state") {
+  check_continues({.algorithm = "sharded:gather=lowrank:1",
+                   .nodes = 5,
+                   .dimension = 133,
+                   .step = {.rule = "adamw", .learning_rate = 0.01, .weight_decay = 0.1}});
 }
 
 TEST_CASE("all-reduce in buckets, saved in mid-run and loaded, continues to the bit") {

@@ -46,6 +46,8 @@ std::string drawn_value(const Hyperparameter& one, std::uint64_t number) {
       std::erase(others, one.fallback);
       return std::string(others[number % others.size()]);
     }
+    case HyperparameterKind::compressor:
+      return make_compressor(fmt::format("quant:{}", 2 + number % 7), one.contract)->spec();
     case HyperparameterKind::text:
       break;
   }
@@ -68,6 +70,10 @@ TEST_CASE("equal specifications have one text, and fallbacks are not in it") {
            {"onebit-adam:freeze=auto", "onebit-adam"},
            {"sparseloco:clip=none,decay=0.950", "sparseloco"},
            {"sparseloco:aggregate=count,decay=1", "sparseloco:decay=1,aggregate=count"},
+           {"sharded:gather=same", "sharded"},
+           {"sharded:gather=none", "sharded:gather=none"},
+           {"sharded:gather=quant:4,chunk=0512",
+            "sharded:gather=quant:4,chunk=512,rounding=nearest"},
            {"robust:clipped:auto", "robust"},
            {"robust:krum:1", "robust:krum:1"}}) {
     CAPTURE(written);
@@ -138,6 +144,12 @@ TEST_CASE("what is no specification is refused, and the message says what would 
     CHECK(mentions(refusal(fmt::format("choco:eta={}", eta)),
                    {"above 0", "as float32 holds it", "at most 1"}));
   }
+  CHECK(mentions(refusal("sharded:gather"), {"sharded:gather=quant:8"}));
+  CHECK(mentions(refusal("sharded:gather="), {"'sharded:gather='"}));
+  CHECK(
+      mentions(refusal("sharded:gather=quant:99"), {"algorithm: 'sharded:gather=quant:99'", "8"}));
+  CHECK(mentions(refusal("sharded:gather=signn"), {"did you mean sign?"}));
+  CHECK(mentions(refusal("sharded:scatter=sign"), {"'scatter'", "it has gather"}));
   CHECK(mentions(refusal("chocco:eta=1"), {"algorithm: 'chocco'", "did you mean choco?"}));
 }
 

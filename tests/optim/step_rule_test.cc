@@ -369,6 +369,8 @@ TEST_CASE("the facts of a step rule are those of the rule that is made") {
     const auto rule = make_step_rule({.rule = name, .learning_rate = info.learning_rate});
     CHECK(rule->name() == info.name);
     CHECK(rule->separable() == info.separable);
+    CHECK(rule->by_element() == info.by_element);
+    CHECK((rule->separable() || !rule->by_element()));
     CHECK_NOTHROW(make_step_rule({.rule = name, .learning_rate = info.outer_learning_rate}));
     const StepRuleOptions with_momentum{.rule = name, .momentum = 0.9};
     if (info.has("momentum")) {

@@ -50,6 +50,8 @@ TEST_CASE(
       {.algorithm = "onebit-adam", .compressor = "sign"},
       {.algorithm = "pushsum", .topology = "exponential"},
       {.algorithm = "d2"},
+      {.algorithm = "sharded", .compressor = "quant:4"},
+      {.algorithm = "sharded:gather=topk:0.3", .compressor = "sign"},
       {.algorithm = "sparseloco", .compressor = "topk:0.1,values=2"},
       {.algorithm = "sparseloco", .interval = 4},
       {.algorithm = "allreduce", .interval = 7, .streaming = {.fragments = 3, .delay = 1}},

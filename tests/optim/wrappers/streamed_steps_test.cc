@@ -422,7 +422,7 @@ TEST_CASE("streamings that cannot be are refused, and the message says what woul
   told("an interval has 6 steps", options_for("allreduce", 6, {.fragments = 7}, 1));
   told("fragments: '0'", options_for("allreduce", 6, {.fragments = 0}, 1));
   told("communication_interval", options_for("allreduce", 1, {.fragments = 2}, 1));
-  told("allreduce, qmean or sparseloco", options_for("dcd", 6, {.fragments = 3}, 1));
+  told("allreduce, qmean, sharded or sparseloco", options_for("dcd", 6, {.fragments = 3}, 1));
   told("sync_mix", options_for("allreduce", 6, {.mix = {.own = 1}}, 1));
   told("sync_mix", options_for("allreduce", 6, {.mix = {.own = 1 - 1e-12}}, 1));
   told("sync_delay: dcd", options_for("dcd", 6, {.delay = 3}, 1));

@@ -144,7 +144,9 @@ TEST_CASE("every hyperparameter of every algorithm is part of what nodes agree o
       changed.hyperparameters.replace(one.key, !one.choices.empty() ? one.choices.back()
                                                : one.kind == HyperparameterKind::text ? "median"
                                                : one.kind == HyperparameterKind::real ? "0.125"
-                                                                                      : "5");
+                                               : one.kind == HyperparameterKind::compressor
+                                                   ? "topk:0.5"
+                                                   : "5");
       const std::string difference =
           first_difference(agreement_of({{"algorithm", base.text()}}),
                            agreement_of({{"algorithm", changed.text()}}));
