@@ -32,11 +32,9 @@ SimulatorOptions options_for(Round rounds) {
   return options;
 }
 
-}  // namespace
-
-TEST_CASE(
-    "synchronous algorithms give the bits of the lock-step driver, with and without overlap") {
-  const std::vector<Job> jobs = {
+/// One of each kind of exchange.
+std::vector<Job> synchronous_jobs() {
+  return {
       {.algorithm = "allreduce"},
       {.algorithm = "dpsgd"},
       {.algorithm = "dpsgd", .topology = "one-peer-exponential", .nodes = 8},
@@ -66,7 +64,13 @@ TEST_CASE(
       {.algorithm = "dpsgd", .interval = 3, .outer_after_mixing = true},
       {.algorithm = "choco", .compressor = "sign", .interval = 3, .outer_after_mixing = true},
   };
-  for (Job job : jobs) {
+}
+
+}  // namespace
+
+TEST_CASE(
+    "synchronous algorithms give the bits of the lock-step driver, with and without overlap") {
+  for (Job job : synchronous_jobs()) {
     CAPTURE(job.algorithm);
     CAPTURE(job.topology);
     Job reference = job;
