@@ -24,6 +24,7 @@ std::vector<console::Command> add_all_commands(CLI::App& program) {
   commands.push_back(add_export_command(*checkpoint));
   commands.push_back(add_inspect_command(*checkpoint));
   commands.push_back(add_quantize_command(*checkpoint));
+  commands.push_back(add_untie_command(*checkpoint));
   CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");
   bench->require_subcommand(1);
   commands.push_back(add_bench_codec_command(*bench));

@@ -43,6 +43,7 @@ console::Command add_data_scaling_command(CLI::App& data);
 console::Command add_export_command(CLI::App& checkpoint);
 console::Command add_inspect_command(CLI::App& checkpoint);
 console::Command add_quantize_command(CLI::App& checkpoint);
+console::Command add_untie_command(CLI::App& checkpoint);
 /// One of the benchmarks below `sotto bench`.
 console::Command add_bench_codec_command(CLI::App& bench);
 console::Command add_bench_exchange_command(CLI::App& bench);

@@ -9,7 +9,6 @@
 #include <sotto/base/text.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
-#include <sotto/study/train/scaling_file.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/files/exported_model.h>
 #include <sotto/trainers/files/result_file.h>
@@ -18,6 +17,7 @@
 #include <sotto/trainers/tasks/task_registry.h>
 
 #include "commands.h"
+#include "saved_task.h"
 
 namespace sotto::cli {
 namespace {
@@ -35,53 +35,15 @@ struct ExportOptions {
   std::string folder;
   std::string mean;
   std::string own;
-  std::string task;
-  std::string scaling;
+  TaskPlaces places;
   std::optional<Rank> node;
   std::optional<Round> round;
 };
 
-/// The run's task, as far as it can be made here.
-struct RunTask {
-  std::shared_ptr<const TaskData> data;
-  ParameterLayout layout;
-  std::string model;
-};
-
-/// Throws Error where the data or the scaling cannot be read, or are not those of the run.
-RunTask task_of(const ExportOptions& o, const SavedModel& saved) {
-  const std::string digest = setting_in(saved.agreement, "scaling").value_or("");
-  std::optional<SharedScaling> scaling;
-  if (!o.scaling.empty()) {
-    scaling = study::read_scaling("--scaling", o.scaling);
-  }
-  if ((scaling ? scaling_digest(*scaling).substr(0, kDigestShown) : "") != digest) {
-    throw Error("--scaling", digest.empty()
-                                 ? "the run scaled columns by its own rows, and by no such file"
-                                 : fmt::format("name the file that the run was given with "
-                                               "--scaling, of the digest {}",
-                                               digest));
-  }
-  TaskOptions options;
-  options.model = setting_in(saved.agreement, "model").value_or("");
-  options.nodes = saved.nodes;
-  options.deal = false;
-  const std::string task =
-      o.task.empty() ? setting_in(saved.agreement, "task").value_or("") : o.task;
-  RunTask made{.data = load_task(task, scaling ? &*scaling : nullptr), .layout = {}, .model = {}};
-  const TaskFactory factory(made.data, options);
-  made.layout = factory.make(0)->layout();
-  made.model = factory.options().model;
-  if (layout_digest(made.layout) != setting_in(saved.agreement, "layout")) {
-    throw Error("--task", fmt::format("{} has other columns or classes than the run's data", task));
-  }
-  return made;
-}
-
 /// Names and shapes as the run's task has them; one tensor where that cannot be made here.
 ParameterLayout layout_of(const ExportOptions& o, const SavedModel& saved) {
   try {
-    return task_of(o, saved).layout;
+    return task_of(o.places, saved).layout;
   } catch (const Error&) {
     // The data may be gone, or the program one with a task of its own.
   }
@@ -93,7 +55,7 @@ std::string onnx_of(const std::string& option, const ExportOptions& o, const Sav
                     ModelNotes notes, ParameterLayout& layout) {
   const RunTask task = [&] {
     try {
-      return task_of(o, saved);
+      return task_of(o.places, saved);
     } catch (const Error& error) {
       throw Error(
           fmt::format("{}: an ONNX file has the scaling and the names of the run's data, "
@@ -193,8 +155,10 @@ console::Command add_export_command(CLI::App& checkpoint) {
       "Of this round; by default of the newest of which all nodes, or that one, have a whole "
       "checkpoint");
   console::OptionGroup data(*command, "The run's data, for .onnx and names of tensors");
-  data.option("--task", options->task, "SPEC", "Where they are now; by default as in the run");
-  data.option("--scaling", options->scaling, "FILE.toml", "The run's --scaling, where it had one");
+  data.option("--task", options->places.task, "SPEC",
+              "Where they are now; by default as in the run");
+  data.option("--scaling", options->places.scaling, "FILE.toml",
+              "The run's --scaling, where it had one");
   add_common_options(*command, options->common);
   command->footer(kCheckpointExportExamples);
   return {command, [options] { return run(*options); }};

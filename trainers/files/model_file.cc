@@ -273,6 +273,36 @@ std::vector<std::byte> encode_model_file(const ParameterLayout& layout,
   return std::move(out).take();
 }
 
+Result<ModelTensors> read_model_tensors(std::span<const std::byte> bytes) {
+  const auto tensors = read_tensors(bytes);
+  if (!tensors.ok()) {
+    return tensors.status();
+  }
+  std::vector<const Tensors::value_type*> by_place;
+  by_place.reserve(tensors->size());
+  for (const auto& tensor : *tensors) {
+    by_place.push_back(&tensor);
+  }
+  std::ranges::stable_sort(by_place, {}, [](const auto* one) { return one->second.bytes.data(); });
+  ModelTensors model;
+  try {
+    for (const auto* one : by_place) {
+      const auto& [name, tensor] = *one;
+      const std::size_t offset = append_block(model.layout, name, tensor.shape);
+      model.parameters.resize(dimension_of(model.layout));
+      if (!tensor.bytes.empty()) {
+        std::memcpy(model.parameters.data() + offset, tensor.bytes.data(), tensor.bytes.size());
+      }
+    }
+  } catch (const Error& error) {
+    return malformed(error.what());
+  }
+  if (const auto bad = host_ops().count_non_finite(model.parameters); bad.count > 0) {
+    return malformed(fmt::format("{} of its numbers are NaN or infinite", bad.count));
+  }
+  return model;
+}
+
 Result<std::vector<float>> decode_model_file(std::span<const std::byte> bytes,
                                              const ParameterLayout& layout) {
   const auto tensors = read_tensors(bytes);

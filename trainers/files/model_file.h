@@ -42,6 +42,16 @@ std::vector<std::byte> encode_model_file(const ParameterLayout& layout,
                                          std::span<const float> parameters, const ModelNotes& notes,
                                          const TensorEncodings& encodings = {});
 
+/// Tensors with their values.
+struct ModelTensors {
+  ParameterLayout layout;
+  std::vector<float> parameters;
+};
+
+/// All tensors in a file's bytes, in the order in which their values stand there. Of 32-bit floats,
+/// all finite. Fault::malformed says which tensor is wrong.
+Result<ModelTensors> read_model_tensors(std::span<const std::byte> bytes);
+
 /// The parameters in a file's bytes, in the layout's order: tensors of its names and shapes and no
 /// others, or one vector of all, whatever it is called, where a file knows of no tensors. Of 32-bit
 /// floats, or encoded, all finite. Fault::malformed says which tensor is wrong.

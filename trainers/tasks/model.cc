@@ -28,9 +28,9 @@ constexpr std::array<ModelInfo, 5> kModels = {{
     {"cnn", "cnn[:C1,C2]",
      "two convolutions to C1 = 8 and C2 = 16 channels, each with ReLU and 2×2 maximum; for images",
      "cnn:8,16"},
-    {"transformer", "transformer[:LAYERS,WIDTH,HEADS]",
-     "causal self-attention, 2 layers of width 64 with 4 heads by default; for text, at every "
-     "position",
+    {"transformer", "transformer[:LAYERS,WIDTH,HEADS[,share=N]]",
+     "causal self-attention, 2 layers of width 64 with 4 heads by default, each N layers with one "
+     "set of weights; for text, at every position",
      "transformer:2,64,4"},
     {"linear", "linear",
      "one linear layer: of a regression least squares, of classes softmax; a convex loss",
@@ -80,10 +80,35 @@ std::unique_ptr<Model> make_cnn(std::string_view spec, std::optional<std::string
   return std::make_unique<Cnn>(*input.image, channels[0], channels[1], input.classes);
 }
 
+/// Cuts ",share=N" off `argument`; 1 where there is none. Throws Error where N does not divide the
+/// number of layers that it begins with.
+std::size_t take_share(std::string_view spec, std::string_view& argument) {
+  constexpr std::string_view kShare = ",share=";
+  const std::size_t at = argument.find(kShare);
+  if (at == std::string_view::npos) {
+    return 1;
+  }
+  const std::string_view value = argument.substr(at + kShare.size());
+  argument = argument.substr(0, at);
+  const auto layers =
+      parse_number<std::size_t>(argument.substr(0, argument.find(',')), 1, kMaxLayers);
+  const auto share = parse_number<std::size_t>(value, 1, layers.value_or(kMaxLayers));
+  if (!share || (layers && *layers % *share != 0)) {
+    refuse("model", spec,
+           fmt::format("share is how many layers that follow each other have their weights in "
+                       "common, 1 to {}, and divides the number of layers, as in "
+                       "transformer:4,64,4,share=2",
+                       layers.value_or(kMaxLayers)));
+  }
+  return *share;
+}
+
 std::unique_ptr<Model> make_transformer(std::string_view spec,
                                         std::optional<std::string_view> argument,
                                         const ModelInput& input) {
-  const auto sizes = argument ? parse_sizes(*argument) : std::vector<std::size_t>{2, 64, 4};
+  std::string_view list = argument.value_or("2,64,4");
+  const std::size_t share = take_share(spec, list);
+  const auto sizes = parse_sizes(list);
   if (sizes.size() != 3 || sizes[0] > kMaxLayers || sizes[1] % sizes[2] != 0) {
     refuse(
         "model", spec,
@@ -98,7 +123,7 @@ std::unique_ptr<Model> make_transformer(std::string_view spec,
   }
   return std::make_unique<Transformer>(
       *input.sequence, input.classes,
-      TransformerSize{.layers = sizes[0], .width = sizes[1], .heads = sizes[2]});
+      TransformerSize{.layers = sizes[0], .width = sizes[1], .heads = sizes[2], .share = share});
 }
 
 }  // namespace

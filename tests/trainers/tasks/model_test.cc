@@ -50,6 +50,8 @@ const std::vector<Case>& cases() {
       {"transformer:2,8,1", sequences(5, 3)},
       {"transformer:3,4,4", sequences(1, 2)},
       {"transformer:1,12,3", sequences(9, 7)},
+      {"transformer:4,8,2,share=2", sequences(4, 3)},
+      {"transformer:3,6,3,share=3", sequences(3, 2)},
   };
   return all;
 }
@@ -71,8 +73,10 @@ std::vector<double> expected_scores(const Model& model, const Case& c,
                                     const std::vector<double>& parameters,
                                     const std::vector<float>& x, std::size_t rows) {
   if (c.input.sequence) {
-    const std::string heads = std::string(c.spec).substr(std::string(c.spec).rfind(',') + 1);
-    return test::TransformerReference(model.layout(), *c.input.sequence, std::stoul(heads))
+    const std::string spec(c.spec);
+    const std::string sizes = spec.substr(0, spec.find(",share="));
+    const std::size_t heads = std::stoul(sizes.substr(sizes.rfind(',') + 1));
+    return test::TransformerReference(model.layout(), *c.input.sequence, heads)
         .scores(parameters, test::widen(x));
   }
   return test::reference_scores(model, c.input, parameters, test::widen(x), rows);

@@ -35,9 +35,15 @@ class TransformerReference {
   using Vector = std::vector<double>;
   using Rows = std::vector<Vector>;  // one for each position
 
+  /// The tensor; of a layer that has none of its own, that of the layer before.
   const ParameterBlock& block(const std::string& name) const {
-    return *std::find_if(layout_.begin(), layout_.end(),
-                         [&](const ParameterBlock& b) { return b.name == name; });
+    const auto found = std::find_if(layout_.begin(), layout_.end(),
+                                    [&](const ParameterBlock& b) { return b.name == name; });
+    if (found != layout_.end()) {
+      return *found;
+    }
+    const std::size_t end = name.find('.', 2);
+    return block("h." + std::to_string(std::stoul(name.substr(2, end - 2)) - 1) + name.substr(end));
   }
   double at(const ParameterBlock& b, std::size_t index) const {
     return parameters_[b.offset + index];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -17,6 +19,14 @@ Transformer::Layer::Layer(ParameterLayout& layout, std::string_view name,
       expand(layout, fmt::format("{}.mlp.c_fc", name), size.width, 4 * size.width),
       contract(layout, fmt::format("{}.mlp.c_proj", name), 4 * size.width, size.width) {}
 
+Transformer::Layer::Layer(ParameterLayout& layout, std::string_view name,
+                          const TransformerSize& size, const Layer& tied)
+    : norm1(layout, fmt::format("{}.ln_1", name), size.width),
+      attention(tied.attention),
+      norm2(layout, fmt::format("{}.ln_2", name), size.width),
+      expand(tied.expand),
+      contract(tied.contract) {}
+
 Transformer::Transformer(const SequenceShape& input, std::size_t classes,
                          const TransformerSize& size)
     : input_(input),
@@ -25,8 +35,14 @@ Transformer::Transformer(const SequenceShape& input, std::size_t classes,
       position_(append_block(layout_, "wpe.weight", {input.positions, size.width})),
       layers_([&] {
         std::vector<Layer> layers;
+        layers.reserve(size.layers);
         for (std::size_t i = 0; i < size.layers; ++i) {
-          layers.emplace_back(layout_, fmt::format("h.{}", i), input, size);
+          const std::string name = fmt::format("h.{}", i);
+          if (i % size.share == 0) {
+            layers.emplace_back(layout_, name, input, size);
+          } else {
+            layers.emplace_back(layout_, name, size, layers[i - i % size.share]);
+          }
         }
         return layers;
       }()),
@@ -113,26 +129,42 @@ void Transformer::backward(std::span<const float> parameters, std::span<const fl
   head_.backward_input(parameters, dy, rows_of(branch_, size_.width));
   delta_.assign(state_.size(), 0.0F);
   norm_.backward(parameters, branch_, gradient, delta_);
+  use_.resize(size_.share == 1 ? 0 : gradient.size());
   for (std::size_t i = layers_.size(); i-- > 0;) {
-    backward(layers_[i], parameters, gradient);
+    const bool first_use = i % size_.share == size_.share - 1;  // on the way back
+    backward(layers_[i], parameters, gradient, first_use ? gradient : use_);
+    if (!first_use) {
+      add_use(i, gradient);
+    }
   }
   embed_backward(gradient);
 }
 
+void Transformer::add_use(std::size_t l, std::span<float> gradient) const {
+  const std::string owner = fmt::format("h.{}.", l - l % size_.share);
+  for (const ParameterBlock& block : layout_) {
+    if (block.name.starts_with(owner) && !block.name.starts_with(owner + "ln_")) {
+      const auto sum = block.of(gradient);
+      const auto use = block.of(std::span(use_));
+      std::ranges::transform(sum, use, sum.begin(), std::plus<>());
+    }
+  }
+}
+
 void Transformer::backward(Layer& layer, std::span<const float> parameters,
-                           std::span<float> gradient) {
+                           std::span<float> gradient, std::span<float> blocks) {
   const std::size_t width = size_.width;
   const std::size_t inside = layer.expand.out;
   const MatrixView delta = view(delta_, rows_, width);
   expanded_delta_.resize(layer.expanded.size());
-  layer.contract.backward(view(layer.expanded, rows_, inside), delta, gradient);
+  layer.contract.backward(view(layer.expanded, rows_, inside), delta, blocks);
   layer.contract.backward_input(parameters, delta, rows_of(expanded_delta_, inside));
   relu_backward(layer.expanded, expanded_delta_);
   const MatrixView expanded_delta = view(expanded_delta_, rows_, inside);
-  layer.expand.backward(view(layer.normalized2, rows_, width), expanded_delta, gradient);
+  layer.expand.backward(view(layer.normalized2, rows_, width), expanded_delta, blocks);
   layer.expand.backward_input(parameters, expanded_delta, rows_of(branch_, width));
   layer.norm2.backward(parameters, branch_, gradient, delta_);
-  layer.attention.backward(parameters, view(layer.normalized1, rows_, width), delta, gradient,
+  layer.attention.backward(parameters, view(layer.normalized1, rows_, width), delta, blocks,
                            rows_of(branch_, width));
   layer.norm1.backward(parameters, branch_, gradient, delta_);
 }

@@ -10,6 +10,12 @@
 // h.l.mlp.c_fc, h.l.mlp.c_proj; then ln_f and lm_head.
 // Weights start uniform with GPT-2's deviations: 0.02, and 0.02 / √(2 layers) in every c_proj,
 // which adds to h; those of normalizations at 1, biases at 0.
+//
+// Tied layers: with `share` s, each s layers that follow each other have one attention and one mlp,
+// and normalizations of their own, as in WideNet (Xue et al. 2022, arXiv:2107.11817). The tensors
+// have the name of the first of the s layers, the others lack them; their gradient is the sum over
+// their s uses. Training tied layers first and untying them later (trainers/tasks/untie.h) is the
+// "pseudo-to-real" strategy (Lin et al. 2021, arXiv:2110.03888).
 #pragma once
 
 #include <cstddef>
@@ -30,6 +36,7 @@ struct TransformerSize {
   std::size_t layers = 2;
   std::size_t width = 64;
   std::size_t heads = 4;  ///< divides the width
+  std::size_t share = 1;  ///< layers that have their tensors in common; divides the layers
 };
 
 class Transformer final : public Model {
@@ -48,8 +55,12 @@ class Transformer final : public Model {
  private:
   /// One layer, and what it computed in the last forward pass, each rows × its width.
   struct Layer {
+    /// With tensors of its own.
     Layer(ParameterLayout& layout, std::string_view name, const SequenceShape& input,
           const TransformerSize& size);
+    /// With those of `tied`, but for normalizations.
+    Layer(ParameterLayout& layout, std::string_view name, const TransformerSize& size,
+          const Layer& tied);
 
     LayerNorm norm1;
     Attention attention;
@@ -65,8 +76,12 @@ class Transformer final : public Model {
   MutableMatrixView rows_of(std::vector<float>& values, std::size_t width) const;
   void embed(std::span<const float> parameters);
   void forward(Layer& layer, std::span<const float> parameters);
-  /// delta_, from ∂loss/∂h behind the layer to that in front of it.
-  void backward(Layer& layer, std::span<const float> parameters, std::span<float> gradient);
+  /// delta_, from ∂loss/∂h behind the layer to that in front of it. Writes the gradient of its
+  /// normalizations to `gradient` and that of all else to `blocks`.
+  void backward(Layer& layer, std::span<const float> parameters, std::span<float> gradient,
+                std::span<float> blocks);
+  /// Adds the part of use_ that layer l has in common with others to `gradient`.
+  void add_use(std::size_t l, std::span<float> gradient) const;
   void embed_backward(std::span<float> gradient) const;
 
   SequenceShape input_;
@@ -85,6 +100,7 @@ class Transformer final : public Model {
   std::vector<float> scores_;
   std::vector<float> delta_;           // ∂loss/∂h
   std::vector<float> expanded_delta_;  // ∂loss/∂ the inside of an mlp
+  std::vector<float> use_;             // where layers are tied: the gradient of one use
 };
 
 }  // namespace sotto
