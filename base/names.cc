@@ -42,7 +42,7 @@ std::string dashed(std::string_view setting) {
 }
 
 std::string_view family_name(std::string_view spec) {
-  return spec.substr(0, spec.find_first_of(":,; "));
+  return spec.substr(0, spec.find_first_of(":,;/ "));
 }
 
 std::string word_list(const std::vector<std::string>& names, std::string_view last) {

@@ -13,7 +13,7 @@ namespace sotto {
 /// A setting's name as files and command lines have it: "weight_decay" → "weight-decay".
 std::string dashed(std::string_view setting);
 
-/// "quant:8,chunk=64" → "quant"
+/// "quant:8,chunk=64" → "quant", "dct/topk:0.1" → "dct"
 std::string_view family_name(std::string_view spec);
 
 /// "a", "a or b", "a, b or c"; empty without names. `last` stands before the last name.

@@ -18,11 +18,11 @@ namespace sotto {
 namespace {
 
 const auto& families() {
-  static const std::array all = {internal::kNoneFamily,    internal::kFp16Family,
-                                 internal::kBf16Family,    internal::kQuantFamily,
-                                 internal::kGridFamily,    internal::kSignFamily,
-                                 internal::kTopkFamily,    internal::kRandkFamily,
-                                 internal::kOutlierFamily, internal::kLowRankFamily};
+  static const std::array all = {
+      internal::kNoneFamily,    internal::kFp16Family,  internal::kBf16Family,
+      internal::kQuantFamily,   internal::kGridFamily,  internal::kSignFamily,
+      internal::kTopkFamily,    internal::kRandkFamily, internal::kOutlierFamily,
+      internal::kLowRankFamily, internal::kDctFamily};
   return all;
 }
 

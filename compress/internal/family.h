@@ -39,6 +39,7 @@ extern const Family kTopkFamily;
 extern const Family kRandkFamily;
 extern const Family kOutlierFamily;
 extern const Family kLowRankFamily;
+extern const Family kDctFamily;
 /// The facts of specifications with a compressor for every tensor, which make_per_tensor builds
 /// from other families.
 extern const CompressorInfo kPerTensorInfo;

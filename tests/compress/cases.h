@@ -42,6 +42,10 @@ inline const std::vector<FamilyCases>& family_cases() {
       {"lowrank",
        {"lowrank:1,start=random", "lowrank:2,start=random", "lowrank:9,start=random",
         "lowrank:2,start=random,steps=3"}},
+      {"dct",
+       {"dct/none", "dct/topk:0.05", "dct/topk:0.1,values=1,chunk=64", "dct/quant:4",
+        "dct/quant:8,rounding=nearest", "dct/sign", "dct/grid:8:0.05",
+        "dct/randk:0.5/topk:0.2,values=4"}},
       {"per_tensor", {"quant:4; 1d=none", "sign;under:10=fp16"}},  // without a layout: the default
       {"topk",
        {"topk:0.001", "topk:0.01", "topk:0.1", "topk:0.5", "topk:0.99", "topk:1",

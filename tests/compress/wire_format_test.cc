@@ -27,8 +27,8 @@ std::string joined(std::string text) {
 
 TEST_CASE("wire ids never change") {
   const std::vector<std::pair<std::string_view, int>> ids = {
-      {"none", 1}, {"fp16", 2},  {"bf16", 3},    {"quant", 4},    {"grid", 5},       {"sign", 6},
-      {"topk", 7}, {"randk", 8}, {"lowrank", 9}, {"outlier", 10}, {"per_tensor", 11}};
+      {"none", 1}, {"fp16", 2},  {"bf16", 3},    {"quant", 4},    {"grid", 5},        {"sign", 6},
+      {"topk", 7}, {"randk", 8}, {"lowrank", 9}, {"outlier", 10}, {"per_tensor", 11}, {"dct", 14}};
   CHECK_MESSAGE(ids.size() == compressors().size(), "a new family's number is pinned here");
   for (const auto& [name, id] : ids) {
     const auto found = std::ranges::find(compressors(), name, &CompressorInfo::name);
@@ -110,6 +110,13 @@ TEST_CASE("outlier: bits, chunk, count, parameter, scales, codes, values, gaps")
   // gap 1 stands as 0 1.
   CHECK(hex("outlier:2,chunk=0,k=1.5", {1, -6, 0, 1}) ==
         joined("02 00000000 01000000 01 0000803f 09 0f 0000c0c0 02"));
+}
+
+TEST_CASE("dct: number of the compressor within, and its encoding of the coefficients") {
+  // The coefficients of two elements are (3 + 1) √½ and (3 − 1) √½.
+  CHECK(hex("dct/none", {3, 1}) == joined("0100 f304 3540 f304 b53f"));
+  // One of three is kept, the first of equals: gap 0, with p = 0.
+  CHECK(hex("dct/topk:0.3", {0, 0, 0}) == joined("0700 01000000 00 00000000 00"));
 }
 
 TEST_CASE("per_tensor: length and encoding of each tensor") {
