@@ -107,14 +107,15 @@ void admit_buckets(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
 }
 
 /// Completes the setup of local steps with the default outer rule, where none is given.
-void admit_communication_interval(AlgorithmSetup& setup) {
+void admit_communication_interval(const AlgorithmInfo& info, AlgorithmSetup& setup) {
   if (setup.communication_interval == 0) {
     refuse("communication_interval", "0", "it must be 1 or more rounds");
   }
   const bool needs_rule = setup.communication_interval > 1 || setup.outer_after_mixing;
   if (needs_rule && setup.outer_step_rule == nullptr) {
-    setup.further_outer_rules = [&ops = *setup.ops] {
-      return make_step_rule({.learning_rate = 1}, ops);
+    const double rate = info.learning_rate > 0 ? info.learning_rate : 1;
+    setup.further_outer_rules = [rate, &ops = *setup.ops] {
+      return make_step_rule({.learning_rate = rate}, ops);
     };
     setup.outer_step_rule = setup.further_outer_rules();
   }
@@ -463,14 +464,14 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   admit_accelerator(info, setup);
   admit_basics(info, setup);
   setup.layout = complete_layout(std::move(setup.layout), setup.parameters.size());
-  admit_communication_interval(setup);
+  admit_communication_interval(info, setup);
   admit_delay(info, setup);
   admit_step_rule(info, setup);
   setup.hyperparameters.require_complete();
   admit_weights(info, setup);
   if (setup.compressor == nullptr) {
     setup.compressor = make_compressor(info.default_compressor, info.contract,
-                                       setup.accelerator ? host_ops() : *setup.ops);
+                                       setup.accelerator ? host_ops() : *setup.ops, setup.layout);
   }
   admit_threat_model(info, setup);
   admit_buckets(info, setup);

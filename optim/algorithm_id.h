@@ -30,6 +30,7 @@ enum class AlgorithmId : std::uint16_t {
   qmean = 24,
   sparseloco = 25,
   dion = 26,
+  demo = 27,
   lead = 28,
   sharded = 29,
 };

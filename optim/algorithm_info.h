@@ -68,6 +68,7 @@ struct AlgorithmInfo {
   bool bounded_by_spectrum = false;  ///< the theory bounds the compressor's α by the graph (DCD)
   std::string_view step_rule = {};   ///< the one that it takes; empty: any
   bool cuts_rule = false;            ///< its rule sees a piece of the model: it goes by elements
+  double learning_rate = 0;          ///< the usual one, where not the step rule's; 0: that
   std::string_view family = {};      ///< of the compressors that it takes; empty: any
   bool finds_freeze = false;         ///< freezes Adam's variance by itself, unless told when
   bool accelerated = false;          ///< its vectors may lie where the host cannot reach them

@@ -19,6 +19,7 @@
 #include <sotto/optim/algorithms/d_psgd.h>
 #include <sotto/optim/algorithms/dcd_psgd.h>
 #include <sotto/optim/algorithms/deep_squeeze.h>
+#include <sotto/optim/algorithms/demo.h>
 #include <sotto/optim/algorithms/dion.h>
 #include <sotto/optim/algorithms/ecd_psgd.h>
 #include <sotto/optim/algorithms/ef21.h>
@@ -82,6 +83,7 @@ std::span<const AlgorithmInfo> algorithms() {
       QMean::kInfo,
       Sharded::kInfo,
       SparseLoco::kInfo,
+      Demo::kInfo,
       Moniqua::kInfo,
       AdPsgd::kInfo,
       RobustGossip::kInfo,

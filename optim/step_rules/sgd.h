@@ -51,6 +51,8 @@ class Sgd final : public StepRule {
 
   /// γ of a round.
   double learning_rate(Round round) const { return rate_.at(round); }
+  /// Whether gradients are scaled down to a norm.
+  bool clips() const { return clip_.clips(); }
   /// The rule that an algorithm admitted as `sgd` was given.
   static Sgd& of(StepRule& rule);
 

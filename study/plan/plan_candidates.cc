@@ -78,6 +78,7 @@ std::vector<Family> families(const Scenario& scenario) {
           {"qmean", {"quant:8", "quant:4", "sign"}},
           {"sharded", {"quant:8", "quant:4"}},
           {"sparseloco", {"topk:0.03,values=2"}},
+          {"demo", {std::string(algorithm_info("demo").default_compressor)}},
           {"onebit-adam", {"sign"}}};
 }
 
@@ -101,6 +102,9 @@ Settings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenari
   if (adam && scenario.task.step_rule != info.step_rule) {
     const Settings rate = adam_rate(scenario);
     settings.insert(settings.end(), rate.begin(), rate.end());
+  }
+  if (info.learning_rate > 0 && scenario.task.lr) {
+    settings.push_back({"lr", fmt::to_string(info.learning_rate)});
   }
   return settings;
 }

@@ -76,6 +76,9 @@ inline StepRuleOptions outer(const ClusterOptions& options, const AlgorithmInfo&
   if (!info.step_rule.empty() && info.step_rule != plain.rule) {
     plain.learning_rate = 0.1;
   }
+  if (info.learning_rate > 0) {
+    plain.learning_rate = 50 * info.learning_rate;
+  }
   return fitting(options.outer_step.value_or(plain), info);
 }
 
@@ -112,7 +115,8 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
     };
   }
   if (!options.compressor.empty()) {
-    setup.compressor = make_compressor(options.compressor, info.contract);
+    setup.compressor =
+        make_compressor(options.compressor, info.contract, host_ops(), options.layout);
   }
   setup.seed = options.seed;
   setup.run_id = 77;

@@ -18,9 +18,14 @@ namespace {
 
 /// Small steps and a mild compressor, so that every algorithm converges on Quadratic.
 ClusterOptions gentle(const AlgorithmInfo& info) {
-  // LAMB's rate is a fraction of the model's norm a step.
-  return {.algorithm = std::string(info.name),
-          .step = {.learning_rate = info.step_rule == "lamb" ? 0.01 : 0.05}};
+  ClusterOptions options{.algorithm = std::string(info.name), .step = {.learning_rate = 0.05}};
+  if (info.step_rule == "lamb") {
+    options.step.learning_rate = 0.01;  // a fraction of the model's norm a step
+  } else if (info.learning_rate > 0) {
+    options.step.learning_rate = 0.02;  // the length of every step in each coordinate
+    options.compressor = "dct/topk:0.2";
+  }
+  return options;
 }
 
 bool all_finite(const std::vector<std::vector<float>>& models) {

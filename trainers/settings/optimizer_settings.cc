@@ -28,6 +28,12 @@ std::string needed_step_rule(std::string_view algorithm) {
   return std::string(needed.empty() ? "sgd" : needed);
 }
 
+/// The default γ of the rule that the algorithm steps with: its own, or what is usual of the rule.
+double default_rate(std::string_view algorithm, double of_rule) {
+  const double own = algorithm_info(algorithm).learning_rate;
+  return own > 0 ? own : of_rule;
+}
+
 const Hyperparameter* hyperparameter_of(const AlgorithmInfo& info, std::string_view setting) {
   const auto found = std::ranges::find(info.hyperparameters, setting, &Hyperparameter::setting);
   return found == info.hyperparameters.end() ? nullptr : &*found;
@@ -53,7 +59,8 @@ std::optional<StepRuleOptions> outer_step_rule_of(const OptimizerSettings& o) {
       parse_step_rule(o.outer_step_rule.empty() ? needed_step_rule(o.algorithm) : o.outer_step_rule,
                       "outer_step_rule");
   rule.rule = spec.text();
-  rule.learning_rate = o.outer_lr.value_or(spec.info->outer_learning_rate);
+  rule.learning_rate =
+      o.outer_lr.value_or(default_rate(o.algorithm, spec.info->outer_learning_rate));
   rule.momentum = o.outer_momentum.value_or(spec.info->momentum);
   rule.nesterov = o.outer_nesterov;
   return rule;
@@ -194,7 +201,8 @@ StepRuleOptions step_rule_of(const OptimizerSettings& o, Round steps) {
   const StepRuleSpec spec = parse_step_rule(step_rule_name(o));
   const StepRuleInfo& info = *spec.info;
   rule.rule = spec.text();
-  rule.learning_rate = o.lr.value_or(info.learning_rate);
+  rule.learning_rate = o.lr.value_or(
+      has_local_steps(o) ? info.learning_rate : default_rate(o.algorithm, info.learning_rate));
   rule.momentum = momentum_of(o).value_or(info.momentum);
   rule.nesterov = o.nesterov.value_or(info.nesterov && rule.momentum != 0);
   rule.weight_decay = o.weight_decay;

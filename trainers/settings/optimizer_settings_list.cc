@@ -63,9 +63,21 @@ std::string default_rates(double StepRuleInfo::*rate) {
   return default_values(rate, names_of(step_rules()));
 }
 
+/// The algorithms whose steps have a usual rate that is not their step rule's: "; 0.001 with demo".
+std::string default_rates_of_algorithms() {
+  std::string text;
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (info.learning_rate > 0) {
+      text += fmt::format("; {} with {}", info.learning_rate, info.name);
+    }
+  }
+  return text;
+}
+
 std::string_view rate_help() {
-  static const std::string kHelp =
-      "Learning rate; by default " + default_rates(&StepRuleInfo::learning_rate);
+  static const std::string kHelp = "Learning rate; by default " +
+                                   default_rates(&StepRuleInfo::learning_rate) +
+                                   default_rates_of_algorithms();
   return kHelp;
 }
 

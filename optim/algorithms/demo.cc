@@ -1,0 +1,154 @@
+#include <sotto/optim/algorithms/demo.h>
+
+#include <utility>
+
+#include <sotto/base/error.h>
+#include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/state_io.h>
+#include <sotto/optim/step_rules/sgd.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view kMomentumDecay = "decay";
+
+float sign_of(float value) {
+  return static_cast<float>(static_cast<int>(value > 0) - static_cast<int>(value < 0));
+}
+
+}  // namespace
+
+Demo::Demo(AlgorithmSetup setup)
+    : MailAlgorithm(kInfo, std::move(setup), mailbox_to_all),
+      decay_(node_.hyperparameters().real(kMomentumDecay)),
+      others_(all_others(node_)),
+      momentum_(node_.dimension()),
+      work_(node_.dimension()),
+      next_(node_.dimension()) {
+  const auto* const sgd = dynamic_cast<const Sgd*>(&node_.step_rule());
+  if (sgd == nullptr) {  // a rule of the caller's own may have that name, too
+    refuse("step_rule", node_.step_rule().name(),
+           "demo goes by the learning rate, which it knows of sotto's own sgd alone");
+  }
+  if (sgd->clips()) {
+    throw Error("clip_norm",
+                "demo steps along signs, whose norm says nothing of the gradients'; leave it out");
+  }
+}
+
+Peers Demo::peers() const { return peers_along(others_, mail_); }
+
+Status Demo::take_gradient(std::span<const float> gradient) {
+  check(accepts_gradient(), "DeMo takes one gradient a round");
+  check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
+  if (Status status = node_.enter_step_rule(gradient); !status) {
+    return status;
+  }
+  // 1. m_i ← β m_i + γ g_i; send c_i = C(m_i); m_i ← m_i − c_i
+  const auto gamma = static_cast<float>(Sgd::of(node_.step_rule()).learning_rate(node_.round()));
+  node_.ops().combine({{decay_, momentum_}, {gamma, gradient}}, work_);
+  if (Status status = node_.require_finite(work_, "momentum"); !status) {
+    return status;
+  }
+  const auto payload = node_.encode_residual(work_, mail_.outgoing());
+  std::swap(momentum_, work_);
+  mail_.post({.tag = {.round = node_.round(), .phase = 0, .bucket = node_.bucket()},
+              .compressor = node_.compressor().wire_id(),
+              .to = others_,
+              .from = others_,
+              .elements_out = node_.dimension(),
+              .elements_in = node_.dimension()},
+             payload.size());
+  return {};
+}
+
+Status Demo::average() {
+  const float share = 1.0F / static_cast<float>(node_.nodes());
+  node_.ops().fill(0, work_);
+  for (Rank from = 0; from < node_.nodes(); ++from) {
+    if (from == node_.rank()) {
+      if (Status status = node_.decode_own(mail_.sent(), share, work_); !status) {
+        return status;
+      }
+      continue;
+    }
+    const auto edge = static_cast<std::size_t>(from < node_.rank() ? from : from - 1);
+    const Status decoded = node_.compressor().decode_add(mail_.payload(edge), share, work_);
+    if (!decoded) {
+      return mail_.refuse(edge, decoded);
+    }
+  }
+  return node_.require_finite(work_, "mean of the messages");
+}
+
+Status Demo::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
+    return status;
+  }
+  if (Status status = average(); !status) {
+    return status;
+  }
+  mail_.close();
+  // 2. x ← (1 − γλ) x − γ sign(q)
+  for (float& value : work_) {
+    value = sign_of(value);
+  }
+  const auto d = node_.step_rule().direction_in(node_.round(), node_.x(), work_, next_);
+  if (!d) {
+    return node_.here(d.status());
+  }
+  if (Status status = node_.step_along(node_.x(), *d, next_); !status) {
+    return status;
+  }
+  node_.ops().copy(next_, node_.x());
+  node_.finish_round();
+  return {};
+}
+
+void Demo::save(ByteBuffer& out) const {
+  node_.save(out);
+  write_floats(momentum_, out);
+}
+
+Status Demo::load(ByteReader& in) {
+  const Status status = node_.load(in);
+  return status.ok() ? read_floats(in, "momentum", momentum_) : status;
+}
+
+namespace {
+
+constexpr Hyperparameter kDemoHyperparameters[] = {
+    {.key = kMomentumDecay,
+     .symbol = "β",
+     .help = "what stays of a node's momentum from one round to the next, besides what it sends",
+     .kind = HyperparameterKind::real,
+     .most = 1,
+     .why = "0.999 is the paper's",
+     .fallback = "0.999"}};
+
+}  // namespace
+
+constinit const AlgorithmInfo Demo::kInfo = {
+    .name = "demo",
+    .title = "DeMo, the largest cosine coefficients of the nodes' momenta",
+    .paper = "Peng et al. 2024, arXiv:2411.19870",
+    .rule = "m_i ← β m_i + γ g_i; m_i ← m_i − C(m_i); x ← (1 − γλ) x − γ sign(mean_i C(m_i))",
+    .summary =
+        "an exchange in every round at about a hundredth of the bytes, with steps that need no "
+        "Adam, for up to some ten nodes that all reach each other",
+    .hyperparameters = kDemoHyperparameters,
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .has_memory = true,
+    .step_rule = "sgd",
+    .learning_rate = 0.001,
+    .agreement = SettingsAgreement::required,
+    .bytes = "(n−1) · |C|",
+    .memory = {.floats = 3},
+    .default_compressor = "dct/topk:0.0078125,chunk=4096",
+    .wire_id = wire_id(AlgorithmId::demo),
+    .build = build_algorithm<Demo>};
+
+}  // namespace sotto
