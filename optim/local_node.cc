@@ -72,10 +72,15 @@ Status LocalNode::direction_at(std::size_t first, std::span<const float> at,
   if (Status status = begin_step(gradient); !status) {
     return status;
   }
-  const Status status = setup_.step_rule->direction(round_, at, gradient, d);
-  const bool placed = !status.ok() && first > 0;
-  return leave_step_rule(
-      placed ? status.with_context(fmt::format("from parameter {} on", first)) : status, gradient);
+  Status status = setup_.step_rule->direction(round_, at, gradient, d);
+  if (status.ok()) {
+    return status;
+  }
+  if (first > 0) {
+    status = status.with_context(fmt::format("from parameter {} on", first));
+  }
+  const bool overwritten = gradient.data() == d.data();  // what was finite
+  return overwritten ? overflow_ = here(status) : leave_step_rule(status, gradient);
 }
 
 Status LocalNode::enter_step_rule(std::span<const float> gradient) {

@@ -80,7 +80,7 @@ class LocalNode {
   /// first overflowed, which is final too.
   Status direction(std::span<const float> gradient, std::span<float> d);
   /// As `direction`, at another point than x_i: of elements from `first` of the model on, as many
-  /// as the step rule was sized for. g and d may be one span.
+  /// as the step rule was sized for. g and d may be one span, if g is finite.
   Status direction_at(std::size_t first, std::span<const float> at, std::span<const float> gradient,
                       std::span<float> d);
   /// Whether direction_part may be asked for.

@@ -135,12 +135,16 @@ struct OptimizerOptions {
   std::shared_ptr<Accelerator> accelerator{};
 };
 
-/// The weight of a node's model in the mean of all models: options.weight if nodes take local
-/// steps; else 1, since the gradients have been weighted.
-inline double weight_of_model(const OptimizerOptions& options) {
+/// The weight in the mean of all models of the model of a node whose data have this weight: as it
+/// is if nodes take local steps; else 1, since the gradients have been weighted.
+inline double weight_of_model(const OptimizerOptions& options, double weight_of_data) {
   const bool local_steps =
       options.communication_interval > 1 || options.outer_step_rule || options.outer_after_mixing;
-  return local_steps ? options.weight.value_or(1) : 1;
+  return local_steps ? weight_of_data : 1;
+}
+/// Takes the node's own options.weight, or 1 where there is none, as the weight of its data.
+inline double weight_of_model(const OptimizerOptions& options) {
+  return weight_of_model(options, options.weight.value_or(1));
 }
 
 }  // namespace sotto

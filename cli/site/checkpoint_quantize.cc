@@ -1,6 +1,8 @@
 // `sotto checkpoint quantize`: a trained model in fewer bits, at a bounded loss.
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,9 @@
 #include <sotto/trainers/tasks/task_registry.h>
 
 #include "commands.h"
+#include "saved_task.h"
+#include "terminal/progress.h"
+#include "terminal/progress_line.h"
 
 namespace sotto::cli {
 namespace {
@@ -45,22 +50,43 @@ struct QuantizeOptions {
   std::size_t batch = 256;
 };
 
-/// Task and model as given, or as the run says whose checkpoints these are.
-void take_from_run(QuantizeOptions& o) {
-  std::error_code code;
-  if (!std::filesystem::is_directory(o.from, code) || (!o.task.empty() && !o.model.empty())) {
-    return;
+/// The model, and the task that it is for.
+struct Subject {
+  std::vector<float> parameters;
+  std::shared_ptr<const TaskData> data;
+  std::string model;
+};
+
+/// The mean of a run's checkpoints, for the run's task.
+Subject read_run(const QuantizeOptions& o) {
+  if (!o.model.empty()) {
+    throw Error("--model", "checkpoints say which model they are of");
   }
-  const auto saved = read_mean_model(o.from, std::nullopt);
+  auto saved = read_mean_model(o.from, std::nullopt);
   if (!saved.ok()) {
-    throw Error(saved.status().message());
+    throw std::runtime_error(printable(saved.status().message()));
+  }
+  RunTask task = task_of({.task = o.task, .scaling = o.scaling}, *saved);
+  return {std::move(saved->parameters), std::move(task.data), std::move(task.model)};
+}
+
+Subject read_subject(const QuantizeOptions& o) {
+  std::error_code code;
+  if (std::filesystem::is_directory(o.from, code)) {
+    return read_run(o);
   }
   if (o.task.empty()) {
-    o.task = setting_in(saved->agreement, "task").value_or("");
+    throw Error("--task", "name the data that the model is for: its loss bounds what is left out");
   }
-  if (o.model.empty()) {
-    o.model = setting_in(saved->agreement, "model").value_or("");
+  std::optional<SharedScaling> scaling;
+  if (!o.scaling.empty()) {
+    scaling = study::read_scaling("--scaling", o.scaling);
   }
+  Subject subject{
+      .parameters = {}, .data = load_task(o.task, scaling ? &*scaling : nullptr), .model = o.model};
+  const auto task = TaskFactory(subject.data, {.model = o.model, .deal = false}).make(0);
+  subject.parameters = read_start(o.from, task->layout()).parameters;
+  return subject;
 }
 
 void print(const console::Output& output, const QuantizeOptions& o,
@@ -118,35 +144,28 @@ Json quantized_json(const QuantizeOptions& o, const study::QuantizedModel& model
           {"uniform", uniform}};
 }
 
-int run(QuantizeOptions o) {
+int run(const QuantizeOptions& o) {
   if (!o.to.ends_with(kTensorFile)) {
     refuse("OUT", o.to, fmt::format("encoded tensors stand in a file named {}", kTensorFile));
   }
   check_writable("OUT", o.to);
-  take_from_run(o);
-  if (o.task.empty()) {
-    throw Error("--task", "name the data that the model is for: its loss bounds what is left out");
-  }
-  std::optional<SharedScaling> scaling;
-  if (!o.scaling.empty()) {
-    scaling = study::read_scaling("--scaling", o.scaling);
-  }
-  const TaskFactory factory(load_task(o.task, scaling ? &*scaling : nullptr),
-                            {.model = o.model, .batch = o.batch});
+  const Subject subject = read_subject(o);
+  const TaskFactory factory(subject.data, {.model = subject.model, .batch = o.batch});
   const auto task = factory.make(0);
-  const Start start = read_start(o.from, task->layout());
   console::catch_stop_signals();
   const console::Output output(o.common);
+  ProgressLine line(bar_alone(o.common.quiet).bar);
   const study::QuantizedModel model = study::quantize_model(
-      *task, start.parameters, {.loss_budget = o.loss_budget, .batches = o.batches, .stop = [] {
-                                  return console::stop_requested().load();
-                                }});
+      *task, subject.parameters, {.loss_budget = o.loss_budget, .batches = o.batches, .stop = [] {
+                                    return console::stop_requested().load();
+                                  }});
+  line.clear();
   if (model.stopped) {
     output.line("stopped: nothing is written");
     return console::kFailed;
   }
-  const std::size_t exact = start.parameters.size() * sizeof(float);
-  const auto bytes = encode_model_file(task->layout(), start.parameters,
+  const std::size_t exact = subject.parameters.size() * sizeof(float);
+  const auto bytes = encode_model_file(task->layout(), subject.parameters,
                                        {{"sotto", SOTTO_VERSION},
                                         {"model", factory.options().model},
                                         {"what", "a model in fewer bits"}},

@@ -48,7 +48,7 @@ void FairShare::set_share(FlowId id, double weight, double bound) {
     return;
   }
   for (const Place& place : crossings(id)) {
-    soil(place.link);
+    mark_dirty(place.link);
   }
   if (flow.count == 0) {
     started_.push_back(id);  // no link would bring it up
@@ -79,7 +79,7 @@ void FairShare::stop(FlowId id) {
     places_[running[place.at]].at = place.at;
     running.pop_back();
     if (!running.empty()) {
-      soil(place.link);
+      mark_dirty(place.link);
     }
   }
 }
@@ -87,11 +87,11 @@ void FairShare::stop(FlowId id) {
 void FairShare::set_capacity(LinkId link, double bytes_per_s) {
   links_[link].capacity = bytes_per_s;
   if (!links_[link].running.empty()) {
-    soil(link);
+    mark_dirty(link);
   }
 }
 
-void FairShare::soil(LinkId id) {
+void FairShare::mark_dirty(LinkId id) {
   if (!links_[id].dirty) {
     links_[id].dirty = true;
     dirty_links_.push_back(id);
@@ -103,7 +103,7 @@ std::span<const FlowId> FairShare::settle() {
   for (const FlowId flow : started_) {
     if (flows_[flow].running && !settle_alone(flow)) {
       for (const Place& place : crossings(flow)) {
-        soil(place.link);
+        mark_dirty(place.link);
       }
     }
   }

@@ -111,7 +111,7 @@ class FairShare {
     return {places_.data() + flows_[flow].begin, flows_[flow].count};
   }
   /// The flows on the link are shared anew at the next settle.
-  void soil(LinkId link);
+  void mark_dirty(LinkId link);
   bool settle_alone(FlowId flow);
   /// Takes a flow into the region, and its links into those that are touched.
   void join(FlowId flow);

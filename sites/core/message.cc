@@ -133,9 +133,10 @@ Result<Message> parse_receipt(ByteReader& in) {
   receipt.incarnation = in.read<Incarnation>();
   receipt.applied = in.read<Sequence>();
   receipt.round = in.read<Round>();
+  receipt.own_steps = in.read<std::uint32_t>();
   const auto flags = in.read<std::uint8_t>();
   if (!in.finished() || !sound(receipt.incarnation, receipt.round) || flags > kWantsWhole ||
-      receipt.applied > kMaxCount) {
+      receipt.applied > kMaxCount || receipt.own_steps < 1 || receipt.own_steps > kMaxInterval) {
     return malformed("a receipt that cannot be");
   }
   receipt.wants_whole = flags == kWantsWhole;
@@ -253,6 +254,7 @@ std::vector<std::byte> encode(const Receipt& receipt) {
   out.write(receipt.incarnation);
   out.write(receipt.applied);
   out.write(receipt.round);
+  out.write(static_cast<std::uint32_t>(receipt.own_steps));
   out.write(receipt.wants_whole ? kWantsWhole : std::uint8_t{0});
   return std::move(out).take();
 }

@@ -7,7 +7,9 @@
 //   refusal  2, reason u8 (1 other settings, 2 stale, 3 already running, 4 broke a rule), text
 //   model    3, incarnation u64, round u64, d floats
 //   parcel   4, incarnation u64, sequence u64, round u64, payload (docs/sites.md)
-//   receipt  5, incarnation u64, applied u64, round u64, flags u8 (1: wants the whole copy)
+//   receipt  5, incarnation u64, applied u64, round u64, own steps u32, flags u8 (1: wants the
+//   whole
+//            copy)
 // and where sites sum in secret (secure_sum.h):
 //   sum key  6, incarnation u64, public key 32 bytes
 //   unmask   7, incarnation u64, round u64, number of sites u16, their ids u64, ascending
@@ -45,8 +47,9 @@ using Sequence = std::uint64_t;     ///< of a parcel, from 1
 /// A digest of what sites must agree on.
 using Agreement = std::array<std::byte, 32>;
 
-inline constexpr std::uint8_t kProtocol = 2;   ///< the version that a hello names
-inline constexpr std::size_t kMaxText = 1024;  ///< bytes of a text in a message, at most
+inline constexpr std::uint8_t kProtocol = 3;    ///< the version that a hello names
+inline constexpr Round kMaxInterval = 1 << 14;  ///< steps of a round, H, at most
+inline constexpr std::size_t kMaxText = 1024;   ///< bytes of a text in a message, at most
 /// The largest round or number that is believed.
 inline constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 48;
 
@@ -104,6 +107,7 @@ struct Receipt {
   Incarnation incarnation = 0;  ///< of the stream's sender
   Sequence applied = 0;         ///< durable at the receiver
   Round round = 0;              ///< of the receiver
+  Round own_steps = 1;          ///< H_i of the receiver, 1 … kMaxInterval
   bool wants_whole = false;     ///< the receiver has lost the public copy
 };
 

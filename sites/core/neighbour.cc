@@ -88,6 +88,8 @@ PeerState Neighbour::state() const {
           .refused = refused,
           .trouble = trouble,
           .settings = settings,
+          .heard = heard(),
+          .own_steps = channel.own_steps,
           .hears_us = channel.hears_us,
           .tells_us = channel.tells_us,
           .incarnation = known.incarnation,

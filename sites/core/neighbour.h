@@ -44,6 +44,7 @@ struct PeerChannel {
   bool answered = false;     ///< … and it has said something, in time or not
   bool hears_us = false;     ///< as its hello says
   bool tells_us = false;     ///< likewise
+  Round own_steps = 0;       ///< H_j, as its receipts say; 0: none has come
   std::uint32_t degree = 0;  ///< sites that it lists
 };
 
@@ -54,10 +55,10 @@ struct Neighbour {
   Acquaintance known;
   OutStream out;
   InStream in;
-  std::uint64_t cut = 0;      ///< pulls
-  std::uint64_t spoiled = 0;  ///< PeerState
-  std::uint64_t blamed = 0;   ///< take_blame
-  Round barred_until = 0;     ///< a round of this site
+  std::uint64_t cut = 0;      ///< pulls of its parcels that were cut to the bound
+  std::uint64_t spoiled = 0;  ///< times that the model had to be put back, its parcels in it
+  std::uint64_t blamed = 0;   ///< times that take_blame was called
+  Round barred_until = 0;     ///< the round of this site from which its parcels count again
 
   // What this process knows:
   bool observer = false;      ///< as it said last

@@ -1,10 +1,12 @@
 // How many steps a site takes in a round, so that it is done when its neighbours are: DyLU's rule
 // (Liu et al. 2024, arXiv:2401.09135), H_i = ⌊H t/t_i⌋, with t_i the time of an own step.
 //
-// H t, the time of the others, is not told by anybody: it is when their parcels of a round arrive,
-// counted from the round's own beginning. Of several neighbours the later median counts, so that
-// one that sends at once does not make a site idle; of the latest rounds the median, so that one
-// slow round does not matter. Time is the caller's, in seconds.
+// H t, the time of the others, is when their parcels of a round arrive, counted from the round's
+// own beginning, times H/H_j where a neighbour says that it took H_j steps: so sites that all adapt
+// do not go by each other's choices. Of several neighbours the lower median counts: DyLU goes by
+// the fastest, and with three or more one that sends at once does not make a site idle. Of the
+// latest rounds the median counts, so that one slow round does not matter. Time is the caller's, in
+// seconds.
 //
 // Plain state. One thread at a time.
 #pragma once
@@ -36,16 +38,16 @@ class OwnSteps {
       return;
     }
     remember(steps_seconds_, seconds_a_step);
-    remember(others_seconds_, upper_median(std::move(arrivals)));
-    const double fits = upper_median({others_seconds_.begin(), others_seconds_.end()}) /
-                        upper_median({steps_seconds_.begin(), steps_seconds_.end()});
+    remember(others_seconds_, lower_median(std::move(arrivals)));
+    const double fits = lower_median({others_seconds_.begin(), others_seconds_.end()}) /
+                        lower_median({steps_seconds_.begin(), steps_seconds_.end()});
     const Round least = (most_ + kLeastPart - 1) / kLeastPart;
     steps_ = fits < static_cast<double>(most_) ? std::max(least, static_cast<Round>(fits)) : most_;
   }
 
  private:
-  static double upper_median(std::vector<double> values) {
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  static double lower_median(std::vector<double> values) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
     std::nth_element(values.begin(), at, values.end());
     return *at;
   }

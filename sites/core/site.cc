@@ -264,6 +264,7 @@ Status Site::offer() {
       send(k, encode(Receipt{.incarnation = peers_[k].known.incarnation,
                              .applied = peers_[k].in.durable(),
                              .round = offered_,
+                             .own_steps = planned_,
                              .wants_whole = mixing_->wants_whole(k)}));
     }
   }

@@ -18,7 +18,6 @@
 namespace sotto::sites {
 namespace {
 
-constexpr Round kMaxInterval = 1 << 14;
 constexpr std::size_t kMaxWindow = 1024;
 
 void admit_numbers(const SiteSetup& setup) {

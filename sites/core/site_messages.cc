@@ -193,6 +193,12 @@ Status Site::take(std::size_t peer, const Receipt& receipt) {
     return offence(peer, Fault::unexpected,
                    fmt::format("round {} after {}", receipt.round, from.known.round));
   }
+  if (receipt.own_steps > setup_.communication_interval) {
+    return offence(
+        peer, Fault::unexpected,
+        fmt::format("{} steps in a round of {}", receipt.own_steps, setup_.communication_interval));
+  }
+  from.channel.own_steps = receipt.own_steps;
   from.out.receipt(receipt.applied);
   from.in.announce_no_more();
   if (receipt.wants_whole) {

@@ -29,6 +29,8 @@ struct PeerState {
   std::optional<RefusalReason> refused;  ///< we refused it, or it us; `trouble` has it in words
   std::string trouble;
   std::string settings;   ///< those of a peer that refuses ours, as it tells them
+  bool heard = false;     ///< it is up, and sends parcels that this site takes in
+  Round own_steps = 0;    ///< H_j, as it says of its rounds; 0: it has not yet
   bool hears_us = false;  ///< while it is up: it takes in what this site sends
   bool tells_us = false;  ///< … it sends to this site
   Incarnation incarnation = 0;

@@ -70,14 +70,14 @@ class SiteLinks {
 
   struct Link {
     Rank rank = -1;                       ///< −1: not in the list
-    bool open = false;                    ///< as the site knows
-    Deadline::Clock::time_point since{};  ///< it is
+    bool open = false;                    ///< whether the site was told that its channel is open
+    Deadline::Clock::time_point since{};  ///< when the channel opened
     std::chrono::milliseconds pause = kFirstPause;
-    std::uint64_t offences = 0;          ///< of which the operator was told: rules of sites
-    std::uint64_t channel_offences = 0;  ///< … and rules of the wire
-    bool met = false;                    ///< both have said hello
+    std::uint64_t offences = 0;          ///< broken rules of sites that the operator was told of
+    std::uint64_t channel_offences = 0;  ///< broken rules of the wire that the operator was told of
+    bool met = false;                    ///< whether both have said hello
     std::string said;                    ///< the last trouble that the operator was told of
-    std::string_view habit{};            ///< the last one that the operator was told of
+    std::string_view habit{};            ///< the last habit that the operator was told of
     bool contested = false;
     Round round = 0;
     std::optional<Deadline::Clock::time_point> advanced{};  ///< when its round changed last

@@ -17,7 +17,6 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/trust/peers_watch.h>
 #include <sotto/sites/core/patience.h>
-#include <sotto/sites/process/helper_thread.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
@@ -26,6 +25,7 @@
 #include <sotto/sites/process/site_of_options.h>
 #include <sotto/sites/process/site_pace.h>
 #include <sotto/sites/process/site_reporter.h>
+#include <sotto/sites/process/site_state_writer.h>
 
 namespace sotto {
 namespace {
@@ -85,6 +85,8 @@ class SiteOptimizer::Run {
   std::optional<PrivacyOptions> with_ledger(std::optional<PrivacyOptions> privacy) const;
   sites::SiteSetup setup();
 
+  /// Looks after the peers while a write is awaited; a fault comes again.
+  void serve_meanwhile();
   /// What the optimizer's own thread does while the caller is away.
   void serve();
   /// The site's fault, from now on, which others are told.
@@ -110,16 +112,6 @@ class SiteOptimizer::Run {
   /// A step failed like this: dropped if parcels were the reason, and the model is put back.
   Result<SiteStep> put_back(const Status& status);
 
-  /// Writes the state, and waits for it.
-  Status save(bool complete);
-  SiteStateFile state_file(bool complete);
-  /// Sees to it that the state, as it is after offer, is written as often as options want.
-  Status keep_state();
-  /// The writes that were begun beside the training are over.
-  Status settle_writes();
-  bool writes_beside() const { return folder_ && options_.save_every > 1; }
-  /// A new incarnation is durable before anybody hears of it.
-  Status save_new_incarnation();
   /// What is left to be done when no round is under way.
   Status end();
   Status pump(Clock::duration longest);
@@ -149,13 +141,8 @@ class SiteOptimizer::Run {
   SitePace pace_;
   Clock::time_point left_ = Clock::now();  ///< when the caller went
   TimeSplit time_;
-  double save_s_ = 0;
   std::uint64_t resets_ = 0;
-  sites::Incarnation saved_ = 0;  ///< in the durable state
-  Round saved_round_ = 0;         ///< in the latest state
-  bool writing_ = false;          ///< a write beside the training is under way, or its end unseen
-  Status written_;                ///< what it came to
-  std::optional<HelperThread> writer_;
+  SiteStateWriter writer_;
   /// Serves the peers while the caller is away. It uses all members above, as does the watch.
   mutable BackgroundService service_;
   std::optional<PeersWatch> watch_;
@@ -201,6 +188,12 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
                  .folder = folder_.get()},
                 listener_),
       pace_(options_),
+      writer_({.options = options_,
+               .settings = settings_,
+               .site = site_,
+               .gradients = gradients_,
+               .folder = folder_.get()},
+              [this] { serve_meanwhile(); }),
       service_("a site", kServeEvery, [this] { serve(); }) {
   site_.plan_steps(pace_.steps());
   reporter_.refresh(true);
@@ -259,6 +252,12 @@ auto SiteOptimizer::Run::guarded(const Body& body) -> decltype(body()) {
   }
 }
 
+void SiteOptimizer::Run::serve_meanwhile() {
+  if (links_) {
+    (void)links_->pump(Deadline::after(0ms));
+  }
+}
+
 void SiteOptimizer::Run::serve() {
   if (!begun_ || !links_ || !status_.ok()) {
     return;  // a site that waits for a model would take one, and the parameters are the caller's
@@ -281,7 +280,7 @@ void SiteOptimizer::Run::require_unfinished() const {
 Status SiteOptimizer::Run::load() {
   if (!folder_) {
     reporter_.tell(Level::info, "started", "a new site, which keeps no state");
-    saved_ = site_.state().incarnation;
+    writer_.loaded();
     return {};
   }
   if (const std::uint32_t behind = folder_->clock_behind_s(); behind > 0) {
@@ -298,7 +297,7 @@ Status SiteOptimizer::Run::load() {
   }
   if (!found->has_value()) {
     reporter_.tell(Level::info, "started", "no state in the folder: a new site");
-    return save(!writes_beside());
+    return writer_.save(!writer_.beside());
   }
   const SiteStateFile& state = (*found)->state;
   if (!(*found)->warning.empty()) {
@@ -329,9 +328,9 @@ Status SiteOptimizer::Run::load() {
   if (Status status = gradients_.expect_steps(run->steps); !status.ok()) {
     return status;
   }
-  saved_ = site_.state().incarnation;
+  writer_.loaded();
   resets_ = site_.state().resets;
-  const bool older = writes_beside() && !(*found)->warning.empty();
+  const bool older = writer_.beside() && !(*found)->warning.empty();
   if (!run->complete || older) {
     site_.disown_past();
     disowned_ = true;
@@ -343,7 +342,7 @@ Status SiteOptimizer::Run::load() {
     return {};
   }
   reporter_.tell(Level::info, "started", fmt::format("goes on from round {}", site_.round()));
-  return writes_beside() ? save(false) : Status();
+  return writer_.beside() ? writer_.save(false) : Status();
 }
 
 Status SiteOptimizer::Run::open_channels() {
@@ -404,7 +403,7 @@ Status SiteOptimizer::Run::join() {
   if (site_.try_begin(false)) {
     return {};
   }
-  if (Status status = save_new_incarnation(); !status.ok()) {
+  if (Status status = writer_.save_new_incarnation(); !status.ok()) {
     return status;
   }
   reporter_.enter("joining");
@@ -418,7 +417,7 @@ Status SiteOptimizer::Run::join() {
                               static_cast<double>(site_.max_message_bytes()) / kSlowestBytesPerS));
   auto asked = begin;
   while (!site_.try_begin(Clock::now() - begin >= options_.found_after)) {
-    if (Status status = save_new_incarnation(); !status.ok()) {
+    if (Status status = writer_.save_new_incarnation(); !status.ok()) {
       return status;
     }
     if (Status status = pump(kSlice); !status.ok() || stopped()) {
@@ -568,7 +567,7 @@ Status SiteOptimizer::Run::run_round() {
   if (Status status = site_.collect(); !status.ok()) {
     return status;
   }
-  if (Status status = save_new_incarnation(); !status.ok()) {
+  if (Status status = writer_.save_new_incarnation(); !status.ok()) {
     return status;
   }
   if (Status status = pump(0ms); !status.ok()) {
@@ -595,86 +594,18 @@ Status SiteOptimizer::Run::commit() {
   if (Status status = site_.offer(); !status.ok()) {
     return status;
   }
-  if (Status status = keep_state(); !status.ok()) {
+  if (Status status = writer_.keep(); !status.ok()) {
     return status;
   }
   links_->send();
   return {};
 }
 
-SiteStateFile SiteOptimizer::Run::state_file(bool complete) {
-  ByteBuffer site;
-  site_.save(site);
-  saved_ = site_.state().incarnation;
-  saved_round_ = site_.round();
-  return {.round = site_.round(),
-          .settings = state_settings(options_.name, settings_),
-          .site = std::move(site).take(),
-          .run = encode_site_run({.steps = gradients_.steps(), .complete = complete})};
-}
-
-Status SiteOptimizer::Run::save(bool complete) {
-  if (!folder_) {
-    saved_ = site_.state().incarnation;
-    return {};
-  }
-  if (Status status = settle_writes(); !status.ok()) {
-    return status;
-  }
-  const auto start = Clock::now();
-  Status status = folder_->write(state_file(complete));
-  save_s_ += seconds_since(start);
-  return status;
-}
-
-Status SiteOptimizer::Run::settle_writes() {
-  while (writing_) {
-    writing_ = !writer_->wait(kServeEvery);
-    if (links_ && writing_) {
-      (void)links_->pump(Deadline::after(0ms));  // a fault comes again
-    }
-  }
-  return written_;
-}
-
-Status SiteOptimizer::Run::keep_state() {
-  if (!writes_beside()) {
-    return save(true);
-  }
-  writing_ = writing_ && !writer_->wait(0ms);
-  if (!written_.ok()) {
-    return written_;
-  }
-  if (writing_ || site_.round() < saved_round_ + options_.save_every) {
-    return {};
-  }
-  if (!writer_) {
-    writer_.emplace();
-  }
-  writer_->begin([this, state = std::make_shared<SiteStateFile>(state_file(false))] {
-    try {
-      written_ = folder_->write(std::move(*state));
-    } catch (const std::exception& exception) {
-      written_ = Status(Fault::io, exception.what());
-    }
-  });
-  writing_ = true;
-  return {};
-}
-
-Status SiteOptimizer::Run::save_new_incarnation() {
-  if (writes_beside()) {
-    return {};  // whatever is written is not this site's last
-  }
-  return site_.state().incarnation == saved_ ? Status() : save(true);
-}
-
 Status SiteOptimizer::Run::wait_for_peers(sites::Patience& patience) {
   const auto start = Clock::now();
   Status status = pump(0ms);
-  const auto heard = std::ranges::count_if(site_.peers(), [](const sites::PeerState& peer) {
-    return peer.up && peer.tells_us && peer.waited_for;
-  });
+  const auto heard = std::ranges::count_if(
+      site_.peers(), [](const sites::PeerState& peer) { return peer.heard && peer.waited_for; });
   patience.begin(0, site_.awaited(), static_cast<std::size_t>(heard));
   const std::chrono::duration<double> longest(patience.lasts());
   while (status.ok() && !stopped() && !site_.complete() && Clock::now() - start < longest) {
@@ -717,7 +648,7 @@ Status SiteOptimizer::Run::finish() {
 
 Status SiteOptimizer::Run::end() {
   reporter_.tell_of_round();
-  if (Status status = save(true); !status.ok()) {
+  if (Status status = writer_.save(true); !status.ok()) {
     return status;
   }
   if (Status status = gradients_.settle(); !status.ok()) {
@@ -742,7 +673,7 @@ SiteResult SiteOptimizer::Run::result() const {
   result.history = reporter_.history().points();
   result.final = reporter_.history().last() == nullptr ? result.final : *reporter_.history().last();
   result.time = time_;
-  result.save_s = save_s_;
+  result.save_s = writer_.seconds();
   result.export_trouble = reporter_.export_trouble();
   result.parameters_sha256 = sha256_hex(std::as_bytes(parameters_));
   return result;

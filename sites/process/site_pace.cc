@@ -15,11 +15,17 @@ namespace sotto {
 
 SitePace::SitePace(const SiteOptions& options)
     : adapts_(options.adapts_steps),
+      most_(static_cast<double>(options.communication_interval)),
       fixed_(options.own_steps.value_or(options.communication_interval)),
       chosen_(options.communication_interval) {
   if (fixed_ < 1 || fixed_ > options.communication_interval) {
     refuse("own_steps", fmt::to_string(fixed_),
            fmt::format("1 to communication_interval, {}", options.communication_interval));
+  }
+  if (adapts_ && options.slack > 0) {
+    refuse("own_steps", "auto",
+           "with slack, when a parcel arrives says how far its site is ahead, and not how fast it "
+           "is; give slack 0, or a count of steps");
   }
 }
 
@@ -36,11 +42,12 @@ void SitePace::end_round(std::span<const SitePeerReport> peers, Round round) {
   const double lasted = seconds_since(began_);
   std::vector<double> arrivals;
   for (const SitePeerReport& peer : peers) {
-    if (!peer.site.up || !peer.site.tells_us || peer.site.round == 0) {
+    if (!peer.site.heard || peer.site.own_steps == 0) {
       continue;
     }
     const bool arrived = peer.site.round > round && !std::isnan(peer.round_age_s);
-    arrivals.push_back(arrived ? std::max(0.0, lasted - peer.round_age_s)
+    const double for_all = most_ / static_cast<double>(peer.site.own_steps);  // H/H_j
+    arrivals.push_back(arrived ? for_all * std::max(0.0, lasted - peer.round_age_s)
                                : std::numeric_limits<double>::infinity());
   }
   if (adapts_) {

@@ -32,6 +32,7 @@ class SitePace {
   using Clock = std::chrono::steady_clock;
 
   bool adapts_;
+  double most_;  ///< H
   Round fixed_;
   sites::OwnSteps chosen_;
   Clock::time_point began_ = Clock::now();

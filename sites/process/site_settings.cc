@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -96,16 +97,11 @@ std::chrono::milliseconds span_of(std::string_view setting, double seconds) {
   if (!(seconds >= 0.001 && seconds <= kLongest)) {
     refuse(setting, fmt::to_string(seconds), "it must be 0.001 to 86400 seconds");
   }
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
-/// How many steps a round has here, and how much fewer of them count.
-void take_pace(const SiteSettings& o, SiteOptions& options) {
-  const auto weighting = sites::weighting_named(o.step_weighting);
-  if (!weighting) {
-    refuse("step-weighting", o.step_weighting, "it is work or equal");
-  }
-  options.step_weighting = *weighting;
+/// How many steps a round has here.
+void take_own_steps(const SiteSettings& o, SiteOptions& options) {
   options.adapts_steps = o.own_steps == "auto";
   if (o.own_steps.empty() || options.adapts_steps) {
     return;
@@ -146,19 +142,28 @@ std::vector<SettingGroup> settings_of(SiteSettings& settings) {
   return {identity_settings(settings), training_settings(settings), pace_settings(settings)};
 }
 
-void take_settings(const SiteSettings& o, SiteOptions& options) {
+void take_shared_settings(const SiteSettings& o, SiteOptions& options) {
   take_exchange(o.training, o.secure_sum, options);
   take_steps(o.training, o.rounds, o.seed, options);
-  take_pace(o, options);
+  const auto weighting = sites::weighting_named(o.step_weighting);
+  if (!weighting) {
+    refuse("step-weighting", o.step_weighting, "it is work or equal");
+  }
+  options.step_weighting = *weighting;
   options.sum = {.colluders = o.secure_colluders, .range = o.secure_range};
   options.mass.back = o.mass_return;
   options.mass.parcel = o.parcel_mass;
+  options.window = o.window.value_or(sites::usual_window(options.exchange));
+}
+
+void take_settings(const SiteSettings& o, SiteOptions& options) {
+  take_shared_settings(o, options);
+  take_own_steps(o, options);
   options.pull = {.most = o.pull_most, .memory = o.pull_memory};
   sites::admit_bounds(options.mass, options.pull);
   if (o.observer) {
     take_observer(options);
   }
-  options.window = o.window.value_or(sites::usual_window(options.exchange));
   if (options.window < 1) {
     refuse("window", "0", "at least one parcel must be under way");
   }

@@ -65,6 +65,10 @@ SettingGroup shared_settings_of(SiteSettings& settings);
 /// Lists all settings; they point into `settings`, which must outlive them.
 std::vector<SettingGroup> settings_of(SiteSettings& settings);
 
+/// Sets what sites must share; whether the other settings fit is not looked at. Throws Error for a
+/// setting that is refused.
+void take_shared_settings(const SiteSettings& settings, SiteOptions& options);
+
 /// Sets all of `options` that is not about who the site is and where it listens. Throws Error for a
 /// setting that is refused.
 void take_settings(const SiteSettings& settings, SiteOptions& options);

@@ -20,8 +20,8 @@ namespace {
 constexpr auto kEncodings = std::to_array<std::string_view>(
     {"fp16", "quant:8,rounding=nearest", "quant:6,rounding=nearest", "quant:4,rounding=nearest",
      "quant:3,rounding=nearest", "quant:2,rounding=nearest"});
-/// Choices that are measured at most; then the model stays as it is.
-constexpr int kMostMeasured = 12;
+/// Choices of the knapsack that are measured at most.
+constexpr int kMostTried = 12;
 
 /// One option of one tensor: its encoding, and what is left of the values.
 struct EncodedTensor {
@@ -52,7 +52,12 @@ class Quantization {
   /// ½ ⟨∇_i L(x) + ∇_i L(x + ε), ε⟩
   double change_of(const ParameterBlock& block, const EncodedTensor& candidate);
   QuantizedModel take(const std::vector<std::size_t>& chosen) const;
-  std::vector<UniformEncoding> uniform() const;
+  /// The model with these options, on the test set; the best one so far is kept.
+  QuantizedModel measured(const std::vector<std::size_t>& chosen);
+  /// Measures each encoding alone.
+  std::vector<UniformEncoding> uniform();
+  /// Measures what the knapsack chooses, with less and less budget until that holds.
+  void search();
 
   Task& task_;
   const std::span<const float> x_;
@@ -60,6 +65,9 @@ class Quantization {
   const std::vector<double> gradient_;
   std::vector<std::vector<EncodedTensor>> candidates_;  // by tensor
   std::vector<std::vector<EncodingOption>> costs_;
+  Evaluation before_;
+  std::optional<QuantizedModel> best_;
+  int measured_ = 0;
 };
 
 std::vector<double> Quantization::mean_gradient(std::span<const float> at) {
@@ -143,60 +151,69 @@ QuantizedModel Quantization::take(const std::vector<std::size_t>& chosen) const 
   return model;
 }
 
-std::vector<UniformEncoding> Quantization::uniform() const {
+QuantizedModel Quantization::measured(const std::vector<std::size_t>& chosen) {
+  QuantizedModel model = take(chosen);
+  model.before = before_;
+  model.after = task_.evaluate(model.parameters);
+  ++measured_;
+  if (model.after.loss <= before_.loss + options_.loss_budget &&
+      (!best_ || model.bytes() < best_->bytes())) {
+    best_ = model;
+  }
+  return model;
+}
+
+std::vector<UniformEncoding> Quantization::uniform() {
   std::vector<UniformEncoding> all;
   for (std::size_t k = 0; k < kEncodings.size(); ++k) {
     std::vector<std::size_t> chosen;
     for (const auto& options : costs_) {
       chosen.push_back(options.size() > 1 ? k + 1 : 0);
     }
-    const QuantizedModel model = take(chosen);
-    all.push_back({.encoding = std::string(kEncodings[k]),
-                   .bytes = model.bytes(),
-                   .loss = task_.evaluate(model.parameters).loss});
+    const QuantizedModel model = measured(chosen);
+    all.push_back(
+        {.encoding = std::string(kEncodings[k]), .bytes = model.bytes(), .loss = model.after.loss});
   }
   return all;
+}
+
+void Quantization::search() {
+  double budget = options_.loss_budget;
+  for (int tried = 0; tried < kMostTried && !stopped(); ++tried) {
+    const auto chosen = allocate_bits(costs_, budget);
+    if (!chosen) {
+      return;
+    }
+    const QuantizedModel model = measured(*chosen);
+    const double excess = model.after.loss - before_.loss - options_.loss_budget;
+    if (excess <= 0) {
+      return;
+    }
+    constexpr double kFurther = 1.5;  // what the prediction left out may grow with it
+    budget = model.predicted - kFurther * excess;
+  }
 }
 
 QuantizedModel Quantization::run() {
   if (!predict()) {
     return stopped_early();
   }
-  const Evaluation before = task_.evaluate(x_);
+  before_ = task_.evaluate(x_);
+  (void)measured(std::vector<std::size_t>(costs_.size()));  // as it is
   std::vector<UniformEncoding> alike = uniform();
-  double budget = options_.loss_budget;
-  int measured = 0;
-  while (measured < kMostMeasured && !stopped()) {
-    const auto chosen = allocate_bits(costs_, budget);
-    if (!chosen) {
-      break;
-    }
-    QuantizedModel model = take(*chosen);
-    model.before = before;
-    model.after = task_.evaluate(model.parameters);
-    model.measured = ++measured;
-    const double excess = model.after.loss - before.loss - options_.loss_budget;
-    if (excess <= 0) {
-      model.uniform = std::move(alike);
-      return model;
-    }
-    constexpr double kFurther = 1.5;  // what the prediction left out may grow with it
-    budget = model.predicted - kFurther * excess;
-  }
+  search();
   if (stopped()) {
     return stopped_early();
   }
-  if (options_.loss_budget < 0) {
+  if (!best_) {
     throw Error(
         "loss_budget",
         fmt::format("{}: no choice of encodings was found that lowers the loss by that much",
                     options_.loss_budget));
   }
-  QuantizedModel exact = take(std::vector<std::size_t>(costs_.size()));
-  exact.before = exact.after = before;
-  exact.measured = measured;
-  exact.uniform = std::move(alike);
-  return exact;
+  best_->uniform = std::move(alike);
+  best_->measured = measured_;
+  return std::move(*best_);
 }
 
 }  // namespace

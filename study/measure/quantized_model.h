@@ -5,7 +5,11 @@
 // is quadratic. A knapsack (compress/bit_allocation.h) takes the encodings with the fewest bytes
 // whose changes sum up to the budget. The first-order part has a sign: an encoding can lower the
 // loss. What errors of two tensors do together is left out; so the model is measured, and the
-// budget of the prediction lowered until that holds.
+// budget of the prediction lowered until that holds. Each encoding alone is measured too; of all
+// that keep the budget the one with the fewest bytes is taken.
+//
+// Time: the gradients of `batches` for 6 encodings of each tensor, and up to 19 evaluations.
+// Memory: about 8 models.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +57,7 @@ struct QuantizedModel {
   Evaluation before;
   Evaluation after;
   double predicted = 0;  ///< change of the loss, on training data
-  int measured = 0;      ///< choices that were measured on the test set
+  int measured = 0;  ///< choices that were measured on the test set, the model itself among them
   std::vector<UniformEncoding> uniform;
   bool stopped = false;  ///< nothing is filled in
 

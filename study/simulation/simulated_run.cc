@@ -347,11 +347,9 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
     const bool lies = std::binary_search(liars.begin(), liars.end(), static_cast<Rank>(node));
     if (!model.empty() && !lies) {
       present.emplace_back(model);
-      OptimizerOptions options = plan_->run.optimizer;
-      if (!plan_->run.weights.empty()) {
-        options.weight = plan_->run.weights[node];
-      }
-      sum.add(model, weight_of_model(options));
+      const std::vector<double>& weights = plan_->run.weights;
+      sum.add(model, weights.empty() ? weight_of_model(plan_->run.optimizer)
+                                     : weight_of_model(plan_->run.optimizer, weights[node]));
     }
   }
   const std::vector<float> mean = sum.mean();

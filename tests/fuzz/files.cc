@@ -186,6 +186,14 @@ void read_model(std::string_view /*name*/, std::span<const std::byte> input) {
   } else {
     check(model.status().message().size() < kLongestMessage, "messages are short");
   }
+  const auto named = sotto::read_model_tensors(input);
+  if (named.ok()) {
+    const auto again = sotto::encode_model_file(named->layout, named->parameters, {});
+    check(sotto::read_model_tensors(again)->parameters == named->parameters,
+          "tensors that are read are written");
+  } else {
+    check(named.status().message().size() < kLongestMessage, "messages are short");
+  }
 }
 
 void read_data(std::string_view name, std::span<const std::byte> input) {

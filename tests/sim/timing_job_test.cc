@@ -24,6 +24,11 @@ constexpr std::size_t kDimension = 240;
 constexpr int kNodes = 8;
 constexpr std::uint64_t kSeed = 3;
 
+/// The algorithm's own compressor, or one whose encodings have a length that data do not decide.
+std::string of_one_length(const AlgorithmInfo& info) {
+  return info.default_compressor.find("topk") == std::string_view::npos ? "" : "sign";
+}
+
 struct Job {
   std::string algorithm;
   std::string compressor = {};
@@ -145,7 +150,7 @@ TEST_CASE("where no stand-in is exact, the algorithm itself runs in the timing j
   // Where the graph changes, whole vectors go along edges that are new.
   for (const AlgorithmInfo& info : algorithms()) {
     if (info.replicas) {
-      const std::string compressor = info.default_compressor.starts_with("topk") ? "sign" : "";
+      const std::string compressor = of_one_length(info);
       compare({std::string(info.name), compressor, "one-peer-exponential"}, true, false);
     }
   }
@@ -159,7 +164,7 @@ TEST_CASE("every algorithm's timing job leaves its trace, as the registry has it
     for (const std::size_t dimension : {240U, 101U}) {
       const Job job{.algorithm = std::string(info.name),
                     // The length of coded indices depends on the data.
-                    .compressor = info.default_compressor.starts_with("topk") ? "sign" : "",
+                    .compressor = of_one_length(info),
                     .topology = directed ? "exponential" : "ring",
                     .dimension = dimension};
       const auto graph = std::shared_ptr<const Topology>(make_topology(job.topology, kNodes));
@@ -178,7 +183,7 @@ TEST_CASE("one node, two, and those without neighbours have timing jobs, whateve
       for (const std::string graph_name : {directed ? "exponential" : "ring", "complete"}) {
         CAPTURE(nodes);
         const Job job{.algorithm = std::string(info.name),
-                      .compressor = info.default_compressor.starts_with("topk") ? "sign" : "",
+                      .compressor = of_one_length(info),
                       .topology = graph_name,
                       .nodes = nodes};
         const auto graph = std::shared_ptr<const Topology>(make_topology(job.topology, nodes));
@@ -236,7 +241,7 @@ TEST_CASE("a timing job of buckets sends as many bytes as they, and takes as lon
     CAPTURE(info.name);
     // The length of top-k's encodings depends on the data.
     const Job job{.algorithm = std::string(info.name),
-                  .compressor = info.default_compressor.starts_with("topk") ? "sign" : "",
+                  .compressor = of_one_length(info),
                   .dimension = 2 * 4096 + 7,
                   .buckets = 3};
     SimulatorOptions options;

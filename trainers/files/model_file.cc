@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -66,6 +65,20 @@ std::optional<std::vector<std::size_t>> numbers_in(const HeaderJson& json, std::
 }
 
 constexpr std::size_t kMostDimensions = 16;
+/// Elements that a byte of an encoding can hold.
+constexpr std::size_t kMostPerByte = 8;
+
+/// Elements of a tensor of this shape; none: more than a model has.
+std::optional<std::size_t> elements_of(std::span<const std::size_t> shape) {
+  std::size_t elements = 1;
+  for (const std::size_t length : shape) {
+    if (length != 0 && elements > kMaxDimension / length) {
+      return std::nullopt;
+    }
+    elements *= length;
+  }
+  return elements;
+}
 
 /// How the header says that a tensor is encoded.
 struct Encoding {
@@ -127,17 +140,19 @@ Result<Tensor> read_tensor(const std::string& name, const HeaderJson& entry,
       (*offsets)[1] > data.size()) {
     return malformed(where + ": its shape or its place lies outside of the file");
   }
-  std::size_t elements = 1;
-  for (const std::size_t length : *shape) {
-    if (length != 0 && elements > kMaxDimension / length) {
-      return malformed(where + ": it is too large");
-    }
-    elements *= length;
+  const auto elements = elements_of(*shape);
+  if (!elements) {
+    return malformed(where + ": it is too large");
   }
   const auto bytes = data.subspan((*offsets)[0], (*offsets)[1] - (*offsets)[0]);
-  if (bytes.size() != elements * (encoded ? 1 : sizeof(float))) {
+  if (bytes.size() != *elements * (encoded ? 1 : sizeof(float))) {
     return malformed(fmt::format("{}: its shape {} does not fit its {} bytes", where,
                                  shape_text(*shape), bytes.size()));
+  }
+  if (encoded &&
+      elements_of(encodings.at(name).shape).value_or(kMaxDimension) > kMostPerByte * bytes.size()) {
+    return malformed(fmt::format("{}: its shape {} does not fit its {} bytes", where,
+                                 shape_text(encodings.at(name).shape), bytes.size()));
   }
   return encoded ? Tensor{encodings.at(name).shape, bytes, encodings.at(name).spec}
                  : Tensor{std::move(*shape), bytes};
@@ -212,7 +227,7 @@ Status compare(const Tensors& tensors, const ParameterLayout& layout) {
 /// The values of a tensor of as many elements.
 Status fill(std::span<float> values, const Tensor& tensor) {
   if (tensor.spec.empty()) {
-    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+    std::ranges::copy(tensor.bytes, std::as_writable_bytes(values).begin());
     return {};
   }
   try {
@@ -245,21 +260,24 @@ std::vector<std::byte> encode_model_file(const ParameterLayout& layout,
   ByteBuffer data;
   nlohmann::ordered_json header = {{"__metadata__", notes}};
   nlohmann::ordered_json encoded = nlohmann::ordered_json::object();
-  for (const ParameterBlock& block : layout) {
-    const auto values = block.of(parameters);
-    const auto found = encodings.find(block.name);
+  const auto add = [&](const ParameterBlock& block, std::string_view type,
+                       std::span<const std::byte> bytes, const auto& shape) {
     const std::size_t begin = data.bytes().size();
-    if (found == encodings.end()) {
-      data.write_span(values);
-    } else {
-      data.append(encode_tensor(found->second, values));
+    data.append(bytes);
+    header[block.name] = {
+        {"dtype", type}, {"shape", shape}, {"data_offsets", {begin, begin + bytes.size()}}};
+  };
+  for (const ParameterBlock& block : layout) {  // first, so that all floats are aligned
+    if (!encodings.contains(block.name)) {
+      add(block, "F32", std::as_bytes(block.of(parameters)), block.shape);
+    }
+  }
+  for (const ParameterBlock& block : layout) {
+    if (const auto found = encodings.find(block.name); found != encodings.end()) {
+      const std::vector<std::byte> bytes = encode_tensor(found->second, block.of(parameters));
+      add(block, "U8", bytes, std::vector{bytes.size()});
       encoded[block.name] = {{"spec", found->second}, {"shape", block.shape}};
     }
-    const std::size_t end = data.bytes().size();
-    header[block.name] = {
-        {"dtype", found == encodings.end() ? "F32" : "U8"},
-        {"shape", found == encodings.end() ? block.shape : std::vector{end - begin}},
-        {"data_offsets", {begin, end}}};
   }
   if (!encoded.empty()) {
     header["__metadata__"][kEncodings] = json_text(encoded);
@@ -285,13 +303,21 @@ Result<ModelTensors> read_model_tensors(std::span<const std::byte> bytes) {
   }
   std::ranges::stable_sort(by_place, {}, [](const auto* one) { return one->second.bytes.data(); });
   ModelTensors model;
+  const std::byte* end = nullptr;
   try {
     for (const auto* one : by_place) {
       const auto& [name, tensor] = *one;
+      if (tensor.bytes.empty()) {
+        return malformed(fmt::format("tensor '{}' is empty", excerpt(name)));
+      }
+      if (end != nullptr && tensor.bytes.data() < end) {
+        return malformed(fmt::format("tensor '{}' lies over another one", excerpt(name)));
+      }
+      end = tensor.bytes.data() + tensor.bytes.size();
       const std::size_t offset = append_block(model.layout, name, tensor.shape);
       model.parameters.resize(dimension_of(model.layout));
-      if (!tensor.bytes.empty()) {
-        std::memcpy(model.parameters.data() + offset, tensor.bytes.data(), tensor.bytes.size());
+      if (Status filled = fill(std::span(model.parameters).subspan(offset), tensor); !filled.ok()) {
+        return filled.with_context(fmt::format("tensor '{}'", excerpt(name)));
       }
     }
   } catch (const Error& error) {

@@ -49,7 +49,8 @@ struct ModelTensors {
 };
 
 /// All tensors in a file's bytes, in the order in which their values stand there. Of 32-bit floats,
-/// all finite. Fault::malformed says which tensor is wrong.
+/// or encoded, all finite, no tensor empty or over another. Fault::malformed says which tensor is
+/// wrong.
 Result<ModelTensors> read_model_tensors(std::span<const std::byte> bytes);
 
 /// The parameters in a file's bytes, in the layout's order: tensors of its names and shapes and no

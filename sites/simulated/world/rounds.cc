@@ -189,9 +189,8 @@ void World::commit(Process& process) {
 
 void World::await_peers(Process& process) {
   process.collects_since = queue_.now();
-  const auto heard = std::ranges::count_if(process.peers, [](const PeerState& peer) {
-    return peer.up && peer.tells_us && peer.waited_for;
-  });
+  const auto heard = std::ranges::count_if(
+      process.peers, [](const PeerState& peer) { return peer.heard && peer.waited_for; });
   process.patience.begin(0, process.node->awaited(), static_cast<std::size_t>(heard));
   enter(process, Phase::collecting, from_seconds(process.patience.lasts()));
 }

@@ -166,6 +166,12 @@ TEST_CASE("core: receipts for what was never sent, or that go back") {
     return scene.say(
         encode(Receipt{.incarnation = scene.liar, .applied = 0, .round = scene.round}));
   });
+  check_refused([](Scene& scene) {  // of rounds that have one step
+    return scene.say(encode(Receipt{.incarnation = scene.network.state(0).incarnation,
+                                    .applied = scene.peer().receipts,
+                                    .round = scene.round,
+                                    .own_steps = 2}));
+  });
 }
 
 TEST_CASE("core: a second hello, and a model that nobody asked for") {

@@ -50,7 +50,8 @@ std::vector<std::vector<std::byte>> examples() {
   return {encode(example_hello()), encode(Refusal{.reason = RefusalReason::stale, .text = "old"}),
           encode(Model{.incarnation = 1, .round = 2, .values = {1.0F, -2.0F}}),
           encode(Parcel{.incarnation = 1, .sequence = 5, .round = 6, .payload = example_payload()}),
-          encode(Receipt{.incarnation = 1, .applied = 4, .round = 6, .wants_whole = true})};
+          encode(Receipt{
+              .incarnation = 1, .applied = 4, .round = 6, .own_steps = 9, .wants_whole = true})};
 }
 
 bool refused(std::span<const std::byte> bytes) { return !parse(bytes, 2).ok(); }
@@ -78,7 +79,7 @@ constexpr std::size_t kNextAt = 86;
 
 TEST_CASE("core: golden bytes of every message") {
   const std::vector<std::string> golden = {
-      "0102"
+      "0103"
       "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
       "efcdab8967452301"
       "03000000"
@@ -91,7 +92,7 @@ TEST_CASE("core: golden bytes of every message") {
       "0a00000000000000",
       "02026f6c64", "03010000000000000002000000000000000000803f000000c0",
       "04010000000000000005000000000000000600000000000000aabb",
-      "0501000000000000000400000000000000060000000000000001"};
+      "050100000000000000040000000000000006000000000000000900000001"};
   const auto messages = examples();
   for (std::size_t k = 0; k < golden.size(); ++k) {
     CHECK(hex(messages[k]) == golden[k]);
@@ -126,6 +127,7 @@ TEST_CASE("core: messages come back as they were") {
   const auto receipt = parse(messages[4], 2);
   REQUIRE(receipt.ok());
   CHECK(std::get<Receipt>(*receipt).applied == 4);
+  CHECK(std::get<Receipt>(*receipt).own_steps == 9);
   CHECK(std::get<Receipt>(*receipt).wants_whole);
 }
 
@@ -156,7 +158,7 @@ TEST_CASE("core: bad input: unknown kinds, versions, flags, far-future rounds, s
     }
   }
   constexpr auto kHuge = std::numeric_limits<std::uint64_t>::max();
-  for (const auto protocol : std::vector<std::uint8_t>{0, 1, 3, 255}) {
+  for (const auto protocol : std::vector<std::uint8_t>{0, 1, 2, 4, 255}) {
     CHECK(refused(with(hello, kProtocolAt, protocol)));
   }
   CHECK(refused(with(hello, kIncarnationAt, std::uint64_t{0})));
@@ -195,7 +197,9 @@ TEST_CASE("core: bad input: unknown kinds, versions, flags, far-future rounds, s
   CHECK(refused(with(receipt, 1, std::uint64_t{0})));
   CHECK(refused(with(receipt, 9, kHuge)));
   CHECK(refused(with(receipt, 17, kHuge)));
-  CHECK(refused(with(receipt, 25, std::uint8_t{2})));
+  CHECK(refused(with(receipt, 25, std::uint32_t{0})));
+  CHECK(refused(with(receipt, 25, std::uint32_t{kMaxInterval + 1})));
+  CHECK(refused(with(receipt, 29, std::uint8_t{2})));
 }
 
 TEST_CASE("core: models of another dimension, or with NaN and infinity, are refused") {

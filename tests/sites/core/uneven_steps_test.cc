@@ -181,3 +181,52 @@ TEST_CASE("one neighbour that sends at once, or never, does not set a site's ste
   }
   CHECK(own.steps() == 32);
 }
+
+TEST_CASE("sites that all adapt go by the fastest, and by nobody's choice") {
+  RandomStream drawn({.seed = kSeed});
+  for (int trial = 0; trial < 60; ++trial) {
+    CAPTURE(kSeed);
+    CAPTURE(trial);
+    const Round most = 16 + drawn.below(48);
+    std::vector<double> step_s(2 + drawn.below(3));
+    for (double& seconds : step_s) {
+      seconds = 0.05 * (1 + 9 * drawn.uniform());
+    }
+    step_s.front() = 0.05;
+    if (trial % 4 == 0) {
+      std::ranges::fill(step_s, 0.05);
+    }
+    const double latency = (trial % 3 == 0 ? 1.5 : 0.02) * drawn.uniform();
+    std::vector<OwnSteps> own(step_s.size(), OwnSteps(most));
+    for (int round = 0; round < 200; ++round) {
+      std::vector<Round> taken;
+      for (const OwnSteps& site : own) {
+        taken.push_back(site.steps());
+      }
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        std::vector<double> arrivals;
+        for (std::size_t j = 0; j < own.size(); ++j) {
+          const double share = static_cast<double>(most) / static_cast<double>(taken[j]);
+          const double jitter = 0.02 * latency * drawn.uniform();
+          if (j != i) {
+            arrivals.push_back(share *
+                               (static_cast<double>(taken[j]) * step_s[j] + latency + jitter));
+          }
+        }
+        own[i].note(step_s[i], std::move(arrivals));
+      }
+    }
+    CHECK(own.front().steps() == most);  // the fastest
+    const Round least = (most + 7) / 8;
+    for (std::size_t i = 1; i < own.size(); ++i) {
+      // No fewer than fit into the fastest one's round.
+      const double fits = static_cast<double>(most) * 0.05 / step_s[i];
+      CHECK(own[i].steps() >= std::clamp<Round>(static_cast<Round>(fits), least, most));
+    }
+    if (own.size() <= 3) {  // each hears the fastest first
+      const double fits = (static_cast<double>(most) * 0.05 + 1.02 * latency) / step_s.back();
+      CHECK(own.back().steps() <=
+            std::max(std::clamp<Round>(static_cast<Round>(fits) + 1, least, most), least));
+    }
+  }
+}

@@ -129,6 +129,20 @@ TEST_CASE("where the prediction promises too much, what is measured counts") {
   }
 }
 
+TEST_CASE("one encoding for all is taken where it is the smallest that keeps the budget") {
+  for (const double steeper : {0.0, 1e-3, 1e-1}) {
+    CAPTURE(steeper);
+    Valley task({3000, 1500}, 0.02, steeper);
+    for (const double budget : {0.001, 0.05, 5.0}) {
+      CAPTURE(budget);
+      const QuantizedModel model = quantized(task, budget);
+      for (const auto& alike : model.uniform) {
+        CHECK((alike.loss > model.before.loss + budget || alike.bytes >= model.bytes()));
+      }
+    }
+  }
+}
+
 TEST_CASE("short tensors stay as they are, and a bound that cannot be kept is refused") {
   Valley task({1023, 1024}, 0);
   const QuantizedModel model = quantized(task, 1e9);

@@ -1,4 +1,5 @@
 // Tensors in fewer bits in a model's file (trainers/files/model_file.h).
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,45 @@ TEST_CASE("encoded tensors come back as their compressor decodes them, all other
     CHECK(std::equal(expected.begin(), expected.end(), read->begin()));
     CHECK(std::equal(model.begin() + 2103, model.end(), read->begin() + 2103));
   }
+}
+
+TEST_CASE("tensors of a file without a layout are decoded too, and none by a shape that lies") {
+  const ParameterLayout layout = layout_of(701);
+  const auto model = drawn_model(dimension_of(layout));
+  const auto file = encode_model_file(layout, model, {}, {{"w", "quant:8,rounding=nearest"}});
+  const auto named = read_model_tensors(file);
+  const auto read = decode_model_file(file, layout);
+  REQUIRE(named.ok());
+  CHECK(named->layout.size() == 2);
+  for (const ParameterBlock& block : named->layout) {
+    const auto& there = *std::ranges::find(layout, block.name, &ParameterBlock::name);
+    CHECK(block.shape == there.shape);
+    CHECK(std::ranges::equal(block.of(std::span<const float>(named->parameters)),
+                             there.of(std::span<const float>(*read))));
+  }
+  for (const std::string shape : {"[1]", "[2,3]", "[1073741824]", "[0]", "[]"}) {
+    CAPTURE(shape);
+    const std::string encoding = R"({\"w\":{\"spec\":\"fp16\",\"shape\":)" + shape + "}}";
+    const std::string header = header_with(encoding, 1000);
+    ByteBuffer out;
+    out.write(static_cast<std::uint64_t>(header.size()));
+    out.write_span<char>(header);
+    out.append(std::vector<std::byte>(1020));
+    CHECK_FALSE(read_model_tensors(out.bytes()).ok());
+  }
+}
+
+TEST_CASE("floats stand before encoded tensors, where they are aligned") {
+  ParameterLayout layout;
+  append_block(layout, "odd", {1031});
+  append_block(layout, "b", {5});
+  const auto model = drawn_model(dimension_of(layout));
+  const auto file = encode_model_file(layout, model, {}, {{"odd", "quant:3,rounding=nearest"}});
+  const std::string text(reinterpret_cast<const char*>(file.data()), file.size());
+  CHECK(text.find(R"("data_offsets":[0,20])") != std::string::npos);
+  const auto read = decode_model_file(file, layout);
+  REQUIRE(read.ok());
+  CHECK(std::equal(model.end() - 5, model.end(), read->end() - 5));
 }
 
 TEST_CASE("without encodings a file is what it was before there were any") {

@@ -264,6 +264,33 @@ TEST_CASE("a file of tensors that does not fit the model is refused by the tenso
   CHECK_FALSE(decode_model_file({}, two_tensors()).ok());
 }
 
+TEST_CASE("tensors come with their names, in the order of their values, and none over another") {
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8};
+  const auto model = read_model_tensors(encode_model_file(two_tensors(), values, {{"a", "note"}}));
+  REQUIRE(model.ok());
+  CHECK(layout_text(model->layout) == layout_text(two_tensors()));  // w stands before b
+  CHECK(model->parameters == values);
+  const auto refused = [](const std::string& tensors) {
+    const std::string header = "{" + tensors + "}";
+    ByteBuffer out;
+    out.write(static_cast<std::uint64_t>(header.size()));
+    out.write_span<char>(header);
+    out.append(std::vector<std::byte>(32));
+    const auto read = read_model_tensors(out.bytes());
+    CHECK(read.status().fault() == Fault::malformed);
+    return read.status().message();
+  };
+  CHECK(contains(refused(R"("w":{"dtype":"F32","shape":[6],"data_offsets":[0,24]},)"
+                         R"("b":{"dtype":"F32","shape":[3],"data_offsets":[20,32]})"),
+                 "over another"));
+  CHECK(contains(refused(R"("w":{"dtype":"F32","shape":[6],"data_offsets":[0,24]},)"
+                         R"("b":{"dtype":"F32","shape":[6],"data_offsets":[0,24]})"),
+                 "over another"));
+  CHECK(contains(refused(R"("w":{"dtype":"F32","shape":[0],"data_offsets":[8,8]})"), "is empty"));
+  CHECK(contains(refused(R"("w":{"dtype":"F16","shape":[2],"data_offsets":[0,4]})"), "F32"));
+  CHECK_FALSE(read_model_tensors({}).ok());
+}
+
 TEST_CASE("a header of tensors that is nested without end, or says a thing twice, is refused") {
   const auto nested = [](std::size_t depth, char open, char close) {
     return std::string(depth, open) + std::string(depth, close);

@@ -1,0 +1,87 @@
+#include <sotto/sites/process/site_state_writer.h>
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/elapsed.h>
+
+namespace sotto {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// `meanwhile` is called this often.
+constexpr std::chrono::milliseconds kLookEvery{10};
+
+}  // namespace
+
+SiteStateFile SiteStateWriter::state(bool complete) {
+  ByteBuffer site;
+  source_.site.save(site);
+  incarnation_ = source_.site.state().incarnation;
+  round_ = source_.site.round();
+  return {.round = round_,
+          .settings = state_settings(source_.options.name, source_.settings),
+          .site = std::move(site).take(),
+          .run = encode_site_run({.steps = source_.gradients.steps(), .complete = complete})};
+}
+
+Status SiteStateWriter::save(bool complete) {
+  if (source_.folder == nullptr) {
+    incarnation_ = source_.site.state().incarnation;
+    return {};
+  }
+  if (Status status = settle(); !status.ok()) {
+    return status;
+  }
+  const auto start = Clock::now();
+  Status status = source_.folder->write(state(complete));
+  seconds_ += seconds_since(start);
+  return status;
+}
+
+Status SiteStateWriter::settle() {
+  while (writing_) {
+    writing_ = !thread_->wait(kLookEvery);
+    if (writing_) {
+      meanwhile_();
+    }
+  }
+  return written_;
+}
+
+Status SiteStateWriter::keep() {
+  if (!beside()) {
+    return save(true);
+  }
+  writing_ = writing_ && !thread_->wait({});
+  if (writing_) {
+    return {};
+  }
+  if (!written_.ok() || source_.site.round() < round_ + source_.options.save_every) {
+    return written_;
+  }
+  if (!thread_) {
+    thread_.emplace();
+  }
+  thread_->begin([this, next = std::make_shared<SiteStateFile>(state(false))] {
+    try {
+      written_ = source_.folder->write(std::move(*next));
+    } catch (const std::exception& exception) {
+      written_ = Status(Fault::io, exception.what());
+    }
+  });
+  writing_ = true;
+  return {};
+}
+
+Status SiteStateWriter::save_new_incarnation() {
+  if (beside()) {
+    return {};  // whatever is written is not this site's last
+  }
+  return source_.site.state().incarnation == incarnation_ ? Status() : save(true);
+}
+
+}  // namespace sotto

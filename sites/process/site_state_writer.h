@@ -1,0 +1,67 @@
+// Writes the state of a site into its folder: before anything of a round is told, or beside the
+// training now and then (SiteOptions::save_every).
+//
+// One thread at a time; a write beside the training is made by a thread of its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/process/helper_thread.h>
+#include <sotto/sites/process/site_folder.h>
+#include <sotto/sites/process/site_gradients.h>
+#include <sotto/sites/process/site_options.h>
+
+namespace sotto {
+
+class SiteStateWriter {
+ public:
+  /// What is written, and where. All is the caller's, and outlives the writer.
+  struct Source {
+    const SiteOptions& options;
+    const std::string& settings;  ///< that sites must share (settings_text)
+    const sites::Site& site;
+    const SiteGradients& gradients;
+    SiteFolder* folder = nullptr;  ///< null: nothing is written
+  };
+
+  /// `meanwhile` is called again and again while a write is waited for.
+  SiteStateWriter(Source source, std::function<void()> meanwhile)
+      : source_(source), meanwhile_(std::move(meanwhile)) {}
+
+  /// Whether states are written beside the training: what is in the folder need not be the site's
+  /// last then.
+  bool beside() const { return source_.folder != nullptr && source_.options.save_every > 1; }
+  /// Writes the state as it is, and waits for that and all writes before. `complete` says that
+  /// others know nothing newer of the site.
+  Status save(bool complete);
+  /// Sees to it that the state, as it is after offer, is written as often as options want.
+  Status keep();
+  /// Writes a new incarnation before anybody hears of it.
+  Status save_new_incarnation();
+  /// The state of the site was read from the folder.
+  void loaded() { incarnation_ = source_.site.state().incarnation; }
+  /// Seconds for which writes were waited for.
+  double seconds() const { return seconds_; }
+
+ private:
+  SiteStateFile state(bool complete);
+  /// The writes that were begun beside the training are over.
+  Status settle();
+
+  Source source_;
+  std::function<void()> meanwhile_;
+  double seconds_ = 0;
+  sites::Incarnation incarnation_ = 0;  ///< in the latest state
+  Round round_ = 0;                     ///< of the latest state
+  bool writing_ = false;  ///< whether a write beside the training is under way, or its end unseen
+  Status written_;        ///< the result of that write; its thread's while `writing_`
+  std::optional<HelperThread> thread_;
+};
+
+}  // namespace sotto
