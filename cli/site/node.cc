@@ -17,7 +17,6 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/comm/trust/peers_watch.h>
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
@@ -193,14 +192,13 @@ SiteReport first_report(const std::string& name) {
 }
 
 /// What others see of a site while it runs, as its options and its file want it: log, audit file,
-/// TensorBoard and monitor; and the list of peers, which it follows.
+/// TensorBoard and monitor.
 class NodeOutputs {
  public:
   /// Has the plan's run write to them.
   NodeOutputs(const NodeOptions& options, const Spelling& flags, const SiteConfig& config,
               SitePlan& plan, EventLog& log)
-      : config_(config),
-        list_(plan.run.security.peers),
+      : list_(plan.run.security.peers),
         audit_(open_audit(config)),
         tell_(log, audit_ ? &*audit_ : nullptr) {
     plan.run.audit = audit_ ? &*audit_ : nullptr;
@@ -221,19 +219,15 @@ class NodeOutputs {
       monitor_.emplace(*config.monitor, site_pages(board_));
     }
     note_list();
-    watch_.emplace(
-        config.site.names.peers, list_,
-        [this](const std::string& line) {
-          tell_({SiteEvent::Level::warning, "peers-file", line});
-          note_list();
-        },
-        PeerNumbers::of_names,
-        [this, own = plan.run.security.own.public_key](const auto& lines) {
-          (void)own_line(config_.site.names, own, lines);
-        });
   }
 
-  void tell(const SiteEvent& event) { tell_(event); }
+  /// An event of the site; after one of its list the audit file has that as it is now.
+  void tell(const SiteEvent& event) {
+    tell_(event);
+    if (event.kind == "peers-file") {
+      note_list();
+    }
+  }
 
  private:
   static std::optional<AuditLog> open_audit(const SiteConfig& config) {
@@ -245,14 +239,12 @@ class NodeOutputs {
     tell_.record({SiteEvent::Level::info, "list-in-force", list_text(list_->peers())});
   }
 
-  const SiteConfig& config_;
   const std::shared_ptr<AllowList> list_;
   std::optional<AuditLog> audit_;
   Teller tell_;
   std::optional<TensorBoard> tensorboard_;
   SiteBoard board_;
   std::optional<Monitor> monitor_;
-  std::optional<PeersWatch> watch_;
 };
 
 int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {

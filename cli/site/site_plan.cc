@@ -236,7 +236,6 @@ SitePlan make_site_plan(const SiteConfig& config) {
                   .warnings = {},
                   .notices = {}};
     SiteOptions& run = plan.run;
-    run.peers_file.clear();  // the program follows it, and tells of it
     check_guarded(config, plan.warnings);
     check_options(o);
     check_result_files(config);

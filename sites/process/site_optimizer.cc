@@ -6,7 +6,9 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -103,6 +105,8 @@ class SiteOptimizer::Run {
   Status load();
   Status open_channels();
   void follow_list();
+  /// Tells what the watch of the list has found.
+  void tell_list_news();
   Status join();
   Result<SiteStep> take(std::span<const float> gradient, std::optional<double> loss);
   Result<SiteStep> exchange();
@@ -143,8 +147,10 @@ class SiteOptimizer::Run {
   TimeSplit time_;
   std::uint64_t resets_ = 0;
   SiteStateWriter writer_;
-  /// Serves the peers while the caller is away. It uses all members above, as does the watch.
+  /// Serves the peers while the caller is away. It uses all members above.
   mutable BackgroundService service_;
+  std::mutex news_mutex_;
+  std::vector<std::string> list_news_;  ///< which news_mutex_ guards
   std::optional<PeersWatch> watch_;
 };
 
@@ -374,8 +380,8 @@ void SiteOptimizer::Run::follow_list() {
   watch_.emplace(
       options_.peers_file, options_.security.peers,
       [this](const std::string& line) {
-        const auto lock = service_.pause();
-        reporter_.tell(Level::warning, "peers-file", line);
+        const std::lock_guard lock(news_mutex_);  // and no other: a round may wait for long
+        list_news_.push_back(line);
       },
       PeerNumbers::of_names,
       [names = SiteNames{.name = options_.name,
@@ -387,7 +393,19 @@ void SiteOptimizer::Run::follow_list() {
       });
 }
 
+void SiteOptimizer::Run::tell_list_news() {
+  std::vector<std::string> news;
+  {
+    const std::lock_guard lock(news_mutex_);
+    news.swap(list_news_);
+  }
+  for (const std::string& line : news) {
+    reporter_.tell(Level::warning, "peers-file", line);
+  }
+}
+
 Status SiteOptimizer::Run::pump(Clock::duration longest) {
+  tell_list_news();
   Status status = links_->pump(Deadline::after(longest));
   if (const auto resets = site_.state().resets; resets != resets_) {
     resets_ = resets;

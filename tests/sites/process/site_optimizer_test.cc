@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -493,4 +495,54 @@ TEST_CASE("no step follows the end, and a fault of the site is in its report") {
   CHECK(site.result().report.peers.size() == 1);
   CHECK_THROWS_AS((void)site.step(x), Error);
   CHECK_THROWS_AS((void)site.relay(), Error);
+}
+
+TEST_CASE("a list that changes again while a site waits for others is in force at once") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Federation all(3);
+  const std::filesystem::path file = all.scratch().path() / "peers.csv";
+  SiteOptions options = all.options(0);  // it dials the others, which never come
+  const std::vector<TrustedPeer> lines = options.security.peers->peers();
+  const auto list_of = [&](std::size_t count) {
+    std::string text = "name,key,address\n";
+    for (std::size_t k = 0; k < count; ++k) {
+      text += fmt::format("{},{},{}\n", lines[k].name, lines[k].key.text(), lines[k].address);
+    }
+    const std::filesystem::path beside = all.scratch().path() / "next.csv";
+    std::ofstream(beside) << text;
+    std::filesystem::rename(beside, file);
+  };
+  list_of(3);
+  std::atomic<bool> stop = false;
+  std::atomic<int> told = 0;
+  options.peers_file = file.string();
+  options.found_after = std::chrono::hours(1);
+  options.stop = &stop;
+  std::vector<float> x(kDimension);
+  SiteOptimizer site(options, all.folder(0), x, {},
+                     [&](const SiteEvent& event) { told += event.kind == "peers-file" ? 1 : 0; });
+  Status status;
+  std::thread waits([&] { status = site.connect(); });
+  const auto in_force = [&](std::size_t count) {
+    for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+         std::chrono::steady_clock::now() < end;) {
+      if (options.security.peers->peers().size() == count) {
+        return true;
+      }
+      std::this_thread::yield();
+    }
+    return false;
+  };
+  list_of(2);
+  CHECK(in_force(2));
+  list_of(3);
+  CHECK(in_force(3));
+  list_of(2);
+  CHECK(in_force(2));
+  stop = true;
+  waits.join();
+  CHECK(status.fault() == Fault::stopped);
+  CHECK(told >= 1);
 }
