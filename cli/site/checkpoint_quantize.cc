@@ -149,6 +149,10 @@ int run(const QuantizeOptions& o) {
     refuse("OUT", o.to, fmt::format("encoded tensors stand in a file named {}", kTensorFile));
   }
   check_writable("OUT", o.to);
+  std::error_code code;
+  if (std::filesystem::equivalent(o.from, o.to, code)) {
+    refuse("OUT", o.to, "that is the model itself, which would be lost");
+  }
   const Subject subject = read_subject(o);
   const TaskFactory factory(subject.data, {.model = subject.model, .batch = o.batch});
   const auto task = factory.make(0);

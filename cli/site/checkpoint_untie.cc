@@ -101,6 +101,10 @@ int run(const UntieOptions& o) {
     throw Error(o.out, "a file to start from ends in .safetensors or .csv");
   }
   check_writable("OUT", o.out);
+  std::error_code code;
+  if (std::filesystem::equivalent(o.in, o.out, code)) {
+    throw Error(o.out, "that is the tied model itself, which would be lost");
+  }
   const console::Output output(o.common);
   const TiedModel tied = read_tied(o);
   const UntiedModel untied = [&] {

@@ -71,7 +71,8 @@ void print_model(const console::Output& output, const Json& status) {
         evaluation.at("round").get<std::uint64_t>()));
   }
   output.line(fmt::format(
-      "training loss {}, mass {}, resets {}", number(status.at("training_loss"), "{:.4f}"),
+      "training loss {}, steps of a round {}, mass {}, resets {}",
+      number(status.at("training_loss"), "{:.4f}"), status.at("own_steps").get<std::uint64_t>(),
       number(status.at("mass"), "{:.4f}"), status.at("resets").get<std::uint64_t>()));
 }
 

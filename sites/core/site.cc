@@ -272,12 +272,19 @@ Status Site::offer() {
 }
 
 Status Site::weigh_steps() {
-  const bool few = steps_ > 0 && planned_ < setup_.communication_interval;
-  if (!few || setup_.step_weighting == StepWeighting::work) {
+  if (steps_ == 0 || setup_.step_weighting == StepWeighting::work) {
     return {};
   }
-  return mixing_->stretch(static_cast<float>(setup_.communication_interval) /
-                          static_cast<float>(planned_));
+  double sum = static_cast<double>(planned_);
+  double sites = 1;
+  for (const Neighbour& peer : peers_) {
+    if (peer.heard() && peer.channel.own_steps > 0) {
+      sum += static_cast<double>(peer.channel.own_steps);
+      sites += 1;
+    }
+  }
+  const double factor = sum / sites / static_cast<double>(planned_);
+  return factor == 1 ? Status() : mixing_->stretch(static_cast<float>(factor));
 }
 
 void Site::post(std::span<const Addressee> to) {

@@ -110,8 +110,7 @@ class Site final {
   /// The peers whose parcels entered the model in the last collect, the farthest first.
   std::vector<Suspect> influences() const;
   /// Makes the round's parcels, for peers that are up and have room in their window; receipts too.
-  /// With H_i < H the steps count as SiteSetup::step_weighting says; Fault::non_finite where that
-  /// overflows.
+  /// The steps count as SiteSetup::step_weighting says; Fault::non_finite where that overflows.
   Status offer();
   /// Where sites sum in secret: asks those whose parcels have come, once in a round, for what the
   /// sum needs besides. True if answers are to be awaited as parcels were, by complete(), before
@@ -207,7 +206,7 @@ class Site final {
   bool has_second_opinion() const;
   /// The round in which the site begins that took a neighbour's model over.
   Round settled_round();
-  /// Makes the steps of a round with H_i < H count as the weighting says.
+  /// Makes the steps of the round count as the weighting says.
   Status weigh_steps();
   /// Gives the round's parcels their numbers, and sends them.
   void post(std::span<const Addressee> to);

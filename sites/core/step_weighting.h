@@ -7,10 +7,11 @@
 
 namespace sotto::sites {
 
-/// Weight of a round of H_i < H steps that moved the model by Δ.
+/// Weight of a round of H_i steps that moved the model by Δ.
 enum class StepWeighting : std::uint8_t {
-  work,   ///< Δ as it is: with unlike data sites count by their steps
-  equal,  ///< H/H_i Δ: sites count alike (FedNova, Wang et al. 2020, arXiv:2007.07481)
+  work,  ///< Δ as it is: with unlike data sites count by their steps
+  equal,  ///< τ/H_i Δ: sites count alike, with τ the mean of the steps of the site and of those it
+          ///< hears (τ_eff of FedNova, Wang et al. 2020, arXiv:2007.07481)
 };
 
 /// The name of a weighting.

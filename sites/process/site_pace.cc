@@ -23,9 +23,7 @@ SitePace::SitePace(const SiteOptions& options)
            fmt::format("1 to communication_interval, {}", options.communication_interval));
   }
   if (adapts_ && options.slack > 0) {
-    refuse("own_steps", "auto",
-           "with slack, when a parcel arrives says how far its site is ahead, and not how fast it "
-           "is; give slack 0, or a count of steps");
+    refuse("own_steps", "auto", kNoPace);
   }
 }
 
@@ -46,8 +44,11 @@ void SitePace::end_round(std::span<const SitePeerReport> peers, Round round) {
       continue;
     }
     const bool arrived = peer.site.round > round && !std::isnan(peer.round_age_s);
+    if (arrived && peer.round_age_s > lasted) {
+      continue;  // it was there before the round began: this site is behind, for whatever reason
+    }
     const double for_all = most_ / static_cast<double>(peer.site.own_steps);  // H/H_j
-    arrivals.push_back(arrived ? for_all * std::max(0.0, lasted - peer.round_age_s)
+    arrivals.push_back(arrived ? for_all * (lasted - peer.round_age_s)
                                : std::numeric_limits<double>::infinity());
   }
   if (adapts_) {

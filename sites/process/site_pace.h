@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <span>
+#include <string_view>
 
 #include <sotto/base/ids.h>
 #include <sotto/sites/core/own_steps.h>
@@ -11,6 +12,12 @@
 #include <sotto/sites/process/site_report.h>
 
 namespace sotto {
+
+/// Why steps are not adapted where sites may be ahead of each other.
+inline constexpr std::string_view kNoPace =
+    "with slack, when a parcel arrives says how far its site is ahead, and not how fast it is; "
+    "give "
+    "slack 0, or a count of steps";
 
 class SitePace {
  public:

@@ -13,6 +13,7 @@
 #include <sotto/base/number.h>
 #include <sotto/sites/core/site_admission.h>
 #include <sotto/sites/process/site_exchange.h>
+#include <sotto/sites/process/site_pace.h>
 
 namespace sotto {
 namespace {
@@ -103,6 +104,9 @@ std::chrono::milliseconds span_of(std::string_view setting, double seconds) {
 /// How many steps a round has here.
 void take_own_steps(const SiteSettings& o, SiteOptions& options) {
   options.adapts_steps = o.own_steps == "auto";
+  if (options.adapts_steps && o.slack > 0) {
+    refuse("own-steps", o.own_steps, kNoPace);
+  }
   if (o.own_steps.empty() || options.adapts_steps) {
     return;
   }

@@ -95,6 +95,8 @@ void read_training(const toml::table& table, const std::string& path, SiteSettin
 }
 
 void read_network(TomlReader in, SiteSettings& settings) {
+  in.allow({"slack", "save-every", "window", "secure-sum", "secure-colluders", "secure-range",
+            "mass-return", "parcel-mass", "pull-most", "pull-memory"});
   for (const auto& [key, value] : {std::pair{"timeout", &settings.timeout_s},
                                    {"patience", &settings.patience_s},
                                    {"found-after", &settings.found_after_s}}) {

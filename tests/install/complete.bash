@@ -30,7 +30,7 @@ expect "on off" sotto train --overlap ""
 expect "" sotto train --lr ""
 expect "codec" sotto bench co
 expect "--threads" sotto bench codec --thr
-expect "export inspect --help" sotto checkpoint ""
+expect "export inspect quantize untie --help" sotto checkpoint ""
 expect "bash" sotto completion b
 expect "" sotto train --no-such-option
 cd "$(mktemp -d)"

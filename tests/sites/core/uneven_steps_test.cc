@@ -122,22 +122,27 @@ TEST_CASE("where all sites take H steps the weighting changes no bit") {
   }
 }
 
-TEST_CASE("a round of fewer steps that counts as one of H moves the model H/H_i times as far") {
+TEST_CASE(
+    "steps count as many as the site and its neighbours take in the mean, and alone as they are") {
   for (const MixingKind kind : {MixingKind::push_sum, MixingKind::gossip}) {
     CAPTURE(sites::name_of(kind));
-    SiteNetworkOptions options = options_of(kind, StepWeighting::equal);
-    options.sites = 1;  // nobody to mix with
-    options.own_steps = [](std::size_t) -> Round { return 2; };
-    SiteNetwork one(options);
-    const std::vector<float> before = one.node(0).x;
-    one.advance(0, false, true);
-    options.step_weighting = StepWeighting::work;
-    SiteNetwork other(options);
-    other.advance(0, false, true);
-    for (std::size_t k = 0; k < kDimension; ++k) {
-      const float moved = other.node(0).x[k] - before[k];
-      CHECK(one.node(0).x[k] - before[k] == doctest::Approx(4 * moved).epsilon(1e-4));
-    }
+    // The model of site 0 before and after its steps of the second round, when it knows the
+    // others'.
+    const auto moves = [&](std::size_t sites, StepWeighting weighting) {
+      SiteNetworkOptions options = options_of(kind, weighting);
+      options.sites = sites;
+      options.own_steps = [](std::size_t site) -> Round { return site == 0 ? 2 : 6; };
+      SiteNetwork network(options);
+      network.connect_all();
+      network.deliver_all();
+      network.run_in_step(1);
+      const std::vector<float> before = network.node(0).x;
+      network.advance(0, true, true);
+      return sites::distance_between(network.node(0).x, before);
+    };
+    CHECK(moves(1, StepWeighting::equal) == moves(1, StepWeighting::work));
+    const double work = moves(3, StepWeighting::work);  // τ = (2 + 6 + 6) / 3
+    CHECK(moves(3, StepWeighting::equal) == doctest::Approx(work * 7 / 3).epsilon(0.05));
   }
 }
 
