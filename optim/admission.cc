@@ -277,8 +277,10 @@ void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (contract.meets(info.contract) || setup.allow_contract_violation) {
     return;
   }
-  const auto others = names_with(
-      algorithms(), [&](const AlgorithmInfo& other) { return contract.meets(other.contract); });
+  const auto others = names_with(algorithms(), [&](const AlgorithmInfo& other) {
+    const bool takes_family = other.family.empty() || other.family == family_name(spec);
+    return contract.meets(other.contract) && takes_family;
+  });
   const std::string choose =
       others.empty() ? std::string{} : fmt::format("choose {}, ", fmt::join(others, " or "));
   refuse(

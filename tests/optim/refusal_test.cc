@@ -112,6 +112,12 @@ TEST_CASE("a compressor whose contract is not met is refused by the contract's n
     CAPTURE(why);
     CHECK(mentions(why, {"compressor: '", "is refused", pairing.algorithm, pairing.contract,
                          pairing.would_do, "allow_contract_violation = true"}));
+    // Nobody is sent to an algorithm that would refuse the compressor, too.
+    for (const AlgorithmInfo& info : algorithms()) {
+      if (!info.family.empty() && !pairing.compressor.starts_with(info.family)) {
+        CHECK_FALSE(mentions(why, {fmt::format("{} or", info.name)}));
+      }
+    }
     options.allow_contract_violation = true;
     if (algorithm_info(pairing.algorithm).has("eta")) {
       options.algorithm += ":eta=0.01";
