@@ -56,6 +56,18 @@ class MailAlgorithm : public NodeAlgorithm {
   MailAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup, MakeMailbox make = graph_mailbox)
       : NodeAlgorithm(info, std::move(setup)), mail_(make(node_)) {}
 
+  /// y ← y + scale × C, the message that came from node `from`, or the own one that was posted.
+  /// Requires that the mailbox is with all other nodes, in rank order. A fault names who is to
+  /// blame.
+  Status add_message(Rank from, float scale, std::span<float> y) {
+    if (from == node_.rank()) {
+      return node_.decode_own(mail_.sent(), scale, y);
+    }
+    const auto edge = static_cast<std::size_t>(from < node_.rank() ? from : from - 1);
+    const Status decoded = node_.compressor().decode_add(mail_.payload(edge), scale, y);
+    return decoded.ok() ? decoded : mail_.refuse(edge, decoded);
+  }
+
   Mailbox mail_;
 };
 

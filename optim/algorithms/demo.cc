@@ -67,16 +67,8 @@ Status Demo::average() {
   const float share = 1.0F / static_cast<float>(node_.nodes());
   node_.ops().fill(0, work_);
   for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (from == node_.rank()) {
-      if (Status status = node_.decode_own(mail_.sent(), share, work_); !status) {
-        return status;
-      }
-      continue;
-    }
-    const auto edge = static_cast<std::size_t>(from < node_.rank() ? from : from - 1);
-    const Status decoded = node_.compressor().decode_add(mail_.payload(edge), share, work_);
-    if (!decoded) {
-      return mail_.refuse(edge, decoded);
+    if (Status status = add_message(from, share, work_); !status) {
+      return status;
     }
   }
   return node_.require_finite(work_, "mean of the messages");

@@ -70,19 +70,10 @@ Status Ef21::take_gradient(std::span<const float> gradient) {
 Status Ef21::sum_differences() {
   const float share = 1.0F / static_cast<float>(node_.nodes());
   node_.ops().copy(mean_, next_);
-  std::size_t edge = 0;
   for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (from == node_.rank()) {
-      if (Status status = node_.decode_own(mail_.sent(), share, next_); !status) {
-        return status;
-      }
-      continue;
+    if (Status status = add_message(from, share, next_); !status) {
+      return status;
     }
-    const Status decoded = node_.compressor().decode_add(mail_.payload(edge), share, next_);
-    if (!decoded) {
-      return mail_.refuse(edge, decoded);
-    }
-    ++edge;
   }
   return {};
 }

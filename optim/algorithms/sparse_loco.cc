@@ -67,19 +67,10 @@ Status SparseLoco::take_gradient(std::span<const float> gradient) {
   return {};
 }
 
-Status SparseLoco::add(Rank from, float scale, std::span<float> y) {
-  if (from == node_.rank()) {
-    return node_.decode_own(mail_.sent(), scale, y);
-  }
-  const auto edge = static_cast<std::size_t>(from < node_.rank() ? from : from - 1);
-  const Status decoded = node_.compressor().decode_add(mail_.payload(edge), scale, y);
-  return decoded.ok() ? decoded : mail_.refuse(edge, decoded);
-}
-
 Status SparseLoco::clip_to_median() {
   for (Rank from = 0; from < node_.nodes(); ++from) {
     node_.ops().fill(0, next_);
-    if (Status status = add(from, 1, next_); !status) {
+    if (Status status = add_message(from, 1, next_); !status) {
       return status;
     }
     norms_[static_cast<std::size_t>(from)] = length_of(next_);
@@ -100,7 +91,7 @@ Status SparseLoco::average() {
   const float share = 1.0F / static_cast<float>(node_.nodes());
   node_.ops().fill(0, work_);
   for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (Status status = add(from, share * factors_[static_cast<std::size_t>(from)], work_);
+    if (Status status = add_message(from, share * factors_[static_cast<std::size_t>(from)], work_);
         !status) {
       return status;
     }
@@ -113,7 +104,8 @@ Status SparseLoco::average_by_count() {
   node_.ops().fill(0, senders_);
   for (Rank from = 0; from < node_.nodes(); ++from) {
     node_.ops().fill(0, next_);
-    if (Status status = add(from, factors_[static_cast<std::size_t>(from)], next_); !status) {
+    if (Status status = add_message(from, factors_[static_cast<std::size_t>(from)], next_);
+        !status) {
       return status;
     }
     node_.ops().axpy(1, next_, work_);

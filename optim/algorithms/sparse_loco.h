@@ -57,8 +57,6 @@ class SparseLoco final : public MailAlgorithm {
   std::span<const float> error() const { return error_; }
 
  private:
-  /// y ← y + scale c_j, of node `from`, which may be this one.
-  Status add(Rank from, float scale, std::span<float> y);
   /// Writes min(1, m / ‖c_j‖) of all nodes to factors_; next_ is spoilt.
   Status clip_to_median();
   /// 2. work_ = the mean of all c_j; next_ is spoilt.
