@@ -33,6 +33,7 @@ enum class AlgorithmId : std::uint16_t {
   demo = 27,
   lead = 28,
   sharded = 29,
+  program = 30,  ///< not in the registry: programs are built by their users (groups/program.h)
 };
 
 /// The number itself.

@@ -175,7 +175,12 @@ std::string Mailbox::objection(const FrameHeader& header, std::size_t edge) cons
   expect("round", header.round, plan_.tag.round);
   expect("phase", header.phase, plan_.tag.phase);
   expect("bucket", header.bucket, plan_.tag.bucket);
-  expect("element count", header.elements, std::uint64_t{plan_.elements_from(edge)});
+  const std::uint64_t elements = plan_.elements_from(edge);
+  if (!plan_.at_most) {
+    expect("element count", header.elements, elements);
+  } else if (why.empty() && header.elements > elements) {
+    why = fmt::format("element count {} where {} at most are due", header.elements, elements);
+  }
   if (why.empty() && !is_stamp(header.settings)) {
     why = fmt::format("settings {:#x} are the stamp of none", header.settings);
   }

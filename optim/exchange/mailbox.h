@@ -38,6 +38,8 @@ struct ExchangePlan {
   std::span<const std::size_t> elements_by_sender = {};
   /// By edge of `from`, in place of compressor, for the frames that come in.
   std::span<const std::uint16_t> compressors_by_sender = {};
+  /// Frames that come in may stand for fewer elements than is said here, which are then the most.
+  bool at_most = false;
 
   /// Elements that the frame along in-edge `edge` stands for.
   std::size_t elements_from(std::size_t edge) const {

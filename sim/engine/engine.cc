@@ -77,6 +77,10 @@ void Simulator::Engine::validate(const Platform& platform) const {
         refuse("codec cost", fmt::format("{}", cost), "it must be 0 to 10⁶ seconds");
       }
     }
+    if (!(node.flops_per_second >= 0 && node.flops_per_second <= 1e30)) {
+      refuse("flops per second", fmt::format("{}", node.flops_per_second),
+             "it must be 0 to 10³⁰, where 0 leaves the work out");
+    }
     if (node.start < 0) {
       refuse("start of a node", fmt::format("{} ns", node.start), "it must be 0 or more");
     }
@@ -416,7 +420,7 @@ void Simulator::Engine::book(Rank rank) {
   }
   Phase phase = Phase::idle;
   if (!node.suspended) {
-    if (node.stage == Stage::computing) {
+    if (node.stage == Stage::computing || node.codec == Codec::computing) {
       phase = Phase::compute;
     } else if (node.codec != Codec::idle) {
       phase = Phase::codec;

@@ -66,6 +66,7 @@ class Simulator::Engine {
     encoding,        ///< for the node's thread, which waits
     encoding_aside,  ///< beside it
     decoding,
+    computing,  ///< what the algorithm makes of what was decoded
   };
   /// How the peers of a node that ends learn of it.
   enum class Closing : std::uint8_t {
@@ -147,6 +148,8 @@ class Simulator::Engine {
   /// As complete, also for the senders that posts of the node have released.
   void complete_all(Rank rank);
   void carried_exchange(Rank rank);
+  /// How long the algorithm computes behind an exchange that is decoded.
+  SimTime behind_time(Rank rank, const ExchangeTag& tag) const;
   void check_deadline(Rank rank);
 
   // What happens to nodes: lifecycle.cc.

@@ -61,10 +61,24 @@ void Simulator::Engine::complete(Rank rank) {
   schedule(rank, carried, time);
 }
 
+SimTime Simulator::Engine::behind_time(Rank rank, const ExchangeTag& tag) const {
+  const double pace = spec(rank).flops_per_second;
+  const auto& algorithm = *nodes_[static_cast<std::size_t>(rank)].algorithm;
+  return pace == 0 ? 0 : from_seconds(algorithm.flops_behind(tag) / pace);
+}
+
 void Simulator::Engine::carried_exchange(Rank rank) {
   Node& node = at(rank);
-  node.codec = Codec::idle;
   const SimulatedTransport::Open& done = *transport_.complete(rank);
+  if (node.codec == Codec::decoding) {
+    if (const SimTime time = behind_time(rank, done.exchange.tag); time > 0) {
+      account(rank);
+      node.codec = Codec::computing;
+      schedule(rank, carried, time);
+      return;
+    }
+  }
+  node.codec = Codec::idle;
   if (Status status = node.algorithm->complete(done.exchange); !status) {
     end(rank, std::move(status));
     return;

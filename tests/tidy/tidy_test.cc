@@ -29,6 +29,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"compress", {"base", "kernels"}},
     {"topology", {"base"}},
     {"optim", {"base", "kernels", "compress", "topology"}},
+    {"groups", {"base", "kernels", "compress", "topology", "optim"}},
     {"comm", {"base"}},
     {"trainers", {"base", "kernels", "compress", "topology", "optim", "comm"}},
     {"sim", {"base", "kernels", "compress", "topology", "optim"}},
