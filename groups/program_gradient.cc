@@ -1,0 +1,119 @@
+#include <sotto/groups/program_gradient.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <sotto/compress/registry.h>
+#include <sotto/optim/registry.h>
+#include <sotto/topology/registry.h>
+
+namespace sotto {
+namespace {
+
+std::unique_ptr<Algorithm> make_inner(const ProgramSetup& setup, const Group& group,
+                                      const GroupAlgorithm& chosen) {
+  const AlgorithmInfo& info = algorithm_info(chosen.algorithm);
+  AlgorithmSetup inner;
+  inner.rank = group.position;
+  inner.nodes = group.size();
+  inner.parameters = setup.parameters;
+  inner.topology = make_topology(chosen.topology, group.size(),
+                                 {.lazy = info.eigenvalues_above > -1, .seed = setup.seed});
+  inner.step_rule = make_step_rule(chosen.step_rule);
+  if (!chosen.compressor.empty()) {
+    inner.compressor = make_compressor(chosen.compressor, info.contract);
+  }
+  // Members share the seed, and groups side by side do not share their noise.
+  inner.seed = RandomStream({.seed = setup.seed, .rank = group.ranks.front()}).next_u64();
+  inner.run_id = setup.run_id;
+  return make_algorithm(chosen.algorithm, std::move(inner));
+}
+
+std::vector<Rank> merged(const std::vector<Rank>& a, const std::vector<Rank>& b) {
+  std::vector<Rank> both;
+  std::ranges::set_union(a, b, std::back_inserter(both));
+  return both;
+}
+
+}  // namespace
+
+ProgramGradient::ProgramGradient(const ProgramSetup& setup, const BuildGradientProgram& build,
+                                 const GroupAlgorithm& algorithm)
+    : program_(setup,
+               [&](const ProgramNode& node) {
+                 auto program = build(node);
+                 made_ = program.get();
+                 return program;
+               }),
+      map_(NodeGrid(setup.grid, setup.nodes).group(algorithm.axis, setup.rank)),
+      inner_(make_inner(setup, map_.group(), algorithm)) {}
+
+Peers ProgramGradient::peers() const {
+  const Peers own = program_.peers();
+  const Peers inner = map_.to_ranks(inner_->peers());
+  return {.to = merged(own.to, inner.to),
+          .from = merged(own.from, inner.from),
+          .max_frame_bytes = std::max(own.max_frame_bytes, inner.max_frame_bytes),
+          .frames_a_round = own.frames_a_round + inner.frames_a_round};
+}
+
+void ProgramGradient::begin_round() {
+  inner_->begin_round();
+  program_.begin_round();
+}
+
+Status ProgramGradient::take_gradient(std::span<const float> gradient) {
+  if (Status status = program_.take_gradient(gradient); !status) {
+    return status;
+  }
+  running_ = true;
+  return hand_over();
+}
+
+Status ProgramGradient::hand_over() {
+  if (!running_ || !program_.parameters_ready() || !inner_->accepts_gradient()) {
+    return {};
+  }
+  check(made_->gradient().size() == parameters().size(),
+        "a program's gradient is that of all parameters");
+  running_ = false;
+  return inner_->take_gradient(made_->gradient())
+      .with_context("gradient of the program");
+}
+
+Result<bool> ProgramGradient::next_exchange(Exchange& out) {
+  auto inner = inner_->next_exchange(out);
+  if (!inner || *inner) {
+    map_.to_ranks(out);
+    return inner;
+  }
+  return program_.next_exchange(out);
+}
+
+Status ProgramGradient::complete(const Exchange& exchange) {
+  const Status status = of_program(exchange.tag) ? program_.complete(exchange)
+                                                 : inner_->complete(map_.to_positions(exchange));
+  return status.ok() ? hand_over() : status;
+}
+
+double ProgramGradient::flops_behind(const ExchangeTag& tag) const {
+  return of_program(tag) ? program_.flops_behind(tag) : inner_->flops_behind(tag);
+}
+
+AlgorithmCounters ProgramGradient::counters() const {
+  AlgorithmCounters sum = inner_->counters();
+  sum.add(program_.counters());
+  return sum;
+}
+
+void ProgramGradient::save(ByteBuffer& out) const {
+  program_.save(out);
+  inner_->save(out);
+}
+
+Status ProgramGradient::load(ByteReader& in) {
+  const Status status = program_.load(in);
+  return status.ok() ? inner_->load(in) : status;
+}
+
+}  // namespace sotto

@@ -1,0 +1,311 @@
+#include <sotto/groups/program.h>
+
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/frame.h>
+#include <sotto/groups/vector_collective.h>
+
+#include "optim/other_frames.h"
+#include "runs.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+constexpr std::uint64_t kSeed = 90'210;
+constexpr std::size_t kElements = 37;
+
+/// Sums the gradient along the rows of a grid, then shares the result along its columns and among
+/// all: three groups, of which some have pairs of nodes in common.
+struct Grouped {
+  double flops = 0;
+  std::string name = "share";
+  std::size_t elements = kElements;
+  bool fails = false;
+
+  std::unique_ptr<Program> operator()(const ProgramNode& node) const {
+    auto program = std::make_unique<ListProgram>();
+    ListProgram* const own = program.get();
+    const std::span<float> x = node.parameters();
+    const VectorOptions options{.elements = elements};
+    program->collectives.push_back(make_all_reduce(node.member("row"), options));
+    VectorOptions compressed = options;
+    compressed.encoding = {Carried::update, ErrorMemory::feedback, "quant:4"};
+    program->collectives.push_back(make_broadcast(node.member("column"), compressed, 0));
+    program->collectives.push_back(make_all_reduce(node.everyone(), options));
+    const auto begin = [own](std::size_t at) {
+      dynamic_cast<VectorCollective&>(*own->collectives[at]).begin(own->v);
+      return Status();
+    };
+    program->list = {
+        {"sum",
+         [own, begin, n = elements](const RoundInput& input) {
+           own->v.assign(input.gradient.begin(), input.gradient.end());
+           own->v.resize(n);
+           return begin(0);
+         },
+         own->collectives[0].get(), 0},
+        {name,
+         [begin, f = fails](const RoundInput&) {
+           return f ? Status(Fault::non_finite, "it overflowed") : begin(1);
+         },
+         own->collectives[1].get(), flops},
+        {"total", [begin](const RoundInput&) { return begin(2); }, own->collectives[2].get(),
+         flops},
+        {"store",
+         [own, x](const RoundInput&) {
+           host_ops().axpy(1, std::span(own->v).first(x.size()), x);
+           return Status();
+         },
+         nullptr, flops}};
+    return program;
+  }
+};
+
+ProgramJob grouped_job(const Grouped& grouped = {}) {
+  return {.nodes = 6,
+          .grid = "column=2,row=3",
+          .dimension = kElements,
+          .rounds = 3,
+          .seed = kSeed,
+          .build = grouped};
+}
+
+}  // namespace
+
+TEST_CASE("a program over several groups gives the same bits in every driver") {
+  CAPTURE(kSeed);
+  std::vector<std::vector<float>> first;
+  for (const std::string& driver : drivers()) {
+    CAPTURE(driver);
+    const ProgramRun run = ProgramRunner(grouped_job()).run(driver);
+    for (const Status& status : run.statuses) {
+      CAPTURE(status.message());
+      REQUIRE(status.ok());
+    }
+    first = first.empty() ? run.models : first;
+    CHECK(run.models == first);
+  }
+  for (const auto& model : first) {
+    CHECK(model == first[0]);
+  }
+}
+
+TEST_CASE("two groups over one pair of nodes never take each other's frames") {
+  CAPTURE(kSeed);
+  // Node 0 and 3 are a column, and both are among all.
+  const auto frames_of = [](std::size_t stage) {
+    ProgramRunner runner(grouped_job());
+    LockstepDriver driver;
+    std::vector<std::unique_ptr<Algorithm>> nodes;
+    std::vector<std::vector<float>> gradients;
+    std::vector<Exchange> exchanges(6);
+    for (Rank rank = 0; rank < 6; ++rank) {
+      nodes.push_back(runner.algorithm(rank));
+      gradients.emplace_back(kElements);
+      normal_input(kSeed, rank, 0, gradients.back());
+      nodes.back()->begin_round();
+      REQUIRE(nodes.back()->take_gradient(gradients.back()).ok());
+    }
+    // The row's two phases, the column's one, and the first of all.
+    std::vector<Bytes> sent;
+    for (std::size_t phase = 0; phase <= stage; ++phase) {
+      for (std::size_t i = 0; i < 6; ++i) {
+        const auto more = nodes[i]->next_exchange(exchanges[i]);
+        REQUIRE(more.ok());
+        REQUIRE(*more);
+      }
+      for (std::size_t i = 0; i < 6; ++i) {
+        for (Receive& receive : exchanges[i].receives) {
+          for (const Send& send : exchanges[static_cast<std::size_t>(receive.from)].sends) {
+            if (send.to == static_cast<Rank>(i)) {
+              std::ranges::copy(send.frame, receive.buffer.begin());
+              receive.bytes = send.frame.size();
+              if (phase == stage && receive.from == 0 && i == 3) {
+                sent.push_back(copy_of(send.frame));
+              }
+            }
+          }
+        }
+      }
+      for (std::size_t i = 0; i < 6 && phase < stage; ++i) {
+        REQUIRE(nodes[i]->complete(exchanges[i]).ok());
+      }
+    }
+    REQUIRE(sent.size() == 1);
+    return std::tuple(std::move(nodes), std::move(exchanges), sent[0], std::move(gradients));
+  };
+  const auto [column_nodes, column, of_column, g1] = frames_of(2);
+  const auto [all_nodes, all, of_all, g2] = frames_of(3);
+  const auto swap = [](Algorithm& node, const Exchange& exchange, const Bytes& other) {
+    OtherFrames frames(exchange);
+    for (std::size_t edge = 0; edge < frames.count(); ++edge) {
+      if (frames.from(edge) == 0) {
+        frames.show(edge, other);
+      }
+    }
+    const Status status = node.complete(frames.exchange());
+    CHECK(!status.ok());
+    CHECK(status.message().find("frame from node 0 is refused") != std::string::npos);
+    CHECK(node.counters().bad_frames == 1);
+    // The right frame, but for the group that it is of.
+    for (std::size_t edge = 0; edge < frames.count(); ++edge) {
+      Bytes frame = frames.right(edge);
+      if (frames.from(edge) == 0) {
+        FrameHeader header = parse_frame(frame)->header;
+        header.bucket = parse_frame(other)->header.bucket;
+        seal_frame(header, frame);
+      }
+      frames.show(edge, std::move(frame));
+    }
+    const Status group = node.complete(frames.exchange());
+    CHECK(group.fault() == Fault::unexpected);
+    CHECK(group.message().find("bucket") != std::string::npos);
+    CHECK(node.counters().bad_frames == 2);
+    for (std::size_t edge = 0; edge < frames.count(); ++edge) {
+      frames.show_right(edge);
+    }
+    CHECK(node.complete(frames.exchange()).ok());
+  };
+  swap(*column_nodes[3], column[3], of_all);
+  swap(*all_nodes[3], all[3], of_column);
+}
+
+TEST_CASE("nodes with other lists refuse each other, and say so") {
+  for (const Grouped& other : {Grouped{.name = "other"}, Grouped{.elements = kElements + 1}}) {
+    ProgramJob job = grouped_job();
+    const ProgramJob same = job;
+    job.make = [&](const ProgramSetup& setup) {
+      return std::make_unique<ProgramAlgorithm>(
+          setup, setup.rank == 4 ? BuildProgram(other) : same.build);
+    };
+    const ProgramRun run = ProgramRunner(job).run("eager");
+    CHECK(run.statuses[0].fault() == Fault::unexpected);
+    CAPTURE(run.statuses[0].message());
+    CHECK(run.statuses[0].message().find("another list of stages") != std::string::npos);
+  }
+}
+
+TEST_CASE("a fault names the stage in which it came up") {
+  const ProgramRun failed = ProgramRunner(grouped_job({.fails = true})).run("eager");
+  CHECK(failed.statuses[0].fault() == Fault::non_finite);
+  CHECK(failed.statuses[0].message().find("stage share") != std::string::npos);
+  const auto huge = [](Rank, Round, std::span<const float>, std::span<float> g) {
+    std::ranges::fill(g, std::numeric_limits<float>::max());
+  };
+  const ProgramRun run = ProgramRunner(grouped_job(), huge).run("eager");
+  CHECK(run.statuses[0].fault() == Fault::non_finite);
+  CHECK(run.statuses[0].message().find("stage sum") != std::string::npos);
+}
+
+TEST_CASE("a gradient that is not finite is refused, and another one taken") {
+  ProgramRunner runner({.nodes = 1, .grid = "row=1,column=1", .dimension = kElements,
+                        .build = Grouped()});
+  const auto node = runner.algorithm(0);
+  node->begin_round();
+  std::vector<float> g(kElements, 1);
+  g[3] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(node->take_gradient(g).fault() == Fault::non_finite);
+  g[3] = 1;
+  CHECK(node->take_gradient(g).ok());
+  CHECK(node->idle());
+  CHECK(node->round() == 1);
+}
+
+TEST_CASE("work behind exchanges takes its time in the simulator") {
+  CAPTURE(kSeed);
+  ProgramJob job = grouped_job({.flops = 3e6});
+  const ProgramRun free = ProgramRunner(job).run("simulator");
+  job.flops_per_second = 1e9;
+  const ProgramRun paid = ProgramRunner(job).run("simulator");
+  CHECK(free.models == paid.models);
+  for (std::size_t i = 0; i < 6; ++i) {
+    // Three stages of 3 ms behind exchanges in each of three rounds.
+    CHECK(paid.report.nodes[i].compute - free.report.nodes[i].compute == 3 * 3 * 3'000'000);
+  }
+}
+
+TEST_CASE("a run that goes on from a checkpoint gives the bits of one that did not stop") {
+  CAPTURE(kSeed);
+  const auto input = [](Rank rank, Round round, std::span<const float>, std::span<float> g) {
+    normal_input(kSeed, rank, round, g);
+  };
+  ProgramRunner whole(grouped_job());
+  ProgramRunner halves(grouped_job());
+  ProgramRunner resumed(grouped_job());
+  LockstepDriver uninterrupted;
+  LockstepDriver first;
+  LockstepDriver second;
+  for (Rank rank = 0; rank < 6; ++rank) {
+    uninterrupted.add(whole.algorithm(rank));
+    first.add(halves.algorithm(rank));
+    second.add(resumed.algorithm(rank));
+  }
+  REQUIRE(uninterrupted.run(4, input).ok());
+  REQUIRE(first.run(2, input).ok());
+  for (std::size_t i = 0; i < 6; ++i) {
+    ByteBuffer state;
+    first.node(i).save(state);
+    ByteReader reader(state.bytes());
+    REQUIRE(second.node(i).load(reader).ok());
+    CHECK(reader.finished());
+    const auto from = first.node(i).parameters();
+    const auto to = second.node(i).parameters();
+    std::memcpy(const_cast<float*>(to.data()), from.data(), from.size_bytes());
+  }
+  REQUIRE(second.run(2, input).ok());
+  for (std::size_t i = 0; i < 6; ++i) {
+    CHECK(same_bits(second.node(i).parameters(), uninterrupted.node(i).parameters()));
+  }
+}
+
+TEST_CASE("a checkpoint of another list is refused") {
+  ProgramRunner runner(grouped_job());
+  ByteBuffer state;
+  runner.algorithm(2)->save(state);
+  ProgramRunner other(grouped_job({.name = "other"}));
+  ByteReader reader(state.bytes());
+  const Status status = other.algorithm(2)->load(reader);
+  CHECK(status.fault() == Fault::malformed);
+  CHECK(status.message().find("another list of stages") != std::string::npos);
+}
+
+TEST_CASE("lists that a round cannot hold are refused") {
+  ProgramJob job{.nodes = 200, .grid = "all=200", .dimension = 1, .build = {}};
+  const auto refused = [&](const BuildProgram& build) {
+    job.build = build;
+    try {
+      ProgramRunner(job).algorithm(0);
+    } catch (const Error& error) {
+      CHECK(error.field() == "stages");
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto rings = [](int count) {
+    return [count](const ProgramNode& node) {
+      auto program = std::make_unique<ListProgram>();
+      for (int i = 0; i < count; ++i) {
+        program->collectives.push_back(
+            make_all_reduce(node.everyone(), {.elements = 1, .form = Form::ring}));
+        program->list.push_back({"ring", {}, program->collectives.back().get(), 0});
+      }
+      return program;
+    };
+  };
+  CHECK(refused(rings(164)).empty());
+  CHECK(refused(rings(165)).find("phases") != std::string::npos);
+  CHECK(refused([](const ProgramNode& node) {
+          auto program = std::make_unique<ListProgram>();
+          program->collectives.push_back(make_all_reduce(node.everyone(), {.elements = 1}));
+          program->list = {{"a", {}, program->collectives[0].get(), 0},
+                           {"b", {}, program->collectives[0].get(), 0}};
+          return program;
+        }).find("each stage") != std::string::npos);
+}
