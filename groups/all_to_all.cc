@@ -31,8 +31,8 @@ std::vector<std::size_t> rooms_for(const Member& member, const RowRoom& room,
                                    const Encoding& encoding) {
   const std::size_t row = RowCodec(room.width, encoding, member.node->ops()).row_bytes();
   const auto frames = static_cast<std::size_t>(std::max(1, member.group.size() - 1));
-  return std::vector<std::size_t>(
-      frames, room.slots * (sizeof(std::uint16_t) + room.capacity * row));
+  return std::vector<std::size_t>(frames,
+                                  room.slots * (sizeof(std::uint16_t) + room.capacity * row));
 }
 
 std::size_t others_of(const Member& member) {
@@ -51,10 +51,10 @@ AllToAll::AllToAll(Member member, const RowRoom& room, const Encoding& encoding)
       rows_in_(slots_of_all() * room.capacity * room.width) {}
 
 std::string AllToAll::signature() const {
-  return fmt::format("all-to-all of {} slots of up to {} rows of {} elements by {} among {} of "
-                     "group {}",
-                     room_.slots, room_.capacity, room_.width, codec_.spec(), members(),
-                     group().number);
+  return fmt::format(
+      "all-to-all of {} slots of up to {} rows of {} elements by {} among {} of "
+      "group {}",
+      room_.slots, room_.capacity, room_.width, codec_.spec(), members(), group().number);
 }
 
 std::uint64_t AllToAll::parts() const { return slots_of_all() * room_.capacity; }
@@ -65,8 +65,7 @@ std::size_t AllToAll::count_of(std::span<const std::uint16_t> counts, int at) co
 }
 
 Volume AllToAll::volume() const {
-  const std::vector<std::uint16_t> full(slots_of_all(),
-                                        static_cast<std::uint16_t>(room_.capacity));
+  const std::vector<std::uint16_t> full(slots_of_all(), static_cast<std::uint16_t>(room_.capacity));
   Volume volume = volume_of(full);
   volume.received = volume.sent;
   return volume;
@@ -80,8 +79,8 @@ Volume AllToAll::volume_of(std::span<const std::uint16_t> counts) const {
       volume.sent[group().rank_of(to)] = {
           .frames = 1,
           .elements = rows * room_.width,
-          .bytes = kFrameHeaderBytes + room_.slots * sizeof(std::uint16_t) +
-                   rows * codec_.row_bytes()};
+          .bytes =
+              kFrameHeaderBytes + room_.slots * sizeof(std::uint16_t) + rows * codec_.row_bytes()};
     }
   }
   return volume;
@@ -185,8 +184,8 @@ void AllToAll::take_own(std::size_t first_row) {
   const std::size_t at = static_cast<std::size_t>(position()) * room_.slots;
   std::ranges::copy(counts_out_.subspan(at, room_.slots),
                     counts_in_.begin() + static_cast<std::ptrdiff_t>(at));
-  const auto own = rows_out_.subspan(first_row * room_.width,
-                                     count_of(counts_out_, position()) * room_.width);
+  const auto own =
+      rows_out_.subspan(first_row * room_.width, count_of(counts_out_, position()) * room_.width);
   std::ranges::copy(own, rows_in_.begin() + static_cast<std::ptrdiff_t>(elements_in_));
   elements_in_ += own.size();
 }

@@ -47,7 +47,8 @@ std::vector<Step> round_the_ring(Transfer transfer, int members, int position, i
 
 }  // namespace
 
-BlockSchedule broadcast_schedule(Form form, int members, int position, int root, std::size_t elements) {
+BlockSchedule broadcast_schedule(Form form, int members, int position, int root,
+                                 std::size_t elements) {
   check(form != Form::ring, "a broadcast goes directly or by a tree");
   BlockSchedule schedule{.phases = 0, .blocks = {{.offset = 0, .size = elements}}, .steps = {}};
   // Places relative to the root: in each phase those below `holders` have the vector.

@@ -53,7 +53,8 @@ struct BlockSchedule {
 };
 
 /// The member at `root` gives its vector of `elements` to all, directly or by a tree.
-BlockSchedule broadcast_schedule(Form form, int members, int position, int root, std::size_t elements);
+BlockSchedule broadcast_schedule(Form form, int members, int position, int root,
+                                 std::size_t elements);
 /// Chunk i of the vector (chunks.h), which the member at i has, goes to all; direct or ring.
 BlockSchedule all_gather_schedule(Form form, int members, int position, std::size_t elements);
 /// Chunk i of all members' vectors is summed at the member at i; direct or ring.

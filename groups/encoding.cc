@@ -67,7 +67,8 @@ bool allows(const Rule& rule, ErrorMemory memory, const Compressor& compressor,
   }
   const double bits = bits_an_element(compressor);
   const bool many = rule.enough_bits > 0 && bits >= rule.enough_bits;
-  return many || (rule.unbiased && bits >= rule.least_bits && contract.meets(ContractKind::unbiased));
+  return many ||
+         (rule.unbiased && bits >= rule.least_bits && contract.meets(ContractKind::unbiased));
 }
 
 }  // namespace

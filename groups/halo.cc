@@ -14,8 +14,8 @@ namespace {
 void check_lists(const std::vector<HaloEdge>& edges, const Group& group, std::size_t longest) {
   int last = -1;
   for (const HaloEdge& edge : edges) {
-    if (edge.position <= last || edge.position >= group.size() ||
-        edge.position == group.position || edge.rows.empty() || edge.rows.size() > longest) {
+    if (edge.position <= last || edge.position >= group.size() || edge.position == group.position ||
+        edge.rows.empty() || edge.rows.size() > longest) {
       refuse("rows", fmt::format("{} to member {}", edge.rows.size(), edge.position),
              fmt::format("name other members of the {} in ascending order, each with 1 to {} rows",
                          group.size(), longest));
@@ -111,18 +111,15 @@ std::string Halo::signature() const {
                      taken_ == Taken::add ? "added" : "replaced", members(), group().number);
 }
 
-std::uint64_t Halo::parts() const {
-  return static_cast<std::uint64_t>(members()) * lists_.longest;
-}
+std::uint64_t Halo::parts() const { return static_cast<std::uint64_t>(members()) * lists_.longest; }
 
 Volume Halo::volume() const {
   Volume volume;
   const auto edge_volume = [this](const HaloEdge& edge) {
     const std::size_t rows = edge.rows.size();
-    return EdgeVolume{
-        .frames = 1,
-        .elements = rows * width(),
-        .bytes = kFrameHeaderBytes + bitmap_bytes(rows) + rows * codec_.row_bytes()};
+    return EdgeVolume{.frames = 1,
+                      .elements = rows * width(),
+                      .bytes = kFrameHeaderBytes + bitmap_bytes(rows) + rows * codec_.row_bytes()};
   };
   for (const HaloEdge& edge : lists_.out) {
     volume.sent[group().rank_of(edge.position)] = edge_volume(edge);
@@ -199,8 +196,7 @@ Status Halo::judge(std::size_t edge) {
   std::size_t rows = 0;
   for (std::size_t i = 0; !reader.failed() && i < 8 * bitmap.size(); ++i) {
     if (bit(bitmap, i) && i >= listed) {
-      return {Fault::malformed,
-              fmt::format("it has row {} where {} are agreed", i, listed)};
+      return {Fault::malformed, fmt::format("it has row {} where {} are agreed", i, listed)};
     }
     rows += bit(bitmap, i) ? 1U : 0U;
   }

@@ -4,10 +4,10 @@
 // Which rows go to whom is fixed when the object is made, at both ends. A round may leave rows out:
 // a frame says which of the agreed rows follow.
 //
-// Payload: a bit for each agreed row, from the lowest bit of the first byte on, the last byte filled
-// with zeros; then the rows whose bit is 1, in their order, each encoded by itself (row_codec.h).
-// Elements in the header: rows that follow × width.
-// Volume: a frame to each neighbouring part, of 64 + ⌈rows/8⌉ + rows |C(width)| bytes at most.
+// Payload: a bit for each agreed row, from the lowest bit of the first byte on, the last byte
+// filled with zeros; then the rows whose bit is 1, in their order, each encoded by itself
+// (row_codec.h). Elements in the header: rows that follow × width. Volume: a frame to each
+// neighbouring part, of 64 + ⌈rows/8⌉ + rows |C(width)| bytes at most.
 #pragma once
 
 #include <cstddef>
@@ -50,8 +50,9 @@ struct GraphPart {
   HaloLists lists;
 };
 
-/// The part of the member at `position` of a graph whose node v belongs to the member owner[v], with
-/// undirected edges. Throws Error (field "edges" or "owner") for a node or a member that is none.
+/// The part of the member at `position` of a graph whose node v belongs to the member owner[v],
+/// with undirected edges. Throws Error (field "edges" or "owner") for a node or a member that is
+/// none.
 GraphPart graph_part(std::span<const std::pair<std::uint32_t, std::uint32_t>> edges,
                      std::span<const int> owner, int members, int position);
 

@@ -47,9 +47,8 @@ NodeGrid::NodeGrid(std::string_view text, int nodes) : nodes_(nodes) {
     if (std::ranges::any_of(axes_, [name](const Axis& axis) { return axis.name == name; })) {
       refuse("grid", text, fmt::format("the axis {} stands twice; give each its own name", name));
     }
-    axes_.push_back({.name = std::string(name),
-                     .size = axis_size(part.substr(equals + 1), text),
-                     .stride = 1});
+    axes_.push_back(
+        {.name = std::string(name), .size = axis_size(part.substr(equals + 1), text), .stride = 1});
   }
   if (axes_.size() > kMostAxes) {
     refuse("grid", text, fmt::format("it has {} axes; take {} at most", axes_.size(), kMostAxes));

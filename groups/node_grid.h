@@ -1,7 +1,7 @@
 // Groups of nodes: the nodes of a job as points of a grid with named axes.
 //
-// `NodeGrid("data=4,expert=2", 8)` has rank = a_data × 2 + a_expert: the last axis is the fastest. The
-// group of a node along some axes are the nodes that differ from it in those axes only.
+// `NodeGrid("data=4,expert=2", 8)` has rank = a_data × 2 + a_expert: the last axis is the fastest.
+// The group of a node along some axes are the nodes that differ from it in those axes only.
 //
 // Plain values and pure functions; thread-safe.
 #pragma once

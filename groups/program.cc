@@ -100,8 +100,7 @@ Peers ProgramAlgorithm::peers() const {
               .frames_a_round = 0};
   for (const Stage& stage : program_->stages()) {
     if (stage.collective != nullptr) {
-      peers.max_frame_bytes =
-          std::max(peers.max_frame_bytes, stage.collective->max_frame_bytes());
+      peers.max_frame_bytes = std::max(peers.max_frame_bytes, stage.collective->max_frame_bytes());
       peers.frames_a_round += stage.collective->frames_a_peer();
     }
   }

@@ -1,4 +1,5 @@
-// Programs: collectives within a round, and the computation between them, as a fixed list of stages.
+// Programs: collectives within a round, and the computation between them, as a fixed list of
+// stages.
 //
 // A stage computes, and then carries its collective. The list is built once, with its loops
 // unrolled; all nodes have the same one, so that the members of a group meet its collectives in one
@@ -44,7 +45,8 @@ struct RoundInput {
 /// One entry of a program's list.
 struct Stage {
   std::string name;  ///< in messages and in the stamp; the same at all nodes
-  /// Computes, and begins the collective, if there is one. A fault ends the run and names the stage.
+  /// Computes, and begins the collective, if there is one. A fault ends the run and names the
+  /// stage.
   std::function<Status(const RoundInput&)> compute;
   /// Carried next, with all its phases; null: none. A collective is in one stage only.
   Collective* collective = nullptr;

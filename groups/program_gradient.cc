@@ -77,8 +77,7 @@ Status ProgramGradient::hand_over() {
   check(made_->gradient().size() == parameters().size(),
         "a program's gradient is that of all parameters");
   running_ = false;
-  return inner_->take_gradient(made_->gradient())
-      .with_context("gradient of the program");
+  return inner_->take_gradient(made_->gradient()).with_context("gradient of the program");
 }
 
 Result<bool> ProgramGradient::next_exchange(Exchange& out) {

@@ -1,8 +1,8 @@
 // A program that makes a gradient, and an algorithm that takes it within a group: experts or stages
 // along one axis of a grid, gossip or all-reduce along another.
 //
-// Round: the driver hands over a gradient, which is the program's input; the program's result is the
-// gradient of this node's parameters, and the algorithm's input. The parameters are this node's
+// Round: the driver hands over a gradient, which is the program's input; the program's result is
+// the gradient of this node's parameters, and the algorithm's input. The parameters are this node's
 // share of the model, which the nodes of the algorithm's group have in common.
 //
 // The algorithm is one of the registry and thinks that its group is the job. Its seed differs from
@@ -36,10 +36,10 @@ class GradientProgram : public Program {
 
 /// The algorithm that takes a program's gradients.
 struct GroupAlgorithm {
-  std::string axis;                    ///< of its group
-  std::string algorithm = "allreduce"; ///< a specification (optim/registry.h)
-  std::string compressor = {};         ///< a specification; empty: the algorithm's default
-  std::string topology = "ring";       ///< of the group (topology/registry.h)
+  std::string axis;                     ///< of its group
+  std::string algorithm = "allreduce";  ///< a specification (optim/registry.h)
+  std::string compressor = {};          ///< a specification; empty: the algorithm's default
+  std::string topology = "ring";        ///< of the group (topology/registry.h)
   StepRuleOptions step_rule = {};
 };
 

@@ -1,5 +1,5 @@
-// An algorithm within a group: it thinks in positions, and its exchanges go to the members' ranks in
-// the job.
+// An algorithm within a group: it thinks in positions, and its exchanges go to the members' ranks
+// in the job.
 //
 // Frames say positions and group 0's buckets, as both ends know the group. One thread at a time.
 #pragma once

@@ -69,7 +69,8 @@ void require_form(const VectorOptions& options, Form refused, std::string_view i
 
 std::unique_ptr<VectorCollective> make_formed(std::string_view kind, Member member,
                                               const VectorOptions& options,
-                                              BlockSchedule (*schedule)(Form, int, int, std::size_t)) {
+                                              BlockSchedule (*schedule)(Form, int, int,
+                                                                        std::size_t)) {
   require_form(options, Form::tree, "ring");
   const Group& group = member.group;
   BlockSchedule part = schedule(options.form, group.size(), group.position, options.elements);
@@ -168,8 +169,8 @@ Result<std::size_t> VectorCollective::encode(std::size_t index, std::size_t hop,
   if (Status status = node().require_finite(x, kVector); !status) {
     return status;
   }
-  const auto number =
-      static_cast<std::uint64_t>(schedule_.steps[at_].phase) * static_cast<std::uint64_t>(members());
+  const auto number = static_cast<std::uint64_t>(schedule_.steps[at_].phase) *
+                      static_cast<std::uint64_t>(members());
   const RandomKey rounding = key(number + hop);
   std::size_t bytes = 0;
   if (encoding_.memory == ErrorMemory::feedback) {
@@ -231,10 +232,9 @@ Status VectorCollective::post(const Step& step) {
       parcels_.push_back(parcels_.front());
       continue;
     }
-    const auto bytes = one_frame(step)
-                           ? make_common(hop.block, mail_.outgoing())
-                           : encode(hop.block, static_cast<std::size_t>(hop.position),
-                                    mail_.outgoing(i));
+    const auto bytes = one_frame(step) ? make_common(hop.block, mail_.outgoing())
+                                       : encode(hop.block, static_cast<std::size_t>(hop.position),
+                                                mail_.outgoing(i));
     if (!bytes) {
       return bytes.status();
     }
@@ -298,10 +298,11 @@ Status VectorCollective::take_blocks(const Step& step) {
     if (!decoded) {
       return mail_.refuse(edge, decoded);
     }
-    const bool goes_on = at_ + 1 < schedule_.steps.size() &&
-                         schedule_.steps[at_ + 1].transfer == Transfer::publish &&
-                         std::ranges::any_of(schedule_.steps[at_ + 1].sends,
-                                             [index](const Hop& hop) { return hop.block == index; });
+    const bool goes_on =
+        at_ + 1 < schedule_.steps.size() &&
+        schedule_.steps[at_ + 1].transfer == Transfer::publish &&
+        std::ranges::any_of(schedule_.steps[at_ + 1].sends,
+                            [index](const Hop& hop) { return hop.block == index; });
     if (step.transfer == Transfer::publish && goes_on) {
       hold(index, payload);
     }
@@ -368,8 +369,8 @@ std::unique_ptr<VectorCollective> make_ring_shift(Member member, const VectorOpt
                                                   int by) {
   const Group& group = member.group;
   BlockSchedule part = ring_shift_schedule(group.size(), group.position, by, options.elements);
-  return std::make_unique<VectorCollective>(
-      std::move(member), fmt::format("ring shift by {}", by), std::move(part), options.encoding);
+  return std::make_unique<VectorCollective>(std::move(member), fmt::format("ring shift by {}", by),
+                                            std::move(part), options.encoding);
 }
 
 Form usual_broadcast_form(int members) { return members <= 3 ? Form::direct : Form::tree; }

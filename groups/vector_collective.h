@@ -1,5 +1,5 @@
-// The collectives on vectors: broadcast, all-gather, reduce-scatter, all-reduce and ring shift, each
-// a schedule (block_schedule.h) that one class runs.
+// The collectives on vectors: broadcast, all-gather, reduce-scatter, all-reduce and ring shift,
+// each a schedule (block_schedule.h) that one class runs.
 //
 // An encoding that several members are to hold is passed on byte for byte and never encoded anew;
 // its maker takes it, too. All of them are then equal to the bit, one encoding away from the
@@ -31,9 +31,9 @@
 #include <vector>
 
 #include <sotto/compress/compressor.h>
+#include <sotto/groups/block_schedule.h>
 #include <sotto/groups/collective.h>
 #include <sotto/groups/encoding.h>
-#include <sotto/groups/block_schedule.h>
 
 namespace sotto {
 
@@ -41,7 +41,8 @@ class VectorCollective final : public Collective {
  public:
   /// Runs `schedule`, the member's part, which `name` names for messages and the signature. Throws
   /// Error (field "compressor") for an encoding that does not fit the data, or the form.
-  VectorCollective(Member member, std::string name, BlockSchedule schedule, const Encoding& encoding);
+  VectorCollective(Member member, std::string name, BlockSchedule schedule,
+                   const Encoding& encoding);
 
   /// Starts with `v`, which has all elements, is changed in place and must stay where it is until
   /// the collective is done. Elsewhere than in the blocks that this member ends up with, v is as
@@ -88,11 +89,11 @@ class VectorCollective final : public Collective {
   std::vector<Edge> from_;
   std::vector<Parcel> parcels_;
   std::vector<std::size_t> elements_in_;
-  std::vector<std::byte> own_;    // this member's summand of its own block
+  std::vector<std::byte> own_;  // this member's summand of its own block
   std::size_t own_bytes_ = 0;
   std::vector<std::byte> held_;  // the encoding that is passed on
   std::size_t held_bytes_ = 0;
-  std::size_t held_block_;       // its block; none: the number of blocks
+  std::size_t held_block_;        // its block; none: the number of blocks
   std::vector<float> error_;      // of what is summed, or broadcast
   std::vector<float> own_error_;  // of the own block, as it is published
   std::span<float> v_;

@@ -33,8 +33,8 @@ TEST_CASE("groups of one number share no node, and groups of two numbers no buck
     const int a = 1 + static_cast<int>(stream.below(4));
     const int b = 1 + static_cast<int>(stream.below(4));
     const int c = 1 + static_cast<int>(stream.below(3));
-    const std::string text = "a=" + std::to_string(a) + ",b=" + std::to_string(b) +
-                             ",c=" + std::to_string(c);
+    const std::string text =
+        "a=" + std::to_string(a) + ",b=" + std::to_string(b) + ",c=" + std::to_string(c);
     CAPTURE(text);
     const NodeGrid grid(text, a * b * c);
     CHECK(NodeGrid(grid.text(), grid.nodes()).text() == text);

@@ -115,7 +115,8 @@ TEST_CASE("all-reduce along one axis of means along the other is all-reduce over
   for (const auto& model : run.models) {
     CHECK(model == run.models[0]);
     for (std::size_t k = 0; k < kElements; ++k) {
-      CHECK(static_cast<double>(model[k]) == doctest::Approx(static_cast<double>(x[k])).epsilon(1e-5));
+      CHECK(static_cast<double>(model[k]) ==
+            doctest::Approx(static_cast<double>(x[k])).epsilon(1e-5));
     }
   }
 }

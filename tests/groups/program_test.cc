@@ -43,27 +43,26 @@ struct Grouped {
       dynamic_cast<VectorCollective&>(*own->collectives[at]).begin(own->v);
       return Status();
     };
-    program->list = {
-        {"sum",
-         [own, begin, n = elements](const RoundInput& input) {
-           own->v.assign(input.gradient.begin(), input.gradient.end());
-           own->v.resize(n);
-           return begin(0);
-         },
-         own->collectives[0].get(), 0},
-        {name,
-         [begin, f = fails](const RoundInput&) {
-           return f ? Status(Fault::non_finite, "it overflowed") : begin(1);
-         },
-         own->collectives[1].get(), flops},
-        {"total", [begin](const RoundInput&) { return begin(2); }, own->collectives[2].get(),
-         flops},
-        {"store",
-         [own, x](const RoundInput&) {
-           host_ops().axpy(1, std::span(own->v).first(x.size()), x);
-           return Status();
-         },
-         nullptr, flops}};
+    program->list = {{"sum",
+                      [own, begin, n = elements](const RoundInput& input) {
+                        own->v.assign(input.gradient.begin(), input.gradient.end());
+                        own->v.resize(n);
+                        return begin(0);
+                      },
+                      own->collectives[0].get(), 0},
+                     {name,
+                      [begin, f = fails](const RoundInput&) {
+                        return f ? Status(Fault::non_finite, "it overflowed") : begin(1);
+                      },
+                      own->collectives[1].get(), flops},
+                     {"total", [begin](const RoundInput&) { return begin(2); },
+                      own->collectives[2].get(), flops},
+                     {"store",
+                      [own, x](const RoundInput&) {
+                        host_ops().axpy(1, std::span(own->v).first(x.size()), x);
+                        return Status();
+                      },
+                      nullptr, flops}};
     return program;
   }
 };
@@ -182,8 +181,8 @@ TEST_CASE("nodes with other lists refuse each other, and say so") {
     ProgramJob job = grouped_job();
     const ProgramJob same = job;
     job.make = [&](const ProgramSetup& setup) {
-      return std::make_unique<ProgramAlgorithm>(
-          setup, setup.rank == 4 ? BuildProgram(other) : same.build);
+      return std::make_unique<ProgramAlgorithm>(setup,
+                                                setup.rank == 4 ? BuildProgram(other) : same.build);
     };
     const ProgramRun run = ProgramRunner(job).run("eager");
     CHECK(run.statuses[0].fault() == Fault::unexpected);
@@ -205,8 +204,8 @@ TEST_CASE("a fault names the stage in which it came up") {
 }
 
 TEST_CASE("a gradient that is not finite is refused, and another one taken") {
-  ProgramRunner runner({.nodes = 1, .grid = "row=1,column=1", .dimension = kElements,
-                        .build = Grouped()});
+  ProgramRunner runner(
+      {.nodes = 1, .grid = "row=1,column=1", .dimension = kElements, .build = Grouped()});
   const auto node = runner.algorithm(0);
   node->begin_round();
   std::vector<float> g(kElements, 1);

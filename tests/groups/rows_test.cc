@@ -161,7 +161,8 @@ void fuzz(const ProgramJob& job, int cases) {
     } else if (kind == 1) {
       payload.resize(payload.size() + 1 + stream.below(40), std::byte{0xFF});
     }
-    for (std::uint64_t flips = stream.below(4); flips > 0 && !payload.empty() && kind > 0; --flips) {
+    for (std::uint64_t flips = stream.below(4); flips > 0 && !payload.empty() && kind > 0;
+         --flips) {
       payload[stream.below(std::min<std::size_t>(payload.size(), kind == 3 ? 6 : payload.size()))] =
           static_cast<std::byte>(stream.below(256));
     }
@@ -213,9 +214,10 @@ TEST_CASE("what an all-to-all carries follows from its counts") {
   for (Rank rank = 0; rank < 4; ++rank) {
     driver.add(runner.algorithm(rank));
   }
-  REQUIRE(driver.run(1, [](Rank, Round, std::span<const float>, std::span<float> g) {
-                  std::ranges::fill(g, 0.0F);
-                }).ok());
+  REQUIRE(driver
+              .run(1, [](Rank, Round, std::span<const float>,
+                         std::span<float> g) { std::ranges::fill(g, 0.0F); })
+              .ok());
   for (Rank rank = 0; rank < 4; ++rank) {
     ThereAndBack& program = *programs[static_cast<std::size_t>(rank)];
     Volume due = program.there().volume_of(program.counts());
@@ -302,9 +304,9 @@ TEST_CASE("rooms and compressors that rows cannot have are refused") {
   CHECK(refused({.capacity = 0}, plain) == "capacity");
   CHECK(refused({.capacity = 70'000}, plain) == "capacity");
   CHECK(refused({.width = 1U << 20U, .capacity = 65'000}, plain) == "capacity");
-  CHECK(refused({.width = 64},
-                {.data = Carried::gradient, .memory = ErrorMemory::feedback, .compressor = "sign"}) ==
-        "compressor");
+  CHECK(refused({.width = 64}, {.data = Carried::gradient,
+                                .memory = ErrorMemory::feedback,
+                                .compressor = "sign"}) == "compressor");
   CHECK(refused({.width = 64}, plain).empty());
 }
 
@@ -344,26 +346,27 @@ class FetchAndReturn final : public Program {
         ghosts_(part_.ghosts.size() * kWidth),
         sums_(own_.size()),
         changed_(half ? part_.own.size() : 0) {
-    stages_ = {{"fetch", [this](const RoundInput& input) { return fetch(input.round); }, &fetch_, 0},
-               {"give",
-                [this](const RoundInput&) {
-                  std::ranges::fill(sums_, 0.0F);
-                  give_.begin(ghosts_, sums_);
-                  return Status();
-                },
-                &give_, 0},
-               {"note",
-                [this](const RoundInput&) {
-                  const auto x = node_.parameters();
-                  for (std::size_t i = 0; i < part_.own.size(); ++i) {
-                    x[part_.own[i]] = sums_[i * kWidth];
-                  }
-                  for (std::size_t i = 0; i < part_.ghosts.size(); ++i) {
-                    x[part_.ghosts[i]] = ghosts_[i * kWidth];
-                  }
-                  return Status();
-                },
-                nullptr, 0}};
+    stages_ = {
+        {"fetch", [this](const RoundInput& input) { return fetch(input.round); }, &fetch_, 0},
+        {"give",
+         [this](const RoundInput&) {
+           std::ranges::fill(sums_, 0.0F);
+           give_.begin(ghosts_, sums_);
+           return Status();
+         },
+         &give_, 0},
+        {"note",
+         [this](const RoundInput&) {
+           const auto x = node_.parameters();
+           for (std::size_t i = 0; i < part_.own.size(); ++i) {
+             x[part_.own[i]] = sums_[i * kWidth];
+           }
+           for (std::size_t i = 0; i < part_.ghosts.size(); ++i) {
+             x[part_.ghosts[i]] = ghosts_[i * kWidth];
+           }
+           return Status();
+         },
+         nullptr, 0}};
   }
   std::span<const Stage> stages() const override { return stages_; }
   const GraphPart& part() const { return part_; }
