@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 
 add_library(sotto INTERFACE)
 add_library(sotto::sotto ALIAS sotto)
-target_link_libraries(sotto INTERFACE sotto::sites_process sotto::sites_simulated)
+target_link_libraries(sotto INTERFACE sotto::sites_process sotto::sites_simulated sotto::groups)
 # <sotto/sotto.h>: all their public headers.
 set(includes)
 foreach(library IN LISTS SOTTO_LIBRARIES)

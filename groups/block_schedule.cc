@@ -11,6 +11,7 @@ int modulo(int a, int p) { return (a % p + p) % p; }
 
 std::vector<Chunk> chunks_of(std::size_t elements, int members) {
   std::vector<Chunk> chunks;
+  chunks.reserve(static_cast<std::size_t>(members));
   for (int i = 0; i < members; ++i) {
     chunks.push_back(chunk_of(elements, members, i));
   }

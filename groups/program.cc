@@ -38,6 +38,7 @@ bool takes_part(const Collective& collective) {
 /// Every peer once, ascending.
 std::vector<Rank> peers_in(const std::map<Rank, EdgeVolume>& edges) {
   std::vector<Rank> peers;
+  peers.reserve(edges.size());
   for (const auto& [peer, edge] : edges) {
     peers.push_back(peer);
   }

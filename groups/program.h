@@ -105,6 +105,8 @@ struct ProgramSetup {
   std::uint64_t run_id = 0;     ///< frames of other runs are refused
 };
 
+/// A program as an algorithm whose round is the program's list. Parameters are the caller's, and
+/// change as the stages say.
 class ProgramAlgorithm final : public NodeAlgorithm {
  public:
   static const AlgorithmInfo kInfo;

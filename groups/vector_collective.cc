@@ -202,7 +202,7 @@ Result<std::size_t> VectorCollective::make_common(std::size_t index, std::span<s
     std::ranges::copy(std::span(held_).first(held_bytes_), out.begin());
     return held_bytes_;
   }
-  const auto bytes = encode(index, 0, out);
+  auto bytes = encode(index, 0, out);
   if (!bytes || transfer != Transfer::publish) {
     return bytes;
   }

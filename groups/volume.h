@@ -14,8 +14,8 @@ namespace sotto {
 struct EdgeVolume {
   std::uint64_t frames = 0;
   std::uint64_t elements = 0;  ///< that the frames' payloads encode
-  /// Of whole frames, with their headers. Exact for encodings whose length follows from the number
-  /// of elements (none, fp16, bf16, quant, grid, sign), else the most that can be.
+  /// Bytes of whole frames, with their headers. Exact for encodings whose length follows from the
+  /// number of elements (none, fp16, bf16, quant, grid, sign), else the most that can be.
   std::uint64_t bytes = 0;
 
   friend bool operator==(const EdgeVolume&, const EdgeVolume&) = default;

@@ -210,8 +210,8 @@ class Algorithm {
   /// is final: the algorithm must be discarded, and parameters() may hold what overflowed.
   virtual Status complete(const Exchange& exchange) = 0;
 
-  /// Floating-point operations beyond decoding and mixing that `complete` of this exchange, which is
-  /// under way, will make: what simulations count as computation.
+  /// Floating-point operations that `complete` of this exchange, which is under way, will make
+  /// beside decoding and mixing: what simulations count as computation.
   virtual double flops_behind(const ExchangeTag& /*tag*/) const { return 0; }
 
   /// The counters so far.

@@ -63,8 +63,8 @@ struct NodeSpec {
   ComputeTime compute = {};
   CodecCost codec = {};
   SimTime start = 0;  ///< it joins then; its peers wait for it, until their deadline
-  /// Pace of what its algorithm computes behind an exchange (Algorithm::flops_behind); 0: that takes
-  /// no time.
+  /// Pace of what its algorithm computes behind an exchange (Algorithm::flops_behind); 0: that
+  /// takes no time.
   double flops_per_second = 0;
 
   bool operator==(const NodeSpec&) const = default;

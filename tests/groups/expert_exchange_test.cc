@@ -503,7 +503,7 @@ TEST_CASE("room goes to first choices in the order of tokens, then to second one
     exchange.combine();
     std::vector<float> y(3);
     REQUIRE(exchange.finish(y).ok());
-    // Of token 1 the second choice is dropped, and its weight is not given to the first.
+    // The second choice of token 1 is dropped, and its weight is not given to the first.
     CHECK(y[0] == doctest::Approx(1));
     CHECK(y[1] == doctest::Approx(2 / (1 + std::exp(-1.0))));
     CHECK(y[2] == doctest::Approx(4 / (1 + std::exp(-5.0))));

@@ -96,15 +96,12 @@ TEST_CASE("a program over several groups gives the same bits in every driver") {
   }
 }
 
-TEST_CASE("two groups over one pair of nodes never take each other's frames") {
-  CAPTURE(kSeed);
-  // Node 0 and 3 are a column, and both are among all.
-  const auto frames_of = [](std::size_t stage) {
-    ProgramRunner runner(grouped_job());
-    LockstepDriver driver;
-    std::vector<std::unique_ptr<Algorithm>> nodes;
-    std::vector<std::vector<float>> gradients;
-    std::vector<Exchange> exchanges(6);
+namespace {
+
+/// The nodes of a job in one of its exchanges, the frames of which have come.
+struct InExchange {
+  /// The exchange number `stage` of a round.
+  explicit InExchange(std::size_t stage) : runner(grouped_job()), exchanges(6) {
     for (Rank rank = 0; rank < 6; ++rank) {
       nodes.push_back(runner.algorithm(rank));
       gradients.emplace_back(kElements);
@@ -112,68 +109,82 @@ TEST_CASE("two groups over one pair of nodes never take each other's frames") {
       nodes.back()->begin_round();
       REQUIRE(nodes.back()->take_gradient(gradients.back()).ok());
     }
-    // The row's two phases, the column's one, and the first of all.
-    std::vector<Bytes> sent;
     for (std::size_t phase = 0; phase <= stage; ++phase) {
       for (std::size_t i = 0; i < 6; ++i) {
         const auto more = nodes[i]->next_exchange(exchanges[i]);
         REQUIRE(more.ok());
         REQUIRE(*more);
       }
-      for (std::size_t i = 0; i < 6; ++i) {
-        for (Receive& receive : exchanges[i].receives) {
-          for (const Send& send : exchanges[static_cast<std::size_t>(receive.from)].sends) {
-            if (send.to == static_cast<Rank>(i)) {
-              std::ranges::copy(send.frame, receive.buffer.begin());
-              receive.bytes = send.frame.size();
-              if (phase == stage && receive.from == 0 && i == 3) {
-                sent.push_back(copy_of(send.frame));
-              }
-            }
-          }
-        }
-      }
+      hand_over();
       for (std::size_t i = 0; i < 6 && phase < stage; ++i) {
         REQUIRE(nodes[i]->complete(exchanges[i]).ok());
       }
     }
-    REQUIRE(sent.size() == 1);
-    return std::tuple(std::move(nodes), std::move(exchanges), sent[0], std::move(gradients));
-  };
-  const auto [column_nodes, column, of_column, g1] = frames_of(2);
-  const auto [all_nodes, all, of_all, g2] = frames_of(3);
-  const auto swap = [](Algorithm& node, const Exchange& exchange, const Bytes& other) {
-    OtherFrames frames(exchange);
-    for (std::size_t edge = 0; edge < frames.count(); ++edge) {
-      if (frames.from(edge) == 0) {
-        frames.show(edge, other);
+  }
+
+  void hand_over() {
+    for (std::size_t i = 0; i < 6; ++i) {
+      for (Receive& receive : exchanges[i].receives) {
+        for (const Send& send : exchanges[static_cast<std::size_t>(receive.from)].sends) {
+          if (send.to == static_cast<Rank>(i)) {
+            std::ranges::copy(send.frame, receive.buffer.begin());
+            receive.bytes = send.frame.size();
+          }
+        }
       }
     }
+  }
+
+  /// The edge along which node 3 hears node 0.
+  std::size_t edge() const {
+    const auto& receives = exchanges[3].receives;
+    const auto at = std::ranges::find(receives, 0, &Receive::from);
+    REQUIRE(at != receives.end());
+    return static_cast<std::size_t>(at - receives.begin());
+  }
+  Bytes frame() const { return copy_of(exchanges[3].receives[edge()].frame()); }
+
+  /// Node 3 gets `other` in place of node 0's frame, and then the right one with the number of
+  /// other's group; both are refused, and then the right one is taken.
+  void show(const Bytes& other) {
+    OtherFrames frames(exchanges[3]);
+    frames.show(edge(), other);
+    Algorithm& node = *nodes[3];
     const Status status = node.complete(frames.exchange());
     CHECK(!status.ok());
     CHECK(status.message().find("frame from node 0 is refused") != std::string::npos);
     CHECK(node.counters().bad_frames == 1);
-    // The right frame, but for the group that it is of.
-    for (std::size_t edge = 0; edge < frames.count(); ++edge) {
-      Bytes frame = frames.right(edge);
-      if (frames.from(edge) == 0) {
-        FrameHeader header = parse_frame(frame)->header;
-        header.bucket = parse_frame(other)->header.bucket;
-        seal_frame(header, frame);
-      }
-      frames.show(edge, std::move(frame));
-    }
+    Bytes relabelled = frames.right(edge());
+    FrameHeader header = parse_frame(relabelled)->header;
+    header.bucket = parse_frame(other)->header.bucket;
+    seal_frame(header, relabelled);
+    frames.show(edge(), std::move(relabelled));
     const Status group = node.complete(frames.exchange());
     CHECK(group.fault() == Fault::unexpected);
     CHECK(group.message().find("bucket") != std::string::npos);
     CHECK(node.counters().bad_frames == 2);
-    for (std::size_t edge = 0; edge < frames.count(); ++edge) {
-      frames.show_right(edge);
-    }
+    frames.show_right(edge());
     CHECK(node.complete(frames.exchange()).ok());
-  };
-  swap(*column_nodes[3], column[3], of_all);
-  swap(*all_nodes[3], all[3], of_column);
+  }
+
+  ProgramRunner runner;
+  std::vector<std::unique_ptr<Algorithm>> nodes;
+  std::vector<std::vector<float>> gradients;
+  std::vector<Exchange> exchanges;
+};
+
+}  // namespace
+
+TEST_CASE("two groups over one pair of nodes never take each other's frames") {
+  CAPTURE(kSeed);
+  // Node 0 and 3 are a column, whose exchange comes behind the two of rows; then all have one.
+  InExchange column(2);
+  InExchange all(3);
+  const Bytes of_column = column.frame();
+  const Bytes of_all = all.frame();
+  CHECK(parse_frame(of_column)->header.bucket != parse_frame(of_all)->header.bucket);
+  column.show(of_all);
+  all.show(of_column);
 }
 
 TEST_CASE("nodes with other lists refuse each other, and say so") {
