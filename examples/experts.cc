@@ -48,7 +48,7 @@ class Layer final : public sotto::GradientProgram {
         {"gate", [this](const auto&) { return gate_gradient(); }, nullptr, 0}};
   }
 
-  std::span<const sotto::Stage> stages() const override { return stages_; }
+  std::span<const sotto::ProgramStage> stages() const override { return stages_; }
   std::span<const float> gradient() const override { return dgate_; }
   double loss() const { return loss_; }
 
@@ -144,7 +144,7 @@ class Layer final : public sotto::GradientProgram {
   sotto::ExpertExchange exchange_;
   std::vector<float> experts_;
   sotto::Rank rank_;
-  std::vector<sotto::Stage> stages_;
+  std::vector<sotto::ProgramStage> stages_;
   std::vector<float> x_ = std::vector<float>(kTokens * kWidth);
   std::vector<float> scores_ = std::vector<float>(kTokens * kExperts);
   std::vector<float> y_ = std::vector<float>(x_.size());

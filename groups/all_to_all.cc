@@ -27,7 +27,7 @@ const RowRoom& checked_room(const RowRoom& room) {
   return room;
 }
 
-std::vector<std::size_t> rooms_for(const Member& member, const RowRoom& room,
+std::vector<std::size_t> rooms_for(const GroupMember& member, const RowRoom& room,
                                    const Encoding& encoding) {
   const std::size_t row = RowCodec(room.width, encoding, member.node->ops()).row_bytes();
   const auto frames = static_cast<std::size_t>(std::max(1, member.group.size() - 1));
@@ -35,13 +35,13 @@ std::vector<std::size_t> rooms_for(const Member& member, const RowRoom& room,
                                   room.slots * (sizeof(std::uint16_t) + room.capacity * row));
 }
 
-std::size_t others_of(const Member& member) {
+std::size_t others_of(const GroupMember& member) {
   return static_cast<std::size_t>(member.group.size() - 1);
 }
 
 }  // namespace
 
-AllToAll::AllToAll(Member member, const RowRoom& room, const Encoding& encoding)
+AllToAll::AllToAll(GroupMember member, const RowRoom& room, const Encoding& encoding)
     : Collective(member, others_of(member), rooms_for(member, checked_room(room), encoding)),
       room_(room),
       codec_(room.width, encoding, node().ops()),
@@ -64,15 +64,15 @@ std::size_t AllToAll::count_of(std::span<const std::uint16_t> counts, int at) co
   return std::accumulate(own.begin(), own.end(), std::size_t{0});
 }
 
-Volume AllToAll::volume() const {
+ExchangeVolume AllToAll::volume() const {
   const std::vector<std::uint16_t> full(slots_of_all(), static_cast<std::uint16_t>(room_.capacity));
-  Volume volume = volume_of(full);
+  ExchangeVolume volume = volume_of(full);
   volume.received = volume.sent;
   return volume;
 }
 
-Volume AllToAll::volume_of(std::span<const std::uint16_t> counts) const {
-  Volume volume;
+ExchangeVolume AllToAll::volume_of(std::span<const std::uint16_t> counts) const {
+  ExchangeVolume volume;
   for (int to = 0; to < members(); ++to) {
     if (to != position()) {
       const std::size_t rows = count_of(counts, to);

@@ -7,9 +7,9 @@
 // Payload: the counts, `slots` × u16 little-endian, then the rows, slot by slot, each encoded by
 // itself (row_codec.h). Elements in the header: rows × width.
 // A node's own rows stay with it and are not encoded.
-// Volume: p − 1 frames, empty ones too, of at most 64 + 2 slots + slots × capacity × |C(width)|.
-// Memory: that room for p frames out and in, and the rows that come, p × slots × capacity × width
-// floats.
+// ExchangeVolume: p − 1 frames, empty ones too, of at most 64 + 2 slots + slots × capacity ×
+// |C(width)|. Memory: that room for p frames out and in, and the rows that come, p × slots ×
+// capacity × width floats.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class AllToAll final : public Collective {
  public:
   /// Throws Error (fields "width", "slots" and "capacity") for a room without elements or beyond
   /// what frames count, and as RowCodec.
-  AllToAll(Member member, const RowRoom& room, const Encoding& encoding);
+  AllToAll(GroupMember member, const RowRoom& room, const Encoding& encoding);
 
   /// Starts. `counts` has p × slots entries, by position and then slot, none above the capacity;
   /// `rows` are those rows in that order. Both must stay until the collective is done.
@@ -51,9 +51,9 @@ class AllToAll final : public Collective {
   int phases() const override { return members() > 1 ? 1 : 0; }
   std::uint64_t parts() const override;
   /// The most that it can be; volume_of says it for given counts.
-  Volume volume() const override;
+  ExchangeVolume volume() const override;
   /// What this node sends with these counts, as `begin` takes them.
-  Volume volume_of(std::span<const std::uint16_t> counts) const;
+  ExchangeVolume volume_of(std::span<const std::uint16_t> counts) const;
   bool busy() const override { return open() || begun_; }
   bool on_last_phase() const override { return open(); }
   Result<bool> next_exchange(Exchange& out) override;

@@ -20,8 +20,9 @@ std::vector<Chunk> chunks_of(std::size_t elements, int members) {
 
 /// A step with all others: block `sent(q)` to the member at q, `taken(q)` from it.
 template <typename Sent, typename Taken>
-Step with_all(Transfer transfer, int members, int position, const Sent& sent, const Taken& taken) {
-  Step step{.phase = 0, .transfer = transfer, .sends = {}, .receives = {}};
+ScheduleStep with_all(BlockTransfer transfer, int members, int position, const Sent& sent,
+                      const Taken& taken) {
+  ScheduleStep step{.phase = 0, .transfer = transfer, .sends = {}, .receives = {}};
   for (int q = 0; q < members; ++q) {
     if (q != position) {
       step.sends.push_back({q, static_cast<std::size_t>(sent(q))});
@@ -32,8 +33,9 @@ Step with_all(Transfer transfer, int members, int position, const Sent& sent, co
 }
 
 /// Phases round the ring; in phase k block r − k − `lag` goes on, r being the position.
-std::vector<Step> round_the_ring(Transfer transfer, int members, int position, int lag) {
-  std::vector<Step> steps;
+std::vector<ScheduleStep> round_the_ring(BlockTransfer transfer, int members, int position,
+                                         int lag) {
+  std::vector<ScheduleStep> steps;
   for (int k = 0; k + 1 < members; ++k) {
     const auto block = [&](int back) {
       return static_cast<std::size_t>(modulo(position - k - lag - back, members));
@@ -48,25 +50,27 @@ std::vector<Step> round_the_ring(Transfer transfer, int members, int position, i
 
 }  // namespace
 
-BlockSchedule broadcast_schedule(Form form, int members, int position, int root,
+BlockSchedule broadcast_schedule(CollectiveForm form, int members, int position, int root,
                                  std::size_t elements) {
-  check(form != Form::ring, "a broadcast goes directly or by a tree");
+  check(form != CollectiveForm::ring, "a broadcast goes directly or by a tree");
   BlockSchedule schedule{.phases = 0, .blocks = {{.offset = 0, .size = elements}}, .steps = {}};
   // Places relative to the root: in each phase those below `holders` have the vector.
   const int place = modulo(position - root, members);
   for (int holders = 1; holders < members; ++schedule.phases) {
-    const int reached = form == Form::tree ? 2 * holders : members;
-    Step step{.phase = schedule.phases, .transfer = Transfer::publish, .sends = {}, .receives = {}};
-    if (form == Form::tree && place < holders && place + holders < members) {
+    const int reached = form == CollectiveForm::tree ? 2 * holders : members;
+    ScheduleStep step{
+        .phase = schedule.phases, .transfer = BlockTransfer::publish, .sends = {}, .receives = {}};
+    if (form == CollectiveForm::tree && place < holders && place + holders < members) {
       step.sends.push_back({modulo(position + holders, members), 0});
     }
-    for (int q = 0; form == Form::direct && place == 0 && q < members; ++q) {
+    for (int q = 0; form == CollectiveForm::direct && place == 0 && q < members; ++q) {
       if (q != position) {
         step.sends.push_back({q, 0});
       }
     }
     if (place >= holders && place < reached) {
-      step.receives.push_back({form == Form::tree ? modulo(position - holders, members) : root, 0});
+      step.receives.push_back(
+          {form == CollectiveForm::tree ? modulo(position - holders, members) : root, 0});
     }
     if (!step.sends.empty() || !step.receives.empty()) {
       schedule.steps.push_back(std::move(step));
@@ -76,37 +80,41 @@ BlockSchedule broadcast_schedule(Form form, int members, int position, int root,
   return schedule;
 }
 
-BlockSchedule all_gather_schedule(Form form, int members, int position, std::size_t elements) {
-  check(form != Form::tree, "an all-gather goes directly or round the ring");
+BlockSchedule all_gather_schedule(CollectiveForm form, int members, int position,
+                                  std::size_t elements) {
+  check(form != CollectiveForm::tree, "an all-gather goes directly or round the ring");
   BlockSchedule schedule{.phases = 0, .blocks = chunks_of(elements, members), .steps = {}};
-  if (members > 1 && form == Form::direct) {
+  if (members > 1 && form == CollectiveForm::direct) {
     schedule.steps = {with_all(
-        Transfer::publish, members, position, [&](int) { return position; },
+        BlockTransfer::publish, members, position, [&](int) { return position; },
         [](int q) { return q; })};
   } else {
-    schedule.steps = round_the_ring(Transfer::publish, members, position, 0);
+    schedule.steps = round_the_ring(BlockTransfer::publish, members, position, 0);
   }
   schedule.phases = static_cast<int>(schedule.steps.size());
   return schedule;
 }
 
-BlockSchedule reduce_scatter_schedule(Form form, int members, int position, std::size_t elements) {
-  check(form != Form::tree, "a reduction goes directly or round the ring");
+BlockSchedule reduce_scatter_schedule(CollectiveForm form, int members, int position,
+                                      std::size_t elements) {
+  check(form != CollectiveForm::tree, "a reduction goes directly or round the ring");
   BlockSchedule schedule{.phases = 0, .blocks = chunks_of(elements, members), .steps = {}};
-  if (members > 1 && form == Form::direct) {
+  if (members > 1 && form == CollectiveForm::direct) {
     schedule.steps = {with_all(
-        Transfer::sum, members, position, [](int q) { return q; }, [&](int) { return position; })};
+        BlockTransfer::sum, members, position, [](int q) { return q; },
+        [&](int) { return position; })};
   } else {
-    schedule.steps = round_the_ring(Transfer::add, members, position, 1);
+    schedule.steps = round_the_ring(BlockTransfer::add, members, position, 1);
   }
   schedule.phases = static_cast<int>(schedule.steps.size());
   return schedule;
 }
 
-BlockSchedule all_reduce_schedule(Form form, int members, int position, std::size_t elements) {
+BlockSchedule all_reduce_schedule(CollectiveForm form, int members, int position,
+                                  std::size_t elements) {
   BlockSchedule schedule = reduce_scatter_schedule(form, members, position, elements);
   BlockSchedule gather = all_gather_schedule(form, members, position, elements);
-  for (Step& step : gather.steps) {
+  for (ScheduleStep& step : gather.steps) {
     step.phase += schedule.phases;
     schedule.steps.push_back(std::move(step));
   }
@@ -120,7 +128,7 @@ BlockSchedule ring_shift_schedule(int members, int position, int by, std::size_t
   if (shift != 0) {
     schedule.phases = 1;
     schedule.steps = {{.phase = 0,
-                       .transfer = Transfer::exchange,
+                       .transfer = BlockTransfer::exchange,
                        .sends = {{modulo(position + shift, members), 0}},
                        .receives = {{modulo(position - shift, members), 0}}}};
   }

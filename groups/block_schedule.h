@@ -17,14 +17,14 @@
 namespace sotto {
 
 /// The paths that blocks take.
-enum class Form : std::uint8_t {
+enum class CollectiveForm : std::uint8_t {
   direct,  ///< from its maker to each receiver: one phase, p − 1 frames
   tree,    ///< broadcast: doubling the holders, ⌈log₂ p⌉ phases
   ring,    ///< from neighbour to neighbour: p − 1 phases of a frame each
 };
 
 /// What becomes of a block that a member sends or receives.
-enum class Transfer : std::uint8_t {
+enum class BlockTransfer : std::uint8_t {
   sum,       ///< the receiver sums the blocks of all members in their order, its own among them
   add,       ///< the receiver adds the block to its own
   publish,   ///< all who receive it hold what the maker's encoding says, and so does the maker
@@ -32,35 +32,38 @@ enum class Transfer : std::uint8_t {
 };
 
 /// One block on its way to or from a member.
-struct Hop {
+struct BlockHop {
   int position = 0;
   std::size_t block = 0;
 };
 
 /// What one member does in one phase.
-struct Step {
+struct ScheduleStep {
   int phase = 0;
-  Transfer transfer = Transfer::publish;
-  std::vector<Hop> sends;     ///< by position
-  std::vector<Hop> receives;  ///< by position
+  BlockTransfer transfer = BlockTransfer::publish;
+  std::vector<BlockHop> sends;     ///< by position
+  std::vector<BlockHop> receives;  ///< by position
 };
 
 /// One member's part of a collective.
 struct BlockSchedule {
-  int phases = 0;             ///< of all members
-  std::vector<Chunk> blocks;  ///< of the vector
-  std::vector<Step> steps;    ///< the phases in which this member takes part
+  int phases = 0;                   ///< of all members
+  std::vector<Chunk> blocks;        ///< of the vector
+  std::vector<ScheduleStep> steps;  ///< the phases in which this member takes part
 };
 
 /// The member at `root` gives its vector of `elements` to all, directly or by a tree.
-BlockSchedule broadcast_schedule(Form form, int members, int position, int root,
+BlockSchedule broadcast_schedule(CollectiveForm form, int members, int position, int root,
                                  std::size_t elements);
 /// Chunk i of the vector (chunks.h), which the member at i has, goes to all; direct or ring.
-BlockSchedule all_gather_schedule(Form form, int members, int position, std::size_t elements);
+BlockSchedule all_gather_schedule(CollectiveForm form, int members, int position,
+                                  std::size_t elements);
 /// Chunk i of all members' vectors is summed at the member at i; direct or ring.
-BlockSchedule reduce_scatter_schedule(Form form, int members, int position, std::size_t elements);
+BlockSchedule reduce_scatter_schedule(CollectiveForm form, int members, int position,
+                                      std::size_t elements);
 /// reduce_scatter, then all_gather.
-BlockSchedule all_reduce_schedule(Form form, int members, int position, std::size_t elements);
+BlockSchedule all_reduce_schedule(CollectiveForm form, int members, int position,
+                                  std::size_t elements);
 /// The vector goes to the member `by` positions on, modulo the members.
 BlockSchedule ring_shift_schedule(int members, int position, int by, std::size_t elements);
 

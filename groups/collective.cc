@@ -2,7 +2,7 @@
 
 namespace sotto {
 
-std::vector<Edge> Member::others() const {
+std::vector<Edge> GroupMember::others() const {
   std::vector<Edge> edges;
   for (int other = 0; other < group.size(); ++other) {
     if (other != group.position) {

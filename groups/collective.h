@@ -5,8 +5,8 @@
 // `busy` until all its phases are done. Like an Algorithm it is sans-IO: it asks for exchanges and
 // takes the frames that have come.
 //
-// Building blocks of programs. One thread at a time; allocates only in the constructor. A node (the
-// Member's) and the data of `begin` must outlive what is under way.
+// Building blocks of programs. One thread at a time; allocates only in the constructor. The node,
+// and the data of `begin`, must outlive what is under way.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@
 namespace sotto {
 
 /// A node as a member of one group. It views the node.
-struct Member {
+struct GroupMember {
   LocalNode* node = nullptr;
   Group group;
 
@@ -43,7 +43,7 @@ struct Member {
 };
 
 /// What a program numbers throughout a round.
-struct Place {
+struct RoundPlace {
   int phase = 0;           ///< the first of the collective's phases
   std::uint32_t part = 0;  ///< the first key of its rounding (LocalNode::rounding_key)
 };
@@ -61,7 +61,7 @@ class Collective {
   /// Keys of rounding that it takes, at every member.
   virtual std::uint64_t parts() const = 0;
   /// What this node sends and receives each time.
-  virtual Volume volume() const = 0;
+  virtual ExchangeVolume volume() const = 0;
   /// The longest frame, the same at every member.
   std::size_t max_frame_bytes() const { return mail_.max_frame_bytes(); }
   /// Frames that one peer may have under way to this node, the same at every member.
@@ -70,7 +70,7 @@ class Collective {
   const Group& group() const { return member_.group; }
 
   /// Gives the collective its place in the round; before its first use.
-  void place(const Place& place) { place_ = place; }
+  void place(const RoundPlace& place) { place_ = place; }
 
   /// An exchange is under way.
   bool open() const { return mail_.open(); }
@@ -95,7 +95,7 @@ class Collective {
 
  protected:
   /// A collective of the member's group, with room for its frames' payloads.
-  Collective(Member member, std::size_t senders, const std::vector<std::size_t>& parcel_bytes)
+  Collective(GroupMember member, std::size_t senders, const std::vector<std::size_t>& parcel_bytes)
       : member_(std::move(member)), mail_(node(), senders, parcel_bytes) {}
 
   const LocalNode& node() const { return *member_.node; }
@@ -112,8 +112,8 @@ class Collective {
     return node().rounding_key(place_.part + static_cast<std::uint32_t>(part));
   }
 
-  Member member_;
-  Place place_;
+  GroupMember member_;
+  RoundPlace place_;
   Mailbox mail_;
   std::uint64_t saturated_ = 0;
 };

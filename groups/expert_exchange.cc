@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-std::size_t experts_a_node(const Member& member, std::size_t experts) {
+std::size_t experts_a_node(const GroupMember& member, std::size_t experts) {
   const auto members = static_cast<std::size_t>(member.group.size());
   if (experts < 1 || experts % members != 0) {
     refuse("experts", fmt::format("{}", experts),
@@ -19,10 +19,13 @@ std::size_t experts_a_node(const Member& member, std::size_t experts) {
   return experts / members;
 }
 
-RowRoom room_of(const Member& member, const ExpertOptions& options, std::size_t choices) {
+RowRoom room_of(const GroupMember& member, const ExpertOptions& options, std::size_t choices) {
   if (!(options.capacity >= 0 && std::isfinite(options.capacity))) {
     refuse("capacity", fmt::format("{}", options.capacity),
            "take a factor above 0, usually 1 to 2.5, or 0 for experts that take every token");
+  }
+  if (options.tokens < 1) {
+    refuse("tokens", "0", "say how many tokens a node has in a round at most");
   }
   const auto all = static_cast<double>(options.tokens);
   const double fits = std::ceil(options.capacity * static_cast<double>(choices) * all /
@@ -35,7 +38,7 @@ RowRoom room_of(const Member& member, const ExpertOptions& options, std::size_t 
 
 }  // namespace
 
-ExpertExchange::ExpertExchange(const Member& member, const ExpertOptions& options)
+ExpertExchange::ExpertExchange(const GroupMember& member, const ExpertOptions& options)
     : node_(member.node),
       group_(member.group),
       options_(options),

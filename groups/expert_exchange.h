@@ -32,8 +32,8 @@
 // and do not divide by p again.
 // Rows are activations: **whoever gets them learns of the data**; privacy/ does not cover them.
 //
-// Volume: 4 exchanges of p − 1 frames, each k T h (p − 1)/p elements in the mean and C E/p (p − 1)
-// h at most; four latencies in a row. Memory: 8 E C h floats, and frames.
+// ExchangeVolume: 4 exchanges of p − 1 frames, each k T h (p − 1)/p elements in the mean and C E/p
+// (p − 1) h at most; four latencies in a row. Memory: 8 E C h floats, and frames.
 //
 // One thread at a time; allocates only in the constructor. The member's node must outlive it.
 #pragma once
@@ -66,8 +66,8 @@ struct ExpertOptions {
 class ExpertExchange {
  public:
   /// Throws Error (field "experts") for a number that the members do not divide, (field "capacity")
-  /// for a factor below 0, as ExpertGate, and as AllToAll.
-  ExpertExchange(const Member& member, const ExpertOptions& options);
+  /// for a factor below 0, (field "tokens") for none, as ExpertGate, and as AllToAll.
+  ExpertExchange(const GroupMember& member, const ExpertOptions& options);
 
   /// The layer's gate.
   const ExpertGate& gate() const { return gate_; }

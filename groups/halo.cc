@@ -25,8 +25,8 @@ void check_lists(const std::vector<HaloEdge>& edges, const Group& group, std::si
 }
 
 /// A room for each neighbour, as long at all members.
-std::vector<std::size_t> rooms_for(const Member& member, const HaloLists& lists, std::size_t width,
-                                   const Encoding& encoding) {
+std::vector<std::size_t> rooms_for(const GroupMember& member, const HaloLists& lists,
+                                   std::size_t width, const Encoding& encoding) {
   const std::size_t row = RowCodec(width, encoding, member.node->ops()).row_bytes();
   const std::size_t longest = lists.longest;
   return std::vector<std::size_t>(std::max<std::size_t>(1, lists.out.size()),
@@ -87,7 +87,8 @@ GraphPart graph_part(std::span<const std::pair<std::uint32_t, std::uint32_t>> ed
   return part;
 }
 
-Halo::Halo(Member member, HaloLists lists, std::size_t width, const Encoding& encoding, Taken taken)
+Halo::Halo(GroupMember member, HaloLists lists, std::size_t width, const Encoding& encoding,
+           Taken taken)
     : Collective(member, lists.in.size(), rooms_for(member, lists, width, encoding)),
       lists_(std::move(lists)),
       taken_(taken),
@@ -113,8 +114,8 @@ std::string Halo::signature() const {
 
 std::uint64_t Halo::parts() const { return static_cast<std::uint64_t>(members()) * lists_.longest; }
 
-Volume Halo::volume() const {
-  Volume volume;
+ExchangeVolume Halo::volume() const {
+  ExchangeVolume volume;
   const auto edge_volume = [this](const HaloEdge& edge) {
     const std::size_t rows = edge.rows.size();
     return EdgeVolume{.frames = 1,

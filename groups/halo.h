@@ -6,7 +6,7 @@
 //
 // Payload: a bit for each agreed row, from the lowest bit of the first byte on, the last byte
 // filled with zeros; then the rows whose bit is 1, in their order, each encoded by itself
-// (row_codec.h). Elements in the header: rows that follow × width. Volume: a frame to each
+// (row_codec.h). Elements in the header: rows that follow × width. ExchangeVolume: a frame to each
 // neighbouring part, of 64 + ⌈rows/8⌉ + rows |C(width)| bytes at most.
 #pragma once
 
@@ -66,7 +66,8 @@ class Halo final : public Collective {
 
   /// For rows of `width` elements. Throws Error (field "rows") for lists that are not sorted by
   /// position or name no member, and as RowCodec.
-  Halo(Member member, HaloLists lists, std::size_t width, const Encoding& encoding, Taken taken);
+  Halo(GroupMember member, HaloLists lists, std::size_t width, const Encoding& encoding,
+       Taken taken);
 
   /// Starts: sends the listed rows of `from`, and takes those that come into `to`. Where `changed`,
   /// a flag for each row of `from`, or empty, is 0, the row is left out, and the other end keeps
@@ -78,7 +79,7 @@ class Halo final : public Collective {
   int phases() const override { return members() > 1 ? 1 : 0; }
   std::uint64_t parts() const override;
   /// With all rows.
-  Volume volume() const override;
+  ExchangeVolume volume() const override;
   bool busy() const override { return open() || begun_; }
   bool on_last_phase() const override { return open(); }
   Result<bool> next_exchange(Exchange& out) override;

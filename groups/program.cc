@@ -31,7 +31,7 @@ AlgorithmSetup local_setup(const ProgramSetup& setup) {
 }
 
 bool takes_part(const Collective& collective) {
-  const Volume volume = collective.volume();
+  const ExchangeVolume volume = collective.volume();
   return !volume.sent.empty() || !volume.received.empty();
 }
 
@@ -58,7 +58,7 @@ void ProgramAlgorithm::place_collectives() {
   std::string list = grid_.text();
   std::set<const Collective*> seen;
   std::uint64_t parts = 0;
-  for (const Stage& stage : program_->stages()) {
+  for (const ProgramStage& stage : program_->stages()) {
     list += fmt::format("\n{}", stage.name);
     if (stage.collective == nullptr) {
       continue;
@@ -83,9 +83,9 @@ void ProgramAlgorithm::place_collectives() {
   node_.terms().stamp = stamp_of_settings(list);
 }
 
-Volume ProgramAlgorithm::volume() const {
-  Volume sum;
-  for (const Stage& stage : program_->stages()) {
+ExchangeVolume ProgramAlgorithm::volume() const {
+  ExchangeVolume sum;
+  for (const ProgramStage& stage : program_->stages()) {
     if (stage.collective != nullptr) {
       sum += stage.collective->volume();
     }
@@ -94,12 +94,12 @@ Volume ProgramAlgorithm::volume() const {
 }
 
 Peers ProgramAlgorithm::peers() const {
-  const Volume all = volume();
+  const ExchangeVolume all = volume();
   Peers peers{.to = peers_in(all.sent),
               .from = peers_in(all.received),
               .max_frame_bytes = kFrameHeaderBytes,
               .frames_a_round = 0};
-  for (const Stage& stage : program_->stages()) {
+  for (const ProgramStage& stage : program_->stages()) {
     if (stage.collective != nullptr) {
       peers.max_frame_bytes = std::max(peers.max_frame_bytes, stage.collective->max_frame_bytes());
       peers.frames_a_round += stage.collective->frames_a_peer();
@@ -114,6 +114,9 @@ Status ProgramAlgorithm::in_stage(const Status& status) const {
 }
 
 Status ProgramAlgorithm::take_gradient(std::span<const float> gradient) {
+  if (!failed_.ok()) {
+    return failed_;
+  }
   check(accepts_gradient(), "a program takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
   if (Status status = node_.require_finite(gradient, "gradient"); !status) {
@@ -129,7 +132,8 @@ Status ProgramAlgorithm::advance() {
   const auto stages = program_->stages();
   for (; at_ < stages.size(); ++at_) {
     if (Status status = stage().compute ? stage().compute(input_) : Status(); !status) {
-      return in_stage(status);
+      running_ = false;
+      return failed_ = in_stage(status);
     }
     if (stage().collective != nullptr && stage().collective->busy()) {
       return {};
@@ -153,10 +157,11 @@ Status ProgramAlgorithm::explained(const Status& status, const Exchange& exchang
     const auto view = parse_frame(receive.frame());
     if (status.fault() == Fault::unexpected && view.ok() &&
         view->header.settings != node_.terms().stamp) {
-      return node_.fault(Fault::unexpected,
-                         fmt::format("node {} runs another list of stages than this node; give all "
-                                     "nodes the same grid, stages, sizes and compressors ({})",
-                                     receive.from, status.message()));
+      return node_.fault(
+          Fault::unexpected,
+          fmt::format("node {} runs another list of stages than this node; give all nodes the same "
+                      "grid, stages, sizes and compressors",
+                      receive.from));
     }
   }
   return status;
@@ -193,7 +198,7 @@ double ProgramAlgorithm::flops_behind(const ExchangeTag& /*tag*/) const {
 
 AlgorithmCounters ProgramAlgorithm::counters() const {
   AlgorithmCounters sum;
-  for (const Stage& stage : program_->stages()) {
+  for (const ProgramStage& stage : program_->stages()) {
     if (stage.collective != nullptr) {
       sum.saturated += stage.collective->saturated();
       sum.bad_frames += stage.collective->bad_frames();
@@ -206,7 +211,7 @@ void ProgramAlgorithm::save(ByteBuffer& out) const {
   node_.save(out);
   out.write(digest_);
   program_->save(out);
-  for (const Stage& stage : program_->stages()) {
+  for (const ProgramStage& stage : program_->stages()) {
     if (stage.collective != nullptr) {
       stage.collective->save(out);
     }
@@ -222,7 +227,7 @@ Status ProgramAlgorithm::load(ByteReader& in) {
             "the checkpoint is of another list of stages; go on with the one that wrote it"};
   }
   Status status = program_->load(in);
-  for (const Stage& stage : program_->stages()) {
+  for (const ProgramStage& stage : program_->stages()) {
     if (status.ok() && stage.collective != nullptr) {
       status = stage.collective->load(in);
     }

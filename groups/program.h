@@ -43,7 +43,7 @@ struct RoundInput {
 };
 
 /// One entry of a program's list.
-struct Stage {
+struct ProgramStage {
   std::string name;  ///< in messages and in the stamp; the same at all nodes
   /// Computes, and begins the collective, if there is one. A fault ends the run and names the
   /// stage.
@@ -62,7 +62,7 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   /// The list, which never changes.
-  virtual std::span<const Stage> stages() const = 0;
+  virtual std::span<const ProgramStage> stages() const = 0;
   /// Appends what it remembers from round to round, but for parameters and collectives.
   virtual void save(ByteBuffer& /*out*/) const {}
   /// Takes back what save wrote.
@@ -81,11 +81,11 @@ class ProgramNode {
   /// The parameters.
   std::span<float> parameters() const { return node_->x(); }
   /// The node as a member of the group along an axis; throws Error as NodeGrid::group.
-  Member member(std::string_view axis) const {
+  GroupMember member(std::string_view axis) const {
     return {.node = node_, .group = grid_->group(axis, rank())};
   }
   /// The node as a member of the group of all nodes.
-  Member everyone() const { return {.node = node_, .group = grid_->all(rank())}; }
+  GroupMember everyone() const { return {.node = node_, .group = grid_->all(rank())}; }
 
  private:
   LocalNode* node_;
@@ -121,7 +121,7 @@ class ProgramAlgorithm final : public NodeAlgorithm {
   ProgramAlgorithm(const ProgramSetup& setup, const BuildProgram& build);
 
   /// What a round sends and receives, exactly as EdgeVolume has it.
-  Volume volume() const;
+  ExchangeVolume volume() const;
   /// Names the list: equal at all nodes that can run it together.
   std::uint64_t digest() const { return digest_; }
   /// Phases of a round.
@@ -145,7 +145,7 @@ class ProgramAlgorithm final : public NodeAlgorithm {
   void place_collectives();
   /// Runs stages until one waits for an exchange, or the round is done.
   Status advance();
-  const Stage& stage() const { return program_->stages()[at_]; }
+  const ProgramStage& stage() const { return program_->stages()[at_]; }
   Status in_stage(const Status& status) const;
   /// `status`, or what explains it: a frame of a node with another list.
   Status explained(const Status& status, const Exchange& exchange) const;
@@ -157,6 +157,7 @@ class ProgramAlgorithm final : public NodeAlgorithm {
   RoundInput input_;
   std::size_t at_ = 0;    ///< the stage under way
   bool running_ = false;  ///< the round's input is there, its result not yet
+  Status failed_;         ///< of a stage, which is final
 };
 
 }  // namespace sotto

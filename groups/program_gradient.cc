@@ -63,7 +63,7 @@ void ProgramGradient::begin_round() {
 }
 
 Status ProgramGradient::take_gradient(std::span<const float> gradient) {
-  if (Status status = program_.take_gradient(gradient); !status) {
+  if (Status status = failed_.ok() ? program_.take_gradient(gradient) : failed_; !status) {
     return status;
   }
   running_ = true;
@@ -77,7 +77,8 @@ Status ProgramGradient::hand_over() {
   check(made_->gradient().size() == parameters().size(),
         "a program's gradient is that of all parameters");
   running_ = false;
-  return inner_->take_gradient(made_->gradient()).with_context("gradient of the program");
+  failed_ = inner_->take_gradient(made_->gradient()).with_context("gradient of the program");
+  return failed_;
 }
 
 Result<bool> ProgramGradient::next_exchange(Exchange& out) {

@@ -54,14 +54,14 @@ class ProgramGradient final : public Algorithm {
                   const GroupAlgorithm& algorithm);
 
   /// The program's part of a round's traffic.
-  Volume volume() const { return program_.volume(); }
+  ExchangeVolume volume() const { return program_.volume(); }
 
   std::string_view name() const override { return inner_->name(); }
   Peers peers() const override;
   std::span<const float> parameters() const override { return inner_->parameters(); }
   Round round() const override { return inner_->round(); }
   bool parameters_ready() const override { return !running_ && inner_->parameters_ready(); }
-  bool accepts_gradient() const override { return program_.accepts_gradient(); }
+  bool accepts_gradient() const override { return !failed_.ok() || program_.accepts_gradient(); }
   bool idle() const override { return program_.idle() && !running_ && inner_->idle(); }
   void begin_round() override;
   Status take_gradient(std::span<const float> gradient) override;
@@ -83,6 +83,7 @@ class ProgramGradient final : public Algorithm {
   RankMap map_;
   std::unique_ptr<Algorithm> inner_;
   bool running_ = false;  ///< the round's input is there, its gradient not handed over
+  Status failed_;         ///< of the algorithm, with the program's gradient: it has no other
 };
 
 }  // namespace sotto

@@ -24,14 +24,14 @@ std::size_t longest_block(const BlockSchedule& schedule) {
   return std::ranges::max(schedule.blocks, {}, &Chunk::size).size;
 }
 
-bool has(const BlockSchedule& schedule, Transfer transfer) {
-  return std::ranges::any_of(schedule.steps,
-                             [transfer](const Step& step) { return step.transfer == transfer; });
+bool has(const BlockSchedule& schedule, BlockTransfer transfer) {
+  return std::ranges::any_of(
+      schedule.steps, [transfer](const ScheduleStep& step) { return step.transfer == transfer; });
 }
 
 std::size_t most_senders(const BlockSchedule& schedule) {
   std::size_t most = 0;
-  for (const Step& step : schedule.steps) {
+  for (const ScheduleStep& step : schedule.steps) {
     most = std::max(most, step.receives.size());
   }
   return most;
@@ -40,8 +40,8 @@ std::size_t most_senders(const BlockSchedule& schedule) {
 /// A frame for each receiver of a sum, else one for all of them.
 std::vector<std::size_t> parcels_for(const BlockSchedule& schedule, const Encoding& encoding) {
   std::size_t parcels = 1;
-  for (const Step& step : schedule.steps) {
-    parcels = std::max(parcels, step.transfer == Transfer::sum ? step.sends.size() : 1);
+  for (const ScheduleStep& step : schedule.steps) {
+    parcels = std::max(parcels, step.transfer == BlockTransfer::sum ? step.sends.size() : 1);
   }
   // The encoder that the collective has is made, with its checks, when the rooms are there.
   const std::size_t bytes =
@@ -49,29 +49,29 @@ std::vector<std::size_t> parcels_for(const BlockSchedule& schedule, const Encodi
   return std::vector<std::size_t>(parcels, bytes);
 }
 
-std::string_view form_name(Form form) {
+std::string_view form_name(CollectiveForm form) {
   switch (form) {
-    case Form::direct:
+    case CollectiveForm::direct:
       return "direct";
-    case Form::tree:
+    case CollectiveForm::tree:
       return "tree";
     default:
       return "ring";
   }
 }
 
-void require_form(const VectorOptions& options, Form refused, std::string_view instead) {
+void require_form(const VectorOptions& options, CollectiveForm refused, std::string_view instead) {
   if (options.form == refused) {
     refuse("form", form_name(refused),
            fmt::format("this collective has no such schedule; take direct or {}", instead));
   }
 }
 
-std::unique_ptr<VectorCollective> make_formed(std::string_view kind, Member member,
+std::unique_ptr<VectorCollective> make_formed(std::string_view kind, GroupMember member,
                                               const VectorOptions& options,
-                                              BlockSchedule (*schedule)(Form, int, int,
+                                              BlockSchedule (*schedule)(CollectiveForm, int, int,
                                                                         std::size_t)) {
-  require_form(options, Form::tree, "ring");
+  require_form(options, CollectiveForm::tree, "ring");
   const Group& group = member.group;
   BlockSchedule part = schedule(options.form, group.size(), group.position, options.elements);
   return std::make_unique<VectorCollective>(std::move(member),
@@ -81,7 +81,7 @@ std::unique_ptr<VectorCollective> make_formed(std::string_view kind, Member memb
 
 }  // namespace
 
-VectorCollective::VectorCollective(Member member, std::string name, BlockSchedule schedule,
+VectorCollective::VectorCollective(GroupMember member, std::string name, BlockSchedule schedule,
                                    const Encoding& encoding)
     : Collective(std::move(member), most_senders(schedule), parcels_for(schedule, encoding)),
       name_(std::move(name)),
@@ -91,20 +91,20 @@ VectorCollective::VectorCollective(Member member, std::string name, BlockSchedul
       held_(mail_.outgoing().size()),
       held_block_(schedule_.blocks.size()),
       at_(schedule_.steps.size()) {
-  if (!exact() && has(schedule_, Transfer::add)) {
+  if (!exact() && has(schedule_, BlockTransfer::add)) {
     refuse("compressor", encoding.compressor,
            "a ring encodes partial sums at each hop, and the errors add up; take the form direct, "
            "or none");
   }
-  if (has(schedule_, Transfer::sum)) {
+  if (has(schedule_, BlockTransfer::sum)) {
     own_.resize(held_.size());
   }
   if (encoding_.memory == ErrorMemory::feedback) {
     const bool several = schedule_.blocks.size() > 1;
     const bool receives_first =
         schedule_.steps.empty() || !schedule_.steps.front().receives.empty();
-    const bool makes = several ? has(schedule_, Transfer::sum)
-                               : has(schedule_, Transfer::exchange) || !receives_first;
+    const bool makes = several ? has(schedule_, BlockTransfer::sum)
+                               : has(schedule_, BlockTransfer::exchange) || !receives_first;
     error_.resize(makes ? elements() : 0);
     own_error_.resize(several ? own_block().size : 0);
   }
@@ -126,19 +126,19 @@ std::uint64_t VectorCollective::parts() const {
   return static_cast<std::uint64_t>(schedule_.phases) * static_cast<std::uint64_t>(members());
 }
 
-Volume VectorCollective::volume() const {
-  Volume volume;
+ExchangeVolume VectorCollective::volume() const {
+  ExchangeVolume volume;
   const auto edge = [this](std::size_t index) {
     const std::size_t elements = schedule_.blocks[index].size;
     return EdgeVolume{.frames = 1,
                       .elements = elements,
                       .bytes = kFrameHeaderBytes + compressor_->max_bytes(elements)};
   };
-  for (const Step& step : schedule_.steps) {
-    for (const Hop& hop : step.sends) {
+  for (const ScheduleStep& step : schedule_.steps) {
+    for (const BlockHop& hop : step.sends) {
       volume.sent[group().rank_of(hop.position)] += edge(hop.block);
     }
-    for (const Hop& hop : step.receives) {
+    for (const BlockHop& hop : step.receives) {
       volume.received[group().rank_of(hop.position)] += edge(hop.block);
     }
   }
@@ -175,7 +175,7 @@ Result<std::size_t> VectorCollective::encode(std::size_t index, std::size_t hop,
   std::size_t bytes = 0;
   if (encoding_.memory == ErrorMemory::feedback) {
     const bool published =
-        schedule_.blocks.size() > 1 && schedule_.steps[at_].transfer == Transfer::publish;
+        schedule_.blocks.size() > 1 && schedule_.steps[at_].transfer == BlockTransfer::publish;
     const auto error = published ? std::span<float>(own_error_)
                                  : schedule_.blocks[index].of(std::span<float>(error_));
     node().ops().axpy(1, x, error);
@@ -197,13 +197,13 @@ void VectorCollective::hold(std::size_t index, std::span<const std::byte> payloa
 }
 
 Result<std::size_t> VectorCollective::make_common(std::size_t index, std::span<std::byte> out) {
-  const Transfer transfer = schedule_.steps[at_].transfer;
-  if (transfer == Transfer::publish && held_block_ == index) {
+  const BlockTransfer transfer = schedule_.steps[at_].transfer;
+  if (transfer == BlockTransfer::publish && held_block_ == index) {
     std::ranges::copy(std::span(held_).first(held_bytes_), out.begin());
     return held_bytes_;
   }
   auto bytes = encode(index, 0, out);
-  if (!bytes || transfer != Transfer::publish) {
+  if (!bytes || transfer != BlockTransfer::publish) {
     return bytes;
   }
   hold(index, out.first(*bytes));
@@ -216,17 +216,17 @@ Result<std::size_t> VectorCollective::make_common(std::size_t index, std::span<s
   return bytes;
 }
 
-Status VectorCollective::post(const Step& step) {
+Status VectorCollective::post(const ScheduleStep& step) {
   to_.clear();
   from_.clear();
   parcels_.clear();
   elements_in_.clear();
-  for (const Hop& hop : step.receives) {
+  for (const BlockHop& hop : step.receives) {
     from_.push_back(member_.edge(hop.position));
     elements_in_.push_back(schedule_.blocks[hop.block].size);
   }
   for (std::size_t i = 0; i < step.sends.size(); ++i) {
-    const Hop& hop = step.sends[i];
+    const BlockHop& hop = step.sends[i];
     to_.push_back(member_.edge(hop.position));
     if (one_frame(step) && i > 0) {
       parcels_.push_back(parcels_.front());
@@ -240,7 +240,7 @@ Status VectorCollective::post(const Step& step) {
     }
     parcels_.push_back({.elements = schedule_.blocks[hop.block].size, .payload_bytes = *bytes});
   }
-  if (step.transfer == Transfer::sum) {
+  if (step.transfer == BlockTransfer::sum) {
     const auto bytes = encode(own_index(), own_index(), own_);
     if (!bytes) {
       return bytes.status();
@@ -270,7 +270,7 @@ Status VectorCollective::replace(std::span<const std::byte> payload, std::span<f
   return compressor_->decode_add(payload, 1, y);
 }
 
-Status VectorCollective::take_sum(const Step& step) {
+Status VectorCollective::take_sum(const ScheduleStep& step) {
   const auto sum = block(own_index());
   node().ops().fill(0, sum);
   std::size_t edge = 0;
@@ -288,11 +288,11 @@ Status VectorCollective::take_sum(const Step& step) {
   return node().require_finite(sum, "sum over the group");
 }
 
-Status VectorCollective::take_blocks(const Step& step) {
+Status VectorCollective::take_blocks(const ScheduleStep& step) {
   for (std::size_t edge = 0; edge < step.receives.size(); ++edge) {
     const auto payload = mail_.payload(edge);
     const std::size_t index = step.receives[edge].block;
-    const Status decoded = step.transfer == Transfer::add
+    const Status decoded = step.transfer == BlockTransfer::add
                                ? compressor_->decode_add(payload, 1, block(index))
                                : replace(payload, block(index));
     if (!decoded) {
@@ -300,10 +300,10 @@ Status VectorCollective::take_blocks(const Step& step) {
     }
     const bool goes_on =
         at_ + 1 < schedule_.steps.size() &&
-        schedule_.steps[at_ + 1].transfer == Transfer::publish &&
+        schedule_.steps[at_ + 1].transfer == BlockTransfer::publish &&
         std::ranges::any_of(schedule_.steps[at_ + 1].sends,
-                            [index](const Hop& hop) { return hop.block == index; });
-    if (step.transfer == Transfer::publish && goes_on) {
+                            [index](const BlockHop& hop) { return hop.block == index; });
+    if (step.transfer == BlockTransfer::publish && goes_on) {
       hold(index, payload);
     }
   }
@@ -314,8 +314,8 @@ Status VectorCollective::complete(const Exchange& exchange) {
   if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
-  const Step& step = schedule_.steps[at_];
-  if (Status status = step.transfer == Transfer::sum ? take_sum(step) : take_blocks(step);
+  const ScheduleStep& step = schedule_.steps[at_];
+  if (Status status = step.transfer == BlockTransfer::sum ? take_sum(step) : take_blocks(step);
       !status) {
     return status;
   }
@@ -338,9 +338,9 @@ Status VectorCollective::load(ByteReader& in) {
   return status.ok() ? compressor_->load(in) : status;
 }
 
-std::unique_ptr<VectorCollective> make_broadcast(Member member, const VectorOptions& options,
+std::unique_ptr<VectorCollective> make_broadcast(GroupMember member, const VectorOptions& options,
                                                  int root) {
-  require_form(options, Form::ring, "tree");
+  require_form(options, CollectiveForm::ring, "tree");
   const Group& group = member.group;
   if (root < 0 || root >= group.size()) {
     refuse("root", fmt::format("{}", root),
@@ -353,19 +353,22 @@ std::unique_ptr<VectorCollective> make_broadcast(Member member, const VectorOpti
       std::move(part), options.encoding);
 }
 
-std::unique_ptr<VectorCollective> make_all_gather(Member member, const VectorOptions& options) {
+std::unique_ptr<VectorCollective> make_all_gather(GroupMember member,
+                                                  const VectorOptions& options) {
   return make_formed("all-gather", std::move(member), options, all_gather_schedule);
 }
 
-std::unique_ptr<VectorCollective> make_reduce_scatter(Member member, const VectorOptions& options) {
+std::unique_ptr<VectorCollective> make_reduce_scatter(GroupMember member,
+                                                      const VectorOptions& options) {
   return make_formed("reduce-scatter", std::move(member), options, reduce_scatter_schedule);
 }
 
-std::unique_ptr<VectorCollective> make_all_reduce(Member member, const VectorOptions& options) {
+std::unique_ptr<VectorCollective> make_all_reduce(GroupMember member,
+                                                  const VectorOptions& options) {
   return make_formed("all-reduce", std::move(member), options, all_reduce_schedule);
 }
 
-std::unique_ptr<VectorCollective> make_ring_shift(Member member, const VectorOptions& options,
+std::unique_ptr<VectorCollective> make_ring_shift(GroupMember member, const VectorOptions& options,
                                                   int by) {
   const Group& group = member.group;
   BlockSchedule part = ring_shift_schedule(group.size(), group.position, by, options.elements);
@@ -373,11 +376,13 @@ std::unique_ptr<VectorCollective> make_ring_shift(Member member, const VectorOpt
                                             std::move(part), options.encoding);
 }
 
-Form usual_broadcast_form(int members) { return members <= 3 ? Form::direct : Form::tree; }
+CollectiveForm usual_broadcast_form(int members) {
+  return members <= 3 ? CollectiveForm::direct : CollectiveForm::tree;
+}
 
-Form usual_form(int members, const Encoding& encoding, bool sums) {
+CollectiveForm usual_form(int members, const Encoding& encoding, bool sums) {
   const bool compressed = encoding.compressor != "none";
-  return members <= 16 || (sums && compressed) ? Form::direct : Form::ring;
+  return members <= 16 || (sums && compressed) ? CollectiveForm::direct : CollectiveForm::ring;
 }
 
 }  // namespace sotto

@@ -41,7 +41,7 @@ class VectorCollective final : public Collective {
  public:
   /// Runs `schedule`, the member's part, which `name` names for messages and the signature. Throws
   /// Error (field "compressor") for an encoding that does not fit the data, or the form.
-  VectorCollective(Member member, std::string name, BlockSchedule schedule,
+  VectorCollective(GroupMember member, std::string name, BlockSchedule schedule,
                    const Encoding& encoding);
 
   /// Starts with `v`, which has all elements, is changed in place and must stay where it is until
@@ -54,7 +54,7 @@ class VectorCollective final : public Collective {
   std::string signature() const override;
   int phases() const override { return schedule_.phases; }
   std::uint64_t parts() const override;
-  Volume volume() const override;
+  ExchangeVolume volume() const override;
   bool busy() const override { return open() || at_ < schedule_.steps.size(); }
   bool on_last_phase() const override { return open() && at_ + 1 == schedule_.steps.size(); }
   Result<bool> next_exchange(Exchange& out) override;
@@ -64,7 +64,7 @@ class VectorCollective final : public Collective {
 
  private:
   /// Frames to all receivers carry the same bytes.
-  bool one_frame(const Step& step) const { return step.transfer != Transfer::sum; }
+  bool one_frame(const ScheduleStep& step) const { return step.transfer != BlockTransfer::sum; }
   std::size_t own_index() const { return static_cast<std::size_t>(position()); }
   std::span<float> block(std::size_t index) const { return schedule_.blocks[index].of(v_); }
   bool exact() const { return is_exact(*compressor_); }
@@ -73,11 +73,11 @@ class VectorCollective final : public Collective {
   Result<std::size_t> encode(std::size_t index, std::size_t hop, std::span<std::byte> out);
   /// Writes the payload that all receivers of a step get.
   Result<std::size_t> make_common(std::size_t index, std::span<std::byte> out);
-  Status post(const Step& step);
+  Status post(const ScheduleStep& step);
   /// y ← the block in `payload`.
   Status replace(std::span<const std::byte> payload, std::span<float> y) const;
-  Status take_sum(const Step& step);
-  Status take_blocks(const Step& step);
+  Status take_sum(const ScheduleStep& step);
+  Status take_blocks(const ScheduleStep& step);
   /// Keeps a payload that the next step passes on.
   void hold(std::size_t index, std::span<const std::byte> payload);
 
@@ -103,30 +103,31 @@ class VectorCollective final : public Collective {
 /// How a collective on vectors is set up.
 struct VectorOptions {
   std::size_t elements = 0;
-  Form form = Form::direct;
+  CollectiveForm form = CollectiveForm::direct;
   Encoding encoding = {};
 };
 
 /// The vector of the member at position `root` goes to all. Throws Error (field "root") for one
 /// that is none, (field "form") for a ring, and as VectorCollective.
-std::unique_ptr<VectorCollective> make_broadcast(Member member, const VectorOptions& options,
+std::unique_ptr<VectorCollective> make_broadcast(GroupMember member, const VectorOptions& options,
                                                  int root);
 /// Chunk i of v, which the member at position i has, goes to all. Throws Error (field "form") for
 /// a tree, and as VectorCollective; so do the next two.
-std::unique_ptr<VectorCollective> make_all_gather(Member member, const VectorOptions& options);
+std::unique_ptr<VectorCollective> make_all_gather(GroupMember member, const VectorOptions& options);
 /// Chunk i of the sum of all v is at the member at position i.
-std::unique_ptr<VectorCollective> make_reduce_scatter(Member member, const VectorOptions& options);
+std::unique_ptr<VectorCollective> make_reduce_scatter(GroupMember member,
+                                                      const VectorOptions& options);
 /// All hold the sum of all v, equal to the bit.
-std::unique_ptr<VectorCollective> make_all_reduce(Member member, const VectorOptions& options);
+std::unique_ptr<VectorCollective> make_all_reduce(GroupMember member, const VectorOptions& options);
 /// v goes to the member `by` positions on. Throws Error as VectorCollective; the form is not used.
-std::unique_ptr<VectorCollective> make_ring_shift(Member member, const VectorOptions& options,
+std::unique_ptr<VectorCollective> make_ring_shift(GroupMember member, const VectorOptions& options,
                                                   int by);
 
 /// The form that takes fewer latencies without more bytes than the other at the busiest member: a
 /// broadcast's is direct up to 3 members, else a tree; others are direct up to 16 members, else a
 /// ring, and direct in any case where sums are compressed.
-Form usual_broadcast_form(int members);
+CollectiveForm usual_broadcast_form(int members);
 /// As usual_broadcast_form, for the other collectives.
-Form usual_form(int members, const Encoding& encoding, bool sums);
+CollectiveForm usual_form(int members, const Encoding& encoding, bool sums);
 
 }  // namespace sotto

@@ -29,13 +29,13 @@ struct EdgeVolume {
 };
 
 /// Traffic of one node, by the peer's rank in the job.
-struct Volume {
+struct ExchangeVolume {
   std::map<Rank, EdgeVolume> sent;
   std::map<Rank, EdgeVolume> received;
 
-  friend bool operator==(const Volume&, const Volume&) = default;
+  friend bool operator==(const ExchangeVolume&, const ExchangeVolume&) = default;
   /// Adds what a further collective carries.
-  Volume& operator+=(const Volume& more) {
+  ExchangeVolume& operator+=(const ExchangeVolume& more) {
     for (const auto& [peer, edge] : more.sent) {
       sent[peer] += edge;
     }

@@ -34,6 +34,7 @@ class ForwardingAlgorithm : public Algorithm {
   }
   Result<bool> next_exchange(Exchange& out) override { return inner_->next_exchange(out); }
   Status complete(const Exchange& exchange) override { return inner_->complete(exchange); }
+  double flops_behind(const ExchangeTag& tag) const override { return inner_->flops_behind(tag); }
   AlgorithmCounters counters() const override { return inner_->counters(); }
   std::vector<std::string> take_warnings() override { return inner_->take_warnings(); }
   void save(ByteBuffer& out) const override { inner_->save(out); }

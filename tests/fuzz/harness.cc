@@ -16,6 +16,7 @@
 #include "channels.h"
 #include "files.h"
 #include "graphs.h"
+#include "groups.h"
 #include "messages.h"
 #include "sites.h"
 #include "trust.h"
@@ -220,6 +221,8 @@ std::span<const Target> named_targets() {
   static constexpr Target kTargets[] = {
       {"graph", read_graph},
       {"topology", name_topology},
+      {"node_grid", read_grid},
+      {"rows", hear_rows},
       {"frame", frame},
       {"spec", parse_spec},
       {"encode", encode},

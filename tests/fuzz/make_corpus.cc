@@ -21,6 +21,7 @@
 #endif
 #include "algorithms.h"
 #include "files.h"
+#include "groups.h"
 #include "harness.h"
 #include "sites.h"
 
@@ -427,6 +428,33 @@ void write_configs(const fs::path& root, const fs::path& examples) {
 
 }  // namespace
 
+/// Grids, and payloads of rows that are right, cut, and beyond their room.
+void write_groups(const fs::path& root) {
+  for (const std::string_view grid : {"a=2,b=4", "data=8", "a=2,a=4", "a=,b", "x=1,y=1,z=8"}) {
+    sotto::ByteBuffer input;
+    input.write(std::uint8_t{8});
+    input.append(std::as_bytes(std::span(grid)));
+    save(root / "node_grid" / fmt::format("grid_{}", grid.size()), input);
+  }
+  for (std::uint8_t kind = 0; kind < sotto_fuzz::kRowKinds; ++kind) {
+    const auto right = sotto_fuzz::example_rows(kind);
+    for (const std::size_t cut : {std::size_t{0}, std::size_t{1}, right.size()}) {
+      sotto::ByteBuffer input;
+      input.write(kind);
+      input.write(std::uint16_t{6});
+      input.append(std::span(right).first(right.size() - cut));
+      save(root / "rows" / fmt::format("kind_{}_without_{}", kind, cut), input);
+    }
+    sotto::ByteBuffer beyond;
+    beyond.write(kind);
+    beyond.write(std::uint16_t{0xFFFF});
+    for (int k = 0; k < 40; ++k) {
+      beyond.write(std::uint16_t{0xFFFF});
+    }
+    save(root / "rows" / fmt::format("kind_{}_beyond", kind), beyond);
+  }
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) {
     std::fprintf(stderr, "usage: make_corpus FOLDER\n");
@@ -437,6 +465,7 @@ int main(int argc, char** argv) {
     write_payloads(root, info.name);
   }
   write_graphs(root);
+  write_groups(root);
   write_trust(root);
   write_frames(root / "frame");
   write_specs(root / "spec");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <string>
 
@@ -11,7 +10,7 @@
 #include <sotto/base/error.h>
 #include <sotto/groups/program.h>
 
-#include "runs.h"
+#include "in_exchange.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -103,6 +102,13 @@ struct Layer {
   }
 };
 
+/// What a node counted.
+struct Counts {
+  std::size_t sent = 0;
+  std::size_t away = 0;  ///< of them to other nodes
+  std::size_t dropped = 0;
+};
+
 /// What came of a layer, in the order of all tokens and experts.
 struct LayerResult {
   std::vector<float> y;
@@ -110,7 +116,9 @@ struct LayerResult {
   std::vector<float> dscores;
   std::vector<std::vector<float>> da;  ///< by expert
   std::vector<std::vector<float>> db;
+  std::vector<Counts> counts;  ///< by node
   std::size_t sent = 0;
+  std::size_t away = 0;
   std::size_t dropped = 0;
 };
 
@@ -134,10 +142,7 @@ class LayerProgram final : public Program {
     stage("experts back", &exchange_.combining_gradient(), [this] { return backward(); });
     stage("finish", nullptr, [this] { return finish(); });
   }
-  std::span<const Stage> stages() const override { return stages_; }
-
-  /// Is told how many rows went and how many were dropped.
-  std::function<void(std::size_t, std::size_t)> note;
+  std::span<const ProgramStage> stages() const override { return stages_; }
 
  private:
   static ExpertOptions with_tokens(ExpertOptions options, std::size_t tokens) {
@@ -195,8 +200,14 @@ class LayerProgram final : public Program {
     return {};
   }
   Status finish() {
-    note(std::accumulate(exchange_.sent().begin(), exchange_.sent().end(), std::size_t{0}),
-         exchange_.dropped());
+    Counts& counts = result_.counts[static_cast<std::size_t>(node_.rank())];
+    counts = {.sent = 0, .away = 0, .dropped = exchange_.dropped()};
+    for (std::size_t e = 0; e < exchange_.sent().size(); ++e) {
+      counts.sent += exchange_.sent()[e];
+      const bool own =
+          e >= exchange_.first_expert() && e < exchange_.first_expert() + exchange_.own_experts();
+      counts.away += own ? 0U : exchange_.sent()[e];
+    }
     return exchange_.finish_gradient(own(result_.dx), own(result_.dscores));
   }
 
@@ -206,42 +217,54 @@ class LayerProgram final : public Program {
   std::size_t p_;
   std::size_t own_tokens_;
   ExpertExchange exchange_;
-  std::vector<Stage> stages_;
+  std::vector<ProgramStage> stages_;
   std::vector<float> scores_;
 };
 
-/// One round of a layer among `nodes` nodes; threads write to different places of the result.
-LayerResult run(const Layer& layer, int nodes, const std::string& driver = "eager") {
+LayerResult empty_result(const Layer& layer) {
   LayerResult result;
   result.y.resize(layer.x.size());
   result.dx.resize(layer.x.size());
   result.dscores.resize(layer.tokens * layer.options.experts);
   result.da.resize(layer.options.experts);
   result.db.resize(layer.options.experts);
-  std::vector<std::size_t> sent(static_cast<std::size_t>(nodes));
-  std::vector<std::size_t> dropped(sent.size());
+  result.counts.resize(layer.tokens);
+  return result;
+}
+
+/// One round of a layer; threads write to different places of the result.
+ProgramJob layer_job(const Layer& layer, int nodes, LayerResult& result) {
   ProgramJob job{.nodes = nodes,
                  .grid = "expert=" + std::to_string(nodes),
                  .dimension = 1,
                  .rounds = 1,
                  .seed = kSeed,
                  .build = {}};
-  job.build = [&](const ProgramNode& node) {
-    auto program = std::make_unique<LayerProgram>(node, layer, result);
-    const auto rank = static_cast<std::size_t>(node.rank());
-    program->note = [&, rank](std::size_t went, std::size_t lost) {
-      sent[rank] = went;
-      dropped[rank] = lost;
-    };
-    return program;
+  job.build = [layer, &result](const ProgramNode& node) {
+    return std::make_unique<LayerProgram>(node, layer, result);
   };
-  const ProgramRun ran = ProgramRunner(job).run(driver);
+  return job;
+}
+
+/// One round of a layer among `nodes` nodes.
+LayerResult run(const Layer& layer, int nodes, const std::string& driver = "eager",
+                std::uint64_t* bytes = nullptr) {
+  LayerResult result = empty_result(layer);
+  const ProgramRun ran = ProgramRunner(layer_job(layer, nodes, result)).run(driver);
   for (const Status& status : ran.statuses) {
     CAPTURE(status.message());
     REQUIRE(status.ok());
   }
-  result.sent = std::accumulate(sent.begin(), sent.end(), std::size_t{0});
-  result.dropped = std::accumulate(dropped.begin(), dropped.end(), std::size_t{0});
+  for (const Counts& counts : result.counts) {
+    result.sent += counts.sent;
+    result.away += counts.away;
+    result.dropped += counts.dropped;
+  }
+  for (const auto& [edge, traffic] : ran.traffic) {
+    if (bytes != nullptr) {
+      *bytes += traffic.bytes;
+    }
+  }
   return result;
 }
 
@@ -480,6 +503,44 @@ TEST_CASE("every choice is sent or dropped, and what is dropped depends on the s
   }
 }
 
+TEST_CASE("a layer carries four times its rows for other nodes, their counts and headers") {
+  CAPTURE(kSeed);
+  for (const char* compressor : {"none", "fp16"}) {
+    Layer layer;
+    layer.options.compressor = compressor;
+    std::uint64_t bytes = 0;
+    const LayerResult result = run(layer, 4, "eager", &bytes);
+    const std::size_t activations = kWidth * (layer.options.compressor == "none" ? 4 : 2);
+    CHECK(bytes == 4 * 12 * (64 + 2 * 2) + result.away * (2 * activations + 2 * kWidth * 4));
+  }
+}
+
+TEST_CASE("a member that sends other rows back than it got is named") {
+  CAPTURE(kSeed);
+  Layer layer;
+  layer.options.capacity = 1;
+  LayerResult result = empty_result(layer);
+  ProgramJob job = layer_job(layer, 2, result);
+  // The way back of results, of the gradients' rows, and the way of gradients to the experts.
+  for (const std::size_t number : {1U, 2U, 3U}) {
+    CAPTURE(number);
+    InExchange nodes(job, number);
+    OtherFrames frames(nodes.exchanges[0]);
+    Bytes payload = payload_of(frames.right(0));
+    std::size_t slot = 0;
+    while (payload[2 * slot] == std::byte{0}) {
+      ++slot;
+    }
+    payload[2 * slot] = static_cast<std::byte>(std::to_integer<int>(payload[2 * slot]) - 1);
+    payload.resize(payload.size() - kWidth * sizeof(float));
+    frames.show(0, with_payload(frames.right(0), payload, 1));
+    const Status status = nodes.nodes[0]->complete(frames.exchange());
+    CAPTURE(status.message());
+    CHECK(status.fault() == Fault::unexpected);
+    CHECK(status.message().find("node 1 sent") != std::string::npos);
+  }
+}
+
 TEST_CASE("room goes to first choices in the order of tokens, then to second ones") {
   ProgramJob job{.nodes = 1, .grid = "expert=1", .dimension = 1, .build = {}};
   job.build = [](const ProgramNode& node) -> std::unique_ptr<Program> {
@@ -534,6 +595,7 @@ TEST_CASE("layers that cannot be are refused") {
   CHECK(refused({.experts = 4, .gate = "prototypes:3"}) == "gate");
   CHECK(refused({.experts = 4, .gate = "switch:1"}) == "gate");
   CHECK(refused({.experts = 4, .capacity = -1}) == "capacity");
+  CHECK(refused({.experts = 4, .tokens = 0}) == "tokens");
   CHECK(refused({.experts = 4, .tokens = 70'000, .capacity = 0}) == "capacity");
   CHECK(refused({.experts = 4, .compressor = "sign"}) == "compressor");
   CHECK(refused({.experts = 4, .gradient_compressor = "quant:4"}) == "compressor");

@@ -1,6 +1,7 @@
 #include <sotto/groups/program_gradient.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -38,13 +39,13 @@ class MeanOfShard final : public GradientProgram {
                 },
                 nullptr, 0}};
   }
-  std::span<const Stage> stages() const override { return stages_; }
+  std::span<const ProgramStage> stages() const override { return stages_; }
   std::span<const float> gradient() const override { return gradient_; }
 
  private:
   std::unique_ptr<VectorCollective> sum_;
   float share_;
-  std::vector<Stage> stages_;
+  std::vector<ProgramStage> stages_;
   std::vector<float> gradient_;
 };
 
@@ -119,6 +120,31 @@ TEST_CASE("all-reduce along one axis of means along the other is all-reduce over
             doctest::Approx(static_cast<double>(x[k])).epsilon(1e-5));
     }
   }
+}
+
+TEST_CASE("a program's gradient that is not finite is a fault that stays") {
+  ProgramRunner runner({.nodes = 1, .dimension = kElements, .build = {}});
+  const ProgramSetup setup = {
+      .rank = 0, .nodes = 1, .grid = "data=1,shard=1", .parameters = runner.parameters(0)};
+  /// Makes infinities.
+  class Overflows final : public GradientProgram {
+   public:
+    std::span<const ProgramStage> stages() const override { return {}; }
+    std::span<const float> gradient() const override { return gradient_; }
+
+   private:
+    std::vector<float> gradient_ =
+        std::vector<float>(kElements, std::numeric_limits<float>::infinity());
+  };
+  ProgramGradient node(setup, [](const ProgramNode&) { return std::make_unique<Overflows>(); },
+                       {.axis = "data"});
+  node.begin_round();
+  const std::vector<float> g(kElements, 1);
+  const Status first = node.take_gradient(g);
+  CHECK(first.fault() == Fault::non_finite);
+  CHECK(first.message().find("gradient of the program") != std::string::npos);
+  CHECK(node.accepts_gradient());
+  CHECK(node.take_gradient(g).message() == first.message());
 }
 
 TEST_CASE("axes and algorithms that are none are refused") {

@@ -7,11 +7,9 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/frame.h>
 #include <sotto/groups/vector_collective.h>
 
-#include "optim/other_frames.h"
-#include "runs.h"
+#include "in_exchange.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -98,93 +96,42 @@ TEST_CASE("a program over several groups gives the same bits in every driver") {
 
 namespace {
 
-/// The nodes of a job in one of its exchanges, the frames of which have come.
-struct InExchange {
-  /// The exchange number `stage` of a round.
-  explicit InExchange(std::size_t stage) : runner(grouped_job()), exchanges(6) {
-    for (Rank rank = 0; rank < 6; ++rank) {
-      nodes.push_back(runner.algorithm(rank));
-      gradients.emplace_back(kElements);
-      normal_input(kSeed, rank, 0, gradients.back());
-      nodes.back()->begin_round();
-      REQUIRE(nodes.back()->take_gradient(gradients.back()).ok());
-    }
-    for (std::size_t phase = 0; phase <= stage; ++phase) {
-      for (std::size_t i = 0; i < 6; ++i) {
-        const auto more = nodes[i]->next_exchange(exchanges[i]);
-        REQUIRE(more.ok());
-        REQUIRE(*more);
-      }
-      hand_over();
-      for (std::size_t i = 0; i < 6 && phase < stage; ++i) {
-        REQUIRE(nodes[i]->complete(exchanges[i]).ok());
-      }
-    }
-  }
-
-  void hand_over() {
-    for (std::size_t i = 0; i < 6; ++i) {
-      for (Receive& receive : exchanges[i].receives) {
-        for (const Send& send : exchanges[static_cast<std::size_t>(receive.from)].sends) {
-          if (send.to == static_cast<Rank>(i)) {
-            std::ranges::copy(send.frame, receive.buffer.begin());
-            receive.bytes = send.frame.size();
-          }
-        }
-      }
-    }
-  }
-
-  /// The edge along which node 3 hears node 0.
-  std::size_t edge() const {
-    const auto& receives = exchanges[3].receives;
-    const auto at = std::ranges::find(receives, 0, &Receive::from);
-    REQUIRE(at != receives.end());
-    return static_cast<std::size_t>(at - receives.begin());
-  }
-  Bytes frame() const { return copy_of(exchanges[3].receives[edge()].frame()); }
-
-  /// Node 3 gets `other` in place of node 0's frame, and then the right one with the number of
-  /// other's group; both are refused, and then the right one is taken.
-  void show(const Bytes& other) {
-    OtherFrames frames(exchanges[3]);
-    frames.show(edge(), other);
-    Algorithm& node = *nodes[3];
-    const Status status = node.complete(frames.exchange());
-    CHECK(!status.ok());
-    CHECK(status.message().find("frame from node 0 is refused") != std::string::npos);
-    CHECK(node.counters().bad_frames == 1);
-    Bytes relabelled = frames.right(edge());
-    FrameHeader header = parse_frame(relabelled)->header;
-    header.bucket = parse_frame(other)->header.bucket;
-    seal_frame(header, relabelled);
-    frames.show(edge(), std::move(relabelled));
-    const Status group = node.complete(frames.exchange());
-    CHECK(group.fault() == Fault::unexpected);
-    CHECK(group.message().find("bucket") != std::string::npos);
-    CHECK(node.counters().bad_frames == 2);
-    frames.show_right(edge());
-    CHECK(node.complete(frames.exchange()).ok());
-  }
-
-  ProgramRunner runner;
-  std::vector<std::unique_ptr<Algorithm>> nodes;
-  std::vector<std::vector<float>> gradients;
-  std::vector<Exchange> exchanges;
-};
+/// Node 3 gets `other` in place of node 0's frame, and then the right one with the number of
+/// other's group; both are refused, and then the right one is taken.
+void show(InExchange& nodes, const Bytes& other) {
+  OtherFrames frames(nodes.exchanges[3]);
+  const std::size_t edge = nodes.edge(3, 0);
+  frames.show(edge, other);
+  Algorithm& node = *nodes.nodes[3];
+  const Status status = node.complete(frames.exchange());
+  CHECK(!status.ok());
+  CHECK(status.message().find("frame from node 0 is refused") != std::string::npos);
+  CHECK(node.counters().bad_frames == 1);
+  Bytes relabelled = frames.right(edge);
+  FrameHeader header = parse_frame(relabelled)->header;
+  header.bucket = parse_frame(other)->header.bucket;
+  seal_frame(header, relabelled);
+  frames.show(edge, std::move(relabelled));
+  const Status group = node.complete(frames.exchange());
+  CHECK(group.fault() == Fault::unexpected);
+  CHECK(group.message().find("bucket") != std::string::npos);
+  CHECK(node.counters().bad_frames == 2);
+  frames.show_right(edge);
+  CHECK(node.complete(frames.exchange()).ok());
+}
 
 }  // namespace
 
 TEST_CASE("two groups over one pair of nodes never take each other's frames") {
   CAPTURE(kSeed);
   // Node 0 and 3 are a column, whose exchange comes behind the two of rows; then all have one.
-  InExchange column(2);
-  InExchange all(3);
-  const Bytes of_column = column.frame();
-  const Bytes of_all = all.frame();
+  InExchange column(grouped_job(), 2);
+  InExchange all(grouped_job(), 3);
+  const Bytes of_column = column.frame(3, 0);
+  const Bytes of_all = all.frame(3, 0);
   CHECK(parse_frame(of_column)->header.bucket != parse_frame(of_all)->header.bucket);
-  column.show(of_all);
-  all.show(of_column);
+  show(column, of_all);
+  show(all, of_column);
 }
 
 TEST_CASE("nodes with other lists refuse each other, and say so") {
@@ -226,6 +173,24 @@ TEST_CASE("a gradient that is not finite is refused, and another one taken") {
   CHECK(node->take_gradient(g).ok());
   CHECK(node->idle());
   CHECK(node->round() == 1);
+}
+
+TEST_CASE("after the fault of a stage a node takes no other gradient, and says why") {
+  ProgramRunner runner({.nodes = 1,
+                        .grid = "row=1,column=1",
+                        .dimension = kElements,
+                        .build = Grouped{.fails = true}});
+  const auto node = runner.algorithm(0);
+  node->begin_round();
+  const std::vector<float> g(kElements, 1);
+  const Status first = node->take_gradient(g);
+  CHECK(first.message().find("stage share") != std::string::npos);
+  CHECK(node->accepts_gradient());
+  CHECK(node->take_gradient(g).message() == first.message());
+  Exchange exchange;
+  const auto more = node->next_exchange(exchange);
+  REQUIRE(more.ok());
+  CHECK(!*more);
 }
 
 TEST_CASE("work behind exchanges takes its time in the simulator") {
@@ -303,7 +268,7 @@ TEST_CASE("lists that a round cannot hold are refused") {
       auto program = std::make_unique<ListProgram>();
       for (int i = 0; i < count; ++i) {
         program->collectives.push_back(
-            make_all_reduce(node.everyone(), {.elements = 1, .form = Form::ring}));
+            make_all_reduce(node.everyone(), {.elements = 1, .form = CollectiveForm::ring}));
         program->list.push_back({"ring", {}, program->collectives.back().get(), 0});
       }
       return program;

@@ -9,14 +9,12 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/frame.h>
 #include <sotto/base/xxh3.h>
 #include <sotto/groups/all_to_all.h>
 #include <sotto/groups/halo.h>
 #include <sotto/groups/program.h>
 
-#include "optim/other_frames.h"
-#include "runs.h"
+#include "in_exchange.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -43,7 +41,7 @@ class ThereAndBack final : public Program {
                {"note", [this](const RoundInput&) { return note(); }, nullptr, 0}};
   }
 
-  std::span<const Stage> stages() const override { return stages_; }
+  std::span<const ProgramStage> stages() const override { return stages_; }
   const std::vector<std::uint16_t>& counts() const { return counts_; }
   const std::vector<float>& rows() const { return rows_; }
   AllToAll& there() { return there_; }
@@ -78,7 +76,7 @@ class ThereAndBack final : public Program {
   ProgramNode node_;
   AllToAll there_;
   AllToAll back_;
-  std::vector<Stage> stages_;
+  std::vector<ProgramStage> stages_;
   std::vector<std::uint16_t> counts_;
   std::vector<float> rows_;
 };
@@ -100,61 +98,16 @@ ProgramJob there_and_back(int nodes, const std::string& compressor,
   return job;
 }
 
-/// A job with one exchange open at each node, for frames that are not what they should be.
-struct OpenExchange {
-  explicit OpenExchange(ProgramJob job) : runner(job) {
-    for (Rank rank = 0; rank < job.nodes; ++rank) {
-      nodes.push_back(runner.algorithm(rank));
-      std::vector<float> gradient(job.dimension);
-      nodes.back()->begin_round();
-      normal_input(kSeed, rank, 0, gradient);
-      inputs.push_back(std::move(gradient));
-      REQUIRE(nodes.back()->take_gradient(inputs.back()).ok());
-      exchanges.emplace_back();
-      const auto more = nodes.back()->next_exchange(exchanges.back());
-      REQUIRE(more.ok());
-      REQUIRE(*more);
-    }
-    for (Exchange& exchange : exchanges) {
-      const Rank rank = static_cast<Rank>(&exchange - exchanges.data());
-      for (Receive& receive : exchange.receives) {
-        for (const Send& send : exchanges[static_cast<std::size_t>(receive.from)].sends) {
-          if (send.to == rank) {
-            std::ranges::copy(send.frame, receive.buffer.begin());
-            receive.bytes = send.frame.size();
-          }
-        }
-      }
-    }
-  }
-
-  ProgramRunner runner;
-  std::vector<std::unique_ptr<Algorithm>> nodes;
-  std::vector<std::vector<float>> inputs;
-  std::vector<Exchange> exchanges;
-};
-
-/// `frame` with another payload, sealed anew with the same header but for the number of elements.
-Bytes with_payload(const Bytes& frame, const Bytes& payload, std::uint64_t elements) {
-  FrameHeader header = parse_frame(frame)->header;
-  header.payload_bytes = payload.size();
-  header.elements = elements;
-  Bytes whole(kFrameHeaderBytes + payload.size());
-  std::ranges::copy(payload, whole.begin() + kFrameHeaderBytes);
-  seal_frame(header, whole);
-  return whole;
-}
-
 /// Any bytes at all in place of the payload that is due: they are refused and counted, or taken,
 /// and then the right frame is taken; nothing else happens.
 void fuzz(const ProgramJob& job, int cases) {
   for (int i = 0; i < cases; ++i) {
     CAPTURE(i);
-    OpenExchange open(job);
+    InExchange open(job);
     RandomStream stream({.seed = kSeed, .round = static_cast<Round>(i), .purpose = Purpose::test});
     OtherFrames frames(open.exchanges[0]);
     const std::size_t edge = stream.below(frames.count());
-    Bytes payload(frames.right(edge).begin() + kFrameHeaderBytes, frames.right(edge).end());
+    Bytes payload = payload_of(frames.right(edge));
     const std::uint64_t kind = stream.below(4);
     if (kind == 0) {
       payload.resize(stream.below(payload.size() + 1));
@@ -220,7 +173,7 @@ TEST_CASE("what an all-to-all carries follows from its counts") {
               .ok());
   for (Rank rank = 0; rank < 4; ++rank) {
     ThereAndBack& program = *programs[static_cast<std::size_t>(rank)];
-    Volume due = program.there().volume_of(program.counts());
+    ExchangeVolume due = program.there().volume_of(program.counts());
     due += program.there().volume_of(program.there().counts());  // as the way back sends
     for (const auto& [peer, edge] : due.sent) {
       CHECK(driver.traffic().at({rank, peer}).bytes == edge.bytes);
@@ -267,7 +220,7 @@ TEST_CASE("payloads of rows that break their rules are refused, and named") {
 }
 
 TEST_CASE("counts beyond the room are refused whatever they add up to") {
-  OpenExchange open(there_and_back(2, "none"));
+  InExchange open(there_and_back(2, "none"));
   OtherFrames frames(open.exchanges[0]);
   for (const std::array<std::uint16_t, 2> counts :
        {std::array<std::uint16_t, 2>{6, 0}, {0, 0xFFFF}, {0x8000, 0x8000}, {0xFFFF, 1}}) {
@@ -368,7 +321,7 @@ class FetchAndReturn final : public Program {
          },
          nullptr, 0}};
   }
-  std::span<const Stage> stages() const override { return stages_; }
+  std::span<const ProgramStage> stages() const override { return stages_; }
   const GraphPart& part() const { return part_; }
 
  private:
@@ -393,7 +346,7 @@ class FetchAndReturn final : public Program {
   std::vector<float> ghosts_;
   std::vector<float> sums_;
   std::vector<std::uint8_t> changed_;
-  std::vector<Stage> stages_;
+  std::vector<ProgramStage> stages_;
 };
 
 ProgramJob halo_job(const RandomGraph& graph, int members, bool half) {
@@ -480,12 +433,12 @@ TEST_CASE("halo payloads that break their rules are refused, and named") {
   const RandomGraph graph(30, 3, 60, kSeed);
   fuzz(halo_job(graph, 3, false), 400);
   // A row beyond the list.
-  OpenExchange open(halo_job(graph, 3, false));
+  InExchange open(halo_job(graph, 3, false));
   OtherFrames frames(open.exchanges[0]);
   const GraphPart part = graph_part(graph.edges, graph.owner, 3, 0);
   const std::size_t listed = part.lists.in[0].rows.size();
   REQUIRE(listed % 8 != 0);
-  Bytes payload(frames.right(0).begin() + kFrameHeaderBytes, frames.right(0).end());
+  Bytes payload = payload_of(frames.right(0));
   payload[listed / 8] |= std::byte{1} << (listed % 8);
   frames.show(0, with_payload(frames.right(0), payload, listed * kWidth));
   const Status status = open.nodes[0]->complete(frames.exchange());

@@ -49,9 +49,10 @@ struct ProgramRun {
   }
 };
 
-/// The drivers that this build has.
+/// The drivers that this build has: lock step in two ways, virtual time, and the transports;
+/// "one thread" is inproc without overlap.
 inline std::vector<std::string> drivers() {
-  std::vector<std::string> all = {"eager", "late", "simulator", "inproc"};
+  std::vector<std::string> all = {"eager", "late", "simulator", "inproc", "one thread"};
   for (const char* socket : {"gloo", "zmq"}) {
     if (available(socket)) {
       all.emplace_back(socket);
@@ -92,6 +93,7 @@ class ProgramRunner {
     return std::move(run_);
   }
 
+  std::span<float> parameters(Rank rank) { return run_.models[static_cast<std::size_t>(rank)]; }
   std::unique_ptr<Algorithm> algorithm(Rank rank) {
     const ProgramSetup setup = {.rank = rank,
                                 .nodes = job_.nodes,
@@ -163,11 +165,12 @@ class ProgramRunner {
     options.max_frame_bytes = peers.max_frame_bytes;
     options.frames_ahead = peers.frames_ahead();
     options.store = store;
-    auto transport = make_transport(name, options);
+    const bool overlap = name != "one thread";
+    auto transport = make_transport(overlap ? name : "inproc", options);
     if (!transport) {
       return transport.status();
     }
-    Driver driver(*runs, **transport, {.rank = rank});
+    Driver driver(*runs, **transport, {.rank = rank, .overlap = overlap});
     std::vector<float> gradient(job_.dimension);
     Status status;
     for (Round round = 0; status.ok() && round < job_.rounds; ++round) {
@@ -192,9 +195,9 @@ class ProgramRunner {
 /// A program of stages that are given, with whatever they work on.
 class ListProgram final : public Program {
  public:
-  std::span<const Stage> stages() const override { return list; }
+  std::span<const ProgramStage> stages() const override { return list; }
 
-  std::vector<Stage> list;
+  std::vector<ProgramStage> list;
   std::vector<std::unique_ptr<Collective>> collectives;
   std::vector<float> v;
 };
