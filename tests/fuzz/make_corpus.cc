@@ -430,11 +430,12 @@ void write_configs(const fs::path& root, const fs::path& examples) {
 
 /// Grids, and payloads of rows that are right, cut, and beyond their room.
 void write_groups(const fs::path& root) {
+  int number = 0;
   for (const std::string_view grid : {"a=2,b=4", "data=8", "a=2,a=4", "a=,b", "x=1,y=1,z=8"}) {
     sotto::ByteBuffer input;
     input.write(std::uint8_t{8});
     input.append(std::as_bytes(std::span(grid)));
-    save(root / "node_grid" / fmt::format("grid_{}", grid.size()), input);
+    save(root / "node_grid" / fmt::format("grid_{}", number++), input);
   }
   for (std::uint8_t kind = 0; kind < sotto_fuzz::kRowKinds; ++kind) {
     const auto right = sotto_fuzz::example_rows(kind);
