@@ -9,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/groups/program.h>
+#include <sotto/groups/vector_collective.h>
 
 #include "in_exchange.h"
 
@@ -512,6 +513,31 @@ TEST_CASE("a layer carries four times its rows for other nodes, their counts and
     const LayerResult result = run(layer, 4, "eager", &bytes);
     const std::size_t activations = kWidth * (layer.options.compressor == "none" ? 4 : 2);
     CHECK(bytes == 4 * 12 * (64 + 2 * 2) + result.away * (2 * activations + 2 * kWidth * 4));
+  }
+}
+
+TEST_CASE("an exchange sends less than averaging its experts for T/p < 4 h E / k tokens a node") {
+  constexpr std::size_t kH = 16;
+  constexpr std::size_t kExperts = 8;
+  ProgramJob job{.nodes = 4, .grid = "expert=4", .dimension = 1, .build = {}};
+  for (const std::size_t k : {1U, 2U}) {
+    const std::size_t even = 4 * kH * kExperts / k;
+    for (const std::size_t tokens : {even * 3 / 4, even * 5 / 4}) {
+      CAPTURE(k);
+      CAPTURE(tokens);
+      job.build = [&](const ProgramNode& node) -> std::unique_ptr<Program> {
+        const GroupMember member = node.member("expert");
+        // Every expert gets as many; four such exchanges are a step.
+        const std::size_t each = k * tokens / kExperts;
+        const AllToAll rows(member, {.width = kH, .slots = kExperts / 4, .capacity = each},
+                            {.data = Carried::activation});
+        const std::uint64_t exchanged = 4 * rows.volume().all_sent().bytes;
+        const auto mean = make_all_reduce(member, {.elements = 8 * kH * kH * kExperts});
+        CHECK((exchanged < mean->volume().all_sent().bytes) == (tokens < even));
+        return std::make_unique<ListProgram>();
+      };
+      ProgramRunner(job).algorithm(0);
+    }
   }
 }
 

@@ -219,6 +219,39 @@ TEST_CASE("payloads of rows that break their rules are refused, and named") {
   fuzz(there_and_back(3, "quant:8"), 200);
 }
 
+TEST_CASE("a payload is counts and rows, byte by byte") {
+  ProgramJob job{.nodes = 2, .grid = "all=2", .dimension = 1, .seed = kSeed, .build = {}};
+  const std::vector<std::uint16_t> counts = {0, 0, 0, 1};
+  const std::vector<float> row = {1, -2};
+  job.build = [&](const ProgramNode& node) {
+    auto program = std::make_unique<ListProgram>();
+    auto exchange =
+        std::make_unique<AllToAll>(node.everyone(), RowRoom{.width = 2, .slots = 2, .capacity = 3},
+                                   Encoding{.data = Carried::activation});
+    AllToAll* const at = exchange.get();
+    program->collectives.push_back(std::move(exchange));
+    program->list = {{"rows",
+                      [&counts, &row, at](const RoundInput&) {
+                        at->begin(counts, row);
+                        return Status();
+                      },
+                      at, 0}};
+    return program;
+  };
+  // Node 0 has nothing in slot 0 of node 1, and a row in its slot 1.
+  const InExchange nodes(job);
+  const Bytes payload = payload_of(nodes.frame(1, 0));
+  const std::vector<unsigned> due = {0, 0, 1, 0, 0, 0, 0x80, 0x3F, 0, 0, 0, 0xC0};
+  REQUIRE(payload.size() == due.size());
+  for (std::size_t i = 0; i < due.size(); ++i) {
+    CHECK(std::to_integer<unsigned>(payload[i]) == due[i]);
+  }
+  const FrameHeader header = parse_frame(nodes.frame(1, 0))->header;
+  CHECK(header.algorithm == 30);
+  CHECK(header.bucket == 4096);
+  CHECK(header.elements == 2);
+}
+
 TEST_CASE("counts beyond the room are refused whatever they add up to") {
   InExchange open(there_and_back(2, "none"));
   OtherFrames frames(open.exchanges[0]);
