@@ -84,6 +84,10 @@ class ProgramNode {
   GroupMember member(std::string_view axis) const {
     return {.node = node_, .group = grid_->group(axis, rank())};
   }
+  /// The node as a member of the group along several axes; throws Error as NodeGrid::group.
+  GroupMember member(std::span<const std::string_view> axes) const {
+    return {.node = node_, .group = grid_->group(axes, rank())};
+  }
   /// The node as a member of the group of all nodes.
   GroupMember everyone() const { return {.node = node_, .group = grid_->all(rank())}; }
 
