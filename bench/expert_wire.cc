@@ -116,6 +116,7 @@ class Average final : public sotto::Program {
 bool measure(const char* what, const sotto::BuildProgram& build) {
   std::vector<float> x(1);
   std::vector<std::unique_ptr<sotto::Algorithm>> nodes;
+  nodes.reserve(kNodes);
   for (sotto::Rank rank = 0; rank < kNodes; ++rank) {
     nodes.push_back(std::make_unique<sotto::ProgramAlgorithm>(
         sotto::ProgramSetup{

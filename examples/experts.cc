@@ -215,6 +215,7 @@ bool train(sotto::Rank rank, const std::shared_ptr<sotto::Store>& store) {
 int main() {
   const std::shared_ptr<sotto::Store> store = sotto::make_memory_store();
   std::vector<std::thread> nodes;
+  nodes.reserve(kNodes);
   std::vector<char> learnt(kNodes);
   for (sotto::Rank rank = 0; rank < kNodes; ++rank) {
     nodes.emplace_back([rank, &store, &done = learnt[static_cast<std::size_t>(rank)]] {

@@ -7,7 +7,7 @@
 // Payload: the counts, `slots` × u16 little-endian, then the rows, slot by slot, each encoded by
 // itself (row_codec.h). Elements in the header: rows × width.
 // A node's own rows stay with it and are not encoded.
-// ExchangeVolume: p − 1 frames, empty ones too, of at most 64 + 2 slots + slots × capacity ×
+// Volume: p − 1 frames, empty ones too, of at most 64 + 2 slots + slots × capacity ×
 // |C(width)|. Memory: that room for p frames out and in, and the rows that come, p × slots ×
 // capacity × width floats.
 #pragma once

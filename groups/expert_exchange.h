@@ -24,15 +24,14 @@
 // |                       |                          | row_gradient(e)                           |
 // | combine_gradient()    | combining_gradient()     | finish_gradient(dx, dscores)              |
 //
-// The caller's experts are what the arrows stand for.
-// The last two are left out where nothing is learnt. Rows are encoded each by itself, without
-// memory; a node's own tokens stay as they are.
+// The arrows stand for the caller's experts. Where nothing is learnt, the last two are left out.
+// Each row is encoded by itself, without memory; a node's own tokens stay as they are.
 //
 // Gradients of an expert are whole at its owner: scale the loss by the number of all nodes' tokens,
 // and do not divide by p again.
 // Rows are activations: **whoever gets them learns of the data**; privacy/ does not cover them.
 //
-// ExchangeVolume: 4 exchanges of p − 1 frames, each k T h (p − 1)/p elements in the mean and C E/p
+// Volume: 4 exchanges of p − 1 frames, each k T h (p − 1)/p elements in the mean and C E/p
 // (p − 1) h at most; four latencies in a row. Memory: 8 E C h floats, and frames.
 //
 // One thread at a time; allocates only in the constructor. The member's node must outlive it.
