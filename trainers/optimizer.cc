@@ -16,7 +16,8 @@
 #include <sotto/optim/step_rule_info.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/launch/launcher.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/model_average.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/privacy_budget.h>
 #include <sotto/trainers/result.h>
 

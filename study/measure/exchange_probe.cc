@@ -38,10 +38,11 @@ double moving_s(double seconds, double round_trip_s) {
 
 class Prober {
  public:
-  Prober(const ProbeOptions& options, Transport& transport, Meetings& meetings, Store& store)
+  Prober(const ProbeOptions& options, Transport& transport, StoreCollectives& collectives,
+         Store& store)
       : options_(options),
         transport_(transport),
-        meetings_(meetings),
+        collectives_(collectives),
         store_(store),
         out_(probe_frame_bytes(options)),
         in_(probe_frame_bytes(options)) {}
@@ -70,7 +71,7 @@ class Prober {
 
   const ProbeOptions& options_;
   Transport& transport_;
-  Meetings& meetings_;
+  StoreCollectives& collectives_;
   Store& store_;
   std::vector<std::byte> out_;
   std::vector<std::byte> in_;
@@ -220,7 +221,7 @@ Result<double> Prober::step(Rank asker, const Peers& peers, const Measure& measu
       return status;
     }
   }
-  const auto value = meetings_.await(key, asker);
+  const auto value = collectives_.await(key, asker);
   if (!value.ok()) {
     return value.status();
   }
@@ -368,9 +369,9 @@ std::size_t probe_frame_bytes(const ProbeOptions& options) {
   return kFrameHeaderBytes + options.most_bytes;
 }
 
-Result<MeasuredNetwork> probe(const ProbeOptions& options, Transport& transport, Meetings& meetings,
-                              Store& store) {
-  return Prober(options, transport, meetings, store).run();
+Result<MeasuredNetwork> probe(const ProbeOptions& options, Transport& transport,
+                              StoreCollectives& collectives, Store& store) {
+  return Prober(options, transport, collectives, store).run();
 }
 
 }  // namespace sotto::study

@@ -4,7 +4,7 @@
 // with all its edges at once. In a step one node asks, its peers answer, and all wait for the
 // result that it publishes in the store. Every wait has a deadline.
 //
-// Thread safety: one thread a node. Transport and meetings are the caller's.
+// Thread safety: one thread a node. Transport and collectives are the caller's.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/transport.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 
 namespace sotto::study {
 
@@ -59,7 +59,7 @@ std::vector<Rank> probe_peers(const ProbeOptions& options);
 std::size_t probe_frame_bytes(const ProbeOptions& options);
 
 /// All that was measured, on every node. A fault names the peer.
-Result<MeasuredNetwork> probe(const ProbeOptions& options, Transport& transport, Meetings& meetings,
-                              Store& store);
+Result<MeasuredNetwork> probe(const ProbeOptions& options, Transport& transport,
+                              StoreCollectives& collectives, Store& store);
 
 }  // namespace sotto::study

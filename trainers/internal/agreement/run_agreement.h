@@ -17,7 +17,8 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/session.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/model_average.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/optimizer.h>
 
 #include "run_news.h"
@@ -45,7 +46,8 @@ class RunAgreement {
   RunAgreement(const RunAgreement&) = delete;
   RunAgreement& operator=(const RunAgreement&) = delete;
 
-  Meetings& meetings() { return meetings_; }
+  StoreCollectives& collectives() { return collectives_; }
+  ModelAverage& average() { return average_; }
   Whereabouts& whereabouts() { return whereabouts_; }
   StopAgreement& stop() { return stop_; }
 
@@ -63,8 +65,8 @@ class RunAgreement {
   Status enter_round(Round round);
   /// For whoever waits for these nodes: a fault when the wait cannot end.
   Status wait_fault(std::span<const Rank> peers);
-  /// For a wait for frames: the reason why some node gave up, in that node's name. (Meetings check
-  /// it themselves.)
+  /// For a wait for frames: the reason why some node gave up, in that node's name. (Waits in
+  /// the store look for it themselves.)
   Status given_up();
   /// A fault when a wait for this node in the store cannot end because a neighbour is lost. On the
   /// node's own thread.
@@ -111,7 +113,8 @@ class RunAgreement {
   const std::chrono::milliseconds timeout_;
   const Join join_;
   RunNews news_;
-  Meetings meetings_;
+  StoreCollectives collectives_;
+  ModelAverage average_;
   Whereabouts whereabouts_;
   StopAgreement stop_;
   UnevenData data_;

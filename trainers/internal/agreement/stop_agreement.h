@@ -20,7 +20,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/store.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 
 #include "run_news.h"
 
@@ -36,7 +36,7 @@ enum class EndReason : std::uint8_t {
 class StopAgreement {
  public:
   /// `stop`, once true, is as ask(EndReason::told); null: there is no such flag.
-  StopAgreement(Store& store, RunNews& news, Meetings& meetings, Rank rank, int nodes,
+  StopAgreement(Store& store, RunNews& news, StoreCollectives& collectives, Rank rank, int nodes,
                 const std::atomic<bool>* stop);
 
   /// This node wants all to end. May be called by a signal's handler.
@@ -73,7 +73,7 @@ class StopAgreement {
 
   Store& store_;
   RunNews& news_;
-  Meetings& meetings_;
+  StoreCollectives& collectives_;
   const Rank rank_;
   const int nodes_;
   const std::atomic<bool>* const stop_;

@@ -20,7 +20,7 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/store.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/fault_notice.h>
 
 #include "run_news.h"
 #include "whereabouts.h"
@@ -57,7 +57,7 @@ class UnevenData {
     mean,     ///< the nodes with data ask for the mean model
   };
   /// Waits for that, when so many rounds are done.
-  Result<Next> await(Round done, const Whereabouts& whereabouts, Meetings& meetings,
+  Result<Next> await(Round done, const Whereabouts& whereabouts, FaultNotice& fault_notice,
                      const std::function<bool()>& interrupted);
 
  private:

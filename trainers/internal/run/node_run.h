@@ -7,7 +7,8 @@
 #include <vector>
 
 #include <sotto/trainers/files/checkpoint.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/model_average.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/run.h>
 
 #include "stopwatch.h"
@@ -60,7 +61,8 @@ class NodeRun {
   std::vector<float> gradient_;
   const bool health_;  ///< an observer wants to know how the nodes stand
   Optimizer optimizer_;
-  Meetings& meetings_;  ///< the optimizer's
+  StoreCollectives& collectives_;  ///< the optimizer's
+  ModelAverage& average_;          ///< the optimizer's
   std::optional<CheckpointFolder> folder_;
   Round end_;           ///< rounds in all
   Round saved_ = 0;     ///< round of the last checkpoint written or loaded

@@ -130,9 +130,9 @@ Decision decide(const std::vector<std::vector<std::byte>>& offers, const std::st
 }  // namespace
 
 Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& agreement,
-                             Round rounds, Meetings& meetings,
+                             Round rounds, StoreCollectives& collectives,
                              const std::function<void(const std::string&)>& warning) {
-  const auto offers = meetings.gather("resume", encode(look(folder, agreement, rounds)));
+  const auto offers = collectives.gather("resume", encode(look(folder, agreement, rounds)));
   if (!offers.ok()) {
     return offers.status();
   }
@@ -143,7 +143,7 @@ Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& 
     decided.write(decision.round);
     decided.write(static_cast<std::uint8_t>(decision.others ? 1 : 0));
   }
-  const auto answer = meetings.broadcast("resume-from", decided.bytes());
+  const auto answer = collectives.broadcast("resume-from", decided.bytes());
   if (!answer.ok()) {
     return answer.status();
   }
