@@ -426,6 +426,13 @@ void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
         "twice: take sgd without momentum for the outer rule, or qmean",
         info.name));
   }
+  if (info.encodes_chunks && is_per_tensor(setup.compressor->spec()) && setup.nodes > 1) {
+    warnings.push_back(
+        fmt::format("{}: it encodes chunks of the model, which are not along tensors: of '{}' the "
+                    "default alone "
+                    "is used",
+                    info.name, setup.compressor->spec()));
+  }
   // ρ of a matrix whose rows do not sum to 1 says nothing of how fast push-sum's ratios agree.
   if (info.graph == GraphNeed::any || setup.nodes == 1 ||
       (info.graph == GraphNeed::column_stochastic && !properties(*setup.topology).row_stochastic)) {

@@ -47,6 +47,7 @@
 #include <sotto/optim/round_terms.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/optim/streaming.h>
+#include <sotto/topology/node_groups.h>
 #include <sotto/topology/topology.h>
 
 namespace sotto {
@@ -68,7 +69,11 @@ struct AlgorithmSetup {
   std::span<float> parameters;
   /// The tensors of x_i; empty: one of all parameters.
   ParameterLayout layout = {};
+  /// The graph of nodes, or of groups where there are some.
   std::shared_ptr<const Topology> topology;
+  /// Groups of nodes that train one model together, between which the algorithm exchanges
+  /// (two_level.h); null: each node is by itself.
+  std::shared_ptr<const NodeGroups> groups = {};
   std::unique_ptr<StepRule> step_rule;
   /// H: rounds from one exchange to the next, in which a node steps by itself (local_steps.h).
   Round communication_interval = 1;

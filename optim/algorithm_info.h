@@ -68,11 +68,12 @@ struct AlgorithmInfo {
   bool bounded_by_spectrum = false;  ///< the theory bounds the compressor's α by the graph (DCD)
   std::string_view step_rule = {};   ///< the one that it takes; empty: any
   bool cuts_rule = false;            ///< its rule sees a piece of the model: it goes by elements
-  double learning_rate = 0;          ///< the usual one, where not the step rule's; 0: that
-  std::string_view family = {};      ///< of the compressors that it takes; empty: any
-  bool finds_freeze = false;         ///< freezes Adam's variance by itself, unless told when
-  bool accelerated = false;          ///< its vectors may lie where the host cannot reach them
-  bool robust = false;               ///< meant for neighbours that may be Byzantine
+  bool encodes_chunks = false;   ///< of the model, not along tensors: rules by tensor do nothing
+  double learning_rate = 0;      ///< the usual one, where not the step rule's; 0: that
+  std::string_view family = {};  ///< of the compressors that it takes; empty: any
+  bool finds_freeze = false;     ///< freezes Adam's variance by itself, unless told when
+  bool accelerated = false;      ///< its vectors may lie where the host cannot reach them
+  bool robust = false;           ///< meant for neighbours that may be Byzantine
   /// The largest job: beyond, the phases of a round are more than a frame can number.
   int most_nodes = std::numeric_limits<int>::max();
   /// How the algorithm treats nodes whose step settings have come to differ.

@@ -351,7 +351,7 @@ std::vector<std::unique_ptr<Algorithm>> make_stand_ins(const StandInShape& shape
 TimingJob make_timing_job(const NodeFactory& make, std::shared_ptr<const Topology> topology,
                           std::span<const float> start, const TimingJobOptions& options) {
   TimingJob job;
-  const int nodes = topology->nodes();
+  const int nodes = options.nodes > 0 ? options.nodes : topology->nodes();
   if (options.light) {
     std::vector<float> x(start.begin(), start.end());
     const auto sample = make(first_sender(*topology), x);

@@ -76,6 +76,7 @@ using NodeFactory = std::function<std::unique_ptr<Algorithm>(Rank rank, std::spa
 struct TimingJobOptions {
   bool light = true;       ///< stand-ins where they are exact
   std::uint64_t seed = 0;  ///< the job's, as in AlgorithmSetup
+  int nodes = 0;           ///< 0: those of the topology, else no stand-ins may be asked for
 };
 
 /// The job of topology.nodes() nodes that start from `start`: stand-ins if `light` and if they are

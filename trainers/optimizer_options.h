@@ -47,6 +47,10 @@ struct OptimizerOptions {
   std::string algorithm = "dcd";  ///< its name, and hyperparameters: "choco:eta=0.2"
   std::string compressor;         ///< a specification; empty: the algorithm's default
   std::string topology = "ring";
+  /// The ranks of each group of nodes that train one model together, all of one size: they take the
+  /// mean of their gradients at each step, and the algorithm exchanges between groups, of which
+  /// `topology` is the graph (two_level.h). Empty: each node is by itself.
+  std::vector<std::vector<Rank>> groups;
   std::optional<Weighting> weighting;  ///< by default the one that fits the graph
   bool lazy = false;                   ///< mix with (I + W) / 2
   StepRuleOptions step_rule;

@@ -28,6 +28,7 @@ namespace sotto {
 struct OptimizerSettings {
   std::optional<int> nodes;
   std::string topology = "ring";
+  std::string groups;  ///< file of the nodes of each group (topology/node_groups.h); empty: none
   std::string weighting;
   bool lazy = false;
   std::string transport;
@@ -123,6 +124,9 @@ StepRuleOptions step_rule_of(const OptimizerSettings& settings, Round steps);
 
 /// The transport when none is named. Throws Error when this build has none.
 std::string default_transport(bool launched, bool secured);
+
+/// Reads the file that `groups` names (topology/node_groups.h), 16 MiB at most. Throws Error.
+std::vector<std::vector<Rank>> read_groups(const std::string& path);
 
 /// The options that the settings stand for, except for this node's rank, its keys and peers, the
 /// seed, the attackers and privacy, which keep their defaults. `steps` is the length of the run,
