@@ -74,7 +74,7 @@ class SecureMixing final : public Mixing {
   bool begun_ = false;
   std::vector<float> next_;
   std::vector<float> given_;     // the last mean; before there was one, the initial model
-  std::vector<float> previous_;  // the one before
+  std::vector<float> previous_;  // the mean before given_
 };
 
 }  // namespace sotto::sites
