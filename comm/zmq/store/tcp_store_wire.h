@@ -45,8 +45,8 @@ enum class Kind : std::uint8_t { set = 1, get = 2, remove = 3 };
 struct Request {
   Kind kind = Kind::get;
   std::string key;
-  Piece piece{};              ///< of the value that is set; of a get, where its bytes are to begin
-  std::uint32_t wait_ms = 0;  ///< how long a get may wait for its key
+  Piece piece{};  ///< piece of the value to set; for a get, where its bytes are to begin
+  std::uint32_t wait_ms = 0;  ///< longest wait of a get for its key, in milliseconds
   std::uint64_t version = 0;
 };
 

@@ -50,11 +50,11 @@ struct Peer {
         out(context, rank, endpoint, std::move(hello), options.frames_ahead, std::move(curve)),
         in(rank, options.max_frame_bytes, options.frames_ahead) {}
 
-  const std::string key;  ///< which alone speaks for it; "" in plain text
+  const std::string key;  ///< the only key that may send for this peer; "" in plain text
   FrameSender out;
   FrameReceiver in;
-  bool greeted = false;  ///< its hello has come
-  bool left = false;     ///< its bye has come
+  bool greeted = false;  ///< the peer's hello has come
+  bool left = false;     ///< the peer's bye has come
   std::optional<Clock::time_point> ended;
 };
 
