@@ -33,7 +33,7 @@ class SupervisedTask final : public Task {
   SupervisedTask(std::shared_ptr<const Dataset> data, std::unique_ptr<Model> model, Sampler sampler,
                  int nodes);
 
-  /// From now on trains on labels c − 1 − y of c classes, or on targets −y: an attack, for tests
+  /// Trains from now on with labels c − 1 − y of c classes, or on targets −y: an attack, for tests
   /// (label_flip).
   void flip_labels() { flipped_ = true; }
 

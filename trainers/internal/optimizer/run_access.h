@@ -12,7 +12,7 @@ struct RunAccess {
   /// The optimizer's own meetings, for a run that meets between rounds too. They end with it, leave
   /// out and weigh as its options say, and end when a wait in them cannot.
   static Meetings& meetings(Optimizer& optimizer);
-  /// Which rounds' compression the optimizer measures: a run knows when it will report.
+  /// The watch on compression: a run knows when it will report, and so which rounds to measure.
   static CompressionWatch& compression(Optimizer& optimizer);
 };
 
