@@ -17,7 +17,7 @@ struct GraphProperties {
   bool connected = false;  ///< strongly, over the union of all rounds
   int degree_min = 0;      ///< in-neighbours without the node itself, over nodes and rounds
   int degree_max = 0;
-  std::size_t edges = 0;  ///< of the union of all rounds; an undirected edge counts once
+  std::size_t edges = 0;  ///< edges in the union of all rounds; an undirected edge counts once
 
   bool doubly_stochastic() const { return row_stochastic && column_stochastic; }
 };
