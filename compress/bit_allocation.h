@@ -15,10 +15,10 @@ namespace sotto {
 /// One way to encode a part.
 struct EncodingOption {
   std::size_t bytes = 0;
-  double loss = 0;  ///< how much the loss changes by it, as predicted; may be negative
+  double loss = 0;  ///< predicted change of the loss; may be negative
 };
 
-/// Losses between the least and the bound are told apart in so many steps.
+/// Steps in which losses between the least and the bound are told apart.
 inline constexpr std::size_t kLossSteps = 4096;
 
 /// For each part the place of its option, with the fewest bytes of all whose losses sum up to
