@@ -22,8 +22,8 @@
 //   computes, and partners are drawn when a node is ready. Fast nodes then do more rounds than slow
 //   ones, and no two runs are alike. Here the order of the averagings is drawn beforehand from the
 //   seed, so that a run gives the same bits over every transport, and every node does the same
-//   number of rounds: a slow node holds up those who are paired with it, later those who are paired
-//   with them, and nobody else. Local steps (local_steps.h) let pairs be more rounds apart.
+//   number of rounds: a slow node holds up the nodes that are paired with it, later those paired
+//   with them, and no others. Local steps (local_steps.h) let pairs be more rounds apart.
 // A node that is ahead waits until its partner has come to their pairing, which can take several
 //   gradients of the slowest node: the timeout after which a peer counts as failed must cover that.
 // A pairing gives both nodes the same bits, so that averaging preserves the mean model up to the

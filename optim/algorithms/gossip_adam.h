@@ -76,7 +76,7 @@ class GossipAdam final : public MailAlgorithm {
   std::span<const float> variance() const { return adam_.variance(); }
 
  private:
-  /// Rounds at whose end the variance still learns from gradients.
+  /// Whether the variance still learns from gradients at the end of this round.
   bool learning() const { return node_.round() < freeze_step_; }
   ExchangePlan plan() const;
   /// The model, or the variance, in a payload of full precision.

@@ -61,7 +61,7 @@ class SparseLoco final : public MailAlgorithm {
   Status clip_to_median();
   /// 2. work_ = the mean of all c_j; next_ is spoilt.
   Status average();
-  /// As average, where each element is divided by the number of its senders.
+  /// Averages as average does, but divides each element by the number of its senders.
   Status average_by_count();
 
   const float decay_;              // β

@@ -47,13 +47,13 @@ class LateElements {
   /// The mean of this node's gradients since the last step, in which the mean of all nodes' is to
   /// be written.
   ExactElements gradients();
-  /// Steps along those, with the weight decay of x: adds directions to `d`, whose elements are 0
-  /// there. Fault::non_finite where a variance overflows, which is final.
+  /// Steps along those, with the weight decay of x: adds directions to the elements of `d`, which
+  /// are 0 there. Fault::non_finite where a variance overflows, which is final.
   Status step(const Adam& adam, std::span<const float> x, std::span<float> d);
-  /// Elements whose time it is become the frozen Adam's, and leave the list. Fault::non_finite
-  /// where their moments overflow as they are scaled, which is final.
+  /// Hands due elements to the frozen Adam, and takes them off the list. Fault::non_finite where
+  /// their moments overflow as they are scaled, which is final.
   Status join(Adam& adam);
-  /// Both, one after the other.
+  /// Does both, one after the other.
   Status step_and_join(Adam& adam, std::span<const float> x, std::span<float> d) {
     const Status status = step(adam, x, d);
     return status.ok() ? join(adam) : status;

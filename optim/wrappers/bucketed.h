@@ -34,8 +34,8 @@
 
 namespace sotto {
 
-/// How many buckets a model of `elements` parameters is cut into by default: so many that the wire
-/// is rarely idle while a node encodes, and so few that headers and system calls cost nothing.
+/// How many buckets a model of `elements` parameters is cut into by default: enough that the wire
+/// is rarely idle while a node encodes, and few enough that headers and system calls cost nothing.
 std::uint32_t default_buckets(std::size_t elements);
 
 class Bucketed final : public NodeAlgorithm {
