@@ -75,7 +75,7 @@ struct ChannelOptions {
 /// Why a channel is down.
 enum class ChannelTrouble {
   none,          ///< it is up, or nothing was tried yet
-  lost,          ///< its connection ended, or nothing was heard
+  lost,          ///< the connection ended, or nothing was heard
   left,          ///< the peer said goodbye
   closed,        ///< `close` was called
   offence,       ///< the peer broke a rule of the wire
@@ -83,8 +83,8 @@ enum class ChannelTrouble {
   unreachable,   ///< no process answers at its address
   awaited,       ///< there is no address for it: it is to dial, and has not yet
   unanswered,    ///< it lets this site connect, and does not answer
-  not_admitted,  ///< its list does not admit this site's key
-  other_key,     ///< what listens at its address has not the key of the list
+  not_admitted,  ///< the peer's list does not admit this site's key
+  other_key,     ///< the process at the peer's address does not have the key of the list
 };
 
 /// Traffic to and from one peer since the Channels were made.

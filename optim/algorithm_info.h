@@ -59,20 +59,20 @@ struct AlgorithmInfo {
   bool replicas = false;    ///< takes such graphs too, and hands whole vectors over along new edges
   bool keeps_mean = false;  ///< neighbours mix so that their mean model moves by d̄ alone
   bool movable = false;     ///< takes any model between rounds: no node has a copy of it
-  bool streams = false;     ///< its exchange may be that of a fragment (streamed_steps.h)
-  bool has_memory = false;  ///< its compression errors stand for a momentum of the outer rule
-  bool overlaps = false;    ///< its exchange hides behind a gradient exactly
-  bool delayable = false;   ///< its exchange hides so with gradients that do not wait for it
+  bool streams = false;     ///< the exchange may be that of a fragment (streamed_steps.h)
+  bool has_memory = false;  ///< the compression errors stand for a momentum of the outer rule
+  bool overlaps = false;    ///< the exchange hides behind a gradient exactly
+  bool delayable = false;   ///< the exchange hides so with gradients that do not wait for it
   bool separable = false;   ///< parameters can be cut into buckets (bucketed.h)
   bool cuts_itself = false;          ///< cuts itself into buckets, and is not cut from outside
   bool bounded_by_spectrum = false;  ///< the theory bounds the compressor's α by the graph (DCD)
   std::string_view step_rule = {};   ///< the step rule that it takes; empty: any
-  bool cuts_rule = false;            ///< its rule sees a piece of the model: it goes by elements
-  double learning_rate = 0;          ///< usual learning rate; 0: that of the step rule
-  std::string_view family = {};      ///< family of the compressors that it takes; empty: any
-  bool finds_freeze = false;         ///< freezes Adam's variance by itself, unless told when
-  bool accelerated = false;          ///< its vectors may lie where the host cannot reach them
-  bool robust = false;               ///< meant for neighbours that may be Byzantine
+  bool cuts_rule = false;        ///< the step rule sees a piece of the model: it goes by elements
+  double learning_rate = 0;      ///< usual learning rate; 0: that of the step rule
+  std::string_view family = {};  ///< family of the compressors that it takes; empty: any
+  bool finds_freeze = false;     ///< freezes Adam's variance by itself, unless told when
+  bool accelerated = false;      ///< the vectors may lie where the host cannot reach them
+  bool robust = false;           ///< meant for neighbours that may be Byzantine
   /// The largest job: beyond, the phases of a round are more than a frame can number.
   int most_nodes = std::numeric_limits<int>::max();
   /// The treatment of nodes with step settings that have come to differ.

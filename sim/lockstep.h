@@ -27,8 +27,10 @@ using GradientFunction = std::function<void(
 
 /// The time when an exchange is carried. The numbers must not depend on it.
 enum class Delivery {
-  eager,  ///< as soon as it is posted, frames in rank order
-  late,   ///< when nodes cannot go on without it, frames in reverse order: all overlap is used
+  eager,  ///< each exchange as soon as it is posted, frames in rank order
+  /// An exchange only when nodes cannot go on without it, frames in reverse order: all overlap is
+  /// used.
+  late,
 };
 
 /// Traffic along one directed edge, headers included.

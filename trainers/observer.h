@@ -41,7 +41,7 @@ struct PhaseSpan {
 
   Rank node = 0;
   RunPhase phase = RunPhase::round;
-  bool carrier = false;  ///< on the node's thread for communication
+  bool carrier = false;  ///< the phase is of the node's thread for communication
   Round round = 0;       ///< counted from 0
   Time from{};
   Time until{};

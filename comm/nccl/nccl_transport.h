@@ -1,8 +1,8 @@
 // Exchanges between GPUs through NCCL, each a group of sends and receives.
 //
 // A thread of the transport's own launches groups and looks how they fare, so that a node serves
-// its peers while its program computes. What carries frames is carrier.h; who is still there is
-// known from control_links.h.
+// its peers while its program computes. What carries frames is carrier.h; which peers are still
+// there is known from control_links.h.
 //
 // All nodes share one communicator, and an abort ends all of it. So a node that loses a peer in the
 // middle of a group loses all its peers with it: the one at fault first, then the others, with the

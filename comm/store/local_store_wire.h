@@ -13,7 +13,7 @@ struct StoreRequestHead {
   StoreRequest kind = StoreRequest::get;
   std::uint32_t key_bytes = 0;
   std::uint64_t value_bytes = 0;
-  std::int64_t wait_ms = 0;  ///< for a get: longest wait in milliseconds
+  std::int64_t wait_ms = 0;  ///< longest wait of a get in milliseconds
 };
 
 struct StoreReplyHead {

@@ -55,7 +55,7 @@ class ModelVersion {
 /// Whether a replica can be mixed, and if not, which message is due for it.
 enum class ReplicaState : std::uint8_t {
   good = 0,
-  drifted = 1,  ///< its owner must be asked for the whole vector
+  drifted = 1,  ///< the replica's owner must be asked for the whole vector
   /// Its owner is asked with the exchange under way; what comes in it is still an update.
   asked = 2,
   awaited = 3,  ///< the whole vector comes with the exchange under way

@@ -10,7 +10,8 @@
 //   either. What a node does know is its own step u, which nobody else has a hand in:
 //     1. D is the smallest ‖Δ_j‖ > 0; a neighbour beyond 2 D is set aside.
 //     2. A neighbour with ⟨Δ_j, u⟩ > 0 is set aside. Gossip among honest nodes brakes: what u has
-//        of own noise and own data, the others lack. One that pushes further along u drives nodes apart.
+//        of own noise and own data, the others lack. One that pushes further along u drives nodes
+//        apart.
 //     3. τ = min(D, (K ‖u‖)² / D): the nearest distance as long as it is of the order of the own
 //        steps (K = 10), and the less the farther even the nearest is.
 //   Then τ ≤ K ‖u‖ always: over a run, neighbours move a model by at most K Σ_{j≠i} W_ij times the

@@ -86,7 +86,7 @@ class Simulator::Engine {
     bool leaving = false;
     bool suspended = false;  ///< held or away
     bool held = false;       ///< an event has suspended it
-    bool away = false;       ///< its availability says that it is away
+    bool away = false;       ///< the availability says that the node is away
     /// Times of the next event of each kind, kNever when none is due; while the node is suspended,
     /// the time that each has still to go.
     std::array<SimTime, kTimers> due = never();

@@ -81,7 +81,7 @@ class FairShare {
     LinkId bottleneck = 0;   ///< the limiting link; kOwnBound: none
     std::uint32_t mark = 0;  ///< equals mark_ while the flow is in the region
     bool running = false;
-    bool fixed = false;  ///< its level in this filling is known
+    bool fixed = false;  ///< the level in this filling is known
   };
   /// A crossing, and where it stands in its link's list of running flows.
   struct Place {

@@ -101,9 +101,9 @@ class Network {
  public:
   /// The kinds of events that are this class's. Others are free from kKinds on.
   enum Kind : std::uint32_t {
-    message_begins,   ///< its flow begins, when latency comes first
-    message_ends,     ///< its flow ends
-    message_arrives,  ///< it arrives, when latency comes last
+    message_begins,   ///< the message's flow begins, when latency comes first
+    message_ends,     ///< the message's flow ends
+    message_arrives,  ///< the message arrives, when latency comes last
     window_turns,     ///< a round trip of the window is over, or the window is used up
     packet_lost,      ///< the packet to be lost has left its sender
     link_changes,
@@ -171,7 +171,7 @@ class Network {
   static constexpr ConnectionId kNone = ~ConnectionId{0};
   struct Waiting {
     std::uint64_t bytes = 0;
-    SimTime begin = 0;  ///< its flow may begin from this time on
+    SimTime begin = 0;  ///< the flow may begin from this time on
   };
   struct Landing {
     std::uint64_t bytes = 0;

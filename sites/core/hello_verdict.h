@@ -44,7 +44,7 @@ class Past {
 struct Acquaintance {
   Incarnation incarnation = 0;  ///< 0: never met
   std::uint32_t life = 0;
-  Round round = 0;  ///< its latest round that this site has heard of
+  Round round = 0;  ///< the site's latest round that this one has heard of
   Past past;
 
   /// This incarnation was seen to be older than the present one.

@@ -2,8 +2,8 @@
 // weigh.
 //
 // A model z = x / ω does not change when x and ω are multiplied by the same number. So a site sets
-// its own mass freely: whatever a neighbour took, kept or made up is mended without knowing who did
-// it. Plain values.
+// its own mass freely: whatever a neighbour took, kept or made up is mended without knowing which
+// one did it. Plain values.
 #pragma once
 
 namespace sotto::sites {

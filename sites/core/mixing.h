@@ -85,7 +85,7 @@ struct TakenIn {
 struct MixedPeer {
   std::size_t peer = 0;
   std::size_t degree = 0;
-  bool barred = false;       ///< its messages do not count
+  bool barred = false;       ///< the neighbour's messages do not count
   Influence influence = {};  ///< filled in by mix, if models are mixed there
 };
 

@@ -61,7 +61,7 @@ struct Neighbour {
   Round barred_until = 0;     ///< the round of this site from which its parcels count again
 
   // What this process knows:
-  bool observer = false;      ///< its last hello says that it is an observer
+  bool observer = false;      ///< the peer's last hello says that it is an observer
   bool agreed = false;        ///< it has sent what follows its consent to our hello
   bool claims_newer = false;  ///< it says that a newer process of ours runs
   std::optional<RefusalReason> refused;

@@ -90,7 +90,7 @@ class InStream {
     kept,
     repeated,   ///< the parcel came before, as its number shows
     gap,        ///< earlier parcels are missing
-    old_round,  ///< its round does not follow the previous parcel's
+    old_round,  ///< the parcel's round does not follow the previous one's
     too_many,   ///< the sender has exceeded the window
   };
 

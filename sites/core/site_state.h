@@ -16,9 +16,9 @@ namespace sotto::sites {
 enum class PeerHabit : std::uint8_t {
   none,
   takes,             ///< the peer has taken much more mass than it gave, and this site's is low
-  mints,             ///< its parcels have long had more mass than a parcel may have
+  mints,             ///< the peer's parcels have long had more mass than a parcel may have
   far_ahead,         ///< it says that it has come to a round that it cannot have come to
-  confirms_nothing,  ///< its window has long been full: it gives no receipts
+  confirms_nothing,  ///< the peer's window has long been full: it gives no receipts
   sends_nothing,     ///< it may send, says that it does, and has long sent nothing
 };
 
@@ -54,7 +54,7 @@ struct PeerState {
   std::uint64_t spoiled = 0;   ///< times that the model had to be put back, with its parcels in it
   /// Times that it was blamed for spoiling the model, or for an absurd pull.
   std::uint64_t blamed = 0;
-  bool barred = false;  ///< for now its parcels count as this site's own model
+  bool barred = false;  ///< the peer's parcels count as this site's own model for now
   PeerHabit habit = PeerHabit::none;
   bool waited_for = true;  ///< false: it was late repeatedly, and rounds no longer wait for it
   /// Secure sums: false: it sends parcels, and was again and again waited for with its answer.

@@ -60,8 +60,8 @@ struct Verdict {
   /// Index of the run that won; none: no run reached the target.
   std::optional<std::size_t> winner;
   bool compress = false;
-  std::optional<double> over_allreduce;  ///< how many times better than `allreduce`
-  /// How many times better than the best run without compression.
+  std::optional<double> over_allreduce;  ///< factor by which the winner is better than `allreduce`
+  /// Factor by which the winner is better than the best run without compression.
   std::optional<double> over_best_uncompressed;
   std::vector<std::string> lines;
 };

@@ -103,9 +103,10 @@ struct Scenario {
   std::vector<Trunk> trunks;          ///< trunks, in the order in which messages cross them
   LinkSpec link;                      ///< the link between two nodes that `between` does not name
   std::vector<LinksBetween> between;  ///< links between some nodes; later ones win
-  NetworkModel network;               ///< what the protocol adds to bandwidths and latencies
+  NetworkModel network;               ///< effects of the protocol on bandwidths and latencies
   TransportModel transport;
-  std::vector<NodeAvailability> availability;  ///< when each node is there, by rank; empty: always
+  /// Presence of each node, by rank; empty: always there.
+  std::vector<NodeAvailability> availability;
   /// Clients drawn for each exchange; each run fills in its `every` and `model_bytes`.
   ClientSampling sampling;
   std::vector<NodeEvent> events;
@@ -120,9 +121,10 @@ struct Scenario {
   bool timing_only = false;
   TrainOptions task;                    ///< the settings of `sotto train` that hold for all runs
   std::vector<std::string> task_words;  ///< the settings that [task] gives, as "--lr=0.1"
-  std::map<std::string, std::string> task_places;  ///< where [task] sets "lr": "FILE:LINE: task.lr"
+  /// Place where [task] sets "lr": "FILE:LINE: task.lr".
+  std::map<std::string, std::string> task_places;
   std::vector<RunSpec> runs;
-  std::vector<std::string> run_places;  ///< where each run stands, "FILE:LINE: run"
+  std::vector<std::string> run_places;  ///< place of each run, "FILE:LINE: run"
   Target target;
   /// The scenarios that its runs are played on in its place, where it is swept.
   std::vector<std::shared_ptr<const SweepPoint>> sweep;

@@ -84,9 +84,9 @@ struct SimulationResult {
   std::vector<Bill> bills;
   std::optional<Bill> bill_to_target;     ///< cost until time_to_target_s
   std::optional<double> bytes_to_target;  ///< bytes that a node sent until then, mean over nodes
-  std::string missed;                     ///< how far the target was missed (miss_text)
-  std::vector<ScenarioMark> seen;         ///< scenario events until the run's end
-  std::vector<ScenarioMark> unseen;       ///< scenario events that would have come later
+  std::string missed;  ///< distance from the target in words (miss_text); empty: reached
+  std::vector<ScenarioMark> seen;    ///< scenario events until the run's end
+  std::vector<ScenarioMark> unseen;  ///< scenario events that would have come later
   PhaseShares shares;
   Staleness staleness;
   std::vector<LinkUse> links;     ///< the busiest links

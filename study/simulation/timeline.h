@@ -41,7 +41,7 @@ struct Happenings {
     SimTime at = 0;
     std::string text;
   };
-  std::vector<Moment> moments;  ///< what happens, in order of time
+  std::vector<Moment> moments;  ///< events, in order of time
   std::vector<Rank> nodes;      ///< nodes that something happens to; these are shown first
 };
 
@@ -89,7 +89,7 @@ class Timeline {
   /// Latest stretches of the shown nodes, kept while moments are to come.
   std::deque<Stretch> recent_;
   Round lead_ = 0;           ///< most rounds that any shown node has finished
-  std::deque<SimTime> led_;  ///< when the last few of these rounds were first finished
+  std::deque<SimTime> led_;  ///< times when the last few of these rounds were first finished
   SimTime bin_ = 1000;
   std::vector<std::array<SimTime, kPhases>> bins_;
 };

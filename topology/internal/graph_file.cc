@@ -127,7 +127,7 @@ class Parser {
     double weight = 0;
     std::size_t number = 0;
     bool mirrored = false;  ///< an undirected edge's way back
-    bool trusted = true;    ///< its rating is high enough
+    bool trusted = true;    ///< the edge's rating is high enough
   };
   static constexpr std::string_view kComments = "#%";
   static constexpr std::size_t kMostFields = 16;

@@ -190,8 +190,8 @@ class Channel {
   bool answering_ = false;  ///< this side speaks on the connection that the peer opened
   std::optional<Pair> pair_;
   std::optional<Ending> ending_;  ///< end of the pair, once it is due
-  Time unpaired_since_;           ///< since when both connections are there, and the pair is not
-  bool close_due_ = false;        ///< close_connections is to be called
+  Time unpaired_since_;     ///< time since which both connections are there, and the pair is not
+  bool close_due_ = false;  ///< close_connections is to be called
   bool leaving_ = false;
   bool left_ = false;
 };

@@ -140,7 +140,7 @@ class ZmqChannels final : public Channels {
   std::uint64_t list_version_ = ~std::uint64_t{0};
   /// The thread's own time, which stands still while it does not work.
   Clock::time_point now_ = Clock::now();
-  Clock::time_point looked_ = now_;    ///< when the thread last advanced its time
+  Clock::time_point looked_ = now_;    ///< time when the thread last advanced now_
   std::uint64_t sources_version_ = 0;  ///< version of the peers' sources that the listener knows
   Strangers strangers_;
   Status failure_;

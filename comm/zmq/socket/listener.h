@@ -116,7 +116,7 @@ class Listener {
   zmq::socket_t router_;
   SocketMonitor monitor_;
   std::vector<std::string> endpoints_;
-  std::map<int, Deadline::Clock::time_point> connections_;  ///< when each connection came
+  std::map<int, Deadline::Clock::time_point> connections_;  ///< time when each connection came
   std::vector<int> ended_;  ///< connections that ended since the last call of ended()
 };
 

@@ -20,7 +20,7 @@
 
 namespace sotto::internal {
 
-/// May `who` set the key? `first`: the node that set it as it is now, if it is there.
+/// Whether `who` may set the key. `first`: the node that set it as it is now, if it is there.
 bool may_set(Rank who, std::string_view key, std::optional<Rank> first);
 bool may_get(Rank who, std::string_view key);
 bool may_remove(Rank who, std::string_view key, std::optional<Rank> first);

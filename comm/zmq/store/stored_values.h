@@ -1,6 +1,6 @@
 // What the server of a store keeps: values, and values of which pieces are still arriving.
 //
-// Clients that are known by their ranks have their own keys (store_rules.h) and so much room each;
+// Clients that are known by their ranks have their own keys (store_rules.h) and limited room each;
 // node 0, which serves, is not bound by either. Without ranks everybody may do everything.
 //
 // Thread safety: none. Ownership: its values.
