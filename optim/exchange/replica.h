@@ -56,7 +56,7 @@ class ModelVersion {
 enum class ReplicaState : std::uint8_t {
   good = 0,
   drifted = 1,  ///< the replica's owner must be asked for the whole vector
-  /// Its owner is asked with the exchange under way; what comes in it is still an update.
+  /// The owner is asked with the exchange under way; what comes in it is still an update.
   asked = 2,
   awaited = 3,  ///< the whole vector comes with the exchange under way
 };
