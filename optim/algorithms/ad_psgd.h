@@ -66,7 +66,7 @@ class AdPsgd final : public MailAlgorithm {
 
   Pairings pairings_;
   std::span<const Pairing> due_;  // the round's pairings that are not done
-  Edge partner_;                  // in the pairing under way
+  Edge partner_;                  // the partner in the pairing under way
   Vector mixed_;                  // x_i after the pairings so far
   Vector next_;                   // the next mixture; room for d, and the next x_i
   std::uint64_t stale_ = 0;       // pairings done in the round

@@ -94,7 +94,7 @@ class GossipAdam final : public MailAlgorithm {
   FreezeNotice notice_;
   Adam& adam_;  // node_'s step rule
   std::unique_ptr<Compressor> exact_;
-  std::size_t vector_bytes_;  // of a vector in full precision
+  std::size_t vector_bytes_;  // length of a vector in full precision
   float eta_;
   Round freeze_step_;  // T_w
   Round agreement_;    // D

@@ -90,12 +90,12 @@ class ModuloGrid {
   std::span<const std::byte> codes_of(std::span<const std::byte> payload, std::size_t first,
                                       std::size_t count) const;
 
-  Grid grid_;  // of the codes themselves: origin 0, step 1
+  Grid grid_;  // grid of the codes themselves: origin 0, step 1
   float step_;
   double inverse_;
   std::uint64_t seed_;
   const Ops& ops_;
-  std::vector<std::uint64_t> sums_;  // by sender, of the integers taken
+  std::vector<std::uint64_t> sums_;  // sums of the integers taken, by sender
 };
 
 }  // namespace sotto

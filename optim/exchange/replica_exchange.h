@@ -98,7 +98,7 @@ class ReplicaExchange {
   LocalNode& node_;
   Mailbox& mail_;
   Round lead_;
-  ModelVersion version_;  // of this node's vector
+  ModelVersion version_;  // version of this node's vector
   std::vector<Replica> pool_;
   std::size_t held_ = 0;
   std::vector<Rank> asking_;         // peers that the next frame asks

@@ -41,7 +41,7 @@ class AdamMeanAlgorithm : public ChunkMeanAlgorithm {
   }
 
   FreezeNotice notice_;
-  Adam& adam_;  // of node_'s step rule
+  Adam& adam_;  // the step rule of node_, or its Adam
   LateElements late_;
 };
 

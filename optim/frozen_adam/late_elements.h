@@ -89,7 +89,7 @@ class LateElements {
   Round agreement_;     // D
   Round learning_ = 0;  // L; 0 before the first gradient
   // By element, in ascending order.
-  std::vector<std::size_t> at_;      // which it is
+  std::vector<std::size_t> at_;      // indices of the elements
   std::vector<std::uint32_t> ages_;  // t; 0 before its first gradient
   std::vector<float> first_;         // m
   std::vector<float> second_;        // v
@@ -98,8 +98,8 @@ class LateElements {
   // β₁^t and β₂^t by t, as running products: the bits that Adam has.
   std::vector<double> beta1_powers_;
   std::vector<double> beta2_powers_;
-  Round rounds_ = 0;  // since the last step,
-  double rates_ = 0;  // and the sum of their γ
+  Round rounds_ = 0;  // rounds since the last step
+  double rates_ = 0;  // sum of the rates γ in these rounds
   std::vector<std::size_t> joined_;
 };
 

@@ -40,7 +40,7 @@ class PrivacyAccountant {
   double classic_epsilon(double delta) const;
 
  private:
-  std::vector<double> rdp_;  // by order
+  std::vector<double> rdp_;  // Rényi divergence by order
 };
 
 /// Most steps with epsilon(delta) ≤ epsilon, when each of `before` was taken once already;

@@ -45,7 +45,7 @@ class PrivateMoments {
 
  private:
   std::int64_t rows_ = 0;
-  std::vector<std::int64_t> sums_;  // of columns and their squares in turn, in steps of the grid
+  std::vector<std::int64_t> sums_;  // sums of columns and squares in turn, in grid steps
 };
 
 }  // namespace sotto

@@ -26,7 +26,7 @@ class TrimmedMean final : public Aggregation {
 
  private:
   std::optional<std::size_t> trimmed_;  // b
-  std::vector<float> values_;           // of one coordinate
+  std::vector<float> values_;           // values of one coordinate
 };
 
 /// Σ_j W_ij x_j, no defence at all: plain gossip, to compare with.

@@ -105,13 +105,13 @@ class StreamedSteps final : public NodeAlgorithm {
 
   Round interval_;  // H
   Streaming streaming_;
-  bool weighted_;  // by the share of this node's data
+  bool weighted_;  // weighted by the share of this node's data
   Vector synced_;  // s
   Vector moved_;   // Δ_i
   Vector work_;
   std::vector<Fragment> fragments_;
   Vector sent_from_;                    // y of the fragment under way
-  Vector handed_;                       // its Δ_i, as the inner algorithm took it
+  Vector handed_;                       // Δ_i of that fragment, as the inner algorithm took it
   std::optional<std::size_t> current_;  // the fragment under way
   bool awaits_ = false;                 // the round ends with the exchange under way
   std::size_t exchanging_ = 0;          // exchanges

@@ -267,14 +267,14 @@ class Site final {
   Phase phase_ = Phase::waiting;
   Round planned_;  // H_i
   Beginning beginning_;
-  Round steps_ = 0;          // in this round
+  Round steps_ = 0;          // steps taken in this round
   double settled_mass_ = 0;  // state()
   bool influenced_ = false;  // something was taken in since put_back, or ever
-  bool asked_ = false;       // for the sum of this round
+  bool asked_ = false;       // the sum of this round was asked for
   Round question_ = 0;       // the latest round whose sum was asked for
-  Round low_rounds_ = 0;     // in a row, in which ω was near its floor
-  bool loaded_ = false;      // and not given up
-  bool outdated_ = false;    // what was loaded is too old
+  Round low_rounds_ = 0;     // rounds in a row in which ω was near its floor
+  bool loaded_ = false;      // a state was loaded, and not given up
+  bool outdated_ = false;    // the loaded state is too old
 };
 
 /// The format of a state that save wrote, as it begins; this program reads state_format() alone.
