@@ -26,8 +26,8 @@ struct RankClaim::Record {
   std::uint64_t token = 0;
   std::uint64_t beat = 0;
   std::uint64_t pid = 0;
-  std::uint64_t started =
-      0;  ///< start of the process in the kernel's ticks; tells it from a later one of its pid
+  /// Start of the process in the kernel's ticks; tells it from a later one of its pid.
+  std::uint64_t started = 0;
   std::string place;  ///< scope in which pids are unique
   std::string host;
 };

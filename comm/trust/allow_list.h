@@ -21,8 +21,8 @@ namespace sotto {
 /// A key of a peer, for as long as it holds.
 struct PeerKey {
   PublicKey key{};
-  std::optional<std::int64_t>
-      until{};  ///< seconds since 1970, from which the key does not hold; none: always
+  /// Seconds since 1970, from which the key does not hold; none: always.
+  std::optional<std::int64_t> until{};
   auto operator<=>(const PeerKey&) const = default;
 };
 

@@ -28,8 +28,8 @@ struct ModelUnits {
   std::size_t features = 0;
   /// Scaling of each feature; empty: features go in as they are.
   std::vector<FeatureScaling> scaling{};
-  std::vector<FeatureScaling>
-      target_scaling{};  ///< scaling of each target; empty: targets come out as they are
+  /// Scaling of each target; empty: targets come out as they are.
+  std::vector<FeatureScaling> target_scaling{};
   std::optional<ImageShape> image{};
   bool regression = false;
 };

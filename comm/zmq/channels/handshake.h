@@ -29,8 +29,8 @@ struct PeerGreeting {
   using Time = Deadline::Clock::time_point;
 
   std::string route{};  ///< route of the listener's messages; none on this side's own connection
-  int connection =
-      kNoConnection;  ///< the listener's connection; kNoConnection: it ended, or is this side's own
+  /// The listener's connection; kNoConnection: it ended, or is this side's own.
+  int connection = kNoConnection;
   std::string key{};  ///< key that the peer proved
   Time since{};       ///< time of the greeting
   bool own = false;   ///< it came on the connection that this side opened

@@ -38,8 +38,8 @@ class LabelCollector {
   std::map<double, std::uint32_t> by_number_;  // labels in the order of their first examples
   std::map<std::string, std::uint32_t, std::less<>> by_word_;
   std::vector<std::uint32_t> examples_;
-  std::optional<std::pair<double, std::size_t>>
-      first_fraction_;  // the first label that is no whole number, and its line
+  // The first label that is no whole number, and its line.
+  std::optional<std::pair<double, std::size_t>> first_fraction_;
 };
 
 /// Examples by their places in a file.

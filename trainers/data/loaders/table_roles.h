@@ -26,8 +26,8 @@ struct TableRoles {
   std::vector<std::size_t> features;
   std::vector<std::size_t> targets;  ///< one column, or several for a regression
   std::vector<LeftOut> left_out;     ///< unused columns, each once
-  bool found_by_name =
-      false;  ///< the target is called so, or was named; else it is the last column
+  /// The target is called so, or was named; else it is the last column.
+  bool found_by_name = false;
 };
 
 /// Throws Error for names that are no names, that stand twice or that no column has, and where it

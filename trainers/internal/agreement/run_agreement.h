@@ -117,8 +117,8 @@ class RunAgreement {
   StopAgreement stop_;
   UnevenData data_;
   std::function<Status(Rank)> lost_;
-  std::optional<Deadline>
-      lost_until_;            ///< time for which a lost neighbour may still have done its part
+  /// Time for which a lost neighbour may still have done its part.
+  std::optional<Deadline> lost_until_;
   std::optional<Mean> mean_;  ///< the mean that was taken last
   std::uint64_t means_ = 0;   ///< number of means taken
   std::uint64_t gifts_ = 0;   ///< number of calls of take_from_node_0
