@@ -16,7 +16,7 @@ namespace sotto {
 /// One way to encode a part.
 struct EncodingOption {
   std::size_t bytes = 0;
-  double loss = 0;  ///< how much the loss changes by it, as predicted; may be negative
+  double loss = 0;  ///< predicted change of the loss; may be negative
 };
 
 /// What is bounded is told apart in this many steps between the least and the bound.

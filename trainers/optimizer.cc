@@ -104,7 +104,7 @@ void require_reached(const OptimizerOptions& options, std::span<const float> val
   }
 }
 
-/// Also waits for whoever is still writing the parameters.
+/// Also waits for a thread that is still writing the parameters.
 void check_accelerator(const OptimizerOptions& options, std::span<const float> parameters) {
   if (!options.accelerator) {
     return;

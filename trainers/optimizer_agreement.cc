@@ -32,7 +32,7 @@ std::string graph_digest(const Topology& topology) {
   return sha256_hex(bytes.bytes()).substr(0, 16);
 }
 
-/// What a promise of privacy depends on, and the nodes' common end.
+/// Settings that a promise of privacy depends on, and the nodes' common end.
 void add_privacy(const PrivacyOptions& privacy, AgreedSettings& settings) {
   settings.insert(
       settings.end(),

@@ -202,7 +202,7 @@ void warn_of_idle(const TrainOptions& o, const TaskData& data, TrainPlan& plan) 
   }
 }
 
-/// What did not come with the start, and a run that ends with a node's data.
+/// Warns of state that did not come with the start, and of a run that ends with a node's data.
 void warn_of_start_and_end(const std::string& left_behind, const TrainOptions& o, TrainPlan& plan) {
   if (!left_behind.empty()) {
     plan.warnings.push_back(mention("init") + ": " + left_behind);
@@ -286,7 +286,7 @@ std::string start_from(const std::string& init, const ParameterLayout& layout, R
   }
 }
 
-/// As long as the node with the most data, or the least, has some.
+/// Sets how many rounds the run has: those of the node with the most data, or the least.
 void join_nodes(const TrainOptions& o, TrainPlan& plan) {
   plan.own_rounds = rounds_of_nodes(o, *plan.tasks, plan.run.rounds);
   if (!plan.own_rounds.empty()) {

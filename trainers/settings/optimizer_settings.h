@@ -90,7 +90,7 @@ struct OptimizerSettings {
   std::optional<std::uint64_t> privacy_seed;
 };
 
-/// All of them; they point into `settings`, which must outlive them.
+/// All settings of the optimizer; they point into `settings`, which must outlive them.
 std::vector<SettingGroup> settings_of(OptimizerSettings& settings);
 
 /// The group of the node's own step rule; it points into `settings`, which must outlive it.

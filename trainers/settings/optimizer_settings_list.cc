@@ -63,7 +63,7 @@ std::string default_rates(double StepRuleInfo::*rate) {
   return default_values(rate, names_of(step_rules()));
 }
 
-/// The algorithms whose steps have a usual rate that is not their step rule's: "; 0.001 with demo".
+/// The algorithms with a usual rate that is not their step rule's: "; 0.001 with demo".
 std::string default_rates_of_algorithms() {
   std::string text;
   for (const AlgorithmInfo& info : algorithms()) {

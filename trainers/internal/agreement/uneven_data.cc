@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Between two looks at a node with data: longer each time.
+/// Pause between two looks at a node with data: longer each time.
 constexpr milliseconds kFirstPause{2};
 constexpr milliseconds kLongestPause{64};
 

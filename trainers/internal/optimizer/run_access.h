@@ -15,7 +15,7 @@ struct RunAccess {
   static StoreCollectives& collectives(Optimizer& optimizer);
   /// The average of all models, which leaves out and weighs as the optimizer's options say.
   static ModelAverage& average(Optimizer& optimizer);
-  /// Which rounds' compression the optimizer measures: a run knows when it will report.
+  /// The watch on compression: a run knows when it will report, and so which rounds to measure.
   static CompressionWatch& compression(Optimizer& optimizer);
 };
 

@@ -33,7 +33,7 @@ std::vector<float> initial_parameters(const RunOptions& options, const Task& tas
   return options.start;
 }
 
-/// With the ledger of the node's privacy budget beside its checkpoints, and what observers want.
+/// Adds the ledger of the node's privacy budget beside its checkpoints, and what observers want.
 OptimizerOptions completed(const RunOptions& run, const RunHooks& hooks) {
   OptimizerOptions options = run.optimizer;
   Observer* const observer = hooks.observer;

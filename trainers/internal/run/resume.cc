@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::size_t kMaxText = 1 << 16;
 
-/// What one node has.
+/// The checkpoints of one node.
 struct Offer {
-  std::set<Round> rounds;  ///< whole checkpoints
-  std::string obstacle;    ///< why this node cannot go on at all
+  std::set<Round> rounds;  ///< rounds with whole checkpoints
+  std::string obstacle;    ///< reason why this node cannot go on at all
   bool others = false;     ///< the obstacle is that the run had other settings
-  std::string damage;      ///< why a file is passed over
+  std::string damage;      ///< reason why a file is passed over
 };
 
 Offer look(const CheckpointFolder& folder, const std::string& agreement, Round rounds) {
@@ -76,7 +76,7 @@ Offer decode(std::span<const std::byte> bytes) {
 struct Decision {
   std::string obstacle;
   Round round = 0;
-  bool others = false;  ///< as an Offer has it
+  bool others = false;  ///< some obstacle is that the run had other settings
 };
 
 /// True when no node has a file, whole or damaged.
