@@ -246,14 +246,20 @@ class Network {
                             model_.segment_bytes);
   }
   bool slow_start() const { return model_.initial_window_bytes < kUnlimited; }
+  /// The message at the front of a connection goes out, unless its sender still repairs a loss.
   void begin(ConnectionId id);
+  /// The connection takes its share of the links from now on.
   void flow(ConnectionId id);
+  /// The connection gives its share of the links back.
   void stop(ConnectionId id);
+  /// The window is used up: the flow stops until an acknowledgement comes.
   void pause(ConnectionId id);
   /// Tells that the connection's flow has begun or ended, where packets take turns.
   void count_flow(const Connection& connection, bool flows);
   /// Books the bytes that have left the sender since the last call.
   void advance(ConnectionId id);
+  /// Puts the next thing that happens to the flow into the queue: its end, a loss, or a turn of the
+  /// window.
   void schedule(ConnectionId id);
   // TCP (tcp.cc): windows, acknowledgements and losses.
   void turn_window(ConnectionId id);
@@ -285,8 +291,11 @@ class Network {
     return connection.lossy == kNone ? -1
                                      : repairs_[connection.lossy].until_loss(connection.remaining);
   }
+  /// The last byte of a message has left: the message lands a latency later, or arrives now.
   std::optional<Arrival> end(ConnectionId id);
+  /// The next message of a connection follows, of which `ahead` bytes have left already.
   void go_on(ConnectionId id, double ahead);
+  /// A message is delivered.
   Arrival arrive(ConnectionId id, std::uint64_t bytes);
   /// A link has another bandwidth and latency from now on.
   void change(LinkId id, double bytes_per_s, SimTime latency);

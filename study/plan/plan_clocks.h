@@ -21,8 +21,8 @@ namespace sotto::study {
 struct RoutedFrame {
   PlannedFrame frame;
   std::vector<LinkId> links = {};
-  double latency_s = 0;
-  double jitter_s = 0;
+  double latency_s = 0;       ///< sum over the links
+  double jitter_s = 0;        ///< largest deviation from it, summed over the links
   double bound = kUnlimited;  ///< bytes/s that the frame has where it is alone
 };
 /// The frames of one exchange, with their ways.
