@@ -15,7 +15,7 @@
 
 namespace sotto {
 
-/// The kind of a fault. Nodes tell each other its number (trainers/meeting.h): numbers stay, and a
+/// The kind of a fault. Nodes tell each other its number (FaultNotice): numbers stay, and a
 /// new kind comes last.
 enum class Fault {
   none,        ///< nothing

@@ -48,9 +48,9 @@ struct ChannelEvent {
   /// The kind of event.
   enum class Kind { up, message, down };
   Kind kind = Kind::down;
-  Rank peer = -1;                    ///< of the allow-list
-  std::vector<std::byte> message{};  ///< of a message
-  std::string reason{};              ///< of a down
+  Rank peer = -1;                    ///< the peer's rank in the allow-list
+  std::vector<std::byte> message{};  ///< the message; empty for other kinds
+  std::string reason{};              ///< reason why the channel is down; empty for other kinds
 };
 
 /// Options of a site's channels: its key, its peers' addresses, its timeouts.
@@ -58,14 +58,14 @@ struct ChannelOptions {
   /// Own key and the list. A peer without an address is one that dials; several addresses, with
   /// spaces between them, are tried in turn.
   Security security;
-  Rank rank = 0;  ///< own line in the list
+  Rank rank = 0;  ///< this site's rank in the list
   /// HOST:PORT where to listen, or several with spaces between them; empty: the addresses of the
   /// own line, and nowhere where that has none.
   std::string bind{};
-  std::string source{};  ///< own addresses, in numbers, to dial from; empty: as the system chooses
-  std::size_t max_message_bytes = 0;          ///< longer ones end the channel
-  std::size_t max_queued_bytes = 0;           ///< to one peer; at least one message
-  std::chrono::milliseconds timeout{10'000};  ///< of silence; 100 at least
+  std::string source{};  ///< numeric local addresses to dial from; empty: as the system chooses
+  std::size_t max_message_bytes = 0;  ///< longest message; a longer one ends the channel
+  std::size_t max_queued_bytes = 0;   ///< most bytes that wait for one peer; at least one message
+  std::chrono::milliseconds timeout{10'000};  ///< longest silence of a peer, 100 ms at least
   /// How long a peer that broke a rule of the wire is not let in.
   std::chrono::milliseconds offence_pause{30'000};
   /// How long the destructor may take to send queued messages.
@@ -75,7 +75,7 @@ struct ChannelOptions {
 /// Why a channel is down.
 enum class ChannelTrouble {
   none,          ///< it is up, or nothing was tried yet
-  lost,          ///< its connection ended, or nothing was heard
+  lost,          ///< the connection ended, or nothing was heard
   left,          ///< the peer said goodbye
   closed,        ///< `close` was called
   offence,       ///< the peer broke a rule of the wire
@@ -83,45 +83,47 @@ enum class ChannelTrouble {
   unreachable,   ///< no process answers at its address
   awaited,       ///< there is no address for it: it is to dial, and has not yet
   unanswered,    ///< it lets this site connect, and does not answer
-  not_admitted,  ///< its list does not admit this site's key
-  other_key,     ///< what listens at its address has not the key of the list
+  not_admitted,  ///< the peer's list does not admit this site's key
+  other_key,     ///< the process at the peer's address does not have the key of the list
 };
 
 /// Traffic to and from one peer since the Channels were made.
 struct ChannelTraffic {
   Rank peer = -1;
   bool up = false;
-  std::uint64_t bytes_sent = 0;      ///< in messages that went out whole
-  std::uint64_t bytes_received = 0;  ///< in messages that `poll` gave
+  std::uint64_t bytes_sent = 0;      ///< bytes of messages that went out whole
+  std::uint64_t bytes_received = 0;  ///< bytes of messages that `poll` gave
   std::uint64_t ups = 0;
-  std::uint64_t offences = 0;  ///< rules of the wire that it broke
+  std::uint64_t offences = 0;  ///< times that the peer broke a rule of the wire
   ChannelTrouble trouble = ChannelTrouble::none;
-  std::string reason{};         ///< the trouble in words
-  std::string key{};            ///< that the peer proved last, as text; "" before the first time
+  std::string reason{};  ///< the trouble in words
+  std::string key{};     ///< key that the peer proved last, as text; "" before the first time
   bool one_connection = false;  ///< the last channel had one connection for both directions
   bool contested = false;       ///< it is up, and another process with the peer's key is there too
 };
 
 /// A key that is not listed, and was not let in.
 struct RefusedKey {
-  std::string key;      ///< public, as text
-  std::string address;  ///< host that it came from last
+  std::string key;      ///< the public key, as text
+  std::string address;  ///< the last host that offered the key
   std::uint64_t times = 0;
 };
 
 /// Keys that were not let in.
 struct RefusedKeys {
-  std::uint64_t times = 0;         ///< of all keys, since the object began
-  std::vector<RefusedKey> latest;  ///< since the list changed; the newest last, of many the newest
+  std::uint64_t times = 0;  ///< refusals of all keys, since the object began
+  /// Keys refused since the list changed, the newest last; of many, only the newest.
+  std::vector<RefusedKey> latest;
 };
 
 /// Connections that have not proved a listed key.
 struct Strangers {
-  std::size_t waiting = 0;  ///< now
-  std::size_t room = 0;   ///< at once, beside those from addresses of peers; 0: it listens nowhere
-  std::uint64_t cut = 0;  ///< ended to make room for others
-  /// What of this host makes the room smaller than it should be, and the way out; lines for the
-  /// operator.
+  std::size_t waiting = 0;  ///< connections without a proof at present
+  /// Most such connections at once, beside those from peers' addresses; 0: it listens nowhere.
+  std::size_t room = 0;
+  std::uint64_t cut = 0;  ///< connections that were ended to make room for others
+  /// Properties of this host that make the room smaller than it should be, and the way out; lines
+  /// for the operator.
   std::vector<std::string> shortages{};
 };
 

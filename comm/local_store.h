@@ -17,8 +17,8 @@ class LocalStore {
  public:
   LocalStore();
 
-  /// For use in this process, which is this object's or a fork of it; thread-safe. The object must
-  /// outlive it. Requests of a process that gave none become Fault::io.
+  /// Opens the store in this process, which is this object's or a fork of it; thread-safe. The
+  /// object must outlive it. Requests of a process that gave none become Fault::io.
   std::shared_ptr<Store> open() const;
 
  private:

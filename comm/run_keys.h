@@ -15,7 +15,7 @@
 
 namespace sotto {
 
-// The last part of a key says whose it is; a store that knows its clients refuses the others. Keys
+// The last part of a key names its owner; a store that knows its clients refuses the others. Keys
 // without such a part are node 0's, and all read them.
 
 /// "TOPIC/3": node 3 sets it, and node 3 and node 0 read it.
@@ -34,9 +34,10 @@ std::optional<std::uint64_t> session_mark(std::span<const std::byte> value);
 /// The name in the store of a key of the session with this mark.
 std::string key_in_session(std::uint64_t mark, std::string_view key);
 
-/// In a session: a node gave up, and says why (Meetings::give_up).
+/// Key in a session: a node gave up, and says why (FaultNotice::give_up).
 std::string given_up_key();
-/// In a session: node 0 writes it when all nodes have come to a barrier (Meetings::barrier).
+/// Key in a session: node 0 writes it when all nodes have come to a barrier
+/// (StoreCollectives::barrier).
 std::string barrier_key(std::string_view barrier);
 /// The barrier right before the first step.
 inline constexpr std::string_view kBeginBarrier = "begin";

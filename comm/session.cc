@@ -30,7 +30,7 @@ constexpr const char* kGo = "go";
 /// nodes that wait ask for more than the store can answer.
 constexpr std::chrono::milliseconds kShortestLook{20};
 constexpr std::chrono::milliseconds kLongestLook{320};
-/// Between two rounds of looks, which need not wait where an old value stands.
+/// Pause between two rounds of looks, which need not wait where an old value stands.
 constexpr std::chrono::milliseconds kPause{2};
 constexpr std::size_t kMostLeft = std::size_t{1} << 20U;
 
@@ -66,11 +66,12 @@ class StoreSession final : public Session {
     /// How long the next look at a key that is not there yet may wait for it.
     std::chrono::milliseconds next_patience();
 
-    std::uint64_t number = 0;  ///< that this node shows
+    std::uint64_t number = 0;  ///< number that this node shows
     Deadline deadline;
     std::chrono::milliseconds longest = kShortestLook;
-    bool known = false;     ///< node 0 has named the number back, under the mark of now
-    bool received = false;  ///< under any: a node 0 that starts again and again has no more time
+    bool known = false;  ///< node 0 has echoed the number under the present mark
+    /// Node 0 has echoed it under any mark: a node 0 that starts repeatedly gets no more time.
+    bool received = false;
   };
 
   std::string here(std::string_view key) const { return key_in_session(mark_, key); }
@@ -109,7 +110,7 @@ class StoreSession final : public Session {
   const StopRequest stop_;
   internal::RankClaim claim_;
   std::mutex entering_;
-  std::optional<Status> entered_;  ///< once it has been tried
+  std::optional<Status> entered_;  ///< result of entering, once that was tried
   std::uint64_t mark_ = 0;
   std::mutex listing_;
   std::set<std::string, std::less<>> listed_;  ///< keys of this node that are in the store

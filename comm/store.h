@@ -15,7 +15,7 @@
 
 namespace sotto {
 
-inline constexpr std::size_t kStoreMaxKey = 200;  ///< bytes of a key, at most
+inline constexpr std::size_t kStoreMaxKey = 200;  ///< longest key in bytes
 /// Bytes of a value, at most: 1 GiB.
 inline constexpr std::size_t kStoreMaxValue = std::size_t{1} << 30;
 

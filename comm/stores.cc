@@ -19,8 +19,8 @@ constexpr std::string_view kForms =
 struct StoreUrl {
   enum class Kind { memory, file, tcp, redis, torch };
   Kind kind = Kind::memory;
-  internal::HostPort address{};  ///< of tcp, redis and torch
-  std::string path;              ///< of file a folder, of redis and torch a prefix
+  internal::HostPort address{};  ///< host and port, for tcp, redis and torch
+  std::string path;              ///< folder for file; prefix of the keys for redis and torch
 };
 
 /// HOST:PORT of a URL's rest, and what follows the first '/'.

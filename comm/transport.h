@@ -46,7 +46,7 @@ struct TransportEvent {
   Rank peer = -1;
   std::size_t bytes = 0;
   std::string reason;
-  /// For `peer_lost`: an exchange under way needs the peer and will therefore never complete.
+  /// Only in `peer_lost`: an exchange under way needs the peer and will therefore never complete.
   bool needed = false;
 };
 
@@ -62,8 +62,8 @@ struct TransportOptions {
   std::size_t max_frame_bytes = 0;
   /// Frames of one peer that wait here for their receives, 2 at least; the same at all nodes.
   std::size_t frames_ahead = 2;
-  /// Where peers find each other; inproc needs one memory store shared by all nodes. Not needed
-  /// when the list of peers says where each neighbour listens.
+  /// The store where peers find each other; inproc needs one memory store shared by all nodes. Not
+  /// needed when the list of peers says where each neighbour listens.
   std::shared_ptr<Store> store;
   /// Keys and the list of peers; only zmq takes them. Its list may change at any time: a peer
   /// removed from it is lost, and no further frame of that peer is delivered.
@@ -84,7 +84,7 @@ struct TransportOptions {
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// As `--transport` has it, "gloo".
+  /// The transport's name as `--transport` has it, "gloo".
   virtual std::string_view name() const = 0;
 
   /// Hands over an exchange. Fault::peer_lost, and nothing handed over, when a peer of it is known
@@ -101,10 +101,10 @@ class Transport {
 struct TransportInfo {
   std::string_view name;
   std::string_view summary;
-  bool available = false;  ///< built in
-  std::string_view needs;  ///< what a build must have for it
+  bool available = false;  ///< this build has it
+  std::string_view needs;  ///< component that a build needs for it
   bool processes = false;  ///< nodes are processes of their own (inproc: threads)
-  bool encrypts = false;   ///< can be given keys
+  bool encrypts = false;   ///< it can encrypt with keys
   bool any_order = true;   ///< nodes may post the exchanges of a round in different orders
 };
 

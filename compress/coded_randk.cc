@@ -76,7 +76,8 @@ class CodedRandkCompressor final : public Compressor {
   const Ops& ops_;
   std::unique_ptr<Compressor> within_;
   mutable internal::RandomChoice choice_;
-  mutable std::vector<float> values_;  ///< of the chosen elements, in the order of the selection
+  /// Values of the chosen elements, in the order of the selection.
+  mutable std::vector<float> values_;
 };
 
 Contract CodedRandkCompressor::contract(std::size_t elements) const {

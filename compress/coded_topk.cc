@@ -38,8 +38,8 @@ constexpr std::size_t kFetchedAhead = 64;
 /// The parts of a payload behind its header.
 template <typename Byte>
 struct CodedParts {
-  std::span<Byte> parameters;  ///< of every group; empty where values travel as they are
-  std::span<Byte> codes;       ///< or the values
+  std::span<Byte> parameters;  ///< parameters of all groups; empty where values travel as they are
+  std::span<Byte> codes;       ///< codes, or the values
   std::span<Byte> indices;
 };
 
@@ -84,7 +84,7 @@ class CodedTopkCompressor final : public Compressor {
     return coded() ? groups(runs).total_code_bytes() : runs.total() * sizeof(float);
   }
 
-  /// What is encoded, and where to.
+  /// The input of an encoding, and the place of its output.
   struct Job {
     const KeptRuns& runs;
     const internal::Origin& origin;
@@ -114,9 +114,9 @@ class CodedTopkCompressor final : public Compressor {
 
   CodedTopkOptions options_;
   const Ops& ops_;
-  std::vector<internal::RunSelector> selectors_;  ///< one a share
-  std::vector<std::uint32_t> indices_;            ///< of what is kept
-  std::vector<float> kept_;                       ///< the values; once coded, what is sent of them
+  std::vector<internal::RunSelector> selectors_;  ///< selectors, one for each share
+  std::vector<std::uint32_t> indices_;            ///< indices of the kept elements
+  std::vector<float> kept_;                       ///< kept values; once coded, what is sent of them
   mutable std::vector<std::uint32_t> decoded_;
 };
 

@@ -90,8 +90,8 @@ class Compressor {
   const std::shared_ptr<Workers>& shared_workers() const { return workers_; }
 
   /// Encodes finite x of any length (0 included) into `out`, which holds max_bytes(x.size()).
-  /// Deterministic in (x, key) and what `save` writes; keys must differ between encodings whose
-  /// noise is to be independent. Returns the bytes used.
+  /// Deterministic in (x, key) and what `save` writes; keys must differ between encodings for their
+  /// noise to be independent. Returns the bytes used.
   virtual std::size_t encode(std::span<const float> x, const RandomKey& key,
                              std::span<std::byte> out) = 0;
 
@@ -129,7 +129,8 @@ class Compressor {
     /// False: the residual is not needed. v is then scratch, in which pieces may overlap: `make`
     /// may get any memory for v[first …], and the contents of v are unspecified afterwards.
     bool residual = true;
-    /// As long as v, or empty: to this C(v) is added, after what `make` reads there was read.
+    /// The vector to which C(v) is added, after what `make` reads there was read: as long as v, or
+    /// empty.
     std::span<float> add_to{};
   };
 
@@ -142,7 +143,7 @@ class Compressor {
   virtual std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                                      const RandomKey& key,
                                                      std::span<std::byte> out);
-  /// As encode_prepared, for v as it is: encodes v and leaves the residual v − C(v) in v.
+  /// Encodes as encode_prepared does, for v as it is, and leaves the residual v − C(v) in v.
   std::size_t encode_residual(std::span<float> v, const RandomKey& key, std::span<std::byte> out);
 
   /// Elements that the last encode found outside the format's range and clamped: chiefly fixed

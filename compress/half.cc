@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::size_t kHalfBytes = sizeof(std::uint16_t);
 
-/// What sets the two formats apart.
+/// The differences between the two formats.
 struct Format {
   std::string_view name;
   std::uint16_t wire_id = 0;
   double relative_error = 0;
-  double absolute_error = 0;  ///< of subnormal results
+  double absolute_error = 0;  ///< error of subnormal results
   std::size_t (Ops::*narrow)(std::span<const float>, std::span<std::byte>) const = nullptr;
   std::size_t (Ops::*residual)(std::span<float>, std::span<std::byte>, const Soon&) const = nullptr;
   NonFinite (Ops::*non_finite)(std::span<const std::byte>) const = nullptr;

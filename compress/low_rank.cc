@@ -55,7 +55,7 @@ struct Stream {
   std::uint32_t bucket = 0;
   std::uint64_t elements = 0;
   std::vector<float> starts;
-  bool known = false;  ///< it encoded something before
+  bool known = false;  ///< the stream has encoded something before
 };
 
 class LowRankCompressor final : public Compressor {
@@ -110,7 +110,7 @@ class LowRankCompressor final : public Compressor {
   std::vector<double> wide_;
   std::vector<float> p_;
   std::vector<float> q_;
-  mutable std::vector<float> values_;  ///< of the payload that is decoded
+  mutable std::vector<float> values_;  ///< values of the payload that is decoded
 };
 
 template <typename Visit>

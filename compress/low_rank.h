@@ -46,7 +46,7 @@ inline constexpr int kMaxLowRankSteps = 64;         ///< the most steps of the p
 struct LowRankOptions {
   int rank = 2;  ///< K, 1 … kMaxLowRank
   bool warm_start = true;
-  int steps = 1;  ///< of the iteration, an encoding; 1 … kMaxLowRankSteps
+  int steps = 1;  ///< steps of the iteration in an encoding; 1 … kMaxLowRankSteps
 };
 
 /// Throws Error for a rank or a number of steps outside its range.

@@ -30,13 +30,13 @@ constexpr std::size_t kOutlierHeaderBytes = 2 * sizeof(std::uint8_t) + 2 * sizeo
 /// 1 / step must be finite.
 constexpr float kSmallestStep = 0x1p-126F;
 
-/// Where the fit of s starts, relative to the step that spans the range. A fit moves slowly, and
-/// few bits want a far shorter step; from kFineBits on the range's step is near the best.
+/// Starts of the fit of s, relative to the step that spans the range. A fit moves slowly, and few
+/// bits want a far shorter step; from kFineBits on the range's step is near the best.
 constexpr std::array kStarts = {1.0F, 0.8F, 0.64F};
 constexpr int kFineBits = 6;
 constexpr int kRefinements = 3;
 
-/// Σ x y for vectors whose products are not negative, in float64 where float32 overflows or
+/// Σ x y for vectors with products that are not negative, in float64 where float32 overflows or
 /// vanishes.
 double wide_dot(std::span<const float> x, std::span<const float> y, const Ops& ops) {
   constexpr double kSafe = 0x1p-90;

@@ -99,9 +99,9 @@ class PerTensorCompressor final : public Compressor {
 
   std::string spec_;
   std::unique_ptr<Compressor> otherwise_;
-  std::vector<Part> parts_;  ///< empty where there is nothing to tell apart
+  std::vector<Part> parts_;  ///< the layout's parts; empty where there is nothing to tell apart
   std::size_t saturated_ = 0;
-  mutable std::vector<float> before_;  ///< y as it was
+  mutable std::vector<float> before_;  ///< y before a decoding, to be restored after a fault
 };
 
 std::size_t PerTensorCompressor::max_bytes(std::size_t elements) const {

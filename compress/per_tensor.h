@@ -2,7 +2,7 @@
 //
 // Grammar, with spaces around `;` as one likes:
 //   SPEC; SELECTOR=SPEC; SELECTOR=SPEC …
-// The first SPEC is the default; of the rules the first whose selector fits a tensor decides.
+// The first SPEC is the default; of the rules the first with a selector that fits a tensor decides.
 // base/tensor_selector.h has the selectors: names with * and ?, 1d, ends, under:N.
 // Example: quant:4; head.*=fp16; 1d=none; under:1024=quant:8
 //

@@ -75,7 +75,7 @@ class QuantCompressor final : public internal::ChunkedCompressor {
   std::size_t chunk_length(std::size_t elements) const override { return cut(elements).longest(); }
   bool stochastic() const { return options_.rounding == Rounding::stochastic; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, options_.bits}; }
-  /// What is encoded, and where to.
+  /// The input of an encoding, and the place of its output.
   struct Job {
     std::span<const float> x;
     const internal::Origin& origin;

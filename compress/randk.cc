@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kRandkHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
 
-/// `value`, whose magnitude is float32's largest at most. Where float32 is too coarse for its
+/// Rounds `value`, of a magnitude up to float32's largest. Where float32 is too coarse for its
 /// rounding to be relative, below 2^-126, it is rounded up or down by the element's noise, so that
 /// the mean is right there too.
 float rounded(double value, const RandomKey& key, std::size_t element) {
@@ -72,7 +72,7 @@ class RandkCompressor final : public Compressor {
     return internal::kept_elements(options_.keep_ratio, elements);
   }
 
-  /// What is encoded, and where to.
+  /// The input of an encoding, and the place of its output.
   struct Job {
     std::span<const float> x;
     const internal::Origin& origin;

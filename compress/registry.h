@@ -17,12 +17,13 @@ namespace sotto {
 
 /// One family of compressors, as `sotto list` shows it.
 struct CompressorInfo {
-  std::string_view name;      ///< "quant"
-  std::string_view synopsis;  ///< "quant:B[,chunk=N][,rounding=stochastic|nearest]"
+  std::string_view name;  ///< the family's name, "quant"
+  /// Form of its specification, "quant:B[,chunk=N][,rounding=stochastic|nearest]".
+  std::string_view synopsis;
   std::string_view summary;   ///< one sentence
   std::string_view contract;  ///< the contract in words
   std::string_view example;   ///< a specification that builds
-  std::uint16_t wire_id = 0;  ///< of the example's form
+  std::uint16_t wire_id = 0;  ///< number in frames of the example's form
   /// The number of its form with few bits a value, where it has one; 0: none.
   std::uint16_t coded_wire_id = 0;
 };

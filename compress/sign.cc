@@ -77,7 +77,7 @@ class SignCompressor final : public internal::ChunkedCompressor {
   std::size_t chunk_length(std::size_t elements) const override { return cut(elements).longest(); }
   bool by_mean() const { return options_.scale == SignScale::mean; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, 1}; }
-  /// What is encoded, and where to.
+  /// The input of an encoding, and the place of its output.
   struct Job {
     std::span<const float> x;
     const internal::Origin& origin;

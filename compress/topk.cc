@@ -94,11 +94,11 @@ class TopkCompressor final : public Compressor {
   /// in `done`: called off.
   std::optional<std::size_t> collect(std::span<const float> x, const internal::Origin& origin,
                                      Workers* workers, bool& done);
-  /// What about kAbove × k elements of x are above, by a sample of it; 0 where x or k is too small
-  /// for one. Overwrites near_.
+  /// The magnitude that about kAbove × k elements of x exceed, by a sample of it; 0 where x or k is
+  /// too small for one. Overwrites near_.
   std::uint32_t sampled_bound(std::span<const float> x, std::size_t k);
-  /// From the threshold down to what about kAbove × k elements are above: as it was, where that
-  /// still holds. `among`: all that is known to matter.
+  /// The distance from the threshold down to the magnitude that about kAbove × k elements exceed:
+  /// as it was, where that still holds. `among`: all that is known to matter.
   std::uint32_t distance(std::span<const float> among, std::size_t k,
                          std::uint32_t threshold) const;
   std::size_t write(std::size_t elements, std::span<std::byte> out) const;
@@ -106,7 +106,7 @@ class TopkCompressor final : public Compressor {
   double keep_ratio_;
   const Ops& ops_;
   Entries chosen_;  ///< the k largest
-  Entries near_;    ///< all of magnitude above the forecast's bound
+  Entries near_;    ///< all elements of magnitude above the forecast's bound
   /// Few elements of x are likely to be above its bound. They are collected while x is in the
   /// cache, and are most likely all that matters; the result does not depend on it.
   internal::ThresholdForecast forecast_;

@@ -31,7 +31,7 @@ struct NodeFigure {
   FigureInfo info;
   double (*value)(const NodeStanding&);
 };
-/// As run_figures.
+/// The figures of each node, as run_figures lists those of the run.
 std::span<const NodeFigure> node_figures();
 
 /// A figure of one directed link.
@@ -39,7 +39,7 @@ struct LinkFigure {
   FigureInfo info;
   double (*value)(const LinkTraffic&);
 };
-/// As run_figures.
+/// The figures of each link, as run_figures lists those of the run.
 std::span<const LinkFigure> link_figures();
 
 /// Σ‖v − C(v)‖² / Σ‖v‖²: what compression leaves out.

@@ -2,8 +2,8 @@
 // go to a new file of its name, as programs that rotate logs expect. The first write that fails is
 // reported, and the run goes on.
 //
-// Thread-safe, but that `tell` is called from the thread whose write fails. After a fork, parent
-// and children may all append.
+// Thread-safe, but that `tell` is called from the thread of the write that fails. After a fork,
+// parent and children may all append.
 #pragma once
 
 #include <mutex>

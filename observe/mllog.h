@@ -12,7 +12,7 @@ namespace sotto {
 
 /// The settings of a run that MLPerf's keys ask for.
 struct MllogSettings {
-  std::string benchmark;  ///< submission_benchmark: the task
+  std::string benchmark;  ///< name of the task, which the line submission_benchmark gives
   std::uint64_t seed = 0;
   std::uint64_t global_batch_size = 0;
   std::string optimizer;

@@ -31,8 +31,8 @@ constexpr std::size_t kMaxRequest = 1024;
 constexpr std::size_t kMaxAnswer = std::size_t{16} << 20;
 constexpr auto kPatience = 1s;
 
-/// A few threads, and a few jobs that wait for one. Where there are more, who brings one waits: so
-/// connections stay in the kernel's queue, which is short.
+/// A few threads, and a few jobs that wait for one. Where there are more, the thread that brings
+/// one waits: so connections stay in the kernel's queue, which is short.
 class BoundedPool final : public httplib::TaskQueue {
  public:
   BoundedPool() {
@@ -106,7 +106,7 @@ std::unique_ptr<httplib::Server> make_server() {
   return server;
 }
 
-/// In this thread, and those that it starts, a client that is gone is an error and no signal.
+/// Makes a client that is gone an error and no signal, in this thread and those that it starts.
 void block_sigpipe() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -119,7 +119,8 @@ void block_sigpipe() {
 struct Monitor::Parts {
   const std::unique_ptr<httplib::Server> owned = make_server();
   httplib::Server& server = *owned;
-  std::unique_ptr<BoundedPool> pool = std::make_unique<BoundedPool>();  ///< until the server has it
+  /// Pool of threads, until the server has it.
+  std::unique_ptr<BoundedPool> pool = std::make_unique<BoundedPool>();
   std::thread thread;
 };
 

@@ -23,7 +23,8 @@ namespace sotto {
 struct MonitorPage {
   std::string path;
   std::string type;
-  std::function<std::string()> make;  ///< called from several threads at a time
+  /// Makes the page's text; called from several threads at a time.
+  std::function<std::string()> make;
 };
 
 /// The type of pages in Prometheus' text format.

@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 constexpr std::string_view kEnd = "\n]}\n";
 constexpr std::size_t kBuffer = std::size_t{64} << 10U;
 constexpr auto kLongestHeld = 1s;
-/// For the lock, where nothing follows that could be written later.
+/// Patience with the lock where nothing follows that could be written later.
 constexpr auto kLastPatience = 2000ms;
 constexpr auto kBetweenTries = 1ms;
 constexpr int kTrainingThread = 1;
@@ -84,7 +84,7 @@ PhaseTrace::PhaseTrace(std::string path, std::string_view config, Rank first, Te
 }
 
 PhaseTrace::~PhaseTrace() {
-  flush(0ms);  // of a run that nobody has ended; who would be told may be gone
+  flush(0ms);  // of a run that nobody has ended; the receiver of a report may be gone
   ::close(descriptor_);
 }
 

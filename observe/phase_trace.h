@@ -69,8 +69,8 @@ class PhaseTrace final : public Observer {
   int descriptor_ = -1;
   pid_t opener_ = -1;
   bool given_up_ = false;
-  std::optional<Message> trouble_;     ///< why; empty once it is told
-  std::atomic<bool> troubled_{false};  ///< it is to be told; unguarded
+  std::optional<Message> trouble_;     ///< reason to give up; empty once it is told
+  std::atomic<bool> troubled_{false};  ///< a reason is to be told; unguarded
   std::string events_;
   PhaseSpan::Time flushed_;
   std::set<Rank> named_;

@@ -30,7 +30,7 @@ struct TelemetryOptions {
   std::string log_json{};     ///< a file for lines of JSON; "-": standard output
   std::string tensorboard{};  ///< a folder for scalars
   std::string mllog{};        ///< a file for MLPerf's lines
-  std::string trace{};        ///< FILE.json; of a launched job node 3 writes FILE.node-3.json
+  std::string trace{};  ///< FILE.json for phases; in a launched job node 3 writes FILE.node-3.json
   /// Keep the lines that log_json and mllog have, as a run that goes on does.
   bool keep = false;
   /// All settings as a JSON object, for log_json and trace; empty: none.

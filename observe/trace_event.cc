@@ -24,7 +24,7 @@ class EventText {
         .time(at);
   }
   EventText& id(std::uint64_t id) { return text("\"id2\":{\"local\":\"").number(id).text("\"}"); }
-  /// Which of the overlapping events of this name.
+  /// Names one of the overlapping events of this name.
   EventText& one_of(std::string_view name, std::uint64_t number) {
     return text(",\"cat\":\"")
         .text(name)

@@ -9,8 +9,8 @@
 namespace sotto {
 
 /// Node n is the process, or the thread, of the number kFirstNode + n. Viewers show it beside the
-/// name, where a small one would read as the rank of another node, and Perfetto takes a thread
-/// whose number is that of its process for the main one.
+/// name, where a small one would read as the rank of another node, and Perfetto takes a thread with
+/// the number of its process for the main one.
 inline constexpr std::int64_t kFirstNode = 1000;
 
 /// The place of an event: a process, a thread of it, and a time in nanoseconds.

@@ -24,7 +24,7 @@ Message or_allow() {
   return "or allow it explicitly with " + mention("allow_contract_violation", "true");
 }
 
-/// The algorithms whose theory holds on directed graphs.
+/// The algorithms with a theory that holds on directed graphs.
 std::vector<std::string> directed_algorithms() {
   return names_with(algorithms(), [](const AlgorithmInfo& info) {
     return info.graph == GraphNeed::column_stochastic;
@@ -348,7 +348,7 @@ Message graph_advice(const AlgorithmInfo& info, const GraphProperties& graph) {
                         : advice;
 }
 
-/// The bound on λ_n, for algorithms whose theory has one.
+/// Checks λ_n, for algorithms with a theory that bounds it.
 void admit_eigenvalues(const AlgorithmInfo& info, const Topology& graph) {
   if (info.eigenvalues_above <= -1) {
     return;
@@ -426,7 +426,13 @@ void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
         "twice: take sgd without momentum for the outer rule, or qmean",
         info.name));
   }
-  // ρ of a matrix whose rows do not sum to 1 says nothing of how fast push-sum's ratios agree.
+  if (info.encodes_chunks && is_per_tensor(setup.compressor->spec()) && setup.nodes > 1) {
+    warnings.push_back(
+        fmt::format("{}: it encodes chunks of the model, which are not along tensors: of '{}' the "
+                    "default alone is used",
+                    info.name, setup.compressor->spec()));
+  }
+  // ρ of a matrix with rows that do not sum to 1 says nothing of how fast push-sum's ratios agree.
   if (info.graph == GraphNeed::any || setup.nodes == 1 ||
       (info.graph == GraphNeed::column_stochastic && !properties(*setup.topology).row_stochastic)) {
     return;

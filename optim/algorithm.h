@@ -47,6 +47,7 @@
 #include <sotto/optim/round_terms.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/optim/streaming.h>
+#include <sotto/topology/node_groups.h>
 #include <sotto/topology/topology.h>
 
 namespace sotto {
@@ -58,9 +59,10 @@ inline constexpr std::uint32_t kMostBuckets = 4096;
 
 /// Everything that one node needs to take part.
 struct AlgorithmSetup {
-  /// Where the parameters and all other vectors lie, if not with the host; for algorithms that can
-  /// (AlgorithmInfo::accelerated). `ops` is then its own, `step_rule` is to be made with it, and
-  /// `compressor` is one of the host's, which it adopts. It goes after all that it has made.
+  /// The accelerator in whose memory the parameters and all other vectors lie; null: they lie with
+  /// the host. For algorithms that can (AlgorithmInfo::accelerated). `ops` is then its own,
+  /// `step_rule` is to be made with it, and `compressor` is one of the host's, which it adopts. It
+  /// goes after all that it has made.
   std::shared_ptr<const Accelerator> accelerator = {};
   Rank rank = 0;
   int nodes = 1;
@@ -68,7 +70,11 @@ struct AlgorithmSetup {
   std::span<float> parameters;
   /// The tensors of x_i; empty: one of all parameters.
   ParameterLayout layout = {};
+  /// The graph of nodes, or of groups where there are some.
   std::shared_ptr<const Topology> topology;
+  /// Groups of nodes that train one model together, between which the algorithm exchanges
+  /// (two_level.h); null: each node is by itself.
+  std::shared_ptr<const NodeGroups> groups = {};
   std::unique_ptr<StepRule> step_rule;
   /// H: rounds from one exchange to the next, in which a node steps by itself (local_steps.h).
   Round communication_interval = 1;
@@ -78,7 +84,7 @@ struct AlgorithmSetup {
   /// Cuts that exchange into fragments and delays it (streamed_steps.h); for algorithms that allow
   /// it (AlgorithmInfo::streams).
   Streaming streaming = {};
-  /// Makes the outer step rule of each fragment but the first, whose is outer_step_rule; given
+  /// Makes the outer step rule of each fragment but the first, which has outer_step_rule; given
   /// where that is, and there are several.
   StepRuleFactory further_outer_rules = {};
   /// Mix first, and let the outer step rule take the movement that comes of it
@@ -93,22 +99,22 @@ struct AlgorithmSetup {
   std::unique_ptr<Compressor> compressor;
   /// Set by make_algorithm, which reads them from the algorithm's specification.
   Hyperparameters hyperparameters = {};
-  /// For tests of robust: the Byzantine nodes and their attack (optim/robust/attack.h).
+  /// The Byzantine nodes and their attack (optim/robust/attack.h), for tests of robust.
   std::shared_ptr<const Adversary> adversary = {};
   /// Settings that may change after construction, for frames and their receivers; null: none may.
   std::shared_ptr<RoundTerms> terms = {};
   /// Count this node's data by terms->share.
   bool weighted = false;
-  std::uint64_t seed = 0;    ///< of all random rounding
+  std::uint64_t seed = 0;    ///< seed of all random rounding
   std::uint64_t run_id = 0;  ///< frames of other runs are refused
-  /// Cut the parameters into so many pieces at most, each with frames of its own (bucketed.h); for
-  /// algorithms that can be cut (AlgorithmInfo::separable).
+  /// The most pieces into which the parameters are cut, each with frames of its own (bucketed.h);
+  /// for algorithms that can be cut (AlgorithmInfo::separable).
   std::uint32_t buckets = 1;
   std::uint32_t bucket = 0;  ///< the piece that these parameters are, as frames say it
   /// The algorithm is a part of another one, which gives it directions
   /// (Algorithm::take_direction); its own step rule is not used.
   bool directed = false;
-  /// For a bucket: a vector at least as long as the parameters, which all buckets use in turn.
+  /// Room for a bucket: a vector at least as long as the parameters, which all buckets use in turn.
   std::shared_ptr<Vector> scratch = {};
   /// Run although the compressor's contract or the graph's property is not what the theory needs.
   bool allow_contract_violation = false;
@@ -124,7 +130,7 @@ struct Peers {
   std::size_t frames_a_round = 1;
 
   /// How many frames of a peer this node keeps until it asks for them, and so how far a peer may be
-  /// ahead: two rounds, and as many frames as 32 MiB hold, of which 256 at most. Word of a frame
+  /// ahead: two rounds, and the frames that 32 MiB hold, of which 256 at most. Word of a frame
   /// taken reaches its sender a latency later; were that awaited, a link of long latency would
   /// carry a window in a round trip, and no more. So the window is wider than the bandwidth-delay
   /// product of the links that it is for: 1 Gbit/s over a round trip of 250 ms.
@@ -139,7 +145,7 @@ struct AlgorithmCounters {
   /// Averagings between the models at which gradients were taken and those to which they were
   /// applied, over all gradients (AD-PSGD): divided by their number, the mean staleness.
   std::uint64_t staleness = 0;
-  std::uint64_t most_stale = 0;  ///< of a single gradient
+  std::uint64_t most_stale = 0;  ///< largest staleness of a single gradient
   /// Neighbours' models that a robust rule gave no influence.
   std::uint64_t set_aside = 0;
   /// Frames of neighbours that step with other settings than this node (round_terms.h).

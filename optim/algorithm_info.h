@@ -29,24 +29,24 @@ enum class GraphNeed {
 /// the frames. The header of the algorithm says the number, and a test measures it.
 struct StateMemory {
   double floats = 0;
-  double per_neighbour = 0;           ///< times the degree of a round
-  double per_changing_neighbour = 0;  ///< the same, on graphs that change
-  double per_nth = 0;                 ///< divided by the number of nodes
+  double per_neighbour = 0;           ///< floats times the degree of a round
+  double per_changing_neighbour = 0;  ///< floats times the degree, on graphs that change
+  double per_nth = 0;                 ///< floats divided by the number of nodes
   std::string_view of_matrices = {};  ///< additional floats that depend on the matrices' shapes
 };
 
 /// The senders and receivers of a round's exchanges, with frames of one size.
 enum class ExchangePattern {
-  irregular,   ///< several of a kind a round, or frames of several sizes
+  irregular,   ///< several exchanges of a kind a round, or frames of several sizes
   neighbours,  ///< one exchange with the graph's neighbours
   ring,        ///< 2 (n − 1) exchanges a bucket, each to the next rank and from the one before
-  pairings,    ///< one with each partner of the round (AD-PSGD)
+  pairings,    ///< one exchange with each partner of the round (AD-PSGD)
 };
 
 /// One algorithm, as `sotto list` shows it.
 struct AlgorithmInfo {
   std::string_view name;     ///< "dcd", the first word of its specification
-  std::string_view title;    ///< "DCD-PSGD, difference compression"
+  std::string_view title;    ///< the full title, "DCD-PSGD, difference compression"
   std::string_view paper;    ///< authors, year, arXiv number
   std::string_view rule;     ///< the update in one line
   std::string_view summary;  ///< when to use it
@@ -54,30 +54,31 @@ struct AlgorithmInfo {
   std::span<const Hyperparameter> hyperparameters = {};
   ContractKind contract = ContractKind::any;
   GraphNeed graph = GraphNeed::any;
-  double eigenvalues_above = -1;     ///< λ_n of a symmetric W must be larger (D²: −⅓)
-  bool time_varying = false;         ///< takes graphs that change between rounds
-  bool replicas = false;             ///< and hands whole vectors over along edges that are new
-  bool keeps_mean = false;           ///< neighbours mix so that their mean model moves by d̄ alone
-  bool movable = false;              ///< takes any model between rounds: no node has a copy of it
-  bool streams = false;              ///< its exchange may be that of a fragment (streamed_steps.h)
-  bool has_memory = false;           ///< its errors stand for a momentum of the outer rule
-  bool overlaps = false;             ///< its exchange hides behind a gradient exactly
-  bool delayable = false;            ///< does so with gradients that do not wait for it
-  bool separable = false;            ///< parameters can be cut into buckets (bucketed.h)
-  bool cuts_itself = false;          ///< into buckets, and is not cut from outside
+  double eigenvalues_above = -1;  ///< lower bound of λ_n of a symmetric W (D²: −⅓)
+  bool time_varying = false;      ///< takes graphs that change between rounds
+  bool replicas = false;    ///< takes such graphs too, and hands whole vectors over along new edges
+  bool keeps_mean = false;  ///< neighbours mix so that their mean model moves by d̄ alone
+  bool movable = false;     ///< takes any model between rounds: no node has a copy of it
+  bool streams = false;     ///< the exchange may be that of a fragment (streamed_steps.h)
+  bool has_memory = false;  ///< the compression errors stand for a momentum of the outer rule
+  bool overlaps = false;    ///< the exchange hides behind a gradient exactly
+  bool delayable = false;   ///< the exchange hides so with gradients that do not wait for it
+  bool separable = false;   ///< parameters can be cut into buckets (bucketed.h)
+  bool cuts_itself = false;          ///< cuts itself into buckets, and is not cut from outside
   bool bounded_by_spectrum = false;  ///< the theory bounds the compressor's α by the graph (DCD)
-  std::string_view step_rule = {};   ///< the one that it takes; empty: any
-  bool cuts_rule = false;            ///< its rule sees a piece of the model: it goes by elements
-  double learning_rate = 0;          ///< the usual one, where not the step rule's; 0: that
-  std::string_view family = {};      ///< of the compressors that it takes; empty: any
-  bool finds_freeze = false;         ///< freezes Adam's variance by itself, unless told when
-  bool accelerated = false;          ///< its vectors may lie where the host cannot reach them
-  bool robust = false;               ///< meant for neighbours that may be Byzantine
+  std::string_view step_rule = {};   ///< the step rule that it takes; empty: any
+  bool cuts_rule = false;        ///< the step rule sees a piece of the model: it goes by elements
+  bool encodes_chunks = false;   ///< messages are chunks of the model, not tensors
+  double learning_rate = 0;      ///< usual learning rate; 0: that of the step rule
+  std::string_view family = {};  ///< family of the compressors that it takes; empty: any
+  bool finds_freeze = false;     ///< freezes Adam's variance by itself, unless told when
+  bool accelerated = false;      ///< the vectors may lie where the host cannot reach them
+  bool robust = false;           ///< meant for neighbours that may be Byzantine
   /// The largest job: beyond, the phases of a round are more than a frame can number.
   int most_nodes = std::numeric_limits<int>::max();
-  /// How the algorithm treats nodes whose step settings have come to differ.
+  /// The treatment of nodes with step settings that have come to differ.
   SettingsAgreement agreement = SettingsAgreement::expected;
-  /// Which exchanges a round has, where they are so regular that a stand-in can play them.
+  /// The exchanges of a round, if they are so regular that a stand-in can play them.
   ExchangePattern pattern = ExchangePattern::irregular;
   /// Bytes that a node sends in a round, headers left out: n nodes, d parameters, |C| an encoding.
   std::string_view bytes;

@@ -1,4 +1,4 @@
-// What reads the same in the algorithms whose exchange is a mean through chunk owners.
+// The common part of the algorithms with a mean through chunk owners as exchange.
 //
 // A building block of the algorithms, not for users.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-/// An algorithm whose exchanges are those of one ChunkMean, which a round waits for.
+/// An algorithm with the exchanges of one ChunkMean, which a round waits for.
 class ChunkMeanAlgorithm : public NodeAlgorithm {
  public:
   Peers peers() const override { return mean_.peers(); }
@@ -40,7 +40,7 @@ class ChunkMeanAlgorithm : public NodeAlgorithm {
                      const ParameterLayout& stepped, MakeGather make_gather)
       : NodeAlgorithm(info, std::move(setup), stepped), mean_(node_, make_gather(node_)) {}
 
-  /// What every round begins with. Fault::non_finite.
+  /// Checks a gradient at the beginning of every round. Fault::non_finite.
   Status enter(std::span<const float> gradient) const {
     check(accepts_gradient(), "a round takes one gradient");
     check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");

@@ -13,7 +13,7 @@ namespace sotto {
 /// compressor is no contraction.
 double default_consensus_stepsize(const Compressor& compressor, std::size_t dimension, double cap);
 
-/// default_consensus_stepsize with a cap of so many halves.
+/// default_consensus_stepsize with a cap of `Halves` halves.
 template <int Halves>
 double default_eta(const Compressor& compressor, std::size_t dimension) {
   return default_consensus_stepsize(compressor, dimension, 0.5 * Halves);

@@ -55,13 +55,13 @@ std::string count_text(const Hyperparameter& one, std::string_view value) {
   return count && within(one, static_cast<double>(*count)) ? fmt::to_string(*count) : "";
 }
 
-/// As count_text, of a real number.
+/// The canonical text of a real number, as count_text.
 std::string real_text(const Hyperparameter& one, std::string_view value) {
   const auto number = parse_number<double>(value);
   return number && within(one, *number) ? fmt::to_string(*number) : "";
 }
 
-/// As count_text, of a word.
+/// The canonical text of a word, as count_text.
 std::string choice_text(const Hyperparameter& one, std::string_view value) {
   return std::ranges::find(one.choices, value) == one.choices.end() ? "" : std::string(value);
 }

@@ -30,19 +30,21 @@ enum class HyperparameterKind {
 
 /// One hyperparameter, as the algorithm's file states it and `sotto list` shows it.
 struct Hyperparameter {
-  std::string_view key;     ///< "clock"
-  std::string_view symbol;  ///< "T", as the paper has it
+  std::string_view key;     ///< name in specifications, "clock"
+  std::string_view symbol;  ///< symbol in the paper, "T"
   std::string_view help;
   HyperparameterKind kind = HyperparameterKind::count;
   double above = 0;  ///< values are larger, and `most` at most
   double most = std::numeric_limits<double>::infinity();
-  std::span<const std::string_view> choices = {};  ///< where the kind is choice
-  ContractKind contract = ContractKind::any;  ///< that a compressor needs, where the kind is that
+  std::span<const std::string_view> choices = {};  ///< the words, if the kind is choice
+  /// Contract that a compressor needs, if the kind is compressor.
+  ContractKind contract = ContractKind::any;
   std::string_view why = {};  ///< the reason of the bounds, or a value that would do
   /// The value where none is given: "4096"; "auto": the algorithm finds one itself; empty: one must
   /// be given.
   std::string_view fallback = {};
-  std::string_view needs = {};  ///< the key of another one without which this one does nothing
+  /// Key of another hyperparameter without which this one does nothing.
+  std::string_view needs = {};
   /// Computes the value where none is given, from the compressor and the model's dimension; not
   /// above 0: there is none. Null: `fallback` says it.
   double (*derive)(const Compressor& compressor, std::size_t dimension) = nullptr;
@@ -100,7 +102,7 @@ class Hyperparameters {
   struct Value {
     bool given = false;
     std::string text{};     ///< empty: the fallback
-    std::string setting{};  ///< that gave it
+    std::string setting{};  ///< setting that gave the value
   };
   std::size_t index_of(std::string_view key) const;
   /// Null: the fallback stands.
@@ -114,7 +116,7 @@ class Hyperparameters {
 
   std::string_view algorithm_;
   std::span<const Hyperparameter> table_;
-  std::vector<Value> values_;  ///< in the table's order
+  std::vector<Value> values_;  ///< values in the table's order
 };
 
 }  // namespace sotto

@@ -71,16 +71,17 @@ class LocalNode {
 
   /// Fault::non_finite naming node, round, `what`, count and first element, unless all are finite.
   Status require_finite(std::span<const float> values, std::string_view what) const;
-  /// The step rule may take this gradient: it is finite, and the rule has taken none this round,
-  /// whose update then overflowed, which is final. For algorithms that call their rule themselves.
+  /// Whether the step rule may take this gradient: it is finite, and the rule has taken none this
+  /// round with an update that then overflowed, which is final. For algorithms that call their rule
+  /// themselves.
   Status enter_step_rule(std::span<const float> gradient);
   /// Writes the step rule's d at x_i over other memory than the gradient's. A gradient that is not
   /// finite is a fault and changes nothing but d; the rule's own faults are those of
   /// StepRule::direction, and final. Once a round: a second gradient means that the update of the
   /// first overflowed, which is final too.
   Status direction(std::span<const float> gradient, std::span<float> d);
-  /// As `direction`, at another point than x_i: of elements from `first` of the model on, as many
-  /// as the step rule was sized for. g and d may be one span, if g is finite.
+  /// Writes `direction` at another point than x_i: of the elements from `first` of the model on for
+  /// which the step rule was sized. g and d may be one span, if g is finite.
   Status direction_at(std::size_t first, std::span<const float> at, std::span<const float> gradient,
                       std::span<float> d);
   /// Whether direction_part may be asked for.
@@ -96,12 +97,12 @@ class LocalNode {
   /// out ← from − d, which must be finite: Fault::non_finite; `out`, which must not be `from`, may
   /// then hold anything.
   Status step_along(std::span<const float> from, const Direction& d, std::span<float> out) const;
-  /// As step_along, with the direction for a gradient. Faults are those of `direction`
+  /// Steps as step_along does, with the direction for a gradient. Faults are those of `direction`
   /// besides.
   Status move(std::span<const float> from, std::span<const float> gradient, std::span<float> out);
   /// Zeroed memory of the host for a frame, from and to which encodings go soonest.
   std::shared_ptr<std::byte> frame_memory(std::size_t bytes) const;
-  /// Zeros, as many as x_i has elements.
+  /// Zeros, with x_i's number of elements.
   Vector vector() const { return {dimension(), ops()}; }
   /// x_i ← x_i − d, `scratch` is as long as x_i. On a fault x_i is untouched.
   Status step(std::span<const float> gradient, std::span<float> scratch);
@@ -124,15 +125,15 @@ class LocalNode {
   /// rounding is keyed by (seed, rank, round, bucket and part).
   std::span<const std::byte> encode(std::span<const float> x, std::span<std::byte> out,
                                     std::uint32_t part = 0);
-  /// As encode, for C(v), and leaves the residual v − C(v) in v.
+  /// Encodes as encode does, for C(v), and leaves the residual v − C(v) in v.
   std::span<const std::byte> encode_residual(std::span<float> v, std::span<std::byte> out,
                                              std::uint32_t part = 0);
-  /// As encode_residual, by `codec`, which need not be the node's C.
+  /// Encodes as encode_residual does, by `codec`, which need not be the node's C.
   std::span<const std::byte> encode_residual(Compressor& codec, std::span<float> v,
                                              std::span<std::byte> out, std::uint32_t part);
-  /// As encode, for C(v), with v as `prepare` makes it, which says of each piece whether it
-  /// is finite; where a residual is left, the pieces may be v as it stands, otherwise they do
-  /// not depend on it. Fault::non_finite naming `what` unless v is finite and its encoding
+  /// Encodes as encode does, for C(v), with v as `prepare` makes it, which says of each piece
+  /// whether it is finite; where a residual is left, the pieces may be v as it stands, otherwise
+  /// they do not depend on it. Fault::non_finite naming `what` unless v is finite and its encoding
   /// decodes; only v is changed, and in part what C(v) is added to.
   Result<std::span<const std::byte>> encode_made(const Compressor::Prepare& prepare,
                                                  std::span<float> v, std::span<std::byte> out,
@@ -165,8 +166,9 @@ class LocalNode {
   Status load(ByteReader& in);
 
  private:
-  /// As enter_step_rule, of a gradient or of a part of one, which goes on where it does not begin.
-  /// A gradient for a stateless rule is only looked through where d turns out not to be finite.
+  /// Does as enter_step_rule, for a gradient or a part of one, which goes on where it does not
+  /// begin. A gradient for a stateless rule is only looked through where d turns out not to be
+  /// finite.
   Status begin_step(std::span<const float> gradient, bool begins = true);
   /// The rule takes its one gradient of this round.
   Status take_gradient();
@@ -178,7 +180,7 @@ class LocalNode {
   Round round_ = 0;
   bool in_round_ = false;
   std::optional<Round> stepped_;  ///< the round whose gradient the step rule took last
-  Status overflow_;               ///< of the step rule
+  Status overflow_;               ///< fault of the step rule in an update that overflowed
   std::uint64_t saturated_ = 0;
 };
 

@@ -16,7 +16,7 @@
 
 namespace sotto {
 
-/// An algorithm whose model and rounds are a LocalNode's.
+/// An algorithm with the model and the rounds of a LocalNode.
 class NodeAlgorithm : public Algorithm {
  public:
   std::string_view name() const override { return node_.name(); }
@@ -27,7 +27,7 @@ class NodeAlgorithm : public Algorithm {
   Status load(ByteReader& in) override { return node_.load(in); }
 
  protected:
-  /// A node with the algorithm's facts and this run's setup, whose step rule is for `stepped`, as
+  /// A node with the algorithm's facts, this run's setup and a step rule for `stepped`, as
   /// LocalNode has it; Error for a setup that LocalNode refuses.
   NodeAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup,
                 const std::optional<ParameterLayout>& stepped = {})
@@ -36,7 +36,7 @@ class NodeAlgorithm : public Algorithm {
   LocalNode node_;
 };
 
-/// An algorithm whose exchanges are those of one mailbox, which a round waits for.
+/// An algorithm with the exchanges of one mailbox, which a round waits for.
 class MailAlgorithm : public NodeAlgorithm {
  public:
   Peers peers() const override { return graph_peers(node_, mail_); }
@@ -52,12 +52,12 @@ class MailAlgorithm : public NodeAlgorithm {
   /// Makes the mailbox of a node, for the peers that it exchanges frames with.
   using MakeMailbox = Mailbox (*)(const LocalNode& node);
 
-  /// A node whose mailbox `make` makes, by default for the edges of its graph.
+  /// A node with the mailbox that `make` makes, by default for the edges of its graph.
   MailAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup, MakeMailbox make = graph_mailbox)
       : NodeAlgorithm(info, std::move(setup)), mail_(make(node_)) {}
 
   /// y ← y + scale × C, the message that came from node `from`, or the own one that was posted.
-  /// Requires that the mailbox is with all other nodes, in rank order. A fault names who is to
+  /// Requires that the mailbox is with all other nodes, in rank order. A fault names the node to
   /// blame.
   Status add_message(Rank from, float scale, std::span<float> y) {
     if (from == node_.rank()) {
@@ -89,7 +89,7 @@ class DirectionAlgorithm : public MailAlgorithm {
 
   /// The round, from d_i on.
   virtual Status take(const Direction& d) = 0;
-  /// Where d_i may be written; take may write over it once it has read d.
+  /// The room to which d_i may be written; take may write over it once it has read d.
   virtual std::span<float> direction_room() = 0;
 };
 

@@ -40,6 +40,7 @@
 #include <sotto/optim/wrappers/delayed_gradient.h>
 #include <sotto/optim/wrappers/local_steps.h>
 #include <sotto/optim/wrappers/streamed_steps.h>
+#include <sotto/optim/wrappers/two_level.h>
 #include <sotto/optim/wrappers/weighted_gradient.h>
 
 namespace sotto {
@@ -131,7 +132,10 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view spec, AlgorithmSetup 
   AlgorithmSpec parsed = parse_algorithm(spec);
   const AlgorithmInfo& info = *parsed.info;
   setup.hyperparameters = std::move(parsed.hyperparameters);
-  admit(info, setup, warnings);
+  const bool in_groups = setup.groups != nullptr;
+  if (!in_groups) {
+    admit(info, setup, warnings);
+  }
   if (setup.terms == nullptr) {
     setup.terms = std::make_shared<RoundTerms>();
   }
@@ -140,11 +144,14 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view spec, AlgorithmSetup 
       setup.outer_step_rule == nullptr ? info.agreement : SettingsAgreement::expected;
   const auto privacy = setup.privacy;
   const Rank rank = setup.rank;
-  const bool weighted = setup.weighted && setup.outer_step_rule == nullptr;
+  const bool weighted = setup.weighted && (in_groups || setup.outer_step_rule == nullptr);
   const auto terms = setup.terms;
   const Ops& ops = *setup.ops;
   const auto accelerator = setup.accelerator;
-  auto algorithm = build_stepping(info, std::move(setup));
+  const std::string inner(spec);
+  std::unique_ptr<Algorithm> algorithm =
+      in_groups ? std::make_unique<TwoLevel>(info, inner, std::move(setup), warnings)
+                : build_stepping(info, std::move(setup));
   if (terms->agreement != SettingsAgreement::required) {
     terms->reserve(algorithm->peers().from.size());  // no frame allocates
   }

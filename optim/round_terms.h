@@ -49,13 +49,13 @@ enum class SettingsAgreement {
 /// A neighbour that steps with other settings than this node.
 struct SettingsDifference {
   Rank peer = 0;
-  Round round = 0;  ///< of the exchange in which it was seen first
+  Round round = 0;  ///< round of the exchange in which it was seen first
   SettingsStamp theirs = kAsAgreed;
   SettingsStamp own = kAsAgreed;
 };
 
-/// Whether a node's data may count for so much: 1e-12 to 1e15, within which its share of all
-/// weights is a float, and their sum a double.
+/// Whether a node's data may have this weight: 1e-12 to 1e15, within which its share of all weights
+/// is a float, and their sum a double.
 constexpr bool is_weight(double weight) { return weight >= 1e-12 && weight <= 1e15; }
 /// n w_i / Σ_j w_j.
 float share_of_weight(double weight, double sum_of_weights, int nodes);
@@ -77,12 +77,12 @@ struct RoundTerms {
   /// Neighbours that differ, as they were seen last and in how many exchanges.
   struct Sighting {
     SettingsDifference difference;
-    std::uint64_t exchanges = 0;  ///< since both had the same
+    std::uint64_t exchanges = 0;  ///< exchanges since both had the same settings
     bool told = false;
   };
   std::vector<Sighting> known = {};
 
-  /// Makes room for all differences that so many neighbours can be told of.
+  /// Makes room for all differences of `neighbours` neighbours.
   void reserve(std::size_t neighbours) {
     known.reserve(neighbours);
     news.reserve(neighbours);

@@ -23,9 +23,9 @@ namespace sotto {
 
 /// Whether Adam's moments, which start at 0, are divided by 1 − β^t.
 enum class BiasCorrection {
-  always,  ///< as torch.optim.Adam
+  always,  ///< in every step, as torch.optim.Adam does
   warmup,  ///< until the variance is frozen (apmsqueeze, onebit-adam, …), not after it
-  never,   ///< as DeepSpeed's 1-bit optimizers
+  never,   ///< in no step, as DeepSpeed's 1-bit optimizers
 };
 
 /// "always", "warmup" or "never".
@@ -35,7 +35,7 @@ std::vector<std::string> bias_correction_names();
 /// Throws Error unless `name` is one of always, warmup, never.
 BiasCorrection parse_bias_correction(std::string_view name);
 
-/// What the length of Muon's steps goes by (step_rules/muon.h).
+/// The rule for the length of Muon's steps (step_rules/muon.h).
 enum class UpdateScale {
   original,  ///< √max(1, rows/columns)
   spectral,  ///< √(rows/columns)
@@ -80,7 +80,7 @@ class StepRule {
  public:
   virtual ~StepRule() = default;
 
-  /// As `--step-rule` has it, "sgd".
+  /// The rule's name as `--step-rule` has it, "sgd".
   virtual std::string_view name() const = 0;
   /// Takes the tensors that all vectors consist of, and zeroes the moments. Called once, before the
   /// first direction.
@@ -90,14 +90,14 @@ class StepRule {
   /// in, and must be discarded unless it is stateless().
   virtual Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                            std::span<float> d) = 0;
-  /// As direction, for callers that only read d: it is the gradient or a moment with its
-  /// factor, which stay as they are until the next direction, or else the d that `direction` writes
-  /// in `room`.
+  /// The direction for callers that only read d: it is the gradient or a moment with its factor,
+  /// which stay as they are until the next direction, or else the d that `direction` writes in
+  /// `room`.
   virtual Result<Direction> direction_in(Round round, std::span<const float> x,
                                          std::span<const float> gradient, std::span<float> room);
-  /// Writes x − d, for an algorithm whose step that is; g and `next` may be one span. `ops` is for
-  /// where they lie. A rule that makes the next model at once, and d as a difference, spares itself
-  /// two roundings here.
+  /// Writes x − d, for an algorithm that steps so; g and `next` may be one span. `ops` is for where
+  /// they lie. A rule that makes the next model at once, and d as a difference, spares itself two
+  /// roundings here.
   virtual Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
                             std::span<float> next, const Ops& ops);
   /// Whether next_model may have x itself as `next`, which a long model is spared two copies by.
@@ -112,7 +112,7 @@ class StepRule {
   /// Whether an element's direction depends on that element alone, so that the rule takes any piece
   /// of a model for a model.
   virtual bool by_element() const { return false; }
-  /// Begins a round whose direction is asked for in parts, in place of `direction`. Requires
+  /// Begins a round with a direction that is asked for in parts, in place of `direction`. Requires
   /// separable().
   virtual void begin_parts(Round /*round*/) {}
   /// `direction` of whole tensors that follow each other, from element `first` of the model on;

@@ -33,7 +33,7 @@ struct StepRuleInfo {
   /// Rules for tensors that this one is not for, by selector, where a specification has none
   /// (step_rule_spec.h).
   std::string_view others = {};
-  /// Constructs the rule, without `others`, from options whose values lie in their ranges; call
+  /// Constructs the rule, without `others`, from options with values in their ranges; call
   /// make_step_rule instead. Throws Error for a setting that the rule cannot take.
   std::unique_ptr<StepRule> (*build)(const StepRuleOptions& options, const Ops& ops) = nullptr;
 

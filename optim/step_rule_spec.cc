@@ -20,7 +20,7 @@ constexpr const char* kExample = "1d=adamw";
 /// A setting that rules behind selectors may be given.
 struct Key {
   std::string_view name;
-  bool every_rule;  ///< has it
+  bool every_rule;  ///< every rule has this setting
   /// The value in its one form, which `set` takes; empty for what is none.
   std::string (*read)(std::string_view value);
   void (*set)(StepRuleOptions& options, std::string_view value);

@@ -28,7 +28,8 @@ using StepRuleSetting = std::pair<std::string, std::string>;
 /// The rule of a specification for some tensors.
 struct SelectedStepRule {
   const StepRuleInfo* info = nullptr;
-  std::vector<StepRuleSetting> settings;  ///< given behind its name, as the rule reads them
+  /// Settings given behind its name, as the rule reads them.
+  std::vector<StepRuleSetting> settings;
 
   /// The options of this rule, where `common` are those of the rule in front.
   StepRuleOptions options(const StepRuleOptions& common) const;
@@ -36,9 +37,9 @@ struct SelectedStepRule {
 
 /// A specification that was read.
 struct StepRuleSpec {
-  const StepRuleInfo* info = nullptr;      ///< of the rule in front
-  std::vector<SelectedSpec> selectors;     ///< with the text of their rules
-  std::vector<SelectedStepRule> selected;  ///< by selector
+  const StepRuleInfo* info = nullptr;      ///< facts of the rule in front
+  std::vector<SelectedSpec> selectors;     ///< selectors, with the text of their rules
+  std::vector<SelectedStepRule> selected;  ///< rules by selector
   bool chosen = false;  ///< the specification names the selectors, not the rule in front
 
   /// One text for equal specifications.

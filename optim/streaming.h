@@ -41,7 +41,7 @@ struct Streaming {
   /// The fewest steps from the sending of one fragment to that of the next, ⌊H/P⌋, with an exchange
   /// of each every `interval` steps.
   Round gap(Round interval) const { return interval / fragments; }
-  /// Steps of an interval of so many after which fragment p, counted from 0, is sent: from 1 on.
+  /// Number of steps, from 1 on, after which fragment p of an interval is sent; p counts from 0.
   Round sent_after(Round interval, std::uint32_t fragment) const {
     const Round whole = Round{fragment} + 1;  // of which interval times overflows
     return whole * (interval / fragments) + whole * (interval % fragments) / fragments;

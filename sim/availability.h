@@ -13,10 +13,10 @@
 
 namespace sotto {
 
-/// When a node is there, and when it stands still as after NodeEvent::Kind::suspend.
+/// The times when a node is there, and when it stands still as after NodeEvent::Kind::suspend.
 struct Availability {
   StepTimes steps = {};
-  bool there_first = true;  ///< in the first step; in every other it is the other way round
+  bool there_first = true;  ///< presence in the first step; it changes with every step
 
   /// Whether the node is there in a step.
   bool there(std::size_t step) const { return (step % 2 == 0) == there_first; }
@@ -25,13 +25,13 @@ struct Availability {
 /// A node's use of an availability. Several nodes may share one.
 struct NodeAvailability {
   std::shared_ptr<const Availability> times = {};  ///< null: the node is always there
-  SimTime start = 0;                               ///< the run begins at this time of it
+  SimTime start = 0;  ///< time of the availability at which the run begins
 };
 
 /// Throws Error for steps that do not ascend from 0, and for a node that is never there.
 void validate(const Availability& availability);
 
-/// When a node is there for the first time; 0 where it always is, kNever where it never comes.
+/// The first time when a node is there; 0 where it always is, kNever where it never comes.
 SimTime first_presence(const NodeAvailability& availability);
 
 /// A node that is there from the first time of each pair to before the second; the pairs ascend,

@@ -1,5 +1,5 @@
-// A federation of many clients of which each round takes a few: its nodes are places, and who
-// stands in a place is drawn anew every so many rounds, without repetition, from all clients.
+// A federation of many clients of which each round takes a few: its nodes are places, and the
+// client in each place is drawn anew every few rounds, without repetition, from all clients.
 //
 // One thread at a time. Owns copies of what it draws.
 #pragma once
@@ -17,7 +17,7 @@ namespace sotto {
 /// A client's pace.
 struct Client {
   double gradient_s = 0;     ///< seconds that one gradient takes
-  double bytes_per_s = 0.0;  ///< its connection carries, each way
+  double bytes_per_s = 0.0;  ///< bandwidth of its connection, each way
 };
 
 /// How clients are sampled. Throws Error from the Simulator's constructor for fewer clients than
@@ -25,7 +25,7 @@ struct Client {
 struct ClientSampling {
   std::shared_ptr<const std::vector<Client>> clients = {};  ///< null: nobody is sampled
   Round every = 1;         ///< rounds from one sample to the next, 1 or more
-  double model_bytes = 0;  ///< each client that comes fetches, before its first gradient
+  double model_bytes = 0;  ///< bytes that each new client fetches before its first gradient
 };
 
 /// `places` of `clients`, each once, in the order of the places: draw number `draw` of a seed.

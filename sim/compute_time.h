@@ -16,14 +16,14 @@ struct ComputeTime {
     fixed,        ///< always `seconds`
     uniform,      ///< seconds × (1 − spread) … seconds × (1 + spread), 0 ≤ spread ≤ 1
     lognormal,    ///< seconds × exp(spread × N(0, 1)): `seconds` is the median
-    exponential,  ///< of mean `seconds`
+    exponential,  ///< exponential with mean `seconds`
   };
   Kind kind = Kind::fixed;
   double seconds = 0;
   double spread = 0;
-  /// A persistent straggler takes so many times as long.
+  /// A persistent straggler takes this many times as long.
   double slowdown = 1;
-  /// With this probability a round takes `stall_factor` times as long.
+  /// Probability that a round takes `stall_factor` times as long.
   double stall_probability = 0;
   double stall_factor = 1;
 

@@ -14,8 +14,9 @@ namespace sotto {
 struct LinkPreset {
   std::string_view name;
   std::string_view summary;
-  double bytes_per_s = 0;  ///< between two hosts, or of_host
-  SimTime latency = 0;     ///< one way
+  /// Bandwidth between two hosts or, where of_host, of one host's connection.
+  double bytes_per_s = 0;
+  SimTime latency = 0;  ///< one way
   SimTime jitter = 0;
   double loss = 0;  ///< share of packets
   /// The bandwidth is that of a host's own connection, either way, which all its peers share.

@@ -25,10 +25,12 @@ namespace sotto {
 using GradientFunction = std::function<void(
     Rank rank, Round round, std::span<const float> parameters, std::span<float> gradient)>;
 
-/// When an exchange is carried. The numbers must not depend on it.
+/// The time when an exchange is carried. The numbers must not depend on it.
 enum class Delivery {
-  eager,  ///< as soon as it is posted, frames in rank order
-  late,   ///< when nodes cannot go on without it, frames in reverse order: all overlap is used
+  eager,  ///< each exchange as soon as it is posted, frames in rank order
+  /// An exchange only when nodes cannot go on without it, frames in reverse order: all overlap is
+  /// used.
+  late,
 };
 
 /// Traffic along one directed edge, headers included.
@@ -40,7 +42,7 @@ struct EdgeTraffic {
 /// Takes its nodes through whole rounds, each with the exchanges that it asks for.
 class LockstepDriver {
  public:
-  /// By (from, to).
+  /// Traffic by (from, to).
   using Traffic = std::map<std::pair<Rank, Rank>, EdgeTraffic>;
 
   /// A driver without nodes.
@@ -70,7 +72,7 @@ class LockstepDriver {
     std::unique_ptr<Algorithm> algorithm;
     Exchange exchange;
     bool posted = false;
-    bool ready = false;  ///< all peers of its exchange have come to it
+    bool ready = false;  ///< all peers of its exchange have posted theirs
     std::vector<float> gradient;
   };
 
@@ -80,7 +82,7 @@ class LockstepDriver {
   Status take_exchange(Node& node);
   /// Carries exchanges, and those that they lead to, until none is posted.
   Status deliver();
-  /// Marks the exchanges that can be carried: those whose peers have all posted theirs, of the same
+  /// Marks the exchanges that can be carried: all of their peers have posted exchanges of the same
   /// tag, and so on for the peers' peers. False when there are none.
   bool find_ready();
   bool peers_ready(Rank rank) const;

@@ -13,7 +13,7 @@ namespace sotto {
 
 /// Bytes of a message.
 inline constexpr std::uint64_t kRingMessageBytes = 100'000;
-/// From host to host; half of it on the way out, half on the way in.
+/// Latency from host to host; half of it on the way out, half on the way in.
 inline constexpr double kRingLatencyS = 0.001;
 
 /// Bytes a second, of the way out and of the way in.

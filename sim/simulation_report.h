@@ -17,7 +17,7 @@ namespace sotto {
 
 /// A node's life in numbers: its time from start to end falls into compute, codec, wire and idle.
 struct NodeReport {
-  Status status;  ///< why it ended early, if it did
+  Status status;  ///< reason why it ended early, if it did
   Round rounds = 0;
   SimTime start = 0;
   SimTime end = 0;
@@ -36,16 +36,16 @@ struct EdgeReport {
   std::uint64_t bytes = 0;
 };
 
-/// What a link carried.
+/// The traffic of a link.
 struct LinkReport {
   LinkId link = 0;
-  double bytes = 0;        ///< of delivered messages
-  double utilisation = 0;  ///< of what it could have carried until the end, changes included
+  double bytes = 0;        ///< bytes of delivered messages
+  double utilisation = 0;  ///< share of what it could have carried until the end, changes included
 };
 
 struct SimulationReport {
-  SimTime end = 0;             ///< when the last node ended
-  std::uint64_t messages = 0;  ///< delivered
+  SimTime end = 0;             ///< time when the last node ended
+  std::uint64_t messages = 0;  ///< messages delivered
   std::uint64_t events = 0;
   std::string trace_sha256;
   std::vector<NodeReport> nodes;

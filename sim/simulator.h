@@ -33,13 +33,13 @@ namespace sotto {
 
 /// One line of the trace.
 struct TraceEntry {
-  /// What happened.
+  /// The kind of entry.
   enum class Kind : std::uint32_t {
     computed,   ///< a gradient is taken
     sent,       ///< bytes to peer
     delivered,  ///< bytes from peer
-    finished,   ///< a round; bytes: its number
-    ended,      ///< bytes: 1 with a fault
+    finished,   ///< a round is over; bytes: its number
+    ended,      ///< the node has ended; bytes: 1 with a fault
   };
   SimTime time = 0;
   Kind kind = Kind::computed;
@@ -48,10 +48,11 @@ struct TraceEntry {
   std::uint64_t bytes = 0;
 };
 
-/// What a node's thread does, or waits for; the four of NodeReport.
+/// The activity of a node's thread, or its reason to wait; the four of NodeReport.
 enum class Phase : std::uint8_t { compute, codec, wire, idle };
 
-/// What a caller may watch. Called in the order of the trace from the thread of run().
+/// Functions by which a caller may watch. Called in the order of the trace from the thread of
+/// run().
 struct SimulatorHooks {
   /// A node's algorithm has something to tell (Algorithm::take_warnings), at the end of a round.
   /// Not asked where no gradients are taken.

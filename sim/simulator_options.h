@@ -16,17 +16,18 @@
 
 namespace sotto {
 
-/// What encoding and decoding cost a node; all 0: nothing. Bytes are of the float32 vectors that
-/// frames encode: however few of them are on the wire, a compressor goes through them all.
+/// The cost of encoding and decoding for a node; all 0: nothing. Bytes are of the float32 vectors
+/// that frames encode: however few of them are on the wire, a compressor goes through them all.
 struct CodecCost {
-  double encode_s_per_byte = 0;     ///< of each different frame of an exchange
-  double decode_s_per_byte = 0;     ///< of each frame that comes in
+  double encode_s_per_byte = 0;     ///< time for each different frame of an exchange
+  double decode_s_per_byte = 0;     ///< time for each frame that comes in
   double seconds_per_exchange = 0;  ///< paid once when it is posted
 
   bool operator==(const CodecCost&) const = default;
 };
 
-/// What the transport under the algorithms adds to the network. Connections exist from the start.
+/// The effects of the transport under the algorithms, beside the network's. Connections exist from
+/// the start.
 struct TransportModel {
   /// A frame no larger than this is handed over as soon as the receiver has room for it; a larger
   /// one when it is delivered. Linux lets a socket's buffer grow to 4 MiB (tcp_wmem).
@@ -44,14 +45,16 @@ struct TransportModel {
 
 /// Something that happens to a node. Partitions are cuts of links (platform.h).
 struct NodeEvent {
-  /// What happens.
+  /// The kind of event.
   enum class Kind {
-    crash,    ///< its process dies: what it sent and was not delivered is lost, and its peers learn
-              ///< of it one latency of the way from it later, unless that is cut
-    vanish,   ///< the same, but nobody is told: the peers' deadlines must find out
-    leave,    ///< ends in good order after the round under way
-    suspend,  ///< stands still, as a laptop that is closed; what arrives waits
-    resume,   ///< goes on where it stood
+    /// The process dies: frames that it sent and that were not delivered are lost, and its peers
+    /// learn of it one latency of the way from it later, unless the way is cut.
+    crash,
+    /// The process dies as in a crash, but nobody is told: the peers' deadlines must find out.
+    vanish,
+    leave,    ///< the node ends in good order after the round under way
+    suspend,  ///< the node stands still, as a laptop that is closed; frames that arrive wait
+    resume,   ///< the node goes on where it stood
   };
   SimTime at = 0;
   Rank node = 0;
@@ -62,8 +65,8 @@ struct NodeEvent {
 struct NodeSpec {
   ComputeTime compute = {};
   CodecCost codec = {};
-  SimTime start = 0;  ///< it joins then; its peers wait for it, until their deadline
-  /// Pace of what its algorithm computes behind an exchange (Algorithm::flops_behind); 0: that
+  SimTime start = 0;  ///< time when the node joins; its peers wait for it, until their deadline
+  /// Pace of what the algorithm computes behind an exchange (Algorithm::flops_behind); 0: that
   /// takes no time.
   double flops_per_second = 0;
 
@@ -77,19 +80,19 @@ struct SimulatorOptions {
   /// One for each node, or one for all.
   std::vector<NodeSpec> nodes = std::vector<NodeSpec>(1);
   std::vector<NodeEvent> events = {};
-  /// When nodes are there, by node; empty: all always are. A node that is away at first joins when
-  /// it comes; one that an event suspends, too, goes on once both let it.
+  /// Presence of nodes, by rank; empty: all are always there. A node that is away at first joins
+  /// when it comes; one that an event suspends, too, goes on once both let it.
   std::vector<NodeAvailability> availability = {};
-  /// The clients whose pace the nodes have, in place of their own compute times; their ways out and
-  /// in have a limit, in whose place the clients' comes.
+  /// Clients whose pace the nodes have, in place of their own compute times. The links in and out
+  /// of nodes must be limited; the client's bandwidth takes the place of that limit.
   ClientSampling sampling = {};
   /// Exchanges hide behind gradients where the algorithm allows it.
   bool overlap = true;
-  /// A node that waits, and hears nothing for so long, ends with Fault::deadline; kNever: none
+  /// Time after which a node that waits and hears nothing ends with Fault::deadline; kNever: none
   /// does.
   SimTime timeout = 60'000'000'000;
-  std::uint64_t seed = 0;  ///< of compute times and jitter
-  int threads = 1;         ///< that take gradients; results do not depend on it
+  std::uint64_t seed = 0;  ///< seed of compute times and jitter
+  int threads = 1;         ///< threads that take gradients; results do not depend on it
 };
 
 }  // namespace sotto

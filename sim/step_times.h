@@ -13,9 +13,9 @@
 
 namespace sotto {
 
-/// When the steps of a trace begin.
+/// The beginnings of the steps of a trace.
 struct StepTimes {
-  std::vector<SimTime> at;  ///< ascending, the first 0
+  std::vector<SimTime> at;  ///< beginning of each step, ascending, the first 0
   /// After this time the steps begin anew; kNever: the last holds for good. Above the last of `at`.
   SimTime period = kNever;
 
@@ -26,7 +26,7 @@ struct StepTimes {
   }
 };
 
-/// Where a run is among the steps of a trace.
+/// The position of a run among the steps of a trace.
 class StepCursor {
  public:
   /// A run that begins at time `start` of the trace, 0 or later. Requires valid times.
@@ -60,7 +60,7 @@ class StepCursor {
  private:
   const StepTimes* times_;
   std::size_t step_ = 0;
-  SimTime origin_ = 0;  ///< the virtual time of the trace's beginning, of this turn of it
+  SimTime origin_ = 0;  ///< virtual time of the trace's beginning, in the present turn
 };
 
 }  // namespace sotto

@@ -40,7 +40,7 @@ inline SimTime from_nanoseconds(double nanoseconds) {
   return nanoseconds < kMost ? static_cast<SimTime>(nanoseconds) : kNever;
 }
 
-/// In seconds.
+/// The time in seconds.
 constexpr double to_seconds(SimTime time) { return static_cast<double>(time) * 1e-9; }
 
 }  // namespace sotto

@@ -15,12 +15,12 @@ namespace {
 
 using Timing = StandInShape::Timing;
 
-/// What the stand-ins of one job have in common.
+/// The parts that the stand-ins of one job share.
 struct Stage {
   StandInShape shape;
   std::shared_ptr<const Topology> topology;
-  std::vector<std::byte> frame;    ///< of every send
-  std::vector<std::byte> scratch;  ///< of every receive
+  std::vector<std::byte> frame;    ///< content of every frame that is sent
+  std::vector<std::byte> scratch;  ///< room for every frame that is received
   /// The frames of chunks in a ring, by bucket; buckets of equal lengths share them.
   struct Chunks {
     std::shared_ptr<const std::vector<std::byte>> longer;
@@ -126,7 +126,7 @@ class StandIn final : public Algorithm {
   std::span<const Pairing> due_;
   bool in_round_ = false;
   bool open_ = false;    ///< an exchange is due or under way
-  bool wanted_ = false;  ///< it is due
+  bool wanted_ = false;  ///< an exchange is due
   Round round_ = 0;
   Round exchanges_ = 0;
 };
@@ -206,7 +206,7 @@ class RingStandIn final : public Algorithm {
   std::shared_ptr<Stage> stage_;
   Rank rank_;
   std::vector<bool> open_;  ///< exchanges under way, by bucket
-  std::size_t posted_ = 0;  ///< of this round
+  std::size_t posted_ = 0;  ///< exchanges posted in this round
   bool in_round_ = false;
   bool summing_ = false;
   Round round_ = 0;
@@ -351,7 +351,7 @@ std::vector<std::unique_ptr<Algorithm>> make_stand_ins(const StandInShape& shape
 TimingJob make_timing_job(const NodeFactory& make, std::shared_ptr<const Topology> topology,
                           std::span<const float> start, const TimingJobOptions& options) {
   TimingJob job;
-  const int nodes = topology->nodes();
+  const int nodes = options.nodes > 0 ? options.nodes : topology->nodes();
   if (options.light) {
     std::vector<float> x(start.begin(), start.end());
     const auto sample = make(first_sender(*topology), x);

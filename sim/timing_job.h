@@ -24,7 +24,7 @@ namespace sotto {
 
 /// The properties of an algorithm that decide how long its rounds take.
 struct StandInShape {
-  /// When an exchange is posted, and what it hides behind.
+  /// The time of posting, and the work behind which an exchange hides.
   enum class Timing {
     before_gradient,  ///< posts at the start of a round, and hides behind the gradient (D-PSGD)
     after_gradient,   ///< posts its gradient's step, and hides behind the next one (DCD, ECD)
@@ -32,18 +32,18 @@ struct StandInShape {
   };
   Timing timing = Timing::before_gradient;
   ExchangePattern pattern = ExchangePattern::neighbours;
-  std::size_t frame_bytes = 0;  ///< of every frame, header included
-  std::uint64_t elements = 0;   ///< that a frame encodes
+  std::size_t frame_bytes = 0;  ///< length of every frame, header included
+  std::uint64_t elements = 0;   ///< elements that a frame encodes
   /// A bucket on the ring.
   struct Ring {
-    std::size_t frame_bytes = 0;  ///< of the longest chunks' frames
-    std::uint64_t elements = 0;   ///< that they encode
-    /// Where n does not divide the bucket, chunks from this one on have an element less (chunks.h).
+    std::size_t frame_bytes = 0;  ///< length of the longest chunks' frames
+    std::uint64_t elements = 0;   ///< elements that these frames encode
+    /// First chunk with an element less, where n does not divide the bucket (chunks.h).
     int short_from = 0;                 ///< 0: none
-    std::size_t short_frame_bytes = 0;  ///< of their frames
+    std::size_t short_frame_bytes = 0;  ///< length of the frames from short_from on
   };
-  std::vector<Ring> rings = {};  ///< ring: by bucket, at least one
-  std::uint64_t seed = 0;        ///< of the pairings
+  std::vector<Ring> rings = {};  ///< the buckets of a ring, at least one
+  std::uint64_t seed = 0;        ///< seed of the pairings
 };
 
 /// The shape of a freshly made algorithm of a job on `topology`, found by driving it to its first
@@ -76,6 +76,7 @@ using NodeFactory = std::function<std::unique_ptr<Algorithm>(Rank rank, std::spa
 struct TimingJobOptions {
   bool light = true;       ///< stand-ins where they are exact
   std::uint64_t seed = 0;  ///< the job's, as in AlgorithmSetup
+  int nodes = 0;           ///< 0: those of the topology, else no stand-ins may be asked for
 };
 
 /// The job of topology.nodes() nodes that start from `start`: stand-ins if `light` and if they are

@@ -11,10 +11,10 @@ namespace sotto::study {
 struct Quality {
   const char* heading;  ///< "accuracy", "R²"
   const char* title;    ///< "Accuracy", "R²": at the beginning of a sentence
-  const char* field;    ///< of JSON: "accuracy", "r2"
-  const char* worst;    ///< of JSON: that of the worst node's own model
-  const char* mean;     ///< of JSON: the mean of the nodes' own
-  bool share;           ///< shown in percent
+  const char* field;    ///< key in JSON: "accuracy", "r2"
+  const char* worst;    ///< key in JSON for the worst node's own model
+  const char* mean;     ///< key in JSON for the mean over the nodes' own models
+  bool share;           ///< the figure is a share, shown in percent
 };
 
 /// The share of a test set that is right.

@@ -26,17 +26,17 @@ namespace sotto::study {
 
 /// Where a scenario comes from.
 struct ScenarioSettings {
-  std::string scenario;       ///< its file
-  std::string scenario_text;  ///< or what would stand in the file
+  std::string scenario;       ///< path of the scenario's file
+  std::string scenario_text;  ///< the scenario's text, in place of a file
   std::optional<std::uint64_t> seed;
 };
 
 /// What a simulation is told.
 struct SimulateSettings : ScenarioSettings {
-  std::uint64_t threads = 0;  ///< that take gradients; 0: one a core
+  std::uint64_t threads = 0;  ///< threads that take gradients; 0: one a core
   std::string equal = "epochs";
   std::uint64_t seeds = 1;
-  bool upgrades = false;  ///< also say what each single upgrade would be worth
+  bool upgrades = false;  ///< also value each single upgrade
 };
 
 /// What a plan is told.
@@ -47,7 +47,7 @@ struct PlanSettings : ScenarioSettings {
   std::string codec;
   std::uint64_t budget = SearchOptions().budget;
   std::uint64_t seeds = SearchOptions().seeds;
-  std::uint64_t threads = 0;  ///< that take gradients; 0: one a core
+  std::uint64_t threads = 0;  ///< threads that take gradients; 0: one a core
 };
 
 /// A setting that may be given again and again, with another value each time.

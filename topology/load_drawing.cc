@@ -17,14 +17,15 @@ using internal::Layout;
 using internal::Point;
 
 constexpr double kMargin = 8;
-constexpr std::size_t kMostArrows = 400;  ///< beyond, heads would hide what they point at
+/// Most edges with arrows: beyond, heads would hide what they point at.
+constexpr std::size_t kMostArrows = 400;
 
 struct Colour {
   double red;
   double green;
   double blue;
 };
-/// From idle to saturated; told apart by lightness too.
+/// Colours from idle to saturated; told apart by lightness too.
 constexpr std::array<Colour, 3> kScale = {{{126, 170, 214}, {240, 160, 30}, {190, 20, 45}}};
 
 void require_drawable(const Topology& topology, std::size_t edges) {

@@ -9,22 +9,22 @@
 
 namespace sotto {
 
-inline constexpr int kMostDrawnNodes = 400;           ///< nodes of a drawing, at most
-inline constexpr std::size_t kMostDrawnEdges = 6000;  ///< edges of a drawing, at most
+inline constexpr int kMostDrawnNodes = 400;           ///< most nodes of a drawing
+inline constexpr std::size_t kMostDrawnEdges = 6000;  ///< most edges of a drawing
 
 /// The load of one direction between two nodes.
 struct EdgeLoad {
   Rank from = 0;
   Rank to = 0;
   double load = 0;    ///< 0 idle … 1 saturated: the colour
-  double volume = 0;  ///< 0 … 1, of the most that an edge carries: the width
+  double volume = 0;  ///< share of the most that an edge carries, 0 … 1: the width
   std::string tooltip;
 };
 
 /// How busy a node's own connection is, 0 … 1.
 struct NodeLoad {
   double load = 0;
-  std::string tooltip;  ///< behind "node 3: "
+  std::string tooltip;  ///< text behind "node 3: "
 };
 
 /// The nodes where draw_svg (drawing.h) has them, in the colours of `nodes` unless that is empty,

@@ -15,9 +15,9 @@ struct GraphProperties {
   bool row_stochastic = false;
   bool column_stochastic = false;
   bool connected = false;  ///< strongly, over the union of all rounds
-  int degree_min = 0;      ///< in-neighbours without the node itself, over nodes and rounds
+  int degree_min = 0;      ///< least in-neighbours without the node itself, over nodes and rounds
   int degree_max = 0;
-  std::size_t edges = 0;  ///< of the union of all rounds; an undirected edge counts once
+  std::size_t edges = 0;  ///< edges in the union of all rounds; an undirected edge counts once
 
   bool doubly_stochastic() const { return row_stochastic && column_stochastic; }
 };

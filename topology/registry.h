@@ -12,10 +12,10 @@ namespace sotto {
 
 /// One family of graphs, as `sotto list` shows it.
 struct TopologyInfo {
-  std::string_view name;      ///< "torus"
-  std::string_view synopsis;  ///< "torus:RxC"
+  std::string_view name;      ///< the family's name, "torus"
+  std::string_view synopsis;  ///< form of its specification, "torus:RxC"
   std::string_view summary;   ///< one sentence
-  std::string_view nodes;     ///< which node counts it takes
+  std::string_view nodes;     ///< node counts that it takes, in words
   std::string_view example;
   bool directed = false;
   bool time_varying = false;
@@ -27,8 +27,9 @@ std::span<const TopologyInfo> topologies();
 
 /// Options of a graph besides its specification.
 struct TopologyOptions {
-  /// When not given: the weights of a file or of base:K itself; else Metropolis for undirected
-  /// graphs, uniform for directed families (they are regular), shares for directed files.
+  /// The weights to use; by default the weights of a file or of base:K itself; else Metropolis for
+  /// undirected graphs, uniform for directed families (they are regular), shares for directed
+  /// files.
   std::optional<Weighting> weighting = std::nullopt;
   /// Replace W by (I + W) / 2.
   bool lazy = false;
@@ -43,8 +44,8 @@ bool fixes_nodes(std::string_view spec);
 /// fixes (`file:GRAPH.csv`, `torus:2x4`). A file's weights are those with which `to` mixes what
 /// `from` says; a self-loop is a node's own weight and is taken as it is, a node without one
 /// completes its row to 1. `threshold=R` keeps ratings from R on (else those above 0); `cut=N` then
-/// takes a strongly connected part of N nodes, rich in edges that run one way, whose ranks follow
-/// the order of the file's; `mutual` of that only edges that run both ways, however they connect.
+/// takes a strongly connected part of N nodes, rich in edges that run one way, with ranks in the
+/// order of the file's; `mutual` of that only edges that run both ways, however they connect.
 /// Throws Error naming the spec, what fails and what would do.
 std::shared_ptr<const Topology> make_topology(std::string_view spec, int nodes,
                                               const TopologyOptions& options = {});

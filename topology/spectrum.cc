@@ -27,7 +27,7 @@ void add_to_all(double value, std::span<double> x) {
   }
 }
 
-/// y ← W x of one round, or Wᵀ x when `edges` lists who hears a node.
+/// y ← W x of one round, or Wᵀ x when `edges` lists the nodes that hear a node.
 void mix(const Topology& topology, Round round,
          std::span<const Edge> (Topology::*edges)(Rank, Round) const, std::span<const double> x,
          std::span<double> y) {

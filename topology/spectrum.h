@@ -20,7 +20,7 @@ struct Spectrum {
 
 /// Graphs that look the same from every node (rings, exponential graphs) in closed form; others
 /// dense up to 256 nodes and by Lanczos beyond; ρ and μ to about 1e-9. An expander of 10,000 nodes
-/// takes milliseconds; a line, whose gap is tiny, about n products with W: a second. Throws Error
+/// takes milliseconds; a line, with its tiny gap, about n products with W: a second. Throws Error
 /// where that would take minutes (a line of some 60,000 nodes).
 Spectrum spectrum(const Topology& topology);
 

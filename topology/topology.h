@@ -46,9 +46,9 @@ class Topology {
   /// `rounds[k]` holds the edges of every round t with t % rounds.size() == k, self-loops left out.
   /// Row i's self-weight is 1 − Σ_j W_ij, unless `self_weights[k]` (n numbers each) is given. Where
   /// it is not, edge weights may be rounded by a few 1e-8 so that all of a row are float32 values
-  /// with the sum 1 (symmetric weights stay symmetric).
-  /// Throws Error for a rank outside 0 … nodes−1, a self-loop, a duplicate edge, a weight that is
-  /// not finite or not positive, or a row whose edges already sum to more than 1.
+  /// with the sum 1 (symmetric weights stay symmetric). Throws Error for a rank outside 0 …
+  /// nodes−1, a self-loop, a duplicate edge, a weight that is not finite or not positive, or a row
+  /// with edges that already sum to more than 1.
   Topology(std::string name, int nodes, std::vector<std::vector<WeightedEdge>> rounds,
            std::vector<std::vector<double>> self_weights = {});
 

@@ -9,9 +9,11 @@
 #include <sotto/base/error.h>
 #include <sotto/base/workers.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/exchange/chunks.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/attack.h>
 #include <sotto/optim/wrappers/bucketed.h>
+#include <sotto/topology/node_groups.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto {
@@ -69,7 +71,8 @@ std::shared_ptr<const Topology> make_job_topology(const OptimizerOptions& option
   graph.weighting = options.weighting;
   graph.lazy = options.lazy;
   graph.seed = options.seed;
-  return make_topology(options.topology, options.nodes, graph);
+  const int groups = static_cast<int>(options.groups.size());
+  return make_topology(options.topology, groups > 0 ? groups : options.nodes, graph);
 }
 
 AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> parameters,
@@ -77,19 +80,26 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
                                     std::shared_ptr<const Topology> topology) {
   AlgorithmSpec algorithm = parse_algorithm(options.algorithm);
   const AlgorithmInfo& info = *algorithm.info;
+  const auto groups =
+      options.groups.empty() ? nullptr : std::make_shared<const NodeGroups>(options.groups);
+  // In groups each node sends a chunk of the model, and the first chunk is as long as any.
+  const bool chunks = groups != nullptr && groups->size() > 1;
+  const std::size_t sent =
+      chunks ? longest_chunk(parameters.size(), groups->size()) : parameters.size();
   if (options.compressor.empty()) {
     options.compressor = info.default_compressor;
   }
-  auto compressor = make_compressor(options.compressor, info.contract, host_ops(), layout);
+  auto compressor = make_compressor(options.compressor, info.contract, host_ops(),
+                                    chunks ? ParameterLayout() : layout);
   options.compressor = compressor->spec();
   if (options.codec_threads != 1) {
     compressor->set_workers(make_workers(options.codec_threads));
   }
-  algorithm.hyperparameters.derive(*compressor, parameters.size());
+  algorithm.hyperparameters.derive(*compressor, sent);
   options.algorithm = algorithm.text();
   if (!options.buckets) {
     const bool whole = !info.separable || !compressor->divisible() || options.streaming.on();
-    options.buckets = whole ? 1 : default_buckets(parameters.size());
+    options.buckets = whole ? 1 : default_buckets(sent);
   }
   const Ops& ops = options.accelerator ? options.accelerator->ops() : host_ops();
   AlgorithmSetup setup;
@@ -99,6 +109,7 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   setup.parameters = parameters;
   setup.layout = complete_layout(layout, parameters.size());
   setup.topology = std::move(topology);
+  setup.groups = groups;
   if (options.own_step_rule) {
     setup.step_rule = options.own_step_rule();
     options.step_rule.rule = setup.step_rule->name();

@@ -41,10 +41,11 @@ struct LinkTraffic {
   std::uint64_t frames = 0;
 };
 
-/// Where a node's time went, in seconds.
+/// The division of a node's time, in seconds.
 struct DriverTimes {
-  double algorithm_s = 0;  ///< in the algorithm, on either thread: compressing, decoding, mixing
-  double wait_s = 0;       ///< the caller's thread waited for peers, decoding not counted
+  /// Time in the algorithm, on either thread: compressing, decoding, mixing.
+  double algorithm_s = 0;
+  double wait_s = 0;  ///< time in which the caller's thread waited for peers, decoding not counted
 };
 
 /// How a driver works.
@@ -67,8 +68,8 @@ struct DriverOptions {
   /// Ends every wait for peers with Fault::stopped, and the run with it. Asked on the caller's
   /// thread alone.
   StopRequest interrupted = {};
-  /// Where the algorithm's vectors lie, if not with the host: its work is put after the caller's
-  /// and the caller's after it, and its faults end the run.
+  /// The accelerator in whose memory the algorithm's vectors lie; null: they lie with the host. Its
+  /// work is put after the caller's and the caller's after it, and its faults end the run.
   Accelerator* accelerator = nullptr;
 };
 
@@ -105,14 +106,14 @@ class Driver {
   std::vector<std::string> take_warnings();
   /// Waits until no exchange is under way. After gradient_ready the algorithm is then idle.
   Status drain();
-  /// For a wait outside rounds: Fault::peer_lost where the transport has lost `awaited`, or, for
-  /// other nodes that wait for node 0, which waits for all, any neighbour. Nothing else notices it
-  /// while no exchange is under way; OK where one is.
+  /// Call it in waits outside rounds: Fault::peer_lost where the transport has lost `awaited`, or,
+  /// for other nodes that wait for node 0, which waits for all, any neighbour. Nothing else notices
+  /// it while no exchange is under way; OK where one is.
   Status lost_neighbour(Rank awaited);
 
   /// The fault that has ended the run; OK as long as none has.
   Status status() const;
-  /// Per peer that this node sends to, sorted by peer. Exact after drain.
+  /// Traffic to each peer that this node sends to, sorted by peer. Exact after drain.
   std::vector<LinkTraffic> traffic() const;
   /// Time spent so far, by activity.
   DriverTimes times() const;
@@ -133,10 +134,10 @@ class Driver {
   void apply_settings();
   /// gradient_ready, once the algorithm accepts one.
   Status take_gradient(Lock& lock, std::span<const float> gradient);
-  /// Without a thread of the carrier's: carries all that is under way, and what follows from it.
+  /// Carries all that is under way, and what follows from it, where the carrier has no thread.
   void carry_here(Lock& lock);
-  /// On the thread that carries: feeds the complete exchange to the algorithm, and starts its next
-  /// ones.
+  /// Called on the thread that carries: feeds the complete exchange to the algorithm, and starts
+  /// its next ones.
   Status complete(const Exchange& exchange);
   /// A fault has ended all that was under way.
   void fail(Status status);
@@ -151,7 +152,7 @@ class Driver {
   Status note_accelerator_fault(Status otherwise = {});
   /// Tells the observer of a phase that ends now.
   void tell(RunPhase phase, Round round, Time from, Time until) const;
-  /// Counts a wait since `start`, in which so much was encoded before it.
+  /// Counts a wait since `start`, when the time in the algorithm was `encoded` seconds.
   void count_wait(Time start, double encoded, Round round);
 
   Algorithm& algorithm_;
@@ -160,11 +161,13 @@ class Driver {
 
   mutable std::mutex mutex_;  ///< guards the members below, and every call of the algorithm
   std::condition_variable progress_;
-  std::function<bool()> awaited_;  ///< the caller's thread waits for it; empty: it does not wait
+  /// Condition that the caller's thread waits for; empty: it does not wait.
+  std::function<bool()> awaited_;
   Exchange next_;
-  SettingsStamp next_settings_ = kAsAgreed;  ///< the caller's thread alone
-  bool parts_ = false;                       ///< of this round's gradient were taken
-  std::size_t under_way_ = 0;                ///< exchanges handed over and not delivered
+  /// Settings from the next gradient on; only for the caller's thread.
+  SettingsStamp next_settings_ = kAsAgreed;
+  bool parts_ = false;         ///< parts of this round's gradient were taken
+  std::size_t under_way_ = 0;  ///< exchanges handed over and not delivered
   Status status_;
   std::vector<LinkTraffic> traffic_;
   DriverTimes times_;

@@ -23,12 +23,12 @@ struct RunEvaluation;
 /// A phase of a node's work. `wire` overlaps with all others, and with itself; of a thread's others
 /// each lies within another or beside it.
 enum class RunPhase : std::uint8_t {
-  round,       ///< a whole round: all but wire, evaluation and checkpoint lie within
-  gradient,    ///< the task
-  encode,      ///< the algorithm makes and compresses messages, and steps
-  decode,      ///< the algorithm decodes and mixes frames
-  wait,        ///< for the neighbours; without overlap the work on their frames lies within
-  wire,        ///< an exchange, from when it is posted until all of it is sent and here
+  round,     ///< a whole round: all but wire, evaluation and checkpoint lie within
+  gradient,  ///< the task
+  encode,    ///< the algorithm makes and compresses messages, and steps
+  decode,    ///< the algorithm decodes and mixes frames
+  wait,  ///< the thread waits for neighbours; without overlap the work on their frames lies within
+  wire,  ///< an exchange is under way, from its posting until all of it is sent and here
   evaluation,  ///< the nodes meet; node 0 evaluates the averaged model
   checkpoint,
 };
@@ -41,19 +41,19 @@ struct PhaseSpan {
 
   Rank node = 0;
   RunPhase phase = RunPhase::round;
-  bool carrier = false;  ///< on the node's thread for communication
+  bool carrier = false;  ///< the phase is of the node's thread for communication
   Round round = 0;       ///< counted from 0
   Time from{};
   Time until{};
-  std::uint64_t bytes = 0;   ///< wire: that this node sent
-  std::uint32_t bucket = 0;  ///< wire
+  std::uint64_t bytes = 0;   ///< bytes that this node sent, for wire
+  std::uint32_t bucket = 0;  ///< bucket of the exchange, for wire
 };
 
 /// The settings of a run that begins.
 struct RunStart {
   int nodes = 0;
-  Round done = 0;    ///< rounds of an earlier process, from whose checkpoint it goes on
-  Round rounds = 0;  ///< in all
+  Round done = 0;    ///< rounds of an earlier process, when the run goes on from a checkpoint
+  Round rounds = 0;  ///< rounds in all
   Round rounds_per_epoch = 1;
   std::size_t dimension = 0;
 };
@@ -68,17 +68,17 @@ class Observer {
   /// Whether `phase` is to be called. Asked before the run.
   virtual bool wants_phases() const { return false; }
   /// Whether evaluations are to tell how each node stands (RunEvaluation::nodes): a few hundred
-  /// bytes a node more, and at most every kMeasureEvery rounds one whose compression is measured.
+  /// bytes a node more, and at most every kMeasureEvery rounds a round with measured compression.
   virtual bool wants_health() const { return false; }
 
   /// The run begins.
   virtual void began(const RunStart& /*start*/) {}
-  /// That number of rounds is done.
+  /// `done` rounds are done.
   virtual void round_done(Round /*done*/) {}
-  /// The model of so many rounds is about to be evaluated.
+  /// The model after `done` rounds is about to be evaluated.
   virtual void evaluation_began(Round /*done*/) {}
-  /// An evaluation is done; or, of a loop of the caller's own, a report without one, whose loss is
-  /// NaN.
+  /// An evaluation is done; or, of a loop of the caller's own, a report without one: then the loss
+  /// is NaN.
   virtual void evaluated(const RunEvaluation& /*evaluation*/) {}
   /// A warning for the user; one line.
   virtual void warning(const std::string& /*text*/) {}

@@ -16,7 +16,8 @@
 #include <sotto/optim/step_rule_info.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/launch/launcher.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/model_average.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/privacy_budget.h>
 #include <sotto/trainers/result.h>
 
@@ -103,7 +104,7 @@ void require_reached(const OptimizerOptions& options, std::span<const float> val
   }
 }
 
-/// Also waits for whoever is still writing the parameters.
+/// Also waits for a thread that is still writing the parameters.
 void check_accelerator(const OptimizerOptions& options, std::span<const float> parameters) {
   if (!options.accelerator) {
     return;

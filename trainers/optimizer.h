@@ -75,11 +75,11 @@ class Optimizer {
   Status begin_step();
   /// One round: takes the gradient at parameters() and moves them. A gradient with a NaN or an
   /// infinity gives Fault::non_finite and changes nothing; another one may then be given. A finite
-  /// one whose update overflows gives the same fault, and so does every step after it: step rules
-  /// have no way back, and a long model may have moved in part. One that the privacy budget does
-  /// not cover gives Fault::budget and nothing leaves. Fault::ended, where all nodes have agreed to
-  /// end after the rounds that are done, changes nothing either: save, mean_model and finish may
-  /// follow. Throws Error when its length is not the parameters'.
+  /// one with an update that overflows gives the same fault, and so does every step after it: step
+  /// rules have no way back, and a long model may have moved in part. One that the privacy budget
+  /// does not cover gives Fault::budget and nothing leaves. Fault::ended, where all nodes have
+  /// agreed to end after the rounds that are done, changes nothing either: save, mean_model and
+  /// finish may follow. Throws Error when its length is not the parameters'.
   Status step(std::span<const float> gradient);
   /// Whether gradient_part may be used: with an algorithm in buckets, a step rule that goes tensor
   /// by tensor (all but lars, lamb and clipping), gradients as they are, and a transport on which
@@ -102,10 +102,10 @@ class Optimizer {
   void set_learning_rate(double learning_rate);
   /// The base learning rate of the next step; a step rule's schedule multiplies it.
   double learning_rate() const;
-  /// For a caller that changes settings of its own_step_rule itself: says with which learning rate
-  /// it steps from the next step on, and in a canonical text what else has changed since the nodes
-  /// agreed; empty: nothing has. Nodes compare it as after set_learning_rate. Nothing of it is
-  /// saved: that is the step rule's.
+  /// To be called when the caller changes settings of its own_step_rule itself: says with which
+  /// learning rate it steps from the next step on, and in a canonical text what else has changed
+  /// since the nodes agreed; empty: nothing has. Nodes compare it as after set_learning_rate.
+  /// Nothing of it is saved: that is the step rule's.
   void announce_settings(double learning_rate, std::string_view others);
   /// Wants all nodes to end together: their steps give Fault::ended after a round that they agree
   /// on, as soon as all know. May be called by another thread, or by a signal's handler.
@@ -123,11 +123,11 @@ class Optimizer {
   Result<double> mean_model(std::span<float> mean);
   /// Values that belong to the model and that no step moves, e.g. a layer's running statistics:
   /// mean_model and finish_with_mean give their mean behind that of the parameters, in a `mean` as
-  /// long as both. They may change between steps, and must outlive this object. All nodes carry as
-  /// many, which they compare as they meet; once, before they do.
+  /// long as both. They may change between steps, and must outlive this object. All nodes carry
+  /// equally many, which they compare as they meet; once, before they do.
   void carry_along(std::span<const float> values);
   /// Replaces `values` by node 0's: the start of what carry_along carries. All nodes call it, in
-  /// one order, with as many values.
+  /// one order, with equally many values.
   Status take_from_node_0(std::span<float> values);
   /// Ends the run for a reason of the program's own: once the nodes have met, all end with `cause`.
   /// Returns `cause` with this node's name, or the fault that ended the run before; OK if `cause`
@@ -146,7 +146,7 @@ class Optimizer {
   /// The model: where the next gradient is to be taken, and the result in the end. With an
   /// accelerator in its memory.
   std::span<const float> parameters() const { return algorithm_->parameters(); }
-  /// Rounds done.
+  /// The number of rounds that are done.
   Round round() const { return round_; }
 
   /// State for a checkpoint: parameters, algorithm, traffic, times. Requires that drain() or
@@ -168,7 +168,7 @@ class Optimizer {
   /// counters, what compression leaves out, privacy. Exact after drain(). Seconds in training and
   /// in gradients are 0 without an observer; `compression` needs options.metered or one.
   NodeStanding standing() const;
-  /// Unset without options.privacy.
+  /// The budget spent; unset without options.privacy.
   std::optional<PrivacySpent> privacy() const;
   /// The store in which the nodes of this run, and no others, meet.
   Store& store() { return *session_; }
@@ -177,7 +177,7 @@ class Optimizer {
   friend struct internal::RunAccess;
 
   Status named(const Status& status) const;
-  /// Before a gradient is taken: says to the others, and in the frames, which and with what.
+  /// Tells the others, before a gradient is taken, of which round it is.
   Status enter_gradient();
   /// Makes frames say what this node steps with.
   void stamp_settings();
@@ -194,7 +194,7 @@ class Optimizer {
   Result<double> meet_for_mean(std::span<float> mean);
   /// Throws Error unless the gradient may come in parts, of which this one is new.
   void require_part(std::size_t first, std::size_t elements) const;
-  /// Throws Error in the middle of a step whose gradient comes in parts.
+  /// Throws Error in the middle of a step with a gradient that comes in parts.
   void require_whole_step() const;
   /// The fault that has ended the run, said to all nodes; or that of another node, which it follows
   /// from. OK as it is.
@@ -232,19 +232,19 @@ class Optimizer {
   std::unique_ptr<internal::WholeModel> model_;
   std::unique_ptr<internal::CompressionWatch> compression_;
   std::unique_ptr<Algorithm> algorithm_;
-  std::shared_ptr<RoundTerms> terms_;  ///< the algorithm's
+  std::shared_ptr<RoundTerms> terms_;  ///< changing terms of the algorithm's rounds
   std::unique_ptr<internal::StepSettings> step_settings_;
   std::unique_ptr<internal::RunAgreement> agreement_;
   std::unique_ptr<PrivacyBudget> budget_;  ///< null without privacy
   Peers peers_;
-  std::unique_ptr<internal::WorkBefore> before_;  ///< the checkpoint
+  std::unique_ptr<internal::WorkBefore> before_;  ///< traffic and times before the checkpoint
   Status status_;
-  Status refused_;         ///< why the last gradient was; OK when it was taken
+  Status refused_;         ///< reason why the last gradient was refused; OK when it was taken
   bool finished_ = false;  ///< finish() went well
-  int exceptions_ = std::uncaught_exceptions();  ///< when this was made
+  int exceptions_ = std::uncaught_exceptions();  ///< number of exceptions when this was made
   Round round_ = 0;
   bool begun_ = false;
-  std::unique_ptr<internal::GradientParts> parts_;  ///< of this round's gradient
+  std::unique_ptr<internal::GradientParts> parts_;  ///< parts of this round's gradient so far
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Driver> driver_;  ///< uses the members above
   std::unique_ptr<internal::RunReporter> reporter_;

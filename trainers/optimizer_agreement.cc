@@ -6,6 +6,7 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/names.h>
+#include <sotto/topology/node_groups.h>
 #include <sotto/trainers/files/saved_model.h>
 #include <sotto/trainers/settings/step_rule_settings.h>
 
@@ -31,7 +32,7 @@ std::string graph_digest(const Topology& topology) {
   return sha256_hex(bytes.bytes()).substr(0, 16);
 }
 
-/// What a promise of privacy depends on, and the nodes' common end.
+/// Settings that a promise of privacy depends on, and the nodes' common end.
 void add_privacy(const PrivacyOptions& privacy, AgreedSettings& settings) {
   settings.insert(
       settings.end(),
@@ -84,7 +85,7 @@ Join parse_join(std::string_view name) {
 std::string Optimizer::agreement() const {
   // Names all members, so that none that is added is overlooked; those that are not used below are
   // each node's own.
-  [[maybe_unused]] const auto& [algorithm, compressor, topology, weighting, lazy, step_rule,
+  [[maybe_unused]] const auto& [algorithm, compressor, topology, groups, weighting, lazy, step_rule,
                                 own_step_rule, communication_interval, outer_step_rule,
                                 outer_after_mixing, streaming, byzantine, attack, delayed_gradient,
                                 buckets, seed, allow_contract_violation, privacy, join, weight,
@@ -112,6 +113,9 @@ std::string Optimizer::agreement() const {
     for (const auto& [name, value] : step_rule_settings(*outer_step_rule)) {
       settings.emplace_back("outer-" + name, value);
     }
+  }
+  if (!groups.empty()) {
+    settings.emplace_back("groups", NodeGroups(groups).text());
   }
   if (outer_after_mixing) {
     settings.emplace_back("outer-after-mixing", "true");

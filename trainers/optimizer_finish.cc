@@ -7,7 +7,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/kernels/vector.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/model_average.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/privacy_budget.h>
 
 #include "internal/agreement/run_agreement.h"

@@ -44,13 +44,17 @@ Join parse_join(std::string_view name);
 /// An optimizer's settings. Every field has a default that works.
 struct OptimizerOptions {
   // What is computed; the same on every node.
-  std::string algorithm = "dcd";  ///< its name, and hyperparameters: "choco:eta=0.2"
-  std::string compressor;         ///< a specification; empty: the algorithm's default
+  std::string algorithm = "dcd";  ///< name and hyperparameters: "choco:eta=0.2"
+  std::string compressor;         ///< specification; empty: the algorithm's default
   std::string topology = "ring";
-  std::optional<Weighting> weighting;  ///< by default the one that fits the graph
+  /// The ranks of each group of nodes that train one model together, all of one size: they take the
+  /// mean of their gradients at each step, and the algorithm exchanges between groups, of which
+  /// `topology` is the graph (two_level.h). Empty: each node is by itself.
+  std::vector<std::vector<Rank>> groups;
+  std::optional<Weighting> weighting;  ///< weights of the graph; by default those that fit it
   bool lazy = false;                   ///< mix with (I + W) / 2
   StepRuleOptions step_rule;
-  /// Makes this node's step rule in place of step_rule, whose name becomes that rule's. Its
+  /// Makes this node's step rule in place of step_rule; its name becomes that of the rule. Its
   /// settings are the caller's to compare (`job`).
   StepRuleFactory own_step_rule;
   /// H: steps from one exchange to the next, made by each node alone (local_steps.h).
@@ -72,8 +76,8 @@ struct OptimizerOptions {
   /// parameters are without that part, after the last step too. What the neighbours sent is added
   /// to them while the next gradient is taken: between steps they must not be written.
   bool delayed_gradient = false;
-  /// Pieces that the model is cut into, whose exchanges overlap (bucketed.h); by default what fits
-  /// its length, and 1 where algorithm or compressor need it whole.
+  /// Number of pieces that the model is cut into so that their exchanges overlap (bucketed.h); by
+  /// default what fits its length, and 1 where algorithm or compressor need it whole.
   std::optional<std::uint32_t> buckets;
   std::uint64_t seed = 0;
   bool allow_contract_violation = false;
@@ -91,7 +95,7 @@ struct OptimizerOptions {
   std::string transport = "zmq";
   int nodes = 0;  ///< 0: nodes, rank and rendezvous come from the launcher's variables (launcher.h)
   Rank rank = 0;
-  std::shared_ptr<Store> store;  ///< where the nodes meet; serves one run at a time
+  std::shared_ptr<Store> store;  ///< store where the nodes meet; serves one run at a time
   std::string rendezvous;        ///< URL of the store (store.h) when `store` is null
   std::string bind = "127.0.0.1";
   bool insecure = false;  ///< allow binding beyond loopback without encryption
@@ -128,15 +132,16 @@ struct OptimizerOptions {
   /// Lets measure_compression measure: a second virtual call for each encoding.
   bool metered = false;
 
-  /// Where the parameters and gradients lie, if not with the host: cuda::make_accelerator
-  /// (compress/cuda/accelerator.h). For algorithms that can (AlgorithmInfo::accelerated), without
-  /// privacy, codec_threads and metered; own_step_rule gets vectors that lie there. One serves one
-  /// optimizer. Nodes with and without one may train together.
+  /// The accelerator in whose memory the parameters and gradients lie (cuda::make_accelerator,
+  /// compress/cuda/accelerator.h); null: they lie with the host. For algorithms that can
+  /// (AlgorithmInfo::accelerated), without privacy, codec_threads and metered; own_step_rule gets
+  /// vectors that lie there. One serves one optimizer. Nodes with and without one may train
+  /// together.
   std::shared_ptr<Accelerator> accelerator{};
 };
 
-/// The weight in the mean of all models of the model of a node whose data have this weight: as it
-/// is if nodes take local steps; else 1, since the gradients have been weighted.
+/// The weight of a node's model in the mean of all models, if its data have this weight: the same
+/// if nodes take local steps; else 1, since the gradients have been weighted.
 inline double weight_of_model(const OptimizerOptions& options, double weight_of_data) {
   const bool local_steps =
       options.communication_interval > 1 || options.outer_step_rule || options.outer_after_mixing;

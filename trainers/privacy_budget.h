@@ -26,7 +26,7 @@ class PrivacyBudget {
   bool exhausted() const { return steps_->exhausted(); }
   /// Steps that have left, or may have.
   std::uint64_t steps() const { return steps_->steps(); }
-  /// What all runs on this ledger have spent.
+  /// The spending of all runs on this ledger.
   PrivacySpent spent() const { return steps_->spent(); }
 
   /// Makes the ledger count the step to come, before it leaves; of an exhausted budget none comes,
@@ -37,7 +37,7 @@ class PrivacyBudget {
   /// Makes the ledger count exactly what has left; for an end in good order, and before a state is
   /// saved.
   Status settle();
-  /// Whether a saved state that knows of so many steps may be gone on from: Fault::malformed when
+  /// Whether a run may go on from a saved state that knows of `steps` steps: Fault::malformed when
   /// the ledger that goes with it is missing, so that what is spent cannot be known.
   Status check_saved(std::uint64_t steps) const;
 

@@ -27,9 +27,10 @@ struct HistoryPoint {
   double accuracy = std::numeric_limits<double>::quiet_NaN();  ///< NaN where the task has none
   /// R² of a regression, as in Evaluation.
   double r2 = std::numeric_limits<double>::quiet_NaN();
-  double rmse = std::numeric_limits<double>::quiet_NaN();  ///< of a regression, as in Evaluation
-  double consensus_distance = 0;                           ///< (1/n) Σ‖x_i − x̄‖²
-  double bytes_per_node = 0;                               ///< sent so far, mean over nodes
+  /// RMSE of a regression, as in Evaluation.
+  double rmse = std::numeric_limits<double>::quiet_NaN();
+  double consensus_distance = 0;  ///< (1/n) Σ‖x_i − x̄‖²
+  double bytes_per_node = 0;      ///< bytes sent so far, mean over nodes
 };
 
 /// Sets the point's loss, accuracy, R² and RMSE to those that were found.
@@ -45,30 +46,30 @@ double quality_of(const Found& found) {
 /// Seconds, means over nodes; the rest of wall_s went to bookkeeping.
 struct TimeSplit {
   double wall_s = 0;
-  double compute_s = 0;    ///< gradients
-  double algorithm_s = 0;  ///< compressing, decoding, mixing (may run beside compute_s)
-  double wait_s = 0;       ///< for peers
+  double compute_s = 0;    ///< time in gradients
+  double algorithm_s = 0;  ///< time to compress, decode and mix (may run beside compute_s)
+  double wait_s = 0;       ///< time waiting for peers
   double slowest_s = 0;    ///< wall_s of the node that took longest
 };
 
-/// The privacy budget of the node that has spent most: (ε, δ) after so many steps.
+/// The privacy budget of the node that has spent most: (ε, δ) after `steps` steps.
 struct PrivacyReport {
   std::uint64_t steps = 0;
   double epsilon = 0;
   double delta = 0;
-  std::uint64_t steps_left = 0;  ///< before the budget is spent; kUnlimitedSteps without one
+  std::uint64_t steps_left = 0;  ///< steps until the budget is spent; kUnlimitedSteps without one
 };
 
-/// How one node stands; sums from its first round on.
+/// The state of one node; sums from its first round on.
 struct NodeStanding {
   Rank node = 0;
-  Round round = 0;                   ///< after so many
-  std::vector<LinkTraffic> traffic;  ///< to each peer
+  Round round = 0;                   ///< rounds done
+  std::vector<LinkTraffic> traffic;  ///< traffic to each peer
   DriverTimes times;
-  double wall_s = 0;     ///< in training
-  double compute_s = 0;  ///< in gradients
+  double wall_s = 0;     ///< seconds in training
+  double compute_s = 0;  ///< seconds in gradients
   AlgorithmCounters counters;
-  std::optional<CompressionSample> compression;  ///< measured last
+  std::optional<CompressionSample> compression;  ///< the last measurement
   std::optional<PrivacyReport> privacy;
 };
 
@@ -84,21 +85,21 @@ double allreduce_bytes(int nodes, std::size_t dimension, Round rounds);
 
 /// The state of a site.
 struct SiteStanding {
-  double mass = 0;                  ///< its own ω
-  std::optional<double> epsilon{};  ///< spent of its privacy budget
+  double mass = 0;                  ///< the site's own mass ω
+  std::optional<double> epsilon{};  ///< ε spent of its privacy budget
 };
 
 /// An evaluation, as observers see it.
 struct RunEvaluation {
   HistoryPoint point;
-  /// Sorted by node; empty unless observers of all nodes want them. In a loop of the caller's own
-  /// those that node 0 has heard of, as they stood then.
+  /// Standings sorted by node; empty unless observers of all nodes want them. In a loop of the
+  /// caller's own those that node 0 has heard of, as they stood then.
   std::vector<NodeStanding> nodes{};
   /// `nodes` has all nodes, as they stand after this round.
   bool complete = false;
-  /// It only says how the nodes stand, without an evaluation: point.loss is a NaN.
+  /// This is a report on how the nodes stand, without an evaluation: point.loss is a NaN.
   bool report = false;
-  /// compression_of(nodes)
+  /// The compression of all nodes, compression_of(nodes).
   std::optional<CompressionSample> compression{};
   /// allreduce_bytes at the rounds of `nodes`, mean over them; NaN where there is nothing to
   /// compare with.
@@ -116,14 +117,14 @@ struct RunResult {
   std::vector<HistoryPoint> history;
   HistoryPoint final;
   TimeSplit time;
-  std::vector<std::string> parameters_sha256;  ///< of each node's raw little-endian floats
+  std::vector<std::string> parameters_sha256;  ///< SHA-256 of each node's raw little-endian floats
   AlgorithmCounters counters;                  ///< sums over nodes; most_stale: the largest
   std::optional<PrivacyReport> privacy;        ///< unset when nothing was hidden
-  Status dumped;  ///< why the final models could not be written where they were to be
+  Status dumped;  ///< reason why the final models could not be written where they were to be
 
   /// Sums over a node's edges, for each node.
   std::vector<std::uint64_t> bytes_sent_per_node() const;
-  /// Frames by node, as bytes_sent_per_node.
+  /// Frames that each node sent, as bytes_sent_per_node.
   std::vector<std::uint64_t> frames_sent_per_node() const;
 };
 

@@ -23,16 +23,17 @@ namespace sotto {
 /// A run's settings: the optimizer's, its length, evaluations, checkpoints.
 struct RunOptions {
   OptimizerOptions optimizer;
-  /// optimizer.weight of each node, by rank; empty: that of all.
+  /// Weight of each node's data (optimizer.weight), by rank; empty: optimizer.weight for all.
   std::vector<double> weights;
   Round rounds = 1;
-  /// The averaged model is evaluated after every so many rounds, and at the end; 0: only then.
+  /// Rounds from one evaluation of the averaged model to the next; there is one at the end; 0: only
+  /// then.
   Round eval_every = 0;
-  /// Start from these parameters; empty: from the task's own.
+  /// Parameters to start from; empty: the task's own.
   std::vector<float> start;
   /// Folder of checkpoints; empty: none.
   std::string checkpoint;
-  /// All nodes save after every so many rounds, and at the end; 0: only then.
+  /// Rounds from one checkpoint of all nodes to the next; there is one at the end; 0: only then.
   Round checkpoint_every = 0;
   /// Go on from the newest round of which all nodes have a whole checkpoint.
   bool resume = false;
@@ -68,7 +69,7 @@ using TaskOfNode = std::function<std::unique_ptr<Task>(Rank)>;
 Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks,
                               const RunHooks& hooks);
 
-/// Throws Error unless a local job may have so many nodes.
+/// Throws Error unless a local job may have `nodes` nodes.
 void check_local_nodes(int nodes);
 
 /// The one of several nodes' faults that explains the others. A deadline is blamed only if

@@ -19,7 +19,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/stores.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/optimizer.h>
 
 #include "place.h"
@@ -68,22 +68,22 @@ T expect(sotto::Result<T> result) {
 class Referee {
  public:
   Referee(sotto::Store& store, const Place& place, std::chrono::milliseconds timeout)
-      : meetings_(store, place.rank, place.size, timeout) {}
+      : collectives_(store, place.rank, place.size, timeout) {}
 
   /// Returns on all processes at the same time, when all are there: a store is looked at from time
   /// to time, which is longer than a round may be.
   void start_together() {
     constexpr std::chrono::milliseconds kAhead{100};
     const std::string name = fmt::format("lap-{}", starts_++);
-    require(meetings_.barrier(name));
+    require(collectives_.barrier(name));
     const auto start = bytes_of((Clock::now() + kAhead).time_since_epoch().count());
-    const auto agreed = expect(meetings_.broadcast("start-" + name, start));
+    const auto agreed = expect(collectives_.broadcast("start-" + name, start));
     std::this_thread::sleep_until(
         Clock::time_point(Clock::duration(sotto::ByteReader(agreed).read<Clock::duration::rep>())));
   }
   /// The largest of all processes' seconds, on rank 0.
   double slowest(double seconds) {
-    for (const auto& one : expect(meetings_.gather("seconds", bytes_of(seconds)))) {
+    for (const auto& one : expect(collectives_.gather("seconds", bytes_of(seconds)))) {
       seconds = std::max(seconds, sotto::ByteReader(one).read<double>());
     }
     return seconds;
@@ -98,7 +98,7 @@ class Referee {
     return {bytes.begin(), bytes.end()};
   }
 
-  sotto::Meetings meetings_;
+  sotto::StoreCollectives collectives_;
   int starts_ = 0;
 };
 

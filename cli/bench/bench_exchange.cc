@@ -31,7 +31,7 @@
 #include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/launch/launcher.h>
 #include <sotto/trainers/launch/local_processes.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/run.h>
 
 #include "commands.h"
@@ -188,16 +188,17 @@ Result<study::MeasuredNetwork> measure(const ProbeJob& job,
   options.insecure = request.insecure;
   options.connect_timeout = probe_options.timeout;
   options.stop = probe_options.stop;
-  Meetings meetings(session, probe_options.rank, probe_options.nodes, probe_options.timeout);
+  StoreCollectives collectives(session, probe_options.rank, probe_options.nodes,
+                               probe_options.timeout);
   auto transport = make_transport(job.transport, options);
   if (!transport.ok()) {
     return transport.status();
   }
-  auto found = probe(probe_options, **transport, meetings, session);
+  auto found = probe(probe_options, **transport, collectives, session);
   if (!found.ok()) {
     return found;
   }
-  Status met = meetings.barrier("probed");
+  Status met = collectives.barrier("probed");
   return met.ok() ? std::move(found) : Result<study::MeasuredNetwork>(met);
 }
 
@@ -213,7 +214,7 @@ Result<study::MeasuredNetwork> take_part(const ProbeJob& job, Rank rank,
   }
   auto found = measure(job, options, request, store, *session);
   if (!found.ok()) {
-    Meetings(*session, rank, options.nodes, options.timeout).give_up(found.status());
+    FaultNotice(*session, rank).give_up(found.status());
     return found.status().with_context(fmt::format("node {}", rank));
   }
   return found;

@@ -34,13 +34,13 @@ void add_peers(MetricsText& metrics, const SiteReport& report) {
   metrics.begin("peer_state", "gauge", "1; how the peer stands, and why");
   for (const SitePeerReport& peer : report.peers) {
     metrics.sample(1, fmt::format("{},{},{}", metric_label("peer", peer.site.name),
-                                  metric_label("state", peer.standing.state),
-                                  metric_label("reason", peer.standing.reason)));
+                                  metric_label("state", name_of(peer.standing.phase)),
+                                  metric_label("reason", name_of(peer.standing.concern))));
   }
   add_by_peer(metrics, report, "peer_up", "gauge", "1 while the peer is in touch",
               [](Peer peer) { return peer.site.up ? 1 : 0; });
   add_by_peer(metrics, report, "peer_refused", "gauge", "1 while one refuses the other",
-              [](Peer peer) { return peer.standing.state == "refused" ? 1 : 0; });
+              [](Peer peer) { return peer.standing.phase == PeerPhase::refused ? 1 : 0; });
   add_by_peer(metrics, report, "peer_contested", "gauge",
               "1 while two processes with the peer's key are there",
               [](Peer peer) { return peer.contested ? 1 : 0; });

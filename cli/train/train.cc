@@ -94,6 +94,9 @@ int run(const TrainFlags& options, const ObserveOptions& observe, const CLI::App
     for (const Message& warning : plan.warnings) {
       console::warn(warning.text(flags));
     }
+    for (const std::string& notice : plan.notices) {
+      output.line(notice);
+    }
   }
   TrainObservers observers(observe, flags, progress, plan, report);
   const Result<Json> result = execute(plan, report, observers.all());

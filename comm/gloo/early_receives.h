@@ -30,8 +30,8 @@ inline std::uint64_t slot_of(const ExchangeTag& tag) {
   return (tag.round & 0x7FFFU) << 48 | std::uint64_t{tag.phase} << 32 | tag.bucket;
 }
 
-/// Where a frame comes in whose receive is not posted yet. A waiter of its own, since frames may
-/// come in any order, or never.
+/// A buffer for a frame that may come before its receive is posted. It has a waiter of its own,
+/// since frames may come in any order, or never.
 struct EarlyReceiveBuffer {
   EarlyReceiveBuffer(Rank peer, Reports& reports, std::size_t bytes)
       : memory(bytes), waiter(peer, reports) {}
@@ -42,8 +42,8 @@ struct EarlyReceiveBuffer {
   FrameVector memory;
   bool taken = false;
   ExchangeTag tag;
-  std::optional<std::size_t> frame_bytes;      ///< once it is here
-  std::optional<std::span<std::byte>> posted;  ///< where it is wanted, once that is known
+  std::optional<std::size_t> frame_bytes;      ///< length of the frame, once it is here
+  std::optional<std::span<std::byte>> posted;  ///< room of the posted receive, once that is known
   Waiter waiter;
 };
 
@@ -52,7 +52,7 @@ class EarlyReceives {
   /// Starts a receive of the peer's frame with this tag.
   using Start = std::function<void(const ExchangeTag&, std::span<std::byte>, Waiter&)>;
 
-  /// At most `most` buffers, each for frames of up to `frame_bytes`.
+  /// Room for `most` frames, each of up to `frame_bytes`.
   EarlyReceives(Rank peer, Reports& reports, std::size_t frame_bytes, std::size_t most,
                 Start start);
 

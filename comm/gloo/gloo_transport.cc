@@ -9,18 +9,18 @@
 //
 // Gloo tells nobody when a connection ends in the middle of a frame. So a receive is posted for
 // each peer that the peer answers when it leaves in good order, with how many frames it sent and
-// received: who has as many knows that no more will come. That the receive fails shows that the
-// peer is gone, whatever else is under way.
+// received: a node that has that many knows that no more will come. That the receive fails shows
+// that the peer is gone, whatever else is under way.
 //
-// Who leaves must not close a connection on which the peer has not read all: what the peer says to
-// a closed end makes its kernel drop what is left. So each node offers its peers an answer from the
-// start; who leaves asks for it last, and gets it, from the I/O thread of the peer, once that has
-// read everything in front.
+// A node that leaves must not close a connection on which the peer has not read all: what the peer
+// says to a closed end makes its kernel drop what is left. So each node offers its peers an answer
+// from the start; a node that leaves asks for it last, and gets it, from the I/O thread of the
+// peer, once that has read everything in front.
 //
 // Gloo is made for the nodes of one trusted cluster: its I/O thread ends the process when a peer
 // breaks its protocol, and may when the system gives up a connection for another reason than that
-// the peer closed it (a host that has vanished for a quarter of an hour); and it takes whoever
-// connects to a port for the peer that it expects there.
+// the peer closed it (a host that has vanished for a quarter of an hour); and it takes any process
+// that connects to a port for the peer that it expects there.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -73,13 +73,13 @@ class JoinedThread {
   std::thread thread_;
 };
 
-/// What a node tells a peer when it leaves, in the machine's byte order as all of Gloo's.
+/// A node's message to a peer when it leaves, in the machine's byte order as all of Gloo's.
 struct Farewell {
   std::uint64_t sent = 0;      ///< frames to the peer
   std::uint64_t received = 0;  ///< frames from the peer
 };
 
-/// What is kept for one neighbour.
+/// The state kept for one neighbour.
 struct Link {
   Link(Rank peer, Reports& reports, std::size_t frame_bytes, std::size_t most_early,
        EarlyReceives::Start start)
@@ -88,15 +88,15 @@ struct Link {
         early(peer, reports, frame_bytes, most_early, std::move(start)) {}
 
   Farewell mine;
-  Farewell theirs;    ///< valid once it has left
-  bool left = false;  ///< in good order
+  Farewell theirs;    ///< the peer's farewell; valid once it has left
+  bool left = false;  ///< the peer left in good order
   Waiter operations;
-  char offered = 0;                                         ///< the answer to their farewell
-  char answered = 0;                                        ///< the answer to mine
+  char offered = 0;                                         ///< our answer to the peer's farewell
+  char answered = 0;                                        ///< the peer's answer to our farewell
   std::shared_ptr<gloo::transport::UnboundBuffer> offer;    ///< sends `offered`
-  std::shared_ptr<gloo::transport::UnboundBuffer> parting;  ///< sends mine
-  Waiter presence;                                          ///< waits for theirs
-  std::optional<Waiter> farewell;                           ///< waits for the answer
+  std::shared_ptr<gloo::transport::UnboundBuffer> parting;  ///< sends our farewell
+  Waiter presence;                                          ///< waits for the peer's farewell
+  std::optional<Waiter> farewell;                           ///< waits for the peer's answer
   EarlyReceives early;
 };
 
@@ -346,8 +346,8 @@ Result<TransportEvent> GlooTransport::poll(Deadline deadline) {
   }
 }
 
-/// A peer that left in good order is missed only by those who still need it. Reports of frames that
-/// passed before it left may come after that of its leaving; the counts tell.
+/// A peer that left in good order is missed only by the nodes that still need it. Reports of frames
+/// that passed before it left may come after that of its leaving; the counts tell.
 void GlooTransport::lose_leavers() {
   for (const auto& [peer, link] : links_) {
     if (!link.left) {

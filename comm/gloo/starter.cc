@@ -38,7 +38,8 @@ void Starter::detach() {
   device_->unregisterDescriptor(wakeup_.descriptor(),
                                 this);  // returns once it handles nothing any more
   device_.reset();
-  const std::lock_guard lock(mutex_);  // after all that it handled, also for who cannot see why
+  const std::lock_guard lock(
+      mutex_);  // after all that it handled, also for tools that cannot see why
 }
 
 void Starter::add(Start start) {

@@ -40,7 +40,7 @@ class Starter final : private gloo::transport::tcp::Handler {
   Starter(const Starter&) = delete;
   Starter& operator=(const Starter&) = delete;
 
-  /// From now on operations start.
+  /// Begins to start operations on the device.
   void attach(std::shared_ptr<gloo::transport::tcp::Device> device);
   /// Returns once all that were added have started, or failed to. That takes no longer than writing
   /// what the system has room for; a second is its limit.
@@ -57,7 +57,7 @@ class Starter final : private gloo::transport::tcp::Handler {
 
   std::shared_ptr<gloo::transport::tcp::Device> device_;
   Reports& reports_;
-  Wakeup wakeup_;  ///< readable where something is due
+  Wakeup wakeup_;  ///< readable while an operation is due
   std::mutex mutex_;
   std::condition_variable started_;
   std::vector<Start> due_;

@@ -2,7 +2,7 @@
 //
 // Gloo offers a wait for one operation only, and closes every connection when that wait times out.
 // So a thread for each peer waits without a limit and reports what ended, in the order of posting;
-// the limits are kept by whoever takes the reports.
+// the limits are kept by the reader of the reports.
 //
 // Thread safety: Reports all members; of Waiter add, besides one thread. Ownership: a Waiter owns
 // the operations given to it; the frames stay the caller's.
@@ -44,7 +44,7 @@ struct Report {
   Use use = Use::send;
   ExchangeTag tag;
   std::span<const std::byte> memory;   ///< the whole buffer of the operation
-  std::optional<std::string> failure;  ///< why the peer is gone
+  std::optional<std::string> failure;  ///< reason why the peer is gone
 };
 
 /// The report of an operation that ended without a failure.

@@ -25,7 +25,7 @@ using DeviceEvent = CUevent_st*;
 
 enum class DeviceRoom {
   device,  ///< zeros at first; the host must not touch it
-  pinned,  ///< of the host, and such that copies to the device do not wait
+  pinned,  ///< host memory from which copies to the device do not wait
 };
 
 class Device {

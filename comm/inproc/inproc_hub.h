@@ -23,7 +23,7 @@
 
 namespace sotto::internal {
 
-/// What one sender has on its way to one receiver.
+/// The frames that one sender has on their way to one receiver.
 struct InprocInbox {
   struct Early {
     ExchangeTag tag;
@@ -56,7 +56,7 @@ struct InprocEndpoint {
   std::mutex mutex;
   std::condition_variable changed;
   Ledger ledger;
-  const std::size_t frames_ahead;  ///< of each inbox
+  const std::size_t frames_ahead;  ///< most frames in each inbox
   std::map<Rank, InprocInbox> inboxes;
   bool closed = false;
   bool interrupted = false;

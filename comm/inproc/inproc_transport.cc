@@ -201,7 +201,7 @@ void InprocTransport::interrupt() {
   self_->changed.notify_all();
 }
 
-/// Both ends of an edge must know of it.
+/// Fault::unexpected unless both ends of an edge know of it.
 Status check_agreement(const TransportOptions& options, Rank peer, Endpoint& endpoint) {
   const bool sends_there = std::binary_search(options.to.begin(), options.to.end(), peer);
   if (sends_there && !endpoint.inboxes.contains(options.rank)) {

@@ -26,7 +26,7 @@
 namespace sotto::internal {
 namespace {
 
-/// Between two looks for a name: seldom enough for a server that many nodes ask.
+/// Pause between two looks for a name: long enough for a server that many nodes ask.
 constexpr std::chrono::seconds kNamePause{1};
 
 /// An IPv4 or IPv6 address as the system keeps it.
@@ -145,8 +145,8 @@ bool is_numeric(const std::string& text) {
   return numeric;
 }
 
-/// Whether a host of this name is known. A name server may take its time, and who asks it cannot be
-/// stopped: a thread asks, and is left behind.
+/// Whether a host of this name is known. A name server may take its time, and a call to it cannot
+/// be stopped: a thread asks, and is left behind.
 std::future<bool> ask_for(const std::string& name) {
   auto answer = std::make_shared<std::promise<bool>>();
   auto known = answer->get_future();

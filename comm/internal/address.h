@@ -18,7 +18,7 @@ struct Address {
   std::string endpoint(std::string_view port) const;
 };
 
-/// How far away those may be who connect.
+/// The hosts that may connect.
 struct Reach {
   bool beyond_loopback = false;  ///< it is encrypted, or plain text is allowed
   bool everywhere = false;       ///< "0.0.0.0": peers know by other means where to connect
@@ -41,8 +41,9 @@ inline constexpr std::size_t kMostAddresses = 8;
 
 /// Waits until a name stands for an address or an interface of this machine: a cluster's name
 /// service knows a node only once it has been started. Looks every second, and says nothing of the
-/// deadline: who resolves the name next finds out. Throws Stopped, naming `field`, once a stop is
-/// requested, also where a name server does not answer, and Shortage where no thread can ask it.
+/// deadline: the code that resolves the name next finds out. Throws Stopped, naming `field`, once a
+/// stop is requested, also where a name server does not answer, and Shortage where no thread can
+/// ask it.
 void await_name(std::string_view field, const std::string& text, Deadline deadline);
 
 }  // namespace sotto::internal

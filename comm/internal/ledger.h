@@ -19,7 +19,7 @@
 
 namespace sotto::internal {
 
-/// What poll answers when it was interrupted.
+/// The event that poll returns when it was interrupted.
 inline TransportEvent interruption() {
   return {
       .kind = TransportEvent::Kind::interrupted, .tag = {}, .peer = -1, .bytes = 0, .reason = {}};
@@ -82,10 +82,10 @@ class Ledger {
   std::vector<Rank> to_;
   std::vector<Rank> from_;
   std::size_t max_frame_bytes_;
-  std::vector<Open> open_;  ///< in the order of posting
+  std::vector<Open> open_;  ///< open exchanges in the order of posting
   std::deque<TransportEvent> events_;
   std::map<Rank, std::string> lost_;
-  std::map<Rank, Round> last_round_;  ///< the latest round with a receive from this peer
+  std::map<Rank, Round> last_round_;  ///< latest round with a receive, by sender
 };
 
 }  // namespace sotto::internal

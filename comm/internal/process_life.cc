@@ -40,7 +40,7 @@ std::optional<Stat> read_stat(std::uint64_t pid, const std::filesystem::path& pr
   return rest >> stat.start ? std::optional(stat) : std::nullopt;
 }
 
-/// Whether there is a process of this number, whoever owns it.
+/// Whether there is a process of this number, of any user.
 bool exists(std::uint64_t pid) {
   const bool possible = pid > 0 && pid <= std::numeric_limits<pid_t>::max();
   return possible && (::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);

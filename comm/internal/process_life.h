@@ -15,13 +15,13 @@ enum class Life {
   unknown,  ///< there is a process of this number, and its entry in /proc is hidden
 };
 
-/// When a process started, in the kernel's ticks, which tells it from a later one of its number.
-/// None: it does not run, or the system does not say.
+/// The time when a process started, in the kernel's ticks, which tells it from a later one of its
+/// number. None: it does not run, or the system does not say.
 std::optional<std::uint64_t> start_of(std::uint64_t pid,
                                       const std::filesystem::path& proc = "/proc");
 
-/// What became of the process that had this number and start. Where /proc is mounted with hidepid,
-/// it does not show the processes of other users.
+/// The fate of the process that had this number and start. Where /proc is mounted with hidepid, it
+/// does not show the processes of other users.
 Life life_of(std::uint64_t pid, std::uint64_t started, const std::filesystem::path& proc = "/proc");
 
 }  // namespace sotto::internal

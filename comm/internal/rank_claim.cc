@@ -26,9 +26,9 @@ struct RankClaim::Record {
   std::uint64_t token = 0;
   std::uint64_t beat = 0;
   std::uint64_t pid = 0;
-  std::uint64_t started =
-      0;              ///< in the kernel's ticks; tells a process from a later one of its pid
-  std::string place;  ///< where pids mean the same
+  /// Start of the process in the kernel's ticks; tells it from a later one of its pid.
+  std::uint64_t started = 0;
+  std::string place;  ///< scope in which pids are unique
   std::string host;
 };
 
@@ -40,7 +40,7 @@ constexpr std::size_t kMaxText = 300;
 constexpr milliseconds kBeat{400};
 /// Several beats, on a machine whose cores are taken.
 constexpr milliseconds kSilence{1'500};
-/// The least time that one who came at the same moment has to write its record.
+/// The least time that a process which came at the same moment has to write its record.
 constexpr milliseconds kSettle{20};
 
 /// The claims of this process, by token.

@@ -31,11 +31,11 @@ class RankClaim {
   /// record stays that one's. Watches a record from elsewhere for a beat, until `deadline` at most.
   Status take(const Deadline& deadline);
   bool taken() const { return taken_; }
-  /// For a wait: renews the beat when it is time. Fault::unexpected when another process came at
-  /// the same moment, and is the node: the claim is not taken any more.
+  /// Call it in a wait: renews the beat when it is time. Fault::unexpected when another process
+  /// came at the same moment, and is the node: the claim is not taken any more.
   Status hold();
-  /// Whom the record named before, where nobody can say whether it lives: a process elsewhere, or
-  /// one that the system hides, that shows no beat. Empty: nobody.
+  /// The process that the record named before, where nobody can say whether it lives: a process
+  /// elsewhere, or one that the system hides, that shows no beat. Empty: nobody.
   const std::string& silent_predecessor() const { return silent_; }
 
  private:
@@ -49,7 +49,7 @@ class RankClaim {
 
   Store& store_;
   const Rank rank_;
-  const std::uint64_t token_;  ///< of this claim alone
+  const std::uint64_t token_;  ///< number of this claim alone
   std::uint64_t beat_ = 0;
   bool taken_ = false;
   std::string silent_;

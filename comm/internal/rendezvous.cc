@@ -24,9 +24,9 @@ namespace {
 constexpr std::chrono::milliseconds kShortestLook{20};
 constexpr std::chrono::milliseconds kLongestLook{500};
 
-/// What one node tells another.
+/// A node's entry in the store for another one.
 struct Card {
-  std::uint64_t number = 0;  ///< of the writer's start
+  std::uint64_t number = 0;  ///< number of the writer's start
   std::vector<std::byte> address;
 };
 
@@ -63,7 +63,7 @@ class Meeting {
     }
     return {};
   }
-  /// Looks whether the peers have come who had not. The first to be looked at is waited for.
+  /// Looks for the peers that have not come yet. The first to be looked at is waited for.
   Status look(Deadline deadline);
   std::vector<Rank> awaited() const;
   bool done() const { return awaited_.empty(); }
@@ -86,7 +86,8 @@ class Meeting {
   const TransportOptions& options_;
   const std::string kind_;
   const std::uint64_t number_;
-  std::map<Rank, std::uint64_t> awaited_;  ///< and the number of theirs that we echoed; 0: none
+  /// Peers that have not come, and the number of theirs that we echoed; 0: none.
+  std::map<Rank, std::uint64_t> awaited_;
   std::chrono::milliseconds look_ = kShortestLook;
   Addresses theirs_;
 };

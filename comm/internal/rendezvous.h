@@ -22,7 +22,7 @@ using Addresses = std::map<Rank, std::vector<std::byte>>;
 
 /// Gives `mine[peer]` to each neighbour and returns what the neighbours gave. `kind` keeps
 /// transports apart. Nothing of it stays in the store when all nodes return. Fault::deadline names
-/// who did not come; faults of the store are passed on.
+/// the nodes that did not come; faults of the store are passed on.
 Result<Addresses> meet(const TransportOptions& options, std::string_view kind,
                        const Addresses& mine, Deadline deadline);
 

@@ -13,13 +13,13 @@ namespace sotto::internal {
 
 /// Fault::malformed unless the key is 1 … kStoreMaxKey characters of [A-Za-z0-9._/-].
 Status check_store_key(std::string_view key);
-/// As check_store_key, and the value's length.
+/// Checks the key as check_store_key does, and the value's length.
 Status check_store_entry(std::string_view key, std::span<const std::byte> value);
 /// The fault of a get that nobody answered.
 Status store_overdue(std::string_view key);
 /// The fault of a get that a deadline has ended, which may have been a stop.
 Status store_overdue(std::string_view key, const Deadline& deadline);
-/// The fault of a get whose value made way for another while it was being fetched.
+/// The fault of a get during which another value took the place of the one that was fetched.
 Status store_replaced(std::string_view key);
 
 }  // namespace sotto::internal

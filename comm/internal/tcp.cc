@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kScheme = "tcp://";
 
-/// What became of a connection that was begun; false too when the deadline came first.
+/// Whether a connection that was begun is there; false too when the deadline came first.
 bool established(int socket, Deadline deadline) {
   if (!await_ready(socket, POLLOUT, deadline)) {
     return false;

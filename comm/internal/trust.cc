@@ -19,7 +19,8 @@ bool holds(const std::vector<Rank>& sorted, Rank rank) {
   return std::binary_search(sorted.begin(), sorted.end(), rank);
 }
 
-/// What the graph asks of a peer and the list does not allow; empty when it allows all.
+/// The sends and receives of the graph that the list does not allow with a peer, in words; empty
+/// when it allows all.
 std::string missing_trust(const TransportOptions& options, Rank rank,
                           const std::optional<TrustedPeer>& line) {
   if (!line) {

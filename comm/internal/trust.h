@@ -1,5 +1,5 @@
 // What a node's list of peers means for one transport: which neighbours it lets take part, where
-// they listen, and whom it does not trust any more. Pure functions; thread-safe.
+// they listen, and which peers it does not trust any more. Pure functions; thread-safe.
 #pragma once
 
 #include <map>

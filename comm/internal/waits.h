@@ -9,7 +9,7 @@
 
 namespace sotto::internal {
 
-/// By when a transport that closes leaves what its peers have not taken.
+/// The deadline by which a transport that closes leaves what its peers have not taken.
 inline Deadline closing_deadline(const TransportOptions& options) {
   const bool stopped = options.stop && options.stop();
   return stopped ? Deadline::after(std::min<Deadline::Clock::duration>(after_stop::kClose,
@@ -17,14 +17,15 @@ inline Deadline closing_deadline(const TransportOptions& options) {
                  : Deadline::after(options.close_timeout, &options.stop);
 }
 
-/// By when a store's server answers: a span from now, or until `stop`. A node that still asks once
-/// a stop is requested wants to say why it leaves.
+/// The deadline of a store's server for its answer: a span from now, or until `stop`. A node that
+/// still asks once a stop is requested wants to say why it leaves.
 inline Deadline server_deadline(Deadline::Clock::duration span, const StopRequest& stop) {
   return stop && stop()
              ? Deadline::after(std::min<Deadline::Clock::duration>(span, after_stop::kStore))
              : Deadline::after(span, &stop);
 }
-/// For a look that has a deadline of its own, whose stop request goes before the store's.
+/// The deadline of a look that has a deadline of its own; that one's stop request goes before the
+/// store's.
 inline Deadline server_deadline(Deadline::Clock::duration span, const StopRequest& stop,
                                 const Deadline& look) {
   return look.stop() == nullptr ? server_deadline(span, stop) : Deadline::after(span, look.stop());

@@ -26,7 +26,7 @@ struct ncclComm;
 namespace sotto::internal {
 
 using Communicator = ncclComm*;
-/// Names a communicator to all who are to be in it.
+/// The name of a communicator, for all ranks that are to be in it.
 using CommunicatorId = std::array<std::byte, 128>;
 
 class NcclApi {

@@ -299,7 +299,7 @@ FrameCounts Carrier::committed(Rank peer) const {
   return counts;
 }
 
-/// One who left before its part in `exchange`, with all that runs in front of it.
+/// A peer that left before its part in `exchange`, with all that runs in front of it.
 std::optional<Rank> Carrier::missed(const Exchange& exchange) const {
   for (const auto& [peer, theirs] : limits_) {
     const FrameCounts wanted = count(exchange, peer);

@@ -2,8 +2,8 @@
 //
 // NCCL wants both ends of a message to name the same length. So a group begins only when everybody
 // it hears from has announced how long their frames are (announce()); it also spares a group that
-// would wait for the frame of one who died before it posted, which only an abort of all could end.
-// A frame or a room in the device's memory is used where it lies; those of the host go through
+// would wait for the frame of a node that died before it posted, which only an abort of all could
+// end. A frame or a room in the device's memory is used where it lies; those of the host go through
 // pinned memory.
 //
 // Groups run in the order of add(), one after the other, and so nodes must add exchanges in orders
@@ -39,7 +39,7 @@ struct FrameCounts {
 struct Carried {
   struct Frame {
     Rank from;
-    Result<std::size_t> bytes;  ///< in its room; a fault where its header lies
+    Result<std::size_t> bytes;  ///< length of the frame in its room; a fault if the header is wrong
   };
   Exchange exchange;
   std::vector<Frame> frames;
@@ -47,8 +47,8 @@ struct Carried {
 
 class Carrier {
  public:
-  /// Frames to and from each peer have so many bytes at most. Takes the communicator, also when it
-  /// fails.
+  /// Makes a carrier; `to` and `from` have the longest frame of each peer in bytes. Takes the
+  /// communicator, also when it fails.
   static Result<std::unique_ptr<Carrier>> make(std::shared_ptr<Device> device,
                                                std::shared_ptr<NcclApi> api,
                                                Communicator communicator,
@@ -60,8 +60,8 @@ class Carrier {
   Carrier& operator=(const Carrier&) = delete;
 
   void add(Exchange exchange) { waiting_.push_back(std::move(exchange)); }
-  /// The next frame of the peer, after those it announced before, has so many bytes: of a header at
-  /// least, and of what it was made with at most.
+  /// Announces the length of the peer's next frame, after those it announced before: a header at
+  /// least, and at most what the carrier was made with.
   void announce(Rank peer, std::size_t bytes) { announced_[peer].push_back(bytes); }
   /// Does what can be done now; true if that was anything. A fault is the communicator's: nothing
   /// under way will end, and only stop() is left to do.
@@ -83,9 +83,9 @@ class Carrier {
   /// The peer leaves or gave up, and takes part in no more than this: `sent` by it, `received` by
   /// it.
   void limit(Rank peer, const FrameCounts& theirs) { limits_[peer] = theirs; }
-  /// One who left, whom the next exchange would need once more.
+  /// A peer that left, and that the next exchange would need once more.
   std::optional<Rank> missed_next() const;
-  /// One who left, for whom the oldest group under way waits in vain.
+  /// A peer that left, and for which the oldest group under way waits in vain.
   std::optional<Rank> missed_now() const;
   /// The peer is lost: what waits is carried without it.
   void drop(Rank peer);
@@ -101,20 +101,20 @@ class Carrier {
     DeviceMemory host;
     DeviceMemory device;
   };
-  /// What one group needs for itself.
+  /// The resources of one group under way.
   struct Lane {
     std::map<Rank, Slot> to;
     std::map<Rank, Slot> from;
     DeviceEvent done = nullptr;
   };
-  /// What a receive gets, and whether its room is the device's.
+  /// The length of a frame to receive, and whether its room is the device's.
   struct Incoming {
     std::size_t bytes = 0;
     bool on_device = false;
   };
   struct Running {
     Exchange exchange;
-    std::vector<Incoming> incoming;  ///< one for each receive
+    std::vector<Incoming> incoming;  ///< lengths and places by receive
     std::size_t lane = 0;
     bool launched = false;  ///< NCCL has put it on the stream, and its `done` is marked behind it
   };
@@ -128,10 +128,10 @@ class Carrier {
   Status begin(Exchange exchange);
   /// The frame where the device can read it.
   Result<std::span<const std::byte>> stage(const Send& send, const Slot& slot);
-  /// Where a frame is received: in its room, if that lies on the device and it fits.
+  /// The memory in which a frame is received: its room, if that lies on the device and it fits.
   static std::span<std::byte> landing(const Receive& receive, const Slot& slot,
                                       const Incoming& incoming);
-  /// Behind the group: copies out of the slots, and the mark.
+  /// Puts copies out of the slots, and the mark, behind the group.
   Status follow(const Running& group);
   /// The frame, of which the host has seen what it needs, brought to its room: its length.
   static Result<std::size_t> unpack(const ExchangeTag& tag, const Receive& receive,
@@ -144,9 +144,10 @@ class Carrier {
   Communicator communicator_;
   DeviceStream stream_ = nullptr;
   std::array<Lane, kLanes> lanes_;
-  std::size_t groups_ = 0;  ///< begun so far
+  std::size_t groups_ = 0;  ///< groups begun so far
   std::deque<Exchange> waiting_;
-  std::map<Rank, std::deque<std::size_t>> announced_;  ///< and no group begun for them
+  /// Lengths of announced frames without a group yet, by peer.
+  std::map<Rank, std::deque<std::size_t>> announced_;
   std::deque<Running> running_;
   std::deque<Carried> carried_;
   std::map<Rank, FrameCounts> done_;

@@ -31,10 +31,10 @@ namespace {
 constexpr std::uint64_t kGreeting = 0x32434C4F54544F53;  // "SOTTOLC2"
 constexpr std::size_t kHelloBytes = 3 * sizeof(std::uint64_t) + sizeof(Rank);
 constexpr std::size_t kMostEndpointBytes = 100;
-/// How long a connection may take to say whose it is.
+/// The longest time in which a connection may prove its owner.
 constexpr std::chrono::seconds kHelloTime{1};
 
-/// What a node gives each neighbour through the store.
+/// A node's entry in the store for a neighbour.
 struct LinkAddress {
   std::string endpoint;
   std::uint64_t token = 0;
@@ -98,7 +98,7 @@ Status control_fault(std::string_view doing) {
   return {Fault::io, fmt::format("control connections, {}: {}", doing, std::strerror(errno))};
 }
 
-/// What a notice says; nothing for bytes that are none.
+/// The notice in these bytes; nothing for bytes that are none.
 std::optional<Notice> parse_notice(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   const auto kind = in.read<std::uint32_t>();

@@ -1,5 +1,5 @@
-// A TCP connection to each neighbour that says how long its next frame is, who leaves, who gave up,
-// and who is gone.
+// A TCP connection to each neighbour that says how long its next frame is, which node leaves, which
+// gave up, and which is gone.
 //
 // NCCL's own messages show none of it: both ends must know a message's length, and a group waits
 // for a node that left as for one that is slow, and where frames move through memory that two
@@ -8,8 +8,8 @@
 // over it.
 //
 // Neighbours find each other as other transports' do (internal/rendezvous.h), and prove by a number
-// drawn for the pair that they are who was met. As NCCL's, its connections are for one trusted
-// cluster.
+// drawn for the pair that they are the nodes that met. As NCCL's, its connections are for one
+// trusted cluster.
 //
 // Thread safety: connect, then one thread; wake() from any. Ownership: its sockets.
 #pragma once
@@ -31,25 +31,25 @@
 
 namespace sotto::internal {
 
-/// What one node tells another.
+/// A message from one node to another.
 struct Notice {
   enum class Kind : std::uint8_t {
-    leaving = 1,  ///< in good order, after the frames that it counts
-    taken = 2,    ///< it has received as many as it counts
+    leaving = 1,  ///< it leaves in good order, after the frames that it counts
+    taken = 2,    ///< it has received the frames that it counts
     /// It gave up its communicator after the frames that it counts, because of `cause`.
     aborted = 3,
-    frame = 4,  ///< its next one to this peer, after all before, is of so many `bytes`
+    frame = 4,  ///< the length of its next frame to this peer is `bytes`
   };
   Kind kind = Kind::leaving;
-  FrameCounts counts{};  ///< sent and received by the one who tells
+  FrameCounts counts{};  ///< frames that the sender of the notice has sent and received
   Rank cause = -1;
   std::uint64_t bytes = 0;
 };
 
 struct News {
   Rank peer = -1;
-  std::optional<Notice> notice;  ///< none: its connection ended
-  std::string reason;            ///< why it did
+  std::optional<Notice> notice;  ///< the notice; none: the connection ended
+  std::string reason;            ///< reason why the connection ended
 };
 
 class ControlLinks {
@@ -63,7 +63,7 @@ class ControlLinks {
   /// The longest frame of the pair, in either direction.
   std::size_t message_bytes(Rank peer) const { return links_.at(peer).message_bytes; }
 
-  /// What came until now, waiting for the first of it, at most so long.
+  /// The news so far; waits at most this long for the first.
   std::vector<News> wait(Deadline::Clock::duration at_most);
   /// Ends a wait, or else the next one that would.
   void wake();
@@ -75,9 +75,9 @@ class ControlLinks {
   struct Link {
     FileDescriptor socket;
     std::size_t message_bytes = 0;
-    std::array<std::byte, kNoticeBytes> begun{};  ///< of the notice that is coming
+    std::array<std::byte, kNoticeBytes> begun{};  ///< bytes of the notice that is coming in
     std::size_t have = 0;
-    bool stuck = false;  ///< its socket did not take a notice
+    bool stuck = false;  ///< the socket did not take a notice
   };
 
   Status listen(const Address& address);
@@ -92,7 +92,7 @@ class ControlLinks {
   FileDescriptor listener_;
   Wakeup wakeup_;
   std::string endpoint_;
-  std::map<Rank, std::uint64_t> tokens_;  ///< what each peer is to show us
+  std::map<Rank, std::uint64_t> tokens_;  ///< number that each peer is to show
   std::map<Rank, Link> links_;
 };
 

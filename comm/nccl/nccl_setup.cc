@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks{1};
 
-/// The communicator's id from rank 0, whom all meet, so that it is of now and all are known to have
-/// come. The others have nothing to say.
+/// The communicator's id from rank 0, which all nodes meet, so that it is of now and all are known
+/// to have come. The others have nothing to say.
 Result<CommunicatorId> share_id(const TransportOptions& options, NcclApi& api, Deadline deadline) {
   TransportOptions star = options;
   star.to.clear();

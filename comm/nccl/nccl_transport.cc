@@ -21,7 +21,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// Between two looks at a group that is under way: a frame of a megabyte takes as long.
+/// Pause between two looks at a group under way: about the time of a frame of a megabyte.
 constexpr microseconds kShortestWatch{20};
 constexpr microseconds kLongestWatch{1000};
 /// Nothing is under way: posts and notices end the wait.
@@ -31,7 +31,7 @@ constexpr milliseconds kBlamePatience{500};
 /// A peer that left, or gave up, has done its part of this; NCCL may still be moving ours.
 constexpr milliseconds kEndPatience{5000};
 
-/// What was aborted ends at once; its memory is given back when the device has noticed.
+/// Time for the device to notice an abort, after which the memory is given back.
 constexpr milliseconds kQuietPatience{2000};
 
 /// Moves news of peers that gave up because of another peer to the end, so that the culprit is
@@ -335,7 +335,7 @@ void NcclTransport::give_up(Rank cause, const std::string& reason) {
     turn_away(peer, cause);
   }
   {
-    // All at once, the culprit first: who hears of one finds the others beside it.
+    // All at once, the culprit first: a node that hears of one finds the others beside it.
     const std::lock_guard lock(mutex_);
     if (cause != options_->rank) {
       ledger_.lose(cause, reason);

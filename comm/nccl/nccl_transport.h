@@ -1,8 +1,8 @@
 // Exchanges between GPUs through NCCL, each a group of sends and receives.
 //
 // A thread of the transport's own launches groups and looks how they fare, so that a node serves
-// its peers while its program computes. What carries frames is carrier.h; who is still there is
-// known from control_links.h.
+// its peers while its program computes. What carries frames is carrier.h; which peers are still
+// there is known from control_links.h.
 //
 // All nodes share one communicator, and an abort ends all of it. So a node that loses a peer in the
 // middle of a group loses all its peers with it: the one at fault first, then the others, with the
@@ -33,12 +33,12 @@
 
 namespace sotto::internal {
 
-/// What stands when all nodes have met; empty for a node that is alone.
+/// The links that stand when all nodes have met; empty for a node that is alone.
 struct NcclLinks {
   std::shared_ptr<Device> device;
   std::unique_ptr<ControlLinks> control;
   std::unique_ptr<Carrier> carrier;
-  std::vector<News> early;  ///< heard on the way
+  std::vector<News> early;  ///< news that came before the transport was ready
 };
 
 /// Over `device` and `api`; make_nccl_transport (backends.h) gives it the real ones.
@@ -71,12 +71,12 @@ class NcclTransport final : public Transport {
   /// True when nothing is left to do before this node is gone.
   bool may_go();
   void hear(const News& news);
-  /// Looks for those who left, or stay away, and are needed.
+  /// Looks for needed peers that left, or stay away.
   void look_for_missing();
   /// True when something moved.
   bool carry();
   void deliver(const Carried& carried);
-  /// Tells those who leave that all of theirs is here.
+  /// Tells peers that leave that all their frames are here.
   void acknowledge();
   /// The peer is gone; what is under way with it ends all.
   void lose(Rank peer, const std::string& reason);
@@ -99,17 +99,19 @@ class NcclTransport final : public Transport {
   bool interrupted_ = false;
   bool closing_ = false;
 
-  std::map<Rank, FrameCounts> left_;     ///< who leaves in good order, after how much
-  std::set<Rank> thanked_;               ///< of these, whom we told that all of theirs is here
-  std::map<Rank, std::uint64_t> taken_;  ///< frames of ours that a peer said it has
+  /// Peers that leave in good order, and the frames that they count.
+  std::map<Rank, FrameCounts> left_;
+  std::set<Rank> thanked_;  ///< leaving peers that were told that all their frames are here
+  std::map<Rank, std::uint64_t> taken_;  ///< frames of ours that each peer said it has
   std::set<Rank> lost_;
-  std::map<Rank, std::string> gave_up_;  ///< who aborted the communicator, and why
-  std::map<Rank, Deadline> ended_;       ///< who left or gave up for good, and our patience
+  std::map<Rank, std::string> gave_up_;  ///< peers that aborted the communicator, and why
+  /// Peers that left or gave up, and how long our part with them may take.
+  std::map<Rank, Deadline> ended_;
   struct Broken {
     std::string reason;
-    Deadline patience;  ///< for news of who it was
+    Deadline patience;  ///< time to wait for news of the peer that caused it
   };
-  std::optional<Broken> broken_;  ///< NCCL or CUDA failed
+  std::optional<Broken> broken_;  ///< failure of NCCL or CUDA
   bool given_up_ = false;
   std::optional<Deadline> leaving_;
   Duration pause_{};

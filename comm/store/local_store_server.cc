@@ -38,11 +38,12 @@ struct Client {
   StoreRequestHead request;
   std::string key;
   Bytes value;
-  std::size_t heard = 0;  ///< bytes of the request
+  std::size_t heard = 0;  ///< bytes of the request received so far
   StoreReplyHead reply;
-  std::shared_ptr<const Bytes> replied;  ///< outlives the key, should it be removed meanwhile
-  std::size_t answered = sizeof(StoreReplyHead);  ///< bytes of the reply
-  std::optional<Deadline> waits;                  ///< for a key that is not there yet
+  /// The value to send; outlives the key, should it be removed meanwhile.
+  std::shared_ptr<const Bytes> replied;
+  std::size_t answered = sizeof(StoreReplyHead);  ///< bytes of the reply sent so far
+  std::optional<Deadline> waits;  ///< deadline of a wait for a key that is not there yet
 };
 
 class LocalStoreServer {
@@ -167,7 +168,7 @@ void LocalStoreServer::reply(Client& client, bool there, std::shared_ptr<const B
   client.reply = {.value_bytes = value ? value->size() : 0, .there = there ? 1U : 0U};
   client.replied = std::move(value);
   client.answered = 0;
-  (void)speak(client);  // who is gone is found gone when it is heard
+  (void)speak(client);  // a client that is gone is found gone when it is heard
 }
 
 /// Gives the connection what it takes; false when it is gone.

@@ -13,12 +13,12 @@ struct StoreRequestHead {
   StoreRequest kind = StoreRequest::get;
   std::uint32_t key_bytes = 0;
   std::uint64_t value_bytes = 0;
-  std::int64_t wait_ms = 0;  ///< of a get
+  std::int64_t wait_ms = 0;  ///< longest wait of a get in milliseconds
 };
 
 struct StoreReplyHead {
   std::uint64_t value_bytes = 0;
-  std::uint64_t there = 0;  ///< 0: the wait of a get has ended
+  std::uint64_t there = 0;  ///< 0: the wait of a get ended without a value
 };
 
 }  // namespace sotto::internal

@@ -10,7 +10,7 @@
 namespace sotto::internal {
 namespace {
 
-/// By which a server knows, from 2.2 on, that a client of its own kind has connected.
+/// First bytes by which a server knows, from 2.2 on, that a client of its own kind has connected.
 constexpr std::uint32_t kValidation = 0x3C85F7CE;
 /// The request for the number of keys: it has no arguments, and an answer of 8 bytes.
 constexpr std::uint8_t kCountSince2_2 = 7;
@@ -70,7 +70,7 @@ Result<bool> gives_counts(const std::string& endpoint, std::span<const std::byte
   return said.ok() || said.fault() == Fault::io ? Result<bool>(said.ok()) : said;
 }
 
-/// Which of the dialects without a greeting it is.
+/// Finds which of the dialects without a greeting it is.
 Result<TorchDialect> find_removal(const std::string& endpoint, Deadline deadline) {
   const auto connection = TorchConnection::open(endpoint, deadline);
   if (!connection.ok()) {

@@ -33,11 +33,11 @@ struct TorchDialect {
   std::uint8_t remove = 0;
   bool greets = false;  ///< a connection begins with torch_greeting()
 };
-/// What PyTorch 2.2 and later speak, also with the older of the two servers (use_libuv=False).
+/// The dialect of PyTorch 2.2 and later, also with the older of the two servers (use_libuv=False).
 inline constexpr TorchDialect kTorchSince2_2 = {1, 3, 5, 8, true};
-/// What PyTorch 2.1 speaks.
+/// The dialect of PyTorch 2.1.
 inline constexpr TorchDialect kTorch2_1 = {0, 2, 4, 7, false};
-/// What PyTorch 2.0 and earlier speak.
+/// The dialect of PyTorch 2.0 and earlier.
 inline constexpr TorchDialect kTorchUntil2_0 = {0, 2, 4, 8, false};
 
 /// Asks the server at an endpoint, over connections of its own, in a way that does no harm

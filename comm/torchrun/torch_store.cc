@@ -32,7 +32,7 @@ using internal::TorchConnection;
 using internal::TorchDialect;
 using Bytes = std::vector<std::byte>;
 
-/// What stands in a head.
+/// The kind of value that a head announces.
 enum class TorchHead : std::uint8_t { value = 1, pieces = 2 };
 
 constexpr std::size_t kTorchShortValue = std::size_t{4} << 10;
@@ -104,7 +104,7 @@ class TorchTalk {
             Deadline limit)
       : connection_(connection), dialect_(dialect), stop_(stop), limit_(limit) {}
 
-  /// What stands under a place, at most `most` bytes; none when nothing does.
+  /// The value at a place, at most `most` bytes; none when nothing is there.
   Result<std::optional<Bytes>> read(const std::string& place, std::size_t most) {
     using Found = std::optional<Bytes>;
     const auto there = check(place);
@@ -203,11 +203,11 @@ class TorchStore final : public Store {
   static Result<Found> fetch(TorchTalk& talk, const std::string& place, bool* replaced);
   static Result<std::optional<LongValue>> find_long(TorchTalk& talk, const std::string& place);
 
-  const std::string endpoint_;  ///< "tcp://127.0.0.1:29500"
+  const std::string endpoint_;  ///< address of the server, "tcp://127.0.0.1:29500"
   const std::string prefix_;
   const StopRequest stop_;
   std::mutex meeting_;
-  std::optional<TorchDialect> dialect_;  ///< once the server has answered
+  std::optional<TorchDialect> dialect_;  ///< dialect of the server; none before it has answered
   std::mutex mutex_;
   std::vector<TorchConnection> idle_;
 };

@@ -21,23 +21,24 @@ namespace sotto {
 /// A key of a peer, for as long as it holds.
 struct PeerKey {
   PublicKey key{};
-  std::optional<std::int64_t>
-      until{};  ///< seconds since 1970, from which it does not; none: always
+  /// Seconds since 1970, from which the key does not hold; none: always.
+  std::optional<std::int64_t> until{};
   auto operator<=>(const PeerKey&) const = default;
 };
 
 /// One line of a node's list; with several keys, the lines of one name.
 struct TrustedPeer {
   Rank rank = -1;
-  std::string name{};  ///< for people
+  std::string name{};  ///< the peer's name, for people
   PublicKey key{};
   /// HOST:PORT where it listens; empty: it says so in the store. A site's are several with spaces
   /// between them, or none where it only dials.
   std::string address{};
-  bool may_send = true;                 ///< to this node
+  bool may_send = true;                 ///< the peer may send to this node
   bool send_to = true;                  ///< this node sends to it
-  std::optional<std::int64_t> until{};  ///< of `key` (PeerKey)
-  std::vector<PeerKey> more_keys{};     ///< of a site whose key changes: each is as good as `key`
+  std::optional<std::int64_t> until{};  ///< end of `key` (PeerKey)
+  /// Further keys of a site that changes its key; each is as good as `key`.
+  std::vector<PeerKey> more_keys{};
 
   /// `key`, then `more_keys`.
   std::vector<PeerKey> keys() const;
@@ -45,8 +46,8 @@ struct TrustedPeer {
   bool holds(const PublicKey& one) const;
 };
 
-/// Takes the keys whose end has come out of the lines, and lines without a key that is left. True
-/// when there were any.
+/// Takes expired keys out of the lines, and lines without a key that is left. True when there were
+/// any.
 bool drop_expired(std::vector<TrustedPeer>& peers, std::int64_t now);
 
 class AllowList {
@@ -58,7 +59,7 @@ class AllowList {
   /// that are gone or changed, and new ones are admitted from their next attempt on. Throws Error
   /// as the constructor does, and the peers before stay in force.
   void update_allow_list(std::vector<TrustedPeer> peers);
-  /// Puts the list in force without the keys whose end has come, seconds since 1970. True when
+  /// Puts the list in force without its expired keys; `now` is in seconds since 1970. True when
   /// there were any.
   bool drop_expired(std::int64_t now);
   /// Why the list that was to be put in force last was not; empty: it was.

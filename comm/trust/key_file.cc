@@ -66,7 +66,7 @@ std::string_view read_all(const std::string& path, InputFile& file, Wiped<kLonge
   return {buffer.bytes.data(), *size};
 }
 
-/// What follows NAME and blanks, if the line begins so.
+/// The text after NAME and blanks, if the line begins so.
 std::optional<std::string_view> value_of(std::string_view line, std::string_view name) {
   if (!line.starts_with(name)) {
     return std::nullopt;

@@ -28,7 +28,7 @@ class PublicKey {
   /// Parses a key in Z85; no value if `text` is not one.
   static std::optional<PublicKey> parse(std::string_view text);
 
-  /// In Z85, kKeyCharacters long.
+  /// The key in Z85, kKeyCharacters long.
   std::string text() const;
   std::span<const std::byte, kKeyBytes> bytes() const { return bytes_; }
   /// False for points of low order, all zeros among them: every secret key gives the same shared
@@ -56,7 +56,7 @@ class PrivateKey {
   std::shared_ptr<const std::byte> memory_;
 };
 
-/// Both halves of a node's key.
+/// A node's public and secret key.
 struct KeyPair {
   PublicKey public_key;
   PrivateKey private_key;

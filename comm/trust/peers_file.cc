@@ -298,9 +298,9 @@ class Reader {
   const std::string& path_;
   const PeerNumbers numbers_;
   int line_ = 0;
-  std::vector<std::size_t> columns_;  ///< of the header, in its order
+  std::vector<std::size_t> columns_;  ///< the header's columns, in their order
   std::vector<TrustedPeer> peers_;
-  std::vector<int> lines_;  ///< in which they stand
+  std::vector<int> lines_;  ///< line number of each peer
 };
 
 }  // namespace

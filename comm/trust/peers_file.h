@@ -38,12 +38,12 @@ inline constexpr std::size_t kMostAddressesOfPeer = 8;
 
 /// The source of a line's number.
 enum class PeerNumbers {
-  ranks,     ///< as the column says
-  of_names,  ///< made of the name
+  ranks,     ///< the file has a column of ranks
+  of_names,  ///< made from the name
 };
 
-/// Reads a list of peers, without keys whose end has come. Throws Error, with file and line, for a
-/// malformed file.
+/// Reads a list of peers, without expired keys. Throws Error, with file and line, for a malformed
+/// file.
 std::vector<TrustedPeer> read_peers_file(const std::string& path,
                                          PeerNumbers numbers = PeerNumbers::ranks);
 /// The text of a list of peers. Throws Error for a file that cannot be read, is too long, or that

@@ -45,7 +45,7 @@ class PeersWatch {
   const Report report_;
   const PeerNumbers numbers_;
   const Judge judge_;
-  std::string seen_;  ///< what the last look found
+  std::string seen_;  ///< text that the last look found
   bool first_ = true;
   std::mutex mutex_;
   std::condition_variable stop_;

@@ -15,12 +15,12 @@
 
 namespace sotto::cuda {
 
-/// On the calling thread's device, with a stream of its own. `caller` is the stream on which the
-/// caller computes gradients, of the same device; null: CUDA's (legacy) default stream. For one
-/// optimizer. Each wait of a step for the device may take `patience_s` seconds, the caller's work
-/// before it among that. One that takes longer puts the accelerator in fault for good; parameters
-/// and gradients must then stay until the process ends, as the accelerator's own memory does, since
-/// the device may still touch them. Throws Error where no device can be used.
+/// An accelerator on the calling thread's device, with a stream of its own. `caller` is the stream
+/// on which the caller computes gradients, of the same device; null: CUDA's (legacy) default
+/// stream. For one optimizer. Each wait of a step for the device may take `patience_s` seconds, the
+/// caller's work before it among that. One that takes longer puts the accelerator in fault for
+/// good; parameters and gradients must then stay until the process ends, as the accelerator's own
+/// memory does, since the device may still touch them. Throws Error where no device can be used.
 std::shared_ptr<Accelerator> make_accelerator(Stream caller = nullptr,
                                               double patience_s = Queue::kPatienceS);
 

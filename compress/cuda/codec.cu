@@ -73,8 +73,8 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-/// Threads for tiles of so many elements: eight elements each, as many as one Philox block serves,
-/// and two warps for two reduction blocks.
+/// Threads for tiles of `tile` elements: eight elements each, which one Philox block serves, and
+/// two warps for two reduction blocks.
 unsigned threads_for(std::uint32_t tile) {
   return std::clamp((tile / 8 + kWarp - 1) / kWarp * kWarp, 2 * kWarp, kMostThreads);
 }

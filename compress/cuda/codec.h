@@ -27,14 +27,14 @@
 
 namespace sotto::cuda {
 
-/// What an operation found, in device memory. Every operation writes it anew.
+/// The findings of an operation, in device memory. Every operation writes them anew.
 struct Outcome {
   static constexpr std::uint64_t kSound = std::numeric_limits<std::uint64_t>::max();
 
   /// kSound, or 256 × place + a Fault: of all that is wrong, what comes first. The place is an
   /// element or, for what a decoder refuses in a format of chunks, a chunk.
   std::uint64_t fault = kSound;
-  /// As Compressor::saturated.
+  /// The count that Compressor::saturated gives.
   std::uint64_t saturated = 0;
 
   /// The fault in words, for a copy on the host.
@@ -46,14 +46,14 @@ bool has_codec(std::string_view family);
 
 class Codec {
  public:
-  /// As make_compressor. Throws Error for what is no specification, and for families that only
-  /// hosts have.
+  /// Makes the codec that make_compressor would. Throws Error for what is no specification, and for
+  /// families that only hosts have.
   explicit Codec(std::string_view spec, ContractKind need = ContractKind::any);
   ~Codec();
   Codec(Codec&&) noexcept;
   Codec& operator=(Codec&&) noexcept;
 
-  /// In full.
+  /// The full specification.
   const std::string& spec() const { return spec_; }
   std::uint16_t wire_id() const { return wire_id_; }
   /// Length of an encoding.

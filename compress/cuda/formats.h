@@ -202,7 +202,7 @@ struct SignFormat {
 /// Bytes in front of the scales, at most.
 inline constexpr std::uint32_t kMostPrefix = 8;
 
-/// Where the parts of an encoding of `elements` elements lie.
+/// The places of the parts of an encoding of `elements` elements.
 template <typename Format>
 struct Layout {
   internal::Chunks chunks{0, 0, 1};
@@ -213,7 +213,7 @@ struct Layout {
 
   struct Tile {
     std::size_t chunk;
-    std::size_t first;  ///< element of the vector
+    std::size_t first;  ///< first element in the vector
     std::uint32_t count;
   };
 
@@ -233,7 +233,7 @@ struct Layout {
   SOTTO_HOST_DEVICE std::size_t scale_at(std::size_t chunk) const {
     return prefix_size + chunk * Format::kScaleBytes;
   }
-  /// Where the codes of chunk `chunk` stand from element `first` on.
+  /// The place of the codes of chunk `chunk` from element `first` on.
   SOTTO_HOST_DEVICE std::size_t codes_at(std::size_t chunk, std::size_t first) const {
     const std::size_t codes = scale_at(chunks.count());
     if constexpr (Format::Coder::kBytes == 1) {

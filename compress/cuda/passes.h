@@ -42,7 +42,7 @@ SOTTO_HOST_DEVICE std::uint64_t fault_at(std::size_t place, Fault fault) {
   return static_cast<std::uint64_t>(place) << 8 | static_cast<std::uint64_t>(fault);
 }
 
-/// values ← the tile, whose elements that are not finite go to the outcome.
+/// values ← the tile; elements that are not finite go to the outcome.
 template <typename Block>
 SOTTO_HOST_DEVICE void load_tile(const Block& block, const EncodeTask& task, std::size_t first,
                                  std::uint32_t count, float* values) {
@@ -59,8 +59,8 @@ SOTTO_HOST_DEVICE void load_tile(const Block& block, const EncodeTask& task, std
   });
 }
 
-/// The whole of a tile whose chunk's scale is `given`, or where that is null is measured: then the
-/// tile is the chunk.
+/// Encodes a whole tile. The scale of its chunk is `given` or, where that is null, measured: then
+/// the tile is the chunk.
 template <typename Block, typename Format>
 SOTTO_HOST_DEVICE void encode_tile(const Block& block, const Format& format,
                                    const Layout<Format>& layout, const EncodeTask& task,
@@ -72,7 +72,7 @@ SOTTO_HOST_DEVICE void encode_tile(const Block& block, const Format& format,
   float* residual = task.residual == nullptr ? nullptr : task.residual + tile.first;
   auto* shared = reinterpret_cast<Scale*>(memory);
   std::byte* room_memory = memory + measure_room<Format>();
-  // Values lie in front of the codes, whose place depends on nothing but bits.
+  // Values lie in front of the codes; the place of these depends on nothing but bits.
   auto* values = reinterpret_cast<float*>(room_memory + phase_of(task.from + tile.first));
   load_tile(block, task, tile.first, tile.count, values);
   if constexpr (Format::kMeasured) {
@@ -137,7 +137,7 @@ SOTTO_HOST_DEVICE void settle_chunk(const Format& format, const Layout<Format>& 
   format.write_scale(scales[chunk], task.out + layout.scale_at(chunk));
 }
 
-/// What of chunk `chunk`, and for the first one of the prefix, a decoder refuses.
+/// Finds what a decoder refuses in chunk `chunk`, and for the first one in the prefix.
 template <typename Format>
 SOTTO_HOST_DEVICE void judge_chunk(const Format& format, const Layout<Format>& layout,
                                    const std::byte* bytes, std::size_t chunk, Outcome* outcome) {

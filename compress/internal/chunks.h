@@ -55,7 +55,7 @@ class Chunks {
       first += size;
     }
   }
-  /// Where the codes of element `from` of chunk `index` stand, a multiple of kPackGroup after its
+  /// The place of the codes of element `from` of chunk `index`, a multiple of kPackGroup after its
   /// first.
   constexpr std::size_t code_offset(std::size_t index, std::size_t from) const {
     return code_offset(index) + packed_bytes(from - first(index), bits_);

@@ -31,7 +31,7 @@ class CodedValues {
   /// Floats that a group has beside its codes: its levels, or its step.
   std::size_t parameters() const { return fitted() ? levels() : 1; }
 
-  /// The worst ‖v̂‖² / ‖v‖² of a group of `longest` values whose levels are a grid.
+  /// The worst ‖v̂‖² / ‖v‖² of a group of `longest` values with levels that are a grid.
   double least_kept_by_grid(std::size_t longest) const;
 
   /// Codes a group, ValueGroups::kLongest values at most, all finite; `values` becomes what the

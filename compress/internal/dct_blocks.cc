@@ -33,7 +33,7 @@ const Dct& dct_of(std::size_t length) {
   return all[length - 1];
 }
 
-/// A block's elements, and room for as many.
+/// A block's elements, and room for equally many.
 struct Room {
   alignas(64) std::array<float, kMostElements> values;
   alignas(64) std::array<float, kMostElements> turned;
@@ -103,8 +103,8 @@ float largest_magnitude(std::span<const float> x) {
   return std::bit_cast<float>(largest);
 }
 
-/// As transform_values, in units in which nothing overflows; what is beyond float32 then is cut
-/// down. Returns how much that is.
+/// Does as transform_values, in units in which nothing overflows, and cuts down what is then beyond
+/// float32. Returns how many elements that are.
 std::size_t transform_within_range(const DctBlock& block, bool inverse, Room& room) {
   const auto values = std::span(room.values).first(block.size());
   if (largest_magnitude(values) < kHuge) {

@@ -16,11 +16,11 @@ namespace sotto::internal {
 /// A block of a matrix, or up to 64 rows of 64 elements of a tensor that is none, each a block of
 /// its own; the last row may be shorter. At most 4096 elements.
 struct DctBlock {
-  std::size_t offset = 0;        ///< of its first element
-  std::size_t coefficients = 0;  ///< where its coefficients begin, which are one behind the other
+  std::size_t offset = 0;        ///< offset of its first element
+  std::size_t coefficients = 0;  ///< offset of its first coefficient; the others follow
   std::size_t rows = 0;
   std::size_t columns = 0;
-  std::size_t stride = 0;   ///< from one row to the next
+  std::size_t stride = 0;   ///< distance from one row to the next
   std::size_t last = 0;     ///< elements of the last row
   bool both_sides = false;  ///< it is transformed along its columns, too
 
@@ -45,7 +45,7 @@ class DctBlocks {
 
   std::size_t dimension_;
   bool matrices_ = false;
-  std::vector<DctBlock> blocks_;  ///< of the layout, where it has matrices
+  std::vector<DctBlock> blocks_;  ///< blocks of the layout; empty where it has no matrices
 };
 
 /// Writes the coefficients of a block of x; returns how many were beyond float32's range.

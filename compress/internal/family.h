@@ -15,7 +15,7 @@
 
 namespace sotto::internal {
 
-/// What a compressor is wanted for.
+/// The use for which a compressor is wanted.
 struct Wanted {
   ContractKind need;  ///< decides between a family's forms where the specification does not
   const Ops& ops;

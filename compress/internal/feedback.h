@@ -71,11 +71,11 @@ class Feedback {
   /// stay: they all stay in a cache of the processor's own.
   static constexpr std::size_t kWindow = 32768;
 
-  /// Where v[first … first + count) lies.
+  /// The place of v[first … first + count).
   std::span<float> at(std::size_t first, std::size_t count) const {
     return v_.subspan(first - moved_, count);
   }
-  /// What is in front of `first` is no longer needed.
+  /// Drops the elements in front of `first`.
   void go_on_from(std::size_t first) {
     if (prepare_.residual || first - moved_ < begin_ + kWindow) {
       return;
@@ -89,7 +89,7 @@ class Feedback {
     std::copy(made.begin(), made.end(), at(first, ahead).begin());  // to the front of where it was
   }
 
-  /// What making the next `count` elements reads.
+  /// Asks for what making the next `count` elements reads.
   Soon fetch(std::size_t count) {
     Soon soon;
     if (fetched_ < v_.size()) {
@@ -109,7 +109,7 @@ class Feedback {
   std::size_t begin_;
   std::size_t moved_ = 0;  ///< element i lies at v_[i − moved_]
   std::size_t made_;
-  std::size_t fetched_;  ///< asked for, made or not
+  std::size_t fetched_;  ///< elements asked for, made or not
 };
 
 /// The source of what is encoded: a vector that exists, or one that `prepare` makes in `v`.

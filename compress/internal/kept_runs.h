@@ -60,7 +60,7 @@ class KeptRuns {
 
   Chunks runs_;
   std::size_t whole_;      ///< runs of full length
-  std::size_t last_size_;  ///< of the shorter run behind them; 0: none
+  std::size_t last_size_;  ///< length of the shorter run behind them; 0: none
   std::size_t kept_;
   std::size_t last_kept_;
   int p_;

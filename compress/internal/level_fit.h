@@ -15,10 +15,10 @@ inline constexpr std::size_t kMostLevels = 8;
 /// the mean of its cell, summed in double precision in a fixed order and rounded to float32; of a
 /// cell without values it is not negative and finite. cells[i] is the cell of |values[i]|.
 ///
-/// Where there are at most as many distinct magnitudes as levels, each has its own. Otherwise the
-/// cells begin between quantiles and equal ranges, and are moved at most 8 times so that each
-/// magnitude goes to the nearest level. Magnitudes that share an exponent and the upper bits of
-/// their mantissas move together: they differ by less than 2^-8 of the range of their logarithms.
+/// Where there are no more distinct magnitudes than levels, each has its own. Otherwise the cells
+/// begin between quantiles and equal ranges, and are moved at most 8 times so that each magnitude
+/// goes to the nearest level. Magnitudes that share an exponent and the upper bits of their
+/// mantissas move together: they differ by less than 2^-8 of the range of their logarithms.
 void fit_levels(std::span<const float> values, std::span<float> levels,
                 std::span<std::uint8_t> cells);
 

@@ -21,9 +21,9 @@ class KeyedPermutation {
   /// Requires 1 ≤ size ≤ 2^32.
   KeyedPermutation(std::uint64_t key, std::uint64_t size);
 
-  /// Where `index` < size goes.
+  /// The place to which `index` < size goes.
   std::uint64_t operator()(std::uint64_t index) const;
-  /// Where first, first + 1, … go: side by side, which is several times faster.
+  /// The places to which first, first + 1, … go: side by side, which is several times faster.
   void places(std::uint64_t first, std::span<std::uint32_t> out) const;
 
  private:

@@ -14,7 +14,7 @@
 
 namespace sotto::internal {
 
-/// The key of the permutation whose first elements are chosen.
+/// The key of the permutation, the first elements of which are chosen.
 std::uint64_t selection_key(RandomKey key);
 
 class RandomChoice {
@@ -23,8 +23,8 @@ class RandomChoice {
   static constexpr std::size_t kBlock = 32768;
 
   struct Entry {
-    std::uint32_t place;  ///< of the element in the vector
-    std::uint32_t order;  ///< among those that are chosen
+    std::uint32_t place;  ///< index of the element in the vector
+    std::uint32_t order;  ///< number of the element among the chosen ones
   };
 
   /// Chooses `count` of `elements`, the first of the permutation of this key.
@@ -56,7 +56,7 @@ class RandomChoice {
 
  private:
   std::vector<Entry> entries_;
-  std::vector<std::size_t> ends_;  ///< of the blocks, in entries_
+  std::vector<std::size_t> ends_;  ///< ends of the blocks in entries_
 };
 
 }  // namespace sotto::internal

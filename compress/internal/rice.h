@@ -29,7 +29,7 @@ class RiceWriter {
   void write(std::uint32_t index);
   /// Appends indices, each above the one before it.
   void write(std::span<const std::uint32_t> indices);
-  /// Begins another list, whose gaps count from `first`, right behind the last index.
+  /// Begins another list right behind the last index; its gaps count from `first`.
   void restart(std::uint64_t first) { next_index_ = first; }
   /// Fills the last byte with zeros; returns the bytes used.
   std::size_t finish();
@@ -66,7 +66,7 @@ class RiceReader {
 
  private:
   void refill();
-  /// As read, for an index of more bits than the window has.
+  /// Reads as `read`, an index of more bits than the window has.
   std::optional<std::uint32_t> read_slowly();
   /// Takes ones up to and including the zero that ends them; nothing when there is none.
   std::optional<std::uint64_t> read_unary();

@@ -10,7 +10,7 @@
 
 namespace sotto::internal {
 
-/// How many elements of x, whose smallest and largest are `range`, lie outside [low, high].
+/// The number of elements of x that lie outside [low, high]; `range` has x's smallest and largest.
 inline std::size_t count_outside(std::span<const float> x, MinMax range, float low, float high) {
   if (range.min >= low && range.max <= high) {
     return 0;

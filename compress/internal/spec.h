@@ -38,7 +38,7 @@ class SpecReader {
   std::optional<std::size_t> choice(std::string_view parameter,
                                     std::initializer_list<std::string_view> choices);
 
-  /// What follows the first '/', if anything does.
+  /// The text after the first '/', if there is any.
   std::optional<std::string_view> take_inner();
 
   /// Refuses arguments and parameters that were not taken.

@@ -13,9 +13,9 @@ namespace sotto::internal {
 
 class ThresholdForecast {
  public:
-  /// What lies a little below the next threshold; 0: unknown.
+  /// A value a little below the next threshold; 0: unknown.
   std::uint32_t bound() const { return bound_; }
-  /// How far below; 0: unknown.
+  /// Distance of the bound below the threshold; 0: unknown.
   std::uint32_t distance() const { return distance_; }
 
   /// The last vector's threshold, and how far below the next one the bound is to lie.

@@ -9,8 +9,8 @@
 
 namespace sotto::internal {
 
-/// ⌊(n + 1024) / 2048⌋ groups of n values, at least one, whose lengths differ by one at most: no
-/// short group is left over. Group g begins at value ⌊g n / groups⌋.
+/// ⌊(n + 1024) / 2048⌋ groups of n values, at least one, with lengths that differ by one at most:
+/// no short group is left over. Group g begins at value ⌊g n / groups⌋.
 class ValueGroups {
  public:
   /// The longest group that there can be.

@@ -22,8 +22,8 @@
 //   computes, and partners are drawn when a node is ready. Fast nodes then do more rounds than slow
 //   ones, and no two runs are alike. Here the order of the averagings is drawn beforehand from the
 //   seed, so that a run gives the same bits over every transport, and every node does the same
-//   number of rounds: a slow node holds up those who are paired with it, later those who are paired
-//   with them, and nobody else. Local steps (local_steps.h) let pairs be more rounds apart.
+//   number of rounds: a slow node holds up the nodes that are paired with it, later those paired
+//   with them, and no others. Local steps (local_steps.h) let pairs be more rounds apart.
 // A node that is ahead waits until its partner has come to their pairing, which can take several
 //   gradients of the slowest node: the timeout after which a peer counts as failed must cover that.
 // A pairing gives both nodes the same bits, so that averaging preserves the mean model up to the
@@ -66,7 +66,7 @@ class AdPsgd final : public MailAlgorithm {
 
   Pairings pairings_;
   std::span<const Pairing> due_;  // the round's pairings that are not done
-  Edge partner_;                  // in the pairing under way
+  Edge partner_;                  // the partner in the pairing under way
   Vector mixed_;                  // x_i after the pairings so far
   Vector next_;                   // the next mixture; room for d, and the next x_i
   std::uint64_t stale_ = 0;       // pairings done in the round

@@ -63,7 +63,7 @@ Status AllReduceSgd::step_if_done() {
 }
 
 Status AllReduceSgd::step() {
-  summing_ = false;  // also where the step overflows: who is alone may be asked again
+  summing_ = false;  // also where the step overflows: a lone node may be asked again
   if (Status status = node_.step(sum_, next_); !status) {
     return status;
   }

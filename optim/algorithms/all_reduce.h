@@ -57,10 +57,10 @@ class AllReduceSgd final : public NodeAlgorithm {
   /// A fault of a bucket, with its number.
   Status placed(std::size_t bucket, const Status& status) const;
 
-  Vector sum_;  ///< of the gradients, then their mean
+  Vector sum_;  ///< sum of the gradients, then their mean
   Vector next_;
   Buckets buckets_;
-  std::deque<RingMean> rings_;  ///< by bucket
+  std::deque<RingMean> rings_;  ///< ring means by bucket
   bool summing_ = false;        ///< the round's gradient is there, its mean not yet
   std::size_t posted_ = 0;      ///< exchanges of this round
 };

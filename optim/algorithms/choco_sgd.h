@@ -79,7 +79,7 @@ class ChocoSgd final : public DirectionAlgorithm {
   /// x_i ← x_i^½ + η p_i, from element `first` on. Whether it is finite there.
   bool step(std::size_t first, std::span<const float> pull);
 
-  std::optional<ReplicaExchange> copies_;  // of a graph that changes
+  std::optional<ReplicaExchange> copies_;  // replicas, on a graph that changes
   float eta_;
   PublicCopy public_;     // x̂_i, p_i
   Vector own_direction_;  // empty where γ g_i is given

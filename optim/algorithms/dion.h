@@ -62,7 +62,7 @@ class Dion final : public NodeAlgorithm {
   Status step();
   /// One matrix of the next model, and M_i without what it moves by.
   void step_matrix(const FactorMeans::Part& part, double gamma);
-  /// What is no matrix in the next model.
+  /// Sets the tensors of the next model that are no matrices.
   Status step_rest();
 
   FactorMeans factors_;

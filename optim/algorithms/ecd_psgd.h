@@ -45,7 +45,7 @@ class EcdPsgd final : public DirectionAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 
-  /// Where the extrapolation clock stops at the latest.
+  /// The round at which the extrapolation clock stops at the latest.
   static constexpr Round kClockLimit = 4096;
 
   /// Use make_algorithm (registry.h), which validates `setup`.

@@ -76,7 +76,7 @@ class GossipAdam final : public MailAlgorithm {
   std::span<const float> variance() const { return adam_.variance(); }
 
  private:
-  /// Rounds at whose end the variance still learns from gradients.
+  /// Whether the variance still learns from gradients at the end of this round.
   bool learning() const { return node_.round() < freeze_step_; }
   ExchangePlan plan() const;
   /// The model, or the variance, in a payload of full precision.
@@ -94,7 +94,7 @@ class GossipAdam final : public MailAlgorithm {
   FreezeNotice notice_;
   Adam& adam_;  // node_'s step rule
   std::unique_ptr<Compressor> exact_;
-  std::size_t vector_bytes_;  // of a vector in full precision
+  std::size_t vector_bytes_;  // length of a vector in full precision
   float eta_;
   Round freeze_step_;  // T_w
   Round agreement_;    // D

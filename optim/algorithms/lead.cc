@@ -14,7 +14,7 @@
 namespace sotto {
 namespace {
 
-/// What U is multiplied by where γ goes from one value to another, as far as float32 holds it.
+/// The factor of U where γ goes from one value to another, as far as float32 holds it.
 float scale_between(double from, double to) {
   constexpr double kMost = std::numeric_limits<float>::max();
   return from > 0 && to > 0 ? static_cast<float>(std::min(to / from, kMost)) : 1;

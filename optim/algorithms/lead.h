@@ -61,8 +61,8 @@ class Lead final : public MailAlgorithm {
   Vector y_;                    // y_i, then the next x_i
   Vector work_;                 // the vector to encode, then what the round adds to s_i
   double correction_rate_ = 0;  // γ that U_i goes with; 0 before there is one
-  double round_rate_ = 0;       // the one of the round under way, or the last that was not 0
-  float correction_scale_ = 1;  // from the former to the latter
+  double round_rate_ = 0;       // γ of the round under way, or the last that was not 0
+  float correction_scale_ = 1;  // factor from correction_rate_ to round_rate_
   bool stands_ = false;         ///< this round has γ = 0
 };
 

@@ -61,7 +61,7 @@ class Moniqua final : public MailAlgorithm {
   Status require_in_range(std::span<const float> x, std::string_view what) const;
 
   ModuloGrid grid_;
-  std::vector<ModuloGrid::Heard> heard_;  // by in-edge
+  std::vector<ModuloGrid::Heard> heard_;  // payloads and weights by in-edge
   std::vector<float> mixed_;              // x_i + Σ_j W_ij (x̂_j − x̂_i)
   std::vector<float> next_;               // room for d, and the next x_i
 };

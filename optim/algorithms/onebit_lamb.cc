@@ -278,6 +278,7 @@ constinit const AlgorithmInfo OneBitLamb::kInfo = {
     .graph = GraphNeed::any,
     .time_varying = true,
     .step_rule = "lamb",
+    .encodes_chunks = true,
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · |C|; 4d for |C| before freeze_step",
     .memory = {.floats = 4, .per_nth = 3},

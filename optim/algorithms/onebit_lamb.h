@@ -62,7 +62,7 @@ class OneBitLamb final : public AdamMeanAlgorithm {
     double ratio = 0;   ///< c̄; 0 before the first round
     double change = 1;  ///< r
     float scale = 1;    ///< s
-    bool late = false;  ///< frozen, and without a variance yet
+    bool late = false;  ///< the tensor was frozen without a variance, and has none yet
   };
   std::span<const Tensor> tensors() const { return tensors_; }
 

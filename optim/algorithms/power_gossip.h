@@ -79,11 +79,11 @@ class PowerGossip final : public MailAlgorithm {
   std::vector<FactorPiece> pieces_;
   std::size_t exact_;             // elements averaged as they are
   int steps_;                     // S
-  std::vector<PowerLink> links_;  // to all rounds' neighbours, by peer
+  std::vector<PowerLink> links_;  // links to all rounds' neighbours, by peer
   std::vector<float> theirs_;     // the factor that came along one edge
-  std::vector<double> scratch_;   // of all links
-  int step_ = 0;                  // of the round
-  std::vector<Parcel> parcels_;   // by edge of the round
+  std::vector<double> scratch_;   // room that all links share
+  int step_ = 0;                  // number of the step in the round
+  std::vector<Parcel> parcels_;   // parcels by edge of the round
   std::vector<std::size_t> due_;  // floats to come, by edge of the round
   std::vector<float> mixed_;      // x_i after the steps so far
   std::vector<float> next_;       // room for d, and the next x_i

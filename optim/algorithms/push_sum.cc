@@ -18,7 +18,7 @@ namespace {
 
 /// Below this, a step on x moves z by more than any learning rate allows for.
 constexpr double kLeastMass = 0x1p-64;
-/// What rounding may add to the sum of all masses.
+/// Error that rounding may add to the sum of all masses.
 constexpr double kMassTolerance = 1e-6;
 
 void write_header(const PushHeader& header, std::span<std::byte> payload) {
@@ -27,7 +27,7 @@ void write_header(const PushHeader& header, std::span<std::byte> payload) {
   out.write(header.mass);
 }
 
-/// Number of out-edges in a round whose share is not that of an earlier one, without the first.
+/// Number of out-edges in a round with a share that no earlier one has, without the first.
 std::size_t further_shares(std::span<const Edge> edges) {
   std::vector<float> shares;
   for (const Edge& edge : edges) {

@@ -94,7 +94,7 @@ class PushSum final : public MailAlgorithm {
   Vector error_;                       // δ_i
   Vector v_;                           // v_i, then scratch
   Vector half_;                        // γ ∇f_i, then x_i^½
-  std::vector<PushHeader> heard_;      // by in-edge
+  std::vector<PushHeader> heard_;      // headers by in-edge
   std::vector<FrameVector> reframed_;  // frames with further shares
 };
 

@@ -78,6 +78,7 @@ constinit const AlgorithmInfo QMean::kInfo = {
     .graph = GraphNeed::any,
     .time_varying = true,
     .streams = true,
+    .encodes_chunks = true,
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · |C|",
     .memory = {.floats = 3, .per_nth = 3},

@@ -58,7 +58,7 @@ class RobustGossip final : public MailAlgorithm {
   std::vector<float> half_;  // x_i^½
   std::vector<float> step_;  // x_i^½ − x_i
   std::vector<float> next_;
-  std::vector<std::vector<float>> models_;  // by edge
+  std::vector<std::vector<float>> models_;  // the neighbours' models, by edge
   std::vector<ReceivedModel> received_;
   std::uint64_t refused_ = 0;    // models that were none
   std::uint64_t set_aside_ = 0;  // models without influence

@@ -110,6 +110,7 @@ constinit const AlgorithmInfo Sharded::kInfo = {
     .time_varying = true,
     .streams = true,
     .cuts_rule = true,
+    .encodes_chunks = true,
     .agreement = SettingsAgreement::required,
     .bytes = "(n−1)/n · (|C| + |C′|)",
     .memory = {.floats = 2, .per_nth = 3},

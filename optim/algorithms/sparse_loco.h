@@ -61,7 +61,7 @@ class SparseLoco final : public MailAlgorithm {
   Status clip_to_median();
   /// 2. work_ = the mean of all c_j; next_ is spoilt.
   Status average();
-  /// As average, where each element is divided by the number of its senders.
+  /// Averages as average does, but divides each element by the number of its senders.
   Status average_by_count();
 
   const float decay_;              // β
@@ -70,10 +70,10 @@ class SparseLoco final : public MailAlgorithm {
   std::vector<float> error_;       // e_i
   std::vector<float> work_;        // e_i + v_i, then the mean
   std::vector<float> next_;        // room for d, then the next x
-  std::vector<float> senders_;     // of each element; empty where all sums are divided by n
-  std::vector<float> factors_;     // by node
+  std::vector<float> senders_;     // senders of each element; empty where all sums are divided by n
+  std::vector<float> factors_;     // factor of each node's c_j
   std::vector<double> norms_;      // ‖c_j‖, by node
-  std::vector<double> by_length_;  // the same, sorted in part
+  std::vector<double> by_length_;  // ‖c_j‖, sorted in part
 };
 
 }  // namespace sotto

@@ -217,6 +217,7 @@ constinit const AlgorithmInfo ZeroOneAdam::kInfo = {
     .graph = GraphNeed::any,
     .time_varying = true,
     .step_rule = "adam",
+    .encodes_chunks = true,
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · |C|; 4d for |C| in rounds of variance, 0 in local steps",
     .memory = {.floats = 5, .per_nth = 3},

@@ -10,10 +10,10 @@ namespace sotto {
 
 class Buckets {
  public:
-  /// Cuts `elements` elements into `most` pieces at most, at least one: equally long but for
-  /// the last. They begin at multiples of 4096 elements, so that chunks whose length divides
-  /// that are cut as in the whole, and of longer ones no more than a bucket's last is
-  /// shorter. Cutting into count() pieces at most gives the same buckets.
+  /// Cuts `elements` elements into `most` pieces at most, at least one: equally long but for the
+  /// last. They begin at multiples of 4096 elements, so that chunks of a length that divides that
+  /// are cut as in the whole, and of longer ones no more than a bucket's last is shorter. Cutting
+  /// into count() pieces at most gives the same buckets.
   Buckets(std::size_t elements, std::uint32_t most)
       : elements_(elements),
         length_(std::max(pieces(pieces(elements, most), kGrain), std::size_t{1}) * kGrain) {}

@@ -89,8 +89,8 @@ class ChunkMean {
   Status load(ByteReader& in);
 
  private:
-  static constexpr std::uint16_t kScatter = 0;  // phases of a round: chunks to their owners,
-  static constexpr std::uint16_t kGather = 1;   // and results to all
+  static constexpr std::uint16_t kScatter = 0;  // first phase of a round: chunks go to their owners
+  static constexpr std::uint16_t kGather = 1;   // second phase: results go to all
 
   /// One mean, as all nodes compute it.
   struct Pass {
@@ -129,7 +129,7 @@ class ChunkMean {
   std::unique_ptr<Compressor> exact_;
   std::unique_ptr<Compressor> gather_;  // C′; null: C
   std::vector<Edge> others_;            // all nodes but this one
-  std::vector<std::size_t> elements_;   // of the others' chunks
+  std::vector<std::size_t> elements_;   // lengths of the others' chunks
   std::vector<Parcel> parcels_;         // chunks on their way to the others
   Mailbox mail_;
   Pass pass_;

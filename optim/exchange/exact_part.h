@@ -8,7 +8,7 @@
 //   values       float32
 //   length       32 bits   of all that, without itself; 0 where no element is sent
 // A varint holds 7 bits a byte, the lowest first, and 1 in the top bit of all but the last byte.
-// Gaps take at most as many bytes as there are elements, so that a part is never longer than
+// Gaps take at most one byte for each element, so that a part is never longer than
 // max_exact_part_bytes.
 //
 // Pure functions; thread-safe. Nothing is allocated.
@@ -24,8 +24,8 @@ namespace sotto {
 
 /// Elements of a vector that are exchanged in full precision.
 struct ExactElements {
-  std::span<const std::size_t> at;  ///< which they are, in ascending order
-  std::span<float> values;          ///< theirs, in the order of `at`
+  std::span<const std::size_t> at;  ///< indices of the elements, ascending
+  std::span<float> values;          ///< values of the elements, in the order of `at`
 
   bool empty() const { return at.empty(); }
   /// The elements that lie in a chunk of the vector.

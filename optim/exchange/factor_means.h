@@ -59,7 +59,7 @@ class FactorMeans {
   void begin(std::span<const float> m);
   /// A round has begun, and its factors are not there yet.
   bool busy() const { return mean_.busy(); }
-  /// As RingMean::next_exchange.
+  /// Gives the next exchange, as RingMean::next_exchange.
   Result<bool> next_exchange(Exchange& out) { return mean_.next_exchange(out); }
   /// Takes the exchange under way, as Algorithm::complete.
   Status complete(const Exchange& exchange);

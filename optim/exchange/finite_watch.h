@@ -24,14 +24,14 @@ class FiniteWatch {
       seen_.raise();
     }
   }
-  /// LocalNode::require_finite of the vector whose pieces were noted.
+  /// Calls LocalNode::require_finite for the vector of the noted pieces.
   Status require(std::span<const float> values, std::string_view what) const {
     return seen_.raised() ? node_.require_finite(values, what) : Status();
   }
 
  private:
   const LocalNode& node_;
-  SharedFlag seen_;  ///< a value that is not finite
+  SharedFlag seen_;  ///< raised once a value was not finite
 };
 
 }  // namespace sotto

@@ -39,7 +39,7 @@ class FrameSum {
 
  private:
   std::vector<Compressor::Term> terms_;
-  std::size_t own_ = 0;  // of the terms, in front
+  std::size_t own_ = 0;  // number of the node's own terms, which are in front
 };
 
 }  // namespace sotto

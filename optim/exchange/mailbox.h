@@ -29,14 +29,14 @@ namespace sotto {
 /// exchange.
 struct ExchangePlan {
   ExchangeTag tag;
-  std::uint16_t compressor = 0;  ///< wire id, of the frames on both sides
+  std::uint16_t compressor = 0;  ///< wire id of the compressor of the frames on both sides
   std::span<const Edge> to;
   std::span<const Edge> from;
   std::size_t elements_out = 0;
   std::size_t elements_in = 0;
-  /// By edge of `from`, in place of elements_in, where the senders' differ.
+  /// Elements by edge of `from`, in place of elements_in, where the senders' differ.
   std::span<const std::size_t> elements_by_sender = {};
-  /// By edge of `from`, in place of compressor, for the frames that come in.
+  /// Compressors by edge of `from`, in place of compressor, for the frames that come in.
   std::span<const std::uint16_t> compressors_by_sender = {};
   /// Frames that come in may stand for fewer elements than is said here, which are then the most.
   bool at_most = false;
@@ -53,9 +53,10 @@ struct ExchangePlan {
 
 /// A payload that stands encoded in a mailbox.
 struct Parcel {
-  std::size_t elements = 0;  ///< that it encodes
+  std::size_t elements = 0;  ///< elements that it encodes
   std::size_t payload_bytes = 0;
-  std::optional<std::uint16_t> compressor = {};  ///< wire id, where it is not the plan's
+  /// Wire id of its compressor, if that is not the plan's.
+  std::optional<std::uint16_t> compressor = {};
 };
 
 class Mailbox {
@@ -77,10 +78,10 @@ class Mailbox {
   /// carries it to all of plan.to and brings one frame from each of plan.from. It is due from then
   /// on.
   void post(const ExchangePlan& plan, std::size_t payload_bytes);
-  /// As post, with a frame of its own, from outgoing(i), for each plan.to[i]; the parcels say
-  /// how many elements and bytes, in place of plan.elements_out.
+  /// Posts, as post, a frame of its own from outgoing(i) for each plan.to[i]; the parcels say how
+  /// many elements and bytes, in place of plan.elements_out.
   void post_each(const ExchangePlan& plan, std::span<const Parcel> parcels);
-  /// As post, with the frame of parcels[choice[i]] for each plan.to[i]. At least one parcel;
+  /// Posts, as post, the frame of parcels[choice[i]] for each plan.to[i]. At least one parcel;
   /// sent() then shows the first.
   void post_chosen(const ExchangePlan& plan, std::span<const Parcel> parcels,
                    std::span<const std::size_t> choice);
@@ -93,8 +94,8 @@ class Mailbox {
   /// Writes the exchange that is due to `out`; false when none is.
   bool next_exchange(Exchange& out);
 
-  /// Seals a further frame of the exchange just posted, whose payload is as long as the one posted
-  /// and stands at `frame[kFrameHeaderBytes …]`: for a peer that is to get other bytes. The frame
+  /// Seals a further frame of the exchange just posted, with a payload as long as the one posted,
+  /// which stands at `frame[kFrameHeaderBytes …]`: for a peer that is to get other bytes. The frame
   /// is the caller's, stays untouched while the exchange is under way, and is returned cut to
   /// length.
   std::span<const std::byte> seal(std::span<std::byte> frame) const;
@@ -113,8 +114,8 @@ class Mailbox {
   /// Judges the payload of an edge, which has been taken.
   using Judge = std::function<Status(std::size_t edge)>;
   /// Takes the frames of the exchange under way, which is complete. A frame that is damaged or
-  /// foreign is a fault that names its sender and is counted, as is one whose payload `judge` finds
-  /// bad; frames before it have been taken, and another call goes on with it. Frames that are
+  /// foreign is a fault that names its sender and is counted, as is one with a payload that `judge`
+  /// finds bad; frames before it have been taken, and another call goes on with it. Frames that are
   /// missing are a fault that names their senders.
   Status accept(const Exchange& exchange, const Judge& judge = {});
   /// Takes back a frame that was accepted: the payload turned out to be bad, and a right one is
@@ -145,17 +146,17 @@ class Mailbox {
   /// Checks a parsed header against the frame that is due from an edge; empty when all is right.
   std::string objection(const FrameHeader& header, std::size_t edge) const;
   Status accept(std::size_t edge, std::span<const std::byte> frame);
-  /// Fault::unexpected naming the peers whose frames are missing; OK if none is.
+  /// Fault::unexpected naming the peers with missing frames; OK if there are none.
   Status require_frames(const Exchange& exchange) const;
   Status refusal(Fault fault, Rank from, std::string_view why);
 
   const LocalNode& node_;
-  SettingsStamp settings_ = kAsAgreed;  ///< of the exchange under way
+  SettingsStamp settings_ = kAsAgreed;  ///< stamp of settings in the exchange under way
   std::vector<Frame> outgoing_;
   std::vector<Slot> slots_;
   std::size_t max_frame_bytes_ = 0;
   ExchangePlan plan_;
-  Exchange due_;  ///< as it was posted
+  Exchange due_;  ///< the exchange as it was posted
   std::size_t sent_bytes_ = 0;
   bool open_ = false;
   bool taken_ = true;  ///< nothing is due

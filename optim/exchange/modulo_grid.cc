@@ -83,7 +83,7 @@ std::int64_t ModuloGrid::nearest(float code, std::int64_t centre) const {
 }
 
 RandomKey ModuloGrid::multiplier_key(Round round) const {
-  constexpr Rank kNoNode = -1;  // whose numbers nobody rounds with
+  constexpr Rank kNoNode = -1;  // no node rounds with its numbers
   return {.seed = seed_, .rank = kNoNode, .round = round, .purpose = Purpose::quantize};
 }
 

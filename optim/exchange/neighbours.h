@@ -37,7 +37,7 @@ ExchangePlan graph_plan(const LocalNode& node);
 
 /// Finds the encoding in a payload.
 using EncodingIn = std::span<const std::byte> (*)(std::span<const std::byte> payload);
-/// For payloads that are an encoding and nothing else.
+/// The encoding in payloads that are an encoding and nothing else.
 inline std::span<const std::byte> whole_payload(std::span<const std::byte> payload) {
   return payload;
 }

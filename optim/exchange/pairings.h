@@ -20,9 +20,9 @@ namespace sotto {
 
 /// Two nodes that average, and when in their round.
 struct Pairing {
-  std::uint64_t place = 0;  ///< in the round, before `initiator` where equal
+  std::uint64_t place = 0;  ///< place in the round; where equal, `initiator` decides
   Rank initiator = 0;       ///< names the pairing within the round
-  Rank partner = 0;         ///< the other node, as the one whose list this is sees it
+  Rank partner = 0;         ///< the other node, as seen by the node that holds this list
 };
 
 class Pairings {

@@ -70,7 +70,7 @@ class PowerLink {
   Status load(ByteReader& in);
 
  private:
-  /// Where the basis stands: on the right of the tall form of each matrix (factors.h), with a row
+  /// The side of the basis: on the right of the tall form of each matrix (factors.h), with a row
   /// for each of its columns, or on the left.
   enum class Side : std::uint8_t { right = 0, left = 1 };
   static Side other(Side side) { return side == Side::right ? Side::left : Side::right; }

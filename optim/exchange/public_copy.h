@@ -48,7 +48,7 @@ struct PublicCopy {
   Vector pull;  ///< p_i
 
  private:
-  FrameSum changes_;  ///< of the exchange under way
+  FrameSum changes_;  ///< sum of changes in the exchange under way
 };
 
 }  // namespace sotto

@@ -26,9 +26,10 @@ namespace sotto {
 
 /// The fields of a payload before its encoding.
 struct Update {
-  std::uint64_t version = 0;  ///< before the update
+  std::uint64_t version = 0;  ///< version before the update
   std::span<const std::byte> encoding;
-  std::size_t payload_bytes = 0;  ///< with all that stands in front of the encoding
+  /// Length with all that stands in front of the encoding, in bytes.
+  std::size_t payload_bytes = 0;
 };
 
 /// The lowest bit of a version is 0: on the wire it is a flag.
@@ -54,8 +55,9 @@ class ModelVersion {
 /// Whether a replica can be mixed, and if not, which message is due for it.
 enum class ReplicaState : std::uint8_t {
   good = 0,
-  drifted = 1,  ///< its owner must be asked for the whole vector
-  asked = 2,    ///< with the exchange under way; what comes in it is still an update
+  drifted = 1,  ///< the replica's owner must be asked for the whole vector
+  /// The owner is asked with the exchange under way; what comes in it is still an update.
+  asked = 2,
   awaited = 3,  ///< the whole vector comes with the exchange under way
 };
 

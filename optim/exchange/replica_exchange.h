@@ -50,7 +50,7 @@ class ReplicaExchange {
 
   /// x̂_j of every neighbour in the exchange last posted (of round 0 before that), in rank order.
   std::span<const Replica> held() const { return std::span(pool_).first(held_); }
-  /// What to mix for a neighbour: its replica, or `own` while that has drifted.
+  /// The vector to mix for a neighbour: its replica, or `own` while that has drifted.
   static std::span<const float> value(const Replica& replica, std::span<const float> own) {
     return replica.good() ? std::span<const float>(replica.model) : own;
   }
@@ -98,11 +98,11 @@ class ReplicaExchange {
   LocalNode& node_;
   Mailbox& mail_;
   Round lead_;
-  ModelVersion version_;  // of this node's vector
+  ModelVersion version_;  // version of this node's vector
   std::vector<Replica> pool_;
   std::size_t held_ = 0;
-  std::vector<Rank> asking_;         // whom the next frame asks
-  std::vector<Rank> asked_by_;       // who asked with the exchange last done
+  std::vector<Rank> asking_;         // peers that the next frame asks
+  std::vector<Rank> asked_by_;       // peers that asked with the exchange last done
   std::vector<std::uint16_t> due_;   // compressor ids of the frames due, by edge
   std::vector<std::size_t> choice_;  // parcel of each frame to send, by edge
   std::uint64_t drifted_ = 0;

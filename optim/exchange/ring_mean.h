@@ -31,7 +31,7 @@ namespace sotto {
 /// The encoding of the chunks.
 enum class RingCodec {
   full,       ///< `none`
-  compressor  ///< the node's own, at every hop
+  compressor  ///< the node's own compressor, at every hop
 };
 
 class RingMean {
@@ -78,14 +78,15 @@ class RingMean {
   bool gathering(int phase) const { return phase >= node_.nodes() - 1; }
 
   LocalNode& node_;
-  std::unique_ptr<Compressor> exact_;  ///< where the node's own is not to be taken
-  Edge next_;                          // whom this node sends to
-  Edge previous_;                      // whom it hears
+  /// Exact compressor, where the node's own is not to be taken.
+  std::unique_ptr<Compressor> exact_;
+  Edge next_;      // the node to which this one sends
+  Edge previous_;  // the node that this one hears
   Mailbox mail_;
   std::uint32_t bucket_;
   std::span<float> v_;
   int first_ = 0;
-  int phase_ = phases();  ///< that is posted next
+  int phase_ = phases();  ///< phase that is posted next
   std::string_view what_;
 };
 

@@ -15,7 +15,7 @@
 
 namespace sotto {
 
-/// A ChunkMeanAlgorithm whose step rule is Adam, or has its moments.
+/// A ChunkMeanAlgorithm with Adam, or a rule that has its moments, as step rule.
 class AdamMeanAlgorithm : public ChunkMeanAlgorithm {
  public:
   /// Adam's m, m̄ where it has been averaged.
@@ -27,7 +27,7 @@ class AdamMeanAlgorithm : public ChunkMeanAlgorithm {
   /// Finds Adam's moments in the step rule.
   using FindMoments = Adam& (*)(StepRule& rule);
 
-  /// A node whose step rule `moments` looks into.
+  /// A node with a step rule that `moments` looks into.
   AdamMeanAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup, FindMoments moments = Adam::of)
       : ChunkMeanAlgorithm(info, std::move(setup)), adam_(moments(node_.step_rule())) {}
 
@@ -41,7 +41,7 @@ class AdamMeanAlgorithm : public ChunkMeanAlgorithm {
   }
 
   FreezeNotice notice_;
-  Adam& adam_;  // of node_'s step rule
+  Adam& adam_;  // the step rule of node_, or its Adam
   LateElements late_;
 };
 

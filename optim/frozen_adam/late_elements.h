@@ -47,13 +47,13 @@ class LateElements {
   /// The mean of this node's gradients since the last step, in which the mean of all nodes' is to
   /// be written.
   ExactElements gradients();
-  /// Steps along those, with the weight decay of x: adds directions to `d`, whose elements are 0
-  /// there. Fault::non_finite where a variance overflows, which is final.
+  /// Steps along those, with the weight decay of x: adds directions to the elements of `d`, which
+  /// are 0 there. Fault::non_finite where a variance overflows, which is final.
   Status step(const Adam& adam, std::span<const float> x, std::span<float> d);
-  /// Elements whose time it is become the frozen Adam's, and leave the list. Fault::non_finite
-  /// where their moments overflow as they are scaled, which is final.
+  /// Hands due elements to the frozen Adam, and takes them off the list. Fault::non_finite where
+  /// their moments overflow as they are scaled, which is final.
   Status join(Adam& adam);
-  /// Both, one after the other.
+  /// Does both, one after the other.
   Status step_and_join(Adam& adam, std::span<const float> x, std::span<float> d) {
     const Status status = step(adam, x, d);
     return status.ok() ? join(adam) : status;
@@ -89,7 +89,7 @@ class LateElements {
   Round agreement_;     // D
   Round learning_ = 0;  // L; 0 before the first gradient
   // By element, in ascending order.
-  std::vector<std::size_t> at_;      // which it is
+  std::vector<std::size_t> at_;      // indices of the elements
   std::vector<std::uint32_t> ages_;  // t; 0 before its first gradient
   std::vector<float> first_;         // m
   std::vector<float> second_;        // v
@@ -98,8 +98,8 @@ class LateElements {
   // β₁^t and β₂^t by t, as running products: the bits that Adam has.
   std::vector<double> beta1_powers_;
   std::vector<double> beta2_powers_;
-  Round rounds_ = 0;  // since the last step,
-  double rates_ = 0;  // and the sum of their γ
+  Round rounds_ = 0;  // rounds since the last step
+  double rates_ = 0;  // sum of the rates γ in these rounds
   std::vector<std::size_t> joined_;
 };
 

@@ -35,12 +35,12 @@ class PrivacyAccountant {
   ///   ε = ε_α + log((α − 1) / α) − (log δ + log α) / (α − 1).
   /// Infinite when some step had no noise. Requires 0 < δ < 1.
   double epsilon(double delta) const;
-  /// By the conversion of Mironov 2017, arXiv:1702.07476: ε = ε_α − log δ / (α − 1). Never smaller;
-  /// to compare with figures of the past.
+  /// ε by the conversion of Mironov 2017, arXiv:1702.07476: ε = ε_α − log δ / (α − 1). Never
+  /// smaller; to compare with figures of the past.
   double classic_epsilon(double delta) const;
 
  private:
-  std::vector<double> rdp_;  // by order
+  std::vector<double> rdp_;  // Rényi divergence by order
 };
 
 /// Most steps with epsilon(delta) ≤ epsilon, when each of `before` was taken once already;

@@ -37,8 +37,8 @@ class GaussianMechanism {
  private:
   PrivacyUnit unit_;
   double clip_norm_;
-  double grid_;       // of the released vector
-  double deviation_;  // of the noise, in steps of the grid
+  double grid_;       // grid step of the released vector
+  double deviation_;  // deviation of the noise, in steps of the grid
   SecretKey key_;
 };
 

@@ -12,7 +12,7 @@
 
 namespace sotto {
 
-/// What one dataset may have and its neighbour lacks: the unit whose presence is hidden.
+/// The data that one dataset has and its neighbour lacks: the presence of this unit is hidden.
 enum class PrivacyUnit {
   example,  ///< one training example of the node; the caller clips and samples (DP-SGD)
   update,   ///< all data of the node; the whole gradient is clipped here
@@ -35,7 +35,7 @@ struct PrivacyOptions {
   /// the sample being a Poisson sample of this rate whose coins are secret.
   double sampling_rate = 1;
   double batch = 1;
-  /// What was told of the data before the first step, each once, as by sums that scale columns
+  /// Releases of the data before the first step, each once, as by sums that scale columns
   /// (private_moments.h). It counts.
   std::vector<GaussianStep> before = {};
   /// Once another step would cost more than (ε, δ) nothing leaves any more; unset: ε is only told.
@@ -63,13 +63,14 @@ inline constexpr double kLeastNoiseMultiplier = 1e-3;
 
 /// Throws Error for a setting outside its range. What is computed from settings requires it.
 void check_privacy_ranges(const PrivacyOptions& options);
-/// As check_privacy_ranges; throws Error also when the budget does not allow a single step.
+/// Checks as check_privacy_ranges does; throws Error also when the budget does not allow a single
+/// step.
 void check_privacy(const PrivacyOptions& options);
 
 /// Steps that the budget allows; kUnlimitedSteps without one.
 std::uint64_t allowed_steps(const PrivacyOptions& options);
 
-/// ε at options.delta after what was told before and so many steps.
+/// ε at options.delta after what was told before and `steps` steps.
 double epsilon_spent(const PrivacyOptions& options, std::uint64_t steps);
 
 }  // namespace sotto

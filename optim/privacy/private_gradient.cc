@@ -11,7 +11,7 @@
 namespace sotto {
 namespace {
 
-/// What a saved state must have been saved under.
+/// The settings under which a state must have been saved.
 std::array<double, 4> saved_settings(const PrivacyOptions& o) {
   return {o.clip_norm, o.noise_multiplier, o.sampling_rate, o.batch};
 }

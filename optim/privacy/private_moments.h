@@ -23,16 +23,16 @@
 
 namespace sotto {
 
-/// What leaves of a table, in units in which values lie in −1 … 1.
+/// The figures that leave of a table, in units in which values lie in −1 … 1.
 struct ReleasedMoments {
   double rows = 0;
-  std::vector<double> sums;     ///< of each column
-  std::vector<double> squares;  ///< of each column
+  std::vector<double> sums;     ///< sum of each column
+  std::vector<double> squares;  ///< sum of squares of each column
 };
 
 class PrivateMoments {
  public:
-  /// Sums of nothing, for rows of so many columns.
+  /// Sums of no rows yet, for rows of `columns` columns.
   explicit PrivateMoments(std::size_t columns);
 
   /// Adds a row. Requires a value in −1 … 1 for each column, and fewer than 2^32 rows.
@@ -45,7 +45,7 @@ class PrivateMoments {
 
  private:
   std::int64_t rows_ = 0;
-  std::vector<std::int64_t> sums_;  // of columns and their squares in turn, in steps of the grid
+  std::vector<std::int64_t> sums_;  // sums of columns and squares in turn, in grid steps
 };
 
 }  // namespace sotto

@@ -1,7 +1,7 @@
 // The steps that a node's privacy budget allows, and those that have left.
 //
 // PrivateGradient and its owner share one, so that both know how many steps have left. A step
-// beyond the budget is refused by whoever is about to release it.
+// beyond the budget is refused by the code that is about to release it.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -17,8 +17,8 @@ namespace sotto {
 /// The privacy budget that a node has spent so far.
 struct PrivacySpent {
   std::uint64_t steps = 0;
-  std::uint64_t left = kUnlimitedSteps;  ///< before the budget is spent
-  double epsilon = 0;                    ///< at delta
+  std::uint64_t left = kUnlimitedSteps;  ///< steps left before the budget is spent
+  double epsilon = 0;                    ///< ε at delta
   double delta = 0;
 };
 
@@ -37,12 +37,12 @@ class StepBudget {
   bool exhausted() const { return steps_ >= allowed_; }
   /// Why the next step is refused, in words. Requires exhausted().
   std::string refusal() const;
-  /// What the steps so far, and what was told before them, have spent.
+  /// The spending of the steps so far, and of what was told before them.
   PrivacySpent spent() const;
 
   /// A step leaves. Requires that the budget is not exhausted.
   void count_step();
-  /// Counts at least so many steps from now on, e.g. those of a run that was lost.
+  /// Counts at least `steps` steps from now on, e.g. those of a run that was lost.
   void spend_at_least(std::uint64_t steps);
 
  private:

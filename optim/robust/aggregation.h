@@ -26,9 +26,9 @@ struct ReceivedModel {
 
 /// The inputs of a rule in one round. All vectors have the same length and are finite.
 struct Neighbourhood {
-  std::span<const float> own;               ///< x
-  std::span<const float> step;              ///< u
-  std::span<const ReceivedModel> received;  ///< in rank order
+  std::span<const float> own;               ///< x, the node's own model
+  std::span<const float> step;              ///< u, the node's own step
+  std::span<const ReceivedModel> received;  ///< models of the neighbours, in rank order
 };
 
 class Aggregation {

@@ -17,7 +17,7 @@ namespace {
 struct Form {
   std::string_view name;
   Attack::Kind kind;
-  double strength;  ///< by default; NaN: it has none
+  double strength;  ///< default strength; NaN: it has none
 };
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();

@@ -26,11 +26,13 @@ struct Attack {
                 ///< arXiv:1903.03936)
     dissensus,  ///< x − ε Σ_j W_ij (x_j − x) / Σ_b W_ib, b the victim's attackers: undoes its
                 ///< gossip ε times (He et al. 2022, arXiv:2202.01545)
-    near_ipm,   ///< as ipm in direction, 1.5 times as far as the nearest x_j, and turned so that it
-                ///< does not push along the victim's own step: made against clipped:auto
+    /// In the direction of ipm, 1.5 times as far as the nearest x_j, and turned so that it does not
+    /// push along the victim's own step: made against clipped:auto.
+    near_ipm,
     sign_flip,  ///< −1 × the attacker's own model
     noise,      ///< the attacker's own model + N(0, σ²) in each coordinate
-    label_flip,  ///< its own model, trained on labels c − 1 − y: a matter of its data alone
+    /// The attacker's own model, trained on labels c − 1 − y: a matter of its data alone.
+    label_flip,
   };
   Kind kind = Kind::sign_flip;
   double strength = 0;  ///< z, ε or σ

@@ -37,7 +37,7 @@ class ByzantineNode final : public MailAlgorithm {
   std::vector<float> half_;  // the own model after its step
   std::vector<float> message_;
   std::vector<float> mixed_;
-  std::vector<Rank> heard_;                 // whose models are in memory_
+  std::vector<Rank> heard_;                 // owners of the models in memory_
   std::vector<std::vector<float>> memory_;  // their last messages; empty before the first
   std::vector<bool> remembered_;
   std::vector<Witnessed> witnessed_;

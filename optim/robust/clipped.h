@@ -6,11 +6,12 @@
 // - fixed;
 // - the second-largest ‖Δ_j‖, as the paper's public code has it: holds against one attacker;
 // - auto, sotto's own. The paper's τ asks for the distances of the honest neighbours, which a node
-//   does not know; with as many attackers as honest neighbours no rank of the distances gives them
+//   does not know; with half of its neighbours attackers no rank of the distances gives them
 //   either. What a node does know is its own step u, which nobody else has a hand in:
-//     1. D is the smallest ‖Δ_j‖ > 0; who is beyond 2 D is set aside.
+//     1. D is the smallest ‖Δ_j‖ > 0; a neighbour beyond 2 D is set aside.
 //     2. A neighbour with ⟨Δ_j, u⟩ > 0 is set aside. Gossip among honest nodes brakes: what u has
-//        of own noise and own data, the others lack. Who pushes further along u drives nodes apart.
+//        of own noise and own data, the others lack. One that pushes further along u drives nodes
+//        apart.
 //     3. τ = min(D, (K ‖u‖)² / D): the nearest distance as long as it is of the order of the own
 //        steps (K = 10), and the less the farther even the nearest is.
 //   Then τ ≤ K ‖u‖ always: over a run, neighbours move a model by at most K Σ_{j≠i} W_ij times the

@@ -14,8 +14,8 @@
 
 namespace sotto {
 
-/// The mean without the b largest and the b smallest values; where n ≤ 2 b, without as many as
-/// leave one or two. Without b it is the median (of an even number, the mean of the middle two).
+/// The mean without the b largest and the b smallest values; where n ≤ 2 b, one or two values are
+/// left. Without b it is the median (of an even number, the mean of the middle two).
 class TrimmedMean final : public Aggregation {
  public:
   /// `trimmed` is b; without it, the median.
@@ -26,7 +26,7 @@ class TrimmedMean final : public Aggregation {
 
  private:
   std::optional<std::size_t> trimmed_;  // b
-  std::vector<float> values_;           // of one coordinate
+  std::vector<float> values_;           // values of one coordinate
 };
 
 /// Σ_j W_ij x_j, no defence at all: plain gossip, to compare with.

@@ -20,7 +20,7 @@
 
 namespace sotto {
 
-/// Throws Error unless the momentum is 0, for rules whose momentum is β₁.
+/// Throws Error unless the momentum is 0, for rules with β₁ as momentum.
 void refuse_momentum(const StepRuleOptions& options);
 
 class Adam final : public StepRule {

@@ -44,18 +44,18 @@ class RulesByTensor final : public StepRule {
  private:
   /// Tensors that follow each other and have one rule.
   struct Run {
-    std::size_t offset = 0;  ///< in the model
+    std::size_t offset = 0;  ///< offset in the model
     std::size_t size = 0;
     std::size_t rule = 0;
-    std::size_t own_offset = 0;  ///< among the rule's tensors
+    std::size_t own_offset = 0;  ///< offset among the rule's tensors
   };
 
   StepRuleSpec spec_;
   std::string name_;
   GradientClip clip_;
-  double base_rate_;                              ///< of the rule in front
-  std::vector<double> rates_;                     ///< by rule, where that has its base rate
-  std::vector<std::unique_ptr<StepRule>> rules_;  ///< by selector, and the one in front
+  double base_rate_;           ///< base rate of the rule in front
+  std::vector<double> rates_;  ///< learning rates by rule, while the rule in front has base_rate_
+  std::vector<std::unique_ptr<StepRule>> rules_;  ///< rules by selector, and the one in front
   std::vector<Run> runs_;
 };
 

@@ -58,7 +58,7 @@ class Lamb final : public StepRule {
   const Ops& ops_;
   LearningRate rate_;
   double weight_decay_;
-  Adam adam_;  ///< with γ = 1 and λ = 0: gives m̂ / (√v̂ + ε)
+  Adam adam_;  ///< Adam with γ = 1 and λ = 0: gives m̂ / (√v̂ + ε)
   ParameterLayout layout_;
   std::vector<double> ratios_;
 };

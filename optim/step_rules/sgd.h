@@ -79,7 +79,7 @@ class Sgd final : public StepRule {
   /// The vector that γ scales to d: the gradient, the moment, or a sum of them in d.
   struct Unscaled {
     std::span<const float> values;
-    bool finite;  ///< of the moment, where it is that
+    bool finite;  ///< the moment is finite, if values are the moment
   };
   /// The unscaled direction of a piece, from element `first` of the model on.
   Unscaled unscaled(float clip, std::span<const float> x, std::span<const float> gradient,

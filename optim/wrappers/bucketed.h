@@ -34,8 +34,8 @@
 
 namespace sotto {
 
-/// How many buckets a model of `elements` parameters is cut into by default: so many that the wire
-/// is rarely idle while a node encodes, and so few that headers and system calls cost nothing.
+/// How many buckets a model of `elements` parameters is cut into by default: enough that the wire
+/// is rarely idle while a node encodes, and few enough that headers and system calls cost nothing.
 std::uint32_t default_buckets(std::size_t elements);
 
 class Bucketed final : public NodeAlgorithm {
@@ -78,14 +78,14 @@ class Bucketed final : public NodeAlgorithm {
   /// A fault of a bucket, with its number.
   Status placed(std::size_t bucket, const Status& status) const;
 
-  Vector direction_;   // where it has to be written
-  BucketQueue queue_;  // by the directions of this round that are there
+  Vector direction_;   // room for a direction that has to be written
+  BucketQueue queue_;  // buckets in the order of this round's directions
   std::vector<std::unique_ptr<Algorithm>> buckets_;
-  float scale_ = 1;                                 // of directions
-  std::vector<std::span<const float>> directions_;  // by bucket
+  float scale_ = 1;                                 // scale of the directions
+  std::vector<std::span<const float>> directions_;  // directions by bucket
   // State of this round:
-  std::size_t begun_;        // buckets
-  std::size_t stepped_ = 0;  // of those that are whole, those that have taken their direction
+  std::size_t begun_;        // buckets that have begun the round
+  std::size_t stepped_ = 0;  // number of whole buckets that have taken their direction
 };
 
 }  // namespace sotto

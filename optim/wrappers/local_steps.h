@@ -83,7 +83,7 @@ class LocalSteps final : public NodeAlgorithm {
   Status placed(const Status& status) const;
 
   Round interval_;  // H
-  bool weighted_;   // by the share of this node's data
+  bool weighted_;   // weighted by the share of this node's data
   Vector synced_;   // s_i
   Vector moved_;    // Δ_i
   Vector work_;

@@ -20,7 +20,7 @@
 // On a complete graph, from equal models, it is DiLoCo with that momentum. Two partners that only
 //   mix differ by δ with velocity u: u ← α u − β δ, δ ← δ + u, which is stable for α < 1 and
 //   0 < β < 2 (1 + α).
-// Momenta differ between nodes for good: who starts late starts with its own.
+// Momenta differ between nodes for good: a node that starts late starts with its own.
 //
 // Assumes what the inner algorithm assumes, and that its model may be set between two rounds
 //   (AlgorithmInfo::movable): where others hold copies of it (dcd, ecd) it may not.

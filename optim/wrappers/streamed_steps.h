@@ -78,15 +78,15 @@ class StreamedSteps final : public NodeAlgorithm {
  private:
   struct Fragment {
     Chunk place;
-    Round sent_after;  ///< steps of an interval
+    Round sent_after;  ///< steps of an interval after which it is sent
     std::unique_ptr<Algorithm> inner;
   };
 
-  /// The fragment that is sent after so many steps of the run, if any.
+  /// The fragment that is sent after `steps` steps of the run, if any.
   std::optional<std::size_t> sent_after(Round steps) const;
-  /// Exchanges of a fragment that were begun in so many steps.
+  /// Exchanges of a fragment that were begun in `steps` steps.
   Round exchanges_in(const Fragment& fragment, Round steps) const;
-  /// The fragment that is under way after so many steps.
+  /// The fragment that is under way after `steps` steps.
   std::optional<std::size_t> under_way_after(Round steps) const;
   /// The fragment under way is applied after the next step.
   bool applies_next() const;
@@ -98,20 +98,20 @@ class StreamedSteps final : public NodeAlgorithm {
   Status send(std::size_t fragment);
   /// 3., of the fragment under way.
   Status apply();
-  /// Where nodes wait for the exchange: 3., once it is over.
+  /// Waits for the exchange, where nodes do: 3., once it is over.
   Status settle();
   /// A fault of an inner algorithm, with this one's round and the fragment in front.
   Status placed(std::size_t fragment, const Status& status) const;
 
   Round interval_;  // H
   Streaming streaming_;
-  bool weighted_;  // by the share of this node's data
+  bool weighted_;  // weighted by the share of this node's data
   Vector synced_;  // s
   Vector moved_;   // Δ_i
   Vector work_;
   std::vector<Fragment> fragments_;
   Vector sent_from_;                    // y of the fragment under way
-  Vector handed_;                       // its Δ_i, as the inner algorithm took it
+  Vector handed_;                       // Δ_i of that fragment, as the inner algorithm took it
   std::optional<std::size_t> current_;  // the fragment under way
   bool awaits_ = false;                 // the round ends with the exchange under way
   std::size_t exchanging_ = 0;          // exchanges

@@ -42,14 +42,14 @@ class Simulator::Engine {
     carried,   ///< an exchange is complete, and decoded
     deadline,
     // The kinds above are a node's own, of each of which it has one event at most at a time.
-    node_event,   ///< subject: number in options.events
+    node_event,   ///< subject: index in options.events
     sender_gone,  ///< subject: line
     receiver_gone,
-    notice,  ///< the sender of a line hears of a receive, or of a frame taken, for which it waits
-    node_turns,  ///< it comes or goes, as its availability says
+    notice,      ///< a line's sender hears of a receive, or of a frame taken, which it waits for
+    node_turns,  ///< the node comes or goes, by its availability
   };
   static constexpr std::size_t kTimers = node_event - node_starts;
-  /// Where the node's thread is.
+  /// The position of a node's thread in its round.
   enum class Stage : std::uint8_t {
     absent,
     between_rounds,
@@ -60,19 +60,19 @@ class Simulator::Engine {
     draining,
     ended,
   };
-  /// What the algorithm of a node is at; exchanges that are posted are under way beside it.
+  /// The work of a node's algorithm; posted exchanges are under way beside it.
   enum class Codec : std::uint8_t {
     idle,
-    encoding,        ///< for the node's thread, which waits
-    encoding_aside,  ///< beside it
+    encoding,        ///< the node's thread encodes, and waits for it
+    encoding_aside,  ///< encoding beside the node's thread
     decoding,
     computing,  ///< what the algorithm makes of what was decoded
   };
   /// How the peers of a node that ends learn of it.
   enum class Closing : std::uint8_t {
-    close,  ///< what it sent arrives, then they see its connections closed
-    reset,  ///< what it sent is lost, and they see its connections closed
-    none,   ///< what it sent is lost, and nothing tells them
+    close,  ///< frames that it sent arrive, then the peers see its connections closed
+    reset,  ///< frames that it sent are lost, and the peers see its connections closed
+    none,   ///< frames that it sent are lost, and nothing tells the peers
   };
   static constexpr std::array<SimTime, kTimers> never() {
     std::array<SimTime, kTimers> due = {};
@@ -86,16 +86,16 @@ class Simulator::Engine {
     bool deadline_due = false;
     bool leaving = false;
     bool suspended = false;  ///< held or away
-    bool held = false;       ///< by an event
-    bool away = false;       ///< as its availability says
-    /// When the next event of each of its kinds is due, kNever when none is; while it is suspended,
-    /// how long it has still to go.
+    bool held = false;       ///< an event has suspended it
+    bool away = false;       ///< the availability says that the node is away
+    /// Times of the next event of each kind, kNever when none is due; while the node is suspended,
+    /// the time that each has still to go.
     std::array<SimTime, kTimers> due = never();
     SimTime heard = 0;
-    SimTime stood_since = 0;  ///< where it is suspended
+    SimTime stood_since = 0;  ///< time when the node was suspended
     SimTime accounted = 0;
-    Exchange exchange;            ///< that is being encoded
-    std::vector<float> gradient;  ///< from when it is computed until the round's end
+    Exchange exchange;            ///< the exchange that is being encoded
+    std::vector<float> gradient;  ///< the gradient, from when it is computed until the round's end
   };
 
   NodeReport& report(Rank rank) { return reports_[static_cast<std::size_t>(rank)]; }
@@ -145,7 +145,7 @@ class Simulator::Engine {
   bool post(Rank rank, Exchange& exchange);
   /// Begins to decode the node's first complete exchange, if it can.
   void complete(Rank rank);
-  /// As complete, also for the senders that posts of the node have released.
+  /// Does as complete, also for the senders that posts of the node have released.
   void complete_all(Rank rank);
   void carried_exchange(Rank rank);
   /// How long the algorithm computes behind an exchange that is decoded.
@@ -173,11 +173,12 @@ class Simulator::Engine {
   bool turns_later(std::size_t rank) const {
     return !turns_.empty() && turns_[rank] && turns_[rank]->next() != kNever;
   }
-  /// Where every node that is there stands still: nothing that is to come concerns one.
+  /// Whether every node that is there stands still: nothing that is to come concerns one.
   bool stranded();
   /// Ends those that are there when nothing is left that could happen to them.
   void end_all_left();
-  /// What a node that is there waits for although virtual time ends before it; empty: nothing does.
+  /// The thing that a node that is there waits for although virtual time ends before it; empty:
+  /// none does.
   std::string beyond_time() const;
 
   /// Books the time since the last call under what the node was doing.
@@ -204,18 +205,19 @@ class Simulator::Engine {
   EventQueue queue_;
   Network network_;
   std::vector<Node> nodes_;
-  std::vector<NodeReport> reports_;  ///< by node
+  std::vector<NodeReport> reports_;  ///< reports by rank
   SimulatedTransport transport_;
   std::size_t alive_ = 0;
-  std::size_t awake_ = 0;  ///< of those that are alive: they do not stand still
+  std::size_t awake_ = 0;  ///< number of live nodes that do not stand still
   struct Place {
     LinkId out = 0;
     LinkId in = 0;
   };
-  std::optional<ClientSample> sample_;            ///< none: nobody is sampled
-  std::vector<Place> places_;                     ///< by node
-  std::vector<std::optional<StepCursor>> turns_;  ///< by node, where any has an availability
-  std::size_t turn_events_ = 0;                   ///< that are queued
+  std::optional<ClientSample> sample_;  ///< sample of clients; none: nobody is sampled
+  std::vector<Place> places_;           ///< links of each node, by rank
+  /// Presence of each node, by rank, where any has an availability.
+  std::vector<std::optional<StepCursor>> turns_;
+  std::size_t turn_events_ = 0;  ///< events in the queue at which nodes come or go
   bool stopped_ = false;
   Exchange scratch_;
   std::vector<Rank> released_;
@@ -226,7 +228,7 @@ class Simulator::Engine {
   std::uint64_t messages_ = 0;
   std::uint64_t events_ = 0;
   TraceHash trace_;
-  SpareVectors gradients_;  ///< that no node has at present
+  SpareVectors gradients_;  ///< vectors that no node has at present
   // Last: it may use all of the above until it has stopped.
   std::unique_ptr<GradientPool> pool_;
 };

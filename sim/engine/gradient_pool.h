@@ -51,8 +51,8 @@ class GradientPool {
   std::condition_variable finished_;
   std::deque<Rank> queue_;
   bool stopping_ = false;
-  std::size_t ahead_ =
-      0;  ///< gradients that workers have taken, or take, and nobody has waited for
+  /// Gradients that workers have taken, or take, and nobody has waited for.
+  std::size_t ahead_ = 0;
   std::vector<std::thread> workers_;
 };
 

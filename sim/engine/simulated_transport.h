@@ -25,11 +25,11 @@ class SimulatedTransport {
     TransportModel transport;
     bool payload = true;
   };
-  /// What became of a node's exchange by a delivery.
+  /// The results of a delivery.
   struct Effects {
-    bool delivered = false;      ///< to a node whose exchange asked for it; its exchange has heard
+    bool delivered = false;      ///< the frame reached an open exchange that asked for it
     bool receiver_done = false;  ///< an exchange of the receiver is complete
-    bool sender_done = false;    ///< one of the sender is
+    bool sender_done = false;    ///< an exchange of the sender is complete
   };
 
   SimulatedTransport(Network& network, std::size_t nodes, const Options& options);
@@ -37,18 +37,18 @@ class SimulatedTransport {
   /// An exchange of a node that is under way.
   struct Open {
     bool used = false;
-    std::uint64_t number = 0;  ///< of those that were posted
+    std::uint64_t number = 0;  ///< number of the exchange, in the order of posting
     Exchange exchange;
-    double elements = 0;  ///< that what is there encodes
+    double elements = 0;  ///< elements that the frames received so far encode
     std::size_t awaited = 0;
     std::size_t unsent = 0;
     bool complete() const { return used && awaited == 0 && unsent == 0; }
   };
 
-  /// Opens the connections of `node` to its peers, sorted, on each of which it may be `ahead`
-  /// frames ahead, of `frame_bytes` at most.
+  /// Opens the connections of `node` to its peers, sorted, each with room for `ahead` frames ahead,
+  /// of `frame_bytes` at most.
   void connect(Rank node, std::span<const Rank> to, std::size_t ahead, std::size_t frame_bytes);
-  /// Once all are connected.
+  /// Call it once all are connected.
   void connected();
 
   /// Why an exchange cannot be posted: a peer that is known to be gone; −1 when none is.
@@ -59,31 +59,31 @@ class SimulatedTransport {
   /// Tells the sender on a line of a receive that is about to be posted (transport.on_demand), if
   /// it has not been told before, and of later ones that are foretold.
   void announce(ConnectionId line, const ExchangeTag& tag);
-  /// Puts those frames of a line on their way that may go: those whose receives the sender knows
-  /// of with transport.on_demand, else those that the receiver has room for, as far as the sender
-  /// knows.
+  /// Puts on their way those frames of a line that may go: those with a receive that the sender
+  /// knows of with transport.on_demand, else those that the receiver has room for, as far as the
+  /// sender knows.
   void launch(ConnectionId line);
   /// The sender of a line hears of something for which a frame may wait.
   struct Notice {
-    SimTime at = 0;  ///< when it is there
+    SimTime at = 0;  ///< time when the notice is there
     ConnectionId line = 0;
   };
-  /// What calls since have found; the caller schedules it, and empties the list.
+  /// Notices that calls since have found; the caller schedules them, and empties the list.
   std::vector<Notice>& notices() { return notices_; }
   /// The next of them on a line has come to the sender.
   void hear(ConnectionId line);
-  /// The first that was posted of those of a node's exchanges that are complete; null: none is.
+  /// The node's complete exchange that was posted first; null: none is complete.
   const Open* complete(Rank node) const;
   /// Exchanges of a node that are posted and not closed.
   std::size_t open(Rank node) const { return boxes_[index(node)].used; }
   /// Ends an exchange that is complete.
   void close(Rank node, const Open& exchange);
-  /// Ends all of a node's.
+  /// Ends all exchanges of a node.
   void close(Rank node);
 
   Effects deliver(const Arrival& arrival);
 
-  /// Drops what `node` sent and was not delivered.
+  /// Drops frames that `node` sent and that were not delivered.
   void abort(Rank node);
   /// The connection's sender, or its receiver, is gone. True when the other's exchange needs it.
   bool lose_sender(ConnectionId line);
@@ -100,7 +100,7 @@ class SimulatedTransport {
   /// Messages under way from or to a node.
   std::size_t under_way(Rank node) const { return boxes_[index(node)].under_way; }
   std::vector<EdgeReport> edges() const;
-  /// Peers whose frames the node's exchange awaits, or that have not taken its frames.
+  /// Peers that still owe a frame to the node's exchange, or have not taken its frames.
   std::vector<Rank> awaited(Rank node) const;
 
  private:
@@ -114,31 +114,32 @@ class SimulatedTransport {
     std::uint32_t bytes = 0;
     std::uint32_t elements = 0;
     bool launched = false;
-    std::uint64_t number = 0;  ///< of those that were launched on the line
+    std::uint64_t number = 0;  ///< number of the parcel on the line, in the order of launches
     bool delivered = false;
     bool handed_over = false;
-    CopiedFrame frame;  ///< that of all peers that get the same
+    CopiedFrame frame;  ///< copy of the frame, shared by all peers that get it
   };
-  /// What goes between the ends of a line about receives, with transport.on_demand.
+  /// The messages about receives between the ends of a line, with transport.on_demand.
   struct Receives {
     explicit Receives(std::size_t rooms) : forecast(rooms) {}
 
     ReceiveForecast forecast;
-    std::vector<ExchangeTag> in_rooms;  ///< that are told of early, or were
-    std::vector<ExchangeTag> told;      ///< of which a notice is on its way to the sender
-    std::vector<ExchangeTag> demanded;  ///< that the sender knows of, and has no frame for
+    std::vector<ExchangeTag> in_rooms;  ///< receives that were told of early, and have a room
+    std::vector<ExchangeTag> told;      ///< receives with a notice on its way to the sender
+    std::vector<ExchangeTag> demanded;  ///< receives that the sender knows of, without a frame yet
   };
   struct Line {
     EdgeReport edge;
     std::vector<Parcel> parcels;  ///< posted and not taken, in order
     std::uint64_t launches = 0;
-    std::uint32_t landed = 0;            ///< of the parcels, those that are delivered
-    std::uint32_t ahead = 0;             ///< so many parcels the receiver keeps
-    std::uint32_t out = 0;               ///< launched, and not known to the sender as taken
-    bool full = false;                   ///< a parcel waits until the sender hears of one taken
-    bool credit_due = false;             ///< a credit is scheduled
-    std::vector<SimTime> taken;          ///< when those of them were taken that are
-    std::size_t frame_bytes = 0;         ///< of the longest
+    std::uint32_t landed = 0;  ///< number of delivered parcels in `parcels`
+    std::uint32_t ahead = 0;   ///< most parcels that the receiver keeps
+    std::uint32_t out = 0;     ///< parcels launched, and not known to the sender as taken
+    bool full = false;         ///< a parcel waits until the sender hears of one taken
+    bool credit_due = false;   ///< a credit is scheduled
+    /// Times when parcels were taken, until the sender has heard of them.
+    std::vector<SimTime> taken;
+    std::size_t frame_bytes = 0;         ///< length of the longest frame
     std::unique_ptr<Receives> receives;  ///< null where frames do not wait for their receives
     bool sender_gone = false;
     bool receiver_gone = false;
@@ -146,7 +147,7 @@ class SimulatedTransport {
   struct Box {
     std::vector<ConnectionId> out;  ///< sorted by receiver
     std::vector<ConnectionId> in;   ///< sorted by sender
-    std::vector<Open> open;         ///< those not used are there for the next
+    std::vector<Open> open;         ///< open exchanges; unused entries are kept for the next
     std::size_t used = 0;
     std::size_t under_way = 0;
   };
@@ -169,7 +170,7 @@ class SimulatedTransport {
   void await_notice(ConnectionId id);
   /// Gives a parcel that is delivered to `exchange` of the receiver, if that awaits it.
   bool take(ConnectionId id, std::vector<Parcel>::iterator parcel, Open& exchange);
-  /// What came for a receive that was told of early is the receiver's now.
+  /// Empties the room of a receive that was told of early: its frame is the receiver's now.
   void empty_room(ConnectionId id, const ExchangeTag& tag);
   /// Tells the sender of those receives that are foretold and have a room.
   void foretell(ConnectionId id);
@@ -183,9 +184,9 @@ class SimulatedTransport {
 
   Network& network_;
   Options options_;
-  std::vector<Line> lines_;  ///< by ConnectionId
+  std::vector<Line> lines_;  ///< lines by ConnectionId
   std::vector<Box> boxes_;
-  std::vector<CopiedFrame> spare_;  ///< that nobody waits for
+  std::vector<CopiedFrame> spare_;  ///< copies of frames that nobody uses
   std::vector<Notice> notices_;
   std::uint64_t posted_ = 0;
   bool anyone_gone_ = false;

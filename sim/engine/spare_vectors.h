@@ -12,7 +12,7 @@ namespace sotto {
 
 class SpareVectors {
  public:
-  /// A vector of so many elements, with any values.
+  /// A vector of `elements` elements, with any values.
   std::vector<float> lend(std::size_t elements) {
     std::vector<float> lent;
     {

@@ -6,7 +6,7 @@
 namespace sotto {
 namespace {
 
-/// Where nothing moves, somebody looks again no sooner.
+/// Shortest pause between two looks where nothing moves.
 constexpr SimTime kLeastPause = 1'000'000;
 
 }  // namespace

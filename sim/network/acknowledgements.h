@@ -15,12 +15,12 @@
 
 namespace sotto {
 
-/// What a connection's receiver sends back to its sender, at the present: acknowledgements share
-/// its queue.
+/// The data that a connection's receiver sends back to its sender, at present: acknowledgements
+/// share its queue.
 struct ReverseStream {
-  double sent = 0;         ///< bytes that have left, in all
-  double queued = 0;       ///< bytes that the window lets wait in the queue behind these
-  double bytes_per_s = 0;  ///< at which the queue leaves; 0 while a link is cut
+  double sent = 0;         ///< bytes that have left since the connection began
+  double queued = 0;       ///< bytes behind these that the window lets wait in the queue
+  double bytes_per_s = 0;  ///< rate at which the queue leaves; 0 while a link is cut
   bool flowing = false;    ///< something is under way to leave
 };
 
@@ -35,20 +35,21 @@ class Acknowledgements {
   void start_round(bool share) { stage_ = share ? Stage::awaited : Stage::returns; }
   /// The first acknowledgement of the round trip has left the receiver, or nothing can delay it.
   bool returning() const { return stage_ == Stage::returns; }
-  /// What it acknowledges has reached the receiver: it joins the queue of `reverse`, unless it is
-  /// there. Returns after what time to call this again; 0 when it has left. Behind a link that is
-  /// cut that is a `round_trip`, or a millisecond if that is longer. Requires !returning().
+  /// The acknowledged bytes have reached the receiver: the acknowledgement joins the queue of
+  /// `reverse`, unless it is there. Returns after what time to call this again; 0 when it has left.
+  /// Behind a link that is cut that is a `round_trip`, or a millisecond if that is longer. Requires
+  /// !returning().
   SimTime advance(const ReverseStream& reverse, SimTime round_trip);
 
  private:
-  /// Where the first acknowledgement of the round trip is.
+  /// The place of the round trip's first acknowledgement.
   enum class Stage : std::uint8_t {
-    awaited,  ///< not there: what it acknowledges is under way
-    queues,   ///< behind what the receiver sends back
+    awaited,  ///< the bytes that it acknowledges are still under way
+    queues,   ///< it queues behind data that the receiver sends back
     returns,
   };
 
-  double leaves_after_ = 0;  ///< it does once so many bytes of the reverse stream have
+  double leaves_after_ = 0;  ///< bytes of the reverse stream that leave before it
   Stage stage_ = Stage::returns;
 };
 

@@ -6,7 +6,8 @@
 namespace sotto {
 namespace {
 
-/// What Linux lets a sender have under way (the last of tcp_wmem), where losses end no growth.
+/// Most bytes that Linux lets a sender have under way (the last of tcp_wmem), where losses end no
+/// growth.
 constexpr double kLargestWindow = 4'194'304;
 /// Segments: no window is halved below (RFC 5681).
 constexpr double kSmallestWindow = 2;

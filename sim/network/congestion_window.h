@@ -47,7 +47,7 @@ class CongestionWindow {
   bool resume(SimTime now, SimTime round_trip);
   /// The sender has `bytes` to send, which leave or queue as far as the window allows.
   void offer(double bytes) { out_ = std::max(out_, std::min(window_, sent_ + bytes)); }
-  /// So much left the sender, the last of it at `now`.
+  /// Notes that `bytes` left the sender, the last of them at `now`.
   void sent(double bytes, SimTime now);
   /// The last packet that left is lost.
   void lose();
@@ -69,23 +69,27 @@ class CongestionWindow {
   void turn();
   void widen(double acknowledged);
   void halve();
-  /// As a sender counts that has lost something: in whole segments.
+  /// Rounds as a sender counts that has lost something: to whole segments.
   double whole(double bytes) const;
 
   double initial_;
   double segment_;
   bool decays_;
   double window_;
-  double threshold_ = std::numeric_limits<double>::infinity();  ///< up to which it doubles
-  double room_;          ///< that the round trip has: the window, but while losses are repaired
-  double out_ = 0;       ///< most that was under way or queued, of what is not acknowledged
-  double sent_ = 0;      ///< of the round trip
-  double lost_at_ = -1;  ///< what of it had left with the first loss; −1: nothing is lost
-  double unheard_ = 0;   ///< leaves before the sender hears of the last round trip's loss
+  /// Window up to which it doubles, in bytes.
+  double threshold_ = std::numeric_limits<double>::infinity();
+  /// Bytes that may leave in the round trip: the window, except while losses are repaired.
+  double room_;
+  double out_ = 0;   ///< most unacknowledged bytes that were under way or queued
+  double sent_ = 0;  ///< bytes sent in the round trip
+  /// Bytes of the round trip that had left with the first loss; −1: nothing is lost.
+  double lost_at_ = -1;
+  double unheard_ = 0;  ///< bytes that leave before the sender hears of the last round trip's loss
   bool repairs_ = false;
-  SimTime variation_ = -1;  ///< that the time-out allows a round trip; before the first: −1
+  /// Variation that the time-out allows a round trip; −1 before the first.
+  SimTime variation_ = -1;
   SimTime round_end_ = -1;
-  SimTime last_sent_ = -1;  ///< before anything was: −1
+  SimTime last_sent_ = -1;  ///< time when a byte left last; −1: none did
   bool open_ = false;
 };
 

@@ -1,9 +1,9 @@
 // The queue of future events, in the order of (time, sequence of insertion).
 //
 // Virtual time never goes back, so a radix heap serves (Ahuja, Mehlhorn, Orlin and Tarjan 1990):
-// bucket k holds the events whose time first differs from the last one taken in bit k − 1. Events
-// of one time always share a bucket and keep their order there, so that no sequence number is
-// stored. An event moves at most once a bit, in practice a few times, along contiguous memory.
+// bucket k holds the events with a time that first differs from the last one taken in bit k − 1.
+// Events of one time always share a bucket and keep their order there, so that no sequence number
+// is stored. An event moves at most once a bit, in practice a few times, along contiguous memory.
 //
 // One thread at a time. Owns copies of its events.
 #pragma once
@@ -56,7 +56,7 @@ class EventQueue {
     return earliest_[first_filled()];
   }
 
-  /// Takes the next event, whose time becomes the present. Requires !empty().
+  /// Takes the next event; its time becomes the present. Requires !empty().
   Event pop() {
     check(size_ > 0, "an event is due");
     if (head_ == buckets_[0].size()) {
@@ -68,7 +68,7 @@ class EventQueue {
 
  private:
   using Bucket = std::vector<Event>;
-  /// Room for so many events stays with a bucket that is empty: a large one fills again rarely.
+  /// Memory for this many events stays with an empty bucket: a large one fills again rarely.
   static constexpr std::size_t kMostKept = std::size_t{1} << 16U;
 
   std::size_t bucket_of(SimTime time) const {
@@ -109,8 +109,8 @@ class EventQueue {
   }
 
   std::array<Bucket, 65> buckets_;
-  std::array<SimTime, 65> earliest_ = {};  ///< of each bucket that is filled
-  std::size_t head_ = 0;                   ///< of bucket 0: what stands before was taken
+  std::array<SimTime, 65> earliest_ = {};  ///< earliest time in each bucket that is filled
+  std::size_t head_ = 0;                   ///< position in bucket 0: events before it were taken
   std::size_t size_ = 0;
   std::uint64_t last_ = 0;
 };

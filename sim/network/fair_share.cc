@@ -14,7 +14,8 @@ constexpr double kTolerance = 1e-10;
 /// A rate that changes by less, relatively, is not reported as changed, and a level that a link
 /// could raise by less is not raised.
 constexpr double kNegligible = 1e-13;
-/// What subtracting has made smaller than this fraction is summed anew: it has lost 3 digits.
+/// A value that subtraction has made smaller than this fraction is summed anew: it has lost 3
+/// digits.
 constexpr double kCancelled = 1e-3;
 /// A region that had to grow so often becomes the whole connected component.
 constexpr int kGrowths = 8;

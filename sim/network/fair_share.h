@@ -5,8 +5,8 @@
 // it crosses. Rates are max–min fair if and only if each flow has a bottleneck: its own bound, or a
 // link that is full and on which no level is higher than its own. That certificate is local, and so
 // is the repair: after a change only the flows on the links that changed are shared anew, the
-// others held fast; those whose certificate breaks by it join, until all hold. Flows that share
-// nothing cost O(links that they cross).
+// others held fast; those with a certificate that breaks by it join, until all hold. Flows that
+// share nothing cost O(links that they cross).
 //
 // Certificates hold to 1e-9 for weights that span 1e12. One thread at a time. Owns everything;
 // deterministic.
@@ -54,7 +54,7 @@ class FairShare {
 
   /// Something changed since the last settle.
   bool dirty() const { return !dirty_links_.empty() || !started_.empty(); }
-  /// Shares anew. The flows whose rates changed, those that started among them; valid until the
+  /// Shares anew. Returns the flows with new rates, those that started among them; valid until the
   /// next call.
   std::span<const FlowId> settle();
 
@@ -72,16 +72,16 @@ class FairShare {
 
  private:
   struct Flow {
-    std::uint32_t begin = 0;  ///< of its crossings
+    std::uint32_t begin = 0;  ///< index of its first crossing
     std::uint32_t count = 0;
     double weight = 1;
     double bound = kUnlimited;
     double rate = 0;
     double level = 0;
-    LinkId bottleneck = 0;   ///< kOwnBound: none
-    std::uint32_t mark = 0;  ///< region_ when in the region
+    LinkId bottleneck = 0;   ///< the limiting link; kOwnBound: none
+    std::uint32_t mark = 0;  ///< equals mark_ while the flow is in the region
     bool running = false;
-    bool fixed = false;  ///< its level of this filling is found
+    bool fixed = false;  ///< the level in this filling is known
   };
   /// A crossing, and where it stands in its link's list of running flows.
   struct Place {
@@ -93,15 +93,16 @@ class FairShare {
   struct Link {
     double capacity = 0;
     double free = 0;        ///< capacity left for the region's flows that are not fixed yet
-    double demand = 0;      ///< Σ usage × weight of these
-    double exact_free = 0;  ///< both when they were last summed, not reduced
+    double demand = 0;      ///< Σ usage × weight of the region's flows that are not fixed yet
+    double exact_free = 0;  ///< `free` and `demand`, as last summed, not reduced
     double exact_demand = 0;
-    std::uint32_t open = 0;  ///< how many these are
+    std::uint32_t open = 0;  ///< number of the region's flows that are not fixed yet
     std::uint32_t mark = 0;
     bool dirty = false;
-    std::vector<std::uint32_t> running;  ///< places
+    std::vector<std::uint32_t> running;  ///< indices in places_ of its running flows
   };
-  using Candidate = std::pair<double, std::uint32_t>;  ///< level; link, or links + flow
+  /// Level, and the link, or number of links + flow.
+  using Candidate = std::pair<double, std::uint32_t>;
   static constexpr LinkId kOwnBound = ~LinkId{0};
 
   std::span<Place> crossings(FlowId flow) {
@@ -121,7 +122,7 @@ class FairShare {
   void sum(Link& link);
   void fix(FlowId flow, double level, LinkId bottleneck);
   void push(double level, std::uint32_t id);
-  /// Takes in the flows whose certificates do not hold; false when all do.
+  /// Adds the flows with broken certificates to the region; false when there are none.
   bool grow();
   void grow_at(LinkId link);
   /// The region becomes all that is connected with it.
@@ -131,12 +132,12 @@ class FairShare {
   std::vector<Place> places_;
   std::vector<Link> links_;
   std::vector<LinkId> dirty_links_;
-  std::vector<FlowId> started_;  ///< or changed without a link that tells
+  std::vector<FlowId> started_;  ///< flows that started, or changed without a link that tells
   std::vector<FlowId> changed_;
   // The repair under way.
   std::uint32_t mark_ = 0;
   std::vector<FlowId> region_;
-  std::vector<double> rates_before_;  ///< by place in region_
+  std::vector<double> rates_before_;  ///< rates before the repair, in the order of region_
   std::vector<LinkId> touched_;
   std::vector<Candidate> heap_;
 };

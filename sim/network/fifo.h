@@ -21,7 +21,7 @@ class Fifo {
   void push(T item) { items_.push_back(std::move(item)); }
   /// Requires !empty().
   const T& front() const { return items_[taken_]; }
-  /// From the front on.
+  /// The items, from the front on.
   std::span<T> items() { return std::span(items_).subspan(taken_); }
   /// Takes the front. Requires !empty().
   T pop() {
@@ -42,7 +42,7 @@ class Fifo {
 
  private:
   std::vector<T> items_;
-  std::size_t taken_ = 0;  ///< from the front
+  std::size_t taken_ = 0;  ///< number of items taken from the front
 };
 
 }  // namespace sotto

@@ -1,5 +1,5 @@
-// The links of a platform as they are at present: what they carry and how long they take, and who
-// crosses them.
+// The links of a platform as they are at present: what they carry and how long they take, and which
+// connections cross them.
 //
 // One thread at a time. Plain values.
 #pragma once
@@ -23,11 +23,11 @@ struct LinkState {
   SimTime latency = 0;
   SimTime jitter = 0;
   double loss = 0;
-  double acknowledgements = 0;  ///< bytes/s that flows of the other way take
-  double offered = 0;           ///< bytes that it could have carried until `since`
-  SimTime since = 0;            ///< when it changed last
-  std::uint32_t flows = 0;      ///< that cross it now, where packets take turns
-  bool unlimited = false;       ///< and never changes
+  double acknowledgements = 0;  ///< bytes/s that acknowledgements of flows the other way take
+  double offered = 0;           ///< bytes that the link could have carried until `since`
+  SimTime since = 0;            ///< time of the last change
+  std::uint32_t flows = 0;      ///< flows that cross it now, counted where packets take turns
+  bool unlimited = false;       ///< the bandwidth is unlimited and never changes
 };
 
 class LinkStates {
@@ -39,7 +39,7 @@ class LinkStates {
   /// A link at present.
   const LinkState& operator[](LinkId link) const { return links_[link]; }
 
-  /// Says that the link will change: it may come to be limited, and notes who crosses it.
+  /// Says that the link will change: it may come to be limited, and its users are noted.
   void expect_change(LinkId link);
   /// True once a change is expected.
   bool changes(LinkId link) const { return places_[link] != kNone; }
@@ -48,7 +48,7 @@ class LinkStates {
   void add_user(LinkId link, std::uint32_t connection);
   /// The connections that cross a link that changes; of others none.
   std::span<const std::uint32_t> users(LinkId link) const;
-  /// From `now` on, a link has another bandwidth and latency.
+  /// Changes a link's bandwidth and latency, from `now` on.
   void change(const LinkChange& change);
 
   /// The sum of the links' latencies.
@@ -62,7 +62,7 @@ class LinkStates {
 
   /// Bytes that the link could have carried until `now`.
   double offered(LinkId link, SimTime now) const;
-  /// Acknowledgements take so many bytes/s more of the link, or fewer.
+  /// Takes this many bytes/s more of the link, or fewer, for acknowledgements.
   void add_acknowledgements(LinkId link, double bytes_per_s) {
     links_[link].acknowledgements += bytes_per_s;
   }
@@ -71,10 +71,11 @@ class LinkStates {
 
   /// A flow along `way` has begun or ended: the packets of others wait for its packets.
   void count_flow(std::span<const LinkId> way, bool flows);
-  /// How long a packet of so many bytes waits behind those of others, on links that others share.
-  /// A link that takes turns serves k flows of a rate C / k packet by packet (deficit round robin),
-  /// so that a packet which comes at any time finds half a packet of each other flow in front of
-  /// it: (k − 1) / 2 × packet / C. Where the flow is narrowest that wait is its share of the fluid.
+  /// How long a packet of `packet_bytes` bytes waits behind those of others, on links that others
+  /// share. A link that takes turns serves k flows of a rate C / k packet by packet (deficit round
+  /// robin), so that a packet which comes at any time finds half a packet of each other flow in
+  /// front of it: (k − 1) / 2 × packet / C. Where the flow is narrowest that wait is its share of
+  /// the fluid.
   SimTime queueing_delay(std::span<const LinkId> way, double packet_bytes) const;
 
  private:
@@ -82,7 +83,8 @@ class LinkStates {
 
   double bandwidth_factor_;
   std::vector<LinkState> links_;
-  std::vector<std::uint32_t> places_;  ///< by link: in users_; kNone: it does not change
+  /// Index in users_, by link; kNone: the link does not change.
+  std::vector<std::uint32_t> places_;
   std::vector<std::vector<std::uint32_t>> users_;
 };
 

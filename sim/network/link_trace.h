@@ -12,18 +12,20 @@
 
 namespace sotto {
 
-/// What a link carries over time. Mistakes throw Error where it is given to a platform.
+/// The bandwidth and latency of a link over time. Mistakes throw Error where it is given to a
+/// platform.
 struct LinkTrace {
   StepTimes steps = {};
-  std::vector<double> bytes_per_s = {};  ///< by step; 0: nothing passes, but not in every step
-  std::vector<SimTime> latency = {};     ///< by step; empty: it adds none
+  /// Bandwidth by step; 0: nothing passes; not 0 in every step.
+  std::vector<double> bytes_per_s = {};
+  std::vector<SimTime> latency = {};  ///< added latency by step; empty: none
 };
 
 /// A link's use of a trace. Several links may share one.
 struct TracedLink {
   std::shared_ptr<const LinkTrace> trace;
-  SimTime start = 0;  ///< the run begins at this time of the trace
-  double times = 1;   ///< so many times the bandwidth
+  SimTime start = 0;  ///< time of the trace at which the run begins
+  double times = 1;   ///< factor by which the bandwidth is multiplied
 };
 
 /// Throws Error for no trace, a time before its beginning, or no times as wide. Does not look at

@@ -24,7 +24,7 @@ class PacketLosses {
   /// Requires 0 < chance < 1.
   PacketLosses(double chance, const RandomKey& key);
 
-  /// A message begins, of so many bytes in packets of `segment`, the last of them no fuller than it
+  /// A message of `bytes` bytes begins, in packets of `segment`, the last of them no fuller than it
   /// need be.
   void begin(double bytes, double segment);
   /// Bytes of the message behind its next lost packet; −1 when it loses none.
@@ -44,17 +44,17 @@ class PacketLosses {
   RandomStream random_;
   double segment_ = 0;
   double delivered_ = 0;  ///< packets before the next lost one
-  double packets_ = 0;    ///< of the message, not yet passed over
+  double packets_ = 0;    ///< packets of the message that are not yet passed over
   double behind_ = -1;
 };
 
 /// A sender at the moment when a packet that is lost leaves it.
 struct SenderState {
   SimTime now = 0;
-  /// After what time it hears what the receiver says of a packet that leaves now.
+  /// Time after which it hears what the receiver says of a packet that leaves now.
   SimTime hears_after = 0;
-  double bytes_per_s = 0;      ///< at which it sends
-  bool another_waits = false;  ///< a message, behind the one that flows
+  double bytes_per_s = 0;      ///< rate at which it sends
+  bool another_waits = false;  ///< a message waits behind the one that flows
 };
 
 /// The losses of one connection and their repair: Reno as Linux has it, with selective
@@ -73,7 +73,7 @@ class LossRepair {
   LossRepair(double chance, const RandomKey& key, double segment)
       : losses_(chance, key), segment_(segment) {}
 
-  /// A message of so many bytes begins: which of its packets is the first to be lost, if any.
+  /// A message of this many bytes begins: chooses its first lost packet, if any.
   void begin(std::uint64_t bytes) { losses_.begin(static_cast<double>(bytes), segment_); }
   /// Bytes that leave before the next lost packet has, of `remaining` of the message; −1 when none
   /// is lost.
@@ -81,15 +81,16 @@ class LossRepair {
   /// The lost packet has left, and the window knows. Returns the bytes of the message that are sent
   /// once more: a packet, where the message goes on past the window, otherwise none.
   double lose(const SenderState& sender, const CongestionWindow& window);
-  /// What is sent at `now`, and heard of after `hears_after`, makes the receiver report a loss that
-  /// nothing has shown it yet. Returns by how much sooner it then has everything; 0 if it does not.
+  /// A packet that is sent at `now`, and heard of after `hears_after`, makes the receiver report a
+  /// loss that nothing has shown it yet. Returns by how much sooner it then has everything; 0 if it
+  /// does not.
   SimTime report(SimTime now, SimTime hears_after);
-  /// When a message that is to begin at `now` may. While a loss is repaired what may leave is
-  /// counted in acknowledgements (RFC 6937), and none but that of the repair is to come when the
-  /// message before has left.
+  /// The time when a message that is to begin at `now` may begin. While a loss is repaired, bytes
+  /// that may leave are counted in acknowledgements (RFC 6937), and none but that of the repair is
+  /// to come when the message before has left.
   SimTime may_begin(SimTime now, SimTime round_trip) const;
-  /// Until then the receiver lacks something that was sent: counted as if it left its sender then.
-  /// −1: it never lacked anything.
+  /// The time until which the receiver lacks something that was sent: counted as if it left its
+  /// sender then. −1: it never lacked anything.
   SimTime whole_at() const { return whole_at_; }
   /// All that is under way is dropped.
   void abort();
@@ -98,7 +99,8 @@ class LossRepair {
   PacketLosses losses_;
   double segment_;
   SimTime whole_at_ = -1;
-  bool silent_ = false;  ///< nothing that was sent since tells the sender: it awaits its time-out
+  /// The sender has sent nothing since that tells it, and awaits its time-out.
+  bool silent_ = false;
 };
 
 }  // namespace sotto

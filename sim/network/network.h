@@ -101,13 +101,13 @@ class Network {
  public:
   /// The kinds of events that are this class's. Others are free from kKinds on.
   enum Kind : std::uint32_t {
-    message_begins,   ///< its flow does, when latency comes first
-    message_ends,     ///< its flow does
-    message_arrives,  ///< when latency comes last
+    message_begins,   ///< the message's flow begins, when latency comes first
+    message_ends,     ///< the message's flow ends
+    message_arrives,  ///< the message arrives, when latency comes last
     window_turns,     ///< a round trip of the window is over, or the window is used up
-    packet_lost,      ///< has left its sender
+    packet_lost,      ///< the packet to be lost has left its sender
     link_changes,
-    trace_steps,  ///< a link's trace does
+    trace_steps,  ///< the next step of a link's trace begins
     kKinds,
   };
 
@@ -171,7 +171,7 @@ class Network {
   static constexpr ConnectionId kNone = ~ConnectionId{0};
   struct Waiting {
     std::uint64_t bytes = 0;
-    SimTime begin = 0;  ///< its flow may, from then on
+    SimTime begin = 0;  ///< the flow may begin from this time on
   };
   struct Landing {
     std::uint64_t bytes = 0;
@@ -187,7 +187,7 @@ class Network {
     std::uint64_t bytes = 0;
     double remaining = 0;
     double rate = 0;
-    SimTime since = 0;  ///< when `remaining` was true
+    SimTime since = 0;  ///< time for which `remaining` holds
     std::uint32_t version = 0;
     bool busy = false;
     bool flowing = false;
@@ -195,23 +195,24 @@ class Network {
     /// share a number.
     bool limited = false;
     bool jittery = false;
-    std::uint32_t drawn = 0;  ///< of jitter
-    std::uint32_t epoch = 0;  ///< what landed before an abort is ignored
+    std::uint32_t drawn = 0;  ///< draws of jitter so far
+    std::uint32_t epoch = 0;  ///< number of aborts; arrivals from earlier epochs are ignored
     SimTime latency = 0;
-    SimTime queueing_delay = 0;  ///< of packets, behind those of others
+    SimTime queueing_delay = 0;  ///< delay of packets behind those of other flows
     SimTime last_landing = 0;
     Fifo<Waiting> waiting;
-    Fifo<Landing> landing;  ///< messages whose flow has ended
+    Fifo<Landing> landing;  ///< messages with a flow that has ended
     Rank from = 0;
     Rank to = 0;
     Path path;
-    Path reverse_path;  ///< empty: there is none
+    Path reverse_path;  ///< the way back; empty: there is none
     // Where windows and packets are modelled.
     Acknowledgements acknowledgements;
-    ConnectionId reverse = kNone;  ///< shares its queue with them
-    std::uint32_t lossy = kNone;   ///< its place in repairs_, where windows are modelled too
-    double bytes_sent = 0;         ///< that have left the sender, in all
-    double acknowledged = 0;       ///< the rate whose acknowledgements links are charged with
+    /// The connection back, which shares its queue with acknowledgements.
+    ConnectionId reverse = kNone;
+    std::uint32_t lossy = kNone;  ///< index in repairs_, where windows are modelled too
+    double bytes_sent = 0;        ///< bytes that have left the sender in all
+    double acknowledged = 0;      ///< rate of the flow for which links carry acknowledgements
   };
   /// A link that has a trace.
   struct Traced {
@@ -224,8 +225,8 @@ class Network {
   void update_route(ConnectionId id);
   /// Charges the way back with the acknowledgements of a flow of this rate.
   void acknowledge(ConnectionId id, double rate);
-  /// Shares the links until the acknowledgements of the rates are those that were charged; whose
-  /// rates have changed.
+  /// Shares the links until the charged acknowledgements fit the rates. Returns the connections
+  /// with changed rates.
   std::span<const ConnectionId> settle_with_acknowledgements();
   /// Goes on at the rate that the shares give now.
   void take_rate(ConnectionId id);
@@ -245,24 +246,30 @@ class Network {
                             model_.segment_bytes);
   }
   bool slow_start() const { return model_.initial_window_bytes < kUnlimited; }
+  /// The message at the front of a connection goes out, unless its sender still repairs a loss.
   void begin(ConnectionId id);
+  /// The connection takes its share of the links from now on.
   void flow(ConnectionId id);
+  /// The connection gives its share of the links back.
   void stop(ConnectionId id);
+  /// The window is used up: the flow stops until an acknowledgement comes.
   void pause(ConnectionId id);
   /// Tells that the connection's flow has begun or ended, where packets take turns.
   void count_flow(const Connection& connection, bool flows);
   /// Books the bytes that have left the sender since the last call.
   void advance(ConnectionId id);
+  /// Puts the next thing that happens to the flow into the queue: its end, a loss, or a turn of the
+  /// window.
   void schedule(ConnectionId id);
   // TCP (tcp.cc): windows, acknowledgements and losses.
   void turn_window(ConnectionId id);
-  /// When the window turns next, unless it is used up before.
+  /// The time when the window turns next, unless it is used up before.
   SimTime next_turn(ConnectionId id) const;
   void start_round(ConnectionId id);
   /// The window's end waits for its first acknowledgement, which queues on the way back.
   void await_acknowledgement(ConnectionId id);
   void find_reverse(ConnectionId id);
-  /// What goes the way back. Requires that the connection has a reverse.
+  /// The state of the stream back. Requires that the connection has a reverse.
   ReverseStream reverse_stream(const Connection& connection) const;
   /// Gives the connection its losses, if a link of its way loses packets.
   void expect_losses(ConnectionId id);
@@ -277,15 +284,18 @@ class Network {
   bool await_repair(ConnectionId id);
   /// After what time the sender of a packet that leaves now hears of it, or could.
   SimTime hears_after(const Connection& connection) const;
-  /// What is sent now makes the receiver report a loss that nothing has shown it yet.
+  /// A packet sent now lets the receiver report a loss that nothing has shown it yet.
   void report_loss(ConnectionId id);
   /// Bytes of the message that leave before the next lost packet has; −1: none is lost.
   double until_loss(const Connection& connection) const {
     return connection.lossy == kNone ? -1
                                      : repairs_[connection.lossy].until_loss(connection.remaining);
   }
+  /// The last byte of a message has left: the message lands a latency later, or arrives now.
   std::optional<Arrival> end(ConnectionId id);
+  /// The next message of a connection follows, of which `ahead` bytes have left already.
   void go_on(ConnectionId id, double ahead);
+  /// A message is delivered.
   Arrival arrive(ConnectionId id, std::uint64_t bytes);
   /// A link has another bandwidth and latency from now on.
   void change(LinkId id, double bytes_per_s, SimTime latency);
@@ -302,14 +312,15 @@ class Network {
   std::vector<LinkId> path_links_;
   FairShare share_;
   std::vector<Connection> connections_;
-  std::vector<CongestionWindow> windows_;  ///< by connection; none without slow start
-  std::vector<LossRepair> repairs_;        ///< of the connections that lose packets
-  std::map<std::pair<Rank, Rank>, ConnectionId> by_ends_;  ///< where acknowledgements queue
+  std::vector<CongestionWindow> windows_;  ///< windows by connection; none without slow start
+  std::vector<LossRepair> repairs_;        ///< repairs of the connections that lose packets
+  /// Connections by (from, to), where acknowledgements queue.
+  std::map<std::pair<Rank, Rank>, ConnectionId> by_ends_;
   std::vector<LinkChange> changes_;
   std::vector<Traced> traced_;
   std::size_t trace_events_ = 0;
   std::vector<double> carried_;
-  std::vector<ConnectionId> settled_;  ///< whose rates changed
+  std::vector<ConnectionId> settled_;  ///< connections with changed rates
 };
 
 }  // namespace sotto

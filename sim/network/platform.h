@@ -26,7 +26,7 @@ namespace sotto {
 /// A link's number in its platform, from 0.
 using LinkId = std::uint32_t;
 
-/// No limit, of a bandwidth.
+/// No limit of a bandwidth.
 inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 /// No link is slower to cross: 11.6 days, so that the latencies of thousands may be added.
@@ -35,7 +35,7 @@ inline constexpr SimTime kMostLatency = 1'000'000'000'000'000;
 /// One direction of a cable, or a host's way in or out. All messages that cross it share its
 /// bandwidth.
 struct LinkSpec {
-  std::string name = {};            ///< for reports
+  std::string name = {};            ///< name in reports
   double bytes_per_s = kUnlimited;  ///< 0: nothing passes
   SimTime latency = 0;
   /// The latency of each message is drawn uniformly from latency ± jitter, as netem does.
@@ -43,11 +43,11 @@ struct LinkSpec {
   /// Packets lost, in 0 … 1, each apart from the others (losses.h). Without effect where the round
   /// trip takes no time.
   double loss = 0;
-  /// Where there is one, bandwidth and latency are those of the trace.
+  /// Bandwidth and latency over time, in place of those above; null: these hold.
   std::shared_ptr<const TracedLink> trace = {};
 };
 
-/// From `at` on, a link has this bandwidth and latency.
+/// A link's bandwidth and latency from `at` on.
 struct LinkChange {
   SimTime at = 0;
   LinkId link = 0;
@@ -55,7 +55,7 @@ struct LinkChange {
   SimTime latency = 0;
 };
 
-/// What a message from one host to another crosses.
+/// The links that a message from one host to another crosses.
 struct Route {
   std::vector<LinkId> links;
 };
@@ -68,14 +68,14 @@ class Platform {
 
   /// Adds a link and returns its number, from 0. Throws Error for a specification out of range.
   LinkId add_link(LinkSpec spec);
-  /// Links that all messages from, or to, `host` cross, in front of and behind those of the route.
+  /// Sets the link that all messages from `host` cross, in front of the route. Returns its number.
   LinkId set_egress(Rank host, LinkSpec spec);
-  /// Links that all messages to `host` cross, behind those of the route.
+  /// Sets the link that all messages to `host` cross, behind the route. Returns its number.
   LinkId set_ingress(Rank host, LinkSpec spec);
-  /// What messages from `from` to `to` cross between the egress of one and the ingress of the
-  /// other. A link may stand in routes of both directions: it is then half duplex.
+  /// Sets the links that messages from `from` to `to` cross between the egress of one and the
+  /// ingress of the other. A link may stand in routes of both directions: it is then half duplex.
   void set_route(Rank from, Rank to, std::span<const LinkId> links);
-  /// As the other set_route, of links that are listed in place.
+  /// Does as the other set_route, with links that are listed in place.
   void set_route(Rank from, Rank to, std::initializer_list<LinkId> links) {
     set_route(from, to, std::span(links.begin(), links.size()));
   }
@@ -92,7 +92,7 @@ class Platform {
 
   int hosts() const { return hosts_; }
   std::span<const LinkSpec> links() const { return links_; }
-  /// Sorted by time; those of one time by link, and then as they hold.
+  /// Changes sorted by time; those of one time by link, and then in the order in which they hold.
   std::vector<LinkChange> changes() const;
   /// The link that messages of a host go out by, where it has one of its own.
   std::optional<LinkId> egress(Rank host) const { return own(egress_, host); }
@@ -107,7 +107,7 @@ class Platform {
  private:
   struct Destination {
     Rank host = 0;
-    std::uint32_t begin = 0;  ///< of the route in route_links_
+    std::uint32_t begin = 0;  ///< index of the route's first link in route_links_
     std::uint32_t count = 0;
   };
   static constexpr LinkId kNone = ~LinkId{0};
@@ -127,11 +127,11 @@ class Platform {
   std::vector<LinkSpec> links_;
   std::vector<LinkId> egress_;
   std::vector<LinkId> ingress_;
-  std::vector<std::vector<Destination>> routes_;  ///< by sender; sorted by host
+  std::vector<std::vector<Destination>> routes_;  ///< destinations by sender, sorted by host
   std::vector<LinkId> route_links_;
   bool has_default_ = false;
   std::vector<LinkId> default_;
-  /// By link: sorted by time, those of one time as they hold.
+  /// Changes by link, sorted by time; those of one time in the order in which they hold.
   std::map<LinkId, std::vector<LinkChange>> changes_;
 };
 

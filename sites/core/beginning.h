@@ -23,7 +23,7 @@ inline constexpr Round kMostUnconfirmed = Round{1} << 32;
 
 class Beginning {
  public:
-  /// For a run of so many rounds; 0: it never ends.
+  /// The beginning of a site in a run of `rounds` rounds; 0: it never ends.
   explicit Beginning(Round rounds) : rounds_(rounds) {}
 
   /// The model of this peer was taken over; it is of this round.
@@ -37,7 +37,7 @@ class Beginning {
 
   /// Whether the round of the model needs a second word.
   bool doubtful() const { return given_ > believed_alone(); }
-  /// The peer whose model was taken over, until settle(), while it is in the list.
+  /// The peer that gave the model, until settle(), while it is in the list.
   std::optional<std::size_t> giver() const { return giver_; }
   /// The round in which the site begins, given the rounds that its other neighbours say; `name` is
   /// the giver's.
@@ -53,8 +53,8 @@ class Beginning {
 
   Round rounds_;
   Round given_ = 0;                   // the round of the model that was taken over
-  Round own_ = 0;                     // that of the state which was disowned
-  std::optional<std::size_t> giver_;  // of the model
+  Round own_ = 0;                     // round of the state that was disowned
+  std::optional<std::size_t> giver_;  // the peer that gave the model
   std::string began_by_;
   std::size_t said_by_ = 0;
 };

@@ -44,7 +44,7 @@ class Past {
 struct Acquaintance {
   Incarnation incarnation = 0;  ///< 0: never met
   std::uint32_t life = 0;
-  Round round = 0;  ///< heard of last
+  Round round = 0;  ///< the site's latest round that this one has heard of
   Past past;
 
   /// This incarnation was seen to be older than the present one.
@@ -55,7 +55,7 @@ struct Acquaintance {
   }
 };
 
-/// What this site is.
+/// This site in the present.
 struct Self {
   Incarnation incarnation = 0;
   const Past* past = nullptr;
@@ -63,7 +63,7 @@ struct Self {
 
 /// The decision on a hello.
 enum class Verdict : std::uint8_t {
-  agreed,         ///< all as it should be
+  agreed,         ///< everything fits
   newcomer,       ///< a new incarnation: the streams start anew
   older_process,  ///< a newer process, or incarnation, of the sender is known
   stale,          ///< the sender's state is older than one that is known

@@ -43,7 +43,7 @@ ByteBuffer begin(Kind kind) {
 
 Status malformed(std::string_view what) { return {Fault::malformed, std::string(what)}; }
 
-/// What must hold of every incarnation and round.
+/// The condition on every incarnation and round.
 bool sound(Incarnation incarnation, Round round) { return incarnation != 0 && round <= kMaxCount; }
 
 Result<Message> parse_hello(ByteReader& in) {

@@ -43,13 +43,13 @@
 namespace sotto::sites {
 
 using Incarnation = std::uint64_t;  ///< 0: none
-using Sequence = std::uint64_t;     ///< of a parcel, from 1
+using Sequence = std::uint64_t;     ///< number of a parcel, from 1
 /// A digest of what sites must agree on.
 using Agreement = std::array<std::byte, 32>;
 
 inline constexpr std::uint8_t kProtocol = 3;    ///< the version that a hello names
-inline constexpr Round kMaxInterval = 1 << 14;  ///< steps of a round, H, at most
-inline constexpr std::size_t kMaxText = 1024;   ///< bytes of a text in a message, at most
+inline constexpr Round kMaxInterval = 1 << 14;  ///< largest H, the steps of a round
+inline constexpr std::size_t kMaxText = 1024;   ///< longest text in a message, in bytes
 /// The largest round or number that is believed.
 inline constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 48;
 
@@ -57,17 +57,17 @@ inline constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 48;
 struct Hello {
   Agreement agreement{};        ///< digest of the settings that both must share
   Incarnation incarnation = 0;  ///< the sender's
-  std::uint32_t life = 0;       ///< the sender's, from 1
-  bool has_model = false;       ///< has trained, or taken a model over
+  std::uint32_t life = 0;       ///< number of the sender's process, from 1
+  bool has_model = false;       ///< the sender has trained, or taken over a model
   bool wants_model = false;
-  bool hears = false;     ///< takes in what the receiver sends
-  bool tells = false;     ///< sends to the receiver
-  bool observer = false;  ///< takes what comes, and sends nothing to anybody
+  bool hears = false;     ///< the sender takes in what the receiver sends
+  bool tells = false;     ///< the sender sends parcels to the receiver
+  bool observer = false;  ///< the sender takes parcels, and sends none to anybody
   Round round = 0;
-  std::uint32_t degree = 0;  ///< sites that the sender lists
+  std::uint32_t degree = 0;  ///< number of sites that the sender lists
   // The stream that the sender hears from the receiver.
-  Incarnation yours = 0;  ///< the receiver's incarnation, as known; 0: never met
-  Sequence applied = 0;   ///< parcels of it in the sender's durable state
+  Incarnation yours = 0;  ///< the receiver's incarnation as the sender knows it; 0: never met
+  Sequence applied = 0;   ///< parcels of that stream in the sender's durable state
   // The stream that it sends to `yours`: what it can still send again.
   Sequence oldest = 1;
   Sequence next = 1;
@@ -76,15 +76,15 @@ struct Hello {
 /// Why a site does not talk to another.
 enum class RefusalReason : std::uint8_t {
   other_settings = 1,
-  stale = 2,            ///< the receiver of this has an old state, and must give it up
-  already_running = 3,  ///< another process with the receiver's key began later
+  stale = 2,            ///< the receiver of the refusal has an old state, and must give it up
+  already_running = 3,  ///< another process with that receiver's key began later
   broke_rule = 4,
 };
 
 /// A site will not talk to this one, or not any more.
 struct Refusal {
   RefusalReason reason = RefusalReason::broke_rule;
-  std::string text;  ///< at most kMaxText bytes, printable
+  std::string text;  ///< the reason in words; printable, at most kMaxText bytes
 };
 
 /// A whole model, for a site that comes late.
@@ -104,9 +104,9 @@ struct Parcel {
 
 /// The progress of a stream at its sender and at its receiver.
 struct Receipt {
-  Incarnation incarnation = 0;  ///< of the stream's sender
-  Sequence applied = 0;         ///< durable at the receiver
-  Round round = 0;              ///< of the receiver
+  Incarnation incarnation = 0;  ///< incarnation of the stream's sender
+  Sequence applied = 0;         ///< parcels that are durable at the receiver
+  Round round = 0;              ///< the receiver's round
   Round own_steps = 1;          ///< H_i of the receiver, 1 … kMaxInterval
   bool wants_whole = false;     ///< the receiver has lost the public copy
 };
@@ -120,15 +120,15 @@ struct SumKey {
 /// Asks for what is to be taken from the sum of these sites' parcels of a round.
 struct Unmask {
   Incarnation incarnation = 0;
-  Round round = 0;                   ///< of the parcels
-  std::vector<std::uint64_t> sites;  ///< site_id of each, ascending
+  Round round = 0;                   ///< round of the parcels
+  std::vector<std::uint64_t> sites;  ///< site_id of each site in the sum, ascending
 };
 
-/// A part of a mask, for the one who asked.
+/// A part of a mask, for the receiver that asked.
 struct RevealedMask {
   std::uint64_t site = 0;
-  bool is_share = false;  ///< of the mask of that site alone; else the seed of its mask with the
-                          ///< sender
+  /// True: a share of that site's own mask; false: the seed of its mask with the sender.
+  bool is_share = false;
   Secret32 value{};
 };
 
@@ -159,8 +159,8 @@ std::vector<std::byte> encode(const Unmask& question);
 /// The message as bytes.
 std::vector<std::byte> encode(const Masks& answer);
 
-/// The longest message of sites whose models have `dimension` elements, and whose parcels have
-/// payloads of at most `payload` bytes.
+/// The longest message between sites with models of `dimension` elements and payloads of at most
+/// `payload` bytes.
 std::size_t max_message_bytes(std::size_t dimension, std::size_t payload);
 
 /// Fault::malformed for anything that breaks the grammar, or a model of another dimension;

@@ -34,37 +34,37 @@ class SecureSum;
 /// The setup that every mixing needs.
 struct MixingSetup {
   std::span<float> parameters;  ///< z
-  ParameterLayout layout = {};  ///< of z, complete
+  ParameterLayout layout = {};  ///< complete layout of z
   std::unique_ptr<StepRule> step_rule;
   std::unique_ptr<Compressor> compressor;
   float consensus_stepsize = 1;  ///< η
-  double mass_cap = 1024;        ///< push-sum
-  MassRule mass = {};            ///< push-sum
+  double mass_cap = 1024;        ///< push-sum: most mass that a message or a state may hold
+  MassRule mass = {};            ///< push-sum: how mass comes back to 1
   PullLimits pull = {};
-  std::optional<double> kept = {};  ///< by the compressor (PullBound)
+  std::optional<double> kept = {};  ///< part of ‖x‖² that the compressor keeps (PullBound)
   std::string rule = {};            ///< gossip: make_aggregation's; empty: the average
-  std::string name = {};            ///< of the site: secure_mean
-  SecureSumRule sum = {};           ///< secure_mean
-  Secret32 secret = {};             ///< secure_mean
+  std::string name = {};            ///< secure_mean: the site's name
+  SecureSumRule sum = {};           ///< secure_mean: parameters of the sums
+  Secret32 secret = {};             ///< secure_mean: key from which the process draws its masks
   const Ops* ops = &host_ops();
 };
 
 /// A peer that gets a parcel in this round, and what offer made for it.
 struct Addressee {
   std::size_t peer = 0;
-  bool whole = false;     ///< it does not have all that went before
-  bool observer = false;  ///< it gives nothing back, so that no mass goes to it
+  bool whole = false;     ///< the peer does not have all earlier changes
+  bool observer = false;  ///< the peer gives nothing back, so no mass goes to it
   Payload payload = {};
   double mass = 0;
 };
 
 /// One neighbour's influence on the model when the round was collected.
 struct Influence {
-  double moved = 0;           ///< how far
+  double moved = 0;           ///< distance by which it moved the model
   std::uint64_t cut = 0;      ///< pulls that were cut to the bound
-  bool absurd = false;        ///< one was farther than anybody honest can be (PullBound::kAbsurd)
-  double excess = 0;          ///< mass that its parcels had beyond what one may
-  std::uint64_t parcels = 0;  ///< that were taken in, with push-sum
+  bool absurd = false;        ///< one pull was longer than any honest site's (PullBound::kAbsurd)
+  double excess = 0;          ///< mass of its parcels beyond what a parcel may hold
+  std::uint64_t parcels = 0;  ///< push-sum: parcels taken in
   /// Adds what another parcel of the neighbour did.
   void add(const Influence& more) {
     moved += more.moved;
@@ -77,7 +77,7 @@ struct Influence {
 
 /// The result of taking in a parcel.
 struct TakenIn {
-  double mass = 0;  ///< in the parcel
+  double mass = 0;  ///< mass in the parcel
   Influence influence = {};
 };
 
@@ -85,8 +85,8 @@ struct TakenIn {
 struct MixedPeer {
   std::size_t peer = 0;
   std::size_t degree = 0;
-  bool barred = false;       ///< its messages do not count
-  Influence influence = {};  ///< filled in by mix, where models are mixed there
+  bool barred = false;       ///< the neighbour's messages do not count
+  Influence influence = {};  ///< filled in by mix, if models are mixed there
 };
 
 /// Mass that a site made and took away, so that its own comes back to 1.
@@ -105,9 +105,10 @@ class Mixing {
   virtual std::size_t max_payload() const = 0;
   /// ω; gossip: 1.
   virtual double mass() const = 0;
-  /// By the rule of push-sum, since the state began.
+  /// Mass made and taken away by the rule of push-sum, since the state began.
   virtual MassBalance balance() const { return {}; }
-  /// From now on there are from.size() peers; the one at k was at from[k] before, or kNobody.
+  /// The list of peers has from.size() entries from now on; the one at k was at from[k] before, or
+  /// is new (kNobody).
   virtual void rearrange(std::span<const std::size_t> from) = 0;
 
   /// Starts from the model in the parameters, with mass 1.
@@ -128,9 +129,9 @@ class Mixing {
   /// a payload get none.
   virtual Status offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) = 0;
 
-  /// What can be said of a payload without decoding it.
+  /// Checks a payload as far as that goes without decoding it.
   virtual Status check_payload(std::span<const std::byte> payload) const = 0;
-  /// Applies one that was checked; of a peer that is barred it counts as this site's own model. On
+  /// Applies a payload that was checked; one of a barred peer counts as this site's own model. On
   /// a fault nothing has changed.
   virtual Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
                                   bool barred) = 0;
@@ -158,12 +159,12 @@ class Mixing {
 
   /// The sums by which parcels are taken in; null: none are made.
   virtual SecureSum* secure_sum() { return nullptr; }
-  /// What became of them.
+  /// The outcomes of the secure sums.
   virtual SumCounts sums() const { return {}; }
   /// The model that a site without one is given; empty: that of this site.
   virtual std::span<const float> model_for_newcomers() const { return {}; }
 
-  /// As Site::public_copy; and the version of the same.
+  /// The public copy, as Site::public_copy gives it.
   virtual std::span<const float> public_copy(std::optional<std::size_t> peer) const = 0;
   /// The version of that copy; 0 where there is none.
   virtual std::uint64_t version(std::optional<std::size_t> peer) const = 0;

@@ -23,29 +23,29 @@ namespace sotto::sites {
 
 /// Rounds after which what a peer does is a habit.
 inline constexpr Round kLongWhile = 64;
-inline constexpr std::size_t kMaxName = 256;  ///< bytes of a site's name, at most
+inline constexpr std::size_t kMaxName = 256;  ///< longest name of a site, in bytes
 
 /// How far the channel to a peer has come.
 enum class Link : std::uint8_t {
   down,
-  greeting,  ///< its hello is due
+  greeting,  ///< the peer's hello has not come yet
   up,
-  refused,  ///< messages are dropped until the channel closes
+  refused,  ///< the peer's messages are dropped until the channel closes
 };
 
-/// What one channel to a peer has brought. A new one has brought nothing.
+/// What one channel to a peer has brought. A new channel has brought nothing.
 struct PeerChannel {
   Link link = Link::down;
-  bool asked = false;        ///< our hello wanted its model, and it has not come
-  bool model_due = false;    ///< … and its hello promised it
-  bool joining = false;      ///< it has got our model, and not yet begun
-  bool keyed = false;        ///< its key for sums has come
-  bool questioned = false;   ///< in the latest sum
-  bool answered = false;     ///< … and it has said something, in time or not
-  bool hears_us = false;     ///< as its hello says
-  bool tells_us = false;     ///< likewise
-  Round own_steps = 0;       ///< H_j, as its receipts say; 0: none has come
-  std::uint32_t degree = 0;  ///< sites that it lists
+  bool asked = false;        ///< our hello asked for the peer's model, and it has not come
+  bool model_due = false;    ///< the peer's hello promised that model
+  bool joining = false;      ///< the peer has got our model, and has not begun yet
+  bool keyed = false;        ///< the peer's key for sums has come
+  bool questioned = false;   ///< the peer was asked in the latest sum
+  bool answered = false;     ///< the peer has answered in that sum, in time or not
+  bool hears_us = false;     ///< the peer's hello says that it takes in what we send
+  bool tells_us = false;     ///< the peer's hello says that it sends to us
+  Round own_steps = 0;       ///< H_j from the peer's receipts; 0: none has come
+  std::uint32_t degree = 0;  ///< number of sites that the peer lists
 };
 
 struct Neighbour {
@@ -61,21 +61,22 @@ struct Neighbour {
   Round barred_until = 0;     ///< the round of this site from which its parcels count again
 
   // What this process knows:
-  bool observer = false;      ///< as it said last
+  bool observer = false;      ///< the peer's last hello says that it is an observer
   bool agreed = false;        ///< it has sent what follows its consent to our hello
   bool claims_newer = false;  ///< it says that a newer process of ours runs
   std::optional<RefusalReason> refused;
   std::string trouble;
-  std::string settings;  // of its own, where it refuses ours
+  std::string settings;  // the peer's own settings, where it refuses ours
   std::uint64_t offences = 0;
-  Influence influence;      ///< on the model, when a round was collected last
-  Round full_rounds = 0;    ///< in a row, in which its window had no room
-  Round silent_rounds = 0;  ///< in a row, in which it sent no parcel
-  Round heavy_rounds = 0;   ///< in a row, in which its parcels had more mass than they may
-  bool takes = false;       ///< PeerHabit
-  bool far_ahead = false;   ///< likewise
+  Influence influence;      ///< influence on the model in the last collect
+  Round full_rounds = 0;    ///< latest rounds in a row in which its window had no room
+  Round silent_rounds = 0;  ///< latest rounds in a row in which it sent no parcel
+  /// Latest rounds in a row in which its parcels had more mass than they may.
+  Round heavy_rounds = 0;
+  bool takes = false;      ///< it has the habit PeerHabit::takes
+  bool far_ahead = false;  ///< it has the habit PeerHabit::far_ahead
   Punctuality punctuality;
-  Punctuality answering;  ///< questions about sums
+  Punctuality answering;  ///< punctuality of its answers about sums
 
   PeerChannel channel;
 

@@ -22,17 +22,17 @@ namespace sotto::sites {
 
 class OwnSteps {
  public:
-  static constexpr std::size_t kRemembered = 8;  ///< rounds
+  static constexpr std::size_t kRemembered = 8;  ///< rounds that are remembered
   static constexpr Round kLeastPart = 8;         ///< H_i is H/8 at least
 
-  /// At most `most` steps, H.
+  /// The steps of a site's rounds, at most `most`, which is H.
   explicit OwnSteps(Round most) : most_(most), steps_(most) {}
 
   /// H_i of the next round.
   Round steps() const { return steps_; }
-  /// A round is over: its steps, without waits, took so long each, and the parcels of the
-  /// neighbours that were heard came after `arrivals`, infinity for one that is missing. Without
-  /// neighbours nothing changes.
+  /// Notes a finished round: its steps, without waits, took `seconds_a_step` each, and the parcels
+  /// of the neighbours that were heard came after `arrivals`, infinity for one that is missing.
+  /// Without neighbours nothing changes.
   void note(double seconds_a_step, std::vector<double> arrivals) {
     if (arrivals.empty() || !(seconds_a_step > 0)) {
       return;

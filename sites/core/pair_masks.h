@@ -17,7 +17,7 @@
 
 namespace sotto::sites {
 
-/// Both halves of a process's key for masks.
+/// The key for masks of a process, both halves.
 class MaskKeys {
  public:
   /// The pair of which `secret` is the secret half.

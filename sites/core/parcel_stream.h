@@ -85,13 +85,13 @@ class InStream {
     std::vector<std::byte> payload;
   };
 
-  /// What became of a parcel that came.
+  /// The result of a parcel's arrival.
   enum class Arrival : std::uint8_t {
     kept,
-    repeated,   ///< known by its number
-    gap,        ///< others should have come first
-    old_round,  ///< its round is not after that of the one before
-    too_many,   ///< the sender ignores the window
+    repeated,   ///< the parcel came before, as its number shows
+    gap,        ///< earlier parcels are missing
+    old_round,  ///< the parcel's round does not follow the previous one's
+    too_many,   ///< the sender has exceeded the window
   };
 
   /// Last parcel that is in the site's state; … in its durable state; … that came.
@@ -129,9 +129,9 @@ class InStream {
   Sequence applied_ = 0;
   Sequence durable_ = 0;
   Sequence received_ = 0;
-  Sequence resumes_ = 1;    // of the last hello
-  Sequence announced_ = 1;  // its `next`
-  Round last_round_ = 0;    // of what came in this process
+  Sequence resumes_ = 1;    // first parcel that the last hello announced
+  Sequence announced_ = 1;  // next parcel in the last hello
+  Round last_round_ = 0;    // round of the latest parcel in this process
   double taken_ = 0;
   std::deque<Item> pending_;
 };

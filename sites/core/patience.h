@@ -20,10 +20,11 @@ namespace sotto::sites {
 
 class Patience {
  public:
-  static constexpr std::size_t kRemembered = 64;  ///< arrivals
-  static constexpr std::size_t kEnough = 16;      ///< before so many, the longest patience holds
-  static constexpr double kSpreads = 8;           ///< usual deviations beyond the usual time
-  static constexpr double kLeastPart = 1.0 / 16;  ///< of the longest patience, at least
+  static constexpr std::size_t kRemembered = 64;  ///< arrivals that are remembered
+  static constexpr std::size_t kEnough = 16;  ///< with fewer arrivals, the longest patience holds
+  /// Usual deviations that a round waits beyond the usual time.
+  static constexpr double kSpreads = 8;
+  static constexpr double kLeastPart = 1.0 / 16;  ///< shortest patience, as a part of the longest
 
   /// A round waits for `longest` at most.
   explicit Patience(double longest) : longest_(longest) {}
@@ -36,7 +37,7 @@ class Patience {
       record(0);
     }
   }
-  /// It goes on, for these.
+  /// The wait goes on, for these.
   void look(double now, std::span<const std::size_t> awaited) {
     std::erase_if(awaited_, [&](std::size_t peer) {
       const bool came = std::ranges::find(awaited, peer) == awaited.end();
@@ -46,7 +47,7 @@ class Patience {
       return came;
     });
   }
-  /// The wait is over: a neighbour that is still missing took at least so long.
+  /// The wait is over: the neighbours that are still missing took at least until `now`.
   void end(double now) { look(now, {}); }
 
   /// How long a round waits.
@@ -63,7 +64,7 @@ class Patience {
   }
 
  private:
-  /// What three eighths of the values are below.
+  /// The value that three eighths of the values are below.
   static double usual_of(std::vector<double>& values) {
     const auto at = values.begin() + static_cast<std::ptrdiff_t>(3 * (values.size() - 1) / 8);
     std::nth_element(values.begin(), at, values.end());

@@ -33,10 +33,11 @@ double distance_between(std::span<const float> x, std::span<const float> y);
 
 class PullBound {
  public:
-  /// A pull may be as long as so many median pulls, where a compressor loses something.
+  /// A pull may be as long as this many median pulls, where a compressor loses something.
   static constexpr double kUsual = 8;
-  /// No honest neighbour is so many times farther away than the bound: it would have to step the
-  /// other way for as many rounds. Such a pull is not cut to the bound, but counts for nothing.
+  /// No honest neighbour is this many times farther away than the bound: it would have to step the
+  /// other way for that number of rounds. Such a pull is not cut to the bound, but counts for
+  /// nothing.
   static constexpr double kAbsurd = 1024;
   /// Pulls of which the median is taken; and how many there must be.
   static constexpr std::size_t kRemembered = 64;
@@ -47,7 +48,7 @@ class PullBound {
 
   /// A step is about to be taken at z; the first one since arrived() begins a round's.
   void stepping(std::span<const float> z);
-  /// Where the round's steps began; empty: there was none yet.
+  /// The model before the round's first step; empty: there was no step yet.
   std::span<const float> from() const { return from_; }
   /// The steps of a round, if there were any, led to z.
   void arrived(std::span<const float> z);
@@ -55,7 +56,7 @@ class PullBound {
   void start_over() { from_.clear(); }
   /// The longest pull that is taken in whole at a model of this length; infinity: any.
   double longest(double length) const;
-  /// A parcel pulled so far, before it was cut.
+  /// Notes a pull's length, before it was cut.
   void pulled(double distance);
   /// S
   double longest_step() const { return step_; }
@@ -69,7 +70,7 @@ class PullBound {
   PullLimits limits_;
   std::optional<double> kept_;
   double step_ = 0;
-  std::vector<float> from_;  ///< before the round's first step; empty: there was none
+  std::vector<float> from_;  ///< z before the round's first step; empty: there was no step
   std::deque<double> pulls_;
 };
 

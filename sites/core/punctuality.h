@@ -34,9 +34,9 @@ class Punctuality {
   }
 
  private:
-  Round missed_ = 0;  ///< in a row
-  Round owed_ = 0;    ///< rounds in time until it is waited for
-  Round price_ = 0;   ///< what was asked for last
+  Round missed_ = 0;  ///< rounds in a row that it missed
+  Round owed_ = 0;    ///< rounds in time that it owes until it is waited for
+  Round price_ = 0;   ///< rounds in time that were demanded last
 };
 
 }  // namespace sotto::sites

@@ -12,10 +12,10 @@
 //   return   ω ← ω + ε (1 − ω), within its bounds (mass_rule.h); x by the same factor,
 //            or, where C loses something, what is added at the z of before
 // So z changes by nothing but own steps and parcels, whatever becomes of mass; and of mass nothing
-// is made or lost, whoever is there, but by the return and the cut, which are counted. A site whose
-// mass is 1, as on regular graphs where nothing fails, returns nothing.
-// The pull p is kept apart so that sums are rounded in the order of PushSum, and the same numbers
-// come out where nothing fails.
+// is made or lost, whichever sites are there, but by the return and the cut, which are counted. A
+// site whose mass is 1, as on regular graphs where nothing fails, returns nothing. The pull p is
+// kept apart so that sums are rounded in the order of PushSum, and the same numbers come out where
+// nothing fails.
 //
 // Payload: share and mass, two doubles, 2^-64 … 1 and 2^-64 … the cap of all mass; the encoding.
 // Observers get the same, and nothing is subtracted for them. Memory: 8 floats a parameter.

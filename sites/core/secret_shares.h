@@ -22,7 +22,7 @@ using Bytes32 = std::array<std::uint8_t, 32>;
 class Secret32 : public Bytes32 {
  public:
   Secret32() : Bytes32{} {}
-  /// A copy; whoever has the original wipes that.
+  /// A copy; the owner of the original wipes that.
   Secret32(const Bytes32& bytes) : Bytes32(bytes) {}  // NOLINT: as a secret is one of Bytes32
   Secret32(const Secret32&) = default;
   Secret32& operator=(const Secret32&) = default;
@@ -45,9 +45,9 @@ struct SecretShare {
 std::vector<SecretShare> split_secret(const Bytes32& secret, std::span<const Secret32> coefficients,
                                       std::span<const std::uint64_t> points);
 
-/// The secret of which these are shares, as many as the threshold or more, at points that differ.
-/// None where a value is no number of the field. With wrong shares it is another secret: callers
-/// compare a digest.
+/// The secret of these shares, which have different points and number at least the threshold. None
+/// where a value is no number of the field. With wrong shares it is another secret: callers compare
+/// a digest.
 std::optional<Secret32> join_secret(std::span<const SecretShare> shares);
 
 }  // namespace sotto::sites

@@ -6,8 +6,8 @@
 //   offer    x, masked, to each other site
 //   mix      x ← x + η (x̄ − x), x̄ = (x + Σ_{j ∈ U} x_j) / (1 + |U|), cut to the pull bound
 //            (pull_bound.h), where the sum was made; else x stays
-// A sum does not show who moved it far: each site in it is given an equal part of the influence. A
-// late site gets the mean of the last round that had one, never a single site's model.
+// A sum does not show which site moved it far: each site in it is given an equal part of the
+// influence. A late site gets the mean of the last round that had one, never a single site's model.
 //
 // Memory: 6 floats a parameter, and a masked parcel for each peer under way.
 #pragma once
@@ -74,7 +74,7 @@ class SecureMixing final : public Mixing {
   bool begun_ = false;
   std::vector<float> next_;
   std::vector<float> given_;     // the last mean; before there was one, the initial model
-  std::vector<float> previous_;  // the one before
+  std::vector<float> previous_;  // the mean before given_
 };
 
 }  // namespace sotto::sites

@@ -332,7 +332,7 @@ std::uint64_t SecureSum::tag_between(const Held& held, std::size_t from, std::ui
 
 std::vector<std::size_t> SecureSum::consistent(const Held& held,
                                                std::vector<std::size_t> places) const {
-  // A site whose process began anew, or whose list differs, has other tags than its peers: those
+  // A site with a new process, or another list, has other tags than its peers: those
   // that fit fewest others are left out, until all fit.
   while (!places.empty()) {
     const auto misfits = [&](std::size_t a) {

@@ -58,9 +58,9 @@ namespace sotto::sites {
 /// The number of the site of this name, which all sites give it; not 0.
 std::uint64_t site_id(std::string_view name);
 
-/// What became of the sum of a round.
+/// The result of a round's sum.
 enum class SumOutcome : std::uint8_t {
-  none,        ///< not asked for: too few parcels came
+  none,        ///< no sum was asked for: too few parcels came
   summed,      ///< the mean is known
   unanswered,  ///< masks or shares are missing
   unequal,     ///< it does not add up: masks do not cancel, or a share is wrong
@@ -70,14 +70,13 @@ class SecureSum {
  public:
   static constexpr std::size_t kMostSites = kMostSummed;
 
-  /// A site `name`, whose process draws its masks from `secret`, and whose model has `dimension`
-  /// elements.
+  /// A site `name` with a model of `dimension` elements; its process draws its masks from `secret`.
   SecureSum(SecureSumRule rule, std::string_view name, const Bytes32& secret,
             std::size_t dimension);
   SecureSum(const SecureSum&) = delete;
   SecureSum& operator=(const SecureSum&) = delete;
 
-  /// u: peers whose parcels a sum needs, at least.
+  /// u: the fewest peers with parcels for a sum.
   std::size_t least_members() const {
     const std::size_t sites = members_.size() + 1;
     return std::max(rule_.colluders + 2, (sites + rule_.colluders + 2) / 2);
@@ -102,7 +101,7 @@ class SecureSum {
 
   // As a client.
 
-  /// A round begins, with this model, later than all before; those before the last few are
+  /// A round begins, with this model; it is later than all before. Rounds before the last few are
   /// forgotten.
   void open(Round round, std::span<const float> model);
   /// The payload for a peer; null while fewer than u − 1 others share masks with this site.
@@ -128,7 +127,7 @@ class SecureSum {
   void add(std::size_t from, std::span<const std::byte> payload);
   /// An answer of a peer.
   void take(std::size_t from, const Masks& answer);
-  /// The peers whose answers are missing.
+  /// The peers that still owe answers.
   std::vector<std::size_t> owed() const;
   /// The sites in the set, by their places.
   std::vector<std::size_t> members() const;
@@ -147,10 +146,11 @@ class SecureSum {
   struct Member {
     std::string name;
     std::uint64_t id = 0;
-    std::optional<Secret32> shared;  ///< with this site, if its key is known
+    /// Secret shared with this site; none: the member's key is not known.
+    std::optional<Secret32> shared;
   };
 
-  /// What a payload says of another member.
+  /// A payload's entry about another member.
   struct Entry {
     std::uint64_t id = 0;
     std::uint64_t tag = 0;
@@ -165,35 +165,40 @@ class SecureSum {
   /// A round of this process, as a client and as a holder of shares.
   struct Held {
     bool opened = false;
-    std::vector<std::optional<Secret32>> shared;  ///< masks' secrets, as the payloads have them
-    std::map<std::size_t, Header> headers;        ///< by sender
+    /// Secrets of the masks as in the payloads, by member.
+    std::vector<std::optional<Secret32>> shared;
+    std::map<std::size_t, Header> headers;  ///< headers of payloads, by sender
     bool closed = false;
-    std::vector<std::uint64_t> missing;       ///< the choice that is answered; of closed rounds
-    std::map<std::size_t, Unmask> questions;  ///< that came before
-    std::vector<std::size_t> askers;          ///< that got an answer
+    /// Ids of the sites that this site chose as missing; only in closed rounds.
+    std::vector<std::uint64_t> missing;
+    /// Questions that came before the round was closed, by receiver.
+    std::map<std::size_t, Unmask> questions;
+    std::vector<std::size_t> askers;  ///< receivers that got an answer
   };
 
   /// The sum that is being made.
   struct Summing {
-    std::vector<std::size_t> members;  ///< places, in the order of their ids
+    std::vector<std::size_t> members;  ///< places of the summed sites, in the order of their ids
     std::vector<std::uint64_t> missing;
     std::vector<std::uint32_t> words;
     std::vector<std::size_t> added;
-    std::map<std::size_t, std::map<std::size_t, Secret32>> shares;    ///< of a member, by holder
-    std::map<std::pair<std::size_t, std::uint64_t>, Secret32> seeds;  ///< member, missing site
-    std::vector<std::size_t> silent;  ///< members that have nothing to tell
+    /// Shares of each member's mask, by holder.
+    std::map<std::size_t, std::map<std::size_t, Secret32>> shares;
+    /// Seeds of masks, by member and missing site.
+    std::map<std::pair<std::size_t, std::uint64_t>, Secret32> seeds;
+    std::vector<std::size_t> silent;  ///< members without anything to tell
   };
 
   static std::optional<Header> read_header(ByteReader& in);
   /// The place of a peer with this id.
   std::optional<std::size_t> place_of(std::uint64_t id) const;
-  /// t: shares that give a mask back.
+  /// t: the fewest shares that give a mask back.
   std::size_t threshold() const { return members_.size() + 1 + rule_.colluders - least_members(); }
   /// Steps of the grid between 0 and 1, so that the sum over all sites fits.
   double scale() const;
   /// b of this site for a receiver.
   Secret32 own_mask(Round round, std::uint64_t receiver) const;
-  /// The shares of that, by the places of their holders.
+  /// The shares of that mask, by the places of their holders.
   std::vector<SecretShare> shares_for(Round round, std::size_t receiver) const;
   /// The share that `from` gave this site of its mask for a receiver.
   const Bytes32* share_of(const Held& held, std::size_t from, std::size_t receiver) const;
@@ -215,9 +220,9 @@ class SecureSum {
   std::uint64_t generation_ = 0;
   std::size_t dimension_;
   std::vector<Member> members_;
-  Round round_ = 0;                               // the latest that was opened
+  Round round_ = 0;                               // the latest opened round
   std::vector<std::uint32_t> quantized_;          // the model of the round
-  std::vector<std::vector<SecretShare>> shares_;  // of the own masks, by receiver and holder
+  std::vector<std::vector<SecretShare>> shares_;  // shares of own masks, by receiver and holder
   std::size_t clipped_ = 0;
   std::map<Round, Held> held_;
   std::optional<Summing> summing_;

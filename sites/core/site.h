@@ -54,7 +54,7 @@ namespace sotto::sites {
 struct Released {
   std::size_t peer = 0;
   std::vector<std::byte> message = {};
-  bool hang_up = false;  ///< no message: close the channel; the two may meet anew
+  bool hang_up = false;  ///< no message: close the channel; the two may meet again
 };
 
 class Site final {
@@ -95,9 +95,9 @@ class Site final {
   bool try_begin(bool waited);
   /// The model at which gradients are taken.
   std::span<const float> parameters() const { return setup_.parameters; }
-  /// Local steps done.
+  /// The number of rounds that are over.
   Round round() const { return round_; }
-  /// From now on rounds have so many steps, H_i, 1 … H. By default H.
+  /// Sets the steps of the next rounds, H_i, 1 … H. By default H.
   void plan_steps(Round steps);
   /// A local step. Fault::non_finite as in Algorithm::take_gradient; the state is then unchanged.
   Status step(std::span<const float> gradient);
@@ -112,12 +112,12 @@ class Site final {
   /// Makes the round's parcels, for peers that are up and have room in their window; receipts too.
   /// The steps count as SiteSetup::step_weighting says; Fault::non_finite where that overflows.
   Status offer();
-  /// Where sites sum in secret: asks those whose parcels have come, once in a round, for what the
-  /// sum needs besides. True if answers are to be awaited as parcels were, by complete(), before
-  /// collect(). False at once for other exchanges.
+  /// In secure sums: asks the peers that sent parcels, once in a round, for what the sum needs
+  /// besides. True if answers are to be awaited as parcels were, by complete(), before collect().
+  /// False at once for other exchanges.
   bool ask_for_sum();
-  /// What may be sent now that the state, as it was after offer, is durable. Hellos, refusals and
-  /// models are among it at any time.
+  /// The messages that may be sent now that the state, as it was after offer, is durable. Hellos,
+  /// refusals and models are among them at any time.
   std::vector<Released> released();
   /// Whether all peers that are up and heard have reached this round, less the slack. A peer that
   /// is behind by more than slack and window is not awaited.
@@ -157,7 +157,7 @@ class Site final {
   Status load(ByteReader& in);
 
  private:
-  /// How many former peers the site remembers: the latest ones.
+  /// Number of former peers that the site remembers: the latest ones.
   static constexpr std::size_t kMaxFormer = 256;
 
   enum class Phase : std::uint8_t { waiting, training, offered };
@@ -176,10 +176,11 @@ class Site final {
   Status take(std::size_t peer, const SumKey& key);
   Status take(std::size_t peer, const Unmask& question);
   Status take(std::size_t peer, const Masks& answer);
-  /// Streams and model after a hello that fits.
+  /// Answers a hello that fits: sends parcels again, the key for sums, and the model if it is
+  /// wanted.
   void answer(std::size_t peer, bool wants_model);
-  /// What follows a hello proves that the peer took ours. A fault when it is not of the incarnation
-  /// that we know, or before its hello.
+  /// Checks a message after the hello, which proves that the peer took ours. A fault when it is not
+  /// of the incarnation that we know, or before its hello.
   Status expect(std::size_t peer, Incarnation from, Incarnation due);
 
   Status offence(std::size_t peer, Fault fault, std::string_view what);
@@ -193,9 +194,9 @@ class Site final {
   void close(std::size_t peer);
   void drop_outbox(std::size_t peer);
 
-  /// peers.size() when it is not there.
+  /// The place of the peer in the list; peers.size() when it is not there.
   static std::size_t place_of(const std::vector<Neighbour>& peers, std::string_view name);
-  /// Takes in one that left the list.
+  /// Remembers a peer that left the list.
   void retire(Neighbour gone);
 
   void begin();
@@ -210,18 +211,19 @@ class Site final {
   Status weigh_steps();
   /// Gives the round's parcels their numbers, and sends them.
   void post(std::span<const Addressee> to);
-  /// What the peer owes this round has not come, and can still come: the peer lags by at most slack
-  /// + window rounds, or by any number where sites sum in secret. Requires `peer.heard()`.
+  /// Whether something that the peer owes this round has not come, and can still come: the peer
+  /// lags by at most slack + window rounds, or by any number where sites sum in secret. Requires
+  /// `peer.heard()`.
   bool outstanding(const Neighbour& peer) const;
   /// Whether a round can have a secure sum: `none` if too many peers have gone on without this
   /// site, `few` if others have yet to come.
   enum class SumHope : std::uint8_t { none, few, enough };
   SumHope sum_hope() const;
-  /// Notes who has answered about the sum that ends, and who was waited for in vain.
+  /// Notes which peers have answered about the sum that ends, and which were waited for in vain.
   void note_answers();
-  /// Notes what has come since of those that are not waited for, before others are asked.
+  /// Notes late answers of peers that are not waited for, before others are asked.
   void note_late_answers();
-  /// The first parcel that is pending is for this round.
+  /// Whether the first pending parcel is for this round.
   bool due(const Neighbour& from) const;
   void take_in(std::size_t peer);
   /// The round after this one. Parcels of other rounds are of no use to a secure sum: a site that
@@ -265,14 +267,14 @@ class Site final {
   Phase phase_ = Phase::waiting;
   Round planned_;  // H_i
   Beginning beginning_;
-  Round steps_ = 0;          // in this round
+  Round steps_ = 0;          // steps taken in this round
   double settled_mass_ = 0;  // state()
   bool influenced_ = false;  // something was taken in since put_back, or ever
-  bool asked_ = false;       // for the sum of this round
+  bool asked_ = false;       // the sum of this round was asked for
   Round question_ = 0;       // the latest round whose sum was asked for
-  Round low_rounds_ = 0;     // in a row, in which ω was near its floor
-  bool loaded_ = false;      // and not given up
-  bool outdated_ = false;    // what was loaded is too old
+  Round low_rounds_ = 0;     // rounds in a row in which ω was near its floor
+  bool loaded_ = false;      // a state was loaded, and not given up
+  bool outdated_ = false;    // the loaded state is too old
 };
 
 /// The format of a state that save wrote, as it begins; this program reads state_format() alone.

@@ -77,7 +77,7 @@ std::optional<double> kept_by(const Compressor& compressor, std::size_t dimensio
   return std::max(1 - std::pow(1 + std::max(eta, 0.0), -3), kLeastKept);
 }
 
-/// What SecureSum relies on, of a list as it is at the start.
+/// Checks what SecureSum relies on, for a list as it is at the start.
 void admit_sums(const SiteSetup& setup, const Contract& contract) {
   const std::size_t sites = setup.peers.size() + 1;
   if (!contract.meets(ContractKind::exact)) {
@@ -185,7 +185,7 @@ void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap)
 
 namespace {
 
-/// What messages about sums take, whatever becomes of the list.
+/// Checks what messages about sums rely on, for any list.
 void admit_members(const std::vector<SitePeer>& peers) {
   if (peers.size() >= kMostSummed) {
     refuse("peers", fmt::format("{}", peers.size()),

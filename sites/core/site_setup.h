@@ -31,7 +31,7 @@ namespace sotto::sites {
 struct SitePeer {
   std::string name;
   bool hears = true;  ///< this site takes in what the peer sends
-  bool tells = true;  ///< this site sends to it
+  bool tells = true;  ///< this site sends parcels to the peer
 };
 
 /// The setup of a site.
@@ -39,8 +39,8 @@ struct SiteSetup {
   std::string name;
   /// Digest of all that sites must share: exchange, rule, dimension, compressor, H, window.
   Agreement agreement{};
-  /// What `agreement` digests, in words, which peers with another digest are told; at most kMaxText
-  /// bytes.
+  /// The settings that `agreement` digests, in words, for peers that have another digest; at most
+  /// kMaxText bytes.
   std::string settings = {};
   std::vector<SitePeer> peers;
   std::span<float> parameters;  ///< z; initialised
@@ -50,23 +50,25 @@ struct SiteSetup {
   MixingKind exchange = MixingKind::push_sum;
   std::string rule = {};  ///< gossip: make_aggregation's; empty: the average
   std::optional<double> consensus_stepsize = {};
-  Round communication_interval = 1;  ///< H: steps of a round, at most
+  Round communication_interval = 1;  ///< H: most steps of a round
   StepWeighting step_weighting = StepWeighting::work;
   Round slack = 0;         ///< rounds that a peer may be behind before it is waited for
-  std::size_t window = 2;  ///< parcels under way to a peer, at most; slack + 2 keeps pace
+  std::size_t window = 2;  ///< most parcels under way to a peer; slack + 2 keeps pace
   /// It takes in what comes, sends nothing and takes no step: push-sum. Its peers lose nothing.
   bool observer = false;
-  double mass_cap = 1024;       ///< more in a message or a state cannot be right
-  MassRule mass = {};           ///< push-sum; all sites share it
-  PullLimits pull = {};         ///< of what one parcel may do to the model
-  SecureSumRule sum = {};       ///< secure_mean; all sites share it
-  Secret32 secret = {};         ///< secure_mean: drawn anew in each start, by what nobody can guess
-  Round rounds = 0;             ///< after which this site ends; 0: never
-  std::uint64_t seed = 0;       ///< of rounding
-  Incarnation incarnation = 0;  ///< not 0; drawn anew in each start. load replaces it, and the site
-                                ///< takes it should it have to give up what was loaded
-  std::uint32_t life = 1;       ///< larger in each start of the process, also where its state is
-                                ///< gone: as far as a clock can tell (SiteFolder)
+  double mass_cap = 1024;  ///< most mass that a message or a state may hold
+  MassRule mass = {};      ///< push-sum: how mass comes back to 1; all sites share it
+  PullLimits pull = {};    ///< limits of what one parcel may do to the model
+  SecureSumRule sum = {};  ///< secure_mean: parameters of the sums; all sites share them
+  Secret32 secret = {};    ///< secure_mean: key that nobody can guess, drawn anew in each start
+  Round rounds = 0;        ///< rounds after which the site ends; 0: never
+  std::uint64_t seed = 0;  ///< seed of rounding
+  /// Not 0; drawn anew in each start. load replaces it, and the site takes it should it have to
+  /// give up what was loaded.
+  Incarnation incarnation = 0;
+  /// Process number, larger in each start, also where the state is gone, as far as a clock can tell
+  /// (SiteFolder).
+  std::uint32_t life = 1;
   const Ops* ops = &host_ops();
 };
 

@@ -144,7 +144,7 @@ Round Site::next_round() const {
       said.push_back(peer.known.round);
     }
   }
-  // Some round that so many have reached was reached by an honest one.
+  // At least one of this many sites is honest, so an honest one has reached the round.
   const std::size_t least = mixing_->secure_sum()->least_members();
   if (said.size() < least) {
     return offered_;

@@ -1,5 +1,9 @@
 #include <sotto/sites/process/peer_standing.h>
 
+#include <array>
+#include <cstddef>
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace sotto {
@@ -10,113 +14,153 @@ using sites::RefusalReason;
 
 namespace {
 
-std::string_view word_of(RefusalReason reason) {
+PeerConcern concern_of(RefusalReason reason) {
   switch (reason) {
     case RefusalReason::other_settings:
-      return "other-settings";
+      return PeerConcern::other_settings;
     case RefusalReason::stale:
-      return "old-state";
+      return PeerConcern::old_state;
     case RefusalReason::already_running:
-      return "newer-process";
+      return PeerConcern::newer_process;
     case RefusalReason::broke_rule:
-      return "broke-rule";
+      return PeerConcern::broke_rule;
   }
-  return "";
+  return PeerConcern::none;
 }
 
 PeerStanding standing_of(const ChannelTraffic& channel) {
-  const auto with = [&](std::string_view state, std::string_view reason) {
-    return PeerStanding{state, reason, channel.reason};
+  const auto down = [&](PeerConcern concern) {
+    return PeerStanding{PeerPhase::down, concern, channel.reason};
+  };
+  const auto refused = [&](PeerConcern concern) {
+    return PeerStanding{PeerPhase::refused, concern, channel.reason};
   };
   switch (channel.trouble) {
     case ChannelTrouble::none:
       return {};
     case ChannelTrouble::lost:
-      return with("down", "lost");
+      return down(PeerConcern::lost);
     case ChannelTrouble::left:
-      return with("down", "left");
+      return down(PeerConcern::left);
     case ChannelTrouble::closed:
     case ChannelTrouble::revoked:
-      return with("down", "closed");
+      return down(PeerConcern::closed);
     case ChannelTrouble::unreachable:
-      return with("down", "unreachable");
+      return down(PeerConcern::unreachable);
     case ChannelTrouble::awaited:
-      return with("down", "awaited");
+      return down(PeerConcern::awaited);
     case ChannelTrouble::unanswered:
-      return with("down", "unanswered");
+      return down(PeerConcern::unanswered);
     case ChannelTrouble::offence:
-      return with("refused", "broke-rule");
+      return refused(PeerConcern::broke_rule);
     case ChannelTrouble::not_admitted:
-      return with("refused", "not-admitted");
+      return refused(PeerConcern::not_admitted);
     case ChannelTrouble::other_key:
-      return with("refused", "other-key");
+      return refused(PeerConcern::other_key);
   }
   return {};
 }
 
 /// What it does that no rule forbids.
 PeerStanding habit_of(const PeerState& peer) {
-  const auto with = [](std::string_view reason, std::string text) {
-    return PeerStanding{"up", reason, std::move(text)};
+  const auto with = [](PeerConcern concern, std::string text) {
+    return PeerStanding{PeerPhase::up, concern, std::move(text)};
   };
   if (peer.barred) {
-    return with("barred", fmt::format("its parcels were absurd, or spoiled the model, {} "
-                                      "times: for a while they do not count",
-                                      peer.blamed));
+    return with(PeerConcern::barred,
+                fmt::format("its parcels were absurd, or spoiled the model, {} "
+                            "times: for a while they do not count",
+                            peer.blamed));
   }
   switch (peer.habit) {
     case PeerHabit::takes:
       return with(
-          "takes",
+          PeerConcern::takes,
           fmt::format("it has taken a mass of {:.1f} and returned {:.1f}: it is served, and "
                       "pulls this site's weight down",
                       peer.given, peer.taken));
     case PeerHabit::confirms_nothing:
       return with(
-          "confirms-nothing",
+          PeerConcern::confirms_nothing,
           fmt::format("it has confirmed none of {} parcels for many rounds, and gets no more "
                       "until it does",
                       peer.sent - peer.receipts));
     case PeerHabit::sends_nothing:
-      return with("sends-nothing", "it may send, says that it does, and has not for many rounds");
+      return with(PeerConcern::sends_nothing,
+                  "it may send, says that it does, and has not for many rounds");
     case PeerHabit::mints:
-      return with("mints",
+      return with(PeerConcern::mints,
                   "its parcels have had more mass for many rounds than one may have: what is too "
                   "much is cut off");
     case PeerHabit::far_ahead:
-      return with("far-ahead", fmt::format("it says that it has come to round {}", peer.round));
+      return with(PeerConcern::far_ahead,
+                  fmt::format("it says that it has come to round {}", peer.round));
     case PeerHabit::none:
       break;
   }
-  return {.state = "up"};
+  return {.phase = PeerPhase::up};
 }
 
 /// What one side's list allows and the other's does not.
 PeerStanding in_touch(const PeerState& peer, const sites::SitePeer& trust) {
-  if (PeerStanding habit = habit_of(peer); !habit.reason.empty()) {
+  if (PeerStanding habit = habit_of(peer); habit.concern != PeerConcern::none) {
     return habit;
   }
   if (peer.observer) {
-    return {.state = "up", .reason = "observer"};
+    return {.phase = PeerPhase::up, .concern = PeerConcern::observer};
   }
   const bool silent = trust.hears && !peer.tells_us;
   const bool closed = trust.tells && !peer.hears_us;
   if (!silent && !closed) {
     if (!peer.waited_for) {
-      return {"up", "late", "it was late again and again: rounds do not wait for it"};
+      return {PeerPhase::up, PeerConcern::late,
+              "it was late again and again: rounds do not wait for it"};
     }
-    return peer.answers ? PeerStanding{.state = "up"}
-                        : PeerStanding{"up", "late",
+    return peer.answers ? PeerStanding{.phase = PeerPhase::up}
+                        : PeerStanding{PeerPhase::up, PeerConcern::late,
                                        "it sends parcels, and its answers about sums did not come "
                                        "in time again and again: sums do not wait for them"};
   }
-  return {.state = "up",
-          .reason = "one-sided",
+  return {.phase = PeerPhase::up,
+          .concern = PeerConcern::one_sided,
           .text = fmt::format("its list has {}{}{} for this site", silent ? "send_to = no" : "",
                               silent && closed ? " and " : "", closed ? "may_send = no" : "")};
 }
 
 }  // namespace
+
+std::string_view name_of(PeerPhase phase) {
+  constexpr std::array kNames = {"down", "meeting", "refused", "up"};
+  return kNames.at(static_cast<std::size_t>(phase));
+}
+
+std::string_view name_of(PeerConcern concern) {
+  constexpr auto kNames = std::to_array<std::string_view>({
+      "",
+      "unreachable",
+      "awaited",
+      "unanswered",
+      "lost",
+      "left",
+      "closed",
+      "other-settings",
+      "old-state",
+      "newer-process",
+      "broke-rule",
+      "not-admitted",
+      "other-key",
+      "one-sided",
+      "observer",
+      "late",
+      "barred",
+      "takes",
+      "mints",
+      "confirms-nothing",
+      "sends-nothing",
+      "far-ahead",
+  });
+  return kNames.at(static_cast<std::size_t>(concern));
+}
 
 PeerStanding standing_of(const PeerState& peer, const sites::SitePeer& trust, bool open,
                          const ChannelTraffic& channel, const std::string& difference) {
@@ -125,10 +169,11 @@ PeerStanding standing_of(const PeerState& peer, const sites::SitePeer& trust, bo
   }
   // What was said over a channel holds until the next one does not open.
   if (peer.refused && (open || channel.trouble == ChannelTrouble::closed)) {
-    return {"refused", word_of(*peer.refused),
+    return {PeerPhase::refused, concern_of(*peer.refused),
             difference.empty() ? peer.trouble : fmt::format("other settings: {}", difference)};
   }
-  return open ? PeerStanding{"meeting", "", peer.trouble} : standing_of(channel);
+  return open ? PeerStanding{PeerPhase::meeting, PeerConcern::none, peer.trouble}
+              : standing_of(channel);
 }
 
 }  // namespace sotto

@@ -19,6 +19,7 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/trust/peers_watch.h>
 #include <sotto/sites/core/patience.h>
+#include <sotto/sites/process/peer_monitor.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
@@ -118,6 +119,8 @@ class SiteOptimizer::Run {
 
   /// What is left to be done when no round is under way.
   Status end();
+  /// Carries what has come and what is due, and tells what changed at the peers by it.
+  Status carry(Deadline deadline);
   Status pump(Clock::duration longest);
   std::string_view busy_phase() const { return trains() ? "training" : "relaying"; }
   bool rounds_are_over() const { return options_.rounds > 0 && site_.round() >= options_.rounds; }
@@ -136,6 +139,7 @@ class SiteOptimizer::Run {
   SiteReporter reporter_;
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<SiteLinks> links_;
+  std::unique_ptr<PeerMonitor> monitor_;
 
   Status status_;       ///< the site's fault, which a Visit guards as all else
   bool begun_ = false;  ///< there is a model to train
@@ -243,6 +247,7 @@ Status SiteOptimizer::Run::fail(Status status) {
 
 void SiteOptimizer::Run::close() {
   reporter_.follow(nullptr, nullptr);
+  monitor_.reset();
   links_.reset();
   channels_.reset();
 }
@@ -260,7 +265,7 @@ auto SiteOptimizer::Run::guarded(const Body& body) -> decltype(body()) {
 
 void SiteOptimizer::Run::serve_meanwhile() {
   if (links_) {
-    (void)links_->pump(Deadline::after(0ms));
+    (void)carry(Deadline::after(0ms));
   }
 }
 
@@ -357,10 +362,11 @@ Status SiteOptimizer::Run::open_channels() {
     return made.status();
   }
   channels_ = std::move(*made);
-  links_ =
-      std::make_unique<SiteLinks>(site_, *channels_, *options_.security.peers, options_.rank,
-                                  options_.exchange, options_.only_takes, settings_, listener_);
-  reporter_.follow(channels_.get(), links_.get());
+  links_ = std::make_unique<SiteLinks>(site_, *channels_, *options_.security.peers, options_.rank,
+                                       options_.exchange, listener_);
+  monitor_ = std::make_unique<PeerMonitor>(site_, *channels_, *links_, options_.only_takes,
+                                           settings_, listener_);
+  reporter_.follow(channels_.get(), monitor_.get());
   const std::string address = channels_->address();
   reporter_.tell(Level::info, "listening",
                  address.empty()
@@ -404,9 +410,15 @@ void SiteOptimizer::Run::tell_list_news() {
   }
 }
 
+Status SiteOptimizer::Run::carry(Deadline deadline) {
+  Status status = links_->pump(deadline);
+  monitor_->look();
+  return status;
+}
+
 Status SiteOptimizer::Run::pump(Clock::duration longest) {
   tell_list_news();
-  Status status = links_->pump(Deadline::after(longest));
+  Status status = carry(Deadline::after(longest));
   if (const auto resets = site_.state().resets; resets != resets_) {
     resets_ = resets;
     reporter_.tell(
@@ -451,8 +463,7 @@ Status SiteOptimizer::Run::join() {
       asked = Clock::now();
     }
   }
-  const bool alone =
-      std::ranges::none_of(links_->reports(), [](auto& peer) { return peer.site.up; });
+  const bool alone = std::ranges::none_of(site_.peers(), &sites::PeerState::up);
   reporter_.tell(alone ? Level::warning : Level::info, "joined",
                  words_of_beginning(site_.state(), alone, std::exchange(disowned_, false)),
                  {{"said_by", static_cast<std::uint64_t>(site_.state().round_said_by)}});
@@ -575,7 +586,7 @@ Status SiteOptimizer::Run::run_round() {
     return status;
   }
   if (pace_.adapts()) {
-    pace_.end_round(links_->reports(), site_.round());
+    pace_.end_round(monitor_->reports(), site_.round());
   }
   if (site_.ask_for_sum()) {
     if (Status status = wait_for_peers(answers_); !status.ok()) {

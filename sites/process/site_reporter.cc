@@ -17,14 +17,23 @@ using namespace std::chrono_literals;
 constexpr auto kReportEvery = 250ms;
 constexpr auto kTellEvery = 10s;
 
+/// Bytes of messages sent to all peers.
+std::uint64_t bytes_sent(const Channels& channels) {
+  std::uint64_t sum = 0;
+  for (const ChannelTraffic& passed : channels.traffic()) {
+    sum += passed.bytes_sent;
+  }
+  return sum;
+}
+
 }  // namespace
 
 SiteReporter::SiteReporter(const SiteParts& parts, SiteListener listener)
     : parts_(parts), listener_(std::move(listener)), started_at_(unix_time()) {}
 
-void SiteReporter::follow(const Channels* channels, const SiteLinks* links) {
+void SiteReporter::follow(const Channels* channels, const PeerMonitor* monitor) {
   channels_ = channels;
-  links_ = links;
+  monitor_ = monitor;
 }
 
 void SiteReporter::tell(Level level, std::string_view kind, std::string text,
@@ -54,7 +63,7 @@ void SiteReporter::tell_of_round() {
     return;
   }
   told_ = Clock::now();
-  const auto peers = links_ == nullptr ? std::vector<SitePeerReport>() : links_->reports();
+  const auto peers = monitor_ == nullptr ? std::vector<SitePeerReport>() : monitor_->reports();
   listener_(history_.round_event(parts_.site.state(), peers, parts_.gradients.loss()));
 }
 
@@ -97,11 +106,11 @@ SiteReport SiteReporter::present() const {
   if (parts_.options.audit != nullptr) {
     report.audit = parts_.options.audit->head();
   }
-  if (links_ != nullptr) {
-    report.peers = links_->reports();
+  if (monitor_ != nullptr) {
+    report.peers = monitor_->reports();
     report.list_trouble = parts_.options.security.peers->trouble();
-    report.refused_keys = links_->refused_keys();
-    report.keys_refused = links_->keys_refused();
+    report.refused_keys = monitor_->admission().refused_keys();
+    report.keys_refused = channels_->refused_keys().times;
     report.strangers = channels_->strangers();
   }
   return report;
@@ -115,7 +124,7 @@ void SiteReporter::evaluated(const Evaluation& quality) {
   point.round = parts_.site.round();
   point.time_s = seconds_since(began_);
   set_quality(point, quality);
-  point.bytes_per_node = links_ == nullptr ? 0 : static_cast<double>(links_->bytes_sent());
+  point.bytes_per_node = channels_ == nullptr ? 0 : static_cast<double>(bytes_sent(*channels_));
   SiteStanding standing{.mass = parts_.site.state().settled_mass};
   if (const auto privacy = parts_.gradients.privacy()) {
     standing.epsilon = privacy->epsilon;

@@ -16,11 +16,11 @@
 #include <sotto/comm/channels.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/sites/process/peer_monitor.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
 #include <sotto/sites/process/site_history.h>
-#include <sotto/sites/process/site_links.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/sites/process/site_report.h>
 #include <sotto/trainers/tasks/task.h>
@@ -45,7 +45,7 @@ class SiteReporter {
   SiteReporter(const SiteParts& parts, SiteListener listener);
 
   /// From now on the peers are told of, too; null: no more.
-  void follow(const Channels* channels, const SiteLinks* links);
+  void follow(const Channels* channels, const PeerMonitor* monitor);
 
   /// Tells an event, with the site's round.
   void tell(SiteEvent::Level level, std::string_view kind, std::string text,
@@ -84,7 +84,7 @@ class SiteReporter {
   const SiteParts parts_;
   const SiteListener listener_;
   const Channels* channels_ = nullptr;
-  const SiteLinks* links_ = nullptr;
+  const PeerMonitor* monitor_ = nullptr;
   std::string_view phase_ = "starting";
   const Clock::time_point began_ = Clock::now();
   const double started_at_;

@@ -21,7 +21,7 @@ std::vector<double> weights_of_nodes(const TrainOptions& options, const TrainPla
 std::vector<Round> rounds_of_nodes(const TrainOptions& options, const TaskFactory& tasks,
                                    Round rounds);
 
-/// The task of a node whose data last for so many rounds: from then on its gradients are zero.
+/// The task of a node that has data for `rounds` rounds: from then on its gradients are zero.
 std::unique_ptr<Task> make_ending_task(std::unique_ptr<Task> task, Round rounds);
 
 }  // namespace sotto::study

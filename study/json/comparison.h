@@ -23,9 +23,9 @@ struct FailedRun {
 struct RepeatedRun {
   std::string words;
   Round rounds = 0;
-  std::uint64_t seeds = 1;               ///< as many as were asked for
-  std::vector<Json> results = {};        ///< by seed, of those that finished
-  std::vector<FailedRun> failures = {};  ///< the others
+  std::uint64_t seeds = 1;               ///< number of seeds that were asked for
+  std::vector<Json> results = {};        ///< results of the seeds that finished, by seed
+  std::vector<FailedRun> failures = {};  ///< seeds that failed, or were not run
 
   bool several() const { return seeds > 1; }
 };

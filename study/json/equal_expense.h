@@ -21,7 +21,7 @@ Expense parse_expense(std::string_view name, Expense time);
 /// The field of a history that says how much was spent; not for epochs.
 const char* expense_field(Expense expense);
 
-/// How far a run was when it had spent as much as all of them did.
+/// A run's state at the expense at which all runs are compared.
 struct Standing {
   double round = 0;
   double loss = 0;

@@ -3,6 +3,8 @@
 #include <optional>
 #include <string>
 
+#include <sotto/topology/node_groups.h>
+
 namespace sotto::study {
 namespace {
 
@@ -21,6 +23,7 @@ Json settings_json(const RunSettings& settings) {
           {"nodes", used.nodes},
           {"transport", used.transport},
           {"topology", used.topology},
+          {"groups", used.groups.empty() ? Json(nullptr) : Json(NodeGroups(used.groups).text())},
           {"weighting", o.weighting.empty() ? "default" : o.weighting},
           {"join", o.join.empty() ? "none" : o.join},
           {"weight", o.weight.empty() ? "none" : o.weight},

@@ -16,8 +16,8 @@ namespace sotto::study {
 
 /// Which time a measurement counts.
 enum class Clock {
-  processor,  ///< of this thread: what else runs on the machine takes turns, and does not count
-  elapsed     ///< where several threads work
+  processor,  ///< CPU time of the calling thread: other programs on the machine do not count
+  elapsed     ///< wall-clock time, for work of several threads
 };
 
 /// Seconds of calls that do the same.
@@ -37,10 +37,10 @@ Elapsed timed(int repeats, const std::function<void()>& call, Clock clock = Cloc
 FloatVector normal_values(std::size_t elements, std::uint64_t seed);
 
 struct CodecTiming {
-  std::string spec;       ///< in full
-  std::size_t bytes = 0;  ///< of the encoding
-  Elapsed encode{};       ///< with error feedback
-  Elapsed decode_mix{};   ///< y += weight × C
+  std::string spec;       ///< the compressor's full specification
+  std::size_t bytes = 0;  ///< size of the encoding in bytes
+  Elapsed encode{};       ///< time to encode, error feedback included
+  Elapsed decode_mix{};   ///< time to decode and add: y += weight × C
 
   /// Bytes that must move (docs/performance.md), for vectors of `elements`: value and error read,
   /// error and frame written;

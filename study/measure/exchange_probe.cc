@@ -17,31 +17,33 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kSmall = 64;  ///< payload of a message that measures latency
+constexpr std::size_t kSmall = 64;  ///< payload, in bytes, of a message that measures latency
 constexpr std::size_t kFirstBulk = std::size_t{1} << 16U;
 constexpr int kLeastRoundTrips = 5;
 constexpr int kMostRoundTrips = 1000;
-/// The quickest of so many messages: a machine that was busy makes others slower, and none quicker.
+/// Each bulk message is timed this often, and the quickest counts: a busy machine makes messages
+/// slower, never quicker.
 constexpr int kBulkRepeats = 3;
 
-/// What is asked of those who answer: the first bytes of a payload.
+/// The request to a peer that answers: the first bytes of a payload.
 struct Question {
-  bool last = false;  ///< of the step
+  bool last = false;  ///< this question is the step's last
   std::uint64_t reply_bytes = kSmall;
 };
 
-/// What of a message's time it was moving. Half at least: where a round trip is nearly all of it,
-/// it says little, and what is left of it is noise.
+/// The part of a message's time in which its bytes moved. Half at least: where a round trip is
+/// nearly all of the time, it says little, and what is left is noise.
 double moving_s(double seconds, double round_trip_s) {
   return std::max(seconds - round_trip_s, seconds / 2);
 }
 
 class Prober {
  public:
-  Prober(const ProbeOptions& options, Transport& transport, Meetings& meetings, Store& store)
+  Prober(const ProbeOptions& options, Transport& transport, StoreCollectives& collectives,
+         Store& store)
       : options_(options),
         transport_(transport),
-        meetings_(meetings),
+        collectives_(collectives),
         store_(store),
         out_(probe_frame_bytes(options)),
         in_(probe_frame_bytes(options)) {}
@@ -70,11 +72,11 @@ class Prober {
 
   const ProbeOptions& options_;
   Transport& transport_;
-  Meetings& meetings_;
+  StoreCollectives& collectives_;
   Store& store_;
   std::vector<std::byte> out_;
   std::vector<std::byte> in_;
-  Round question_ = 0;  ///< number of the next one within the step
+  Round question_ = 0;  ///< number of the next question within the step
   Round step_ = 0;
   MeasuredNetwork found_;
 };
@@ -92,7 +94,7 @@ std::span<const std::byte> Prober::message(std::size_t payload, Question questio
   return seal_frame(header, out_);
 }
 
-/// Until the exchange is over.
+/// Waits until the exchange is over.
 Status Prober::finish(const ExchangeTag& tag) {
   while (true) {
     const auto event = transport_.poll(Deadline::after(options_.timeout, &options_.stop));
@@ -177,7 +179,7 @@ Result<double> Prober::round_trip(Rank peer) {
   return *middle;
 }
 
-/// With a message that is doubled until it takes long enough.
+/// Measures with a message that is doubled until it takes long enough.
 Result<double> Prober::bandwidth(Rank peer, double round_trip_s, std::uint64_t* bytes) {
   for (*bytes = std::min(kFirstBulk, options_.most_bytes);; *bytes *= 2) {
     auto seconds = ask({peer}, *bytes, {});
@@ -220,7 +222,7 @@ Result<double> Prober::step(Rank asker, const Peers& peers, const Measure& measu
       return status;
     }
   }
-  const auto value = meetings_.await(key, asker);
+  const auto value = collectives_.await(key, asker);
   if (!value.ok()) {
     return value.status();
   }
@@ -253,8 +255,8 @@ Status Prober::edge(MeasuredEdge& edge) {
   return {};
 }
 
-/// Both ways of a pair go round the same way: the shorter of two measurements is the less
-/// disturbed.
+/// The two directions of a pair share their round trip: the shorter of the two measurements is the
+/// less disturbed.
 void Prober::level_latencies() {
   for (MeasuredEdge& edge : found_.edges) {
     const auto back = std::find_if(
@@ -368,9 +370,9 @@ std::size_t probe_frame_bytes(const ProbeOptions& options) {
   return kFrameHeaderBytes + options.most_bytes;
 }
 
-Result<MeasuredNetwork> probe(const ProbeOptions& options, Transport& transport, Meetings& meetings,
-                              Store& store) {
-  return Prober(options, transport, meetings, store).run();
+Result<MeasuredNetwork> probe(const ProbeOptions& options, Transport& transport,
+                              StoreCollectives& collectives, Store& store) {
+  return Prober(options, transport, collectives, store).run();
 }
 
 }  // namespace sotto::study

@@ -4,7 +4,7 @@
 // with all its edges at once. In a step one node asks, its peers answer, and all wait for the
 // result that it publishes in the store. Every wait has a deadline.
 //
-// Thread safety: one thread a node. Transport and meetings are the caller's.
+// Thread safety: one thread a node. Transport and collectives are the caller's.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/transport.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 
 namespace sotto::study {
 
@@ -24,9 +24,9 @@ namespace sotto::study {
 struct MeasuredEdge {
   Rank from = 0;
   Rank to = 0;
-  double latency_s = 0;  ///< half the median round trip of small messages; alike both ways
+  double latency_s = 0;  ///< half the median round trip of small messages, equal in both directions
   double bandwidth_bytes_per_s = 0;
-  std::uint64_t bytes = 0;  ///< of the message with which the bandwidth was measured
+  std::uint64_t bytes = 0;  ///< payload of the message that measured the bandwidth
 };
 
 /// The measured bandwidth of a node's own connection, with all its edges busy at once; 0 where it
@@ -39,7 +39,7 @@ struct MeasuredHost {
 /// The measurements between all nodes.
 struct MeasuredNetwork {
   std::vector<MeasuredEdge> edges;  ///< sorted by (from, to)
-  std::vector<MeasuredHost> hosts;  ///< by rank
+  std::vector<MeasuredHost> hosts;  ///< measured connections, by rank
 };
 
 /// The node that measures, its peers, and the sizes and times of a measurement.
@@ -47,10 +47,10 @@ struct ProbeOptions {
   Rank rank = 0;
   int nodes = 1;
   std::vector<std::pair<Rank, Rank>> edges;  ///< (from, to), sorted
-  double seconds = 1;                        ///< about as long each step takes
-  std::size_t most_bytes = 0;                ///< of a message
+  double seconds = 1;                        ///< approximate duration of each step
+  std::size_t most_bytes = 0;                ///< largest payload of a message
   std::chrono::milliseconds timeout{30'000};
-  StopRequest stop{};  ///< ends every wait
+  StopRequest stop{};  ///< true ends every wait
 };
 
 /// The peers that `rank` must be connected with, both ways since answers come back.
@@ -59,7 +59,7 @@ std::vector<Rank> probe_peers(const ProbeOptions& options);
 std::size_t probe_frame_bytes(const ProbeOptions& options);
 
 /// All that was measured, on every node. A fault names the peer.
-Result<MeasuredNetwork> probe(const ProbeOptions& options, Transport& transport, Meetings& meetings,
-                              Store& store);
+Result<MeasuredNetwork> probe(const ProbeOptions& options, Transport& transport,
+                              StoreCollectives& collectives, Store& store);
 
 }  // namespace sotto::study

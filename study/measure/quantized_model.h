@@ -28,38 +28,38 @@ namespace sotto::study {
 struct QuantizationOptions {
   /// How much the loss on the test set may rise; 0: not at all.
   double loss_budget = 0;
-  Round batches = 8;                               ///< of training data, whose gradients predict
-  std::size_t least_elements = 1024;               ///< tensors with fewer stay as they are
-  std::function<void(double done)> progress = {};  ///< is told the part that is done, 0 … 1
-  std::function<bool()> stop = {};                 ///< asked now and then: true ends it early
+  Round batches = 8;                  ///< batches of training data for the gradients that predict
+  std::size_t least_elements = 1024;  ///< tensors with fewer elements stay as they are
+  std::function<void(double done)> progress = {};  ///< receives the completed part, 0 … 1
+  std::function<bool()> stop = {};                 ///< polled during the work: true ends it early
 };
 
 /// What became of one tensor.
 struct QuantizedTensor {
   std::string name;
   std::size_t elements = 0;
-  std::string encoding;  ///< a compressor; empty: 32-bit floats
+  std::string encoding;  ///< the tensor's compressor; empty: 32-bit floats
   std::size_t bytes = 0;
-  double loss_change = 0;  ///< as predicted
+  double loss_change = 0;  ///< predicted change of the loss
 };
 
 /// The model with one encoding for all tensors that may have one, to compare with.
 struct UniformEncoding {
   std::string encoding;
   std::size_t bytes = 0;
-  double loss = 0;  ///< on the test set
+  double loss = 0;  ///< loss on the test set
 };
 
 /// A model in fewer bits, and how its loss changed.
 struct QuantizedModel {
   std::vector<QuantizedTensor> tensors;
-  std::vector<float> parameters;  ///< as they are read from the file
+  std::vector<float> parameters;  ///< the parameters as a reader of the file gets them
   Evaluation before;
   Evaluation after;
-  double predicted = 0;  ///< change of the loss, on training data
-  int measured = 0;  ///< choices that were measured on the test set, the model itself among them
+  double predicted = 0;  ///< predicted change of the loss, on training data
+  int measured = 0;  ///< choices that were measured on the test set, the unchanged model among them
   std::vector<UniformEncoding> uniform;
-  bool stopped = false;  ///< nothing is filled in
+  bool stopped = false;  ///< the work was stopped, and nothing else is filled in
 
   /// The sum over all tensors.
   std::size_t bytes() const;

@@ -29,7 +29,7 @@ constexpr double kNearlyAsGood = 1.05;
 constexpr int kMostToAll = 500;
 /// Local steps and delayed gradients are worth a look where they make a round shorter by this.
 constexpr double kShorter = 0.9;
-/// Exchanges are tried in so many fragments, each applied as late as it may be.
+/// Exchanges are tried in this many fragments, each applied as late as it may be.
 constexpr std::uint32_t kFragments = 2;
 constexpr Round kShortestStreamed = 2 * kFragments;
 /// Part of the rounds before a variance is frozen, as in the papers.

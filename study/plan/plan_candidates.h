@@ -25,24 +25,25 @@ struct CandidateLists {
   bool empty() const { return algorithms.empty() && compressors.empty() && topologies.empty(); }
 };
 
-/// The algorithm of full-precision all-reduce, whose run with no more settings is the baseline.
+/// The algorithm of full-precision all-reduce; its run without further settings is the baseline.
 inline constexpr const char* kBaseline = "allreduce";
 
 /// A run, and what the model says of it.
 struct Candidate {
   RunSpec run;
   std::string algorithm;
-  std::string compressor;  ///< in full
-  std::string method;      ///< algorithm and compressor: the same for all graphs
-  std::string graph;       ///< "" for algorithms that use none
-  std::string step_rule;   ///< and other settings of the step, where the words have some
+  std::string compressor;  ///< the compressor's full specification
+  std::string method;      ///< algorithm and compressor, without the graph
+  std::string graph;       ///< the graph's specification; "" for algorithms that use none
+  std::string step_rule;   ///< the run's settings that decide how nodes step; "" where it has none
   Round interval = 1;      ///< rounds from one exchange to the next
   bool compressed = false;
-  bool own = false;  ///< the scenario names it
-  Round rounds = 0;  ///< that are looked at; fewer than the run has where none takes gradients
-  double predicted_seconds_per_round = 0;  ///< by plan_model.h
-  double bytes_per_round = 0;              ///< sent by a node
-  double spectral_gap = 0;                 ///< 1 for algorithms that use no graph
+  bool own = false;  ///< the run is one of the scenario's own
+  /// Rounds that the model predicts. Fewer than the run has in scenarios of timing only.
+  Round rounds = 0;
+  double predicted_seconds_per_round = 0;  ///< virtual seconds, predicted by plan_model.h
+  double bytes_per_round = 0;              ///< bytes that a node sends a round
+  double spectral_gap = 0;  ///< spectral gap of the graph; 1 for algorithms that use none
   CodecSpeed codec;
 
   bool baseline() const { return run.name == kBaseline; }
@@ -50,7 +51,7 @@ struct Candidate {
 
 /// A run that was considered and cannot be.
 struct Refusal {
-  std::string run;  ///< its name
+  std::string run;  ///< the run's name
   std::string why;
 };
 
@@ -63,10 +64,11 @@ struct Proposal {
 
 /// Ways to step that are tried beside a proposal's own.
 struct Variations {
-  std::vector<Round> intervals{};  ///< rounds from one exchange to the next, above 1, rising
-  bool delays = false;             ///< gradients that do not wait for the exchange
-  bool adam = false;               ///< in place of the task's step rule
-  bool quasi_global = false;       ///< in place of the task's momentum, where nodes mix
+  /// Rounds from one exchange to the next, each above 1, ascending.
+  std::vector<Round> intervals{};
+  bool delays = false;        ///< try gradients that do not wait for the exchange
+  bool adam = false;          ///< try Adam in place of the task's step rule
+  bool quasi_global = false;  ///< try quasi-global momentum in place of the task's, where nodes mix
 };
 
 /// All proposals, full-precision all-reduce first (where nodes lie it is none: only robust runs

@@ -13,7 +13,7 @@ namespace {
 
 /// Longer models are measured by a part of this length.
 constexpr std::size_t kMostElements = std::size_t{1} << 20U;
-/// The fastest of so many counts.
+/// The fastest of this many timings counts.
 constexpr int kRepeats = 5;
 
 CodecSpeed measure(const std::string& spec, std::size_t elements) {

@@ -267,7 +267,8 @@ bool same(const Topology& a, const Topology& b) {
   return true;
 }
 
-/// Null where it cannot be made of so many nodes, which whoever tries it says.
+/// Null where no such graph exists for this number of nodes; its error comes up where the graph is
+/// asked for.
 std::shared_ptr<const Topology> made_of(const char* name, int nodes) {
   try {
     return make_topology(name, nodes);

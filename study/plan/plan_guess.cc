@@ -8,7 +8,7 @@
 namespace sotto::study {
 namespace {
 
-/// As much as this part of an observation speaks for a trait's adding nothing.
+/// Weight of the assumption that a trait adds nothing, as a number of observations.
 constexpr double kRidge = 0.3;
 constexpr int kSweeps = 100;
 

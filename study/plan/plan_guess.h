@@ -14,24 +14,24 @@ namespace sotto::study {
 /// Guesses the rounds that a candidate needs from those that were simulated.
 class RoundsGuess {
  public:
-  /// A run that needed so many rounds.
+  /// Learns from a run that needed this many rounds.
   void learn(const Candidate& candidate, double rounds);
-  /// In rounds once something was learned, before that only relative to other candidates. Where
-  /// nothing speaks for either, full precision, exchanges in every round and graphs that mix well
-  /// are a little ahead.
+  /// The guess: rounds once something was learned, before that a figure that only compares
+  /// candidates. Where nothing speaks for either, full precision, exchanges in every round and
+  /// graphs that mix well are a little ahead.
   double of(const Candidate& candidate) const;
 
  private:
   struct Seen {
     std::vector<std::string> traits;
-    double rest;  ///< log of the rounds, without what is assumed at first
+    double rest;  ///< log(rounds) minus what was assumed before any run
   };
 
   void fit();
 
   std::vector<Seen> seen_;
   double mean_ = 0;
-  std::map<std::string, double> added_;  ///< by trait
+  std::map<std::string, double> added_;  ///< addition to log(rounds), by trait
 };
 
 }  // namespace sotto::study

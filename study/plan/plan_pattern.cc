@@ -100,8 +100,8 @@ class Overheard final : public ForwardingAlgorithm {
   std::vector<PlannedRound>& rounds_;
   std::size_t begun_ = 0;
   std::vector<PlannedExchange> PlannedRound::*place_ = &PlannedRound::before;
-  const bool cut_;                     ///< into buckets
-  std::vector<std::uint16_t> phases_;  ///< of the exchanges of this place, in their order
+  const bool cut_;                     ///< the exchange is cut into buckets
+  std::vector<std::uint16_t> phases_;  ///< phases of this place's exchanges, in their order
 };
 
 }  // namespace

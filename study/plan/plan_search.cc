@@ -26,7 +26,7 @@ constexpr std::array<Round, 2> kIntervals = {4, 8};
 constexpr double kPromising = 1.1;
 /// A run that is later than this × the best is not continued.
 constexpr double kHopeless = 1.3;
-/// What a run that does not reach the target would need, in its rounds; a guess.
+/// Rounds that a run which misses the target would need, as a multiple of its own; a guess.
 constexpr double kBeyond = 1.5;
 /// How many uncompressed runs, and how many compressed ones, are simulated with other seeds at
 /// most; none that is later than this multiple of the best of them.
@@ -34,7 +34,7 @@ constexpr std::size_t kMostRepeated = 3;
 constexpr double kNearBest = 1.15;
 /// The part of the budget for uncompressed runs alone, and for compressed ones alone.
 constexpr std::uint64_t kPartOfBudget = 4;
-/// Where only pace counts: this part of the budget is simulated, but so many at least.
+/// Where only pace counts, this part of the budget is simulated, but kLeast at least.
 constexpr std::uint64_t kFewer = 3;
 constexpr std::uint64_t kLeast = 3;
 /// Besides the scenario's own runs a user sees this many of the best.
@@ -102,8 +102,9 @@ void PlanSearch::check_own_runs() const {
   }
 }
 
-/// With the intervals of the scenario's own runs. None where only the pace counts, which knows
-/// nothing of what they cost; of when nodes talk, none where the task says it.
+/// The ways to step that the search tries. None where only the pace counts, which does not show
+/// what they cost in rounds; intervals and delays only where the task sets nothing of the kind. The
+/// intervals of the scenario's own runs are among those tried.
 Variations PlanSearch::variations() const {
   if (ranking_.goal == Goal::epoch) {
     return {};

@@ -22,16 +22,16 @@ namespace sotto::study {
 /// Options of a search: its candidates, its budget and its progress reports.
 struct SearchOptions {
   CandidateLists lists = {};
-  std::string codec = {};     ///< as CodecMeter takes it
-  std::uint64_t budget = 24;  ///< candidates that are simulated, the scenario's own not counted
-  std::uint64_t seeds = 3;    ///< with which the best are simulated
-  bool by_worst = false;      ///< the worst node is to reach the target, not the averaged model
-  bool by_money = false;      ///< the cheapest run is sought, not the quickest; needs costs
-  int threads = 1;            ///< that take gradients; results do not depend on it
-  bool timelines = false;     ///< keep what the nodes did
+  std::string codec = {};     ///< the codecs' speed as CodecMeter takes it
+  std::uint64_t budget = 24;  ///< candidates to simulate besides the scenario's own runs
+  std::uint64_t seeds = 3;    ///< seeds with which the best candidates are simulated
+  bool by_worst = false;      ///< the target is for the worst node's model, not the averaged one
+  bool by_money = false;      ///< look for the cheapest run, not the quickest; needs costs
+  int threads = 1;            ///< threads that take gradients; results do not depend on it
+  bool timelines = false;     ///< keep the nodes' timelines
   /// Receives progress as lines for people; by default none.
   std::function<void(const Message& line)> tell = {};
-  MakeObserver observer = {};  ///< as SimulationRequest has it
+  MakeObserver observer = {};  ///< makes the observers, as in SimulationRequest
   StopRequest stop = {};       ///< true interrupts the search
 };
 

@@ -13,14 +13,14 @@ namespace sotto::study {
 
 /// How far a run has to get.
 enum class Goal {
-  target,  ///< to the scenario's target
-  epoch,   ///< through a round, and so through each pass over the data
+  target,  ///< the run reaches the scenario's target
+  epoch,   ///< the run gets through a round, and so through each pass over the data
 };
 
 /// The figure by which runs are ranked, the less the better.
 struct Ranking {
   Goal goal = Goal::target;
-  bool money = false;  ///< what all nodes cost until then, in place of virtual seconds
+  bool money = false;  ///< rank by what all nodes cost until then, not by virtual seconds
   std::string currency = {};
 
   /// "12.3 s", "0.42 EUR"
@@ -32,7 +32,7 @@ struct Ranking {
 /// A candidate that was simulated.
 struct PlannedRun {
   Candidate candidate;
-  std::string label;  ///< its name, with short names for long graphs
+  std::string label;  ///< the run's name, with short names for long graphs
   SimulatedRun simulated;
   /// Seconds to the target, by seed; none where that one did not reach it.
   std::vector<std::optional<double>> times = {};
@@ -57,10 +57,12 @@ inline constexpr double kWorthwhile = 1.05;
 
 /// The winning run, and the conclusion in words.
 struct Verdict {
-  std::optional<std::size_t> winner;  ///< none: no run reached the target
+  /// Index of the run that won; none: no run reached the target.
+  std::optional<std::size_t> winner;
   bool compress = false;
-  std::optional<double> over_allreduce;          ///< how many times better than `allreduce`
-  std::optional<double> over_best_uncompressed;  ///< and than the best run that sends all bits
+  std::optional<double> over_allreduce;  ///< factor by which the winner is better than `allreduce`
+  /// Factor by which the winner is better than the best run without compression.
+  std::optional<double> over_best_uncompressed;
   std::vector<std::string> lines;
 };
 
@@ -70,7 +72,7 @@ std::optional<double> figure_of(const PlannedRun& run, const Ranking& ranking);
 
 /// A compressed run wins where it is better than the best uncompressed one by kWorthwhile in the
 /// median, and with every seed. The candidate that says it is one is the baseline. Only runs with
-/// as many seeds as any are ranked, and the baseline.
+/// the most seeds are ranked, and the baseline.
 Verdict judge(const std::vector<PlannedRun>& runs, const Ranking& ranking, bool by_worst = false);
 
 /// "12.3 s", with several seeds "12.3 s (11.9 – 12.6)"; "–" where it has none.

@@ -9,17 +9,17 @@ namespace sotto::study {
 
 /// What one node costs while it takes part; money is in the scenario's currency, a GB is 10⁹ bytes.
 struct NodeCosts {
-  double per_gb = 0;      ///< money for what it sends
-  double per_hour = 0;    ///< money from its start to its end, whether it computes or waits
-  double watts = 0;       ///< from its start to its end
-  double kwh_per_gb = 0;  ///< that the network spends on what it sends
+  double per_gb = 0;      ///< money for each GB that it sends
+  double per_hour = 0;    ///< money an hour from its start to its end, whether it computes or waits
+  double watts = 0;       ///< power in watts from its start to its end
+  double kwh_per_gb = 0;  ///< energy that the network spends on each GB that it sends
 };
 
 /// The table [costs] of a scenario.
 struct Costs {
-  std::string currency;          ///< as tables show it, "EUR"; empty: money has no unit
-  double per_kwh = 0;            ///< money for energy, which is part of the sum
-  std::vector<NodeCosts> nodes;  ///< by node
+  std::string currency;  ///< name of the currency in tables, "EUR"; empty: money has no unit
+  double per_kwh = 0;    ///< money for a kWh; part of the sum
+  std::vector<NodeCosts> nodes;  ///< each node's costs, by rank
 };
 
 /// What some nodes have cost up to a moment.

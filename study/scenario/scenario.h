@@ -34,7 +34,7 @@ struct LinksBetween {
 struct HostSpec {
   double up_bytes_per_s = kUnlimited;
   double down_bytes_per_s = kUnlimited;
-  /// What it carries over time, in place of the figure above, which is then no limit.
+  /// The bandwidth over time, in place of the figure above, which is then no limit.
   std::shared_ptr<const TracedLink> up_trace = {};
   std::shared_ptr<const TracedLink> down_trace = {};
 };
@@ -51,9 +51,9 @@ struct SharedMedium {
 /// out, an ocean's cable. What a pair of nodes crosses is every trunk between them, and its own
 /// link.
 struct Trunk {
-  std::string name;        ///< both directions of a trunk have it
+  std::string name;        ///< the trunk's name, which both of its directions have
   std::vector<Rank> from;  ///< ascending
-  std::vector<Rank> to;    ///< ascending, none of `from`
+  std::vector<Rank> to;    ///< ascending, without any node of `from`
   LinkSpec link;
 };
 
@@ -86,7 +86,7 @@ struct TrunkChange {
 /// Which nodes lie in all runs, and how (optim/robust/attack.h).
 struct Attackers {
   std::vector<Rank> nodes;  ///< ascending
-  std::string kind;         ///< "alie:1.5"
+  std::string kind;         ///< specification of the attack, "alie:1.5"
 };
 
 /// "nodes 4-5 lie (sign-flip)"
@@ -97,29 +97,34 @@ struct SweepPoint;
 struct Scenario {
   std::string title;
   int nodes = 0;
-  std::vector<NodeSpec> paces;        ///< by node; the time of encoding and decoding among them
-  std::vector<HostSpec> hosts;        ///< by node
-  std::vector<SharedMedium> media;    ///< no node is in two
-  std::vector<Trunk> trunks;          ///< in the order in which messages cross them
-  LinkSpec link;                      ///< between any two nodes of which `between` says nothing
-  std::vector<LinksBetween> between;  ///< later ones win
-  NetworkModel network;               ///< what the protocol adds to these
+  std::vector<NodeSpec> paces;  ///< times of each node's gradients, encoding and decoding, by rank
+  std::vector<HostSpec> hosts;  ///< each node's own connection, by rank
+  std::vector<SharedMedium> media;    ///< shared channels; a node is in one at most
+  std::vector<Trunk> trunks;          ///< trunks, in the order in which messages cross them
+  LinkSpec link;                      ///< the link between two nodes that `between` does not name
+  std::vector<LinksBetween> between;  ///< links between some nodes; later ones win
+  NetworkModel network;               ///< effects of the protocol on bandwidths and latencies
   TransportModel transport;
-  std::vector<NodeAvailability> availability;  ///< by node; empty: all are always there
-  ClientSampling sampling;                     ///< `every` and `model_bytes` are each run's own
+  /// Presence of each node, by rank; empty: always there.
+  std::vector<NodeAvailability> availability;
+  /// Clients drawn for each exchange; each run fills in its `every` and `model_bytes`.
+  ClientSampling sampling;
   std::vector<NodeEvent> events;
   std::vector<Partition> partitions;
-  std::vector<LinksChange> changes;  ///< of those of one time the later holds
+  /// Changes of links; where several come at one time, the last wins.
+  std::vector<LinksChange> changes;
   std::vector<TrunkChange> trunk_changes;
   std::optional<Costs> costs;
-  std::optional<Attackers> attack;  ///< also in the task's settings
+  std::optional<Attackers> attack;  ///< nodes that lie; `task` has them too
 
-  bool timing_only = false;  ///< no gradients are taken: how long, not whether it converges
-  TrainOptions task;         ///< the settings of `sotto train` that hold for all runs
-  std::vector<std::string> task_words;             ///< those that were given, as "--lr=0.1"
-  std::map<std::string, std::string> task_places;  ///< "lr": where it stands, "FILE:LINE: task.lr"
+  /// No gradients are taken: this shows how long runs take, not whether they converge.
+  bool timing_only = false;
+  TrainOptions task;                    ///< the settings of `sotto train` that hold for all runs
+  std::vector<std::string> task_words;  ///< the settings that [task] gives, as "--lr=0.1"
+  /// Place where [task] sets "lr": "FILE:LINE: task.lr".
+  std::map<std::string, std::string> task_places;
   std::vector<RunSpec> runs;
-  std::vector<std::string> run_places;  ///< where each run stands, "FILE:LINE: run"
+  std::vector<std::string> run_places;  ///< place of each run, "FILE:LINE: run"
   Target target;
   /// The scenarios that its runs are played on in its place, where it is swept.
   std::vector<std::shared_ptr<const SweepPoint>> sweep;
@@ -129,17 +134,19 @@ struct Scenario {
 
   /// The link of its own from one node to another.
   LinkSpec link_between(Rank from, Rank to) const;
-  /// What one message alone finds from one node to another: that link, and all trunks between them.
+  /// The link that a lone message finds from one node to another: link_between and all trunks
+  /// between them.
   LinkSpec way_between(Rank from, Rank to) const;
   /// The network between these nodes, with a link for each pair that talks: (from, to).
   Platform platform(const std::vector<std::pair<Rank, Rank>>& pairs) const;
 };
 
-/// A scenario of a sweep: that of the file with these values.
+/// The scenario of one point of a sweep: that of the file with these values.
 struct SweepPoint {
-  std::vector<std::pair<std::string, std::string>> values;  ///< key, "network.link.bandwidth"
-  std::string name;                                         ///< "bandwidth=10 Mbit/s"
-  std::shared_ptr<const Scenario> scenario;                 ///< swept no further
+  /// Values by key, "network.link.bandwidth".
+  std::vector<std::pair<std::string, std::string>> values;
+  std::string name;                          ///< name of the point, "bandwidth=10 Mbit/s"
+  std::shared_ptr<const Scenario> scenario;  ///< the scenario with these values, without a sweep
 };
 
 /// Throws Error for a target that the task cannot reach: an accuracy of a regression, or R² of

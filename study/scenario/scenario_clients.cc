@@ -30,7 +30,7 @@ constexpr SimTime kDay = 24 * 60 * kMinute;
 constexpr double kMostMs = 1e9;
 constexpr double kMostSeconds = 100.0 * 366 * 24 * 3600;
 
-/// Lines behind a first line that has to be `header`, each of as many fields.
+/// The lines behind a first line that has to be `header`, each with the header's number of fields.
 class ClientFile {
  public:
   ClientFile(const std::string& path, std::string_view header)
@@ -138,7 +138,7 @@ void read_interval(const ClientFile& file, bool fresh, Presence& presence) {
   }
 }
 
-/// By client, in the order in which the file names them.
+/// The clients' presences, and their names in the order in which the file has them.
 std::pair<std::vector<std::string>, std::map<std::string, Presence>> read_presences(
     const std::string& path) {
   ClientFile file(path, kAvailabilityHeader);
@@ -269,7 +269,7 @@ std::pair<SimTime, SimTime> parse_hours(const std::string& text) {
   return hours;
 }
 
-/// "+1", "-03:30": ahead of UTC by so much.
+/// "+1", "-03:30": the time by which a zone is ahead of UTC.
 SimTime parse_zone(const std::string& text) {
   const std::string_view rest =
       std::string_view(text).substr(std::min<std::size_t>(1, text.size()));

@@ -145,10 +145,10 @@ void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& na
   places.resize(scenario.changes.size(), in.place("link"));
 }
 
-/// Where events stand of which two may contradict each other.
+/// The places of changes of which two may contradict each other.
 struct ChangePlaces {
-  std::vector<std::string> links;   ///< of Scenario::changes
-  std::vector<std::string> trunks;  ///< of Scenario::trunk_changes
+  std::vector<std::string> links;   ///< places of Scenario::changes
+  std::vector<std::string> trunks;  ///< places of Scenario::trunk_changes
 };
 
 void read_event(TomlReader& in, Scenario& scenario, const Names& names, EventPlaces& places,
@@ -197,7 +197,7 @@ void check_lives(const Scenario& scenario, const EventPlaces& places) {
   std::stable_sort(in_time.begin(), in_time.end(), [&](std::size_t a, std::size_t b) {
     return scenario.events[a].at < scenario.events[b].at;
   });
-  std::map<Rank, std::size_t> latest;  ///< of each node, among the events
+  std::map<Rank, std::size_t> latest;  ///< index of each node's latest event so far
   std::map<Rank, Kind> last;
   for (const std::size_t i : in_time) {
     const NodeEvent& event = scenario.events[i];
@@ -230,7 +230,7 @@ void check_lives(const Scenario& scenario, const EventPlaces& places) {
       refuse_it("it does not stand still then");
     }
     if (event.kind != Kind::leave || !still) {
-      last[event.node] = event.kind;  // who stands still leaves when it goes on
+      last[event.node] = event.kind;  // a node that stands still leaves when it goes on
     }
   }
 }

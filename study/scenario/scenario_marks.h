@@ -11,9 +11,9 @@ namespace sotto::study {
 /// Something that a scenario does at one time.
 struct ScenarioMark {
   SimTime at = 0;
-  SimTime until = 0;  ///< of a partition; kNever: it does not heal. Else as `at`
+  SimTime until = 0;  ///< end of a partition, kNever: it does not heal; otherwise as `at`
   std::string kind;   ///< crash, vanish, leave, suspend, resume, join, partition or change
-  std::string text;   ///< "crash of 3", "partition: 0-3 | 4-7"
+  std::string text;   ///< description, "crash of 3", "partition 0-3 | 4-7"
 };
 
 /// Whether `back`, of links or their changes, leads from the ends of `there` to its beginnings.

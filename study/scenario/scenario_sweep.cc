@@ -24,9 +24,9 @@ constexpr std::size_t kMostNodesInAll = 10'000'000;
 struct Swept {
   std::string key;
   std::vector<std::string> parts;
-  std::string name;  ///< the last parts, as many as tell it from the other key
+  std::string name;  ///< the key's last parts, enough to tell it from the other key
   std::vector<const toml::node*> values;
-  std::vector<std::string> texts;  ///< of the values
+  std::vector<std::string> texts;  ///< the values as text
 };
 
 std::vector<std::string> parts_of(const std::string& key) {

@@ -15,12 +15,12 @@ namespace sotto::study {
 /// The table [target] of a scenario.
 struct Target {
   std::optional<double> accuracy;  ///< a share, 0 … 1
-  std::optional<double> r2;        ///< of a regression, in place of the accuracy
+  std::optional<double> r2;        ///< R² of a regression, in place of the accuracy
   std::optional<double> loss;
   /// Evaluations in a row that have to reach it: a single one may be luck. At the end of a run
   /// those suffice that are left.
   std::uint64_t sustained = 2;
-  std::string place;  ///< where it stands, "FILE:LINE: target"
+  std::string place;  ///< the table's place, "FILE:LINE: target"
 
   /// The accuracy, or R², that is to be reached.
   std::optional<double> quality() const { return accuracy ? accuracy : r2; }
@@ -38,8 +38,8 @@ struct Target {
 /// Where a history reaches a target: at an evaluation or, where a finer figure is wanted, linearly
 /// between it and the one before.
 struct Crossing {
-  std::size_t point = 0;  ///< the first of the evaluations in a row that reach it
-  double share = 1;       ///< of the way there from the evaluation before, 0 … 1
+  std::size_t point = 0;  ///< index of the first of the evaluations in a row that reach it
+  double share = 1;       ///< fraction of the way to `point` from the evaluation before, 0 … 1
 
   /// A figure of the run between the two evaluations, of its values at all of them.
   template <typename Values, typename Figure>

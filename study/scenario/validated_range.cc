@@ -16,7 +16,7 @@ constexpr SimTime kLongestLossyRoundTrip = 300'000'000;
 /// The figures of the worst way between two nodes.
 struct WorstWay {
   double loss = 0;
-  SimTime round_trip = 0;  ///< of a way that loses packets
+  SimTime round_trip = 0;  ///< longest round trip of a way that loses packets
 
   void add(const LinkSpec& way) {
     loss = std::max(loss, way.loss);

@@ -36,10 +36,12 @@ JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options) {
 }
 
 TimingJob make_timing_job(const JobNodes& job, const OptimizerOptions& options, bool light) {
-  // An algorithm with local steps looks to its first exchange like the one within.
+  // An algorithm with local steps looks to its first exchange like the one within, and stand-ins
+  // know of no groups.
+  const bool plain = options.communication_interval == 1 && options.groups.empty();
   return sotto::make_timing_job(
       job.make, job.topology, job.start,
-      {.light = light && options.communication_interval == 1, .seed = options.seed});
+      {.light = light && plain, .seed = options.seed, .nodes = options.nodes});
 }
 
 }  // namespace sotto::study

@@ -13,11 +13,11 @@ namespace sotto::study {
 
 struct JobNodes {
   std::shared_ptr<const Topology> topology;
-  std::vector<float> start;  ///< all nodes' first model
-  NodeFactory make;          ///< may be called after the plan is gone
+  std::vector<float> start;  ///< the first model of all nodes
+  NodeFactory make;          ///< makes the nodes; may be called after the plan is gone
 };
 
-/// With these settings in place of the plan's own. Throws Error.
+/// The nodes of a plan with `options` in place of its own. Throws Error.
 JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options);
 
 /// The job for timing only; stand-ins where they are wanted and exact.

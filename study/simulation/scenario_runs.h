@@ -17,11 +17,11 @@ namespace sotto::study {
 
 /// What became of a run of a scenario with one seed.
 struct RunOutcome {
-  std::string words;  ///< the run, as its scenario calls it
-  std::string point;  ///< of the sweep, "bandwidth=10 Mbit/s"; empty where there is none
-  std::string name;   ///< both, "dpsgd ring @ bandwidth=10 Mbit/s"
+  std::string words;  ///< the run's words in the scenario
+  std::string point;  ///< the sweep's point, "bandwidth=10 Mbit/s"; empty where there is no sweep
+  std::string name;   ///< words and point, "dpsgd ring @ bandwidth=10 Mbit/s"
   std::uint64_t seed = 0;
-  std::optional<SimulatedRun> run;  ///< none where it did not begin
+  std::optional<SimulatedRun> run;  ///< the simulated run; none where it did not begin
   Status fault;                     ///< Fault::stopped where it did not begin, or was interrupted
 };
 
@@ -38,8 +38,8 @@ std::vector<std::string> names_of_runs(const Scenario& scenario, std::uint64_t s
 
 /// Hears how far simulate_runs is; either may be empty.
 struct RunsListener {
-  std::function<void(std::size_t run)> begins;          ///< a run, counted from 0
-  std::function<void(const RunOutcome& outcome)> ends;  ///< a run that began
+  std::function<void(std::size_t run)> begins;  ///< called when a run begins, counted from 0
+  std::function<void(const RunOutcome& outcome)> ends;  ///< called when a run that began ends
 };
 
 /// Plans every run before the first one starts, so that a wrong one costs nothing. Gives what there
@@ -56,7 +56,7 @@ std::vector<RunOutcome> simulate_runs(const Scenario& scenario, const Simulation
 /// What stands for the figures of a run's seeds.
 enum class SeedStatistic {
   first,  ///< the scenario's own seed
-  mean,   ///< of all seeds
+  mean,   ///< the mean over all seeds
 };
 
 /// Virtual seconds until the scenario's target or, where it has none, to the end
@@ -68,15 +68,15 @@ std::optional<double> time_to_target(const Scenario& scenario, SeedsOfRun seeds,
 /// means.
 struct Spending {
   std::string name;
-  std::string point = {};  ///< of the sweep: runs of one point are compared
+  std::string point = {};  ///< the sweep's point: runs of one point are compared
   double seconds = 0;
   double bytes_per_node = 0;
   double money = 0;
-  bool beaten = false;  ///< another run spent no more of anything, and less of one
+  bool beaten = false;  ///< another run spent no more in any respect, and less in one
 };
 
-/// What runs spent to get as far; without those that missed the target with one of their seeds, or
-/// ended early. Money is 0 where nothing has a cost.
+/// What runs spent until the target; without those that missed it with one of their seeds, or ended
+/// early. Money is 0 where nothing has a cost.
 std::vector<Spending> spending_of(const Scenario& scenario,
                                   const std::vector<RunOutcome>& outcomes);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -20,18 +19,15 @@
 #include <sotto/sim/availability.h>
 #include <sotto/sim/timing_job.h>
 #include <sotto/study/internal/scenario_spelling.h>
-#include <sotto/study/quality.h>
 #include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/simulation/job_nodes.h>
+#include <sotto/study/simulation/model_judge.h>
 #include <sotto/study/simulation/stretches.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/study/units.h>
-#include <sotto/trainers/model_sum.h>
 
 namespace sotto::study {
 namespace {
-
-constexpr std::size_t kNodesJudged = 16;  ///< of which each is evaluated
 
 /// The models of one round, as the nodes come to its end at different times.
 struct Gathering {
@@ -56,13 +52,6 @@ class SimulatedJob {
   void take_model(Rank node, Round done);
   void evaluate(Round done, SimTime time);
   HistoryPoint inspect(const Gathering& gathering, Round done, SimTime time);
-  struct Judgement {
-    double worst_loss = -std::numeric_limits<double>::infinity();
-    double worst_quality = std::numeric_limits<double>::infinity();
-    double mean_quality = 0;
-    std::size_t nodes = 0;
-  };
-  Judgement judge_nodes(const std::vector<std::span<const float>>& models);
   SimulationResult result(const SimulationReport& report) const;
   /// What all nodes have cost by a time, at which each has sent so much.
   Bill bill_at(SimTime time, const std::vector<double>& sent) const;
@@ -77,8 +66,7 @@ class SimulatedJob {
   std::vector<std::vector<float>> parameters_;
   TimingJob timing_job_;  ///< of timing only
   std::vector<std::unique_ptr<Task>> tasks_;
-  /// Evaluates; a task belongs to one thread, and node 0's may be taking a gradient meanwhile.
-  std::unique_ptr<Task> judge_;
+  ModelJudge judge_;
   std::optional<Platform> platform_;
   std::optional<Simulator> simulator_;
   std::unique_ptr<Observer> observer_;  ///< null where nobody looks
@@ -89,8 +77,6 @@ class SimulatedJob {
   std::vector<Bill> bills_;             ///< of the history's points, where something has a cost
   std::map<Round, Gathering> gatherings_;
   std::vector<HistoryPoint> history_;
-  Evaluation mean_;                 ///< of the averaged model, the last
-  std::optional<NodeQuality> own_;  ///< the nodes' own models in the end
   std::optional<Timeline> timeline_;
   std::optional<StretchJoiner> joiner_;  ///< where somebody watches the phases
 };
@@ -145,6 +131,18 @@ std::vector<std::pair<Rank, Rank>> pairs_of(
   return pairs;
 }
 
+/// The graph along which nodes of groups send, for pictures.
+std::shared_ptr<const Topology> graph_of(const std::vector<std::pair<Rank, Rank>>& pairs,
+                                         int nodes) {
+  std::vector<WeightedEdge> edges;
+  edges.reserve(pairs.size());
+  for (const auto& [from, to] : pairs) {
+    edges.push_back({.from = from, .to = to, .weight = 1.0 / nodes});
+  }
+  return std::make_shared<const Topology>("groups", nodes,
+                                          std::vector<std::vector<WeightedEdge>>{std::move(edges)});
+}
+
 /// What the plan of a run warns of, as the scenario's file spells settings.
 std::vector<std::string> in_words_of(const Scenario& scenario, const RunSpec& run,
                                      const std::vector<Message>& warnings) {
@@ -163,7 +161,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
       name_(request.name.empty() ? run.shown() : request.name),
       request_(request),
       plan_(std::make_shared<const TrainPlan>(make_train_plan(with_run(scenario.task, run)))),
-      judge_(plan_->tasks->make(0)),
+      judge_(*plan_, request.by_worst),
       warnings_(in_words_of(scenario, run, plan_->warnings)),
       sent_(static_cast<std::size_t>(scenario.nodes)),
       ended_at_(sent_.size(), kNever) {
@@ -173,7 +171,11 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
   }
   check_sampling(scenario, *plan_);
   auto algorithms = make_algorithms();
-  platform_ = scenario.platform(pairs_of(algorithms));
+  const auto pairs = pairs_of(algorithms);
+  if (!plan_->run.optimizer.groups.empty()) {
+    topology_ = graph_of(pairs, scenario.nodes);
+  }
+  platform_ = scenario.platform(pairs);
   GradientFunction gradient = timing_job_.gradient;
   if (!scenario.timing_only) {
     for (Rank rank = 0; rank < scenario.nodes; ++rank) {
@@ -220,7 +222,7 @@ SimulatorOptions SimulatedJob::options(int threads) const {
   if (scenario_.sampling.clients != nullptr) {
     options.sampling = scenario_.sampling;
     options.sampling.every = plan_->run.optimizer.communication_interval;
-    options.sampling.model_bytes = sizeof(float) * static_cast<double>(judge_->dimension());
+    options.sampling.model_bytes = sizeof(float) * static_cast<double>(judge_.dimension());
   }
   options.overlap = plan_->run.optimizer.overlap;
   options.timeout = std::chrono::nanoseconds(plan_->run.optimizer.timeout).count();
@@ -334,46 +336,10 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   if (scenario_.costs) {
     bills_.push_back(bill_at(time, sent));
   }
-  point.loss = std::numeric_limits<double>::quiet_NaN();
-  mean_ = {.loss = point.loss};
   if (scenario_.timing_only) {
-    return point;
-  }
-  ModelSum sum;
-  std::vector<std::span<const float>> present;
-  const auto& liars = plan_->run.optimizer.byzantine;
-  for (std::size_t node = 0; node < gathering.models.size(); ++node) {
-    const std::vector<float>& model = gathering.models[node];
-    const bool lies = std::binary_search(liars.begin(), liars.end(), static_cast<Rank>(node));
-    if (!model.empty() && !lies) {
-      present.emplace_back(model);
-      const std::vector<double>& weights = plan_->run.weights;
-      sum.add(model, weights.empty() ? weight_of_model(plan_->run.optimizer)
-                                     : weight_of_model(plan_->run.optimizer, weights[node]));
-    }
-  }
-  const std::vector<float> mean = sum.mean();
-  for (const auto& model : present) {
-    point.consensus_distance += squared_distance(model, mean) / static_cast<double>(present.size());
-  }
-  mean_ = judge_->evaluate(mean);
-  point.loss = mean_.loss;
-  point.accuracy = mean_.accuracy;
-  point.r2 = mean_.r2;
-  point.rmse = mean_.rmse;
-  const Quality& quality = quality_at(mean_);
-  const bool last = done == plan_->run.rounds;
-  if (!last && !request_.by_worst) {
-    return point;
-  }
-  const Judgement found = judge_nodes(present);
-  if (request_.by_worst) {
-    point.loss = found.worst_loss;
-    (quality.share ? point.accuracy : point.r2) = found.worst_quality;
-    point.rmse = std::numeric_limits<double>::quiet_NaN();  // of which node?
-  }
-  if (last && std::isfinite(found.mean_quality)) {
-    own_ = {found.worst_quality, found.mean_quality, found.nodes};
+    point.loss = std::numeric_limits<double>::quiet_NaN();
+  } else {
+    judge_.judge(gathering.models, point);
   }
   return point;
 }
@@ -385,22 +351,6 @@ Bill SimulatedJob::bill_at(SimTime time, const std::vector<double>& sent) const 
     seconds[node] = to_seconds(std::max(until - start_of(scenario_, node), SimTime{0}));
   }
   return bill_of(*scenario_.costs, sent, seconds);
-}
-
-/// The nodes' own models, which differ from their average; of many nodes some, evenly spread.
-SimulatedJob::Judgement SimulatedJob::judge_nodes(
-    const std::vector<std::span<const float>>& models) {
-  Judgement found;
-  found.nodes = std::min(models.size(), kNodesJudged);
-  for (std::size_t i = 0; i < found.nodes; ++i) {
-    const Evaluation one = judge_->evaluate(models[i * models.size() / found.nodes]);
-    // What is no number is the worst of all, and stays.
-    found.worst_loss = one.loss <= found.worst_loss ? found.worst_loss : one.loss;
-    const double quality = quality_of(one);
-    found.worst_quality = quality >= found.worst_quality ? found.worst_quality : quality;
-    found.mean_quality += quality / static_cast<double>(found.nodes);
-  }
-  return found;
 }
 
 SimulatedRun SimulatedJob::run() {
@@ -436,7 +386,7 @@ SimulationResult SimulatedJob::result(const SimulationReport& report) const {
     made.bytes_sent[static_cast<std::size_t>(edge.from)] += edge.bytes;
   }
   if (!history_.empty()) {
-    made.final = {mean_, history_.back().consensus_distance, own_};
+    made.final = {judge_.mean(), history_.back().consensus_distance, judge_.own()};
   }
   for (const NodeReport& node : report.nodes) {
     made.rounds = std::max(made.rounds, node.rounds);

@@ -30,71 +30,75 @@ struct PhaseShares {
 
 /// How old the gradients were when they moved a model.
 struct Staleness {
-  std::optional<double> mean;         ///< averagings; none where stand-ins ran
-  std::optional<std::uint64_t> most;  ///< averagings; none where stand-ins ran
-  Round largest_lead = 0;             ///< rounds of a sender before the receiver of its frame
+  std::optional<double> mean;         ///< mean age in averagings; none where stand-ins ran
+  std::optional<std::uint64_t> most;  ///< largest age in averagings; none where stand-ins ran
+  Round largest_lead = 0;  ///< most rounds that a sender was ahead of its frame's receiver
 };
 
 /// A link, and how busy it was.
 struct LinkUse {
   std::string name;
   double bytes = 0;
-  double utilisation = 0;  ///< what it carried of what it could have: 0 … 1
+  double utilisation = 0;  ///< share of its capacity that it carried, 0 … 1
 };
 
 /// A node that ended with a fault.
 struct SimulatedFault {
   Rank node = 0;
-  double virtual_s = 0;  ///< when
+  double virtual_s = 0;  ///< virtual time of the fault
   std::string fault;
 };
 
 /// How good the nodes' own models are, of many nodes those of some.
 struct NodeQuality {
-  double worst = 0;  ///< accuracy, or R² of a regression
+  double worst = 0;  ///< the worst node's accuracy, or R² of a regression
   double mean = 0;
-  std::size_t nodes = 0;  ///< that were evaluated
+  std::size_t nodes = 0;  ///< number of nodes that were evaluated
 };
 
 /// The models in the end.
 struct FinalModels {
-  Evaluation mean;                 ///< of the averaged model
-  double consensus_distance = 0;   ///< (1/n) Σ‖x_i − x̄‖²
-  std::optional<NodeQuality> own;  ///< none where the run ended before its last round
+  Evaluation mean;                ///< the averaged model's evaluation
+  double consensus_distance = 0;  ///< (1/n) Σ‖x_i − x̄‖²
+  /// The nodes' own models; none where the run ended before its last round.
+  std::optional<NodeQuality> own;
 };
 
 /// What one run of a scenario came to.
 struct SimulationResult {
-  std::shared_ptr<const RunSettings> settings;  ///< as used
+  std::shared_ptr<const RunSettings> settings;  ///< the settings that the run used
   /// The values of the sweep's keys; empty where the scenario is not swept.
   std::vector<std::pair<std::string, std::string>> swept;
   int nodes = 0;
-  Round rounds = 0;      ///< that the node with the most finished
-  double virtual_s = 0;  ///< until the last node ended
+  Round rounds = 0;      ///< rounds that the most advanced node finished
+  double virtual_s = 0;  ///< virtual seconds until the last node ended
   /// Virtual seconds until the evaluation from which on the scenario's target is held; none where
   /// there is none.
   std::optional<double> time_to_target_s;
-  std::vector<std::uint64_t> bytes_sent;  ///< by node
-  std::optional<FinalModels> final;       ///< none before the first evaluation
-  bool by_worst = false;                  ///< the history is the worst node's, not the mean's
+  std::vector<std::uint64_t> bytes_sent;  ///< bytes that each node sent, by rank
+  std::optional<FinalModels> final;  ///< the models in the end; none before the first evaluation
+  bool by_worst = false;             ///< the history is the worst node's, not the mean's
   std::vector<HistoryPoint> history;
-  std::optional<Bill> bill;               ///< of the whole run; none where nothing has a cost
-  std::vector<Bill> bills;                ///< at each point of the history; empty as well
-  std::optional<Bill> bill_to_target;     ///< until time_to_target_s
-  std::optional<double> bytes_to_target;  ///< a node, the mean over nodes, until then
-  std::string missed;                     ///< miss_text of the scenario's target
-  std::vector<ScenarioMark> seen;         ///< what the scenario did until the run's end
-  std::vector<ScenarioMark> unseen;       ///< what it would have done later
+  std::optional<Bill> bill;  ///< cost of the whole run; none where nothing has a cost
+  /// Cost up to each point of the history; empty where nothing has a cost.
+  std::vector<Bill> bills;
+  std::optional<Bill> bill_to_target;     ///< cost until time_to_target_s
+  std::optional<double> bytes_to_target;  ///< bytes that a node sent until then, mean over nodes
+  std::string missed;  ///< distance from the target in words (miss_text); empty: reached
+  std::vector<ScenarioMark> seen;    ///< scenario events until the run's end
+  std::vector<ScenarioMark> unseen;  ///< scenario events that would have come later
   PhaseShares shares;
   Staleness staleness;
-  std::vector<LinkUse> links;          ///< those that were busiest
-  std::vector<EdgeReport> edges;       ///< sorted by (from, to)
-  bool interrupted = false;            ///< what came to be until the simulation was stopped
-  std::vector<SimulatedFault> faults;  ///< by time: the first is the cause
-  std::vector<std::string> warnings;   ///< of the plan, then what nodes had to say on the way
-  std::uint64_t messages = 0;          ///< delivered
+  std::vector<LinkUse> links;     ///< the busiest links
+  std::vector<EdgeReport> edges;  ///< sorted by (from, to)
+  /// The simulation was stopped, and the result is what it had until then.
+  bool interrupted = false;
+  std::vector<SimulatedFault> faults;  ///< faults by time: the first is the cause
+  std::vector<std::string> warnings;   ///< warnings of the plan, then those of nodes during the run
+  std::uint64_t messages = 0;          ///< messages delivered
   std::string trace_sha256;
-  std::vector<std::string> parameters_sha256;  ///< by node; empty where none has a model
+  /// Digests of the nodes' models, by rank; empty where no node has a model.
+  std::vector<std::string> parameters_sha256;
 
   /// Bytes that a node sent, the mean over nodes.
   double bytes_per_node() const;

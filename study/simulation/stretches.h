@@ -24,7 +24,7 @@ const char* phase_name(Phase phase);
 /// time wherever something happens to it. Two gradients in a row stay apart.
 class StretchJoiner {
  public:
-  /// Passes the stretches of so many nodes on to `sink`.
+  /// Passes the stretches of `nodes` nodes on to `sink`.
   StretchJoiner(int nodes, std::function<void(const Stretch&)> sink);
 
   /// Feed with all that SimulatorHooks.phase and .trace tell.
@@ -38,7 +38,8 @@ class StretchJoiner {
   void flush(Rank node);
 
   std::function<void(const Stretch&)> sink_;
-  std::vector<Stretch> open_;  ///< by node; empty ones have no length
+  /// Each node's stretch that may still grow, by rank; one of no length: none.
+  std::vector<Stretch> open_;
 };
 
 }  // namespace sotto::study

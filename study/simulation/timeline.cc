@@ -14,7 +14,7 @@ constexpr std::size_t kMostStretches = 4000;
 /// Rounds of the first node that are seen before something happens, and after it.
 constexpr std::size_t kBeforeMoment = 2;
 constexpr Round kAfterMoment = 3;
-/// A window whose title is so long names no further moments.
+/// A window with a title of this length or more names no further moments.
 constexpr std::size_t kLongTitle = 100;
 
 }  // namespace

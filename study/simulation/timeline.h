@@ -19,13 +19,19 @@ inline constexpr std::size_t kPhases = 4;
 
 /// A part of a run, node by node.
 struct TimelineWindow {
-  Round first_round = 0;  ///< from when a node comes to this one, counted from 0,
-  Round end_round = 0;    ///< until all that are shown have finished those before this one
+  /// First round, counted from 0. A window of rounds begins when the first shown node begins this
+  /// one; a window of a moment begins earlier.
+  Round first_round = 0;
+  /// The round behind the last. A window of rounds ends when all shown nodes have finished those
+  /// before this one; a window of a moment, when the first shown node has.
+  Round end_round = 0;
   SimTime from = kNever;
   SimTime until = kNever;
-  std::string moment = {};         ///< what happens in it; empty: it is one of rounds
-  bool cut = false;                ///< it ends earlier, as a round is made of very many stretches
-  std::vector<Stretch> stretches;  ///< by time of their ends; they may stick out of the window
+  /// Text of the event that the window shows; empty: it is a window of rounds.
+  std::string moment = {};
+  bool cut = false;  ///< the window ends early, as it has too many stretches
+  /// Stretches by time of their ends; they may begin or end outside of the window.
+  std::vector<Stretch> stretches;
 };
 
 /// What happens in a run from outside.
@@ -35,17 +41,17 @@ struct Happenings {
     SimTime at = 0;
     std::string text;
   };
-  std::vector<Moment> moments;  ///< in their order
-  std::vector<Rank> nodes;      ///< to whom, those to show first in front
+  std::vector<Moment> moments;  ///< events, in order of time
+  std::vector<Rank> nodes;      ///< nodes that something happens to; these are shown first
 };
 
 class Timeline {
  public:
-  static constexpr int kMostNodes = 32;  ///< in windows
+  static constexpr int kMostNodes = 32;  ///< most nodes that windows show
   static constexpr Round kWindowRounds = 5;
-  static constexpr std::size_t kMostMoments = 3;  ///< with a window of their own
+  static constexpr std::size_t kMostMoments = 3;  ///< most moments with a window of their own
 
-  /// Keeps what so many nodes do in so many rounds.
+  /// Keeps what `nodes` nodes do in `rounds` rounds.
   Timeline(int nodes, Round rounds, Happenings happenings = {});
 
   /// Takes a stretch; those of one node come in the order of time.
@@ -75,14 +81,15 @@ class Timeline {
 
   int nodes_;
   std::vector<Rank> shown_;
-  std::vector<int> rows_;  ///< by node
+  std::vector<int> rows_;  ///< row of each node, by rank; −1: not shown
   std::vector<TimelineWindow> windows_;
-  std::vector<Round> done_;  ///< by row
+  std::vector<Round> done_;  ///< rounds that each shown node has finished, by row
   std::vector<Happenings::Moment> moments_;
   std::size_t next_moment_ = 0;
-  std::deque<Stretch> recent_;  ///< of those shown, where moments are still to come
-  Round lead_ = 0;              ///< the most rounds that one of those shown has finished,
-  std::deque<SimTime> led_;     ///< and when the last few of them were first finished
+  /// Latest stretches of the shown nodes, kept while moments are to come.
+  std::deque<Stretch> recent_;
+  Round lead_ = 0;           ///< most rounds that any shown node has finished
+  std::deque<SimTime> led_;  ///< times when the last few of these rounds were first finished
   SimTime bin_ = 1000;
   std::vector<std::array<SimTime, kPhases>> bins_;
 };

@@ -17,7 +17,7 @@ std::string nodes_text(const std::vector<Rank>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "node" : "nodes", ranks_text(ranks));
 }
 
-/// A trace that carries twice as much at each time.
+/// A trace with twice the bandwidth at each time.
 std::shared_ptr<const TracedLink> doubled(const std::shared_ptr<const TracedLink>& traced) {
   TracedLink wider = *traced;
   wider.times *= 2;
@@ -109,7 +109,7 @@ void add_trunks(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
 /// Up to this many groups of nodes are upgraded one by one; more than that, all together.
 constexpr std::size_t kMostGroups = 8;
 
-/// Nodes whose connection carries as much are upgraded together.
+/// Nodes whose connections have one bandwidth are upgraded together.
 void add_hosts(const Scenario& scenario, double HostSpec::*way, const char* name,
                std::vector<Upgrade>& upgrades) {
   std::map<double, std::vector<Rank>> by_rate;

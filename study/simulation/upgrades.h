@@ -17,7 +17,8 @@ namespace sotto::study {
 
 /// One thing of a scenario that could be better.
 struct Upgrade {
-  std::string name;  ///< "ocean: 40 Mbit/s", "up of node 3: 2 Mbit/s"
+  /// The upgraded thing and its new figure, "ocean: 40 Mbit/s", "up of node 3: 2 Mbit/s".
+  std::string name;
   std::function<void(Scenario&)> apply;
 };
 
@@ -29,8 +30,9 @@ std::vector<Upgrade> upgrades_of(const Scenario& scenario);
 struct UpgradeValue {
   std::string upgrade;
   std::string run;
-  std::optional<double> before_s;  ///< virtual seconds to the target, else to the end; none: missed
-  std::optional<double> after_s;   ///< with the upgrade
+  /// Virtual seconds to the target or, without one, to the end; none where the target was missed.
+  std::optional<double> before_s;
+  std::optional<double> after_s;  ///< virtual seconds with the upgrade, likewise
 
   /// The part of the time that is saved, below 0 where the run got slower; none where either run
   /// missed the target.

@@ -1,5 +1,5 @@
 // A site's file (docs/operations.md) as settings for a program that trains a model of its own:
-// who the site is, how it exchanges and steps, and how it bears with others. What says which data
+// its identity, how it exchanges and steps, and how it bears with others. What says which data
 // `sotto node` trains on, and what it writes, is left to the program. Reads the file alone, none of
 // those that it names; thread-safe.
 #pragma once

@@ -1,5 +1,5 @@
-// A task whose gradients take at least as long as is drawn for them: a slow machine, tried on a
-// fast one. One node's, as every task.
+// A task with gradients that take at least the time that is drawn for them: a slow machine, tried
+// on a fast one. It belongs to one node, as every task.
 #pragma once
 
 #include <memory>

@@ -17,9 +17,9 @@ struct RunSetting {
 
 /// A run of a scenario or a comparison: the settings in which it differs from the others.
 struct RunSpec {
-  std::string name;                  ///< how it was written
-  std::vector<RunSetting> settings;  ///< the algorithm first
-  std::string label = {};            ///< what tables and results call it; empty: its name
+  std::string name;                  ///< the run as it was written
+  std::vector<RunSetting> settings;  ///< the run's settings, the algorithm first
+  std::string label = {};            ///< name in tables and results; empty: `name`
 
   const std::string& shown() const { return label.empty() ? name : label; }
 
@@ -39,7 +39,7 @@ RunSpec run_of(std::string_view algorithm, std::string_view compressor = {},
 /// read by with_run.
 RunSpec parse_run(std::string_view words);
 
-/// The shared options with what the run sets, whose own length replaces the shared one. Throws
+/// The shared options with what the run sets; a length that it sets replaces the shared one. Throws
 /// Error for a value that is none.
 TrainOptions with_run(const TrainOptions& shared, const RunSpec& run);
 

@@ -17,7 +17,7 @@ inline constexpr int kDefaultNodes = 8;
 
 /// The settings of an optimizer, and those that a whole run has beside them.
 struct TrainOptions : OptimizerSettings {
-  std::uint64_t seed = 0;  ///< of everything random
+  std::uint64_t seed = 0;  ///< seed of everything random
 
   std::string task = "digits";
   std::string model;
@@ -29,16 +29,18 @@ struct TrainOptions : OptimizerSettings {
   std::optional<Round> rounds;
   std::optional<Round> eval_every;
   std::string init;
-  std::string scaling;   ///< file of means and deviations (study/train/scaling_file.h); empty: none
-  std::string own_sums;  ///< file of sums of this node's data that went into it; empty: not known
+  std::string scaling;  ///< file of means and deviations (study/train/scaling_file.h); empty: none
+  /// File of the sums of this node's data that went into `scaling`; empty: not known.
+  std::string own_sums;
   std::string dump_parameters;
   std::string checkpoint;
   std::optional<Round> checkpoint_every;
   bool resume = false;
 
   bool local = false;
-  bool simulated = false;  ///< of scenarios: noise that hides data is the seed's
-  bool deal = true;        ///< false, of scenarios of timing only: no node takes a gradient
+  bool simulated = false;  ///< the run is simulated: noise that hides data comes from `seed`
+  /// False: no data are dealt, as no node takes a gradient (scenarios of timing only).
+  bool deal = true;
 };
 
 /// Lists all settings under the titles of a help, `seed` in a group of its own at the end. They

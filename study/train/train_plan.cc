@@ -17,11 +17,13 @@
 #include <sotto/study/compute_spec.h>
 #include <sotto/study/internal/node_data.h>
 #include <sotto/study/rank_list.h>
+#include <sotto/study/train/auto_compressor.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
 #include <sotto/study/train/train_checks.h>
 #include <sotto/study/train/train_options.h>
 #include <sotto/study/units.h>
+#include <sotto/topology/node_groups.h>
 #include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/start_file.h>
 
@@ -68,6 +70,9 @@ int count_nodes(const TrainOptions& o, const TaskData& data,
   }
   if (const auto nodes = data.nodes()) {
     return *nodes;
+  }
+  if (!o.groups.empty()) {
+    return NodeGroups(read_groups(o.groups)).nodes();
   }
   return fixes_nodes(o.topology) ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
 }
@@ -145,6 +150,29 @@ void check_transport(const OptimizerOptions& optimizer,
   }
 }
 
+/// Replaces a budget of bytes by the compressor that fits into it best.
+void fit_compressor(const TrainOptions& o, Task& task, TrainPlan& plan) {
+  OptimizerOptions& optimizer = plan.run.optimizer;
+  if (!compressor_budget(optimizer.compressor)) {
+    return;
+  }
+  if (!o.deal) {
+    refuse(
+        "compressor", optimizer.compressor,
+        "it is chosen by gradients, and a scenario of timing only takes none; name a compressor");
+  }
+  std::vector<float> start = plan.run.start;
+  if (start.empty()) {
+    start.resize(task.dimension());
+    task.initialize(start, optimizer.seed);
+  }
+  const BudgetedCompressor found = choose_compressor(optimizer, task, start);
+  plan.notices.push_back(
+      fmt::format("{} is '{}': a message takes {} bytes, and errs by {:.3g} of it",
+                  optimizer.compressor, found.spec, found.bytes, found.relative_error));
+  optimizer.compressor = found.spec;
+}
+
 /// Builds an optimizer for its refusals and warnings, and fills in what it resolved.
 void resolve_options(TrainPlan& plan, const ParameterLayout& layout) {
   OptimizerOptions options = plan.run.optimizer;
@@ -174,7 +202,7 @@ void warn_of_idle(const TrainOptions& o, const TaskData& data, TrainPlan& plan) 
   }
 }
 
-/// What did not come with the start, and a run that ends with a node's data.
+/// Warns of state that did not come with the start, and of a run that ends with a node's data.
 void warn_of_start_and_end(const std::string& left_behind, const TrainOptions& o, TrainPlan& plan) {
   if (!left_behind.empty()) {
     plan.warnings.push_back(mention("init") + ": " + left_behind);
@@ -258,7 +286,7 @@ std::string start_from(const std::string& init, const ParameterLayout& layout, R
   }
 }
 
-/// As long as the node with the most data, or the least, has some.
+/// Sets how many rounds the run has: those of the node with the most data, or the least.
 void join_nodes(const TrainOptions& o, TrainPlan& plan) {
   plan.own_rounds = rounds_of_nodes(o, *plan.tasks, plan.run.rounds);
   if (!plan.own_rounds.empty()) {
@@ -331,6 +359,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   if (!options.gradient_time.empty()) {
     plan.pace = parse_pace(options.gradient_time);
   }
+  fit_compressor(options, *sample, plan);
   resolve_options(plan, sample->layout());
   if (data->dataset) {
     const auto& warnings = data->dataset->warnings();

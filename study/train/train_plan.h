@@ -19,16 +19,17 @@ namespace sotto::study {
 struct TrainPlan {
   RunOptions run;
   std::shared_ptr<const TaskFactory> tasks;
-  std::vector<Round> own_rounds;         ///< for which each node has data; empty: for all
-  std::optional<ComputeTime> pace;       ///< of gradients, if they are to be slowed down
+  std::vector<Round> own_rounds;  ///< rounds for which each node has data, by rank; empty: for all
+  std::optional<ComputeTime> pace;       ///< time of gradients, if they are to be slowed down
   std::optional<LaunchedNode> launched;  ///< this process is one node of a launched job
-  std::string peers;                     ///< file of the list of peers; it may change
-  TrainOptions options;                  ///< all settings as given
+  std::string peers;     ///< file of the list of peers, which may change during the run
+  TrainOptions options;  ///< the settings as given
   std::vector<Message> warnings;
+  std::vector<std::string> notices;  ///< what was decided for the user, though nothing is amiss
 
   /// The task of a node that this process runs.
   std::unique_ptr<Task> task_of(Rank rank) const;
-  /// As long as its gradient takes.
+  /// The task of a node at its own speed.
   std::unique_ptr<Task> unpaced_task_of(Rank rank) const;
   /// This process's node prints and writes the results.
   bool reports() const { return !launched || launched->rank == 0; }
@@ -36,13 +37,13 @@ struct TrainPlan {
 
 /// The settings of a run as used, without the data that a TrainPlan's tasks hold.
 struct RunSettings {
-  TrainOptions options;  ///< as given
+  TrainOptions options;  ///< the settings as given
   RunOptions run;
   TaskOptions task;
-  std::string task_spec;  ///< what the data were loaded from
+  std::string task_spec;  ///< the task's specification, from which the data were loaded
 };
 
-/// Copies the settings out of a plan, whose tasks are then not needed for them.
+/// Copies the settings out of a plan; its tasks are then not needed for them.
 RunSettings settings_of(const TrainPlan& plan);
 
 /// Loads the data. Throws Error.

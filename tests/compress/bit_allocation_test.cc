@@ -32,22 +32,42 @@ Sum sum_of(const Parts& parts, const std::vector<std::size_t>& chosen) {
   return sum;
 }
 
-/// The fewest bytes of all choices whose losses sum up to `most` or less; none: there is no such.
-std::optional<std::size_t> by_trying(const Parts& parts, double most) {
-  std::optional<std::size_t> best;
+/// Shows `visit` what each choice comes to.
+template <typename Visit>
+void try_all(const Parts& parts, const Visit& visit) {
   std::vector<std::size_t> chosen(parts.size());
   while (true) {
-    if (const Sum sum = sum_of(parts, chosen); sum.loss <= most) {
-      best = std::min(best.value_or(sum.bytes), sum.bytes);
-    }
+    visit(sum_of(parts, chosen));
     std::size_t i = 0;
     while (i < parts.size() && ++chosen[i] == parts[i].size()) {
       chosen[i++] = 0;
     }
     if (i == parts.size()) {
-      return best;
+      return;
     }
   }
+}
+
+/// The fewest bytes of all choices whose losses sum up to `most` or less; none: there is no such.
+std::optional<std::size_t> fewest_bytes(const Parts& parts, double most) {
+  std::optional<std::size_t> best;
+  try_all(parts, [&](const Sum& sum) {
+    if (sum.loss <= most) {
+      best = std::min(best.value_or(sum.bytes), sum.bytes);
+    }
+  });
+  return best;
+}
+
+/// The least loss of all choices whose bytes sum up to `most` or less; none: there is no such.
+std::optional<double> least_loss(const Parts& parts, std::size_t most) {
+  std::optional<double> best;
+  try_all(parts, [&](const Sum& sum) {
+    if (sum.bytes <= most) {
+      best = std::min(best.value_or(sum.loss), sum.loss);
+    }
+  });
+  return best;
 }
 
 /// Options whose losses are whole multiples of a step of the room, so that nothing is rounded.
@@ -74,7 +94,7 @@ TEST_CASE("no choice of all that keep the bound takes fewer bytes, but for round
     const Parts parts = drawn_parts(drawn, 0x1p-10);
     const double most = 0x1p-10 * (static_cast<double>(drawn.below(9000)) - 3000);
     const auto chosen = allocate_bits(parts, most);
-    const auto best = by_trying(parts, most);
+    const auto best = fewest_bytes(parts, most);
     REQUIRE(chosen.has_value() == best.has_value());
     if (!chosen) {
       continue;
@@ -87,8 +107,8 @@ TEST_CASE("no choice of all that keep the bound takes fewer bytes, but for round
     for (const auto& options : parts) {
       room -= std::ranges::min(options, {}, &EncodingOption::loss).loss;
     }
-    const double less = room * static_cast<double>(parts.size()) / kLossSteps;
-    CHECK(sum.bytes <= by_trying(parts, most - less).value_or(sum.bytes));
+    const double less = room * static_cast<double>(parts.size()) / kAllocationSteps;
+    CHECK(sum.bytes <= fewest_bytes(parts, most - less).value_or(sum.bytes));
   }
 }
 
@@ -122,4 +142,34 @@ TEST_CASE("equal parts get equal options, and a larger bound never costs bytes")
     CHECK(bytes <= before);
     before = bytes;
   }
+}
+
+TEST_CASE("no choice of all that fit into the bytes loses less") {
+  constexpr std::uint64_t kSeed = 733;
+  RandomStream drawn({.seed = kSeed});
+  for (int trial = 0; trial < 300; ++trial) {
+    CAPTURE(kSeed);
+    CAPTURE(trial);
+    const Parts parts = drawn_parts(drawn, 0x1p-10);
+    const std::size_t most = drawn.below(300);
+    const auto chosen = allocate_bytes(parts, most);
+    const auto least = least_loss(parts, most);
+    REQUIRE(chosen.has_value() == least.has_value());
+    if (chosen) {
+      CHECK(sum_of(parts, *chosen).bytes <= most);
+      // A byte is more than four steps, of which each part loses one at most by rounding up.
+      CHECK(sum_of(parts, *chosen).loss == *least);
+    }
+  }
+}
+
+TEST_CASE("bytes that are left over after rounding go to the part that gains most") {
+  // 4,097 parts that differ by a byte each: every step of the knapsack is more than a byte.
+  const std::vector<EncodingOption> options = {{1, 1}, {2, 0}};
+  const Parts parts(4097, options);
+  const auto chosen = allocate_bytes(parts, 4097 + 4096);
+  REQUIRE(chosen);
+  CHECK(sum_of(parts, *chosen).loss == 1);
+  CHECK_FALSE(allocate_bytes(parts, 4096));
+  CHECK_FALSE(allocate_bytes(Parts{{{1, std::nan("")}}}, 100));
 }

@@ -8,7 +8,8 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 #include <sotto/comm/session.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/model_average.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 
 #include "../../comm/internal/rendezvous.h"
 #include "messages.h"
@@ -68,10 +69,10 @@ void meet_strangers(std::string_view /*name*/, std::span<const std::byte> input)
   (void)sotto::internal::meet(options, "fuzz", {{1 - rank, {std::byte{1}}}},
                               sotto::Deadline::after({}));
 
-  sotto::Meetings meetings(*store, rank, 2, std::chrono::milliseconds(0));
+  sotto::StoreCollectives collectives(*store, rank, 2, std::chrono::milliseconds(0));
   const std::array<float, 3> model = {1, 2, 3};
-  (void)meetings.given_up();
-  (void)meetings.meet(0, model, 5, [](const sotto::AveragedModel& average) {
+  (void)collectives.fault_notice().given_up();
+  (void)sotto::ModelAverage(collectives).meet(0, model, 5, [](const sotto::AveragedModel& average) {
     check(average.parameters.size() == 3, "models of another length are refused");
   });
 }

@@ -29,6 +29,7 @@ struct ClusterOptions {
   std::string compressor = {};  ///< the algorithm's default when empty
   std::string topology = "ring";
   std::size_t nodes = 8;
+  std::vector<std::vector<Rank>> groups = {};  ///< of which `topology` is the graph
   std::size_t dimension = 64;
   StepRuleOptions step = {};
   Round communication_interval = 1;
@@ -56,7 +57,8 @@ inline std::string spec_of(const ClusterOptions& options) {
 /// The graph that options.topology names, with weights that the algorithm takes.
 inline std::shared_ptr<const Topology> cluster_topology(const ClusterOptions& options) {
   const bool lazy = algorithm_info(options.algorithm).eigenvalues_above > -1;
-  return make_topology(options.topology, static_cast<int>(options.nodes),
+  const std::size_t nodes = options.groups.empty() ? options.nodes : options.groups.size();
+  return make_topology(options.topology, static_cast<int>(nodes),
                        {.lazy = lazy, .seed = options.seed});
 }
 
@@ -100,6 +102,9 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   setup.parameters = parameters;
   setup.layout = options.layout;
   setup.topology = std::move(topology);
+  if (!options.groups.empty()) {
+    setup.groups = std::make_shared<const NodeGroups>(options.groups);
+  }
   const bool local_steps =
       options.communication_interval > 1 || options.outer_step || options.outer_after_mixing;
   setup.step_rule = make_step_rule(local_steps ? options.step : fitting(options.step, info), ops);

@@ -31,9 +31,9 @@ constexpr int kNodes = 4;
 struct Party {
   Party(Store& store, Rank rank, std::chrono::milliseconds timeout = 60s)
       : news(store),
-        meetings(store, rank, kNodes, timeout),
-        agreement(store, news, meetings, rank, kNodes, &stop) {
-    meetings.look_with([this](Rank) -> Status {
+        collectives(store, rank, kNodes, timeout),
+        agreement(store, news, collectives, rank, kNodes, &stop) {
+    collectives.look_with([this](Rank) -> Status {
       agreement.listen();
       return {};
     });
@@ -41,7 +41,7 @@ struct Party {
 
   std::atomic<bool> stop{false};
   RunNews news;
-  Meetings meetings;
+  StoreCollectives collectives;
   StopAgreement agreement;
 };
 

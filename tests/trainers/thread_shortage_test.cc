@@ -7,7 +7,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/stores.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/model_average.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/optimizer.h>
 
 using namespace sotto;
@@ -16,12 +17,13 @@ using namespace std::chrono_literals;
 TEST_CASE("node 0 without a thread for its sign of life has a shortage, and no wrong request") {
   const auto store = make_memory_store();
   const std::vector<float> model = {1.0F, 2.0F};
-  Meetings meetings(*store, 0, 1, 10s);
+  StoreCollectives collectives(*store, 0, 1, 10s);
+  ModelAverage average(collectives);
   {
     const ThreadShortage shortage(0);
-    CHECK_THROWS_AS((void)meetings.meet(4, model, 0, [](const AveragedModel&) {}), Shortage);
+    CHECK_THROWS_AS((void)average.meet(4, model, 0, [](const AveragedModel&) {}), Shortage);
   }
-  CHECK(meetings.meet(5, model, 0, [](const AveragedModel&) {}).ok());
+  CHECK(average.meet(5, model, 0, [](const AveragedModel&) {}).ok());
 }
 
 TEST_CASE("an optimizer without a thread for its communication ends with a fault of the world") {

@@ -21,7 +21,7 @@ Bend bend(const Layout& layout, Point from, Point to);
 
 /// Whether an edge of a grid goes out at one border and comes back at the opposite one.
 bool wraps_round(const Layout& layout, Rank from, Rank to);
-/// Where the stub of such an edge ends that starts at `from`.
+/// The end of the stub of such an edge that starts at `from`.
 Point stub_end(const Layout& layout, Rank from, Rank to, Point at);
 
 /// Attributes of a node's circle and of its label.

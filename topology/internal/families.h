@@ -14,7 +14,7 @@ namespace sotto::internal {
 inline constexpr int kMaxNodes = 1 << 20;
 inline constexpr std::size_t kMaxArcs = std::size_t{1} << 24;
 
-/// What stands behind a family's name: `torus:2x4` for 8 nodes is {spec, "2x4", 8, seed}.
+/// The request behind a family's name: `torus:2x4` for 8 nodes is {spec, "2x4", 8, seed}.
 struct GraphRequest {
   std::string_view spec;
   std::string_view argument;
@@ -25,7 +25,7 @@ struct GraphRequest {
 
 /// The graph of every round of one period, self-loops left out, no duplicates.
 struct Blueprint {
-  std::string name;  ///< the specification in full: the torus that `torus` chose
+  std::string name;  ///< the full specification: of the torus that `torus` chose
   int nodes = 0;
   std::vector<std::vector<Arc>> rounds;
   /// Weights of the arcs, where the family has its own; empty otherwise.
@@ -56,7 +56,7 @@ struct GridShape {
 };
 GridShape grid_shape(const GraphRequest& request);
 
-/// Both directions of every edge, sorted, without self-loops and duplicates.
+/// The edges in both directions, sorted, without self-loops and duplicates.
 std::vector<Arc> both_ways(std::vector<Arc> edges);
 
 /// Refuses unless 1 ≤ request.nodes ≤ kMaxNodes.

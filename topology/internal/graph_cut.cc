@@ -33,7 +33,7 @@ class CutPart {
 
   const std::vector<Rank>& members() const { return members_; }
 
-  /// Adds at most `room` nodes; false when no way leads out and back through so few.
+  /// Adds at most `room` nodes; false when no way leads out and back through that few.
   bool grow(std::size_t room) {
     if (candidates_.empty()) {
       return add_detour(room);

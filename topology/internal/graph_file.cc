@@ -32,13 +32,13 @@ std::string shown(std::string_view text) {
 constexpr std::string_view kExpectedHeader =
     "the first line is from,to,weight, from,to or from,to,rating, or an edge";
 
-/// What is in a column. Those behind `type` are passed over.
+/// The content of a column. Columns behind `type` are passed over.
 enum class Column : std::uint8_t { from, to, weight, rating, type, passed };
 
 struct ColumnName {
   std::string_view name;
   Column column;
-  bool published = false;  ///< other programs call it so
+  bool published = false;  ///< other programs use this name
 };
 
 /// The names that sotto, SNAP, Gephi and published trust lists give them.
@@ -127,7 +127,7 @@ class Parser {
     double weight = 0;
     std::size_t number = 0;
     bool mirrored = false;  ///< an undirected edge's way back
-    bool trusted = true;    ///< its rating is high enough
+    bool trusted = true;    ///< the edge's rating is high enough
   };
   static constexpr std::string_view kComments = "#%";
   static constexpr std::size_t kMostFields = 16;
@@ -267,7 +267,7 @@ class Parser {
     return *node;
   }
 
-  /// A number whose decimal mark may be a comma where that sets no fields apart.
+  /// A number with a decimal mark that may be a comma where that sets no fields apart.
   std::optional<double> number_in(std::string_view field) const {
     std::string text(field);
     if (dialect_.separator != ',') {

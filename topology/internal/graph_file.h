@@ -24,7 +24,7 @@ inline constexpr std::size_t kMaxGraphFileBytes = std::size_t{64} << 20;
 
 struct FileGraph {
   int nodes = 0;
-  std::vector<Arc> arcs;  ///< in the file's order, self-loops left out
+  std::vector<Arc> arcs;  ///< edges in the file's order, without self-loops
   /// The weight with which `to` mixes what `from` says, for each arc; empty without that column.
   std::vector<double> weights;
   /// Own weights of the nodes that have a self-loop with a weight.

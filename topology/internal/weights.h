@@ -18,7 +18,7 @@ struct Arc {
   }
 };
 
-/// What each self-weight completes to 1: what a node hears, or what it gives away.
+/// The sums that self-weights complete to 1: of the shares that a node hears, or of those it gives.
 enum class Completion { rows, columns };
 
 /// Rounds the weights to float32 values in place, and returns the self-weights that complete each

@@ -97,7 +97,7 @@ void add_roles(const TableRoles& roles, DataCheck& check) {
   }
 }
 
-/// What the table is, as far as it can be seen.
+/// Finds the format and the columns of the table, as far as these can be seen.
 void look_at_table(DataCheck& check) {
   const TableTask wanted = parse_table_task(check.task);
   const TextFile file = read_text_file(wanted.file);

@@ -17,11 +17,12 @@ namespace sotto {
 
 /// A column of a table.
 struct ColumnFacts {
-  std::string name;   ///< empty where it has none
-  std::string role;   ///< "feature", "target", "left out: it is empty"; empty where it is not known
-  std::string holds;  ///< "numbers", "words", "true and false", "nothing"; several joined by "and"
+  std::string name;  ///< the column's name; empty where it has none
+  std::string role;  ///< "feature", "target", "left out: it is empty"; empty where it is not known
+  /// Kinds of its values: "numbers", "words", "true and false", "nothing"; several joined by "and".
+  std::string holds;
   std::size_t missing = 0;
-  std::optional<double> least{};  ///< of its numbers
+  std::optional<double> least{};  ///< the least of its numbers
   std::optional<double> largest{};
 };
 
@@ -36,8 +37,8 @@ struct ClassFacts {
 struct TextFacts {
   std::string encoding{};
   std::size_t gzip_members = 0;
-  std::string separator{};  ///< of tables: "comma", "semicolon", …
-  bool headerless = false;  ///< of tables
+  std::string separator{};  ///< separator of a table: "comma", "semicolon", …
+  bool headerless = false;  ///< the table has no header
 };
 
 /// All that was seen.
@@ -45,17 +46,17 @@ struct DataCheck {
   std::string task;    ///< the specification that takes it, "csv:data.csv"
   std::string format;  ///< "a table", "sparse rows (LIBSVM)", "images (IDX)", …
   std::optional<TextFacts> text{};
-  std::optional<std::size_t> rows{};  ///< of a table
+  std::optional<std::size_t> rows{};  ///< rows of a table
   std::vector<ColumnFacts> columns{};
   std::optional<std::size_t> features{};
   std::optional<ImageShape> image{};
-  std::size_t train = 0;  ///< examples
+  std::size_t train = 0;  ///< training examples
   std::size_t test = 0;
   std::vector<ClassFacts> classes{};
-  std::vector<std::string> targets{};  ///< of a regression
+  std::vector<std::string> targets{};  ///< names of a regression's targets
   std::vector<FeatureScaling> target_scaling{};
   std::vector<std::string> warnings{};
-  std::string refusal{};  ///< why it cannot be trained on; empty where it can
+  std::string refusal{};  ///< reason why it cannot be trained on; empty where it can
 };
 
 /// Looks at the data of a task, "csv:data.csv,target=price", or at a file or folder of which the

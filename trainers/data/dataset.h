@@ -44,7 +44,7 @@ struct Answers {
 
   std::vector<std::int32_t> labels;
   std::vector<float> targets;
-  std::size_t outputs = 0;  ///< 0 where classes are to be predicted
+  std::size_t outputs = 0;  ///< targets of an example; 0 where classes are to be predicted
 
   /// The number of examples.
   std::size_t size() const { return outputs > 0 ? targets.size() / outputs : labels.size(); }
@@ -97,8 +97,8 @@ class DenseExamples final : public Examples {
 class SparseExamples final : public Examples {
  public:
   /// Example i has values[begin[i] … begin[i + 1]) at the columns of the same places. Requires
-  /// answers.size() + 1 ascending entries in `begin`, the last being values.size(), as many columns
-  /// as values, and columns below `features`.
+  /// answers.size() + 1 ascending entries in `begin`, the last being values.size(), one column for
+  /// each value, and columns below `features`.
   SparseExamples(std::size_t features, std::vector<std::size_t> begin,
                  std::vector<std::uint32_t> columns, std::vector<float> values, Answers answers);
   void copy_row(std::size_t row, std::span<float> out) const override;
@@ -114,7 +114,7 @@ class SparseExamples final : public Examples {
 struct DataNames {
   std::vector<std::string> columns{};
   std::vector<std::string> classes{};
-  std::vector<std::string> targets{};  ///< of a regression
+  std::vector<std::string> targets{};  ///< names of a regression's targets
 };
 
 /// How the values of a column became a feature or a target: (value − mean) × factor.
@@ -128,8 +128,8 @@ struct DataFacts {
   std::optional<ImageShape> image{};
   std::optional<SequenceShape> sequence{};
   DataNames names{};
-  std::vector<FeatureScaling> scaling{};  ///< of each feature; empty where none was scaled
-  /// How each target was scaled; empty where none was.
+  std::vector<FeatureScaling> scaling{};  ///< scaling of each feature; empty where none was scaled
+  /// Scaling of each target; empty where none was scaled.
   std::vector<FeatureScaling> target_scaling{};
   /// Warnings for the user, in sentences that name the file.
   std::vector<std::string> warnings{};

@@ -17,9 +17,9 @@
 
 namespace sotto {
 
-/// Which images of a folder are wanted.
+/// The images of a folder that are wanted.
 struct ImageRequest {
-  std::string task{};  ///< as it is written, "mnist:data", for advice; may be empty
+  std::string task{};  ///< the task as it is written, "mnist:data", for advice; may be empty
   std::string set{};   ///< "emnist-letters", or "letters"; empty where the folder has one set
 };
 
@@ -34,7 +34,7 @@ std::shared_ptr<const Dataset> load_mnist(const std::filesystem::path& directory
 
 /// Options of reading a table.
 struct TableRequest {
-  /// As the task is written, "csv:data.csv", for advice; empty where it has no parameters.
+  /// The task as it is written, "csv:data.csv", for advice; empty where it has no parameters.
   std::string task{};
   std::vector<std::string> targets{};  ///< columns to be predicted; none: found by their names
   std::vector<std::string> drop{};     ///< columns to leave out
@@ -66,7 +66,7 @@ std::shared_ptr<const Dataset> load_occupancy(const std::filesystem::path& direc
 
 /// How a file of sparse rows is to be read.
 struct SparseRequest {
-  /// As the task is written, "libsvm:rows.txt", for advice; empty where it has no parameters.
+  /// The task as it is written, "libsvm:rows.txt", for advice; empty where it has no parameters.
   std::string task{};
   std::size_t features = 0;  ///< number of features; 0 takes the largest index
   bool regression = false;   ///< labels are numbers to be predicted, not classes

@@ -95,8 +95,8 @@ std::vector<double> draw_mix(const std::vector<Shard>& pools, std::size_t exampl
   return draw_shares(a, stream);
 }
 
-/// Sizes of shards whose shares are drawn from Dir(β), none of them empty: of what is left when
-/// each has one, node i ends at the whole part of the first i shares.
+/// Sizes of shards with shares drawn from Dir(β), none of them empty: of what is left when each has
+/// one, node i ends at the whole part of the first i shares.
 std::vector<std::size_t> drawn_sizes(std::size_t examples, std::size_t nodes, double beta,
                                      RandomStream& stream) {
   std::vector<double> shares = draw_shares(std::vector<double>(nodes, beta), stream);

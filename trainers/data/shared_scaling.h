@@ -19,7 +19,7 @@ namespace sotto {
 
 /// A column and the numbers that scale it: a value v goes in as (v − mean) / deviation.
 struct ScaledColumn {
-  std::string name;      ///< as `printable` (base/text.h) has it
+  std::string name;      ///< the column's name, as `printable` (base/text.h) has it
   double mean = 0;       ///< finite
   double deviation = 1;  ///< positive and finite
 
@@ -29,21 +29,22 @@ struct ScaledColumn {
 
 /// A site's sums that a scaling was computed from.
 struct ScalingSource {
-  std::string sums;             ///< SHA-256 of the site's file, in hex
-  double noise_multiplier = 0;  ///< of its sums (private_moments.h); 0: they have no noise
+  std::string sums;  ///< SHA-256 of the site's file, in hex
+  /// Noise multiplier of its sums (private_moments.h); 0: without noise.
+  double noise_multiplier = 0;
 };
 
 struct SharedScaling {
-  std::string source{};  ///< where it comes from, a file's path, for messages
+  std::string source{};  ///< origin of the scaling, a file's path, for messages
   std::vector<ScaledColumn> columns{};
-  std::vector<ScaledColumn> targets{};  ///< of a regression
-  std::vector<ScalingSource> sites{};   ///< empty where no site's data went in
+  std::vector<ScaledColumn> targets{};  ///< targets of a regression
+  std::vector<ScalingSource> sites{};   ///< sites whose data went in; empty: none
 };
 
 /// A scaling that was computed, and what its user must be told.
 struct CombinedScaling {
   SharedScaling scaling;
-  double rows = 0;  ///< of all sites, as noise left it
+  double rows = 0;  ///< rows of all sites, as noise left them
   std::vector<std::string> warnings;
 };
 

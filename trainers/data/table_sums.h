@@ -19,11 +19,11 @@
 
 namespace sotto {
 
-/// What is known of a column without looking at the data.
+/// Bounds of a column that are known without looking at the data.
 struct ValueBounds {
   std::string column;
   double least = 0;
-  double largest = 1;  ///< above `least`; both finite
+  double largest = 1;  ///< finite, and above `least`
 };
 
 /// "age=0:120,bmi=10:60". A name may hold commas, colons and '='. Throws Error (field `bounds`) for
@@ -33,8 +33,8 @@ std::vector<ValueBounds> parse_bounds(std::string_view list);
 
 /// The noise that is wanted.
 struct SumsPrivacy {
-  double noise_multiplier = 0;  ///< σ: its deviation over the sensitivity; 0: no noise
-  double epsilon = 0;           ///< what it costs at delta; unused without noise
+  double noise_multiplier = 0;  ///< σ: deviation of the noise over the sensitivity; 0: no noise
+  double epsilon = 0;           ///< ε of the noise at delta; unused without noise
   double delta = 1e-5;
   /// Takes the noise from this seed, which hides nothing. For tests.
   std::optional<std::uint64_t> test_seed{};
@@ -42,7 +42,7 @@ struct SumsPrivacy {
 
 /// Sums of one column.
 struct ColumnSums {
-  std::string name;  ///< as `printable` (base/text.h) has it
+  std::string name;  ///< the column's name, as `printable` (base/text.h) has it
   bool target = false;
   double least = 0;    ///< a
   double largest = 1;  ///< b
@@ -50,21 +50,21 @@ struct ColumnSums {
   double squares = 0;  ///< Σ u²
 };
 
-/// What leaves a site.
+/// The sums that leave a site.
 struct TableSums {
-  std::string source{};  ///< where it comes from, a file's path, for messages
+  std::string source{};  ///< origin of the sums, a file's path, for messages
   std::string digest{};  ///< SHA-256 of that file in hex; empty before it was written
   double rows = 0;
   SumsPrivacy privacy{};
   std::vector<ColumnSums> columns{};  ///< features in the table's order, then targets
 };
 
-/// What leaves a site, and what only the site itself is told.
+/// The sums that leave a site, and facts for the site itself.
 struct SummedTable {
   TableSums sums;
   std::size_t rows = 0;
-  std::vector<std::size_t> clipped;  ///< of each column: how many values lay outside of its bounds
-  double noise = 0;                  ///< the deviation σ Δ of the noise of each sum
+  std::vector<std::size_t> clipped;  ///< number of values outside of the bounds, by column
+  double noise = 0;                  ///< deviation σ Δ of the noise of each sum
   std::vector<std::string> warnings;
 };
 

@@ -25,7 +25,7 @@ struct Checkpoint {
   int nodes = 1;
   Round round = 0;
   std::string agreement;             ///< Optimizer::agreement() of the run that wrote it
-  std::vector<std::byte> optimizer;  ///< Optimizer::save
+  std::vector<std::byte> optimizer;  ///< state from Optimizer::save
   std::vector<std::byte> run;        ///< history and clocks
 };
 

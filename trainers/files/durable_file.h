@@ -14,8 +14,8 @@ namespace sotto {
 
 /// The users that may read a file.
 enum class FileReaders : std::uint8_t {
-  all,    ///< as the file that is replaced allows; a new one: all that the umask leaves
-  owner,  ///< its owner alone, mode 0600
+  all,    ///< the readers of the file that is replaced; for a new one, all that the umask leaves
+  owner,  ///< the file's owner alone, mode 0600
 };
 
 /// Writes a new file beside `path`, syncs it, renames it to `path` and syncs the directory. On

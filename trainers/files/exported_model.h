@@ -14,7 +14,7 @@
 
 namespace sotto {
 
-/// What goes into a model of these data and comes out of it: `features`, `columns`, `mean`,
+/// Notes on the inputs and outputs of a model of these data: `features`, `columns`, `mean`,
 /// `deviation`, `classes`, and of a regression `targets`, `target_mean` and `target_deviation`,
 /// lists as JSON (docs/operations.md).
 ModelNotes notes_on(const Dataset& data);

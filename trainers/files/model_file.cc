@@ -24,7 +24,7 @@
 namespace sotto {
 namespace {
 
-/// Where the floats begin.
+/// The offset at which the floats begin.
 constexpr std::size_t kAlignment = 8;
 /// Bytes of a header: far more than the names of a model's tensors take.
 constexpr std::uint64_t kMaxHeader = 16 << 20;
@@ -46,7 +46,7 @@ constexpr const char* kEncodings = "sotto.encoding";
 struct Tensor {
   std::vector<std::size_t> shape;
   std::span<const std::byte> bytes;
-  std::string spec = {};  ///< of its encoding; empty: 32-bit floats
+  std::string spec = {};  ///< specification of its encoding; empty: 32-bit floats
 };
 
 /// Non-negative integers, at most `most` of them; none where it is anything else.
@@ -224,7 +224,7 @@ Status compare(const Tensors& tensors, const ParameterLayout& layout) {
   return {};
 }
 
-/// The values of a tensor of as many elements.
+/// Fills in the values of a tensor with values.size() elements.
 Status fill(std::span<float> values, const Tensor& tensor) {
   if (tensor.spec.empty()) {
     std::ranges::copy(tensor.bytes, std::as_writable_bytes(values).begin());

@@ -200,7 +200,7 @@ void add_model(OnnxGraph& graph, const ParameterLayout& layout, const ModelUnits
   }
 }
 
-/// From units of the data to what the model takes.
+/// Adds the scaling from units of the data to the model's.
 void add_scaling(OnnxGraph& graph, const std::vector<FeatureScaling>& scaling) {
   std::vector<double> means;
   std::vector<double> factors;
@@ -213,7 +213,7 @@ void add_scaling(OnnxGraph& graph, const std::vector<FeatureScaling>& scaling) {
   graph.apply("Cast", {}, {{"to", {kFloat}}});
 }
 
-/// From what the model predicts to units of the data, under the output's name.
+/// Adds the scaling from the model's units to those of the data, under the output's name.
 void add_targets(OnnxGraph& graph, const std::vector<FeatureScaling>& scaling) {
   if (scaling.empty()) {
     graph.apply("Identity", {}, {}, "targets");

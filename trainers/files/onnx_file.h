@@ -20,15 +20,16 @@
 
 namespace sotto {
 
-/// How the name of such a file ends.
+/// The end of such a file's name.
 inline constexpr std::string_view kOnnxFile = ".onnx";
 
-/// The units of what goes into a model and comes out of it.
+/// The units of a model's inputs and outputs.
 struct ModelUnits {
   std::size_t features = 0;
-  std::vector<FeatureScaling> scaling{};  ///< of each feature; empty: they go in as they are
-  std::vector<FeatureScaling>
-      target_scaling{};  ///< of each target; empty: they come out as they do
+  /// Scaling of each feature; empty: features go in as they are.
+  std::vector<FeatureScaling> scaling{};
+  /// Scaling of each target; empty: targets come out as they are.
+  std::vector<FeatureScaling> target_scaling{};
   std::optional<ImageShape> image{};
   bool regression = false;
 };

@@ -29,7 +29,7 @@ Status no_round(const std::string& folder, std::optional<Round> round, const std
           trouble.empty() ? what + ": it has no checkpoint of it" : what + ": " + trouble};
 }
 
-/// Nodes whose models do not count, as `byzantine` has them in a run's settings: "1,5".
+/// Nodes with models that do not count, as `byzantine` has them in a run's settings: "1,5".
 std::set<std::string> left_out(const std::string& agreement) {
   std::set<std::string> ranks;
   const std::string list = setting_in(agreement, "byzantine").value_or("");

@@ -36,8 +36,8 @@ Result<NodeModel> model_in(const Checkpoint& checkpoint);
 struct SavedModel {
   Round round = 0;
   int nodes = 1;
-  int averaged = 1;       ///< models that the parameters are the mean of
-  std::string agreement;  ///< of the run that saved it
+  int averaged = 1;       ///< number of models in the mean
+  std::string agreement;  ///< agreement of the run that saved it
   std::vector<float> parameters;
 };
 

@@ -25,15 +25,15 @@
 
 namespace sotto {
 
-/// The bytes that a file with a saved state has at most: a checkpoint, a site's state, or what a
-/// program saved. The largest model, its step rule and its replicas take less.
+/// The most bytes of a file with a saved state: a checkpoint, a site's state, or what a program
+/// saved. The largest model, its step rule and its replicas take less.
 inline constexpr std::size_t kMostStateBytes = std::size_t{1} << 37;
 
 /// The magic and the sections of a kind of file.
 struct FileKind {
   std::array<char, 8> magic;
   std::uint32_t version = 1;
-  std::string_view noun;  ///< "checkpoint"
+  std::string_view noun;  ///< name of the kind in messages, "checkpoint"
   std::span<const std::string_view> sections;
 };
 
@@ -45,7 +45,7 @@ struct SectionFile {
   std::vector<std::span<const std::byte>> sections;
 };
 
-/// Requires as many sections as the kind has.
+/// The bytes of a file. Requires one section for each of the kind's.
 std::vector<std::byte> encode_sections(const FileKind& kind, const SectionFile& file);
 
 /// Decodes the sections of a file. Fault::malformed describes the damage; a damaged file is never
@@ -60,14 +60,14 @@ struct FileReport {
   /// One section, as found.
   struct Section {
     std::string_view name;
-    std::uint64_t bytes = 0;  ///< as the file says
+    std::uint64_t bytes = 0;  ///< length that the file states
     bool whole = false;
   };
   const FileKind* kind = nullptr;
   std::uint32_t first = 0;
   std::uint32_t second = 0;
   std::uint64_t round = 0;
-  std::uint64_t bytes = 0;  ///< of the file
+  std::uint64_t bytes = 0;  ///< length of the file
   std::vector<Section> sections;
   std::string settings;  ///< the first section, if it is whole
   std::string trouble;   ///< the damage; empty if the file is whole

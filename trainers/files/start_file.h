@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-/// How the name of a file of tensors (model_file.h) ends; any other file is one of text
+/// The end of the name of a file of tensors (model_file.h); any other file is one of text
 /// (parameter_file.h).
 inline constexpr std::string_view kTensorFile = ".safetensors";
 

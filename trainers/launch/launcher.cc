@@ -45,7 +45,7 @@ int read_number(const char* name, std::string_view text, int least, int most) {
   return *value;
 }
 
-/// What one launcher says, if it says anything.
+/// The place that one launcher's variables give, if any.
 std::optional<LaunchedNode> read_place(const Launcher& launcher, const Environment& environment) {
   const char* rank = environment(launcher.rank);
   const char* size = environment(launcher.size);

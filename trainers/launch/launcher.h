@@ -14,10 +14,11 @@ namespace sotto {
 struct LaunchedNode {
   Rank rank = 0;
   int nodes = 1;
-  /// Where the nodes meet: where node 0 is to serve a store, `tcp://HOST:PORT`, or the store that
-  /// torchrun's agent serves, `torch://HOST:PORT/RUN`; empty when the variables do not say.
+  /// The URL where the nodes meet: of a store that node 0 is to serve, `tcp://HOST:PORT`, or the
+  /// store that torchrun's agent serves, `torch://HOST:PORT/RUN`; empty when the variables do not
+  /// say.
   std::string rendezvous;
-  std::string source;  ///< the variables that said so, for messages
+  std::string source;  ///< names of the variables that gave the place, for messages
 };
 
 /// Reads a variable; null when it is not set.
@@ -25,7 +26,7 @@ using Environment = std::function<const char*(const char*)>;
 
 /// Looks, in this order, for RANK and WORLD_SIZE, for OMPI_COMM_WORLD_RANK and _SIZE (Open MPI),
 /// PMI_RANK and PMI_SIZE (MPICH and its derivatives), SLURM_PROCID and SLURM_NTASKS, and then for
-/// MASTER_ADDR and MASTER_PORT (29500 when not set). A job whose nodes are all on this host, as the
+/// MASTER_ADDR and MASTER_PORT (29500 when not set). A job with all nodes on this host, as the
 /// launcher says, needs no MASTER_ADDR. Where torchrun's agent says that it serves a store there
 /// itself (TORCHELASTIC_USE_AGENT_STORE), the nodes meet in that one, under TORCHELASTIC_RUN_ID.
 /// TORCHELASTIC_RESTART_COUNT is not looked at, as agents of one group may count differently: that

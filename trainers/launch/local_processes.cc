@@ -36,7 +36,7 @@ using std::chrono::milliseconds;
 
 /// How often the parent looks whether it should stop.
 constexpr int kSliceMs = 100;
-/// Between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 constexpr milliseconds kTermGrace{500};
 /// A report fits into a pipe's buffer, so that a child never blocks on it.
 constexpr std::size_t kMaxReport = 4'000;

@@ -31,7 +31,8 @@ Status run_processes(int nodes, const NodeMain& node_main, const std::atomic<boo
 /// and all that it forked are gone.
 class PrivateDirectory {
  public:
-  /// Throws Error when none can be made in TMPDIR (or /tmp). As run_processes: no threads yet.
+  /// Throws Error when none can be made in TMPDIR (or /tmp). Call it as run_processes, before there
+  /// are threads.
   PrivateDirectory();
   ~PrivateDirectory();
   PrivateDirectory(const PrivateDirectory&) = delete;

@@ -12,7 +12,7 @@
 namespace sotto {
 namespace {
 
-/// Where node 0 serves the rendezvous when nobody says: the launchers' port.
+/// The URL where node 0 serves the rendezvous when nobody gives one: the launchers' port.
 constexpr int kRendezvousPort = 29500;
 
 const TrustedPeer& own_line(const std::vector<TrustedPeer>& lines, const KeyPair& keys,

@@ -12,8 +12,9 @@ namespace sotto {
 
 /// This process among the nodes of its job.
 struct NodePlace {
-  std::optional<LaunchedNode> node;  ///< none: nobody says that it is one node of several
-  std::optional<Security> security;  ///< of a node with keys
+  /// The node's place; none: nobody says that it is one of several.
+  std::optional<LaunchedNode> node;
+  std::optional<Security> security;  ///< keys and peers of a node with keys
   std::string bind;                  ///< address to listen on
 };
 

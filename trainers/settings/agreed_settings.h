@@ -12,7 +12,7 @@ namespace sotto {
 /// A value may be any text; what cannot stand on one line is written out (base/text.h).
 using AgreedSettings = std::vector<std::pair<std::string, std::string>>;
 
-/// One line "name=value" each.
+/// The settings as text, one line "name=value" each.
 std::string settings_text(const AgreedSettings& settings);
 
 /// The first setting in which two texts differ, e.g. "lr is 0.1 here and 0.2 there"; empty when

@@ -15,6 +15,8 @@
 #include <sotto/comm/transport.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_spec.h>
+#include <sotto/topology/node_groups.h>
+#include <sotto/trainers/files/durable_file.h>
 
 namespace sotto {
 namespace {
@@ -240,11 +242,25 @@ double parse_weight(std::string_view text) {
   return *weight;
 }
 
+std::vector<std::vector<Rank>> read_groups(const std::string& path) {
+  constexpr std::size_t kMostBytes = std::size_t{16} << 20U;
+  const auto content = read_file(path, kMostBytes);
+  if (!content.ok()) {
+    refuse("groups", path, content.status().message());
+  }
+  const std::span<const std::byte> bytes = *content;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): text is bytes
+  return parse_groups({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
 OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
   OptimizerOptions made;
   made.algorithm = algorithm_of(o).text();
   made.compressor = o.compressor;
   made.topology = o.topology;
+  if (!o.groups.empty()) {
+    made.groups = read_groups(o.groups);
+  }
   if (!o.weighting.empty()) {
     made.weighting = parse_weighting(o.weighting);
   }

@@ -28,6 +28,7 @@ namespace sotto {
 struct OptimizerSettings {
   std::optional<int> nodes;
   std::string topology = "ring";
+  std::string groups;  ///< file of the nodes of each group (topology/node_groups.h); empty: none
   std::string weighting;
   bool lazy = false;
   std::string transport;
@@ -89,7 +90,7 @@ struct OptimizerSettings {
   std::optional<std::uint64_t> privacy_seed;
 };
 
-/// All of them; they point into `settings`, which must outlive them.
+/// All settings of the optimizer; they point into `settings`, which must outlive them.
 std::vector<SettingGroup> settings_of(OptimizerSettings& settings);
 
 /// The group of the node's own step rule; it points into `settings`, which must outlive it.
@@ -123,6 +124,9 @@ StepRuleOptions step_rule_of(const OptimizerSettings& settings, Round steps);
 
 /// The transport when none is named. Throws Error when this build has none.
 std::string default_transport(bool launched, bool secured);
+
+/// Reads the file that `groups` names (topology/node_groups.h), 16 MiB at most. Throws Error.
+std::vector<std::vector<Rank>> read_groups(const std::string& path);
 
 /// The options that the settings stand for, except for this node's rank, its keys and peers, the
 /// seed, the attackers and privacy, which keep their defaults. `steps` is the length of the run,

@@ -63,7 +63,7 @@ std::string default_rates(double StepRuleInfo::*rate) {
   return default_values(rate, names_of(step_rules()));
 }
 
-/// The algorithms whose steps have a usual rate that is not their step rule's: "; 0.001 with demo".
+/// The algorithms with a usual rate that is not their step rule's: "; 0.001 with demo".
 std::string default_rates_of_algorithms() {
   std::string text;
   for (const AlgorithmInfo& info : algorithms()) {
@@ -144,6 +144,10 @@ SettingGroup network_settings(OptimizerSettings& o) {
       {
           {"nodes", &o.nodes, "N", "Number of nodes; by default what the launcher says", kMostInt},
           {"topology", &o.topology, "SPEC", "Who talks to whom; see `sotto list`"},
+          {"groups", &o.groups, "FILE",
+           "Groups of nodes that train one model together, a line of ranks each (0-3): the mean of "
+           "their gradients at each step, and the algorithm between groups, whose graph topology "
+           "is"},
           {"weighting", &o.weighting, "NAME",
            "metropolis, uniform or shares; by default what fits the graph"},
           {"lazy", &o.lazy, "", "Mix with (I + W) / 2"},
@@ -180,7 +184,10 @@ SettingGroup algorithm_settings(OptimizerSettings& o) {
           {"algorithm", &o.algorithm, "SPEC",
            "NAME[:KEY=VALUE,…], e.g. dcd or choco:eta=0.2; `sotto list` shows all and what they "
            "have"},
-          {"compressor", &o.compressor, "SPEC", "See `sotto list`; by default the algorithm's own"},
+          {"compressor", &o.compressor, "SPEC",
+           "See `sotto list`, or auto:BYTES for the one by tensor that errs least in so many "
+           "bytes; by "
+           "default the algorithm's own"},
           {"consensus-stepsize", &o.consensus_stepsize, "ETA",
            "Another way to write eta=ETA behind the algorithm"},
           {"extrapolation-clock", &o.extrapolation_clock, "T",

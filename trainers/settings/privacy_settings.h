@@ -12,7 +12,8 @@
 
 namespace sotto {
 
-/// The Poisson sample whose clipped gradients the caller adds up; only with PrivacyUnit::example.
+/// The Poisson sample of which the caller adds up the clipped gradients; only with
+/// PrivacyUnit::example.
 struct PoissonSample {
   double rate = 1;
   double batch = 1;  ///< the divisor of the sum of gradients

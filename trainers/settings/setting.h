@@ -33,11 +33,11 @@ struct HeldType<std::optional<T>> {
 
 /// One setting by name, as helps, completions and bindings show it.
 struct Setting {
-  std::string_view name;  ///< "weight-decay"
+  std::string_view name;  ///< name as users write it, "weight-decay"
   SettingValue value;
-  std::string_view type;  ///< "LAMBDA"
+  std::string_view type;  ///< placeholder of the value in helps, "LAMBDA"
   std::string_view help;
-  std::uint64_t largest = kMostCounted;  ///< of a whole number
+  std::uint64_t largest = kMostCounted;  ///< largest value of a whole number
 };
 
 /// A setting's name as programs write it, "weight_decay".

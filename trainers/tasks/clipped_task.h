@@ -1,5 +1,5 @@
-// Classification whose gradient no example can move by more than C / batch, ready for noise: DP-SGD
-// (Abadi et al. 2016, arXiv:1607.00133) up to the noise, which the optimizer adds
+// Classification with a gradient that no example can move by more than C / batch, ready for noise:
+// DP-SGD (Abadi et al. 2016, arXiv:1607.00133) up to the noise, which the optimizer adds
 // (privacy_options.h, PrivacyUnit::example).
 //
 // The gradient of a round is (1 / batch) Σ clip_C(g_k) over a Poisson sample of the node's

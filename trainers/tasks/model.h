@@ -57,8 +57,8 @@ struct ModelInput {
 
 /// One kind of model, as `sotto list` shows it.
 struct ModelInfo {
-  std::string_view name;      ///< "mlp"
-  std::string_view synopsis;  ///< "mlp:H1[,H2…]"
+  std::string_view name;      ///< the model's name, "mlp"
+  std::string_view synopsis;  ///< form of its specification, "mlp:H1[,H2…]"
   std::string_view summary;   ///< one sentence
   std::string_view example;   ///< a specification that builds
 };
@@ -67,9 +67,9 @@ struct ModelInfo {
 std::span<const ModelInfo> models();
 
 /// Builds the model that `spec` names. Throws Error for an unknown name, a width out of range, a
-/// model above kMaxDimension parameters, a `softmax` for a regression, a `cnn` without
-/// images, or a `transformer` without text, whose heads do not divide its width, or whose
-/// `share` does not divide its layers.
+/// model above kMaxDimension parameters, a `softmax` for a regression, a `cnn` without images, or a
+/// `transformer` without text, with heads that do not divide its width, or with a `share` that does
+/// not divide its layers.
 ///
 /// softmax   scores = W x + b (multinomial logistic regression; convex)
 /// linear    y = W x + b: least squares for a regression, softmax for classes

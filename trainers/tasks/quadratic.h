@@ -1,4 +1,4 @@
-// Quadratics whose optimum is known: for checking an algorithm against one's own arithmetic.
+// Quadratics with a known optimum: for checking an algorithm against one's own arithmetic.
 //
 //   f_i(x) = ½ Σ_k h_ik (x_k − c_ik)²,   f(x) = (1/n) Σ_i f_i(x),   x*_k = Σ_i h_ik c_ik / Σ_i h_ik
 //
@@ -24,7 +24,7 @@ struct QuadraticProblem {
     std::vector<double> h;  ///< curvatures
     std::vector<double> c;  ///< the node's own optimum
   };
-  std::vector<float> start;  ///< where every node starts
+  std::vector<float> start;  ///< first model of every node
   std::vector<Node> nodes;
 
   /// f_i(x)

@@ -62,7 +62,7 @@ std::vector<double> spreads_of(const Examples& examples) {
   return spreads;
 }
 
-/// Figures from squared errors of scaled targets, summed over so many examples. A target that is
+/// Figures from squared errors of scaled targets, summed over `examples` examples. A target that is
 /// the same in all of them has no R².
 Evaluation regression_figures(std::span<const double> squares, std::span<const double> spreads,
                               std::span<const FeatureScaling> scaling, std::size_t examples) {

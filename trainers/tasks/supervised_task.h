@@ -33,7 +33,7 @@ class SupervisedTask final : public Task {
   SupervisedTask(std::shared_ptr<const Dataset> data, std::unique_ptr<Model> model, Sampler sampler,
                  int nodes);
 
-  /// From now on trains on labels c − 1 − y of c classes, or on targets −y: an attack, for tests
+  /// Trains from now on with labels c − 1 − y of c classes, or on targets −y: an attack, for tests
   /// (label_flip).
   void flip_labels() { flipped_ = true; }
 
@@ -67,13 +67,13 @@ class SupervisedTask final : public Task {
   std::shared_ptr<const Dataset> data_;
   std::unique_ptr<Model> model_;
   Sampler sampler_;
-  std::size_t outputs_;  // of an example, or at each position of it
+  std::size_t outputs_;  // outputs of an example, or at each position of it
   bool flipped_ = false;
-  std::size_t positions_;  // of an example at which the model predicts
+  std::size_t positions_;  // positions of an example at which the model predicts
   Round rounds_per_epoch_;
   std::vector<float> x_;               // rows × features
   std::vector<float> score_gradient_;  // rows × positions × outputs
-  std::vector<std::int32_t> labels_;   // of the positions of one example
+  std::vector<std::int32_t> labels_;   // labels of the positions of one example
   std::vector<double> spreads_;        // Σ (y − ȳ)² of each target, over the test set
 };
 

@@ -17,7 +17,7 @@ namespace sotto {
 /// How good a model is on the test set. What a task does not have is a NaN.
 struct Evaluation {
   double loss = 0;
-  double accuracy = std::numeric_limits<double>::quiet_NaN();  ///< of classes: 0 … 1
+  double accuracy = std::numeric_limits<double>::quiet_NaN();  ///< accuracy for classes: 0 … 1
   /// R² of a regression: 1 − Σ (ŷ − y)² / Σ (y − ȳ)², 1 at best; the mean over several targets.
   double r2 = std::numeric_limits<double>::quiet_NaN();
   /// The error of a regression: √ of the mean (ŷ − y)², in the file's units, over all targets.

@@ -47,7 +47,7 @@ TaskData load_digits_task(std::string_view spec, const SharedScaling* /*none*/) 
                                    .seed = parsed.value("seed", defaults.seed)}));
 }
 
-/// Tasks whose loader takes a path and nothing else.
+/// Tasks with a loader that takes a path and nothing else.
 template <auto load>
 TaskData load_path_task(std::string_view spec, const SharedScaling* /*none*/) {
   return with_dataset(load(parse_task_spec(spec, true).path));
@@ -130,7 +130,7 @@ ModelInput input_of(const Dataset& data) {
           .targets = data.train().outputs()};
 }
 
-/// What a batch occupies stays below 4 GiB.
+/// Throws Error unless a batch occupies less than 4 GiB.
 void require_batch(std::size_t batch, const Dataset& data, std::size_t activations) {
   const std::size_t features = data.features();
   const std::size_t largest = std::min(kMaxBatch, kMaxBatchValues / (features + activations));

@@ -27,9 +27,9 @@ namespace sotto {
 
 /// One kind of task, as `sotto list` shows it.
 struct TaskInfo {
-  std::string_view name;           ///< "digits"
-  std::string_view synopsis;       ///< "digits[,train=N][,test=N][,seed=S]"
-  std::string_view summary;        ///< one sentence
+  std::string_view name;      ///< the task's name, "digits"
+  std::string_view synopsis;  ///< form of its specification, "digits[,train=N][,test=N][,seed=S]"
+  std::string_view summary;   ///< one sentence
   std::string_view default_model;  ///< a model's specification; empty where the task is the model
 };
 
@@ -39,8 +39,9 @@ std::span<const TaskInfo> tasks();
 /// The data of a task, shared by the nodes of one process.
 struct TaskData {
   std::string spec;           ///< the specification of the task
-  std::string default_model;  ///< empty where the task is the model
-  std::string scaling{};      ///< scaling_digest of the one that scales columns; empty: their own
+  std::string default_model;  ///< the model's specification; empty where the task is the model
+  /// scaling_digest of the scaling of columns; empty: their own means and deviations.
+  std::string scaling{};
   /// Exactly one of the two is not null.
   std::shared_ptr<const Dataset> dataset;
   std::shared_ptr<const QuadraticProblem> quadratic;
@@ -67,15 +68,15 @@ struct ExampleClipping {
 
 /// The settings of a job that a task depends on; equal on all nodes.
 struct TaskOptions {
-  std::string model{};            ///< make_model's specification; empty for the task's default
-  std::string partition = "iid";  ///< parse_partition's specification
+  std::string model{};            ///< specification for make_model; empty: the task's default
+  std::string partition = "iid";  ///< specification for parse_partition
   std::size_t batch = 32;         ///< examples a round and node, 1 … 65,536
   int nodes = 1;
-  std::uint64_t seed = 0;  ///< of the partition and of the order of examples
+  std::uint64_t seed = 0;  ///< seed of the partition and of the order of examples
   /// Nodes to which no examples are dealt, sorted: the others share them all. Each of these, an
   /// attacker in a test, gets what one of the others has.
   std::vector<Rank> byzantine = {};
-  bool flip_labels = false;  ///< they train on labels c − 1 − y
+  bool flip_labels = false;  ///< nodes in `byzantine` train on labels c − 1 − y
   /// False: no gradients are taken, as in a simulation of timing only. Nodes get no examples, so
   /// that there may be more nodes than examples.
   bool deal = true;
@@ -93,8 +94,8 @@ class TaskFactory {
   const TaskOptions& options() const { return options_; }
   /// Training examples of each node; empty where the task has none.
   std::vector<std::size_t> examples_per_node() const;
-  /// With clipping: the largest probability, over all nodes, with which a node takes an example in
-  /// a round, batch / examples of the node with the fewest; 1 at most.
+  /// The sampling rate with clipping: the largest probability, over all nodes, with which a node
+  /// takes an example in a round, batch / examples of the node with the fewest; 1 at most.
   double sampling_rate() const;
 
   /// The task of node `rank`. Requires 0 ≤ rank < nodes. If no example is dealt out, its gradients

@@ -37,7 +37,7 @@ std::optional<LayerTensor> layer_tensor(std::string_view name) {
   return LayerTensor{*layer, name.substr(1)};
 }
 
-/// By their part, in the layout's order.
+/// Blocks by their part, in the layout's order.
 using Layer = std::vector<std::pair<std::string_view, const ParameterBlock*>>;
 
 const ParameterBlock* find_part(const Layer& layer, std::string_view part) {

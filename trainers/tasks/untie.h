@@ -1,5 +1,5 @@
-// Unties the layers of a transformer whose weights are shared (models/transformer.h): every layer
-// gets tensors of its own, with the values that it had in common with others.
+// Unties the layers of a transformer with shared weights (models/transformer.h): every layer gets
+// tensors of its own, with the values that it had in common with others.
 //
 // Source: Lin et al., "M6-10T: a sharing-delinking paradigm for efficient multi-trillion parameter
 // pretraining", 2021, arXiv:2110.03888: the tied ("pseudo") model is trained first, then untied
@@ -18,11 +18,11 @@ namespace sotto {
 
 /// A model with tensors for each of its layers.
 struct UntiedModel {
-  /// That of the transformer without `share`.
+  /// Layout of the transformer without `share`.
   ParameterLayout layout;
   std::vector<float> parameters;
   std::size_t layers = 0;
-  /// Sets of weights that the layers had.
+  /// Sets of weights that the layers had in common before.
   std::size_t sets = 0;
 };
 

@@ -27,7 +27,7 @@ class BackwardHooks {
   BackwardHooks& operator=(const BackwardHooks&) = delete;
 
  private:
-  /// What owns a gradient accumulator, of which libtorch has changed the kind.
+  /// The owner of a gradient accumulator; its type differs between versions of libtorch.
   using Accumulator = decltype(::torch::autograd::impl::grad_accumulator(::torch::Tensor()));
   struct Hook {
     Accumulator accumulator;

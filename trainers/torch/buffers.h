@@ -24,14 +24,14 @@ class Buffers {
   Buffers() = default;
   explicit Buffers(const ::torch::OrderedDict<std::string, ::torch::Tensor>& buffers);
 
-  /// The numbers of the carried ones, one behind the other, as gather() has found them.
+  /// The carried numbers, one behind the other, as gather() has found them.
   std::span<float> values() { return values_; }
   std::span<const float> values() const { return values_; }
   bool empty() const { return tensors_.empty(); }
 
   /// Reads the tensors into values().
   void gather();
-  /// Writes numbers, as many as values() has, into the tensors.
+  /// Writes numbers into the tensors; `values` is as long as values().
   void scatter(std::span<const float> values) const;
 
   /// All buffers, whatever their type, for an archive.

@@ -1,4 +1,4 @@
-// A torch optimizer whose model is kept in step with those of other nodes (docs/torch.md).
+// A torch optimizer with its model kept in step with those of other nodes (docs/torch.md).
 //
 //   torch::optim::SGD optimizer(model->parameters(), 0.1);                      // before
 //   sotto::torch::DistributedOptimizer optimizer(                               // after
@@ -43,13 +43,13 @@
 
 namespace sotto::torch {
 
-/// What model->named_parameters() gives.
+/// The type of model->named_parameters().
 using NamedParameters = ::torch::OrderedDict<std::string, ::torch::Tensor>;
 
 /// A fault of the run, as sotto::Optimizer returns it.
 class RunFault : public std::runtime_error {
  public:
-  /// What ended the run.
+  /// The fault that ended the run.
   explicit RunFault(Status status) : runtime_error(status.message()), status_(std::move(status)) {}
   const Status& status() const { return status_; }
 
@@ -59,8 +59,8 @@ class RunFault : public std::runtime_error {
 
 class DistributedOptimizer final : public ::torch::optim::Optimizer {
  public:
-  /// Around a torch optimizer (any that steps without evaluating the loss again; not LBFGS). What
-  /// it has learnt is kept, and is to be the same at all nodes. Its parameter groups, with their
+  /// Wraps a torch optimizer (any that steps without evaluating the loss again; not LBFGS). What it
+  /// has learnt is kept, and is to be the same at all nodes. Its parameter groups, with their
   /// learning rates, become this one's; options.step_rule is not used. `names` are for what goes by
   /// tensors' names, e.g. a compressor for biases. Throws Error for a wrong setting, and for
   /// parameters that are not float32, float64, half or bfloat16.
@@ -69,7 +69,7 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
                                 const NamedParameters& names = NamedParameters())
       : DistributedOptimizer(std::make_unique<Local>(std::move(local)), std::move(options), names) {
   }
-  /// Takes names and buffers from the model whose parameters the optimizer has (carry_buffers).
+  /// Takes names and buffers from the model that has the optimizer's parameters (carry_buffers).
   template <std::derived_from<::torch::optim::Optimizer> Local>
   DistributedOptimizer(Local local, OptimizerOptions options, const ::torch::nn::Module& model)
       : DistributedOptimizer(std::move(local), std::move(options), model.named_parameters()) {
@@ -79,7 +79,7 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   explicit DistributedOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
                                 OptimizerOptions options = {},
                                 const NamedParameters& names = NamedParameters());
-  /// With a step rule of sotto's, options.step_rule, which some algorithms are built on
+  /// Steps with a step rule of sotto's, options.step_rule, which some algorithms are built on
   /// (onebit-adam on adam). Its learning rate is that of the one parameter group.
   DistributedOptimizer(const NamedParameters& parameters, OptimizerOptions options);
   /// Takes parameters without names.
@@ -131,8 +131,8 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   double with_mean(const std::function<void()>& use);
   /// Reports node 0's evaluation of its model to the observer (OptimizerOptions::observer).
   void evaluated(double loss, double accuracy = std::numeric_limits<double>::quiet_NaN());
-  /// For a program that ends for a reason of its own: once the nodes have met, all end with these
-  /// words. One that an exception ends says so by itself, though not which.
+  /// To be called by a program that ends for a reason of its own: once the nodes have met, all end
+  /// with these words. One that an exception ends says so by itself, though not which.
   void give_up(const std::string& reason);
   /// Waits until all nodes have come this far; no step may follow. The model stays this node's own,
   /// which with all algorithms but the averaging ones differs a little from the others'.
@@ -140,8 +140,8 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   /// Finishes, and leaves every node with the mean of all models.
   void finish_with_mean();
 
-  /// Model, state of the algorithm and of the torch optimizer with its options. The archive is one
-  /// node's, and all nodes save after the same step.
+  /// Saves model, state of the algorithm and of the torch optimizer with its options. The archive
+  /// is one node's, and all nodes save after the same step.
   void save(::torch::serialize::OutputArchive& archive) const override;
   /// Takes back what save wrote under the same settings, before the first step; also the model's
   /// parameters. All nodes load, and meet first. Of the archive of a torch optimizer like the one
@@ -164,7 +164,7 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   void build();
   /// Says to the node what it is to know of the torch optimizer.
   void prepare_local(OptimizerOptions& options);
-  /// Before the nodes meet: takes what was done to the model since this was made.
+  /// Takes what was done to the model since this was made, before the nodes meet.
   void settle();
   /// Starts a round, unless one is started.
   void begin();

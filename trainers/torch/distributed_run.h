@@ -20,29 +20,30 @@
 
 namespace sotto::torch {
 
-/// What a node consists of, in the order in which the parts use each other.
+/// The parts of a node, in the order in which they use each other.
 struct DistributedOptimizer::Run {
-  OptimizerOptions options;  ///< as they were given
+  OptimizerOptions options;  ///< the options as given
   NamedParameters names;
   std::unique_ptr<::torch::optim::Optimizer> local;  ///< null with a step rule of sotto's
   AgreedSettings local_settings;                     ///< optimizer_settings of `agreed`
-  std::size_t shown_warnings = 0;                    ///< of the node's
-  GroupOptions agreed;                               ///< of the caller's groups at the start
-  GroupOptions announced;                            ///< as the others know them
+  std::size_t shown_warnings = 0;  ///< number of the node's warnings that were shown
+  GroupOptions agreed;             ///< options of the caller's groups at the start
+  GroupOptions announced;          ///< options of the groups as the others know them
   std::vector<std::size_t> announced_frozen;
-  std::vector<std::size_t> group_sizes;  ///< of the caller's groups
-  double rate = 0;                       ///< as the step rule of sotto's has it
+  std::vector<std::size_t> group_sizes;  ///< sizes of the caller's groups
+  double rate = 0;                       ///< learning rate that sotto's step rule has
 
   std::optional<FlatParameters> flat;
   Buffers buffers;
-  bool own_buffers = false;        ///< this node's are not those of its start any more
-  LocalOptimizer* rule = nullptr;  ///< the node's, around `local`
+  bool own_buffers = false;        ///< the buffers have changed since the start
+  LocalOptimizer* rule = nullptr;  ///< the node's step rule, around `local`
   std::optional<sotto::Optimizer> node;
-  bool settled = false;                ///< the node is on what it will meet the others with
-  bool ended = false;                  ///< finish() was called
-  bool begun = false;                  ///< a round
-  std::vector<double> rates;           ///< of the groups when `early` was started
-  std::optional<EarlyGradient> early;  ///< once it was asked for
+  bool settled = false;       ///< the node has taken the model with which it will meet the others
+  bool ended = false;         ///< finish() was called
+  bool begun = false;         ///< a round has begun
+  std::vector<double> rates;  ///< rates of the groups when `early` was started
+  /// Gradients handed over in the backward pass, once that was asked for.
+  std::optional<EarlyGradient> early;
 };
 
 inline void require_ok(const Status& status) {

@@ -21,7 +21,7 @@ class EarlyGradient {
  public:
   EarlyGradient(FlatParameters& flat, sotto::Optimizer& node);
 
-  /// From now on a gradient that is there is handed over. The node's round has begun.
+  /// Hands over from now on a gradient as soon as it is there. The node's round has begun.
   void start();
   bool started() const { return started_; }
   /// Takes `start`, and what went wrong since, back. Throws Error when some of the step's gradient
@@ -40,10 +40,10 @@ class EarlyGradient {
   sotto::Optimizer& node_;
   std::mutex mutex_;  ///< guards what follows
   bool started_ = false;
-  /// By parameter: Σ|g| of the gradient that was handed over, if it was. (Versions of tensors do
-  /// not tell: torch's clipping goes round them.)
+  /// Σ|g| of each gradient that was handed over, by parameter. (Versions of tensors do not tell:
+  /// torch's clipping goes round them.)
   std::vector<std::optional<double>> given_;
-  std::exception_ptr failure_;  ///< the first
+  std::exception_ptr failure_;  ///< the first failure
   BackwardHooks hooks_;
 };
 

@@ -69,7 +69,7 @@ bool fits_flat(const ::torch::Tensor& parameter) {
          parameter.is_contiguous();
 }
 
-/// Where parameters end that begin at some address, with their names.
+/// The ends and names of parameters, by the address where they begin.
 using Extents = std::map<const char*, std::pair<const char*, std::string>>;
 
 /// A flat vector would part what overlaps. What is not contiguous may lie between others' elements.

@@ -47,19 +47,19 @@ class FlatParameters {
   void require_unchanged() const;
   /// Numbers of the parameters that are frozen now.
   std::vector<std::size_t> frozen_since() const;
-  /// From now on gradients may be sparse, of which what is not there is 0.
+  /// Allows sparse gradients from now on; elements that are not there are 0.
   void take_sparse_gradients() { takes_sparse_ = true; }
   /// Collects the gradients; one that is missing, or of a frozen parameter, counts as 0. Dense
   /// gradients of parameters that lie in the flat vector are moved into the flat gradient.
   void gather_gradients();
   /// Takes one parameter's gradient; returns its place in the flat gradient.
   std::span<const float> gather_gradient(std::size_t index);
-  /// As a gather that finds no gradient, though it leaves those that there are, and gradient(),
-  /// alone.
+  /// Does as a gather that finds no gradient, though it leaves alone those that there are, and
+  /// gradient().
   void leave_out_gradients();
-  /// By parameter: whether the last gather found a gradient.
+  /// Whether the last gather found a gradient, by parameter.
   const std::vector<char>& has_gradient() const { return has_gradient_; }
-  /// Moves the parameters (back) into the flat vector, whose values they take.
+  /// Moves the parameters (back) into the flat vector; they take its values.
   void attach();
   /// Hands the values to staged parameters, and tells autograd that all have changed.
   void publish() const;
@@ -68,7 +68,7 @@ class FlatParameters {
   std::string_view name(std::size_t index) const { return layout_[index].name; }
   void require_unchanged(std::size_t index) const;
 
-  /// What tells that a parameter was taken over as it is now.
+  /// The marks of a parameter by which a change since it was taken over shows.
   struct Taken {
     ::torch::Tensor parameter;
     const void* place = nullptr;
@@ -88,7 +88,7 @@ class FlatParameters {
   std::vector<Frozen> frozen_;
   bool takes_sparse_ = false;
   std::vector<char> staged_;
-  std::vector<const void*> places_;  // of staged ones
+  std::vector<const void*> places_;  // places of staged parameters
   std::vector<char> has_gradient_;
   ::torch::Tensor values_;
   ::torch::Tensor gradient_;

@@ -36,7 +36,7 @@ class LocalOptimizer final : public StepRule {
   LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGroups& groups,
                  ParameterStates& states, const FlatParameters& flat);
 
-  /// From now on groups and states are these, to which the former have been moved.
+  /// Takes these groups and states from now on; the former have been moved to them.
   void follow(ParameterGroups& groups, ParameterStates& states);
 
   /// Whether the optimizer is shown missing gradients as missing; otherwise as 0, which is the
@@ -72,7 +72,7 @@ class LocalOptimizer final : public StepRule {
   /// Runs `work` while the optimizer has its groups with these tensors; what it throws becomes a
   /// fault.
   Status with_groups(const Tensors& tensors, const std::function<void()>& work) const;
-  /// next ← the next model, for these tensors, whose x and g are given.
+  /// next ← the next model, for these tensors, given their x and g.
   Status step(const Tensors& tensors, std::span<const float> x, std::span<const float> gradient,
               std::span<float> next);
 
@@ -83,11 +83,11 @@ class LocalOptimizer final : public StepRule {
   bool separable_;
   bool skip_ = false;
   std::vector<float> model_;                   // a next model, where it may not lie in its place
-  std::vector<float> copy_;                    // of g, for an optimizer that may write to it
-  std::vector<::torch::Tensor> parameters_;    // where the step that was made last has put them
-  std::vector<std::vector<std::size_t>> own_;  // their numbers, by group
-  std::vector<StateKey> callers_keys_;         // of the caller's parameters
-  std::vector<StateKey> own_keys_;             // of parameters_
+  std::vector<float> copy_;                    // copy of g, for an optimizer that may write to it
+  std::vector<::torch::Tensor> parameters_;    // parameters, where the last step has put them
+  std::vector<std::vector<std::size_t>> own_;  // numbers of the parameters, by group
+  std::vector<StateKey> callers_keys_;         // keys of the caller's parameters
+  std::vector<StateKey> own_keys_;             // keys of parameters_
 };
 
 }  // namespace sotto::torch

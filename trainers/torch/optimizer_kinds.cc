@@ -59,7 +59,7 @@ struct NamedOption {
   double value;
 };
 
-/// What options of torch's own kinds say beside the learning rate, by the names of the options.
+/// The options of torch's own kinds beside the learning rate, by name.
 std::vector<NamedOption> named_options(const ::torch::optim::OptimizerOptions& options) {
   using namespace ::torch::optim;
   const auto adam = [](const auto& of) {

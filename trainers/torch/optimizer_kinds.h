@@ -35,7 +35,7 @@ bool steps_by_tensor(const ::torch::optim::Optimizer& optimizer);
 /// dense ones.
 bool takes_sparse_gradients(const ::torch::optim::Optimizer& optimizer);
 
-/// What the options of an optimizer's groups say in numbers, and so cheaply that each step can look
+/// The numbers in the options of an optimizer's groups, found so cheaply that each step can look
 /// whether a caller, or a scheduler, has changed them.
 struct GroupOptions {
   std::vector<double> rates;   ///< learning rate of each group
@@ -54,7 +54,7 @@ GroupOptions group_options(const ParameterGroups& groups);
 AgreedSettings optimizer_settings(const ::torch::optim::Optimizer& optimizer,
                                   const ParameterGroups& groups);
 
-/// What tells the state that an optimizer starts with, which nodes compare: "fresh", or a digest.
+/// The state that an optimizer starts with as text, which nodes compare: "fresh", or a digest.
 /// Throws Error for a state that does not say what it holds.
 std::string state_text(const ParameterGroups& groups, const ParameterStates& states);
 
@@ -62,10 +62,10 @@ std::string state_text(const ParameterGroups& groups, const ParameterStates& sta
 /// makes their steps.
 void to_float32(ParameterStates& states);
 
-/// What an exception of torch's says, without the stack of calls behind it.
+/// The text of a torch exception, without the stack of calls behind it.
 std::string first_line(const std::exception& exception);
 
-/// What was written to the archive, as a file has it.
+/// The bytes of the archive as they would stand in a file.
 std::string archive_bytes(::torch::serialize::OutputArchive& archive);
 
 }  // namespace sotto::torch

@@ -12,7 +12,7 @@
 
 namespace sotto::torch {
 
-/// What torch::optim::Optimizer::state() gives.
+/// The type of torch::optim::Optimizer::state().
 using ParameterStates =
     std::remove_cvref_t<decltype(std::declval<::torch::optim::Optimizer&>().state())>;
 using StateKey = ParameterStates::key_type;

@@ -21,7 +21,7 @@ constexpr int kRepliesAtOnce = 64;
 constexpr int kChunksAtOnce = 16;
 /// Gaps between chunks that make a silence.
 constexpr int kGapsOfSilence = 4;
-/// A pair that is heard so long after a rival came is of another process than the rival.
+/// A pair that is heard this long after a rival came belongs to another process than the rival.
 constexpr auto kRivalry = 2s;
 /// Signs of life in a timeout.
 constexpr int kSigns = 4;
@@ -70,7 +70,7 @@ void Channel::follow_line(const std::optional<TrustedPeer>& line) {
   }
 }
 
-/// What a key proved that is listed no more is over; what another one of the peer's proved stays.
+/// Ends the connections of keys that are no longer listed; those of the peer's other keys stay.
 void Channel::use_keys(std::vector<PublicKey> keys) {
   const bool same_peer = std::ranges::any_of(dialler_.keys(), [&](const PublicKey& key) {
     return std::ranges::find(keys, key) != keys.end();
@@ -428,7 +428,7 @@ void Channel::dial(Time now) {
   }
 }
 
-/// Both sides are there, or this one is, and the channel is not up.
+/// Ends a handshake that takes too long: a side is there, and the channel is not up.
 void Channel::judge_handshake(Time now) {
   const auto limit = std::max<Deadline::Clock::duration>(context_.options.timeout, kHandshake);
   if (now - unpaired_since_ <= limit) {

@@ -10,9 +10,9 @@
 // that belongs to an older pair of sessions, and is dropped. A side that goes down ends its
 // connections, so that the other notices at once.
 //
-// A rival, who greets while the channel is up, waits until it falls, and is the next to be let in.
-// A process that was started again has to wait no longer than until the end of the one before it
-// shows; a copy of the key elsewhere gets nowhere.
+// A rival, which greets while the channel is up, waits until it falls, and is the next to be let
+// in. A process that was started again has to wait no longer than until the end of the one before
+// it shows; a copy of the key elsewhere gets nowhere.
 //
 // Thread safety: none; the caller locks. What touches sockets is called from their thread only:
 // handle, handle_replies, ended, work, and the accessors for polling. The rest only says what that
@@ -42,7 +42,7 @@
 
 namespace sotto::internal {
 
-/// What the channels of a site share.
+/// Shared parts of all channels of a site.
 struct ChannelContext {
   const ChannelOptions& options;
   zmq::context_t& context;
@@ -56,7 +56,7 @@ class Channel {
   /// silence while nobody listened is not held against the peer.
   using Time = Deadline::Clock::time_point;
 
-  /// The channel to `peer`, who is not listed yet. What `context` names must outlive it.
+  /// The channel to `peer`, not yet listed. All that `context` names must outlive it.
   Channel(const ChannelContext& context, Rank peer)
       : context_(context), traffic_{.peer = peer}, dialler_(context.options, context.context) {}
 
@@ -75,9 +75,9 @@ class Channel {
   Status send(std::span<const std::byte> message);
   /// Down, and tried again after `pause`; nothing more of the peer is delivered.
   void close(Time now, std::chrono::milliseconds pause);
-  /// Counts a message of so many bytes that the program has taken.
+  /// Counts a message of this many bytes that the program has taken.
   void delivered(std::size_t message_bytes) { traffic_.bytes_received += message_bytes; }
-  /// What the channel has carried, and how it stands.
+  /// Counts of what the channel has carried, and its state.
   ChannelTraffic traffic() const;
 
   // From the thread that works.
@@ -88,7 +88,7 @@ class Channel {
   bool handle_replies(Time now);
   /// True when the listener's connection with this number is the peer's.
   bool uses(int connection) const { return handshake_.uses(connection); }
-  /// That connection ended.
+  /// Notes that the connection ended.
   void ended(int connection, Time now);
   /// All that is due. `drained`: nothing is left to be heard.
   void work(Time now, bool drained);
@@ -96,7 +96,7 @@ class Channel {
   void leave() { leaving_ = true; }
   /// Nothing is left that leave() waits for.
   bool left() const { return left_ || !up() || ending_; }
-  /// Drops the connection; what it took is sent for so long at most.
+  /// Drops the connection; messages that it took are still sent, for at most this long.
   void abandon(int linger_ms);
 
   /// The connection that this side opened, or opens; null: there is none.
@@ -121,9 +121,9 @@ class Channel {
     Time heard;
     Time receipted;
     Time chunk_heard{};
-    Deadline::Clock::duration chunk_gap{};  ///< between the last two chunks of a message
+    Deadline::Clock::duration chunk_gap{};  ///< time between the last two chunks of a message
   };
-  /// The pair's end, once all that has come is handled.
+  /// The end of the pair, once all that has come is handled.
   struct Ending {
     Time since;
     ChannelTrouble trouble;
@@ -140,7 +140,7 @@ class Channel {
   bool writable();
   bool contested() const;
   bool receipt_due(Time now) const;
-  /// What the peer's messages cost that wait here; all that it may have while its quota is spent.
+  /// Cost of the peer's messages that wait here; all that it may have while its quota is spent.
   std::uint64_t held(Time now) const;
   /// A frame of the pair's; false: it was one too many.
   bool within_quota(const channel_wire::Message& message, Time now);
@@ -187,11 +187,11 @@ class Channel {
   Time barred_until_;
 
   Handshake handshake_;
-  bool answering_ = false;  ///< speaks on the connection that the peer opened
+  bool answering_ = false;  ///< this side speaks on the connection that the peer opened
   std::optional<Pair> pair_;
-  std::optional<Ending> ending_;  ///< of the pair
-  Time unpaired_since_;           ///< both connections are there, and the pair is not
-  bool close_due_ = false;        ///< close_connections is
+  std::optional<Ending> ending_;  ///< end of the pair, once it is due
+  Time unpaired_since_;     ///< time since which both connections are there, and the pair is not
+  bool close_due_ = false;  ///< close_connections is to be called
   bool leaving_ = false;
   bool left_ = false;
 };

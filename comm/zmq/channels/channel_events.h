@@ -18,9 +18,9 @@ namespace sotto::internal {
 class ChannelEvents {
  public:
   bool empty() const { return events_.empty(); }
-  /// What the peer's messages cost that wait here (channel_wire.h).
+  /// Cost of the peer's messages that wait here (channel_wire.h).
   std::uint64_t held(Rank peer) const;
-  /// No `up` or `down` of the peer waits: who asks knows how things stand.
+  /// No `up` or `down` of the peer waits: the reader of the events knows how things stand.
   bool known(Rank peer) const;
 
   void up(Rank peer);
@@ -34,7 +34,7 @@ class ChannelEvents {
  private:
   struct Waiting {
     std::uint64_t held = 0;
-    std::size_t changes = 0;  ///< `up`s and `down`s
+    std::size_t changes = 0;  ///< number of waiting `up`s and `down`s
   };
 
   std::deque<ChannelEvent> events_;

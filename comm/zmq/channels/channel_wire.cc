@@ -71,7 +71,7 @@ Result<Message> parse_kind(std::uint8_t kind, ByteReader& in) {
   }
 }
 
-/// Where a session is named, it has a number.
+/// Whether a session that the message names is not 0.
 bool has_session(const Message& message) {
   const auto* greeting = std::get_if<Greeting>(&message);
   const auto* accept = std::get_if<Accept>(&message);

@@ -31,7 +31,7 @@ inline constexpr std::size_t kMaxChunkBytes = std::size_t{256} << 10;
 inline constexpr std::size_t kChunkHeaderBytes = 25;
 inline constexpr std::size_t kMaxWireBytes = kChunkHeaderBytes + kMaxChunkBytes + kCurveBytes;
 
-/// What a message takes of the receiver's allowance: its bytes, and what keeping it costs.
+/// Cost of keeping a message, which it takes of the receiver's allowance besides its bytes.
 inline constexpr std::uint64_t kMessageCost = 256;
 constexpr std::uint64_t cost_of(std::uint64_t message_bytes) {
   return message_bytes + kMessageCost;
@@ -45,7 +45,7 @@ struct Accept {
 };
 struct Chunk {
   std::uint64_t number = 0;
-  Piece piece{};  ///< of the message with this number
+  Piece piece{};  ///< a piece of the message with this number
 };
 struct Receipt {
   std::uint64_t received = 0;

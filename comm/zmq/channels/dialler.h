@@ -1,4 +1,4 @@
-// A site's own way to a peer: whom it expects where, and when it tries.
+// A site's own way to a peer: which keys it expects where, and when it tries.
 //
 // A peer may have several addresses, each with several hosts behind it, and several keys. They are
 // tried in turn, with pauses that grow once all of them have failed. An attempt begins anew, after
@@ -30,7 +30,7 @@
 
 namespace sotto::internal {
 
-/// For what takes a few messages to and fro, if the timeout is shorter.
+/// Time for a few messages to and fro, if the timeout is shorter.
 inline constexpr std::chrono::milliseconds kHandshake{2000};
 
 /// Why an attempt failed.
@@ -42,18 +42,18 @@ struct DialFailure {
 class Dialler {
  public:
   using Time = Deadline::Clock::time_point;
-  /// What this side is about.
+  /// The phase of the way to the peer.
   enum class Phase {
-    waiting,     ///< for the next attempt
-    looking_up,  ///< for the hosts of an address
-    dialling,    ///< for a host to take the connection and prove its key
+    waiting,     ///< the next attempt is not due yet
+    looking_up,  ///< the hosts of an address are looked up
+    dialling,    ///< a host is to take the connection and prove its key
     open,        ///< the connection is there
   };
 
   Dialler(const ChannelOptions& options, zmq::context_t& context)
       : options_(options), context_(context) {}
 
-  /// HOST:PORT of the peer; whether they are others than before.
+  /// Takes HOST:PORT of the peer. True when these differ from those before.
   bool use_addresses(const std::vector<std::string>& addresses);
   /// The keys that it may prove; none: it is not listed.
   void use_keys(std::vector<PublicKey> keys);
@@ -81,7 +81,7 @@ class Dialler {
   std::optional<DialFailure> work(Time now);
   /// Why the connection is broken; none while it is not. There must be one.
   std::optional<DialFailure> broken();
-  /// Drops the connection; what it took is sent for so long at most.
+  /// Drops the connection; messages that it took are still sent, for at most this long.
   void abandon(int linger_ms);
   /// The next attempt comes soon: the last connection was of use, or the peer is there.
   void try_soon(Time now);
@@ -93,7 +93,7 @@ class Dialler {
   void try_later(Time now);
 
  private:
-  /// Between two attempts: from kFirstPause, doubling.
+  /// First pause between two attempts; it doubles from then on.
   static constexpr std::chrono::milliseconds kFirstPause{50};
 
   std::optional<DialFailure> begin(Time now);
@@ -109,21 +109,23 @@ class Dialler {
   zmq::context_t& context_;
   Phase phase_ = Phase::waiting;
 
-  std::vector<std::string> addresses_;  ///< HOST:PORT
+  std::vector<std::string> addresses_;  ///< the peer's addresses, HOST:PORT
   std::size_t next_address_ = 0;
   std::vector<PublicKey> keys_;
-  std::size_t next_key_ = 0;  ///< that is expected at the next attempt
+  std::size_t next_key_ = 0;  ///< index of the key that is expected at the next attempt
   std::optional<Lookup> lookup_;
   Time lookup_since_{};
-  std::deque<std::string> endpoints_;  ///< of the address that was looked up last, yet to be tried
-  std::map<std::string, std::set<Source>> sources_;  ///< by address
+  /// Endpoints of the address that was looked up last, yet to be tried.
+  std::deque<std::string> endpoints_;
+  std::map<std::string, std::set<Source>> sources_;  ///< sources found, by address
   std::uint64_t sources_version_ = 0;
 
   std::unique_ptr<PeerConnection> connection_;
-  std::string dialled_;  ///< the endpoint of the connection
+  std::string dialled_;  ///< endpoint of the connection
   std::string dialled_key_;
   Time dialled_since_{};
-  Deadline::Clock::duration dial_time_{};  ///< for which the next attempt may find no process
+  /// Longest time for which the next attempt waits for a process.
+  Deadline::Clock::duration dial_time_{};
   std::chrono::milliseconds pause_{0};
   Time next_attempt_{};
 };

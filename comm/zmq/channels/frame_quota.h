@@ -2,7 +2,8 @@
 // allowance in bytes does not bound it.
 //
 // A bucket of tokens that fills up evenly. An empty one gives the peer no more room for messages,
-// so that who keeps the rules pauses; who goes on is far beyond. Pure; not thread-safe.
+// so that a peer that keeps the rules pauses; one that goes on is far beyond. Pure; not
+// thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@ class FrameQuota {
 
   static constexpr double kPerSecond = 4096;
   static constexpr double kBurst = 8192;
-  /// Frames with as many bytes of a message pay for themselves: links bound them.
+  /// Frames with this many bytes of a message pay for themselves: links bound them.
   static constexpr std::size_t kSmall = std::size_t{16} << 10;
 
   explicit FrameQuota(Time now) : since_(now) {}

@@ -1,4 +1,5 @@
-// The handshake of a channel: what both sides have said before it is up, and who is let in.
+// The handshake of a channel: what both sides have said before it is up, and which process is let
+// in.
 //
 // Each side greets on its way out, with a session number drawn for it, and accepts the greeting
 // that came in. The handshake is complete when this side has accepted the peer's latest greeting
@@ -27,12 +28,12 @@ namespace sotto::internal {
 struct PeerGreeting {
   using Time = Deadline::Clock::time_point;
 
-  std::string route{};  ///< of the listener's messages; none on this side's own connection
-  int connection =
-      kNoConnection;  ///< the listener's; kNoConnection: it ended, or is this side's own
-  std::string key{};  ///< that the peer proved
-  Time since{};       ///< it greeted
-  bool own = false;   ///< on the connection that this side opened
+  std::string route{};  ///< route of the listener's messages; none on this side's own connection
+  /// The listener's connection; kNoConnection: it ended, or is this side's own.
+  int connection = kNoConnection;
+  std::string key{};  ///< key that the peer proved
+  Time since{};       ///< time of the greeting
+  bool own = false;   ///< it came on the connection that this side opened
   std::uint64_t session = 0;
 
   static constexpr int kNoConnection = -1;
@@ -42,9 +43,9 @@ class Handshake {
  public:
   /// A side that speaks on a route of the listener.
   enum class Speaker {
-    peer,      ///< who was let in
-    rival,     ///< who waits
-    stranger,  ///< nobody who has greeted
+    peer,      ///< the process that was let in
+    rival,     ///< the process that waits
+    stranger,  ///< a process that has not greeted
   };
 
   // This side's way out.
@@ -55,15 +56,15 @@ class Handshake {
   /// The way out is gone, and what was said on it. What the peer said there is void; what it said
   /// elsewhere accepted a greeting that does not count any more.
   void close();
-  /// What is to be said next on the way out: the greeting, then the acceptance of the peer's; empty
-  /// when all is said.
+  /// The next message on the way out: the greeting, then the acceptance of the peer's; empty when
+  /// all is said.
   std::optional<channel_wire::Message> due() const;
-  /// That was sent.
+  /// Notes that the message was sent.
   void sent();
 
   // The peer's.
 
-  /// Lets the peer in that greeted so, in place of whom it was before.
+  /// Lets in the peer that sent this greeting, in place of the process before.
   void admit(PeerGreeting greeting);
   /// A greeting while the channel is up: its sender waits as the rival. Returns the connection of
   /// the rival before, which is to be cut; kNoConnection: there was none.
@@ -75,7 +76,7 @@ class Handshake {
   void rival_spoke();
   /// The peer has greeted on the connection that this side opened, whether it was let in or not.
   void note_reply() { replied_ = true; }
-  /// That has happened since the way out was opened.
+  /// Whether that has happened since the way out was opened.
   bool replied() const { return replied_; }
   /// A connection that uses() names has ended. True when it was the peer's: what it said before is
   /// heard until expel(). False when it was the rival's, which is gone.
@@ -90,7 +91,7 @@ class Handshake {
 
   // How things stand.
 
-  /// Both sides have greeted and accepted.
+  /// Whether both sides have greeted and accepted.
   bool complete() const;
   /// The peer was let in, and what it says now is meant for an older session.
   bool stale() const { return peer_ && peer_->acceptance == Acceptance::stale; }
@@ -107,11 +108,11 @@ class Handshake {
   int connection() const { return connection_of(peer_); }
 
  private:
-  /// What a side that greeted has accepted.
+  /// The acceptance of a side that greeted.
   enum class Acceptance {
     none,
-    stale,    ///< a greeting that is not this side's any more
-    current,  ///< this side's present one
+    stale,    ///< it accepted a greeting that is not this side's any more
+    current,  ///< it accepted this side's present greeting
   };
   struct Greeted {
     PeerGreeting greeting;
@@ -122,9 +123,9 @@ class Handshake {
     return side ? side->greeting.connection : PeerGreeting::kNoConnection;
   }
 
-  std::uint64_t session_ = 0;   ///< of the way out; 0 without one
-  bool greeted_ = false;        ///< on the way out
-  std::uint64_t accepted_ = 0;  ///< the peer's session that was accepted last on the way out
+  std::uint64_t session_ = 0;   ///< session of the way out; 0 without one
+  bool greeted_ = false;        ///< this side has greeted on the way out
+  std::uint64_t accepted_ = 0;  ///< the last session of the peer that was accepted on the way out
   bool replied_ = false;
   std::optional<Greeted> peer_;
   std::optional<Greeted> rival_;

@@ -12,7 +12,7 @@ namespace sotto::internal {
 
 class Lookup {
  public:
-  /// `host_port` as in a list of peers. Addresses made of numbers are there at once.
+  /// Looks up `host_port`, as in a list of peers. Addresses made of numbers are there at once.
   explicit Lookup(const std::string& host_port);
 
   bool done() const;

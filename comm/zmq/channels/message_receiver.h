@@ -24,12 +24,12 @@ class MessageReceiver {
   /// True in the middle of a message.
   bool arriving() const { return progress_.under_way(); }
 
-  /// What can be said to the peer when its messages, of any session, that nobody has taken yet cost
+  /// The receipt for the peer when its messages, of any session, that nobody has taken yet cost
   /// `held`.
   channel_wire::Receipt receipt(std::uint64_t held) const;
   /// Remembers `receipt` as the last one sent to the peer.
   void said(const channel_wire::Receipt& receipt) { said_ = receipt; }
-  /// So much is new since then that the peer should know.
+  /// Whether the peer should hear what is new since then.
   bool news(std::uint64_t held) const;
 
  private:
@@ -37,9 +37,9 @@ class MessageReceiver {
 
   const std::size_t max_message_bytes_;
   channel_wire::Receipt said_;
-  std::uint64_t received_ = 0;  ///< bytes of chunks
-  std::uint64_t begun_ = 0;     ///< what all messages cost whose first chunk has come
-  std::uint64_t number_ = 0;    ///< of the next message, or of the one under way
+  std::uint64_t received_ = 0;  ///< bytes of chunks received
+  std::uint64_t begun_ = 0;     ///< cost of all messages with a first chunk here
+  std::uint64_t number_ = 0;    ///< number of the next message, or of the one under way
   Progress progress_;
   std::vector<std::byte> message_;
 };

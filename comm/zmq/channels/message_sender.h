@@ -35,9 +35,9 @@ class ChunkSizer {
 
  private:
   const Clock::duration timeout_;
-  Clock::time_point since_;  ///< of the mean
-  std::uint64_t bytes_ = 0;  ///< that arrived since
-  Clock::time_point last_;   ///< when bytes arrived
+  Clock::time_point since_;  ///< beginning of the span for the mean
+  std::uint64_t bytes_ = 0;  ///< bytes that arrived since then
+  Clock::time_point last_;   ///< time of the last arrival
   std::size_t chunk_bytes_ = kLeastChunkBytes;
 };
 
@@ -58,9 +58,10 @@ class MessageSender {
 
   /// There is a chunk that the peer takes.
   bool ready() const;
-  /// That chunk, a view that lasts until gone(). Requires ready().
+  /// The next chunk, a view that lasts until gone(). Requires ready().
   channel_wire::Chunk next() const;
-  /// It was handed over. True when a message is out whole; its length is added to sent_bytes().
+  /// Notes that it was handed over. True when a message is out whole; its length is added to
+  /// sent_bytes().
   void gone(Clock::time_point now);
   std::uint64_t sent_bytes() const { return sent_bytes_; }
 
@@ -70,11 +71,11 @@ class MessageSender {
  private:
   std::deque<std::vector<std::byte>> queue_;
   std::size_t queued_bytes_ = 0;
-  channel_wire::Receipt receipt_;  ///< the last one
-  std::uint64_t number_ = 0;       ///< of the first message in the queue
-  std::size_t offset_ = 0;         ///< of its next chunk
+  channel_wire::Receipt receipt_;  ///< the peer's last receipt
+  std::uint64_t number_ = 0;       ///< number of the first message in the queue
+  std::size_t offset_ = 0;         ///< offset of that message's next chunk
   bool begun_ = false;
-  std::uint64_t spent_ = 0;  ///< what all messages cost that have begun
+  std::uint64_t spent_ = 0;  ///< cost of all messages that have begun
   std::uint64_t chunks_bytes_ = 0;
   std::uint64_t sent_bytes_ = 0;
   ChunkSizer sizer_;

@@ -40,11 +40,11 @@ using Clock = Deadline::Clock;
 constexpr std::chrono::milliseconds kLook = 100ms;
 /// Looks in a timeout.
 constexpr int kLooks = 8;
-/// How long a connection may be there before it says whose it is.
+/// The longest time in which a connection may prove its owner.
 constexpr auto kGreetingTime = 5s;
 /// Messages that are taken before others have their turn.
 constexpr int kMessagesAtOnce = 64;
-/// Connections of strangers, where the process may have so many descriptors.
+/// Most connections of strangers, where the process may have enough descriptors.
 constexpr std::size_t kMostStrangers = 512;
 constexpr std::size_t kLeastStrangers = 64;
 /// Connections of a peer, to it and from it, that try again among them.
@@ -66,7 +66,7 @@ Listener::Limits limits_for(std::size_t peers) {
           .held_replies = 4};
 }
 
-/// What of this host makes the room for connections small.
+/// Properties of this host that make the room for connections small.
 std::vector<std::string> shortages_of_host() {
   std::vector<std::string> found;
   if (const auto room = room_for_strangers(); room < kMostStrangers) {
@@ -98,7 +98,7 @@ class ZmqChannels final : public Channels {
   ZmqChannels(const ZmqChannels&) = delete;
   ZmqChannels& operator=(const ZmqChannels&) = delete;
 
-  /// Tries whom the socket lets in, and begins.
+  /// Checks that the socket lets in only listed keys, and begins.
   Status start();
 
   std::string address() const override;
@@ -133,18 +133,19 @@ class ZmqChannels final : public Channels {
   Listener listener_;
   Wakeup wakeup_;
 
-  mutable std::mutex mutex_;  ///< of all that follows
+  mutable std::mutex mutex_;  ///< guards all that follows
   std::condition_variable news_;
   ChannelEvents events_;
   std::map<Rank, Channel> channels_;
   std::uint64_t list_version_ = ~std::uint64_t{0};
-  Clock::time_point now_ = Clock::now();  ///< as the thread counts
-  Clock::time_point looked_ = now_;       ///< when it counted last
-  std::uint64_t sources_version_ = 0;     ///< of the peers' sources that the listener knows
+  /// The thread's own time, which stands still while it does not work.
+  Clock::time_point now_ = Clock::now();
+  Clock::time_point looked_ = now_;    ///< time when the thread last advanced now_
+  std::uint64_t sources_version_ = 0;  ///< version of the peers' sources that the listener knows
   Strangers strangers_;
   Status failure_;
   bool stopping_ = false;
-  std::vector<zmq::pollitem_t> poll_items_;  ///< the thread's
+  std::vector<zmq::pollitem_t> poll_items_;  ///< sockets that the thread polls
 
   std::thread thread_;
 };

@@ -30,7 +30,7 @@ constexpr std::size_t kGreetingBytes = 64;
 
 enum class Answer { let_in, refused, none };
 
-/// What a CURVE client with these keys is answered.
+/// The answer to a CURVE client with these keys.
 Answer knock(const std::string& endpoint, const KeyPair& keys, const PublicKey& server) {
   zmq::context_t context;
   zmq::socket_t socket(context, zmq::socket_type::dealer);
@@ -60,8 +60,8 @@ Answer knock(const std::string& endpoint, const KeyPair& keys, const PublicKey& 
   }
 }
 
-/// What a client is answered that sends `words` and no more. To be let in shows by an answer beyond
-/// the greeting, or by a connection that stays.
+/// The answer to a client that sends only `words`. It is let in if an answer goes beyond the
+/// greeting, or the connection stays.
 Answer speak(const std::string& endpoint, std::string_view words) {
   const auto deadline = Deadline::after(kPatience);
   const FileDescriptor socket = connect_by(endpoint, deadline);

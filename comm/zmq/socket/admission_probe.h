@@ -11,8 +11,8 @@ namespace sotto::internal {
 
 /// Connects to `endpoint`, a guarded socket of this process whose key pair is `own`. OK when `own`
 /// is let in, and all of these are not: a key made for the occasion, and greetings without
-/// encryption in every version and mechanism that ZeroMQ ever had. Fault::unexpected says who was
-/// let in, or that nobody is; Fault::io that it cannot be tried.
+/// encryption in every version and mechanism that ZeroMQ ever had. Fault::unexpected says which
+/// client was let in, or that none is; Fault::io that it cannot be tried.
 Status probe_admission(const std::string& endpoint, const KeyPair& own);
 
 }  // namespace sotto::internal

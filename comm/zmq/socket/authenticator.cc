@@ -100,7 +100,7 @@ void Authenticator::answer() {
   for (std::size_t i = 0; i < reply.size(); ++i) {
     zmq::message_t part(reply[i].data(), reply[i].size());
     const auto flags = i + 1 < reply.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
-    while (!try_send(requests_, part, flags)) {  // who asked waits; only signals come between
+    while (!try_send(requests_, part, flags)) {  // the asker waits; only signals come between
     }
   }
 }

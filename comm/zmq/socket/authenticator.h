@@ -1,4 +1,4 @@
-// Decides who may connect: the handler of ZeroMQ's authentication protocol
+// Decides which keys may connect: the handler of ZeroMQ's authentication protocol
 // (rfc.zeromq.org/spec/27) for all sockets of a context, in a thread of its own.
 //
 // A socket is guarded by set_curve_server. ZeroMQ fails open: without a handler, or without a

@@ -1,11 +1,11 @@
 // Shares a listening socket's room out among those that have not proved a key: which connections
 // are ended so that others find room, and which attempts the kernel drops.
 //
-// A stranger can hold a connection for the time of a handshake, and as many as it likes. Room is
+// A stranger can hold a connection for the time of a handshake, and any number of them. Room is
 // therefore shared out by source, an IPv4 address or the first 64 bits of an IPv6 address: when
 // there is no room left, the oldest connection of the source with the most of them is ended. One
 // connection from a source of its own is the last to be ended; one that shares a source with
-// strangers has the time until as many others have come from there.
+// strangers has the time until that many others have come from there.
 //
 // Sources where peers are, by the list or because a listed key came from there, have a few
 // connections each beside that room. What comes faster than it can be looked at is dropped by the
@@ -31,7 +31,7 @@
 
 namespace sotto::internal {
 
-/// Where connections come from, as far as one owner's addresses are not told apart.
+/// The origin of connections, as far as one owner's addresses are not told apart.
 struct Source {
   bool ipv6 = false;
   std::uint64_t prefix = 0;  ///< an IPv4 address, or the first 64 bits of an IPv6 address
@@ -46,10 +46,10 @@ std::optional<Source> source_of(int connection);
 /// The source of connections that would come from "tcp://10.0.0.1:9001"; nothing for a name.
 std::optional<Source> source_of_endpoint(const std::string& endpoint);
 
-/// Which attempts to connect are dropped.
+/// The attempts to connect that are dropped.
 struct DoorRule {
-  bool strangers = true;       ///< those of no source in `others` get in
-  std::vector<Source> others;  ///< the sources that fare otherwise, sorted
+  bool strangers = true;       ///< sources that are not in `others` get in
+  std::vector<Source> others;  ///< sources that are treated the other way, sorted
   bool operator==(const DoorRule&) const = default;
 };
 
@@ -58,11 +58,13 @@ class Door {
   using Time = Deadline::Clock::time_point;
 
   struct Room {
-    std::size_t strangers = 512;          ///< connections without a proof, at once
-    std::size_t each_peer = 8;            ///< … beside them, from each source of peers
-    std::size_t source_arrivals = 50;     ///< in a window, from one source
-    std::size_t stranger_arrivals = 100;  ///< … from all sources without peers
-    std::size_t sources = 1500;  ///< of peers that are remembered; the kernel's rules are short
+    std::size_t strangers = 512;       ///< most connections without a proof at once
+    std::size_t each_peer = 8;         ///< most beside them, from each source of peers
+    std::size_t source_arrivals = 50;  ///< most arrivals in a window from one source
+    /// Most arrivals in a window from all sources without peers.
+    std::size_t stranger_arrivals = 100;
+    /// Most sources of peers to remember, as the kernel's rules are short.
+    std::size_t sources = 1500;
   };
   static constexpr std::chrono::milliseconds kWindow{100};
 
@@ -78,9 +80,9 @@ class Door {
 
   /// The connections that have to go; each is named once, and counted no more.
   std::vector<int> crowded();
-  /// What the kernel is to drop until the next change or window.
+  /// The attempts that the kernel is to drop until the next change or window.
   DoorRule rule(Time now);
-  /// When the rule changes by itself; nothing while all get in.
+  /// The time when the rule changes by itself; nothing while all get in.
   std::optional<Time> next_change() const;
 
   /// Connections without a proof.
@@ -92,9 +94,9 @@ class Door {
  private:
   struct Visitor {
     Source source;
-    std::uint64_t number = 0;  ///< in the order of arrival
+    std::uint64_t number = 0;  ///< number of the arrival, ascending
   };
-  using Queue = std::map<std::uint64_t, int>;  ///< the oldest first
+  using Queue = std::map<std::uint64_t, int>;  ///< connections by arrival, the oldest first
 
   bool of_peer(const Source& source) const {
     return listed_.contains(source) || seen_.contains(source);
@@ -105,16 +107,16 @@ class Door {
 
   const Room room_;
   std::set<Source> listed_;
-  std::map<std::string, Source> by_key_;  ///< where a listed key came from last
-  std::set<Source> seen_;                 ///< of those
-  std::map<int, Visitor> visitors_;       ///< without a proof
-  std::map<Source, Queue> queues_;        ///< of visitors
+  std::map<std::string, Source> by_key_;  ///< latest source of each listed key
+  std::set<Source> seen_;                 ///< the sources in by_key_
+  std::map<int, Visitor> visitors_;       ///< connections without a proof
+  std::map<Source, Queue> queues_;        ///< visitors of each source
   std::size_t waiting_ = 0;
   std::uint64_t arrivals_ = 0;
   std::uint64_t cut_ = 0;
 
   Time window_{};
-  std::map<Source, std::size_t> lately_;  ///< arrivals in this window
+  std::map<Source, std::size_t> lately_;  ///< arrivals in this window, by source
   std::size_t strangers_lately_ = 0;
 };
 

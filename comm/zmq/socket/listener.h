@@ -28,7 +28,8 @@
 namespace sotto::internal {
 
 struct Incoming {
-  std::string route;    ///< the same for all messages of a connection, and no other's meanwhile
+  /// Equal for all messages of a connection, and different from other connections' at the time.
+  std::string route;
   int connection = -1;  ///< the connection's number while it lives; numbers are reused
   std::string key;      ///< the sender's public key, as text; "" in plain text
   zmq::message_t body;
@@ -42,9 +43,9 @@ class Listener {
 
   struct Limits {
     std::size_t message_bytes = 0;
-    std::size_t connections = 0;  ///< while there are so many, nobody else gets in
-    /// How room is shared out among connections that have sent nothing with a listed key; without
-    /// it, whoever came first has it.
+    std::size_t connections = 0;  ///< most connections; nobody else gets in until one ends
+    /// Room for connections that have sent nothing with a listed key, and how it is shared out;
+    /// none: the first to come have it.
     std::optional<Door::Room> room{};
     /// Messages to one connection that wait; more are dropped by reply, and not taken by send.
     int held_replies = kHeldReplies;
@@ -55,7 +56,7 @@ class Listener {
   Listener(zmq::context_t& context, const std::string& endpoint, const Limits& limits,
            const KeyPair* own)
       : Listener(context, std::vector<std::string>{endpoint}, limits, own) {}
-  /// … at several endpoints, or at none: then nobody ever connects.
+  /// Binds several endpoints, or none: then nobody ever connects.
   Listener(zmq::context_t& context, const std::vector<std::string>& endpoints, const Limits& limits,
            const KeyPair* own);
 
@@ -81,19 +82,20 @@ class Listener {
   /// Hands over a message to the sender of another; false when it does not take one now, or is
   /// gone, which ended() tells.
   bool send(const std::string& route, zmq::message_t body);
-  /// What it took is still sent, for so long at most, after its end.
+  /// Sets for how long messages that it took are still sent after its end.
   void linger(int milliseconds) { router_.set(zmq::sockopt::linger, milliseconds); }
 
   // Without Limits::room these do nothing.
 
   /// Sources of the addresses of peers, which have room of their own.
   void expect(std::set<Source> listed);
-  /// Until the first call of keep_order() connections of this host alone get in: a crowd is not to
+  /// Until the first call of keep_order() only connections of this host get in: a crowd is not to
   /// keep out what tries the socket.
   void admit_own_host();
-  /// Ends what is too much, and tells the kernel whom to drop. Requires a call of ended() before.
+  /// Ends surplus connections, and tells the kernel which sources to drop. Requires a call of
+  /// ended() before.
   void keep_order();
-  /// When keep_order() has something to do by itself.
+  /// The time when keep_order() has something to do by itself.
   std::optional<Deadline::Clock::time_point> next_order() const {
     return door_ ? door_->next_change() : std::nullopt;
   }
@@ -109,13 +111,13 @@ class Listener {
 
   const std::size_t most_connections_;
   std::optional<Door> door_;
-  FileDescriptor spare_;  ///< to cut connections with where no descriptor is left
+  FileDescriptor spare_;  ///< spare descriptor, to cut connections where no other is left
   std::vector<std::unique_ptr<ListeningSocket>> listening_;
   zmq::socket_t router_;
   SocketMonitor monitor_;
   std::vector<std::string> endpoints_;
-  std::map<int, Deadline::Clock::time_point> connections_;  ///< since when
-  std::vector<int> ended_;                                  ///< since the last call of ended()
+  std::map<int, Deadline::Clock::time_point> connections_;  ///< time when each connection came
+  std::vector<int> ended_;  ///< connections that ended since the last call of ended()
 };
 
 }  // namespace sotto::internal

@@ -1,8 +1,8 @@
 // A listening TCP socket that can be told to let nobody else in for a while, or only some.
 //
-// ZeroMQ accepts whoever comes. While the socket pauses the kernel drops attempts to connect, which
-// their systems repeat; connections that are there go on. A rule makes the kernel drop the attempts
-// of some sources only.
+// ZeroMQ accepts all connections. While the socket pauses the kernel drops attempts to connect,
+// which their systems repeat; connections that are there go on. A rule makes the kernel drop the
+// attempts of some sources only.
 //
 // Thread safety: one thread. Ownership: its descriptor.
 #pragma once
@@ -33,8 +33,8 @@ class ListeningSocket {
   /// Puts a rule in force, in place of a pause and of the rule before.
   void admit(const DoorRule& rule);
 
-  /// Attempts that the kernel holds for a socket at most, where this asks for more
-  /// (net.core.somaxconn); 0: it holds as many as are asked for.
+  /// Most attempts that the kernel holds for a socket (net.core.somaxconn), if this asks for more;
+  /// 0: the kernel holds all that it asks for.
   static std::size_t queue_shortage();
 
  private:

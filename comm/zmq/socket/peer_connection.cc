@@ -11,7 +11,7 @@
 namespace sotto::internal {
 namespace {
 
-/// Between two attempts: from kFirstRetryPause, doubling up to kLongestRetryPause.
+/// Pause between two attempts: kFirstRetryPause, doubling up to kLongestRetryPause.
 constexpr std::chrono::milliseconds kFirstRetryPause{20};
 constexpr std::chrono::milliseconds kLongestRetryPause{500};
 /// Messages that the socket holds: enough to keep a link busy, few enough to leave quickly and to
@@ -58,7 +58,7 @@ PeerConnection::State PeerConnection::look() {
     note(*event);
   }
   if (!watched()) {
-    monitor_.reset();  // its sockets count: a context has so many
+    monitor_.reset();  // its sockets count: a context has a limited number
   }
   if (next_attempt_ && Deadline::Clock::now() >= *next_attempt_) {
     next_attempt_.reset();

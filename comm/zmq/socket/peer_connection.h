@@ -1,10 +1,10 @@
 // A connection that this process opens to a peer's listener.
 //
-// In plain text there is one attempt: who published an address listens there. With keys a peer may
-// come later, be busy, or refuse. A refusal is not the end: CurveZMQ does not authenticate it, so
-// that anybody on the way can say it. With `retry` attempts are repeated, with growing pauses,
-// until the first that the peer takes; without, the object is of no more use once it is broken. A
-// connection that broke after it was open has lost messages, and is never replaced.
+// In plain text there is one attempt: the node that published an address listens there. With keys a
+// peer may come later, be busy, or refuse. A refusal is not the end: CurveZMQ does not authenticate
+// it, so that anybody on the way can say it. With `retry` attempts are repeated, with growing
+// pauses, until the first that the peer takes; without, the object is of no more use once it is
+// broken. A connection that broke after it was open has lost messages, and is never replaced.
 //
 // Thread safety: one thread. Ownership: its sockets; the context must outlive it.
 #pragma once
@@ -27,13 +27,13 @@
 
 namespace sotto::internal {
 
-/// A message that a peer sent before its connection ended may be read so much later than the news
+/// A message that a peer sent before its connection ended may be read this much later than the news
 /// of that end.
 inline constexpr std::chrono::milliseconds kSettle{200};
-/// Why a connection is cut whose peer has left the list.
+/// Reason for cutting the connection of a peer that has left the list.
 inline constexpr const char* kRevoked = "the list of peers does not trust it any more";
 
-/// Ourselves and the peer that we expect.
+/// The own keys, and the peer's expected one.
 struct CurveClient {
   KeyPair own;
   PublicKey server;
@@ -45,7 +45,7 @@ struct ConnectionOptions {
   /// Only the holder of its `server` can answer; without it the connection is in plain text.
   std::optional<CurveClient> curve{};
   bool retry = false;
-  std::string_view participant;  ///< what reasons call both ends, "node" or "site"
+  std::string_view participant;  ///< the word for both ends in reasons, "node" or "site"
 };
 
 class PeerConnection {
@@ -66,7 +66,7 @@ class PeerConnection {
   bool reached() const { return reached_; }
   /// Attempts so far. What the socket of an earlier one held is gone.
   int attempts() const { return attempts_; }
-  /// When the next attempt is due, if one is.
+  /// The time of the next attempt, if one is due.
   std::optional<Time> next_attempt() const { return next_attempt_; }
   /// Why the last attempt failed, or the connection ended; none and "" when nothing did.
   ChannelTrouble trouble() const { return trouble_; }
@@ -78,7 +78,7 @@ class PeerConnection {
   /// The next message that the peer sent on this connection; false when none is there.
   bool receive(zmq::message_t& message);
   bool writable();
-  /// What it took is still sent, for so long at most, after its end.
+  /// Sets for how long messages that it took are still sent after its end.
   void linger(int milliseconds) { socket_.set(zmq::sockopt::linger, milliseconds); }
   void close();
 

@@ -14,9 +14,10 @@
 namespace sotto::internal {
 
 struct Piece {
-  std::uint64_t total = 0;  ///< bytes of the whole
+  std::uint64_t total = 0;  ///< length of the whole in bytes
   std::uint64_t offset = 0;
-  std::span<const std::byte> bytes{};  ///< a view of the whole, or of a parsed message
+  /// The piece's bytes, a view of the whole or of a parsed message.
+  std::span<const std::byte> bytes{};
 
   /// Nothing follows.
   bool last() const { return offset + bytes.size() == total; }

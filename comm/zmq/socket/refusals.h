@@ -14,7 +14,7 @@ class Refusals {
  public:
   void add(std::string_view key, std::string_view address);
   RefusedKeys all() const;
-  /// What came before does not count.
+  /// Forgets all refusals; they do not count any more.
   void forget();
   /// The keys are to be judged anew; how many there were still counts.
   void forget_keys();

@@ -1,4 +1,4 @@
-// The owner of each key of a store whose clients are known by their keys. Pure functions;
+// The owner of each key of a store that knows its clients by their keys. Pure functions;
 // thread-safe.
 //
 // The last part of a key says so: "…/3" is node 3's; "…/3-5" is node 3's, for node 5; "…/3-all" is
@@ -20,7 +20,7 @@
 
 namespace sotto::internal {
 
-/// `first`: who set the key as it is now, if it is there.
+/// Whether `who` may set the key. `first`: the node that set it as it is now, if it is there.
 bool may_set(Rank who, std::string_view key, std::optional<Rank> first);
 bool may_get(Rank who, std::string_view key);
 bool may_remove(Rank who, std::string_view key, std::optional<Rank> first);

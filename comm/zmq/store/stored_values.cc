@@ -85,7 +85,7 @@ StoredValues::Client StoredValues::owner_of(std::string_view key) const {
   return value == nullptr ? std::nullopt : value->owner;
 }
 
-/// What it replaces makes room.
+/// The value that it replaces makes room.
 bool StoredValues::has_room(Rank client, std::string_view key, std::uint64_t bytes) const {
   const auto held = held_.find(client);
   const std::size_t before = held == held_.end() ? 0 : held->second;

@@ -1,6 +1,6 @@
 // What the server of a store keeps: values, and values of which pieces are still arriving.
 //
-// Clients that are known by their ranks have their own keys (store_rules.h) and so much room each;
+// Clients that are known by their ranks have their own keys (store_rules.h) and limited room each;
 // node 0, which serves, is not bound by either. Without ranks everybody may do everything.
 //
 // Thread safety: none. Ownership: its values.
@@ -30,19 +30,19 @@ class StoredValues {
 
   struct Value {
     std::vector<std::byte> bytes;
-    std::uint64_t version = 0;  ///< no two values of a server have the same
+    std::uint64_t version = 0;  ///< unique among all values of a server
     Client owner;
   };
 
   struct KeyedPiece {
     std::string_view key;
-    Piece piece;  ///< inside its value
+    Piece piece;  ///< the piece's place in its value
   };
 
-  /// What a client's values may have in bytes, those that are arriving among them: the longest
-  /// value, and much that is short.
+  /// Most bytes of a client's values, those that are arriving among them: the longest value, and
+  /// much that is short.
   static constexpr std::size_t kRoom = kStoreMaxValue + (std::size_t{64} << 20);
-  /// What a key costs beside its value.
+  /// Cost of a key beside its value.
   static constexpr std::size_t kKeyBytes = 512;
 
   explicit StoredValues(std::size_t room = kRoom) : room_(room) {}
@@ -78,8 +78,8 @@ class StoredValues {
   const std::size_t room_;
   std::uint64_t versions_ = 0;
   std::map<std::string, Value, std::less<>> values_;
-  std::map<std::string, Arriving> arriving_;  ///< by connection
-  std::map<Rank, std::size_t> held_;          ///< the cost of what each client has here
+  std::map<std::string, Arriving> arriving_;  ///< values that are arriving, by connection
+  std::map<Rank, std::size_t> held_;          ///< cost of all that each client has here
 };
 
 }  // namespace sotto::internal

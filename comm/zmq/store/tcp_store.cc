@@ -42,8 +42,9 @@ constexpr std::chrono::milliseconds kFirstPause{20};
 constexpr std::chrono::milliseconds kLongestPause{500};
 constexpr int kLongestWaitMs = 2'000'000'000;
 
-/// What a node opens after its store, at least: looking at the machine's addresses, connections of
-/// the store's own, and a neighbour's. Without them later messages would speak of anything else.
+/// The fewest descriptors that a node opens after its store: looking at the machine's addresses,
+/// connections of the store's own, and a neighbour's. Without them later messages would speak of
+/// anything else.
 constexpr std::size_t kDescriptorsOfNode = 2 * kDescriptorsOfSocket;
 
 class TcpStore final : public Store {
@@ -72,9 +73,9 @@ class TcpStore final : public Store {
  private:
   struct Connection {
     zmq::socket_t socket;
-    std::unique_ptr<SocketMonitor> refusals;  ///< null in plain text
+    std::unique_ptr<SocketMonitor> refusals;  ///< events of refused handshakes; null in plain text
     std::size_t under_way = 0;                ///< requests that are not answered yet
-    bool refused = false;                     ///< nothing comes of it any more
+    bool refused = false;  ///< the server refused the connection, which is of no more use
   };
   using Bytes = std::vector<std::byte>;
 

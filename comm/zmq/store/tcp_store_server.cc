@@ -66,7 +66,7 @@ void TcpStoreServer::serve() {
   }
 }
 
-/// Until a client's wait ends, or the server's.
+/// Milliseconds until a client's wait ends, or the server's.
 int TcpStoreServer::wait_ms(Deadline end) const {
   int shortest = end.left_ms();
   for (const auto& [route, waiting] : waiting_) {
@@ -79,7 +79,7 @@ Status TcpStoreServer::test(const Security& security) const {
   return probe_admission(listener_.endpoint(), security.own);
 }
 
-/// Forgets what clients had begun whose connections are gone.
+/// Forgets the waits and the unfinished values of connections that are gone.
 void TcpStoreServer::drop_ended() {
   for (const int connection : listener_.ended()) {
     if (const auto known = routes_.find(connection); known != routes_.end()) {
@@ -169,7 +169,7 @@ void TcpStoreServer::get(const Incoming& incoming, const StoredValues::Client& c
   }
 }
 
-/// Answers those who wait for a key and are listed still.
+/// Answers the clients that wait for a key and are still listed.
 void TcpStoreServer::wake(const std::string& key) {
   std::erase_if(waiting_, [&](const auto& entry) {
     const auto& [route, waiting] = entry;

@@ -48,13 +48,13 @@ class TcpStoreServer {
   struct Waiting {
     std::string key;
     Deadline until;
-    std::string identity;  ///< of the client, as text
+    std::string identity;  ///< identity of the client, as text
   };
 
   void serve();
   void drop_ended();
   void answer(const Incoming& incoming);
-  /// False for somebody who is not listed (any more).
+  /// False for a client that is not listed (any more).
   bool know(const std::string& identity, StoredValues::Client* client) const;
   void set(const Incoming& incoming, const StoredValues::Client& client,
            const store_wire::Request& request);
@@ -71,8 +71,9 @@ class TcpStoreServer {
   Listener listener_;
   Wakeup stop_;  ///< signalled by the destructor
   StoredValues values_;
-  std::map<int, std::string> routes_;       ///< of connections that have spoken
-  std::map<std::string, Waiting> waiting_;  ///< by route: a client waits for one key at a time
+  std::map<int, std::string> routes_;  ///< routes of connections that have spoken, by connection
+  /// Waiting clients by route: each waits for one key at a time.
+  std::map<std::string, Waiting> waiting_;
   std::thread thread_;
 };
 

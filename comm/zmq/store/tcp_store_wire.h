@@ -5,10 +5,10 @@
 //   reply    fault u8, version u64, total u64, bytes or message (the rest)
 //
 // Values travel in pieces, so that no message is long, and nobody makes room for a long one before
-// it is known who sends it. set: pieces follow each other from offset 0, each is answered, and the
-// last of them publishes the value. get: version 0 asks for the beginning of whatever value is or
-// comes there; further pieces are asked for by that value's version, and refused once another has
-// taken its place. A connection's requests are answered in their order, but for a get that waits.
+// the sender is known. set: pieces follow each other from offset 0, each is answered, and the last
+// of them publishes the value. get: version 0 asks for the beginning of whatever value is or comes
+// there; further pieces are asked for by that value's version, and refused once another has taken
+// its place. A connection's requests are answered in their order, but for a get that waits.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -45,8 +45,8 @@ enum class Kind : std::uint8_t { set = 1, get = 2, remove = 3 };
 struct Request {
   Kind kind = Kind::get;
   std::string key;
-  Piece piece{};              ///< of the value that is set; of a get, where its bytes are to begin
-  std::uint32_t wait_ms = 0;  ///< how long a get may wait for its key
+  Piece piece{};  ///< piece of the value to set; for a get, where its bytes are to begin
+  std::uint32_t wait_ms = 0;  ///< longest wait of a get for its key, in milliseconds
   std::uint64_t version = 0;
 };
 

@@ -50,7 +50,7 @@ class FrameSender {
 
   /// Drops what has not begun to go out and says goodbye; pump goes on until `!pending()`.
   void leave();
-  /// What the socket holds is still sent, for so long at most.
+  /// Messages that the socket holds are still sent, for at most this long.
   void close(int linger_ms);
 
   zmq::socket_t& socket() { return connection_.socket(); }

@@ -38,7 +38,7 @@ struct Hello {
 };
 struct Chunk {
   ExchangeTag tag;
-  Piece piece;  ///< of a frame
+  Piece piece;  ///< a piece of the frame
 };
 struct Credit {
   std::uint32_t count = 0;

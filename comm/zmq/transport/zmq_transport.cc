@@ -5,8 +5,9 @@
 // shows as the end of the connection that it opened.
 //
 // With keys, every connection is encrypted and both ends have proved who they are: the listener's
-// authenticator admits listed keys only, and whoever connects expects the key that its list gives
-// for the peer. Who a message is from is the key that its connection proved, never what it says.
+// authenticator admits listed keys only, and the connecting side expects the key that its list
+// gives for the peer. The sender of a message is the key that its connection proved, never what it
+// says.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -38,7 +39,7 @@ namespace {
 
 using Clock = Deadline::Clock;
 
-/// How soon somebody who waits notices that the list of peers has changed.
+/// Pause after which a waiting node notices that the list of peers has changed.
 constexpr auto kListLook = std::chrono::milliseconds(200);
 /// Connections of strangers, and of peers that try again, beside those of the neighbours.
 constexpr std::size_t kSpareChannels = 64;
@@ -50,11 +51,11 @@ struct Peer {
         out(context, rank, endpoint, std::move(hello), options.frames_ahead, std::move(curve)),
         in(rank, options.max_frame_bytes, options.frames_ahead) {}
 
-  const std::string key;  ///< which alone speaks for it; "" in plain text
+  const std::string key;  ///< the only key that may send for this peer; "" in plain text
   FrameSender out;
   FrameReceiver in;
-  bool greeted = false;  ///< its hello has come
-  bool left = false;     ///< its bye has come
+  bool greeted = false;  ///< the peer's hello has come
+  bool left = false;     ///< the peer's bye has come
   std::optional<Clock::time_point> ended;
 };
 
@@ -413,7 +414,7 @@ void ZmqTransport::lose(Rank rank, Peer& peer, const std::string& reason) {
   }
 }
 
-/// A peer that said goodbye is missed only by those who still need it.
+/// A peer that said goodbye is missed only by the nodes that still need it.
 void ZmqTransport::lose_leavers() {
   for (auto& [rank, peer] : peers_) {
     if (peer.left && ledger_.needs(rank)) {

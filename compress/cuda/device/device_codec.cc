@@ -47,7 +47,7 @@ class DeviceCodec final : public DeviceCompressor {
     });
   }
 
-  /// Where a frame and what was found of it lie on the device. Without memory, null.
+  /// The places on the device of a frame and of its outcome. Without memory, null.
   struct Places {
     std::span<std::byte> frame;
     std::span<std::byte> work;
@@ -70,7 +70,7 @@ class DeviceCodec final : public DeviceCompressor {
                          std::as_writable_bytes(std::span(&outcome, 1)));
   }
 
-  /// Lets `launch` encode so many elements, and brings the encoding to `out`.
+  /// Lets `launch` encode `elements` elements, and brings the encoding to `out`.
   template <typename Launch>
   std::size_t made(std::size_t elements, std::span<std::byte> out, const Launch& launch) {
     const std::size_t bytes = codec_.bytes(elements);

@@ -1,5 +1,5 @@
-// Compressors of device vectors whose encodings have a length that is known beforehand: made whole
-// on the device (codec.h), and copied.
+// Compressors of device vectors with encodings of a length that is known beforehand: made whole on
+// the device (codec.h), and copied.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A compressor of vectors on a CUDA device, whose encodings lie with the host.
+// A compressor of vectors on a CUDA device, with encodings that lie with the host.
 //
 // Thread safety and ownership: see Compressor; the queue and the operations must outlive it.
 // Allocates room on the device for a frame when one is longer than all before. After a fault of the
@@ -15,12 +15,12 @@
 
 namespace sotto::cuda {
 
-/// A compressor on a device whose encodings equal those of `host` byte for byte. Throws Error
+/// A compressor on a device with encodings that equal those of `host` byte for byte. Throws Error
 /// for a family that only hosts have.
 std::unique_ptr<Compressor> make_device_compressor(const Compressor& host, const DeviceOps& ops,
                                                    Queue& queue);
 
-/// What they share: all but the bytes is the host's.
+/// The common part of device compressors: all but the bytes is the host's.
 class DeviceCompressor : public Compressor {
  public:
   /// A first byte that every format of devices refuses: as a length, a scale or values it is
@@ -47,12 +47,12 @@ class DeviceCompressor : public Compressor {
                     std::size_t& refused) const override;
 
  protected:
-  /// As encode, and leaves the residual in v.
+  /// Encodes as encode does, and leaves the residual in v.
   virtual std::size_t encode_to_residual(std::span<float> v, const RandomKey& key,
                                          std::span<std::byte> out) = 0;
 
   Queue& queue() const { return queue_; }
-  /// To work in.
+  /// Device memory to work in.
   std::span<std::byte> room(std::size_t bytes) const { return room_.of(bytes, queue_); }
 
  private:

@@ -78,11 +78,11 @@ class DeviceTopk final : public DeviceCompressor {
     });
   }
 
-  /// What the last encoding, or decoding, left with the host.
+  /// The lists that the last encoding, or decoding, left with the host.
   struct Lists {
     std::vector<std::uint32_t> indices;
     std::vector<float> values;
-    bool lent = false;  ///< to copies that nobody has waited for
+    bool lent = false;  ///< the memory is lent to copies that nobody has waited for
   };
 
   /// Makes the lists k long, when nothing reads them any more; false where the device is in fault.
@@ -98,7 +98,7 @@ class DeviceTopk final : public DeviceCompressor {
     return true;
   }
 
-  /// On the device. Without memory, null.
+  /// Places on the device. Without memory, null.
   struct Places {
     TopK* top = nullptr;
     std::span<std::uint32_t> indices;

@@ -41,7 +41,7 @@ class LineFile {
  private:
   std::string path_;
   std::string text_;
-  std::string_view rest_;  ///< behind the line
+  std::string_view rest_;  ///< text after the current line
   std::size_t number_ = 0;
   std::string_view line_;
 };

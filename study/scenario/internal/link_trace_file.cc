@@ -33,8 +33,8 @@ void add_step(LinkTrace& trace, SimTime at, double bytes_per_s) {
   }
 }
 
-/// Each line is a millisecond by whose end one more packet has passed; after the last, the trace
-/// begins anew. Packets are counted over bins, of which the last one may be shorter.
+/// Each line names a millisecond, by the end of which one more packet has passed; after the last,
+/// the trace begins anew. Packets are counted over bins, of which the last one may be shorter.
 LinkTrace read_mahimahi(LineFile& lines, const LinkTraceFile& file) {
   std::vector<std::uint64_t> packets;
   const auto bin_ms =
@@ -74,11 +74,11 @@ LinkTrace read_mahimahi(LineFile& lines, const LinkTraceFile& file) {
   return trace;
 }
 
-/// What a column's numbers are in: nanoseconds, bytes a second, nanoseconds.
+/// Units of the columns, in nanoseconds, bytes a second and nanoseconds.
 struct Columns {
   double time = 0;
   double rate = 0;
-  double latency = 0;  ///< 0: there is none
+  double latency = 0;  ///< 0: there is no such column
 };
 
 /// "time s,rate Mbit/s,latency ms"

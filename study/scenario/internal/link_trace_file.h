@@ -13,8 +13,10 @@ namespace sotto::study {
 /// How a file is read.
 struct LinkTraceFile {
   std::string path;
-  std::optional<SimTime> repeat = {};  ///< of CSV, which otherwise holds its last line's figures
-  std::optional<SimTime> bin = {};     ///< of Mahimahi: packets are counted over so long, 100 ms
+  /// For CSV: period after which the trace repeats; none: its last line's figures stay.
+  std::optional<SimTime> repeat = {};
+  /// For Mahimahi: length of the bins in which packets are counted; none: 100 ms.
+  std::optional<SimTime> bin = {};
 };
 
 /// The trace that the file holds: Mahimahi's where the first line is a number, else CSV.

@@ -17,7 +17,7 @@ namespace sotto::study {
 struct WrittenTrace {
   std::shared_ptr<const LinkTrace> trace;
   SimTime start = 0;
-  SimTime stagger = 0;  ///< each further link's run begins so much later in the trace
+  SimTime stagger = 0;  ///< each further link starts this much later in the trace
 
   /// The trace of the link that is number `place` of those.
   std::shared_ptr<const TracedLink> of(std::size_t place = 0) const;

@@ -1,5 +1,6 @@
 // What a site's operator hears of a peer that breaks rules, whoever notices: the site's grammar,
 // the decoder of its payloads, or the channel.
+#include <sotto/sites/process/peer_monitor.h>
 #include <sotto/sites/process/site_links.h>
 
 #include <chrono>
@@ -33,11 +34,12 @@ class ScriptedChannels final : public Channels {
   }
   void close(Rank /*peer*/, std::chrono::milliseconds pause) override { pauses.push_back(pause); }
   std::vector<ChannelTraffic> traffic() const override { return {channel}; }
-  RefusedKeys refused_keys() const override { return {}; }
+  RefusedKeys refused_keys() const override { return refused; }
   Strangers strangers() const override { return {}; }
 
   std::deque<ChannelEvent> events;
   ChannelTraffic channel{.peer = 1};
+  RefusedKeys refused;
   std::vector<std::chrono::milliseconds> pauses;
 };
 
@@ -63,9 +65,10 @@ struct Scene {
     setup.compressor = make_compressor("none");
     setup.incarnation = 1;
     site = std::make_unique<sites::Site>(std::move(setup));
-    links = std::make_unique<SiteLinks>(
-        *site, channels, list, 0, sites::MixingKind::push_sum, false, "",
-        [this](const SiteEvent& event) { events.push_back(event); });
+    const SiteListener listener = [this](const SiteEvent& event) { events.push_back(event); };
+    links = std::make_unique<SiteLinks>(*site, channels, list, 0, sites::MixingKind::push_sum,
+                                        listener);
+    monitor = std::make_unique<PeerMonitor>(*site, channels, *links, false, "", listener);
     REQUIRE(site->try_begin(true));
   }
   void happens(ChannelEvent::Kind kind, std::string reason = {}, std::size_t bytes = 0) {
@@ -74,6 +77,7 @@ struct Scene {
                                .message = std::vector<std::byte>(bytes, std::byte{0xEE}),
                                .reason = std::move(reason)});
     REQUIRE(links->pump(Deadline::after({})).ok());
+    monitor->look();
   }
   std::vector<std::string> offences() const {
     std::vector<std::string> texts;
@@ -92,6 +96,7 @@ struct Scene {
   std::vector<SiteEvent> events;
   std::unique_ptr<sites::Site> site;
   std::unique_ptr<SiteLinks> links;
+  std::unique_ptr<PeerMonitor> monitor;
 };
 
 }  // namespace
@@ -119,5 +124,30 @@ TEST_CASE("an offence is told once and costs a pause that doubles, whoever notic
   for (std::size_t k = 0; k < scene.channels.pauses.size(); ++k) {
     CHECK(scene.channels.pauses[k] == SiteLinks::kFirstPause * (1 << k));
   }
-  CHECK(scene.links->reports().at(0).offences == 6);
+  CHECK(scene.monitor->reports().at(0).offences == 6);
+}
+
+TEST_CASE("a refused key is told once, with the owner that it has or had") {
+  ScriptedChannels channels;
+  std::vector<SiteEvent> events;
+  AdmissionMonitor monitor(channels, [&](const SiteEvent& event) { events.push_back(event); });
+  auto lines = two_lines();
+  const std::string key = lines[1].key.text();
+  channels.refused = {.times = 1, .latest = {{.key = key, .address = "10.0.0.9:7"}}};
+  monitor.follow(lines);
+  monitor.look(3);
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == "key-refused");
+  CHECK(events[0].peer == "b");
+  CHECK(events[0].round == Round{3});
+  CHECK(events[0].text.ends_with("has a line in the list of peers that allows it nothing"));
+  monitor.look(4);
+  CHECK(events.size() == 1);
+
+  lines.pop_back();
+  monitor.follow(lines);
+  monitor.look(5);
+  CHECK(events.size() == 1);  // a pause has begun
+  CHECK_FALSE(monitor.refused_keys().at(0).listed);
+  CHECK(monitor.refused_keys().at(0).name == "b");
 }

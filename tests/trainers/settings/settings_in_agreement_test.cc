@@ -1,5 +1,6 @@
 // No setting that changes results can be different at two nodes without their noticing.
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include <sotto/trainers/settings/optimizer_settings.h>
 #include <sotto/trainers/settings/privacy_settings.h>
 
+#include "support/scratch.h"
 #include "trainers/nodes.h"
 
 using namespace sotto;
@@ -39,6 +41,7 @@ const Given kPrivate = {{"clip-norm", "1"}, {"noise-multiplier", "1"}};
 const std::map<std::string_view, Change> kChanges = {
     {"nodes", {"8"}},
     {"topology", {"complete"}},
+    {"groups", {""}},  // a file that the test writes
     {"weighting", {"shares", {{"algorithm", "pushsum"}, {"topology", "star"}}}},
     {"lazy", {"true"}},
     {"join", {"zeros"}},
@@ -120,7 +123,12 @@ TEST_CASE("every setting that changes results changes what nodes agree on") {
       Given without = change->second.with;
       std::erase_if(without, [&](const auto& one) { return one.first == name; });
       Given with = without;
-      with.emplace_back(name, change->second.value);
+      const Scratch scratch;
+      const bool file = change->second.value.empty();
+      if (file) {
+        std::ofstream(scratch.path() / "groups") << "0 1\n2 3\n";
+      }
+      with.emplace_back(name, file ? (scratch.path() / "groups").string() : change->second.value);
       if (name == "noise-multiplier") {
         without = kPrivate;
       }

@@ -21,11 +21,11 @@
 namespace sotto {
 namespace {
 
-/// What is used of a table, as numbers: rows in the file's order.
+/// The used part of a table, as numbers: rows in the file's order.
 struct TableValues {
   std::vector<double> features;  ///< rows × features
-  std::vector<double> targets;   ///< rows × targets; of a regression
-  LabelCollector labels;         ///< otherwise
+  std::vector<double> targets;   ///< rows × targets, for a regression
+  LabelCollector labels;         ///< labels, for classes
   std::size_t rows = 0;
 };
 

@@ -25,7 +25,7 @@ struct FieldValue {
 /// Takes "1.5" and "1,5" alike for one and a half.
 FieldValue value_of(std::string_view field);
 
-/// What `why_no_number` says where nothing better can be said.
+/// The reason that `why_no_number` gives where nothing better can be said.
 inline constexpr std::string_view kIsText = "is text";
 
 /// Why a field is no number, in words that go on "'x' …": "has thousands separators; write 1234".

@@ -16,7 +16,7 @@
 
 namespace sotto {
 
-/// What an IDX file holds the numbers as; the values are the format's.
+/// The type of the numbers in an IDX file; the values are the format's.
 enum class IdxType : std::uint8_t {
   u8 = 0x08,
   i8 = 0x09,
@@ -30,15 +30,15 @@ enum class IdxType : std::uint8_t {
 struct IdxArray {
   std::vector<std::size_t> extents;
   IdxType type = IdxType::u8;
-  std::string bytes;  ///< of the numbers, as they stand in the file
+  std::string bytes;  ///< bytes of the numbers, as they stand in the file
 
   std::size_t size() const;
   double at(std::size_t index) const;
-  /// Where a number stands in the file, unpacked.
+  /// The offset of a number in the unpacked file.
   std::size_t place_of(std::size_t index) const;
 };
 
-/// A file whose header is read, and whose numbers are not unpacked yet.
+/// A file with its header read, and with its numbers not unpacked yet.
 class IdxFile {
  public:
   /// Expects an array of `dimensions` extents. Throws Error for another magic number, an extent of
@@ -56,7 +56,7 @@ class IdxFile {
   std::filesystem::path path_;
   std::string content_;
   Unpacker in_;
-  IdxArray array_;  ///< without its numbers
+  IdxArray array_;  ///< the array, without its numbers until read()
 };
 
 /// The whole array of `dimensions` extents; throws Error as IdxFile does.

@@ -38,7 +38,8 @@ class LabelCollector {
   std::map<double, std::uint32_t> by_number_;  // labels in the order of their first examples
   std::map<std::string, std::uint32_t, std::less<>> by_word_;
   std::vector<std::uint32_t> examples_;
-  std::optional<std::pair<double, std::size_t>> first_fraction_;  // and its line
+  // The first label that is no whole number, and its line.
+  std::optional<std::pair<double, std::size_t>> first_fraction_;
 };
 
 /// Examples by their places in a file.
@@ -52,8 +53,8 @@ struct Split {
 Split split_rows(const std::filesystem::path& path, std::size_t rows);
 
 /// Warns of classes that differ in capital letters alone, of those with one example in all, of
-/// those that the training or the test set never shows, and of so many that they may be amounts;
-/// `regression` is as in LabelCollector, and empty where classes have names.
+/// those that the training or the test set never shows, and of a number of classes that suggests
+/// amounts; `regression` is as in LabelCollector, and empty where classes have names.
 void warn_of_rare_classes(const std::filesystem::path& path, std::span<const std::string> classes,
                           std::span<const std::int32_t> train, std::span<const std::int32_t> test,
                           std::string_view regression, std::vector<std::string>& warnings);

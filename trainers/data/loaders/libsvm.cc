@@ -30,7 +30,7 @@ struct SparseRows {
   LabelCollector labels;
   std::vector<std::size_t> begin = {0};
   std::vector<SparseEntry> entries;
-  bool grouped = false;  ///< some have a qid
+  bool grouped = false;  ///< some rows have a qid
 
   std::size_t size() const { return targets.size(); }
 };

@@ -26,9 +26,9 @@ constexpr std::size_t kMostImages = std::size_t{1} << 24;
 
 /// The classes of a data set that is known by the name of its files.
 struct KnownSet {
-  std::string_view ending;   ///< of the name
+  std::string_view ending;   ///< end of the set's name
   std::size_t first = 0;     ///< the smallest label
-  std::string_view symbols;  ///< a character each class
+  std::string_view symbols;  ///< the classes' symbols, a character each
 };
 
 /// MNIST and EMNIST (Cohen et al. 2017, arXiv:1702.05373).
@@ -91,8 +91,8 @@ Images read_pair(const IdxPair& files) {
   return images;
 }
 
-/// What 1 stands for: 255 where the numbers are bytes or go as far, 1 for floating-point ones that
-/// are scaled already. Throws Error for what is no image.
+/// The value that becomes 1: 255 where the numbers are bytes or go as far, 1 for floating-point
+/// ones that are scaled already. Throws Error for what is no image.
 double white_of(const Images& images) {
   constexpr double kWhite = 255;
   constexpr double kLargestScaled = 16;  // values with mean 0 and deviation 1 stay below
@@ -123,11 +123,11 @@ double white_of(const Images& images) {
   return kWhite;
 }
 
-/// What the labels stand for.
+/// The meaning of the labels.
 struct Classes {
   std::size_t first = 0;  ///< the smallest label
   std::size_t count = 0;
-  std::vector<std::string> names;  ///< empty where numbers are their names
+  std::vector<std::string> names;  ///< names of the classes; empty where numbers are their names
 
   /// The labels as they stand in the file.
   std::vector<std::string> numbers() const {

@@ -77,7 +77,7 @@ void refuse_numbers_only(const TextLines& lines, const std::vector<std::string>&
 }
 
 /// Goes to the first line that is no comment, and finds the separator. NumPy writes the header
-/// itself as a comment, which is then returned: it has as many names as the line has fields.
+/// itself as a comment, which is then returned: it has one name for each field of the line.
 std::vector<std::string> pass_comments(const TextFile& file, TextLines& lines,
                                        TableLayout& layout) {
   if (!lines.next()) {

@@ -23,10 +23,10 @@ namespace sotto {
 /// A field that is worth showing.
 struct FieldPlace {
   std::size_t line = 0;
-  std::string text;  ///< its beginning
+  std::string text;  ///< the beginning of its text
 };
 
-/// What is in a column, over all rows.
+/// The contents of a column, over all rows.
 struct ColumnSurvey {
   std::string name;
   std::size_t fields = 0;
@@ -59,9 +59,10 @@ struct ColumnSurvey {
 /// How a table's lines are laid out.
 struct TableLayout {
   Dialect dialect;
-  std::vector<std::string> names;  ///< a column's is empty where the file has none for it
-  std::size_t header_line = 1;     ///< where they stand
-  std::size_t skipped_lines = 0;   ///< in front of the first row, blank ones not counted
+  /// Names of the columns; empty where the file has none for a column.
+  std::vector<std::string> names;
+  std::size_t header_line = 1;    ///< line of the names
+  std::size_t skipped_lines = 0;  ///< lines in front of the first row, without blank ones
   bool headerless = false;
 };
 
@@ -69,7 +70,7 @@ struct TableLayout {
 struct TableFile {
   TextFile file;
   TableLayout layout;
-  std::vector<ColumnSurvey> columns;  ///< in the file's order
+  std::vector<ColumnSurvey> columns;  ///< columns in the file's order
   std::size_t rows = 0;
 
   const std::filesystem::path& path() const { return file.path; }
@@ -84,7 +85,7 @@ TableFile read_table(const std::filesystem::path& path, const TableRequest& requ
 /// Walks over the rows of a table.
 class TableRows {
  public:
-  /// Both must outlive this object.
+  /// `file` and `layout` must outlive this object.
   TableRows(const TextFile& file, const TableLayout& layout);
 
   /// Goes to the next row; false at the end. Rows without any value, as spreadsheets write below a

@@ -20,7 +20,7 @@
 namespace sotto {
 namespace {
 
-/// What a column to be predicted is called, in any case.
+/// The usual names of a column to be predicted, in any case.
 constexpr std::array<std::string_view, 3> kTargetNames = {"label", "class", "target"};
 
 std::string in_quotes(std::string_view name) { return fmt::format("'{}'", excerpt(name)); }

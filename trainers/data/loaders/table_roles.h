@@ -17,17 +17,17 @@ namespace sotto {
 /// A column that is not used, and why.
 struct LeftOut {
   std::size_t column = 0;
-  std::string why;     ///< "it holds nothing"
-  bool asked = false;  ///< the user said so
+  std::string why;     ///< reason in words, "it holds nothing"
+  bool asked = false;  ///< the user asked for it
 };
 
 /// Columns by their place in the file.
 struct TableRoles {
   std::vector<std::size_t> features;
-  std::vector<std::size_t> targets;  ///< one, but for a regression
-  std::vector<LeftOut> left_out;     ///< each column once
-  bool found_by_name =
-      false;  ///< the target is called so, or was named; else it is the last column
+  std::vector<std::size_t> targets;  ///< one column, or several for a regression
+  std::vector<LeftOut> left_out;     ///< unused columns, each once
+  /// The target is called so, or was named; else it is the last column.
+  bool found_by_name = false;
 };
 
 /// Throws Error for names that are no names, that stand twice or that no column has, and where it

@@ -15,7 +15,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kFewestRows = 5;  ///< fewer prove nothing
+constexpr std::size_t kFewestRows = 5;  ///< fewest rows that prove anything
 
 /// "column 'age'", "columns 'age', 'size' and 3 more"
 std::string columns_called(const TableFile& table, const std::vector<std::size_t>& columns) {

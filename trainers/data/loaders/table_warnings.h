@@ -14,7 +14,7 @@
 
 namespace sotto {
 
-/// Warnings about a table whose columns are used so; each names the file.
+/// Warnings about a table with columns in these roles; each names the file.
 std::vector<std::string> warnings_of(const TableFile& table, const TableRoles& roles,
                                      const TableRequest& request);
 

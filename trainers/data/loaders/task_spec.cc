@@ -45,8 +45,8 @@ bool looks_like_parameter(std::string_view item) {
                      [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '-'; });
 }
 
-/// Where the last item of `rest` begins, at its comma: the last one that stands outside of the
-/// quotes of a value.
+/// The place where the last item of `rest` begins, at its comma: the last one that stands outside
+/// of the quotes of a value.
 std::size_t last_comma(std::string_view rest) {
   if (!rest.ends_with('"')) {
     return rest.rfind(',');

@@ -15,11 +15,11 @@
 
 namespace sotto {
 
-/// What a parameter takes behind its '='.
+/// The kind of value that a parameter takes behind its '='.
 enum class ParameterKind {
   number,  ///< a whole number
   text,    ///< a text; may be given repeatedly
-  word,    ///< nothing: it is there or not
+  word,    ///< no value: the word is there or not
 };
 
 /// A parameter that a task has.
@@ -31,9 +31,10 @@ struct KnownParameter {
 struct TaskSpec {
   std::string text;  ///< the whole specification
   std::string name;
-  std::string path;  ///< empty where there is none
+  std::string path;  ///< the path; empty where there is none
   std::map<std::string, std::uint64_t, std::less<>> numbers;
-  std::map<std::string, std::vector<std::string>, std::less<>> texts;  ///< in their order
+  /// Texts by parameter, in the order in which they were given.
+  std::map<std::string, std::vector<std::string>, std::less<>> texts;
 
   /// The number, or `otherwise` when it was not given.
   std::uint64_t value(std::string_view parameter, std::uint64_t otherwise) const;

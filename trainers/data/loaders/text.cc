@@ -26,7 +26,7 @@ constexpr std::size_t kTestPlaces = 4096;
 struct Symbols {
   std::vector<std::uint8_t> text;
   std::size_t count = 0;
-  std::vector<std::string> bytes;  ///< that the symbols stand for, as numbers
+  std::vector<std::string> bytes;  ///< bytes for which the symbols stand, as numbers
 };
 
 Symbols read_symbols(const std::filesystem::path& file) {

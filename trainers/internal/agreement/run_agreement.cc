@@ -27,14 +27,15 @@ RunAgreement::RunAgreement(Session& session, const OptimizerOptions& options)
       timeout_(options.timeout),
       join_(options.join),
       news_(session),
-      meetings_(session, options.rank, options.nodes, options.timeout),
+      collectives_(session, options.rank, options.nodes, options.timeout),
+      average_(collectives_),
       whereabouts_(session, news_, options.rank),
-      stop_(session, news_, meetings_, options.rank, options.nodes, options.stop),
+      stop_(session, news_, collectives_, options.rank, options.nodes, options.stop),
       data_(session, news_, options.rank, options.nodes, options.timeout, options.interrupted) {
-  meetings_.leave_out(options.byzantine);
-  meetings_.weigh(weight_of_model(options));
-  meetings_.look_with([this](Rank peer) { return wait_fault(std::span(&peer, 1)); });
-  meetings_.miss_with([this](Rank peer) { return lost_neighbour(peer); });
+  average_.leave_out(options.byzantine);
+  average_.weigh(weight_of_model(options));
+  collectives_.look_with([this](Rank peer) { return wait_fault(std::span(&peer, 1)); });
+  collectives_.miss_with([this](Rank peer) { return lost_neighbour(peer); });
 }
 
 Status RunAgreement::named(const Status& status) const {
@@ -44,7 +45,7 @@ Status RunAgreement::named(const Status& status) const {
 Status RunAgreement::agree(const std::function<Result<StartingPoint>()>& start) {
   if (Status status = naming_timeout(session_.enter(), timeout_); !status.ok()) {
     if (rank_ == 0) {
-      meetings_.give_up(status);
+      collectives_.fault_notice().give_up(status);
     }
     return status;
   }
@@ -52,18 +53,18 @@ Status RunAgreement::agree(const std::function<Result<StartingPoint>()>& start) 
   const auto mine = start();
   if (!mine.ok()) {
     Status cause = named(mine.status());
-    meetings_.give_up(cause);
+    collectives_.fault_notice().give_up(cause);
     return cause;
   }
   if (Status status = compare(*mine); !status.ok()) {
     if (status.fault() == Fault::unexpected) {
-      meetings_.give_up(status);
+      collectives_.fault_notice().give_up(status);
     }
     return status;
   }
-  Status status = meetings_.barrier("agreed");
+  Status status = collectives_.barrier("agreed");
   if (rank_ == 0 && status.fault() == Fault::deadline) {
-    meetings_.give_up(status);
+    collectives_.fault_notice().give_up(status);
   }
   return status;
 }
@@ -78,7 +79,7 @@ Status RunAgreement::compare(const StartingPoint& mine) {
     }
     return session_.set("hello", card.bytes());
   }
-  const auto shown = meetings_.await("hello", 0);
+  const auto shown = collectives_.await("hello", 0);
   if (!shown.ok()) {
     return shown.status();
   }
@@ -110,7 +111,7 @@ Status RunAgreement::compare(const StartingPoint& mine) {
 Result<float> RunAgreement::share(double weight) {
   ByteBuffer mine;
   mine.write(weight);
-  const auto all = meetings_.gather("weight", mine.bytes());
+  const auto all = collectives_.gather("weight", mine.bytes());
   if (!all.ok()) {
     return all.status();
   }
@@ -122,14 +123,14 @@ Result<float> RunAgreement::share(double weight) {
       Status cause =
           named({Fault::malformed,
                  fmt::format("node {} counts itself by {}, which is no weight", node, other)});
-      meetings_.give_up(cause);
+      collectives_.fault_notice().give_up(cause);
       return cause;
     }
     sum += other;
   }
   ByteBuffer decided;
   decided.write(sum);
-  const auto told = meetings_.broadcast("weights", decided.bytes());
+  const auto told = collectives_.broadcast("weights", decided.bytes());
   if (!told.ok()) {
     return told.status();
   }
@@ -152,7 +153,9 @@ Status RunAgreement::enter_round(Round round) {
   return join_ == Join::zeros && !out_of_data_ ? data_.enter_round(round) : Status();
 }
 
-Status RunAgreement::given_up() { return news_.any() ? meetings_.given_up() : Status(); }
+Status RunAgreement::given_up() {
+  return news_.any() ? collectives_.fault_notice().given_up() : Status();
+}
 
 Status RunAgreement::lost_neighbour(Rank awaited) {
   Status lost = lost_ ? lost_(awaited) : Status();
@@ -201,14 +204,14 @@ Result<UnevenData::Next> RunAgreement::next_without_data(Round done) {
     stop_.listen();
     return !ended_ && stop_.wanted();
   };
-  return data_.await(done, whereabouts_, meetings_, stops);
+  return data_.await(done, whereabouts_, collectives_.fault_notice(), stops);
 }
 
 Result<double> RunAgreement::mean(Round done, std::span<const float> values, std::size_t parameters,
                                   std::span<float> mean) {
-  meetings_.measure_first(parameters);
+  average_.measure_first(parameters);
   ByteBuffer found;
-  const Status met = meetings_.meet(means_, values, 0, [&](const AveragedModel& all) {
+  const Status met = average_.meet(means_, values, 0, [&](const AveragedModel& all) {
     forget_mean();
     found.write(all.consensus_distance);
     found.write_span(std::span<const float>(all.parameters));
@@ -216,7 +219,7 @@ Result<double> RunAgreement::mean(Round done, std::span<const float> values, std
   if (!met.ok()) {
     return met;
   }
-  const auto told = meetings_.broadcast(mean_key(means_), found.bytes());
+  const auto told = collectives_.broadcast(mean_key(means_), found.bytes());
   if (!told.ok()) {
     return told.status();
   }
@@ -242,7 +245,7 @@ void RunAgreement::forget_mean() {
 
 Status RunAgreement::take_from_node_0(std::span<float> values) {
   const auto given =
-      meetings_.broadcast(fmt::format("given/{}/values", gifts_++), std::as_bytes(values));
+      collectives_.broadcast(fmt::format("given/{}/values", gifts_++), std::as_bytes(values));
   if (!given.ok()) {
     return given.status();
   }
@@ -258,7 +261,7 @@ Status RunAgreement::give_up(const Status& fault) {
     return fault;
   }
   const bool of_others = fault.fault() == Fault::peer_lost || fault.fault() == Fault::deadline;
-  const Status cause = meetings_.given_up_or(fault);
+  const Status cause = collectives_.fault_notice().given_up_or(fault);
   if (!of_others || cause.ok()) {
     return fault;
   }
@@ -267,7 +270,7 @@ Status RunAgreement::give_up(const Status& fault) {
 }
 
 Status RunAgreement::end() {
-  if (Status status = meetings_.barrier("end"); !status.ok()) {
+  if (Status status = collectives_.barrier("end"); !status.ok()) {
     return status;
   }
   forget_mean();

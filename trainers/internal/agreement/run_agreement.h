@@ -17,7 +17,8 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/session.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/model_average.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/optimizer.h>
 
 #include "run_news.h"
@@ -27,11 +28,12 @@
 
 namespace sotto::internal {
 
-/// What all nodes must have in common before the first round.
+/// State that all nodes must have in common before the first round.
 struct StartingPoint {
-  std::string agreement;     ///< the settings
-  Round done = 0;            ///< rounds
-  std::string parameters{};  ///< digest of the initial ones; "" after a load, when nodes differ
+  std::string agreement;  ///< settings that nodes must agree on, as text
+  Round done = 0;         ///< rounds done
+  /// Digest of the initial parameters; "" after a load, when nodes differ.
+  std::string parameters{};
 };
 
 /// A fault that refuses a gradient and leaves its round open for another one.
@@ -45,7 +47,8 @@ class RunAgreement {
   RunAgreement(const RunAgreement&) = delete;
   RunAgreement& operator=(const RunAgreement&) = delete;
 
-  Meetings& meetings() { return meetings_; }
+  StoreCollectives& collectives() { return collectives_; }
+  ModelAverage& average() { return average_; }
   Whereabouts& whereabouts() { return whereabouts_; }
   StopAgreement& stop() { return stop_; }
 
@@ -54,25 +57,25 @@ class RunAgreement {
   Status agree(const std::function<Result<StartingPoint>()>& start);
   /// This node's share of the sum of all nodes' weights (share_of_weight).
   Result<float> share(double weight);
-  /// All nodes can be told something.
+  /// True once all nodes can be told something.
   bool entered() const { return entered_; }
 
-  /// Before a round, when so many are done: Fault::ended where all end here.
+  /// Call it before a round, with the rounds that are done: Fault::ended where all end here.
   Status begin_round(Round done);
   /// This node has a gradient of this round.
   Status enter_round(Round round);
-  /// For whoever waits for these nodes: a fault when the wait cannot end.
+  /// Checks a wait for these nodes: a fault when the wait cannot end.
   Status wait_fault(std::span<const Rank> peers);
-  /// For a wait for frames: the reason why some node gave up, in that node's name. (Meetings check
-  /// it themselves.)
+  /// Checks a wait for frames: the reason why some node gave up, in that node's name. (Waits in
+  /// the store look for it themselves.)
   Status given_up();
   /// A fault when a wait for this node in the store cannot end because a neighbour is lost. On the
   /// node's own thread.
   Status lost_neighbour(Rank awaited);
-  /// Asks `lost` for that (Driver::lost_neighbour).
+  /// Makes lost_neighbour ask `lost` (Driver::lost_neighbour).
   void watch_connections(std::function<Status(Rank)> lost) { lost_ = std::move(lost); }
 
-  /// Comes to the next meeting for the mean of all models, after so many rounds.
+  /// Comes to the next meeting for the mean of all models, after `done` rounds.
   Status come_to_mean(Round done) { return whereabouts_.come(MeetingPlace::mean, done); }
   /// The mean of all nodes' `values`, in `mean` unless that is empty, and the consensus distance of
   /// the first `parameters` of them. After come_to_mean.
@@ -83,7 +86,7 @@ class RunAgreement {
   /// Replaces `values` by node 0's.
   Status take_from_node_0(std::span<float> values);
 
-  /// What a node that is out of data does next, when so many rounds are done: a round with a zero
+  /// The next action of a node that is out of data, after `done` rounds: a round with a zero
   /// gradient, unless begin_round says that all end; the mean; or nothing more. The first call says
   /// that it is out of data.
   Result<UnevenData::Next> next_without_data(Round done);
@@ -111,16 +114,17 @@ class RunAgreement {
   const std::chrono::milliseconds timeout_;
   const Join join_;
   RunNews news_;
-  Meetings meetings_;
+  StoreCollectives collectives_;
+  ModelAverage average_;
   Whereabouts whereabouts_;
   StopAgreement stop_;
   UnevenData data_;
   std::function<Status(Rank)> lost_;
-  std::optional<Deadline>
-      lost_until_;            ///< how long a neighbour that is lost may have done its part
-  std::optional<Mean> mean_;  ///< that was taken last
-  std::uint64_t means_ = 0;   ///< that were taken
-  std::uint64_t gifts_ = 0;   ///< of node 0
+  /// Time for which a lost neighbour may still have done its part.
+  std::optional<Deadline> lost_until_;
+  std::optional<Mean> mean_;  ///< the mean that was taken last
+  std::uint64_t means_ = 0;   ///< number of means taken
+  std::uint64_t gifts_ = 0;   ///< number of calls of take_from_node_0
   bool entered_ = false;
   bool out_of_data_ = false;
   bool ended_ = false;  ///< all nodes know the last round, and this one has come to it

@@ -1,5 +1,5 @@
-// One key of a run's store that says whether any node has left a word there for the others: who
-// waits looks at it first, and at nothing else as long as there is none.
+// One key of a run's store that says whether any node has left a word there for the others: a node
+// that waits looks at it first, and at nothing else as long as there is none.
 //
 // Thread-safe; the store must outlive it.
 #pragma once

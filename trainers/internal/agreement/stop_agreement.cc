@@ -33,9 +33,14 @@ std::string nodes_that(const std::vector<Rank>& nodes, std::string_view one,
 
 }  // namespace
 
-StopAgreement::StopAgreement(Store& store, RunNews& news, Meetings& meetings, Rank rank, int nodes,
-                             const std::atomic<bool>* stop)
-    : store_(store), news_(news), meetings_(meetings), rank_(rank), nodes_(nodes), stop_(stop) {
+StopAgreement::StopAgreement(Store& store, RunNews& news, StoreCollectives& collectives, Rank rank,
+                             int nodes, const std::atomic<bool>* stop)
+    : store_(store),
+      news_(news),
+      collectives_(collectives),
+      rank_(rank),
+      nodes_(nodes),
+      stop_(stop) {
   static_assert(std::atomic<EndReason>::is_always_lock_free, "a signal's handler may ask");
 }
 
@@ -122,7 +127,7 @@ Status StopAgreement::await_decision() {
         return {};
       }
     }
-    const auto value = meetings_.await_node_0(kDecided);
+    const auto value = collectives_.await_node_0(kDecided);
     return value.ok() ? read_decision(*value) : value.status();
   }
   for (Rank peer = 1; peer < nodes_; ++peer) {
@@ -132,7 +137,7 @@ Status StopAgreement::await_decision() {
         continue;
       }
     }
-    const auto value = meetings_.await(answer_key(peer), peer);
+    const auto value = collectives_.await(answer_key(peer), peer);
     Status taken = value.status();
     if (value.ok()) {
       const std::lock_guard lock(mutex_);

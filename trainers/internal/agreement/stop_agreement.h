@@ -20,7 +20,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/store.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 
 #include "run_news.h"
 
@@ -28,15 +28,15 @@ namespace sotto::internal {
 
 /// Why a node wants the run to end before its last round.
 enum class EndReason : std::uint8_t {
-  none = 0,         ///< it does not
-  told = 1,         ///< a signal, or a call
-  out_of_data = 2,  ///< it has no further batch
+  none = 0,         ///< the node does not want that
+  told = 1,         ///< a signal, or a call, asked for it
+  out_of_data = 2,  ///< the node has no further batch
 };
 
 class StopAgreement {
  public:
   /// `stop`, once true, is as ask(EndReason::told); null: there is no such flag.
-  StopAgreement(Store& store, RunNews& news, Meetings& meetings, Rank rank, int nodes,
+  StopAgreement(Store& store, RunNews& news, StoreCollectives& collectives, Rank rank, int nodes,
                 const std::atomic<bool>* stop);
 
   /// This node wants all to end. May be called by a signal's handler.
@@ -44,19 +44,20 @@ class StopAgreement {
   /// Whether this node wants all to end, or knows of another one that does.
   bool wanted() const { return heard_ || own_reason() != EndReason::none; }
 
-  /// Before a round, when so many are done; may wait for the others. OK: the round is to be done.
-  /// Fault::ended, with the reason: all end here. Other faults are those of the wait.
+  /// Call it before a round, with the rounds that are done; may wait for the others. OK: the round
+  /// is to be done. Fault::ended, with the reason: all end here. Other faults are those of the
+  /// wait.
   Status begin(Round done);
   /// Why all end, "node 1 was told to stop"; empty as long as that is not decided.
   std::string why() const;
-  /// While this node waits for others in a round that it has begun: listens, and answers.
+  /// Call it while this node waits for others in a round that it has begun: listens, and answers.
   void listen();
 
  private:
   EndReason own_reason() const;
   /// Takes note of the own wish or another node's, and says how far this one is. Locked.
   void answer();
-  /// What all nodes agreed on, once they have.
+  /// Waits for the decision of all nodes, and returns it.
   Status await_decision();
   /// Node 0: takes what `peer` has published.
   Status take_answer(Rank peer, const std::vector<std::byte>& value);
@@ -73,7 +74,7 @@ class StopAgreement {
 
   Store& store_;
   RunNews& news_;
-  Meetings& meetings_;
+  StoreCollectives& collectives_;
   const Rank rank_;
   const int nodes_;
   const std::atomic<bool>* const stop_;
@@ -83,9 +84,9 @@ class StopAgreement {
   mutable std::mutex mutex_;  ///< guards what follows
   Round begun_ = 0;
   bool answered_ = false;
-  std::map<Rank, Answer> answers_;  ///< node 0's
+  std::map<Rank, Answer> answers_;  ///< answers of all nodes; only node 0 has them
   std::optional<Round> last_;       ///< the round after which all end
-  std::string why_;                 ///< in words, for last_
+  std::string why_;                 ///< reason for last_ in words
 };
 
 }  // namespace sotto::internal

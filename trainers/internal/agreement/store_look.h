@@ -14,13 +14,13 @@
 
 namespace sotto::internal {
 
-/// What a store had to say of a key.
+/// The answer of a store to a look for a key.
 struct StoreLook {
-  bool answered = false;                          ///< the store is there
-  std::optional<std::vector<std::byte>> value{};  ///< none: there is no such key
+  bool answered = false;                          ///< the store answered
+  std::optional<std::vector<std::byte>> value{};  ///< value of the key; none: there is no such key
 };
 
-/// Takes a second where nobody answers: whoever wants to leave promptly looks before it sets
+/// Takes a second where nobody answers: a node that wants to leave promptly looks before it sets
 /// anything, which would wait for longer.
 inline StoreLook look_for(Store& store, std::string_view key) {
   constexpr double kLongestAnswerSeconds = 0.8;  // below what a store gives an absent server

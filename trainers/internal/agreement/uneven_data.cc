@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Between two looks at a node with data: longer each time.
+/// Pause between two looks at a node with data: longer each time.
 constexpr milliseconds kFirstPause{2};
 constexpr milliseconds kLongestPause{64};
 
@@ -95,7 +95,7 @@ std::optional<Rank> UnevenData::first_with_data(Round done, State& state) {
 }
 
 Result<UnevenData::Next> UnevenData::await(Round done, const Whereabouts& whereabouts,
-                                           Meetings& meetings,
+                                           FaultNotice& fault_notice,
                                            const std::function<bool()>& interrupted) {
   auto deadline = Deadline::after(timeout_, &stop_);
   auto pause = kFirstPause;
@@ -124,7 +124,7 @@ Result<UnevenData::Next> UnevenData::await(Round done, const Whereabouts& wherea
     if (interrupted()) {
       return Next::round;
     }
-    if (Status cause = meetings.given_up(); !cause.ok()) {
+    if (Status cause = fault_notice.given_up(); !cause.ok()) {
       return cause;
     }
     const std::pair<Rank, Round> seen(*peer, state.rounds);

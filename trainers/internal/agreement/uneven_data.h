@@ -20,7 +20,7 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/store.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/fault_notice.h>
 
 #include "run_news.h"
 #include "whereabouts.h"
@@ -43,30 +43,30 @@ class UnevenData {
 
   /// This node has a gradient of the round with this number.
   Status enter_round(Round round);
-  /// While it waits in that round.
+  /// Checks a wait in that round.
   Status round_fault();
 
   // What a node calls that is out of data.
 
-  /// It has had data for so many rounds.
+  /// Says that this node has had data for `rounds` rounds.
   Status leave(Round rounds);
-  /// What the others want of it next.
+  /// The next thing that the others want of this node.
   enum class Next {
     nothing,  ///< all are out of data
     round,    ///< some node is in the round after `done`, or `interrupted`
     mean,     ///< the nodes with data ask for the mean model
   };
-  /// Waits for that, when so many rounds are done.
-  Result<Next> await(Round done, const Whereabouts& whereabouts, Meetings& meetings,
+  /// Waits for that, after `done` rounds.
+  Result<Next> await(Round done, const Whereabouts& whereabouts, FaultNotice& fault_notice,
                      const std::function<bool()>& interrupted);
 
  private:
   struct State {
-    Round rounds = 0;  ///< begun with data
+    Round rounds = 0;  ///< rounds begun with data
     bool out = false;
   };
   Status publish(const State& state);
-  /// What it says of itself, if a node can be so far when this one has `done` rounds.
+  /// The state that `peer` published, if a node can be that far when this one has `done` rounds.
   std::optional<State> state_of(Rank peer, Round done) const;
   /// The lowest node that is not known to be out of data; none: all are.
   std::optional<Rank> first_with_data(Round done, State& state);
@@ -81,8 +81,8 @@ class UnevenData {
 
   std::mutex mutex_;  ///< guards what follows
   bool some_out_ = false;
-  Round entered_ = 0;          ///< rounds of which this node had a gradient
-  Round told_ = 0;             ///< of these, those that the others were told of
+  Round entered_ = 0;          ///< rounds with a gradient of this node
+  Round told_ = 0;             ///< rounds of these that the others were told of
   std::optional<Round> left_;  ///< rounds for which this node had data, once it is out of them
 };
 

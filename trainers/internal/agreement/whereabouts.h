@@ -21,7 +21,7 @@
 
 namespace sotto::internal {
 
-/// What all nodes meet for.
+/// The purpose of a meeting of all nodes.
 enum class MeetingPlace : std::uint8_t {
   mean = 1,    ///< the mean of all models
   finish = 2,  ///< the end of the run
@@ -33,7 +33,7 @@ class Whereabouts {
 
   /// This node has a gradient of the round with this number.
   void enter_round(Round round);
-  /// This node comes to the next meeting after so many rounds.
+  /// This node comes to the next meeting after `rounds` rounds.
   Status come(MeetingPlace place, Round rounds);
   /// All have come to it, and leave.
   void leave();
@@ -41,15 +41,15 @@ class Whereabouts {
   /// Fault::unexpected, naming `peer` and both nodes' rounds, when it waits at a meeting to which
   /// this node cannot come any more.
   Status wait_fault(Rank peer) const;
-  /// Whether `peer` waits at the meeting that is next for this node, for the mean model after so
-  /// many rounds.
+  /// Whether `peer` waits at the meeting that is next for this node, for the mean model after
+  /// `rounds` rounds.
   bool asks_for_mean(Rank peer, Round rounds) const;
 
  private:
   struct Visit {
     MeetingPlace place;
-    std::uint64_t number;  ///< of the meeting
-    Round rounds;          ///< done before it
+    std::uint64_t number;  ///< number of the meeting
+    Round rounds;          ///< rounds done before the meeting
   };
   std::optional<Visit> visit_of(Rank peer) const;
 
@@ -58,7 +58,7 @@ class Whereabouts {
   const Rank rank_;
   mutable std::mutex mutex_;       ///< guards what follows
   std::uint64_t met_ = 0;          ///< meetings that are over
-  Round entered_ = 0;              ///< rounds of which this node had a gradient
+  Round entered_ = 0;              ///< rounds with a gradient of this node
   std::optional<Visit> visiting_;  ///< the meeting to which this node has come
 };
 

@@ -137,7 +137,7 @@ void ExchangeCarrier::carry() {
   if (status.ok()) {
     return;
   }
-  // First the owner knows, who then hands over nothing more.
+  // First the owner knows; it then hands over nothing more.
   handlers_.failed(std::move(status));
   {
     const Lock lock(mutex_);

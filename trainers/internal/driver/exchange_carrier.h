@@ -31,12 +31,12 @@ namespace sotto::internal {
 /// deadline, the round.
 Status named_status(const Status& status, const DriverOptions& options, Round round);
 
-/// What becomes of what was carried; called on the thread that carries.
+/// Handlers of exchanges, called on the thread that carries.
 struct CarrierHandlers {
   /// All of the exchange was sent and has come. May hand over further ones. A fault ends all that
   /// is under way.
   std::function<Status(const Exchange&)> complete;
-  /// That fault, or one of the transport: nothing is under way any more.
+  /// A fault has ended the run, of `complete` or of the transport: nothing is under way any more.
   std::function<void(Status)> failed;
 };
 
@@ -44,7 +44,7 @@ class ExchangeCarrier {
  public:
   /// Starts the thread, if `options` ask for overlap. Throws Shortage where the system gives none.
   ExchangeCarrier(Transport& transport, const DriverOptions& options, CarrierHandlers handlers);
-  /// As stop().
+  /// Stops the carrier.
   ~ExchangeCarrier() { stop(); }
   ExchangeCarrier(const ExchangeCarrier&) = delete;
   ExchangeCarrier& operator=(const ExchangeCarrier&) = delete;
@@ -74,7 +74,7 @@ class ExchangeCarrier {
   /// An exchange under way.
   struct Carried {
     Exchange exchange;
-    PhaseSpan::Time posted{};  ///< where an observer is told
+    PhaseSpan::Time posted{};  ///< time of posting, where an observer is told
   };
   using Exchanges = std::list<Carried>;
 
@@ -90,9 +90,10 @@ class ExchangeCarrier {
   Result<TransportEvent> await_event(Round round);
   /// Gives back the complete exchange.
   Status complete(Exchanges::iterator done);
-  /// By when a peer must have done something, or the caller's thread, if it waits, be interrupted.
+  /// The deadline by which a peer must have done something, or the caller's thread, if it waits, be
+  /// interrupted.
   Deadline patience() const;
-  /// Nodes whose frames are missing.
+  /// Nodes that still owe frames.
   std::vector<Rank> missing() const;
   Exchanges::iterator find(const ExchangeTag& tag);
   void note_lost(const TransportEvent& event);
@@ -108,13 +109,13 @@ class ExchangeCarrier {
   std::condition_variable wake_;
   Exchanges outbox_;
   Exchanges spare_;
-  std::map<Rank, std::string> lost_;  ///< neighbours, and how it was noticed
+  std::map<Rank, std::string> lost_;  ///< lost neighbours, and how the loss was noticed
   bool idle_ = true;                  ///< the thread waits for wake_, and not in the transport
   bool stopping_ = false;
 
   // Only the thread that carries uses these.
-  Exchanges posted_;                         ///< the oldest first
-  Deadline deadline_ = Deadline::after({});  ///< of the next event
+  Exchanges posted_;                         ///< exchanges under way, the oldest first
+  Deadline deadline_ = Deadline::after({});  ///< deadline of the next event
   std::thread thread_;
 };
 

@@ -26,7 +26,7 @@ class CompressionWatch {
       meter_->measure_from(first / interval_);  // an exchange's own number
     }
   }
-  /// Likewise, shortly before so many rounds are done, unless that is too soon after the last time.
+  /// Measures shortly before `done` rounds are done, unless that is too soon after the last time.
   void measure_before(Round done) {
     const Round first = done - std::min(done, interval_);
     if (!measured_ || first >= *measured_ + kMeasureEvery) {

@@ -32,7 +32,7 @@ class GradientParts {
   void clear() { ends_.clear(); }
 
  private:
-  std::map<std::size_t, std::size_t> ends_;  ///< of each part, by where it begins
+  std::map<std::size_t, std::size_t> ends_;  ///< end of each part, by its beginning
 };
 
 }  // namespace sotto::internal

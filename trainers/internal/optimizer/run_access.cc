@@ -4,7 +4,11 @@
 
 namespace sotto::internal {
 
-Meetings& RunAccess::meetings(Optimizer& optimizer) { return optimizer.agreement_->meetings(); }
+StoreCollectives& RunAccess::collectives(Optimizer& optimizer) {
+  return optimizer.agreement_->collectives();
+}
+
+ModelAverage& RunAccess::average(Optimizer& optimizer) { return optimizer.agreement_->average(); }
 
 CompressionWatch& RunAccess::compression(Optimizer& optimizer) { return *optimizer.compression_; }
 

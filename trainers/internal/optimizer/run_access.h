@@ -1,7 +1,8 @@
 // What a run of a task reaches of its optimizer, beside the calls that every program makes.
 #pragma once
 
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/model_average.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/optimizer.h>
 
 #include "compression_watch.h"
@@ -9,10 +10,12 @@
 namespace sotto::internal {
 
 struct RunAccess {
-  /// The optimizer's own meetings, for a run that meets between rounds too. They end with it, leave
-  /// out and weigh as its options say, and end when a wait in them cannot.
-  static Meetings& meetings(Optimizer& optimizer);
-  /// Which rounds' compression the optimizer measures: a run knows when it will report.
+  /// The optimizer's own collectives, for a run that meets between rounds too. They end with it,
+  /// and a wait in them ends when it cannot succeed.
+  static StoreCollectives& collectives(Optimizer& optimizer);
+  /// The average of all models, which leaves out and weighs as the optimizer's options say.
+  static ModelAverage& average(Optimizer& optimizer);
+  /// The watch on compression: a run knows when it will report, and so which rounds to measure.
   static CompressionWatch& compression(Optimizer& optimizer);
 };
 

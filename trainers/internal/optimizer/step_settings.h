@@ -24,10 +24,10 @@ class StepSettings {
   void announce(double rate, std::string_view others);
   /// The learning rate of the next step.
   double rate() const { return announced_rate_.value_or(rate_.value_or(agreed_rate_)); }
-  /// What frames say of all this.
+  /// The stamp of these settings for frames.
   SettingsStamp stamp() const;
 
-  /// A rate that set_rate has set. What was announced is the caller's to save.
+  /// Saves a rate that set_rate has set. What was announced is the caller's to save.
   void save(ByteBuffer& out) const;
   /// Takes back what save wrote, the last of a saved state.
   Status load(ByteReader& in);
@@ -35,8 +35,8 @@ class StepSettings {
  private:
   StepRule& rule_;
   const double agreed_rate_;
-  std::optional<double> rate_;            ///< where a call has changed it
-  std::optional<double> announced_rate_;  ///< of the caller's own rule
+  std::optional<double> rate_;            ///< learning rate that a call has set
+  std::optional<double> announced_rate_;  ///< learning rate of the caller's own rule
   std::string announced_;                 ///< the other settings that the caller has changed
 };
 

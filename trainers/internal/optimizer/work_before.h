@@ -23,7 +23,7 @@ class WorkBefore {
     }
   }
 
-  /// With what it has sent since then.
+  /// Traffic of both, with what was sent since then.
   std::vector<LinkTraffic> and_since(const std::vector<LinkTraffic>& since) const {
     std::vector<LinkTraffic> total = traffic_;
     for (std::size_t i = 0; i < since.size(); ++i) {
@@ -32,7 +32,7 @@ class WorkBefore {
     }
     return total;
   }
-  /// With its times since then.
+  /// Times of both, with those since then.
   DriverTimes and_since(const DriverTimes& since) const {
     return {times_.algorithm_s + since.algorithm_s, times_.wait_s + since.wait_s};
   }
@@ -49,7 +49,8 @@ class WorkBefore {
     out.write(times.algorithm_s);
     out.write(times.wait_s);
   }
-  /// Takes back what save wrote; whoever reads on finds out whether the state ended too early.
+  /// Takes back what save wrote; the reader of what follows finds out whether the state ended too
+  /// early.
   Status load(ByteReader& in) {
     Status others(Fault::malformed, "the saved traffic is that of other neighbours");
     if (in.read<std::uint32_t>() != traffic_.size()) {
@@ -69,7 +70,7 @@ class WorkBefore {
   }
 
  private:
-  std::vector<LinkTraffic> traffic_;  ///< by peer, in the order of a driver's
+  std::vector<LinkTraffic> traffic_;  ///< traffic by peer, in the order of a driver's
   DriverTimes times_;
 };
 

@@ -68,7 +68,7 @@ class RoundClock {
   /// The step of `round` is over.
   void done(Round round) const { tell(RunPhase::round, round, round_from_); }
 
-  /// In gradients that were handed over.
+  /// Seconds spent in gradients that were handed over.
   double gradient_s() const { return gradient_s_; }
 
  private:

@@ -23,7 +23,7 @@
 
 namespace sotto::internal {
 
-/// What is known of the model at a report; NaN: nothing.
+/// Figures of the model at a report; NaN: not known.
 struct Findings {
   double loss = std::numeric_limits<double>::quiet_NaN();
   double accuracy = std::numeric_limits<double>::quiet_NaN();
@@ -43,12 +43,12 @@ class RunReporter {
 
   RoundClock& clock() { return clock_; }
   const RoundClock& clock() const { return clock_; }
-  /// Since the run began.
+  /// Seconds since the run began.
   double wall_s() const { return wall_.seconds(); }
 
   /// Reports are wanted, and the run has not begun.
   bool to_begin() const { return every_ > 0 && !begun_; }
-  /// A report is due when so many rounds are done.
+  /// True if a report is due when `done` rounds are done.
   bool due(Round done) const { return every_ > 0 && done % every_ == 0; }
   /// Rounds that will be done at the next one. Where reports are wanted.
   Round next(Round done) const { return (done / every_ + 1) * every_; }
@@ -62,7 +62,7 @@ class RunReporter {
   void round_done(Round done);
   /// Passes a warning on that arose after `begin`.
   void warn(const std::string& text);
-  /// This node stands so; node 0 tells of all nodes, as far as it has heard of them.
+  /// Reports how this node stands; node 0 tells of all nodes, as far as it has heard of them.
   void report(const NodeStanding& mine, const Findings& found);
   /// Leaves how this node stands at the end, which it has not come to yet.
   void leave(const NodeStanding& mine, std::chrono::milliseconds patience);
@@ -85,8 +85,9 @@ class RunReporter {
   bool begun_ = false;
   bool deaf_ = false;  ///< the store has failed, or the run is over: what is known stays
   std::size_t dimension_ = 0;
-  std::vector<NodeStanding> known_;          ///< sorted by node
-  std::optional<ValuePublisher> publisher_;  ///< of a node that is not node 0 and is to tell
+  std::vector<NodeStanding> known_;  ///< sorted by node
+  /// Publisher of a node that reports to node 0; none on node 0.
+  std::optional<ValuePublisher> publisher_;
   Status end_{Fault::unexpected, "the program left before the end of the run"};
 };
 

@@ -33,7 +33,7 @@ std::vector<float> initial_parameters(const RunOptions& options, const Task& tas
   return options.start;
 }
 
-/// With the ledger of the node's privacy budget beside its checkpoints, and what observers want.
+/// Adds the ledger of the node's privacy budget beside its checkpoints, and what observers want.
 OptimizerOptions completed(const RunOptions& run, const RunHooks& hooks) {
   OptimizerOptions options = run.optimizer;
   Observer* const observer = hooks.observer;
@@ -65,7 +65,8 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       gradient_(parameters_.size()),
       health_(hooks.observer != nullptr && hooks.observer->wants_health()),
       optimizer_(completed(options, hooks), parameters_, task.layout()),
-      meetings_(RunAccess::meetings(optimizer_)),
+      collectives_(RunAccess::collectives(optimizer_)),
+      average_(RunAccess::average(optimizer_)),
       end_(options.rounds),
       warned_(optimizer_.warnings().size()) {
   if (options.rounds < 1) {
@@ -119,7 +120,7 @@ Result<RunResult> NodeRun::run_to_end() {
   }
   if (status.ok()) {
     // Connecting takes some nodes longer than others: that is no part of anybody's training.
-    status = meetings_.barrier(kBeginBarrier);
+    status = collectives_.barrier(kBeginBarrier);
   }
   if (status.ok()) {
     tell_start();
@@ -184,7 +185,7 @@ Status NodeRun::end_early(const Status& ended) {
       return status;
     }
   }
-  (void)meetings_.barrier("stopped");  // nobody leaves while a neighbour still saves
+  (void)collectives_.barrier("stopped");  // nobody leaves while a neighbour still saves
   return folder_ ? Status(Fault::ended,
                           fmt::format("{}; round {} is saved in {}", optimizer_.end_reason(),
                                       optimizer_.round(), folder_->path()))
@@ -247,9 +248,9 @@ Status NodeRun::evaluate(bool last) {
   if (health_) {
     write_standing(standing(), note);
   }
-  Status status = meetings_.meet(optimizer_.round(), optimizer_.parameters(),
-                                 static_cast<std::uint64_t>(sent_bytes(optimizer_.standing())),
-                                 inspect, last ? Meetings::Visit(visit) : nullptr, note.bytes());
+  Status status = average_.meet(optimizer_.round(), optimizer_.parameters(),
+                                static_cast<std::uint64_t>(sent_bytes(optimizer_.standing())),
+                                inspect, last ? ModelAverage::Visit(visit) : nullptr, note.bytes());
   if (status.ok()) {
     status = unread;
     measure_compression();
@@ -332,7 +333,7 @@ Status NodeRun::resume() {
     }
   };
   const auto round =
-      agree_on_round(*folder_, optimizer_.agreement(), options_.rounds, meetings_, warn);
+      agree_on_round(*folder_, optimizer_.agreement(), options_.rounds, collectives_, warn);
   return round.ok() ? load(*round) : round.status();
 }
 
@@ -364,7 +365,7 @@ Status NodeRun::agree_on_end() {
   }
   ByteBuffer mine;
   mine.write(optimizer_.round() + privacy->left);
-  const auto all = meetings_.gather("privacy", mine.bytes());
+  const auto all = collectives_.gather("privacy", mine.bytes());
   if (!all.ok()) {
     return all.status();
   }
@@ -373,7 +374,7 @@ Status NodeRun::agree_on_end() {
   }
   ByteBuffer decided;
   decided.write(end_);
-  const auto answer = meetings_.broadcast("privacy-end", decided.bytes());
+  const auto answer = collectives_.broadcast("privacy-end", decided.bytes());
   if (!answer.ok()) {
     return answer.status();
   }
@@ -391,7 +392,7 @@ Status NodeRun::agree_on_end() {
 Result<RunResult> NodeRun::conclude() {
   ByteBuffer mine;
   write_standing(standing(), mine);
-  const auto all = meetings_.gather("summary", mine.bytes());
+  const auto all = collectives_.gather("summary", mine.bytes());
   if (!all.ok()) {
     return all.status();
   }

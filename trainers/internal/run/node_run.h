@@ -7,7 +7,8 @@
 #include <vector>
 
 #include <sotto/trainers/files/checkpoint.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/model_average.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/run.h>
 
 #include "stopwatch.h"
@@ -30,7 +31,7 @@ class NodeRun {
   /// Has compression measured in the round before the next evaluation, if it is time.
   void measure_compression();
   NodeStanding standing() const;
-  /// The round whose end has led here, for a phase behind it; before the first round, that one.
+  /// The round that has just ended, for a phase behind it; before the first round, that one.
   Round last_round() const;
   Status step();
   Status take_average(const AveragedModel& model);
@@ -47,7 +48,7 @@ class NodeRun {
   Status resume();
   Status load(Round round);
   /// Finds the round after which no node may go on: the last one asked for, or that of the node
-  /// whose privacy budget is spent first.
+  /// which spends its privacy budget first.
   Status agree_on_end();
   Result<RunResult> conclude();
   bool due(Round every) const;
@@ -60,11 +61,12 @@ class NodeRun {
   std::vector<float> gradient_;
   const bool health_;  ///< an observer wants to know how the nodes stand
   Optimizer optimizer_;
-  Meetings& meetings_;  ///< the optimizer's
+  StoreCollectives& collectives_;  ///< those of the optimizer
+  ModelAverage& average_;          ///< that of the optimizer
   std::optional<CheckpointFolder> folder_;
   Round end_;           ///< rounds in all
   Round saved_ = 0;     ///< round of the last checkpoint written or loaded
-  std::size_t warned_;  ///< of the optimizer's warnings, those that are told
+  std::size_t warned_;  ///< number of the optimizer's warnings that are told
 
   Stopwatch wall_;
   Stopwatch compute_;

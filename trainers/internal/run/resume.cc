@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::size_t kMaxText = 1 << 16;
 
-/// What one node has.
+/// The checkpoints of one node.
 struct Offer {
-  std::set<Round> rounds;  ///< whole checkpoints
-  std::string obstacle;    ///< why this node cannot go on at all
+  std::set<Round> rounds;  ///< rounds with whole checkpoints
+  std::string obstacle;    ///< reason why this node cannot go on at all
   bool others = false;     ///< the obstacle is that the run had other settings
-  std::string damage;      ///< why a file is passed over
+  std::string damage;      ///< reason why a file is passed over
 };
 
 Offer look(const CheckpointFolder& folder, const std::string& agreement, Round rounds) {
@@ -76,7 +76,7 @@ Offer decode(std::span<const std::byte> bytes) {
 struct Decision {
   std::string obstacle;
   Round round = 0;
-  bool others = false;  ///< as an Offer has it
+  bool others = false;  ///< some obstacle is that the run had other settings
 };
 
 /// True when no node has a file, whole or damaged.
@@ -130,9 +130,9 @@ Decision decide(const std::vector<std::vector<std::byte>>& offers, const std::st
 }  // namespace
 
 Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& agreement,
-                             Round rounds, Meetings& meetings,
+                             Round rounds, StoreCollectives& collectives,
                              const std::function<void(const std::string&)>& warning) {
-  const auto offers = meetings.gather("resume", encode(look(folder, agreement, rounds)));
+  const auto offers = collectives.gather("resume", encode(look(folder, agreement, rounds)));
   if (!offers.ok()) {
     return offers.status();
   }
@@ -143,7 +143,7 @@ Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& 
     decided.write(decision.round);
     decided.write(static_cast<std::uint8_t>(decision.others ? 1 : 0));
   }
-  const auto answer = meetings.broadcast("resume-from", decided.bytes());
+  const auto answer = collectives.broadcast("resume-from", decided.bytes());
   if (!answer.ok()) {
     return answer.status();
   }

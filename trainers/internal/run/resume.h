@@ -7,7 +7,7 @@
 
 #include <sotto/base/status.h>
 #include <sotto/trainers/files/checkpoint.h>
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 
 namespace sotto::internal {
 
@@ -15,7 +15,7 @@ namespace sotto::internal {
 /// another `agreement` or is later than the run's last round. Node 0 warns of damaged files that
 /// are passed over.
 Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& agreement,
-                             Round rounds, Meetings& meetings,
+                             Round rounds, StoreCollectives& collectives,
                              const std::function<void(const std::string&)>& warning);
 
 }  // namespace sotto::internal

@@ -23,7 +23,7 @@ void write_run_state(const RunState& state, ByteBuffer& out);
 Result<RunState> read_run_state(ByteReader& in);
 
 void write_standing(const NodeStanding& standing, ByteBuffer& out);
-/// What `node` has written; Fault::malformed unless that is exactly one.
+/// The standing that `node` has written; Fault::malformed unless that is exactly one.
 Result<NodeStanding> read_standing(Rank node, std::span<const std::byte> bytes);
 /// All nodes' standings, in rank order; Fault::malformed unless each has exactly one.
 Result<std::vector<NodeStanding>> read_standings(std::span<const std::vector<std::byte>> all);

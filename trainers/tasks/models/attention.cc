@@ -29,7 +29,7 @@ void causal_softmax(float factor, MutableMatrixView scores) {
   }
 }
 
-/// In place, dP → ∂loss/∂scores = factor P (dP − Σ_j P dP), row by row.
+/// Converts in place, dP → ∂loss/∂scores = factor P (dP − Σ_j P dP), row by row.
 void causal_softmax_backward(float factor, const MatrixView& weights, MutableMatrixView delta) {
   for (Eigen::Index i = 0; i < delta.rows(); ++i) {
     double along = 0;

@@ -21,9 +21,9 @@ namespace sotto {
 
 class Attention {
  public:
-  /// Appends "NAME.c_attn.weight" [3 width, width], whose rows are those of q, k and v in this
-  /// order, each head by head; "NAME.c_proj.weight" [width, width] and "NAME.c_proj.bias" [width].
-  /// Requires heads that divide the width.
+  /// Appends "NAME.c_attn.weight" [3 width, width], with the rows of q, k and v in this order, each
+  /// head by head; "NAME.c_proj.weight" [width, width] and "NAME.c_proj.bias" [width]. Requires
+  /// heads that divide the width.
   Attention(ParameterLayout& layout, std::string_view name, std::size_t width, std::size_t heads,
             std::size_t positions);
 

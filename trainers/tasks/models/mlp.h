@@ -26,7 +26,7 @@ class Mlp final : public Model {
                 std::span<float> gradient) override;
 
  private:
-  /// What layer `index` took in the last forward pass.
+  /// The input of layer `index` in the last forward pass.
   MatrixView input_of(std::size_t index) const;
 
   ParameterLayout layout_;

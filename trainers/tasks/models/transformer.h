@@ -55,10 +55,10 @@ class Transformer final : public Model {
  private:
   /// One layer, and what it computed in the last forward pass, each rows × its width.
   struct Layer {
-    /// With tensors of its own.
+    /// Makes a layer with tensors of its own.
     Layer(ParameterLayout& layout, std::string_view name, const SequenceShape& input,
           const TransformerSize& size);
-    /// With those of `tied`, but for normalizations.
+    /// Makes a layer with those of `tied`, but for normalizations.
     Layer(ParameterLayout& layout, std::string_view name, const TransformerSize& size,
           const Layer& tied);
 

@@ -1,4 +1,5 @@
-#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/meetings/model_average.h>
+#include <sotto/trainers/meetings/store_collectives.h>
 
 #include <string>
 
@@ -20,8 +21,9 @@ constexpr int kNodes = 3;
 constexpr float kModel[] = {1, 2};
 
 Status meet(Store& store, Rank rank, std::chrono::milliseconds timeout,
-            const Meetings::Inspect& inspect) {
-  return Meetings(store, rank, kNodes, timeout).meet(4, kModel, 10, inspect);
+            const ModelAverage::Inspect& inspect) {
+  StoreCollectives collectives(store, rank, kNodes, timeout);
+  return ModelAverage(collectives).meet(4, kModel, 10, inspect);
 }
 
 }  // namespace
@@ -44,12 +46,13 @@ TEST_CASE("a look at the models that outlasts every deadline kills no healthy ru
 TEST_CASE("models count in the mean as their nodes' gradients do") {
   const auto store = make_memory_store();
   const auto statuses = play(kNodes, [&](Rank rank) {
-    Meetings meetings(*store, rank, kNodes, 10s);
+    StoreCollectives collectives(*store, rank, kNodes, 10s);
+    ModelAverage average(collectives);
     if (rank > 0) {
-      meetings.weigh(rank == 1 ? 2.5 : 0.5);
+      average.weigh(rank == 1 ? 2.5 : 0.5);
     }
     const std::vector<float> model = {static_cast<float>(rank), 4};
-    return meetings.meet(1, model, 0, [](const AveragedModel& all) {
+    return average.meet(1, model, 0, [](const AveragedModel& all) {
       CHECK(all.parameters == std::vector<float>{(2.5F * 1 + 0.5F * 2) / 4, 4});
     });
   });
@@ -62,7 +65,8 @@ TEST_CASE("models count in the mean as their nodes' gradients do") {
     value.write(-1.0);
     value.write_span(std::span<const float>(kModel));
     REQUIRE(store->set("model/7/1", value.bytes()).ok());
-    return Meetings(*store, 0, kNodes, 1s).meet(7, kModel, 0, nullptr);
+    StoreCollectives collectives(*store, 0, kNodes, 1s);
+    return ModelAverage(collectives).meet(7, kModel, 0, nullptr);
   }();
   CHECK(bad.message().find("node 1 counts its model by -1") != std::string::npos);
 }
@@ -78,19 +82,19 @@ TEST_CASE("a node 0 that dies while it looks at the models is noticed") {
 
 TEST_CASE("a node that does not come is named, and one that gives up ends all waits") {
   const auto store = make_memory_store();
-  const Status late = Meetings(*store, 0, kNodes, 50ms).barrier("here");
+  const Status late = StoreCollectives(*store, 0, kNodes, 50ms).barrier("here");
   CHECK(late.fault() == Fault::deadline);
   CHECK(late.message().starts_with("node 0: waiting for node 1"));
   CHECK(late.message().ends_with("(the timeout is 0.05 s)"));
 
   const Status cause(Fault::non_finite, "node 2: a NaN\x1B");
   const auto statuses = play(kNodes, [&](Rank rank) -> Status {
-    Meetings meetings(*store, rank, kNodes, 1h);
+    StoreCollectives collectives(*store, rank, kNodes, 1h);
     if (rank == 2) {
-      meetings.give_up(cause);
+      collectives.fault_notice().give_up(cause);
       return cause;
     }
-    return rank == 0 ? meetings.barrier("there") : meetings.await("nothing", 2).status();
+    return rank == 0 ? collectives.barrier("there") : collectives.await("nothing", 2).status();
   });
   for (const Rank rank : {0, 1}) {
     CHECK(statuses[static_cast<std::size_t>(rank)].fault() == Fault::non_finite);
@@ -109,7 +113,7 @@ TEST_CASE("nodes tell each other by fixed numbers why they give up, and take no 
     value.write_string("node 0: why");
     const auto store = make_memory_store();
     REQUIRE(store->set(given_up_key(), value.bytes()).ok());
-    const Status cause = Meetings(*store, 1, 2, 1h).given_up();
+    const Status cause = FaultNotice(*store, 1).given_up();
     const bool known = number >= 1 && number <= static_cast<int>(std::size(kReasons));
     CHECK(cause.fault() == (known ? kReasons[number - 1] : Fault::malformed));
     CHECK((cause.message() == "node 0: why") == known);
@@ -121,7 +125,7 @@ TEST_CASE("a reason that cannot be read is told as such") {
                                    std::string(5, '\1'), std::string("\2\0\0\0\0x", 6)}) {
     const auto store = make_memory_store();
     REQUIRE(store->set("given-up/any", std::as_bytes(std::span(value))).ok());
-    CHECK(Meetings(*store, 1, 2, 1h).given_up().fault() == Fault::malformed);
+    CHECK(FaultNotice(*store, 1).given_up().fault() == Fault::malformed);
   }
 }
 
@@ -137,12 +141,12 @@ TEST_CASE(
   };
   const auto statuses = play(kNodes, [&](Rank rank) {
     const auto session = make_session(store, rank, kNodes, 1h);
-    Meetings meetings(*session, rank, kNodes, 1h);
-    Status met = meetings.barrier("before");
+    StoreCollectives collectives(*session, rank, kNodes, 1h);
+    Status met = collectives.barrier("before");
     if (rank == 2) {
       CHECK_FALSE(begun());  // the others may wait there, but not all have come
     }
-    return met.ok() ? meetings.barrier(kBeginBarrier) : met;
+    return met.ok() ? collectives.barrier(kBeginBarrier) : met;
   });
   for (const Status& status : statuses) {
     CHECK_MESSAGE(status.ok(), status.message());

@@ -1,0 +1,249 @@
+// Groups of nodes that train one model, and any algorithm between them.
+#include <sotto/optim/wrappers/two_level.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/philox.h>
+#include <sotto/topology/node_groups.h>
+
+#include "optim/cluster.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+using Groups = std::vector<std::vector<Rank>>;
+
+/// Nodes 0 … groups × size − 1, dealt out at random.
+Groups dealt(std::size_t groups, std::size_t size, RandomStream& stream) {
+  std::vector<Rank> ranks(groups * size);
+  for (std::size_t k = 0; k < ranks.size(); ++k) {
+    ranks[k] = static_cast<Rank>(k);
+  }
+  for (std::size_t k = ranks.size(); k > 1; --k) {
+    std::swap(ranks[k - 1], ranks[stream.below(k)]);
+  }
+  Groups made(groups);
+  for (std::size_t k = 0; k < ranks.size(); ++k) {
+    made[k % groups].push_back(ranks[k]);
+  }
+  return made;
+}
+
+double largest_difference(std::span<const float> a, std::span<const float> b) {
+  double most = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    most = std::max(most, std::abs(static_cast<double>(a[k]) - static_cast<double>(b[k])));
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the members of a group hold one model to the bit, in every algorithm that takes groups") {
+  constexpr std::uint64_t kSeed = 77;
+  RandomStream stream({.seed = kSeed});
+  int taken = 0;
+  for (const AlgorithmInfo& info : algorithms()) {
+    for (const Delivery delivery : {Delivery::eager, Delivery::late}) {
+      const std::size_t size = 2 + stream.below(3);
+      const std::size_t count = 2 + stream.below(3);
+      ClusterOptions options{.algorithm = std::string(info.name),
+                             .nodes = size * count,
+                             .groups = dealt(count, size, stream),
+                             .dimension = 1 + stream.below(70),
+                             .step = {.learning_rate = 0.05},
+                             .delivery = delivery};
+      CAPTURE(kSeed);
+      CAPTURE(options.algorithm);
+      CAPTURE(NodeGroups(options.groups).text());
+      CAPTURE(options.dimension);
+      std::unique_ptr<Cluster> cluster;
+      try {
+        cluster = std::make_unique<Cluster>(options);
+      } catch (const Error& error) {
+        MESSAGE(info.name, ": ", error.what());
+        continue;
+      }
+      ++taken;
+      const Quadratic problem(options.nodes, options.dimension, kSeed);
+      const Status status = cluster->driver.run(12, problem);
+      REQUIRE_MESSAGE(status.ok(), status.message());
+      for (const auto& group : options.groups) {
+        for (const Rank rank : group) {
+          CHECK(same_bits(cluster->x[static_cast<std::size_t>(rank)],
+                          cluster->x[static_cast<std::size_t>(group.front())]));
+        }
+      }
+    }
+  }
+  CHECK(taken >= 30);
+}
+
+TEST_CASE("groups mix as single nodes do on the flat graph") {
+  constexpr std::uint64_t kSeed = 5;
+  RandomStream stream({.seed = kSeed});
+  for (int trial = 0; trial < 12; ++trial) {
+    const std::size_t size = 1 + stream.below(4);
+    const std::size_t count = 2 + stream.below(4);
+    // DeepSqueeze takes its step before it mixes, so that members stay equal on the flat graph too.
+    ClusterOptions options{.algorithm = "deepsqueeze:eta=1",
+                           .compressor = "none",
+                           .topology = trial % 2 == 0 ? "ring" : "complete",
+                           .nodes = size * count,
+                           .groups = dealt(count, size, stream),
+                           .dimension = 1 + stream.below(40),
+                           .step = {.learning_rate = 0.1}};
+    CAPTURE(kSeed);
+    CAPTURE(trial);
+    Cluster levels(options);
+    const auto flat = std::make_shared<const Topology>(
+        flat_topology(*cluster_topology(options), NodeGroups(options.groups)));
+    options.groups = {};
+    Cluster single(options, flat);
+    const Quadratic problem(options.nodes, options.dimension, kSeed + 1);
+    REQUIRE(levels.driver.run(20, problem).ok());
+    REQUIRE(single.driver.run(20, problem).ok());
+    for (std::size_t rank = 0; rank < options.nodes; ++rank) {
+      CHECK(largest_difference(levels.x[rank], single.x[rank]) < 2e-5);
+    }
+  }
+}
+
+TEST_CASE("groups of one node are the algorithm itself, to the bit") {
+  for (const char* algorithm : {"dpsgd", "dcd", "choco", "allreduce", "pushsum"}) {
+    CAPTURE(algorithm);
+    ClusterOptions options{.algorithm = algorithm,
+                           .nodes = 5,
+                           .dimension = 33,
+                           .step = {.learning_rate = 0.1, .momentum = 0.5}};
+    Cluster single(options);
+    options.groups = {{0}, {1}, {2}, {3}, {4}};
+    Cluster levels(options);
+    const Quadratic problem(options.nodes, options.dimension, 3);
+    REQUIRE(single.driver.run(9, problem).ok());
+    REQUIRE(levels.driver.run(9, problem).ok());
+    for (std::size_t rank = 0; rank < options.nodes; ++rank) {
+      CHECK(same_bits(levels.x[rank], single.x[rank]));
+    }
+    CHECK(levels.driver.traffic().size() == single.driver.traffic().size());
+  }
+}
+
+TEST_CASE("one group of all nodes takes the mean of all gradients, also with local steps") {
+  ClusterOptions options{.algorithm = "dpsgd",
+                         .nodes = 6,
+                         .groups = {{0, 1, 2, 3, 4, 5}},
+                         .dimension = 20,
+                         .step = {.learning_rate = 0.1}};
+  Cluster levels(options);
+  options.communication_interval = 3;
+  Cluster local(options);
+  options.communication_interval = 1;
+  options.groups = {};
+  options.algorithm = "allreduce";
+  Cluster all(options);
+  const Quadratic problem(options.nodes, options.dimension, 8);
+  for (Cluster* cluster : {&levels, &local, &all}) {
+    REQUIRE(cluster->driver.run(12, problem).ok());
+  }
+  CHECK(largest_difference(levels.x[0], all.x[0]) < 1e-6);
+  CHECK(largest_difference(local.x[3], all.x[3]) < 1e-6);
+}
+
+TEST_CASE("bytes are those of the chunk between groups, and twice the rest of the model within") {
+  const std::size_t dimension = 1000;
+  ClusterOptions options{.algorithm = "choco",
+                         .compressor = "quant:8",
+                         .nodes = 8,
+                         .groups = {{0, 1, 2, 3}, {4, 5, 6, 7}},
+                         .dimension = dimension};
+  Cluster cluster(options);
+  const Quadratic problem(options.nodes, options.dimension, 8);
+  REQUIRE(cluster.driver.run(10, problem).ok());
+  constexpr std::uint64_t kHeader = 64;
+  const std::uint64_t within = 10 * 2 * (kHeader + 250 * 4);
+  std::uint64_t between = 0;
+  for (const auto& [edge, traffic] : cluster.driver.traffic()) {
+    const bool same = edge.first / 4 == edge.second / 4;
+    if (same) {
+      CHECK(traffic.bytes == within);
+    } else {
+      CHECK(edge.first % 4 == edge.second % 4);  // members of one chunk
+      between += traffic.bytes;
+    }
+  }
+  const std::size_t encoding =
+      make_compressor("quant:8", ContractKind::contraction)->max_bytes(250);
+  CHECK(between <= 10 * 8 * (kHeader + encoding));
+  CHECK(between > 0);
+}
+
+TEST_CASE("a run that was saved in groups goes on as one that was not stopped") {
+  ClusterOptions options{.algorithm = "choco",
+                         .nodes = 6,
+                         .groups = {{0, 3}, {1, 4}, {2, 5}},
+                         .dimension = 41,
+                         .step = {.learning_rate = 0.1, .momentum = 0.9},
+                         .communication_interval = 2};
+  const Quadratic problem(options.nodes, options.dimension, 4, 0.1);
+  Cluster whole(options);
+  REQUIRE(whole.driver.run(12, problem).ok());
+  Cluster first(options);
+  REQUIRE(first.driver.run(7, problem).ok());
+  Cluster second(options);
+  for (std::size_t rank = 0; rank < options.nodes; ++rank) {
+    ByteBuffer saved;
+    first.driver.node(rank).save(saved);
+    second.x[rank] = first.x[rank];
+    ByteReader in(saved.bytes());
+    REQUIRE(second.driver.node(rank).load(in).ok());
+    CHECK(in.finished());
+  }
+  REQUIRE(second.driver.run(5, problem).ok());
+  for (std::size_t rank = 0; rank < options.nodes; ++rank) {
+    CHECK(same_bits(second.x[rank], whole.x[rank]));
+  }
+}
+
+TEST_CASE("what cannot be done in groups is refused with what would do") {
+  const auto refusal = [](const ClusterOptions& options) -> std::string {
+    try {
+      const Cluster cluster(options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  ClusterOptions options{.algorithm = "dcd", .nodes = 4, .groups = {{0, 1}, {2, 3}}};
+  CHECK(refusal(options).empty());
+  options.step = {.rule = "lars"};
+  CHECK(refusal(options).find("step_rule: 'lars' is refused: in groups") == 0);
+  options.step = {};
+  options.compressor = "quant:4; 1d=none";
+  CHECK(refusal(options).find("not along tensors") != std::string::npos);
+  options.compressor = "";
+  options.groups = {{0, 1}, {2, 3}, {4, 5}};
+  CHECK(refusal(options).find("groups: they have 6 nodes, and the job has 4") == 0);
+}
+
+TEST_CASE("a gradient that is not finite leaves the round open for another one") {
+  ClusterOptions options{.algorithm = "dpsgd", .nodes = 2, .groups = {{0, 1}}, .dimension = 4};
+  Cluster cluster(options);
+  auto& node = cluster.driver.node(0);
+  node.begin_round();
+  const std::vector<float> bad = {0, NAN, 0, 0};
+  const Status status = node.take_gradient(bad);
+  CHECK(status.fault() == Fault::non_finite);
+  CHECK(node.accepts_gradient());
+  CHECK(node.take_gradient(std::vector<float>(4)).ok());
+}

@@ -1,0 +1,85 @@
+// `auto:BYTES` as a compressor of runs (study/train/auto_compressor.h).
+#include <sotto/study/train/auto_compressor.h>
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/compress/per_tensor.h>
+#include <sotto/compress/registry.h>
+#include <sotto/study/train/train_plan.h>
+
+using namespace sotto;
+using namespace sotto::study;
+
+namespace {
+
+TrainOptions job(const std::string& algorithm, const std::string& compressor) {
+  TrainOptions options;
+  options.algorithm = algorithm;
+  options.compressor = compressor;
+  options.nodes = 4;
+  options.rounds = 20;
+  options.local = true;
+  return options;
+}
+
+std::string refusal(const TrainOptions& options) {
+  try {
+    (void)make_train_plan(options);
+  } catch (const Error& error) {
+    CHECK(error.field() == "compressor");
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a budget of bytes becomes a compressor that fits into it, the same each time") {
+  for (const char* algorithm : {"dcd", "choco", "deepsqueeze"}) {
+    CAPTURE(algorithm);
+    const TrainPlan plan = make_train_plan(job(algorithm, "auto:15000"));
+    const std::string spec = plan.run.optimizer.compressor;
+    CHECK(is_per_tensor(spec));
+    CHECK(make_train_plan(job(algorithm, "auto:15000")).run.optimizer.compressor == spec);
+    const auto task = plan.tasks->make(0);
+    CHECK(make_compressor(spec, ContractKind::any, host_ops(), task->layout())
+              ->max_bytes(task->dimension()) <= 15000);
+  }
+}
+
+TEST_CASE("more bytes never give a larger error") {
+  const TrainPlan plan = make_train_plan(job("choco", "none"));
+  const auto task = plan.tasks->make(0);
+  std::vector<float> start(task->dimension());
+  task->initialize(start, 0);
+  double before = 2;
+  for (const int bytes : {7000, 9000, 15'000, 30'000, 70'000, 300'000}) {
+    OptimizerOptions options = plan.run.optimizer;
+    options.compressor = "auto:" + std::to_string(bytes);
+    const BudgetedCompressor found = choose_compressor(options, *task, start);
+    CAPTURE(found.spec);
+    CHECK(found.relative_error <= before);
+    before = found.relative_error;
+  }
+  CHECK(before == 0);
+}
+
+TEST_CASE("a budget that cannot be one, or where it cannot be kept, is refused") {
+  for (const char* spec : {"auto:", "auto:0", "auto:-3", "auto:1e4", "auto:20k"}) {
+    CAPTURE(spec);
+    CHECK(refusal(job("choco", spec)).find("positive whole number") != std::string::npos);
+  }
+  CHECK(refusal(job("choco", "auto:20")).find("bytes at least") != std::string::npos);
+  CHECK(refusal(job("qmean", "auto:2000")).find("chunks") != std::string::npos);
+  CHECK(refusal(job("allreduce", "auto:2000")).find("sends full precision") != std::string::npos);
+  TrainOptions secret = job("choco", "auto:2000");
+  secret.privacy_epsilon = 3;
+  secret.clip_norm = 1;
+  CHECK(refusal(secret).find("privacy budget") != std::string::npos);
+  TrainOptions timed = job("choco", "auto:2000");
+  timed.deal = false;
+  CHECK(refusal(timed).find("timing only") != std::string::npos);
+}
