@@ -44,13 +44,13 @@ class AllToAll final : public Collective {
   std::span<const std::uint16_t> counts() const { return counts_in_; }
   /// The rows that came, as `counts` counts them.
   std::span<const float> rows() const { return std::span(rows_in_).first(elements_in_); }
-  /// The bounds of its rows.
+  /// The room for rows from one member to another.
   const RowRoom& room() const { return room_; }
 
   std::string signature() const override;
   int phases() const override { return members() > 1 ? 1 : 0; }
   std::uint64_t parts() const override;
-  /// The most that it can be; volume_of says it for given counts.
+  /// The most that can be sent and received; volume_of says it for given counts.
   ExchangeVolume volume() const override;
   /// What this node sends with these counts, as `begin` takes them.
   ExchangeVolume volume_of(std::span<const std::uint16_t> counts) const;
@@ -77,7 +77,7 @@ class AllToAll final : public Collective {
   std::vector<std::uint16_t> counts_in_;
   std::vector<float> rows_in_;
   std::size_t elements_in_ = 0;
-  bool begun_ = false;  ///< and not posted yet
+  bool begun_ = false;  // the exchange has begun, and is not posted yet
 };
 
 }  // namespace sotto

@@ -18,9 +18,9 @@ namespace sotto {
 
 /// The paths that blocks take.
 enum class CollectiveForm : std::uint8_t {
-  direct,  ///< from its maker to each receiver: one phase, p − 1 frames
-  tree,    ///< broadcast: doubling the holders, ⌈log₂ p⌉ phases
-  ring,    ///< from neighbour to neighbour: p − 1 phases of a frame each
+  direct,  ///< each receiver hears the block's maker: one phase, p − 1 frames
+  tree,    ///< each phase doubles the holders: ⌈log₂ p⌉ phases
+  ring,    ///< blocks go from neighbour to neighbour: p − 1 phases of a frame each
 };
 
 /// What becomes of a block that a member sends or receives.
@@ -41,15 +41,15 @@ struct BlockHop {
 struct ScheduleStep {
   int phase = 0;
   BlockTransfer transfer = BlockTransfer::publish;
-  std::vector<BlockHop> sends;     ///< by position
-  std::vector<BlockHop> receives;  ///< by position
+  std::vector<BlockHop> sends;     ///< hops to others, by position
+  std::vector<BlockHop> receives;  ///< hops from others, by position
 };
 
 /// One member's part of a collective.
 struct BlockSchedule {
-  int phases = 0;                   ///< of all members
-  std::vector<Chunk> blocks;        ///< of the vector
-  std::vector<ScheduleStep> steps;  ///< the phases in which this member takes part
+  int phases = 0;                   ///< phases that all members go through
+  std::vector<Chunk> blocks;        ///< parts of the vector
+  std::vector<ScheduleStep> steps;  ///< phases in which this member takes part
 };
 
 /// The member at `root` gives its vector of `elements` to all, directly or by a tree.
@@ -61,7 +61,7 @@ BlockSchedule all_gather_schedule(CollectiveForm form, int members, int position
 /// Chunk i of all members' vectors is summed at the member at i; direct or ring.
 BlockSchedule reduce_scatter_schedule(CollectiveForm form, int members, int position,
                                       std::size_t elements);
-/// reduce_scatter, then all_gather.
+/// The schedule of reduce-scatter, and then that of all-gather.
 BlockSchedule all_reduce_schedule(CollectiveForm form, int members, int position,
                                   std::size_t elements);
 /// The vector goes to the member `by` positions on, modulo the members.

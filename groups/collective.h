@@ -44,8 +44,8 @@ struct GroupMember {
 
 /// What a program numbers throughout a round.
 struct RoundPlace {
-  int phase = 0;           ///< the first of the collective's phases
-  std::uint32_t part = 0;  ///< the first key of its rounding (LocalNode::rounding_key)
+  int phase = 0;           ///< number of the collective's first phase
+  std::uint32_t part = 0;  ///< number of its first rounding (LocalNode::rounding_key)
 };
 
 class Collective {
@@ -54,11 +54,11 @@ class Collective {
   Collective(const Collective&) = delete;
   Collective& operator=(const Collective&) = delete;
 
-  /// Kind, form, sizes and compressor: all that every member must have alike.
+  /// The kind, form, sizes and compressor: what every member must have alike.
   virtual std::string signature() const = 0;
-  /// Phases that it takes, at every member.
+  /// Number of phases, the same at every member.
   virtual int phases() const = 0;
-  /// Keys of rounding that it takes, at every member.
+  /// Number of roundings, the same at every member.
   virtual std::uint64_t parts() const = 0;
   /// What this node sends and receives each time.
   virtual ExchangeVolume volume() const = 0;
@@ -66,15 +66,15 @@ class Collective {
   std::size_t max_frame_bytes() const { return mail_.max_frame_bytes(); }
   /// Frames that one peer may have under way to this node, the same at every member.
   std::size_t frames_a_peer() const { return static_cast<std::size_t>(phases()); }
-  /// The members.
+  /// The group whose members take part.
   const Group& group() const { return member_.group; }
 
-  /// Gives the collective its place in the round; before its first use.
+  /// Gives the collective its place in the round. Call before the first use.
   void place(const RoundPlace& place) { place_ = place; }
 
   /// An exchange is under way.
   bool open() const { return mail_.open(); }
-  /// It has begun, and is not done.
+  /// The collective has begun, and is not done.
   virtual bool busy() const = 0;
   /// The exchange under way is the last that it has for this node.
   virtual bool on_last_phase() const = 0;
@@ -84,11 +84,11 @@ class Collective {
   /// Takes the exchange under way, as Algorithm::complete.
   virtual Status complete(const Exchange& exchange) = 0;
 
-  /// Frames refused.
+  /// Number of frames refused.
   std::uint64_t bad_frames() const { return mail_.bad_frames(); }
-  /// Elements that the compressor clamped.
+  /// Number of elements that the compressor clamped.
   std::uint64_t saturated() const { return saturated_; }
-  /// Appends what it remembers from round to round.
+  /// Appends what the collective remembers from round to round.
   virtual void save(ByteBuffer& /*out*/) const {}
   /// Takes back what save wrote of an equal collective.
   virtual Status load(ByteReader& /*in*/) { return {}; }
@@ -101,13 +101,13 @@ class Collective {
   const LocalNode& node() const { return *member_.node; }
   int position() const { return member_.group.position; }
   int members() const { return member_.group.size(); }
-  /// The tag of its phase of this number.
+  /// The tag of the collective's phase number `phase`.
   ExchangeTag tag(int phase) const {
     return {.round = node().round(),
             .phase = static_cast<std::uint16_t>(place_.phase + phase),
             .bucket = member_.group.bucket()};
   }
-  /// The key of its rounding number `part`.
+  /// The key of the collective's rounding number `part`.
   RandomKey key(std::uint64_t part) const {
     return node().rounding_key(place_.part + static_cast<std::uint32_t>(part));
   }

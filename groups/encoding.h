@@ -32,23 +32,23 @@ namespace sotto {
 enum class Carried : std::uint8_t {
   gradient,             ///< summands of a sum that is taken every round
   update,               ///< changes of parameters, which every holder adds to its copy
-  parameters,           ///< the parameters themselves
+  parameters,           ///< parameters themselves
   activation,           ///< rows that depend on examples: tokens, nodes of a graph
-  activation_gradient,  ///< the gradient at such rows
+  activation_gradient,  ///< gradients at such rows
   exact,                ///< counts, choices, ids, lengths: wrong in one bit is wrong
 };
 
 /// What a sender keeps of an encoding's error.
 enum class ErrorMemory : std::uint8_t {
-  none,      ///< nothing
-  feedback,  ///< the residual v − C(v), which it adds to its next v
+  none,      ///< the sender forgets the error
+  feedback,  ///< the sender keeps the residual v − C(v), and adds it to its next v
 };
 
 /// How a collective encodes.
 struct Encoding {
   Carried data = Carried::gradient;
   ErrorMemory memory = ErrorMemory::none;
-  std::string compressor = "none";  ///< a specification (compress/registry.h)
+  std::string compressor = "none";  ///< specification (compress/registry.h)
 };
 
 /// The name in messages: "activation_gradient".

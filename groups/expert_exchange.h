@@ -52,14 +52,15 @@ namespace sotto {
 
 /// A layer of experts, the same at all members.
 struct ExpertOptions {
-  std::size_t experts = 1;  ///< E, a multiple of the members
-  std::size_t width = 1;    ///< h
-  std::size_t tokens = 1;   ///< T, the most that a node has in a round
-  std::string gate = "top:1";
-  /// f; 0: no token is dropped.
+  std::size_t experts = 1;     ///< number of experts, E, a multiple of the members
+  std::size_t width = 1;       ///< elements of a token, h
+  std::size_t tokens = 1;      ///< most tokens that a node has in a round, T
+  std::string gate = "top:1";  ///< text of an ExpertGate
+  /// Capacity factor f; 0: no token is dropped.
   double capacity = 1.25;
-  std::string compressor = "none";           ///< of tokens and results (Carried::activation)
-  std::string gradient_compressor = "none";  ///< of gradients (Carried::activation_gradient)
+  std::string compressor = "none";  ///< compressor of tokens and results (Carried::activation)
+  std::string gradient_compressor =
+      "none";  ///< compressor of gradients (Carried::activation_gradient)
 };
 
 class ExpertExchange {
@@ -72,9 +73,9 @@ class ExpertExchange {
   const ExpertGate& gate() const { return gate_; }
   /// Experts of this node: E/p.
   std::size_t own_experts() const { return own_; }
-  /// The first of them.
+  /// The first of this node's experts.
   std::size_t first_expert() const { return first_; }
-  /// C.
+  /// The most tokens that a node may send to an expert, C.
   std::size_t capacity() const { return there_.room().capacity; }
   /// Choices of this node's tokens that did not fit, in the last round.
   std::size_t dropped() const { return dropped_; }
@@ -82,7 +83,7 @@ class ExpertExchange {
   std::span<const std::uint16_t> sent() const { return counts_; }
   /// The experts that this node's tokens chose, k a token.
   std::span<const std::uint32_t> chosen() const { return std::span(chosen_).first(choices_made()); }
-  /// Their weights, k a token.
+  /// The weights of these choices, k a token.
   std::span<const float> weights() const { return std::span(weights_).first(choices_made()); }
 
   /// Chooses experts for the tokens x, at most T rows of h, by their scores, as many rows of E, and
@@ -117,7 +118,7 @@ class ExpertExchange {
   }
   /// Where the caller writes ∂L/∂rows of own expert `e`; the results are gone by then.
   std::span<float> row_gradient(std::size_t e) { return of_expert(std::span(results_), e); }
-  /// Begins to send these back.
+  /// Begins to send ∂L/∂rows back.
   void combine_gradient() { gradient_back_.begin(there_.counts(), by_member()); }
   /// Carries what `combine_gradient` began.
   Collective& combining_gradient() { return gradient_back_; }
@@ -160,20 +161,20 @@ class ExpertExchange {
   AllToAll gradient_there_;
   AllToAll gradient_back_;
 
-  std::size_t tokens_ = 0;             // of this round
-  std::span<const float> scores_;      // of this round
-  std::vector<std::uint32_t> chosen_;  // k a token
+  std::size_t tokens_ = 0;             // tokens of this round
+  std::span<const float> scores_;      // scores of this round
+  std::vector<std::uint32_t> chosen_;  // experts chosen, k a token
   std::vector<float> weights_;
   std::vector<float> weight_gradient_;
-  std::vector<std::size_t> row_of_;    // of each choice, among this node's rows
-  std::vector<std::uint16_t> counts_;  // by expert
-  std::vector<std::size_t> next_row_;  // by expert, while rows are numbered
+  std::vector<std::size_t> row_of_;    // number of each choice's row among this node's
+  std::vector<std::uint16_t> counts_;  // rows sent, by expert
+  std::vector<std::size_t> next_row_;  // next number of a row, by expert
   std::size_t dropped_ = 0;
   std::vector<float> packed_;        // rows on their way out
-  std::vector<std::size_t> begins_;  // of own experts' matrices, in elements
-  std::vector<float> rows_;          // by own expert
+  std::vector<std::size_t> begins_;  // where own experts' matrices begin, in elements
+  std::vector<float> rows_;          // tokens, by own expert
   std::vector<float> results_;
-  std::vector<float> gradients_;  // at the results
+  std::vector<float> gradients_;  // gradients at the results
 };
 
 }  // namespace sotto

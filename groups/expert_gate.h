@@ -25,7 +25,7 @@ class ExpertGate {
   /// text, for K beyond the experts, and for blocks that are not equal.
   ExpertGate(std::string_view text, std::size_t experts);
 
-  /// Experts that a token goes to, k.
+  /// Number of experts that a token goes to, k.
   std::size_t choices() const { return choices_; }
   std::size_t experts() const { return experts_; }
 

@@ -60,12 +60,12 @@ class Halo final : public Collective {
  public:
   /// What is done with a row that comes.
   enum class Taken : std::uint8_t {
-    replace,  ///< it takes the place of the row that was there
-    add,      ///< it is added, in the order of positions: gradients on their way to the owner
+    replace,  ///< the row takes the place of the one that was there
+    add,      ///< the row is added, in the order of positions: gradients on their way to owners
   };
 
-  /// For rows of `width` elements. Throws Error (field "rows") for lists that are not sorted by
-  /// position or name no member, and as RowCodec.
+  /// A halo for rows of `width` elements. Throws Error (field "rows") for lists that are not sorted
+  /// by position or name no member, and as RowCodec.
   Halo(GroupMember member, HaloLists lists, std::size_t width, const Encoding& encoding,
        Taken taken);
 
@@ -78,7 +78,7 @@ class Halo final : public Collective {
   std::string signature() const override;
   int phases() const override { return members() > 1 ? 1 : 0; }
   std::uint64_t parts() const override;
-  /// With all rows.
+  /// What is sent and received where no row is left out.
   ExchangeVolume volume() const override;
   bool busy() const override { return open() || begun_; }
   bool on_last_phase() const override { return open(); }
@@ -101,11 +101,11 @@ class Halo final : public Collective {
   std::vector<Edge> from_edges_;
   std::vector<Parcel> parcels_;
   std::vector<std::size_t> elements_in_;
-  std::vector<float> tried_;  // a row that is decoded to see whether it can be
+  std::vector<float> tried_;  // room for a row that is decoded to see whether it can be
   std::span<const float> from_;
   std::span<float> to_;
   std::span<const std::uint8_t> changed_;
-  bool begun_ = false;  ///< and not posted yet
+  bool begun_ = false;  // the exchange has begun, and is not posted yet
 };
 
 }  // namespace sotto

@@ -19,15 +19,15 @@ namespace sotto {
 
 /// The nodes of one group, as one of them sees it.
 struct Group {
-  /// Names the set of axes, from 1 on; 0 is left to algorithms over all nodes. Two groups of one
-  /// number have no node in common.
+  /// Number of the set of axes, from 1 on; 0 is left to algorithms over all nodes. Two groups of
+  /// one number have no node in common.
   std::uint32_t number = 1;
   /// The members' ranks in the job, ascending. A member's position is its index here.
   std::vector<Rank> ranks;
   /// Where this node stands in `ranks`.
   int position = 0;
 
-  /// Members.
+  /// Number of members.
   int size() const { return static_cast<int>(ranks.size()); }
   /// The rank in the job of the member at position `at`.
   Rank rank_of(int at) const { return ranks[static_cast<std::size_t>(at)]; }
@@ -39,18 +39,18 @@ struct Group {
 /// A grid over all nodes of a job.
 class NodeGrid {
  public:
-  /// Most axes: a group's number has a bit for each.
+  /// The most axes: a group's number has a bit for each.
   static constexpr std::size_t kMostAxes = 12;
 
   /// Reads `NAME=SIZE,…` for `nodes` nodes. Throws Error (field "grid") for a name that is not
   /// [a-z0-9]+ or stands twice, a size below 1, too many axes, or a product that is not `nodes`.
   NodeGrid(std::string_view text, int nodes);
 
-  /// Nodes of the job.
+  /// Number of nodes in the job.
   int nodes() const { return nodes_; }
   /// The axes' names, the slowest first.
   std::vector<std::string_view> axes() const;
-  /// Nodes along an axis; throws Error (field "axis") for one that is not in the grid.
+  /// Number of nodes along an axis; throws Error (field "axis") for one that is not in the grid.
   int size(std::string_view axis) const;
   /// Where a node stands along an axis; throws Error as `size`.
   int coordinate(std::string_view axis, Rank rank) const;
@@ -68,7 +68,7 @@ class NodeGrid {
   struct Axis {
     std::string name;
     int size = 1;
-    int stride = 1;  ///< from a node's rank to that of the next along the axis
+    int stride = 1;  ///< difference of ranks from a node to the next along the axis
   };
 
   std::size_t index_of(std::string_view axis) const;

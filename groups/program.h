@@ -44,13 +44,14 @@ struct RoundInput {
 
 /// One entry of a program's list.
 struct ProgramStage {
-  std::string name;  ///< in messages and in the stamp; the same at all nodes
-  /// Computes, and begins the collective, if there is one. A fault ends the run and names the
-  /// stage.
+  std::string name;  ///< name in messages and in the stamp, the same at all nodes
+  /// What the stage computes; it begins the collective, if there is one. A fault ends the run and
+  /// names the stage.
   std::function<Status(const RoundInput&)> compute;
-  /// Carried next, with all its phases; null: none. A collective is in one stage only.
+  /// Collective that is carried next, with all its phases; null: none. A collective is in one stage
+  /// only.
   Collective* collective = nullptr;
-  double flops = 0;  ///< of compute, for simulations
+  double flops = 0;  ///< floating-point operations of compute, for simulations
 };
 
 /// A node's list, and whatever its stages work on.
@@ -63,7 +64,7 @@ class Program {
 
   /// The list, which never changes.
   virtual std::span<const ProgramStage> stages() const = 0;
-  /// Appends what it remembers from round to round, but for parameters and collectives.
+  /// Appends what the program remembers from round to round, but for parameters and collectives.
   virtual void save(ByteBuffer& /*out*/) const {}
   /// Takes back what save wrote.
   virtual Status load(ByteReader& /*in*/) { return {}; }
@@ -103,10 +104,10 @@ using BuildProgram = std::function<std::unique_ptr<Program>(const ProgramNode& n
 struct ProgramSetup {
   Rank rank = 0;
   int nodes = 1;
-  std::string grid;             ///< of all nodes (node_grid.h): "data=4,expert=2"
-  std::span<float> parameters;  ///< must outlive the algorithm and stay where they are
-  std::uint64_t seed = 0;       ///< of all random rounding
-  std::uint64_t run_id = 0;     ///< frames of other runs are refused
+  std::string grid;             ///< grid of all nodes (node_grid.h): "data=4,expert=2"
+  std::span<float> parameters;  ///< model, which must outlive the algorithm and stay where it is
+  std::uint64_t seed = 0;       ///< seed of all random rounding
+  std::uint64_t run_id = 0;     ///< number of the run; frames of others are refused
 };
 
 /// A program as an algorithm whose round is the program's list. Parameters are the caller's, and
@@ -115,9 +116,9 @@ class ProgramAlgorithm final : public NodeAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 
-  /// Most phases of a round: frames number them in 16 bits.
+  /// The most phases of a round: frames number them in 16 bits.
   static constexpr int kMostPhases = 1 << 16;
-  /// Most keys of rounding in a round: they have 24 bits.
+  /// The most roundings in a round: they have 24 bits.
   static constexpr std::uint64_t kMostParts = std::uint64_t{1} << 24U;
 
   /// Throws Error for a grid or a program that is refused (field "stages": a list with more phases
@@ -126,9 +127,9 @@ class ProgramAlgorithm final : public NodeAlgorithm {
 
   /// What a round sends and receives, exactly as EdgeVolume has it.
   ExchangeVolume volume() const;
-  /// Names the list: equal at all nodes that can run it together.
+  /// A digest of the list, equal at all nodes that can run it together.
   std::uint64_t digest() const { return digest_; }
-  /// Phases of a round.
+  /// Number of phases in a round.
   int phases() const { return phases_; }
   Program& program() const { return *program_; }
 
@@ -159,9 +160,9 @@ class ProgramAlgorithm final : public NodeAlgorithm {
   std::uint64_t digest_ = 0;
   int phases_ = 0;
   RoundInput input_;
-  std::size_t at_ = 0;    ///< the stage under way
+  std::size_t at_ = 0;    ///< index of the stage under way
   bool running_ = false;  ///< the round's input is there, its result not yet
-  Status failed_;         ///< of a stage, which is final
+  Status failed_;         ///< fault of a stage, which is final
 };
 
 }  // namespace sotto

@@ -36,10 +36,10 @@ class GradientProgram : public Program {
 
 /// The algorithm that takes a program's gradients.
 struct GroupAlgorithm {
-  std::string axis;                     ///< of its group
-  std::string algorithm = "allreduce";  ///< a specification (optim/registry.h)
-  std::string compressor = {};          ///< a specification; empty: the algorithm's default
-  std::string topology = "ring";        ///< of the group (topology/registry.h)
+  std::string axis;                     ///< axis of its group
+  std::string algorithm = "allreduce";  ///< specification (optim/registry.h)
+  std::string compressor = {};          ///< specification; empty: the algorithm's default
+  std::string topology = "ring";        ///< graph of the group (topology/registry.h)
   StepRuleOptions step_rule = {};
 };
 
@@ -83,7 +83,7 @@ class ProgramGradient final : public Algorithm {
   RankMap map_;
   std::unique_ptr<Algorithm> inner_;
   bool running_ = false;  ///< the round's input is there, its gradient not handed over
-  Status failed_;         ///< of the algorithm, with the program's gradient: it has no other
+  Status failed_;         ///< fault of the algorithm with the program's gradient; there is no other
 };
 
 }  // namespace sotto

@@ -17,10 +17,10 @@ namespace sotto {
 
 class RankMap {
  public:
-  /// Between positions in `group` and ranks in the job.
+  /// A map between positions in `group` and ranks in the job.
   explicit RankMap(Group group) : group_(std::move(group)) {}
 
-  /// Peers by their ranks, of peers by position.
+  /// The peers, given by position, by their ranks.
   Peers to_ranks(Peers peers) const {
     for (auto* const side : {&peers.to, &peers.from}) {
       for (Rank& peer : *side) {
@@ -49,7 +49,7 @@ class RankMap {
     }
     return positions_;
   }
-  /// The members.
+  /// The group whose positions are mapped.
   const Group& group() const { return group_; }
 
  private:

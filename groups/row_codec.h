@@ -20,15 +20,15 @@ namespace sotto {
 
 class RowCodec {
  public:
-  /// For rows of `width` ≥ 1 elements. Throws Error (field "compressor") as make_encoder, and for
-  /// one whose encodings differ in length (topk with coded positions), or with feedback.
+  /// A codec for rows of `width` ≥ 1 elements. Throws Error (field "compressor") as make_encoder,
+  /// and for one whose encodings differ in length (topk with coded positions), or with feedback.
   RowCodec(std::size_t width, const Encoding& encoding, const Ops& ops);
 
-  /// Elements of a row.
+  /// Number of elements of a row.
   std::size_t width() const { return width_; }
-  /// Bytes of a row.
+  /// Number of bytes of a row.
   std::size_t row_bytes() const { return row_bytes_; }
-  /// The number in frames.
+  /// The compressor's number in frames.
   std::uint16_t wire_id() const { return compressor_->wire_id(); }
   /// The compressor's specification.
   std::string spec() const { return compressor_->spec(); }

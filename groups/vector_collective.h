@@ -85,19 +85,19 @@ class VectorCollective final : public Collective {
   BlockSchedule schedule_;
   Encoding encoding_;
   std::unique_ptr<Compressor> compressor_;
-  std::vector<Edge> to_;  // of the step under way
-  std::vector<Edge> from_;
+  std::vector<Edge> to_;    // receivers in the step under way
+  std::vector<Edge> from_;  // senders in it
   std::vector<Parcel> parcels_;
   std::vector<std::size_t> elements_in_;
-  std::vector<std::byte> own_;  // this member's summand of its own block
+  std::vector<std::byte> own_;  // encoding of this member's summand of its own block
   std::size_t own_bytes_ = 0;
-  std::vector<std::byte> held_;  // the encoding that is passed on
+  std::vector<std::byte> held_;  // encoding that is passed on
   std::size_t held_bytes_ = 0;
-  std::size_t held_block_;        // its block; none: the number of blocks
-  std::vector<float> error_;      // of what is summed, or broadcast
-  std::vector<float> own_error_;  // of the own block, as it is published
+  std::size_t held_block_;        // block of that encoding; none: the number of blocks
+  std::vector<float> error_;      // error of what is summed, or broadcast
+  std::vector<float> own_error_;  // error of the own block, as it is published
   std::span<float> v_;
-  std::size_t at_;  // the next step
+  std::size_t at_;  // number of the next step
 };
 
 /// How a collective on vectors is set up.

@@ -13,7 +13,7 @@ namespace sotto {
 /// Traffic from one node to another.
 struct EdgeVolume {
   std::uint64_t frames = 0;
-  std::uint64_t elements = 0;  ///< that the frames' payloads encode
+  std::uint64_t elements = 0;  ///< number of elements that the frames' payloads encode
   /// Bytes of whole frames, with their headers. Exact for encodings whose length follows from the
   /// number of elements (none, fp16, bf16, quant, grid, sign), else the most that can be.
   std::uint64_t bytes = 0;

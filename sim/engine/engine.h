@@ -66,7 +66,7 @@ class Simulator::Engine {
     encoding,        ///< the node's thread encodes, and waits for it
     encoding_aside,  ///< encoding beside the node's thread
     decoding,
-    computing,  ///< what the algorithm makes of what was decoded
+    computing,  ///< computing behind an exchange that is decoded
   };
   /// How the peers of a node that ends learn of it.
   enum class Closing : std::uint8_t {
@@ -148,7 +148,7 @@ class Simulator::Engine {
   /// Does as complete, also for the senders that posts of the node have released.
   void complete_all(Rank rank);
   void carried_exchange(Rank rank);
-  /// How long the algorithm computes behind an exchange that is decoded.
+  /// Time that the algorithm computes behind an exchange that is decoded.
   SimTime behind_time(Rank rank, const ExchangeTag& tag) const;
   void check_deadline(Rank rank);
 
