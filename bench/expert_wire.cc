@@ -67,9 +67,11 @@ class Exchange final : public sotto::Program {
     return {};
   }
   sotto::Status turn() {
-    sotto::Status status = exchange_.finish(rows_);
+    if (sotto::Status status = exchange_.finish(rows_); !status.ok()) {
+      return status;
+    }
     exchange_.dispatch_gradient(rows_);
-    return status;
+    return {};
   }
   sotto::Status answer_gradient() {
     if (sotto::Status status = exchange_.arrive_gradient(); !status.ok()) {

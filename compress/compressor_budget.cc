@@ -75,6 +75,11 @@ std::string spec_of(const ParameterLayout& layout, std::span<const std::string> 
   const auto most =
       std::ranges::max_element(values, {}, [](const auto& encoding) { return encoding.second; });
   std::string spec = encodings[most->first];
+  const bool alike = spec == "none" || spec == "fp16";  // wherever a vector is cut
+  if (values.size() == 1 && layout.size() > 1 && !alike) {
+    // A rule that changes nothing keeps the scales of tensors apart, as they were measured.
+    return fmt::format("{}; {}={}", spec, layout.front().name, spec);
+  }
   for (std::size_t i = 0; i < layout.size(); ++i) {
     if (chosen[i] != most->first) {
       spec += fmt::format("; {}={}", layout[i].name, encodings[chosen[i]]);
@@ -114,8 +119,7 @@ BudgetedCompressor compressor_within(std::size_t most_bytes,
   const auto chosen = allocate_bytes(options, most_bytes);
   if (!chosen) {
     refuse("compressor", fmt::format("auto:{}", most_bytes),
-           fmt::format("the model's {} tensors take {} bytes at least, with {}", layout.size(),
-                       fewest, encodings.front()));
+           fmt::format("the model's {} tensors take {} bytes at least", layout.size(), fewest));
   }
   double lost = 0;
   double whole = 0;

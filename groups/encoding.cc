@@ -59,6 +59,10 @@ double bits_an_element(const Compressor& compressor) {
   return 8.0 * static_cast<double>(compressor.max_bytes(kLong)) / static_cast<double>(kLong);
 }
 
+/// Whether an encoding keeps any vector within half its length, as 8 bits do and sparse ones do
+/// not.
+bool close(const Contract& contract) { return contract.alpha <= 0.5; }
+
 bool allows(const Rule& rule, ErrorMemory memory, const Compressor& compressor,
             std::size_t elements) {
   const Contract contract = compressor.contract(elements);
@@ -66,9 +70,11 @@ bool allows(const Rule& rule, ErrorMemory memory, const Compressor& compressor,
     return rule.contraction && contract.meets(ContractKind::contraction);
   }
   const double bits = bits_an_element(compressor);
-  const bool many = rule.enough_bits > 0 && bits >= rule.enough_bits;
-  return many ||
-         (rule.unbiased && bits >= rule.least_bits && contract.meets(ContractKind::unbiased));
+  // Many bits are enough where each element has them: sparse encodings have as many, for few.
+  const bool many = rule.enough_bits > 0 && bits >= rule.enough_bits && close(contract);
+  const bool noisy = rule.least_bits > 0 && !close(contract);
+  return many || (rule.unbiased && !noisy && bits >= rule.least_bits &&
+                  contract.meets(ContractKind::unbiased));
 }
 
 }  // namespace

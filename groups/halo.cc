@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/xxh3.h>
 
 namespace sotto {
 namespace {
@@ -59,6 +60,16 @@ GraphPart graph_part(std::span<const std::pair<std::uint32_t, std::uint32_t>> ed
     }
   }
   GraphPart part;
+  ByteBuffer all;  // what every member knows alike
+  for (const auto& [pair, nodes] : needed) {
+    all.write(pair.first);
+    all.write(pair.second);
+    for (const std::uint32_t node : nodes) {
+      all.write(node);
+    }
+  }
+  all.write_span(owner);
+  part.lists.digest = xxh3(all.bytes());
   std::map<std::uint32_t, std::uint32_t> row_of;
   for (std::uint32_t node = 0; node < owner.size(); ++node) {
     if (owner[node] == position) {
@@ -107,8 +118,8 @@ Halo::Halo(GroupMember member, HaloLists lists, std::size_t width, const Encodin
 }
 
 std::string Halo::signature() const {
-  return fmt::format("halo of up to {} rows of {} elements by {}, {}, among {} of group {}",
-                     lists_.longest, width(), codec_.spec(),
+  return fmt::format("halo {:016x} of up to {} rows of {} elements by {}, {}, among {} of group {}",
+                     lists_.digest, lists_.longest, width(), codec_.spec(),
                      taken_ == Taken::add ? "added" : "replaced", members(), group().number);
 }
 

@@ -34,9 +34,14 @@ struct HaloLists {
   std::vector<HaloEdge> in;   ///< rows of the matrix that is written to
   /// Rows of the longest list between any two members: the same at all of them.
   std::size_t longest = 0;
+  /// A number that tells sets of lists apart, the same at all members: graph_part digests the graph
+  /// and its owners. It is compared between members.
+  std::uint64_t digest = 0;
 
   /// The other direction: what was received is sent back.
-  HaloLists reversed() const { return {.out = in, .in = out, .longest = longest}; }
+  HaloLists reversed() const {
+    return {.out = in, .in = out, .longest = longest, .digest = digest};
+  }
 };
 
 /// One member's part of a graph.

@@ -60,6 +60,7 @@ void ProgramAlgorithm::place_collectives() {
   std::uint64_t parts = 0;
   for (const ProgramStage& stage : program_->stages()) {
     list += fmt::format("\n{}", stage.name);
+    takes_part_.push_back(stage.collective != nullptr && takes_part(*stage.collective));
     if (stage.collective == nullptr) {
       continue;
     }
@@ -135,8 +136,17 @@ Status ProgramAlgorithm::advance() {
       running_ = false;
       return failed_ = in_stage(status);
     }
-    if (stage().collective != nullptr && stage().collective->busy()) {
-      return {};
+    if (stage().collective != nullptr) {
+      if (stage().collective->busy()) {
+        return {};
+      }
+      if (takes_part_[at_]) {
+        running_ = false;
+        return failed_ =
+                   in_stage(node_.fault(Fault::unexpected,
+                                        "its computation has not begun its collective, for which "
+                                        "other members of the group wait"));
+      }
     }
   }
   running_ = false;
@@ -189,7 +199,7 @@ double ProgramAlgorithm::flops_behind(const ExchangeTag& /*tag*/) const {
   const auto stages = program_->stages();
   for (std::size_t next = at_ + 1; next < stages.size(); ++next) {
     flops += stages[next].flops;
-    if (stages[next].collective != nullptr && takes_part(*stages[next].collective)) {
+    if (takes_part_[next]) {
       break;
     }
   }

@@ -51,7 +51,9 @@ struct ProgramStage {
   /// Collective that is carried next, with all its phases; null: none. A collective is in one stage
   /// only.
   Collective* collective = nullptr;
-  double flops = 0;  ///< floating-point operations of compute, for simulations
+  /// Floating-point operations of compute, for simulations, where it runs behind an exchange. The
+  /// stages in front of the first exchange are the time of a gradient (NodeSpec::compute).
+  double flops = 0;
 };
 
 /// A node's list, and whatever its stages work on.
@@ -159,6 +161,7 @@ class ProgramAlgorithm final : public NodeAlgorithm {
   std::unique_ptr<Program> program_;
   std::uint64_t digest_ = 0;
   int phases_ = 0;
+  std::vector<bool> takes_part_;  ///< by stage: this node sends or receives in its collective
   RoundInput input_;
   std::size_t at_ = 0;    ///< index of the stage under way
   bool running_ = false;  ///< the round's input is there, its result not yet

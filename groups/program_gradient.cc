@@ -3,12 +3,26 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto {
 namespace {
+
+/// All of the group's settings; a new one does not compile until it stands here.
+std::string text_of(const GroupAlgorithm& chosen) {
+  const auto& [axis, algorithm, compressor, topology, rule] = chosen;
+  const auto& [name, rate, momentum, nesterov, decay, beta1, beta2, epsilon, bias, trust, scale,
+               clip, schedule] = rule;
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", axis, algorithm,
+                     compressor, topology, name, rate, momentum, nesterov, decay, beta1, beta2,
+                     epsilon, static_cast<int>(bias), trust, static_cast<int>(scale), clip,
+                     schedule.spec());
+}
 
 std::unique_ptr<Algorithm> make_inner(const ProgramSetup& setup, const Group& group,
                                       const GroupAlgorithm& chosen) {
@@ -26,7 +40,12 @@ std::unique_ptr<Algorithm> make_inner(const ProgramSetup& setup, const Group& gr
   // Members share the seed, and groups side by side do not share their noise.
   inner.seed = RandomStream({.seed = setup.seed, .rank = group.ranks.front()}).next_u64();
   inner.run_id = setup.run_id;
-  return make_algorithm(chosen.algorithm, std::move(inner));
+  const auto terms = std::make_shared<RoundTerms>();
+  terms->stamp = stamp_of_settings(text_of(chosen));
+  inner.terms = terms;
+  auto made = make_algorithm(chosen.algorithm, std::move(inner));
+  terms->agreement = SettingsAgreement::required;  // nobody changes settings in mid-run
+  return made;
 }
 
 std::vector<Rank> merged(const std::vector<Rank>& a, const std::vector<Rank>& b) {
@@ -46,7 +65,8 @@ ProgramGradient::ProgramGradient(const ProgramSetup& setup, const BuildGradientP
                  return program;
                }),
       map_(NodeGrid(setup.grid, setup.nodes).group(algorithm.axis, setup.rank)),
-      inner_(make_inner(setup, map_.group(), algorithm)) {}
+      inner_(make_inner(setup, map_.group(), algorithm)),
+      stamp_(stamp_of_settings(text_of(algorithm))) {}
 
 Peers ProgramGradient::peers() const {
   const Peers own = program_.peers();
@@ -82,18 +102,27 @@ Status ProgramGradient::hand_over() {
 }
 
 Result<bool> ProgramGradient::next_exchange(Exchange& out) {
-  auto inner = inner_->next_exchange(out);
-  if (!inner || *inner) {
+  const auto inner = inner_->next_exchange(out);
+  if (!inner.ok()) {
+    return in_group(inner.status());  // `out` is what it was, an exchange between ranks
+  }
+  if (*inner) {
     map_.to_ranks(out);
-    return inner;
+    return true;
   }
   return program_.next_exchange(out);
 }
 
 Status ProgramGradient::complete(const Exchange& exchange) {
-  const Status status = of_program(exchange.tag) ? program_.complete(exchange)
-                                                 : inner_->complete(map_.to_positions(exchange));
+  const Status status = of_program(exchange.tag)
+                            ? program_.complete(exchange)
+                            : in_group(inner_->complete(map_.to_positions(exchange)));
   return status.ok() ? hand_over() : status;
+}
+
+Status ProgramGradient::in_group(const Status& status) const {
+  return status.with_context(fmt::format("in the group of nodes {}, which it numbers from 0",
+                                         fmt::join(map_.group().ranks, ", ")));
 }
 
 double ProgramGradient::flops_behind(const ExchangeTag& tag) const {
@@ -108,12 +137,19 @@ AlgorithmCounters ProgramGradient::counters() const {
 
 void ProgramGradient::save(ByteBuffer& out) const {
   program_.save(out);
+  out.write(stamp_);
   inner_->save(out);
 }
 
 Status ProgramGradient::load(ByteReader& in) {
-  const Status status = program_.load(in);
-  return status.ok() ? inner_->load(in) : status;
+  if (Status status = program_.load(in); !status) {
+    return status;
+  }
+  if (in.read<SettingsStamp>() != stamp_) {
+    return {Fault::malformed,
+            "the checkpoint is of another algorithm within the group, or other settings of it"};
+  }
+  return inner_->load(in);
 }
 
 }  // namespace sotto

@@ -6,7 +6,7 @@
 // share of the model, which the nodes of the algorithm's group have in common.
 //
 // The algorithm is one of the registry and thinks that its group is the job. Its seed differs from
-// group to group. Its faults name positions in the group.
+// group to group. Its faults name positions, and the group's ranks in front of them.
 //
 // Noise for differential privacy is not offered: it is put on gradients, and does not cover what
 // the program's exchanges tell of the data.
@@ -75,6 +75,8 @@ class ProgramGradient final : public Algorithm {
 
  private:
   static bool of_program(const ExchangeTag& tag) { return tag.bucket >= kMostBuckets; }
+  /// A fault of the inner algorithm, with the ranks of its group in front.
+  Status in_group(const Status& status) const;
   /// Hands the gradient over once the program has made it and the algorithm takes it.
   Status hand_over();
 
@@ -82,8 +84,9 @@ class ProgramGradient final : public Algorithm {
   ProgramAlgorithm program_;
   RankMap map_;
   std::unique_ptr<Algorithm> inner_;
-  bool running_ = false;  ///< the round's input is there, its gradient not handed over
-  Status failed_;         ///< fault of the algorithm with the program's gradient; there is no other
+  SettingsStamp stamp_ = kAsAgreed;  ///< of the inner algorithm's settings
+  bool running_ = false;             ///< the round's input is there, its gradient not handed over
+  Status failed_;  ///< fault of the algorithm with the program's gradient; there is no other
 };
 
 }  // namespace sotto

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/topology/topology.h>
 
 namespace sotto {
 
@@ -56,9 +55,5 @@ class NodeGroups {
 /// commas. Lines that are empty or begin with # are passed over. Throws Error (field `groups`) that
 /// names the line.
 std::vector<std::vector<Rank>> parse_groups(std::string_view text);
-
-/// The graph of single nodes that mixes as a graph of groups does whose members are equal to each
-/// other: W ⊗ (1/g) 11ᵀ for groups of g members, with the weights W between groups.
-Topology flat_topology(const Topology& between, const NodeGroups& groups);
 
 }  // namespace sotto

@@ -8,8 +8,8 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/base/names.h>
 #include <sotto/base/philox.h>
-#include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 
@@ -19,7 +19,28 @@ namespace {
 /// Exchanges within groups have the bucket 0, those between groups the inner algorithm's and 1.
 constexpr std::uint32_t kOwnBucket = 0;
 
-void check_setup(const AlgorithmSetup& setup) {
+/// Weights are for means over all nodes of what each has, before anything else takes it.
+void check_weights(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  const bool local = setup.outer_step_rule != nullptr || setup.communication_interval > 1 ||
+                     setup.streaming.on() || setup.outer_after_mixing;
+  if (setup.weighted && (local || info.agreement != SettingsAgreement::required)) {
+    refuse("weight", "given",
+           "in groups nodes are weighted where each step ends with a mean over all nodes, as with "
+           "allreduce without local steps; leave weights out");
+  }
+}
+
+/// Whether the compressor goes by the tensors of a model, in which cosine transforms take blocks.
+bool goes_by_tensors(const AlgorithmInfo& info, const Compressor* compressor) {
+  const auto own = compressor == nullptr ? make_compressor(info.default_compressor) : nullptr;
+  const Compressor& asked = compressor == nullptr ? *own : *compressor;
+  return !asked.divisible() || family_name(asked.spec()) == "dct";
+}
+
+void check_setup(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  if (setup.step_rule == nullptr || setup.topology == nullptr) {
+    throw Error("groups", "they need a step rule and a graph of groups");
+  }
   if (setup.nodes != setup.groups->nodes()) {
     throw Error("groups", fmt::format("they have {} nodes, and the job has {}",
                                       setup.groups->nodes(), setup.nodes));
@@ -34,6 +55,7 @@ void check_setup(const AlgorithmSetup& setup) {
   if (setup.adversary) {
     refuse("byzantine", "given", "nodes of a group trust each other: attacks are for single nodes");
   }
+  check_weights(info, setup);
   if (setup.groups->size() == 1) {
     return;
   }
@@ -43,21 +65,18 @@ void check_setup(const AlgorithmSetup& setup) {
            "in groups each node steps on a chunk of the model alone: take a rule that takes each "
            "element by itself, such as sgd, adam or adamw without clip_norm");
   }
-  if (setup.compressor != nullptr && is_per_tensor(setup.compressor->spec())) {
-    refuse("compressor", setup.compressor->spec(),
-           "in groups each node sends a chunk of the model, which is not along tensors; name one "
-           "compressor");
-  }
-  if (setup.weighted && setup.communication_interval > 1) {
-    refuse("weight", "given",
-           "in groups nodes cannot be weighted between local steps: leave weights out, or exchange "
-           "after each step");
+  if (goes_by_tensors(info, setup.compressor.get())) {
+    refuse("compressor",
+           setup.compressor == nullptr ? std::string(info.default_compressor)
+                                       : setup.compressor->spec(),
+           "in groups each node sends a chunk of the model, which is not along tensors: take an "
+           "algorithm and a compressor that treat all elements alike, such as dcd with quant:4");
   }
 }
 
 /// The part of `setup` for the exchanges within the group.
-AlgorithmSetup node_part(const AlgorithmSetup& setup) {
-  check_setup(setup);
+AlgorithmSetup node_part(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  check_setup(info, setup);
   AlgorithmSetup part;
   part.rank = setup.rank;
   part.nodes = setup.nodes;
@@ -67,13 +86,15 @@ AlgorithmSetup node_part(const AlgorithmSetup& setup) {
   part.compressor = make_compressor("none");
   part.ops = setup.ops;
   part.terms = setup.terms;
+  part.terms->agreement = SettingsAgreement::required;  // members step on one model
   part.seed = setup.seed;
   part.run_id = setup.run_id;
   return part;
 }
 
 /// The rest, for the member `position` of `group` among its like.
-AlgorithmSetup inner_part(AlgorithmSetup setup) {
+AlgorithmSetup inner_part(AlgorithmSetup setup, std::shared_ptr<RoundTerms> terms) {
+  setup.terms = std::move(terms);
   const NodeGroups& groups = *setup.groups;
   const int position = groups.position_of(setup.rank);
   setup.parameters =
@@ -115,7 +136,7 @@ void merge(const std::vector<Rank>& more, std::vector<Rank>& into) {
 
 TwoLevel::TwoLevel(const AlgorithmInfo& info, const std::string& spec, AlgorithmSetup setup,
                    std::vector<std::string>* warnings)
-    : NodeAlgorithm(info, node_part(setup)),
+    : NodeAlgorithm(info, node_part(info, setup)),
       groups_(setup.groups),
       group_(groups_->group_of(node_.rank())),
       position_(groups_->position_of(node_.rank())),
@@ -127,13 +148,15 @@ TwoLevel::TwoLevel(const AlgorithmInfo& info, const std::string& spec, Algorithm
                                      exact_->max_bytes(longest_chunk(node_.dimension(), size_)))),
       mean_(chunk(position_).size),
       taken_(longest_chunk(node_.dimension(), size_)),
-      inner_(make_algorithm(spec, inner_part(std::move(setup)), warnings)) {
+      inner_terms_(std::make_shared<RoundTerms>(node_.terms())),
+      inner_(make_algorithm(spec, inner_part(std::move(setup), inner_terms_), warnings)) {
   check(inner_->parameters().data() == chunk(position_).of(node_.x()).data(),
         "the inner algorithm's model is the node's chunk");
   for (std::size_t edge = 0; edge < others_.size(); ++edge) {
     elements_.push_back(chunk(position_of(edge)).size);
   }
   parcels_.resize(others_.size());
+  node_.terms().reserve(inner_->peers().from.size());
 }
 
 int TwoLevel::position_of(std::size_t edge) const {
@@ -161,6 +184,8 @@ Peers TwoLevel::peers() const {
 
 void TwoLevel::begin_round() {
   node_.begin_round();
+  inner_terms_->stamp = node_.terms().stamp;
+  inner_terms_->agreed_rate = node_.terms().agreed_rate;
   inner_->begin_round();
 }
 
@@ -187,12 +212,11 @@ void TwoLevel::scatter(std::span<const float> gradient) {
     parcels_[edge] = {.elements = part.size(),
                       .payload_bytes = exact_->encode(part, {}, mail_.outgoing(edge))};
   }
-  const std::vector<std::size_t>::size_type own = mean_.size();
   mail_.post_each({.tag = {node_.round(), kScatter, kOwnBucket},
                    .compressor = exact_->wire_id(),
                    .to = others_,
                    .from = others_,
-                   .elements_in = own},
+                   .elements_in = mean_.size()},
                   parcels_);
 }
 
@@ -321,7 +345,19 @@ Status TwoLevel::complete(const Exchange& exchange) {
   }
   std::ranges::sort(inner_exchange_.sends, {}, &Send::to);
   std::ranges::sort(inner_exchange_.receives, {}, &Receive::from);
-  return placed(inner_->complete(inner_exchange_));
+  const Status status = inner_->complete(inner_exchange_);
+  hand_on_differences();
+  return placed(status);
+}
+
+void TwoLevel::hand_on_differences() {
+  RoundTerms& terms = node_.terms();
+  for (SettingsDifference difference : inner_terms_->news) {
+    difference.peer = groups_->rank_of(difference.peer, position_);
+    terms.news.push_back(difference);
+  }
+  inner_terms_->news.clear();
+  terms.differing_frames += std::exchange(inner_terms_->differing_frames, 0);
 }
 
 AlgorithmCounters TwoLevel::counters() const {

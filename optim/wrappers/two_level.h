@@ -9,15 +9,16 @@
 //      gradient: it is node k of G, on the graph of groups
 //   3. sends chunk a of the new model to the other members, and takes theirs
 // Where mixing goes before or after the step alike for all members, that is the inner algorithm on
-// single nodes with W ⊗ (1/g) 11ᵀ (flat_topology). With local steps inside, a worker of DiLoCo is a
+// single nodes with W ⊗ (1/g) 11ᵀ. With local steps inside, a worker of DiLoCo is a
 // group: its members take the mean of their gradients at each step, and groups talk every H.
 //
 // Assumes what the inner algorithm assumes, of the graph of groups; a step rule that takes each
 //   element by itself (StepRule::by_element), since each member steps on its chunk alone; and
-//   compressors to which a chunk is as good as the whole. Nodes may be weighted unless they take
-//   local steps.
-// Memory: 2/g floats a parameter (ḡ_a, and a chunk that has come), frames of a chunk for each other
-//   member, and 1/g of what the inner algorithm and the step rule keep.
+//   algorithms and compressors to which a chunk is as good as the whole. Nodes may be weighted
+//   where each step ends with a mean over all of them. Members of a group step with one learning
+//   rate.
+// Memory: 2 (g − 1)/g floats a parameter for frames of the group, 2/g (ḡ_a, and a chunk that has
+//   come), and 1/g of what the inner algorithm and the step rule keep.
 // Bytes a round and node: 2 (g − 1)/g · 4 d within the group, and 1/g of the inner algorithm's
 //   between groups: a group's bytes on the slow links are those of one node that trains for it.
 #pragma once
@@ -85,6 +86,8 @@ class TwoLevel final : public NodeAlgorithm {
   Status take_chunks(const Exchange& exchange);
   /// From numbers of groups to those of nodes, and with a bucket for exchanges within groups.
   void to_nodes(Exchange& exchange) const;
+  /// Tells of nodes with other settings that the inner algorithm has seen, by their own numbers.
+  void hand_on_differences();
   /// A fault of the inner algorithm, which numbers groups.
   Status placed(const Status& status) const;
 
@@ -99,6 +102,7 @@ class TwoLevel final : public NodeAlgorithm {
   Mailbox mail_;
   std::vector<float> mean_;   // ḡ_a
   std::vector<float> taken_;  // a chunk from another member
+  std::shared_ptr<RoundTerms> inner_terms_;
   std::unique_ptr<Algorithm> inner_;
   Exchange inner_exchange_;  // as the inner algorithm numbers peers
   std::span<const float> gradient_;

@@ -66,6 +66,13 @@ void PeerMonitor::follow_list() {
   std::erase_if(seen_, [&](const auto& one) {
     return std::ranges::find(peers, one.first, &PeerState::name) == peers.end();
   });
+  for (const PeerState& peer : peers) {
+    // What was told of a peer that had left the list is not told again when it returns.
+    const auto [seen, fresh] = seen_.try_emplace(peer.name);
+    if (fresh) {
+      seen->second.offences = peer.offences;
+    }
+  }
   if (std::ranges::none_of(links_.lines(), [this](const TrustedPeer& line) {
         return line.rank != links_.self() && (line.may_send || line.send_to);
       })) {

@@ -94,6 +94,11 @@ void check_job(const AlgorithmInfo& info, const OptimizerOptions& options) {
                        "compressor, such as quant:4",
                        info.name));
   }
+  if (!options.groups.empty() || options.streaming.on() || options.buckets.value_or(1) > 1) {
+    refuse("compressor", options.compressor,
+           "it is for messages of the whole model: not with groups, fragments or buckets; name a "
+           "compressor");
+  }
   if (options.privacy) {
     refuse("compressor", options.compressor,
            "it is chosen by gradients of node 0's data, which the privacy budget would not count; "

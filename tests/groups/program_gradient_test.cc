@@ -1,5 +1,6 @@
 #include <sotto/groups/program_gradient.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -160,4 +161,50 @@ TEST_CASE("axes and algorithms that are none are refused") {
   CHECK(refused({.axis = "data", .algorithm = "none"}));
   CHECK(refused({.axis = "data", .algorithm = "dcd", .compressor = "sign"}));
   CHECK(!refused({.axis = "data", .algorithm = "dcd"}));
+}
+
+TEST_CASE("a fault of the algorithm in a group leaves the driver's exchange, and names the group") {
+  ProgramJob job = job_of({.axis = "data", .step_rule = {.learning_rate = 1e30}});
+  const ProgramRun run =
+      ProgramRunner(job, [](Rank, Round, std::span<const float>, std::span<float> g) {
+        std::ranges::fill(g, 3e38F);
+      }).run("eager");
+  bool told = false;
+  for (const Status& status : run.statuses) {
+    told = told || status.fault() == Fault::non_finite;
+  }
+  CHECK(told);
+}
+
+TEST_CASE("nodes whose algorithms in the group have other settings refuse each other") {
+  for (const GroupAlgorithm& other :
+       {GroupAlgorithm{.axis = "data", .step_rule = {.learning_rate = 0.01}},
+        GroupAlgorithm{.axis = "data", .step_rule = {.momentum = 0.5}}}) {
+    ProgramJob job = job_of({.axis = "data"});
+    const auto same = job.make;
+    const auto changed = job_of(other).make;
+    job.make = [&](const ProgramSetup& setup) {
+      return setup.rank == 4 ? changed(setup) : same(setup);
+    };
+    const ProgramRun run = ProgramRunner(job, quadratic).run("eager");
+    bool refused = false;
+    for (const Status& status : run.statuses) {
+      refused = refused || status.fault() == Fault::unexpected;
+      if (status.fault() == Fault::unexpected) {
+        CHECK(status.message().find("in the group of nodes 0, 2, 4") != std::string::npos);
+      }
+    }
+    CHECK(refused);
+  }
+}
+
+TEST_CASE("a checkpoint of another algorithm in the group is refused") {
+  ProgramRunner runner(job_of({.axis = "data"}));
+  ByteBuffer state;
+  runner.algorithm(1)->save(state);
+  ProgramRunner other(job_of({.axis = "data", .step_rule = {.learning_rate = 0.3}}));
+  ByteReader in(state.bytes());
+  const Status status = other.algorithm(1)->load(in);
+  CHECK(status.fault() == Fault::malformed);
+  CHECK(status.message().find("another algorithm within the group") != std::string::npos);
 }

@@ -284,3 +284,37 @@ TEST_CASE("lists that a round cannot hold are refused") {
           return program;
         }).find("each stage") != std::string::npos);
 }
+
+TEST_CASE("a stage that does not begin its collective ends the round, and is named") {
+  /// Begins its sum at node 0 alone.
+  class Forgets final : public Program {
+   public:
+    explicit Forgets(const ProgramNode& node)
+        : sum_(make_all_reduce(node.everyone(), {.elements = kElements})), values_(kElements) {
+      stages_ = {{"forgotten",
+                  [this, first = node.rank() == 0](const RoundInput&) {
+                    if (first) {
+                      sum_->begin(values_);
+                    }
+                    return Status();
+                  },
+                  sum_.get(), 0}};
+    }
+    std::span<const ProgramStage> stages() const override { return stages_; }
+
+   private:
+    std::unique_ptr<VectorCollective> sum_;
+    std::vector<float> values_;
+    std::vector<ProgramStage> stages_;
+  };
+  ProgramRunner runner(
+      {.nodes = 2, .grid = "all=2", .dimension = kElements, .build = [](const ProgramNode& node) {
+         return std::make_unique<Forgets>(node);
+       }});
+  const auto node = runner.algorithm(1);
+  node->begin_round();
+  const Status status = node->take_gradient(std::vector<float>(kElements));
+  CHECK(status.fault() == Fault::unexpected);
+  CHECK(status.message().find("stage forgotten") != std::string::npos);
+  CHECK(status.message().find("has not begun its collective") != std::string::npos);
+}

@@ -485,3 +485,16 @@ TEST_CASE("graphs with nodes or members that are none are refused") {
   CHECK_THROWS_AS(graph_part(wrong, owner, 3, 0), Error);
   CHECK_THROWS_AS(graph_part({}, owner, 2, 0), Error);
 }
+
+TEST_CASE("members of a halo know the same lists, or their programs differ") {
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> edges = {{0, 2}, {1, 3}};
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> others = {{0, 3}, {1, 2}};
+  const std::vector<int> owner = {0, 0, 1, 1};
+  const HaloLists here = graph_part(edges, owner, 2, 0).lists;
+  CHECK(here.digest == graph_part(edges, owner, 2, 1).lists.digest);
+  const HaloLists there = graph_part(std::vector{edges[0]}, owner, 2, 0).lists;
+  CHECK(here.digest != there.digest);
+  // Each node of one part has a neighbour in the other one, whichever it is: the rows are equal.
+  CHECK(here.digest == graph_part(others, owner, 2, 0).lists.digest);
+  CHECK(here.digest != graph_part(edges, std::vector<int>{1, 1, 0, 0}, 2, 0).lists.digest);
+}

@@ -12,7 +12,10 @@
 #include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 
+#include "topology/flat_topology.h"
+
 using namespace sotto;
+using namespace sotto::test;
 
 namespace {
 

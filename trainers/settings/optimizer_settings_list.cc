@@ -185,9 +185,9 @@ SettingGroup algorithm_settings(OptimizerSettings& o) {
            "NAME[:KEY=VALUE,…], e.g. dcd or choco:eta=0.2; `sotto list` shows all and what they "
            "have"},
           {"compressor", &o.compressor, "SPEC",
-           "See `sotto list`, or auto:BYTES for the one by tensor that errs least in so many "
-           "bytes; by "
-           "default the algorithm's own"},
+           "See `sotto list`; by default the algorithm's own. In runs and scenarios auto:BYTES "
+           "chooses "
+           "by tensor what errs least in a message of this many bytes"},
           {"consensus-stepsize", &o.consensus_stepsize, "ETA",
            "Another way to write eta=ETA behind the algorithm"},
           {"extrapolation-clock", &o.extrapolation_clock, "T",

@@ -14,6 +14,7 @@
 #include <sotto/topology/node_groups.h>
 
 #include "optim/cluster.h"
+#include "topology/flat_topology.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -86,7 +87,7 @@ TEST_CASE(
       }
     }
   }
-  CHECK(taken >= 30);
+  CHECK(taken >= 24);
 }
 
 TEST_CASE("groups mix as single nodes do on the flat graph") {
@@ -231,7 +232,17 @@ TEST_CASE("what cannot be done in groups is refused with what would do") {
   options.step = {};
   options.compressor = "quant:4; 1d=none";
   CHECK(refusal(options).find("not along tensors") != std::string::npos);
+  for (const char* spec : {"lowrank:1", "dct/topk:0.1"}) {
+    options.compressor = spec;
+    CHECK(refusal(options).find("in groups each node sends a chunk") != std::string::npos);
+  }
   options.compressor = "";
+  for (const char* algorithm : {"powersgd", "dion", "powergossip", "demo"}) {
+    options.algorithm = algorithm;
+    CAPTURE(algorithm);
+    CHECK(refusal(options).find("in groups each node sends a chunk") != std::string::npos);
+  }
+  options.algorithm = "dcd";
   options.groups = {{0, 1}, {2, 3}, {4, 5}};
   CHECK(refusal(options).find("groups: they have 6 nodes, and the job has 4") == 0);
 }
@@ -246,4 +257,63 @@ TEST_CASE("a gradient that is not finite leaves the round open for another one")
   CHECK(status.fault() == Fault::non_finite);
   CHECK(node.accepts_gradient());
   CHECK(node.take_gradient(std::vector<float>(4)).ok());
+}
+
+TEST_CASE("weights are refused where groups would turn them into other learning rates") {
+  const auto refused = [](const std::string& algorithm, const auto& change) {
+    ClusterOptions options{.algorithm = algorithm, .nodes = 4, .groups = {{0, 1}, {2, 3}}};
+    const auto topology = cluster_topology(options);
+    std::vector<float> x(options.dimension);
+    AlgorithmSetup setup = node_setup(options, 0, x, topology);
+    setup.weighted = true;
+    change(setup);
+    try {
+      (void)make_algorithm(spec_of(options), std::move(setup));
+    } catch (const Error& error) {
+      return error.field() == "weight";
+    }
+    return false;
+  };
+  const auto nothing = [](AlgorithmSetup&) {};
+  CHECK(refused("dpsgd", nothing));
+  CHECK_FALSE(refused("allreduce", nothing));
+  CHECK(refused("allreduce", [](AlgorithmSetup& setup) { setup.communication_interval = 2; }));
+  CHECK(refused("allreduce", [](AlgorithmSetup& setup) {
+    setup.outer_step_rule = make_step_rule({.learning_rate = 0.7});
+  }));
+  CHECK(refused("allreduce", [](AlgorithmSetup& setup) {
+    setup.groups =
+        std::make_shared<const NodeGroups>(std::vector<std::vector<Rank>>{{0}, {1}, {2}, {3}});
+    setup.communication_interval = 4;
+  }));
+}
+
+TEST_CASE(
+    "a member with another learning rate ends the round, a group with another one is told of") {
+  ClusterOptions options{.algorithm = "dpsgd", .nodes = 4, .groups = {{0, 1}, {2, 3}}};
+  const Quadratic problem(options.nodes, options.dimension, 4);
+  const auto run_with = [&](std::vector<Rank> changed) {
+    auto terms = std::vector<std::shared_ptr<RoundTerms>>(4);
+    const auto topology = cluster_topology(options);
+    std::vector<std::vector<float>> x(4, std::vector<float>(options.dimension));
+    LockstepDriver driver;
+    for (Rank rank = 0; rank < 4; ++rank) {
+      const auto node = static_cast<std::size_t>(rank);
+      AlgorithmSetup setup = node_setup(options, node, x[node], topology);
+      setup.terms = terms[node] = std::make_shared<RoundTerms>();
+      driver.add(make_algorithm(spec_of(options), std::move(setup)));
+      if (std::ranges::find(changed, rank) != changed.end()) {
+        terms[node]->stamp = stamp_of_rate(0.5);
+      }
+    }
+    return std::pair(driver.run(3, problem), terms);
+  };
+  CHECK(run_with({3}).first.fault() == Fault::unexpected);
+  const auto [status, terms] = run_with({2, 3});
+  CHECK(status.ok());
+  REQUIRE(terms[0]->news.size() == 1);
+  CHECK(terms[0]->news[0].peer == 2);  // the node, not the group
+  REQUIRE(terms[1]->news.size() == 1);
+  CHECK(terms[1]->news[0].peer == 3);
+  CHECK(terms[0]->differing_frames == 3);
 }

@@ -127,6 +127,20 @@ TEST_CASE("an offence is told once and costs a pause that doubles, whoever notic
   CHECK(scene.monitor->reports().at(0).offences == 6);
 }
 
+TEST_CASE("what was told of a peer is not told again when it returns to the list") {
+  Scene scene;
+  scene.happens(ChannelEvent::Kind::up);
+  scene.happens(ChannelEvent::Kind::message, "", 20);
+  REQUIRE(scene.offences().size() == 1);
+  const std::vector<TrustedPeer> both = scene.list.peers();
+  scene.list.update_allow_list({both[0]});
+  scene.happens(ChannelEvent::Kind::down, "revoked");
+  scene.list.update_allow_list(both);
+  scene.happens(ChannelEvent::Kind::up);
+  CHECK(scene.offences().size() == 1);
+  CHECK(scene.monitor->reports().at(0).offences == 1);
+}
+
 TEST_CASE("a refused key is told once, with the owner that it has or had") {
   ScriptedChannels channels;
   std::vector<SiteEvent> events;
