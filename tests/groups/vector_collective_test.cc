@@ -135,8 +135,10 @@ LockstepDriver::Traffic foretold(const ProgramJob& job) {
 void check_traffic(const LockstepDriver::Traffic& found, const LockstepDriver::Traffic& due) {
   REQUIRE(found.size() == due.size());
   for (const auto& [edge, traffic] : due) {
-    CAPTURE(edge.first);
-    CAPTURE(edge.second);
+    const Rank from = edge.first;
+    const Rank to = edge.second;
+    CAPTURE(from);
+    CAPTURE(to);
     REQUIRE(found.contains(edge));
     CHECK(found.at(edge).frames == traffic.frames);
     CHECK(found.at(edge).bytes == traffic.bytes);
