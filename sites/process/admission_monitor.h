@@ -22,6 +22,7 @@ namespace sotto {
 
 class AdmissionMonitor {
  public:
+  /// Watches `channels`, and tells `listener`.
   AdmissionMonitor(const Channels& channels, SiteListener listener);
 
   /// Takes a list of peers that has come into force. Keys that were told of are told of again,

@@ -45,6 +45,7 @@ class SiteLinks {
   /// each time, up to 5 minutes, unless it has kept them for much longer than the last pause.
   static constexpr std::chrono::milliseconds kFirstPause{1'000};
 
+  /// Joins `site`, number `self` of `list`, to its peers' `channels`; `listener` hears of links.
   SiteLinks(sites::Site& site, Channels& channels, const AllowList& list, Rank self,
             sites::MixingKind exchange, SiteListener listener);
 

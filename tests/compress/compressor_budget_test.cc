@@ -81,7 +81,7 @@ TEST_CASE("what is chosen fits, and errs no more than any one compressor that fi
     CHECK(found.bytes == bytes_of(found.spec, drawn.layout));
     CHECK(relative_error(found.spec, drawn) == doctest::Approx(found.relative_error).epsilon(0.15));
     for (const std::string& one : budget_encodings()) {
-      // The same compressor by tensor, which is what was chosen from.
+      // One compressor for each tensor by itself, as the choice takes it.
       const std::string uniform = one + "; t0=" + one;
       if (bytes_of(uniform, drawn.layout) <= most) {
         CHECK(found.relative_error <= relative_error(uniform, drawn) * 1.1);
