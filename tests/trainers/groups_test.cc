@@ -44,7 +44,7 @@ OptimizerOptions optimizer_options(const std::string& algorithm, Round interval)
 
 void check_transport(const std::string& transport, bool overlap) {
   for (const char* algorithm : {"dpsgd", "dcd", "choco", "pushsum", "qmean", "allreduce"}) {
-    for (const Round interval : {1, 3}) {
+    for (const Round interval : {Round{1}, Round{3}}) {
       CAPTURE(algorithm);
       CAPTURE(interval);
       const Quadratic task(kNodes, kDimension, 3, 0.1);
@@ -97,7 +97,7 @@ TEST_CASE("groups give the bits of the lock-step driver over sockets") {
 }
 
 TEST_CASE("a run in groups that was stopped goes on bit for bit") {
-  for (const Round interval : {1, 3}) {
+  for (const Round interval : {Round{1}, Round{3}}) {
     CAPTURE(interval);
     const Scratch scratch;
     RunOptions options;
