@@ -20,6 +20,7 @@
 #include <sotto/comm/trust/peers_watch.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/process/peer_monitor.h>
+#include <sotto/sites/process/run_roster.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
@@ -71,6 +72,7 @@ class SiteOptimizer::Run {
   Result<SiteStep> relay();
   void evaluated(const Evaluation& quality);
   Status finish();
+  Status leave();
 
   bool trains() const { return !options_.only_takes && !gradients_.spent(); }
   bool stopped() const { return options_.stop != nullptr && *options_.stop; }
@@ -104,7 +106,11 @@ class SiteOptimizer::Run {
   void close();
   Status begin();
   Status load();
+  /// Finds the others by the roster, where there is one, and waits for as many as are wanted.
+  Status find_nodes();
   Status open_channels();
+  /// Waits until what was sent has arrived, and tells the others that this node is gone.
+  Status depart();
   void follow_list();
   /// Tells what the watch of the list has found.
   void tell_list_news();
@@ -137,6 +143,7 @@ class SiteOptimizer::Run {
   sites::Patience patience_;
   sites::Patience answers_;  ///< to what a secure sum needs
   SiteReporter reporter_;
+  std::unique_ptr<RunRoster> roster_;
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<SiteLinks> links_;
   std::unique_ptr<PeerMonitor> monitor_;
@@ -214,7 +221,7 @@ SiteOptions SiteOptimizer::Run::with_defaults(SiteOptions options,
   if (!options.init) {
     options.init = model_digest(parameters);
   }
-  return options;
+  return options.roster ? with_roster(std::move(options)) : options;
 }
 
 std::optional<PrivacyOptions> SiteOptimizer::Run::with_ledger(
@@ -246,10 +253,11 @@ Status SiteOptimizer::Run::fail(Status status) {
 }
 
 void SiteOptimizer::Run::close() {
-  reporter_.follow(nullptr, nullptr);
+  reporter_.follow(nullptr, nullptr, nullptr);
   monitor_.reset();
   links_.reset();
   channels_.reset();
+  roster_.reset();
 }
 
 template <typename Body>
@@ -356,8 +364,45 @@ Status SiteOptimizer::Run::load() {
   return writer_.beside() ? writer_.save(false) : Status();
 }
 
+Status SiteOptimizer::Run::find_nodes() {
+  if (!options_.roster) {
+    return {};
+  }
+  reporter_.enter("joining");
+  roster_ =
+      std::make_unique<RunRoster>(*options_.roster, options_.name, options_.listen,
+                                  draw_incarnation(), site_.state().life, options_.security.peers);
+  reporter_.follow(nullptr, nullptr, roster_.get());
+  reporter_.tell(Level::info, "joining",
+                 fmt::format("as {} at {}: looks for other nodes, {} at least", options_.name,
+                             roster_->address(), options_.roster->least));
+  return roster_->await_nodes(options_.stop, [this] {
+    tell_list_news();
+    reporter_.refresh(false);
+  });
+}
+
+Status SiteOptimizer::Run::depart() {
+  const auto under_way = [this] {
+    return std::ranges::any_of(site_.peers(), [](const sites::PeerState& peer) {
+      return peer.up && peer.receipts < peer.sent;
+    });
+  };
+  const Deadline deadline = Deadline::after(options_.roster->leave_patience);
+  Status status;
+  while (status.ok() && under_way() && !deadline.expired()) {
+    status = pump(std::min<Clock::duration>(kSlice, deadline.left()));
+  }
+  roster_->depart();
+  return status;
+}
+
 Status SiteOptimizer::Run::open_channels() {
-  auto made = make_channels(site_channels(options_, site_.max_message_bytes()));
+  ChannelOptions channels = site_channels(options_, site_.max_message_bytes());
+  if (roster_) {
+    channels.bind = roster_->address();
+  }
+  auto made = make_channels(channels);
   if (!made.ok()) {
     return made.status();
   }
@@ -366,7 +411,7 @@ Status SiteOptimizer::Run::open_channels() {
                                        options_.exchange, listener_);
   monitor_ = std::make_unique<PeerMonitor>(site_, *channels_, *links_, options_.only_takes,
                                            settings_, listener_);
-  reporter_.follow(channels_.get(), monitor_.get());
+  reporter_.follow(channels_.get(), monitor_.get(), roster_.get());
   const std::string address = channels_->address();
   reporter_.tell(Level::info, "listening",
                  address.empty()
@@ -376,6 +421,10 @@ Status SiteOptimizer::Run::open_channels() {
     reporter_.tell(Level::warning, "setting", shortage);
   }
   follow_list();
+  if (roster_) {
+    roster_->list_again();  // the site learns whom the list has by now
+    return pump(0ms);
+  }
   return {};
 }
 
@@ -408,6 +457,10 @@ void SiteOptimizer::Run::tell_list_news() {
   for (const std::string& line : news) {
     reporter_.tell(Level::warning, "peers-file", line);
   }
+  for (SiteEvent& event : roster_ ? roster_->news() : std::vector<SiteEvent>()) {
+    event.round = site_.round();
+    listener_(event);
+  }
 }
 
 Status SiteOptimizer::Run::carry(Deadline deadline) {
@@ -419,6 +472,9 @@ Status SiteOptimizer::Run::carry(Deadline deadline) {
 Status SiteOptimizer::Run::pump(Clock::duration longest) {
   tell_list_news();
   Status status = carry(Deadline::after(longest));
+  if (status.ok() && roster_) {
+    status = roster_->standing();
+  }
   if (const auto resets = site_.state().resets; resets != resets_) {
     resets_ = resets;
     reporter_.tell(
@@ -477,7 +533,7 @@ Status SiteOptimizer::Run::begin() {
   begun_ = false;
   return guarded([&]() -> Status {
     if (!links_) {
-      for (const auto& step : {&Run::load, &Run::open_channels}) {
+      for (const auto& step : {&Run::load, &Run::find_nodes, &Run::open_channels}) {
         if (Status status = (this->*step)(); !status.ok()) {
           return fail(std::move(status));
         }
@@ -665,7 +721,11 @@ Status SiteOptimizer::Run::finish() {
       return step.status();
     }
   }
-  if (Status status = guarded([&] { return end(); }); !status.ok()) {
+  Status status = guarded([&] { return end(); });
+  if (status.ok() && roster_) {
+    status = guarded([&] { return depart(); });
+  }
+  if (!status.ok()) {
     return fail(std::move(status));
   }
   time_.wall_s = seconds_since(reporter_.began());
@@ -673,6 +733,16 @@ Status SiteOptimizer::Run::finish() {
   reporter_.refresh(true);
   close();
   return {};
+}
+
+Status SiteOptimizer::Run::leave() {
+  {
+    const Visit visit(*this);
+    if (roster_ && status_.ok() && !finished_) {
+      roster_->leave();
+    }
+  }
+  return finish();
 }
 
 Status SiteOptimizer::Run::end() {
@@ -727,6 +797,7 @@ Result<SiteStep> SiteOptimizer::step(std::span<const float> gradient, double los
 Result<SiteStep> SiteOptimizer::relay() { return run_->relay(); }
 void SiteOptimizer::evaluated(const Evaluation& quality) { run_->evaluated(quality); }
 Status SiteOptimizer::finish() { return run_->finish(); }
+Status SiteOptimizer::leave() { return run_->leave(); }
 bool SiteOptimizer::trains() const { return run_->trains(); }
 bool SiteOptimizer::over() const { return run_->over(); }
 Round SiteOptimizer::round() const { return run_->round(); }
