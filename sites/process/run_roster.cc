@@ -64,6 +64,17 @@ SiteOptions with_roster(SiteOptions options) {
   return options;
 }
 
+SiteListener heard_listener(SiteListener listener, bool by_roster) {
+  if (listener && !by_roster) {
+    return listener;
+  }
+  return [listener = std::move(listener)](const SiteEvent& event) {
+    if (listener && event.kind != "trusts-nobody") {
+      listener(event);
+    }
+  };
+}
+
 RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
                      const std::string& listen, sites::Incarnation incarnation, std::uint32_t life,
                      std::shared_ptr<AllowList> list)
@@ -198,7 +209,7 @@ void RunRoster::note_count() {
   const bool few = view_.up < options_.least;
   if (view_.standing == RosterStanding::up && few != std::exchange(few_, few)) {
     const std::string count =
-        fmt::format("{} of at least {} nodes are up, as seen here", view_.up, options_.least);
+        fmt::format("{} up, as seen here, and at least {} are to be", view_.up, options_.least);
     tell(few ? SiteEvent::Level::warning : SiteEvent::Level::info,
          few ? "nodes-few" : "nodes-enough", count);
   }
@@ -252,6 +263,13 @@ SiteRosterReport RunRoster::report() const {
                               .neighbour = member.neighbour});
   }
   return report;
+}
+
+bool RunRoster::stays(const std::string& name) const {
+  const auto lock = service_.pause();
+  return std::ranges::any_of(view_.members, [&](const RosterMember& member) {
+    return member.entry.name == name && member.entry.phase == NodePhase::up && !member.suspected;
+  });
 }
 
 std::vector<SiteEvent> RunRoster::news() {

@@ -30,6 +30,10 @@ struct SiteOptions;
 /// a run refuses.
 SiteOptions with_roster(SiteOptions options);
 
+/// A listener that may be called whether there is one or not; in a run by roster it is not told of
+/// a list that is empty until the roster fills it.
+SiteListener heard_listener(SiteListener listener, bool by_roster);
+
 class RunRoster {
  public:
   /// Binds, and begins to ask who is there. `name` is this node's, `list` that of its peers, which
@@ -51,6 +55,8 @@ class RunRoster {
   Status await_nodes(const std::atomic<bool>* stop, const std::function<void()>& meanwhile) const;
   /// Who is there.
   SiteRosterReport report() const;
+  /// Whether a node of this name is up and has not said that it leaves.
+  bool stays(const std::string& name) const;
   /// What has happened since the last call.
   std::vector<SiteEvent> news();
 

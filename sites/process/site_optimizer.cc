@@ -109,7 +109,8 @@ class SiteOptimizer::Run {
   /// Finds the others by the roster, where there is one, and waits for as many as are wanted.
   Status find_nodes();
   Status open_channels();
-  /// Waits until what was sent has arrived, and tells the others that this node is gone.
+  /// Waits, where this node leaves before the others, until what it sent has arrived; then tells
+  /// them that it is gone.
   Status depart();
   void follow_list();
   /// Tells what the watch of the list has found.
@@ -151,6 +152,7 @@ class SiteOptimizer::Run {
   Status status_;       ///< the site's fault, which a Visit guards as all else
   bool begun_ = false;  ///< there is a model to train
   bool finished_ = false;
+  bool leaving_ = false;   ///< before the others
   bool disowned_ = false;  ///< what was loaded is not what others know last, and it begins anew
   Round steps_ = 0;        ///< in this round
   SitePace pace_;
@@ -185,7 +187,7 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
                         std::span<float> parameters, const ParameterLayout& layout,
                         SiteListener listener)
     : options_(with_defaults(std::move(options), parameters)),
-      listener_(listener ? std::move(listener) : [](const SiteEvent&) {}),
+      listener_(heard_listener(std::move(listener), options_.roster.has_value())),
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())),
       folder_(std::move(folder)),
@@ -384,13 +386,13 @@ Status SiteOptimizer::Run::find_nodes() {
 
 Status SiteOptimizer::Run::depart() {
   const auto under_way = [this] {
-    return std::ranges::any_of(site_.peers(), [](const sites::PeerState& peer) {
-      return peer.up && peer.receipts < peer.sent;
+    return std::ranges::any_of(site_.peers(), [this](const sites::PeerState& peer) {
+      return peer.up && peer.receipts < peer.sent && roster_->stays(peer.name);
     });
   };
   const Deadline deadline = Deadline::after(options_.roster->leave_patience);
   Status status;
-  while (status.ok() && under_way() && !deadline.expired()) {
+  while (status.ok() && leaving_ && under_way() && !deadline.expired()) {
     status = pump(std::min<Clock::duration>(kSlice, deadline.left()));
   }
   roster_->depart();
@@ -739,6 +741,7 @@ Status SiteOptimizer::Run::leave() {
   {
     const Visit visit(*this);
     if (roster_ && status_.ok() && !finished_) {
+      leaving_ = true;
       roster_->leave();
     }
   }

@@ -30,6 +30,7 @@ struct Tally {
 
   SiteListener of(const std::string& name) {
     return [this, name](const SiteEvent& event) {
+      if (getenv("ROSTER_DEBUG")) fprintf(stderr, "%8ld %s %s %s %s\n", long(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count()%1000000), name.c_str(), std::string(event.kind).c_str(), event.peer.c_str(), event.text.c_str());
       const std::lock_guard lock(mutex);
       kinds[name].insert(std::string(event.kind));
     };
