@@ -16,11 +16,8 @@
 #include <sotto/comm/channels.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/core/site.h>
-<<<<<<< HEAD
 #include <sotto/sites/process/peer_monitor.h>
-=======
-#include <sotto/sites/process/run_roster.h>
->>>>>>> bce203d9 (Sites find each other by a roster: SiteOptions::roster, SiteOptimizer::leave())
+  const RunRoster* roster_ = nullptr;
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
@@ -48,13 +45,8 @@ class SiteReporter {
   /// Tells `listener` of events.
   SiteReporter(const SiteParts& parts, SiteListener listener);
 
-<<<<<<< HEAD
-  /// From now on the peers are told of, too; null: no more.
-  void follow(const Channels* channels, const PeerMonitor* monitor);
-=======
   /// From now on the peers are told of, too, and the roster where there is one; null: no more.
-  void follow(const Channels* channels, const SiteLinks* links, const RunRoster* roster);
->>>>>>> bce203d9 (Sites find each other by a roster: SiteOptions::roster, SiteOptimizer::leave())
+  void follow(const Channels* channels, const PeerMonitor* monitor, const RunRoster* roster);
 
   /// Tells an event, with the site's round.
   void tell(SiteEvent::Level level, std::string_view kind, std::string text,
@@ -93,12 +85,8 @@ class SiteReporter {
   const SiteParts parts_;
   const SiteListener listener_;
   const Channels* channels_ = nullptr;
-<<<<<<< HEAD
   const PeerMonitor* monitor_ = nullptr;
-=======
-  const SiteLinks* links_ = nullptr;
   const RunRoster* roster_ = nullptr;
->>>>>>> bce203d9 (Sites find each other by a roster: SiteOptions::roster, SiteOptimizer::leave())
   std::string_view phase_ = "starting";
   const Clock::time_point began_ = Clock::now();
   const double started_at_;
