@@ -265,11 +265,15 @@ SiteRosterReport RunRoster::report() const {
   return report;
 }
 
-bool RunRoster::stays(const std::string& name) const {
+std::vector<std::string> RunRoster::leaving() const {
   const auto lock = service_.pause();
-  return std::ranges::any_of(view_.members, [&](const RosterMember& member) {
-    return member.entry.name == name && member.entry.phase == NodePhase::up && !member.suspected;
-  });
+  std::vector<std::string> names;
+  for (const RosterMember& member : view_.members) {
+    if (member.entry.phase != NodePhase::up) {
+      names.push_back(member.entry.name);
+    }
+  }
+  return names;
 }
 
 std::vector<SiteEvent> RunRoster::news() {

@@ -55,8 +55,10 @@ class RunRoster {
   Status await_nodes(const std::atomic<bool>* stop, const std::function<void()>& meanwhile) const;
   /// Who is there.
   SiteRosterReport report() const;
-  /// Whether a node of this name is up and has not said that it leaves.
-  bool stays(const std::string& name) const;
+  /// The nodes that have said that they leave.
+  std::vector<std::string> leaving() const;
+  /// How long a node that leaves may take.
+  std::chrono::milliseconds leave_patience() const { return options_.leave_patience; }
   /// What has happened since the last call.
   std::vector<SiteEvent> news();
 

@@ -25,6 +25,7 @@
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
 #include <sotto/sites/process/site_identity.h>
+#include <sotto/sites/process/site_leaving.h>
 #include <sotto/sites/process/site_links.h>
 #include <sotto/sites/process/site_of_options.h>
 #include <sotto/sites/process/site_pace.h>
@@ -109,9 +110,6 @@ class SiteOptimizer::Run {
   /// Finds the others by the roster, where there is one, and waits for as many as are wanted.
   Status find_nodes();
   Status open_channels();
-  /// Waits, where this node leaves before the others, until what it sent has arrived; then tells
-  /// them that it is gone.
-  Status depart();
   void follow_list();
   /// Tells what the watch of the list has found.
   void tell_list_news();
@@ -120,6 +118,9 @@ class SiteOptimizer::Run {
   Result<SiteStep> exchange();
   Status run_round();
   Status commit();
+  Status keep_and_send();
+  /// Gives what the site holds to another, as it leaves.
+  Status hand_over();
   Status wait_for_peers(sites::Patience& patience);
   /// A step failed like this: dropped if parcels were the reason, and the model is put back.
   Result<SiteStep> put_back(const Status& status);
@@ -384,21 +385,6 @@ Status SiteOptimizer::Run::find_nodes() {
   });
 }
 
-Status SiteOptimizer::Run::depart() {
-  const auto under_way = [this] {
-    return std::ranges::any_of(site_.peers(), [this](const sites::PeerState& peer) {
-      return peer.up && peer.receipts < peer.sent && roster_->stays(peer.name);
-    });
-  };
-  const Deadline deadline = Deadline::after(options_.roster->leave_patience);
-  Status status;
-  while (status.ok() && leaving_ && under_way() && !deadline.expired()) {
-    status = pump(std::min<Clock::duration>(kSlice, deadline.left()));
-  }
-  roster_->depart();
-  return status;
-}
-
 Status SiteOptimizer::Run::open_channels() {
   ChannelOptions channels = site_channels(options_, site_.max_message_bytes());
   if (roster_) {
@@ -475,6 +461,7 @@ Status SiteOptimizer::Run::pump(Clock::duration longest) {
   tell_list_news();
   Status status = carry(Deadline::after(longest));
   if (status.ok() && roster_) {
+    site_.set_leaving(roster_->leaving());
     status = roster_->standing();
   }
   if (const auto resets = site_.state().resets; resets != resets_) {
@@ -678,9 +665,11 @@ Result<SiteStep> SiteOptimizer::Run::exchange() {
 }
 
 Status SiteOptimizer::Run::commit() {
-  if (Status status = site_.offer(); !status.ok()) {
-    return status;
-  }
+  Status status = site_.offer();
+  return status.ok() ? keep_and_send() : status;
+}
+
+Status SiteOptimizer::Run::keep_and_send() {
   if (Status status = writer_.keep(); !status.ok()) {
     return status;
   }
@@ -723,16 +712,19 @@ Status SiteOptimizer::Run::finish() {
       return step.status();
     }
   }
-  Status status = guarded([&] { return end(); });
-  if (status.ok() && roster_) {
-    status = guarded([&] { return depart(); });
+  if (Status status = guarded([&] { return leaving_ && links_ ? hand_over() : Status(); });
+      !status.ok()) {
+    return fail(std::move(status));
   }
-  if (!status.ok()) {
+  if (Status status = guarded([&] { return end(); }); !status.ok()) {
     return fail(std::move(status));
   }
   time_.wall_s = seconds_since(reporter_.began());
   reporter_.enter("done");
   reporter_.refresh(true);
+  if (roster_) {
+    roster_->depart();
+  }
   close();
   return {};
 }
@@ -740,12 +732,17 @@ Status SiteOptimizer::Run::finish() {
 Status SiteOptimizer::Run::leave() {
   {
     const Visit visit(*this);
-    if (roster_ && status_.ok() && !finished_) {
-      leaving_ = true;
-      roster_->leave();
-    }
+    leaving_ = roster_ != nullptr;
   }
   return finish();
+}
+
+Status SiteOptimizer::Run::hand_over() {
+  return leave_run({.site = site_,
+                    .roster = *roster_,
+                    .reporter = reporter_,
+                    .commit = [this] { return keep_and_send(); },
+                    .pump = [this](Clock::duration span) { return pump(span); }});
 }
 
 Status SiteOptimizer::Run::end() {

@@ -68,6 +68,9 @@ class RosterRun {
         }
       } catch (const std::runtime_error&) {
         // it does not answer yet
+        REQUIRE_MESSAGE(!over(name), processes_.at(name)->said());
+      } catch (const nlohmann::json::exception&) {
+        // it knows of no roster yet
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -89,6 +92,14 @@ class RosterRun {
   const std::string& seed() const { return seed_; }
 
  private:
+  /// Whether the process has ended.
+  bool over(const std::string& name) const {
+    std::ifstream file("/proc/" + std::to_string(processes_.at(name)->pid()) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    return line.find(") Z ") != std::string::npos;
+  }
+
   const std::string nodes_;
   const std::string seed_;
   const Scratch scratch_;
@@ -102,6 +113,8 @@ class RosterRun {
 TEST_CASE("train by roster: nodes come, the seed is killed, one leaves, and the others finish") {
   RosterRun run("2:4");
   run.start("seed", {"--listen", run.seed()});
+  // Before another one takes its address, as a seed's is free.
+  run.await("seed", [](const auto& status) { return status.at("roster").at("up") == 1; });
   run.start("a");
   run.start("b");
   run.await_round("a", 60);
