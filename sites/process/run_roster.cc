@@ -88,7 +88,12 @@ RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
       address_(datagrams_.address()),
       roster_(roster_setup(options, name, incarnation, life, address_), now()),
       view_(roster_.view()),
-      service_("a roster", kLookEvery, [this] { work(); }) {}
+      service_("a roster", kLookEvery, [this] { work(); }) {
+  const auto lock = service_.pause();
+  tell(SiteEvent::Level::info, "joining",
+       fmt::format("as {} at {}: looks for other nodes, {} at least", name_, address_,
+                   options_.least));
+}
 
 void RunRoster::work() {
   bool heard = false;
@@ -293,7 +298,7 @@ void RunRoster::leave() {
   send_released();
 }
 
-void RunRoster::depart() {
+RunRoster::~RunRoster() {
   const auto lock = service_.pause();
   roster_.depart(now());
   send_released();

@@ -40,7 +40,8 @@ class RunRoster {
   /// is kept from now on. Throws Error for a name, an address or numbers that are refused.
   RunRoster(const RosterOptions& options, const std::string& name, const std::string& listen,
             sites::Incarnation incarnation, std::uint32_t life, std::shared_ptr<AllowList> list);
-  ~RunRoster() = default;
+  /// Tells the others that this node is gone.
+  ~RunRoster();
   RunRoster(const RunRoster&) = delete;
   RunRoster& operator=(const RunRoster&) = delete;
 
@@ -66,8 +67,6 @@ class RunRoster {
   void list_again();
   /// Tells the others that this node is about to end.
   void leave();
-  /// Tells the others that this node ends now.
-  void depart();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -260,7 +260,7 @@ void SiteOptimizer::Run::close() {
   monitor_.reset();
   links_.reset();
   channels_.reset();
-  roster_.reset();
+  roster_.reset();  // which tells the others that this node is gone
 }
 
 template <typename Body>
@@ -376,9 +376,6 @@ Status SiteOptimizer::Run::find_nodes() {
       std::make_unique<RunRoster>(*options_.roster, options_.name, options_.listen,
                                   draw_incarnation(), site_.state().life, options_.security.peers);
   reporter_.follow(nullptr, nullptr, roster_.get());
-  reporter_.tell(Level::info, "joining",
-                 fmt::format("as {} at {}: looks for other nodes, {} at least", options_.name,
-                             roster_->address(), options_.roster->least));
   return roster_->await_nodes(options_.stop, [this] {
     tell_list_news();
     reporter_.refresh(false);
@@ -524,7 +521,7 @@ Status SiteOptimizer::Run::begin() {
     if (!links_) {
       for (const auto& step : {&Run::load, &Run::find_nodes, &Run::open_channels}) {
         if (Status status = (this->*step)(); !status.ok()) {
-          return fail(std::move(status));
+          return status.fault() == Fault::stopped ? status : fail(std::move(status));
         }
       }
     }
@@ -705,6 +702,7 @@ Status SiteOptimizer::Run::finish() {
   }
   finished_ = true;
   if (!links_) {
+    close();
     return {};  // nothing was read, and nothing is to be written over it
   }
   if (steps_ > 0) {  // of a round that is under way
@@ -712,28 +710,22 @@ Status SiteOptimizer::Run::finish() {
       return step.status();
     }
   }
-  if (Status status = guarded([&] { return leaving_ && links_ ? hand_over() : Status(); });
-      !status.ok()) {
-    return fail(std::move(status));
-  }
-  if (Status status = guarded([&] { return end(); }); !status.ok()) {
+  const auto leave_and_end = [&] {
+    Status status = leaving_ && roster_ ? hand_over() : Status();
+    return status.ok() ? end() : status;
+  };
+  if (Status status = guarded(leave_and_end); !status.ok()) {
     return fail(std::move(status));
   }
   time_.wall_s = seconds_since(reporter_.began());
   reporter_.enter("done");
   reporter_.refresh(true);
-  if (roster_) {
-    roster_->depart();
-  }
   close();
   return {};
 }
 
 Status SiteOptimizer::Run::leave() {
-  {
-    const Visit visit(*this);
-    leaving_ = roster_ != nullptr;
-  }
+  leaving_ = true;
   return finish();
 }
 
