@@ -166,7 +166,7 @@ FileDescriptor bind_at(const DatagramPlace& place) {
 struct SealedDatagrams::Name {
   Deadline::Clock::time_point asked{};
   std::mutex mutex;
-  std::string endpoint;  ///< which the mutex guards; empty: not known
+  std::string endpoint;  ///< what the name stands for, which the mutex guards; empty: not known
 };
 
 SealedDatagrams::SealedDatagrams(const DatagramPlace& place, PrivateKey key)

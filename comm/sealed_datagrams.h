@@ -71,7 +71,7 @@ class SealedDatagrams {
   PrivateKey key_;
   FileDescriptor socket_;
   std::string address_;
-  std::map<std::string, std::shared_ptr<Name>> names_;  ///< of hosts that are looked up
+  std::map<std::string, std::shared_ptr<Name>> names_;  ///< hosts that are looked up
   std::uint64_t refused_ = 0;
 };
 

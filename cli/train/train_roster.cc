@@ -90,11 +90,15 @@ void add_roster_options(CLI::App& command, RosterSettings& roster) {
   for (const Setting& setting : settings.settings) {
     group.add(setting);
   }
-  command.get_option("--nodes")->type_name("N|MIN:MAX")->transform([&roster](std::string text) {
-    roster.nodes = text;
-    const auto range = parse_node_range(text);
-    return range ? fmt::to_string(range->most) : text;
-  });
+  command.get_option("--nodes")
+      ->description(
+          "Number of nodes; 8, or what the data or the graph says by itself. MIN:MAX with seeds")
+      ->type_name("N|MIN:MAX")
+      ->transform([&roster](std::string text) {
+        roster.nodes = text;
+        const auto range = parse_node_range(text);
+        return range ? fmt::to_string(range->most) : text;
+      });
 }
 
 int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,

@@ -54,7 +54,7 @@ class RunRoster {
   /// `meanwhile` now and then. Fault::stopped once *stop is true, and as standing(). Null: no stop
   /// is requested.
   Status await_nodes(const std::atomic<bool>* stop, const std::function<void()>& meanwhile) const;
-  /// Who is there.
+  /// The nodes that are there.
   SiteRosterReport report() const;
   /// The nodes that have said that they leave.
   std::vector<std::string> leaving() const;
@@ -94,8 +94,8 @@ class RunRoster {
   sites::Roster roster_;
   sites::RosterView view_;
   Clock::time_point ticked_{};
-  std::map<std::string, Rank> ranks_;             ///< of the peers in the list
-  std::map<std::string, std::string> addresses_;  ///< likewise
+  std::map<std::string, Rank> ranks_;             ///< numbers of the peers in the list
+  std::map<std::string, std::string> addresses_;  ///< where the peers in the list listen
   struct Seen {
     sites::Incarnation incarnation = 0;
     std::string_view state;

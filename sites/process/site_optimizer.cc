@@ -153,7 +153,7 @@ class SiteOptimizer::Run {
   Status status_;       ///< the site's fault, which a Visit guards as all else
   bool begun_ = false;  ///< there is a model to train
   bool finished_ = false;
-  bool leaving_ = false;   ///< before the others
+  bool leaving_ = false;   ///< the site ends before the others
   bool disowned_ = false;  ///< what was loaded is not what others know last, and it begins anew
   Round steps_ = 0;        ///< in this round
   SitePace pace_;

@@ -36,7 +36,7 @@ namespace sotto::sites {
 
 /// What a roster is made of.
 struct RosterSetup {
-  std::string name{};                  ///< of this node, unique in the run
+  std::string name{};                  ///< this node's name, unique in the run
   Incarnation incarnation = 0;         ///< drawn for this process, not 0
   std::uint32_t life = 1;              ///< grows with each start of the process
   std::string address{};               ///< where others reach this node
@@ -72,16 +72,18 @@ struct RosterMember {
 
 /// The nodes that are there.
 struct RosterView {
-  RosterStanding standing = RosterStanding::joining;  ///< of this node
-  std::vector<RosterMember> members{};  ///< by name; this node's own entry among them, if it joined
+  RosterStanding standing = RosterStanding::joining;  ///< how this node stands
+  std::vector<RosterMember> members{};  ///< nodes by name; this one among them, once it has joined
   std::size_t up = 0;                   ///< nodes that are up and unsuspected, this one among them
 };
 
 class Roster {
  public:
-  static constexpr RosterTime kSuspectAfter{6'000};     ///< of probes without an answer
-  static constexpr RosterTime kForgetAfter{600'000};    ///< of suspicion, or since it was gone
-  static constexpr RosterTime kAloneAfter{3'000};       ///< of asking seeds that do not answer
+  static constexpr RosterTime kSuspectAfter{
+      6'000};  ///< silence after a probe that makes a node suspected
+  static constexpr RosterTime kForgetAfter{
+      600'000};  ///< since a node was suspected, or said that it was gone
+  static constexpr RosterTime kAloneAfter{3'000};       ///< time for which seeds are asked in vain
   static constexpr RosterTime kLongestBackOff{30'000};  ///< between two probes of a silent node
   static constexpr std::size_t kMostBesides = 1024;     ///< entries beside those of MAX nodes
 
@@ -120,8 +122,8 @@ class Roster {
     std::optional<RosterTime> asked{};  ///< the first probe without an answer
     RosterTime next{0};                 ///< when it is probed again
     RosterTime pause{0};                ///< between probes while it is suspected
-    std::uint64_t nonce = 0;            ///< of the probes since `asked`; 0: none
-    bool answered = false;              ///< ever
+    std::uint64_t nonce = 0;            ///< number of the probes since `asked`; 0: none
+    bool answered = false;              ///< the node has answered a probe
     bool suspected = false;
     RosterTime since{0};              ///< when it was suspected, or said that it was gone
     bool wishes = false;              ///< it wishes an edge with this node
@@ -182,9 +184,9 @@ class Roster {
 
   RosterSetup setup_;
   RosterBook book_;
-  RosterEntry self_;  ///< of version 0 before it has joined
+  RosterEntry self_;  ///< this node's entry; version 0 before it has joined
   RosterStanding standing_ = RosterStanding::joining;
-  std::map<std::uint64_t, Contact> contacts_;  ///< by key_of
+  std::map<std::uint64_t, Contact> contacts_;  ///< other nodes by key_of
   std::vector<Seed> seeds_;
   std::vector<RosterDatagram> outbox_;
   RosterTime began_;

@@ -34,8 +34,8 @@ using RosterDigest = std::array<std::uint64_t, 2>;
 /// Which version of an entry a book has, for others to compare.
 struct RosterMark {
   std::uint64_t key = 0;      ///< key_of(name, incarnation)
-  std::uint32_t life = 0;     ///< of the entry
-  std::uint32_t version = 0;  ///< of the entry
+  std::uint32_t life = 0;     ///< the entry's life
+  std::uint32_t version = 0;  ///< the entry's version
 };
 
 /// The key of an entry among those of a book: XXH3-64 of the name under the incarnation.
@@ -108,8 +108,9 @@ class RosterBook {
   std::map<std::string, Incarnations, std::less<>> names_;
   std::size_t size_ = 0;
   std::uint64_t revision_ = 0;
-  mutable std::optional<RosterDigest> digest_;  ///< of the present entries; none: not computed
-  std::deque<Dropped> forgotten_;               ///< oldest first
+  mutable std::optional<RosterDigest>
+      digest_;                     ///< digest of the present entries; none: not computed
+  std::deque<Dropped> forgotten_;  ///< oldest first
 };
 
 }  // namespace sotto::sites

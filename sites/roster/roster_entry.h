@@ -34,7 +34,7 @@ struct RosterEntry {
   std::uint32_t version = 0;            ///< grows with each change within a life
   NodePhase phase = NodePhase::up;      ///< the node's stay in the run
   std::string address{};                ///< "HOST:PORT" where it is reached
-  std::vector<Incarnation> replaces{};  ///< of the same name, at most kMostReplaced
+  std::vector<Incarnation> replaces{};  ///< incarnations of the same name, at most kMostReplaced
   auto operator<=>(const RosterEntry&) const = default;
 };
 

@@ -28,13 +28,13 @@
 namespace sotto::sites {
 
 inline constexpr std::uint8_t kRosterProtocol = 1;     ///< the version that each message names
-inline constexpr std::size_t kMostRosterBytes = 1200;  ///< of a message: no network splits it
+inline constexpr std::size_t kMostRosterBytes = 1200;  ///< longest message, which no network splits
 
 /// A question whether the receiver is there, or the answer to one.
 struct RosterProbe {
   bool answers = false;              ///< it is an answer
-  std::uint64_t nonce = 0;           ///< of the probe
-  RosterDigest digest{};             ///< of the sender's book
+  std::uint64_t nonce = 0;           ///< number of the probe
+  RosterDigest digest{};             ///< digest of the sender's book
   bool wishes = false;               ///< the sender wishes an edge with the receiver
   bool takes = false;                ///< the sender keeps an edge with the receiver, if it does
   bool forgot = false;               ///< the sender had dropped the receiver's entry
@@ -51,7 +51,7 @@ struct RosterMarks {
 
 /// Entries that the receiver lacks.
 struct RosterNews {
-  std::vector<RosterEntry> entries{};  ///< of any nodes
+  std::vector<RosterEntry> entries{};  ///< entries of any nodes
 };
 
 /// All that rosters say.
