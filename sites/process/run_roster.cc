@@ -179,7 +179,6 @@ void RunRoster::tell(SiteEvent::Level level, std::string_view kind, std::string 
 }
 
 void RunRoster::note_changes() {
-  using Level = SiteEvent::Level;
   std::map<std::string, Seen> seen;
   for (const RosterMember& member : view_.members) {
     const std::string& name = member.entry.name;
@@ -196,15 +195,15 @@ void RunRoster::note_changes() {
       continue;
     }
     if (now.state == "up") {
-      tell(Level::info, "node-came", fresh ? "takes part" : "answers again", name);
+      tell(SiteEvent::Level::info, "node-came", fresh ? "takes part" : "answers again", name);
     } else if (now.state == "lost") {
-      tell(Level::warning, "node-lost", "does not answer any more", name);
+      tell(SiteEvent::Level::warning, "node-lost", "does not answer any more", name);
     } else if (now.state == "conflict") {
-      tell(Level::warning, "node-conflict",
+      tell(SiteEvent::Level::warning, "node-conflict",
            "two processes have this name: nobody exchanges with it until one has ended", name);
     } else if (!fresh) {
-      tell(Level::info, "node-left", now.state == "leaving" ? "is about to leave" : "has left",
-           name);
+      tell(SiteEvent::Level::info, "node-left",
+           now.state == "leaving" ? "is about to leave" : "has left", name);
     }
   }
   seen_ = std::move(seen);

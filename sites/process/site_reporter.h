@@ -17,7 +17,7 @@
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/peer_monitor.h>
-const RunRoster* roster_ = nullptr;
+#include <sotto/sites/process/run_roster.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>

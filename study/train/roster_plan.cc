@@ -13,7 +13,7 @@
 #include <sotto/base/xxh3.h>
 #include <sotto/sites/process/site_settings.h>
 #include <sotto/study/train/paced_task.h>
-#include <sotto/study/train/scaling_file.h>
+#include <sotto/study/train/privacy_plan.h>
 #include <sotto/study/train/train_checks.h>
 #include <sotto/trainers/files/start_file.h>
 
@@ -79,13 +79,9 @@ std::uint64_t order_seed(std::uint64_t seed, std::string_view name) {
   return xxh3(std::as_bytes(std::span(name)), seed);
 }
 
-SiteSettings site_settings(const TrainOptions& o, bool algorithm_given, Round steps) {
+SiteSettings site_settings(const TrainOptions& o, Round steps) {
   SiteSettings settings;
-  const std::string algorithm = settings.training.algorithm;
   settings.training = o;
-  if (!algorithm_given) {
-    settings.training.algorithm = algorithm;
-  }
   settings.seed = o.seed;
   settings.rounds = (steps + o.communication_interval - 1) / o.communication_interval;
   if (o.timeout_s != TrainOptions().timeout_s) {
@@ -126,7 +122,12 @@ Json config_json(const TrainOptions& o, const RosterSettings& roster, const Task
 
 }  // namespace
 
-RosterPlan make_roster_plan(const TrainOptions& o, bool algorithm_given, RosterSettings roster) {
+RosterPlan make_roster_plan(const TrainOptions& given, bool algorithm_given,
+                            RosterSettings roster) {
+  TrainOptions o = given;
+  if (!algorithm_given) {
+    o.algorithm = SiteSettings().training.algorithm;
+  }
   check_options(o);
   refuse_settings_of_fixed_runs(o);
   roster.key = o.key;
@@ -143,7 +144,7 @@ RosterPlan make_roster_plan(const TrainOptions& o, bool algorithm_given, RosterS
   const Round alone = plan.task->rounds_per_epoch();
   const auto per_epoch = std::max<Round>((alone + options.least - 1) / options.least, 1);
   const Round steps = count_rounds(o, per_epoch);
-  take_settings(site_settings(o, algorithm_given, steps), plan.run);
+  take_settings(site_settings(o, steps), plan.run);
   plan.run.listen = roster.listen;
   plan.run.scaling = tasks.data().scaling;
   plan.run.further = {{"task", tasks.data().spec},
