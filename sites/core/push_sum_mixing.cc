@@ -13,6 +13,8 @@ namespace {
 
 /// Below this, float32 loses what is shared.
 constexpr double kLeast = 0x1p-64;
+/// In place of a share, of a parcel that is all that its sender had.
+constexpr double kShareOfLast = 2;
 constexpr std::size_t kPushSumHeaderBytes = 2 * sizeof(double);
 
 /// φ: how much longer than γ a step of z may be, and how much shorter.
@@ -42,7 +44,7 @@ Header read_header(std::span<const std::byte> payload) {
 }
 
 /// Whether the parcel is all that its sender had, who leaves: x as it is, and no share of it.
-bool is_last(const Header& header) { return header.share == 0; }
+bool is_last(const Header& header) { return header.share == kShareOfLast; }
 
 }  // namespace
 
@@ -87,7 +89,7 @@ LastParcel PushSumMixing::hand_over() {
     balance_.lowered += mass_ - mass;
   }
   ByteBuffer payload;
-  payload.write(0.0);
+  payload.write(kShareOfLast);
   payload.write(mass);
   payload.write_span(std::span<const float>(v_));
   give_up();

@@ -69,8 +69,8 @@ bool Site::delivered() const {
 
 double Site::undelivered() const {
   const std::size_t heir = place_of(peers_, heir_);
-  const bool waits = has_left() && heir < peers_.size() &&
-                     peers_[heir].out.receipts() < bequest_ && !peers_[heir].out.items().empty();
+  const bool waits = has_left() && heir < peers_.size() && peers_[heir].out.receipts() < bequest_ &&
+                     !peers_[heir].out.items().empty();
   return waits ? peers_[heir].out.items().back().mass : 0;
 }
 
