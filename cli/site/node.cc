@@ -1,14 +1,9 @@
 // `sotto node`: one site, until its rounds are over or it is told to stop.
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,7 +11,6 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
-#include <sotto/base/start_threads.h>
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
@@ -24,17 +18,17 @@
 #include <sotto/observe/tensorboard.h>
 #include <sotto/sites/process/audit_log.h>
 #include <sotto/sites/process/site_run.h>
-#include <sotto/study/json/site_status.h>
 #include <sotto/trainers/files/durable_file.h>
 #include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "event_log.h"
-#include "quality.h"
 #include "site_config.h"
+#include "site_exit.h"
 #include "site_file_checks.h"
 #include "site_plan.h"
+#include "site_result.h"
 #include "site_words.h"
 
 namespace sotto::cli {
@@ -59,78 +53,6 @@ struct NodeOptions {
   std::string log_file;  ///< empty: standard error
   std::string tensorboard;
   bool seed_given = false;  ///< else the site's file says it
-};
-
-Json result_json(const SiteResult& result, const Json& config) {
-  Json json = study::site_status_json(result.report);
-  json["config"] = config;
-  json["stopped"] = result.stopped;
-  json["export_trouble"] = result.export_trouble;
-  json["final"] = {{"loss", result.final.loss}};
-  study::add_quality(result.final, json["final"]);
-  json["history"] = Json::array();
-  for (const HistoryPoint& point : result.history) {
-    json["history"].push_back({{"round", point.round},
-                               {"time_s", point.time_s},
-                               {"loss", point.loss},
-                               {"bytes_per_node", point.bytes_per_node}});
-    study::add_quality(point, json["history"].back());
-  }
-  json["time"] = {{"wall_s", result.time.wall_s},
-                  {"compute_s", result.time.compute_s},
-                  {"wait_s", result.time.wait_s},
-                  {"save_s", result.save_s}};
-  json["parameters_sha256"] = result.parameters_sha256;
-  return json;
-}
-
-/// Ends the process when it was told to stop and is still in the middle of something after a while:
-/// what counts is written, and what is not written has not left.
-class Exit {
- public:
-  /// `asked_for_results`: they are not written then, so that the run has failed.
-  Exit(EventLog& log, bool asked_for_results)
-      : log_(log), thread_(start_thread("the end of a site", [this, &log, asked_for_results] {
-          std::unique_lock lock(mutex_);
-          while (!over_ && !console::stop_requested()) {
-            change_.wait_for(lock, kLook);
-          }
-          tell_of_stop();
-          if (!change_.wait_for(lock, kLeaveWithin, [this] { return over_; })) {
-            log.write({SiteEvent::Level::warning, "ended",
-                       "was told to stop in the middle of a long step, which is dropped: the site "
-                       "goes on from the state before it; no result is written"});
-            std::_Exit(asked_for_results ? console::kFailed : console::kDone);
-          }
-        })) {}
-  ~Exit() {
-    {
-      const std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    change_.notify_one();
-    thread_.join();
-  }
-  /// Writes once that the site was told to stop, if it was: before what it says because of that.
-  void tell_of_stop() {
-    if (console::stop_requested() && !told_.exchange(true)) {
-      log_.write(
-          {SiteEvent::Level::info, "stopping", "was told to stop: ends what it is at, and saves"});
-    }
-  }
-  Exit(const Exit&) = delete;
-  Exit& operator=(const Exit&) = delete;
-
- private:
-  static constexpr std::chrono::milliseconds kLook{50};
-  static constexpr std::chrono::seconds kLeaveWithin{5};
-
-  EventLog& log_;
-  std::atomic<bool> told_{false};
-  std::mutex mutex_;
-  std::condition_variable change_;
-  bool over_ = false;
-  std::thread thread_;
 };
 
 /// "3 peers: bank (abcdefgh…, both ways), lab (…, it sends)"; and a digest of all that the list
@@ -260,7 +182,7 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   console::catch_stop_signals();
   console::ignore_hangup();
   NodeOutputs outputs(options, flags, config, plan, log);
-  std::optional<Exit> exit;
+  std::optional<SiteExit> exit;
   exit.emplace(log, !options.common.json.empty() || !config.training.dump_parameters.empty());
   const auto result = [&] {
     try {
@@ -281,7 +203,7 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
     write_result_file("dump-parameters", config.training.dump_parameters,
                       parameter_row(plan.parameters) + "\n");
   }
-  output.json(result_json(*result, plan.config));
+  output.json(site_result_json(*result, plan.config));
   return result->export_trouble.empty() ? console::kDone : console::kFailed;
 }
 

@@ -90,6 +90,20 @@ void add_sums(MetricsText& metrics, const sites::SumCounts& sums) {
               static_cast<double>(sums.clipped));
 }
 
+void add_roster(MetricsText& metrics, const SiteRosterReport& roster) {
+  metrics.one("nodes_up", "gauge", "Nodes of the run that are up, as seen here, and this one",
+              static_cast<double>(roster.up));
+  metrics.one("nodes_least", "gauge", "Nodes of the run that are to be up",
+              static_cast<double>(roster.least));
+  metrics.one("nodes_most", "gauge", "Nodes that the run lets in",
+              static_cast<double>(roster.most));
+  metrics.begin("node_state", "gauge", "1; how a node of the run stands, as seen here");
+  for (const SiteMember& member : roster.members) {
+    metrics.sample(1, fmt::format("{},{}", metric_label("node", member.name),
+                                  metric_label("state", member.state)));
+  }
+}
+
 }  // namespace
 
 std::string site_metrics(const SiteReport& report, double now) {
@@ -140,6 +154,9 @@ std::string site_metrics(const SiteReport& report, double now) {
     metrics.one("privacy_epsilon", "gauge", "Spent of the privacy budget", report.privacy->epsilon);
     metrics.one("privacy_steps_total", "counter", "Steps that told of the data",
                 static_cast<double>(report.privacy->steps));
+  }
+  if (report.roster) {
+    add_roster(metrics, *report.roster);
   }
   add_peers(metrics, report);
   metrics.one("peers_file_refused", "gauge", "1 while the file of peers is wrong and not in force",

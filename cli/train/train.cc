@@ -4,10 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
@@ -21,6 +23,7 @@
 #include "train_flags.h"
 #include "train_observers.h"
 #include "train_report.h"
+#include "train_roster.h"
 
 namespace sotto::cli {
 namespace {
@@ -31,7 +34,8 @@ constexpr const char* kTrainExamples =
     "  sotto train --algorithm choco --compressor topk:0.01 --nodes 16 --topology torus:4x4\n"
     "  sotto train --transport zmq --nodes 4 --epochs 2 --json result.json\n"
     "  sotto train --checkpoint saved --epochs 20      and after a crash the same with --resume\n"
-    "  mpirun -np 4 sotto train --transport gloo";
+    "  mpirun -np 4 sotto train --transport gloo\n"
+    "  sotto train --nodes 2:4 --seeds 127.0.0.1:9000  in each of 2 to 4 terminals";
 
 /// The newest round that all nodes have saved; of a launched job, this one.
 std::optional<Round> saved_round(const study::TrainPlan& plan) {
@@ -78,7 +82,24 @@ void name_outputs(const study::TrainPlan& plan, const TrainObservers& observers,
   }
 }
 
-int run(const TrainFlags& options, const ObserveOptions& observe, const CLI::App& command) {
+/// What has no meaning without seeds.
+void refuse_roster_settings(const RosterSettings& roster) {
+  const bool range = roster.nodes.find(':') != std::string::npos;
+  for (const auto& [setting, given] : {std::pair{"nodes", range},
+                                       {"name", !roster.name.empty()},
+                                       {"listen", !roster.listen.empty()}}) {
+    if (given) {
+      throw Error(setting, "it is for a run whose nodes come and go: give " + mention("seeds"));
+    }
+  }
+}
+
+int run(const TrainFlags& options, const ObserveOptions& observe, const RosterSettings& roster,
+        const CLI::App& command) {
+  if (!roster.seeds.empty()) {
+    return run_by_roster(options, observe, roster, command);
+  }
+  refuse_roster_settings(roster);
   const console::FlagSpelling flags(command);
   check_writable("--trace", observe.telemetry.trace);
   const study::TrainPlan plan = make_train_plan(options);
@@ -128,11 +149,15 @@ int run(const TrainFlags& options, const ObserveOptions& observe, const CLI::App
 console::Command add_train_command(CLI::App& program) {
   auto options = std::make_shared<TrainFlags>();
   auto observe = std::make_shared<ObserveOptions>();
+  auto roster = std::make_shared<RosterSettings>();
   CLI::App* command = program.add_subcommand("train", "Trains a model on N nodes");
   add_train_options(*command, *options);
+  add_roster_options(*command, *roster);
   add_observe_options(*command, *observe);
   command->footer(kTrainExamples);
-  return {command, [command, options, observe] { return run(*options, *observe, *command); }};
+  return {command, [command, options, observe, roster] {
+            return run(*options, *observe, *roster, *command);
+          }};
 }
 
 }  // namespace sotto::cli

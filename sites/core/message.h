@@ -47,7 +47,7 @@ using Sequence = std::uint64_t;     ///< number of a parcel, from 1
 /// A digest of what sites must agree on.
 using Agreement = std::array<std::byte, 32>;
 
-inline constexpr std::uint8_t kProtocol = 3;    ///< the version that a hello names
+inline constexpr std::uint8_t kProtocol = 4;    ///< the version that a hello names
 inline constexpr Round kMaxInterval = 1 << 14;  ///< largest H, the steps of a round
 inline constexpr std::size_t kMaxText = 1024;   ///< longest text in a message, in bytes
 /// The largest round or number that is believed.

@@ -95,6 +95,12 @@ struct MassBalance {
   double lowered = 0;
 };
 
+/// All that a site has to give away when it leaves.
+struct LastParcel {
+  Payload payload = {};  ///< null: nothing
+  double mass = 0;
+};
+
 class Mixing {
  public:
   static constexpr std::size_t kNobody = ~std::size_t{0};
@@ -115,6 +121,12 @@ class Mixing {
   virtual void begin() = 0;
   /// Ends what begin or load began; the parameters stay.
   virtual void give_up() = 0;
+  /// The site leaves: what it holds becomes a parcel, after which it holds nothing, as after
+  /// give_up.
+  virtual LastParcel hand_over() { return {}; }
+  /// Takes back what hand_over gave away and nobody has got, in place of begin. On a fault nothing
+  /// has changed.
+  virtual Status take_back(std::span<const std::byte> /*payload*/) { return {}; }
   /// A new stream to and from a peer begins, or none goes on.
   virtual void forget(std::size_t peer) = 0;
 

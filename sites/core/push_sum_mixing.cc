@@ -13,6 +13,8 @@ namespace {
 
 /// Below this, float32 loses what is shared.
 constexpr double kLeast = 0x1p-64;
+/// In place of a share, of a parcel that is all that its sender had.
+constexpr double kShareOfLast = 2;
 constexpr std::size_t kPushSumHeaderBytes = 2 * sizeof(double);
 
 /// φ: how much longer than γ a step of z may be, and how much shorter.
@@ -41,6 +43,9 @@ Header read_header(std::span<const std::byte> payload) {
   return header;
 }
 
+/// Whether the parcel is all that its sender had, who leaves: x as it is, and no share of it.
+bool is_last(const Header& header) { return header.share == kShareOfLast; }
+
 }  // namespace
 
 PushSumMixing::PushSumMixing(MixingSetup setup)
@@ -55,7 +60,8 @@ PushSumMixing::PushSumMixing(MixingSetup setup)
 }
 
 std::size_t PushSumMixing::max_payload() const {
-  return kPushSumHeaderBytes + setup_.compressor->max_bytes(x_.size());
+  return kPushSumHeaderBytes +
+         std::max(setup_.compressor->max_bytes(x_.size()), x_.size() * sizeof(float));
 }
 
 void PushSumMixing::begin() {
@@ -70,6 +76,35 @@ void PushSumMixing::give_up() {
   setup_.ops->fill(0, x_);
   setup_.ops->fill(0, pull_);
   setup_.ops->fill(0, error_);
+}
+
+LastParcel PushSumMixing::hand_over() {
+  const Ops& ops = *setup_.ops;
+  // More than a parcel may hold is taken away, which leaves the model as it is.
+  const double mass = std::min(mass_, setup_.mass.parcel);
+  ops.copy(x_, v_);
+  ops.axpy(1, pull_, v_);
+  if (mass < mass_) {
+    ops.scale(static_cast<float>(mass / mass_), v_);
+    balance_.lowered += mass_ - mass;
+  }
+  ByteBuffer payload;
+  payload.write(kShareOfLast);
+  payload.write(mass);
+  payload.write_span(std::span<const float>(v_));
+  give_up();
+  return {.payload = std::make_shared<const std::vector<std::byte>>(std::move(payload).take()),
+          .mass = mass};
+}
+
+Status PushSumMixing::take_back(std::span<const std::byte> payload) {
+  ByteReader in(payload);
+  (void)in.read<double>();
+  const auto mass = in.read<double>();
+  in.read_into(std::span(x_));
+  check(in.finished() && mass > 0, "what was handed over can be taken back");
+  mass_ = mass;
+  return ratio(x_, pull_, mass_, setup_.parameters);
 }
 
 Status PushSumMixing::ratio(std::span<const float> x, std::span<const float> pull, double mass,
@@ -183,7 +218,10 @@ Status PushSumMixing::check_payload(std::span<const std::byte> payload) const {
   if (!std::isfinite(header.share) || !std::isfinite(header.mass)) {
     return {Fault::non_finite, fmt::format("a share {} of mass {}", header.share, header.mass)};
   }
-  if (!(header.share >= kLeast && header.share <= 1)) {
+  if (is_last(header) && payload.size() != kPushSumHeaderBytes + x_.size() * sizeof(float)) {
+    return {Fault::malformed, fmt::format("a last parcel of {} bytes", payload.size())};
+  }
+  if (!is_last(header) && !(header.share >= kLeast && header.share <= 1)) {
     return {Fault::malformed, fmt::format("a share {}, outside {} … 1", header.share, kLeast)};
   }
   if (!(header.mass >= kLeast && header.mass <= setup_.mass_cap)) {
@@ -193,13 +231,24 @@ Status PushSumMixing::check_payload(std::span<const std::byte> payload) const {
   return {};
 }
 
+Status PushSumMixing::add_values(std::span<const std::byte> payload, float factor,
+                                 std::span<float> into) const {
+  const auto encoding = payload.subspan(kPushSumHeaderBytes);
+  if (!is_last(read_header(payload))) {
+    return setup_.compressor->decode_add(encoding, factor, into);
+  }
+  std::vector<float> values(into.size());
+  ByteReader(encoding).read_into(std::span<float>(values));
+  setup_.ops->axpy(factor, values, into);
+  return {};
+}
+
 Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, bool barred) {
   const Header header = read_header(payload);
-  const auto encoding = payload.subspan(kPushSumHeaderBytes);
+  const double whole = is_last(header) ? 1 : header.share;
   const double counts = std::min(header.mass, setup_.mass.parcel);
   setup_.ops->fill(0, v_);
-  if (Status status = setup_.compressor->decode_add(encoding, static_cast<float>(header.share), v_);
-      !status) {
+  if (Status status = add_values(payload, static_cast<float>(whole), v_); !status) {
     return status;
   }
   if (Status status = require_finite(*setup_.ops, v_, "share"); !status) {
@@ -230,9 +279,8 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
     }
     return Influence{.moved = moved, .cut = 1, .absurd = absurd};
   }
-  const double share = header.share * (counts / header.mass);
-  if (Status status = setup_.compressor->decode_add(encoding, static_cast<float>(share), next_);
-      !status) {
+  const double share = whole * (counts / header.mass);
+  if (Status status = add_values(payload, static_cast<float>(share), next_); !status) {
     return status;
   }
   return Influence{.moved = moved};

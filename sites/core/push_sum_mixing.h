@@ -40,6 +40,8 @@ class PushSumMixing final : public Mixing {
 
   void begin() override;
   void give_up() override;
+  LastParcel hand_over() override;
+  Status take_back(std::span<const std::byte> payload) override;
   void forget(std::size_t /*peer*/) override {}
 
   Status step(Round step, std::span<const float> gradient) override;
@@ -77,6 +79,8 @@ class PushSumMixing final : public Mixing {
 
   /// next_ ← p + the parcel's share of values, its mass and its pull cut to what counts.
   Result<Influence> add_share(std::span<const std::byte> payload, bool barred);
+  /// into ← into + factor times what the payload holds.
+  Status add_values(std::span<const std::byte> payload, float factor, std::span<float> into) const;
   /// x ← x + p, p ← 0, and z with them.
   Status fold();
   Status give_back();

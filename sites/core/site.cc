@@ -60,7 +60,7 @@ void Site::peer_up(std::size_t peer) {
   if (!alive_) {
     return;
   }
-  const bool wants = phase_ == Phase::waiting;
+  const bool wants = phase_ == Phase::waiting && !has_left();
   send(peer, encode(from.greet({.agreement = setup_.agreement,
                                 .incarnation = incarnation_,
                                 .life = setup_.life,
@@ -245,7 +245,7 @@ Status Site::offer() {
     Neighbour& peer = peers_[k];
     const bool room = peer.out.items().size() < setup_.window;
     peer.full_rounds = room || !peer.told() ? 0 : peer.full_rounds + 1;
-    if (peer.told() && room) {
+    if (peer.told() && room && !peer.leaving) {
       to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
     }
   }
@@ -328,7 +328,7 @@ std::vector<std::size_t> Site::awaited() const {
                          ? peer.up() && peer.channel.model_due
                          : peer.heard() && !peer.channel.joining && outstanding(peer) &&
                                (hope == SumHope::few || peer.punctuality.waited_for());
-    if (due && phase_ != Phase::training) {
+    if (due && phase_ != Phase::training && !peer.leaving) {
       awaited.push_back(k);
     }
   }
@@ -522,6 +522,7 @@ SiteState Site::state() const {
           .settled_mass = phase_ == Phase::offered ? settled_mass_ : mixing_->mass(),
           .minted = minted_,
           .written_off = written_off_,
+          .undelivered = undelivered(),
           .raised = mixing_->balance().raised,
           .lowered = mixing_->balance().lowered,
           .drained = low_rounds_ >= kLongWhile,

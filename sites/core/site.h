@@ -11,6 +11,7 @@
 //     until complete() or patience is over: wait
 //     if ask_for_sum(): released() → send; until complete() or patience is over: wait
 //     collect()
+//   to leave for good: hand_over(); save; write durably; released() → send; until delivered(): wait
 // Between offer and the end of the write, released() is not called. Messages that it hands out are
 // sent in their order; those to a peer that is down are dropped, for what matters is sent again
 // when it is back.
@@ -128,6 +129,22 @@ class Site final {
   /// offence and is not applied.
   Status collect();
 
+  // Leaving for good, between two rounds.
+
+  /// These are about to leave, and no other: they get no parcels any more, and are not waited for.
+  void set_leaving(const std::vector<std::string>& names);
+  /// Whether nothing has come in the last rounds of those that are up, and nothing waits.
+  bool quiet() const;
+  /// With push-sum: makes one parcel of all that the site holds, for one heir, after which it holds
+  /// nothing; save, write durably and send, as after offer. It never chooses a second heir, unless
+  /// the first shows a new incarnation: then nobody has the parcel, which is taken back. False:
+  /// there is nobody who could take it, or nothing to give.
+  bool hand_over();
+  /// Whether all has been handed over; false again where it was taken back.
+  bool has_left() const { return !heir_.empty(); }
+  /// Whether all parcels to those that are up have their receipts, the heir's among them.
+  bool delivered() const;
+
   // What it is.
 
   /// The longest message that a peer may send, or is sent.
@@ -201,6 +218,9 @@ class Site final {
 
   void begin();
   void give_up();
+  double undelivered() const;
+  /// The heir has begun anew without what it was given, `parcel`.
+  Status take_back(const Payload& parcel);
   std::size_t tells() const;
   std::size_t degree() const;  // sites in the list
   /// Whether two or more peers have said which round it is, or no absent peer could still say.
@@ -265,7 +285,9 @@ class Site final {
   std::uint64_t resets_ = 0;
 
   Phase phase_ = Phase::waiting;
-  Round planned_;  // H_i
+  std::string heir_;      ///< who was given all; empty: nobody
+  Sequence bequest_ = 0;  ///< the parcel's number
+  Round planned_;         // H_i
   Beginning beginning_;
   Round steps_ = 0;          // steps taken in this round
   double settled_mass_ = 0;  // state()

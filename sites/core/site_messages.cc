@@ -46,6 +46,12 @@ Status Site::take(std::size_t peer, const Hello& hello) {
       if (verdict == Verdict::newcomer) {
         mixing_->forget(peer);
       }
+      if (verdict == Verdict::newcomer && from.entry.name == heir_ && !from.out.items().empty()) {
+        if (Status status = take_back(from.out.items().back().payload); !status) {
+          return status;
+        }
+        written_off_ -= from.out.items().back().mass;
+      }
       written_off_ += from.meet(hello, verdict, incarnation_);
       answer(peer, hello.wants_model);
       return {};

@@ -83,6 +83,7 @@ struct SiteState {
   double settled_mass = 0;  ///< ω as the last round ended, before parcels were made of it
   double minted = 0;  ///< mass that all incarnations began with, as far as this state remembers
   double written_off = 0;     ///< mass given to incarnations of peers that are gone
+  double undelivered = 0;     ///< mass that was handed over, while the heir has not confirmed it
   double raised = 0;          ///< mass that the site made so that its own comes back to 1
   double lowered = 0;         ///< mass that it took away likewise, or cut off parcels with too much
   bool drained = false;       ///< ω has long been near its floor

@@ -20,10 +20,12 @@
 #include <sotto/comm/trust/peers_watch.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/process/peer_monitor.h>
+#include <sotto/sites/process/run_roster.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
 #include <sotto/sites/process/site_identity.h>
+#include <sotto/sites/process/site_leaving.h>
 #include <sotto/sites/process/site_links.h>
 #include <sotto/sites/process/site_of_options.h>
 #include <sotto/sites/process/site_pace.h>
@@ -71,6 +73,7 @@ class SiteOptimizer::Run {
   Result<SiteStep> relay();
   void evaluated(const Evaluation& quality);
   Status finish();
+  Status leave();
 
   bool trains() const { return !options_.only_takes && !gradients_.spent(); }
   bool stopped() const { return options_.stop != nullptr && *options_.stop; }
@@ -104,6 +107,8 @@ class SiteOptimizer::Run {
   void close();
   Status begin();
   Status load();
+  /// Finds the others by the roster, where there is one, and waits for as many as are wanted.
+  Status find_nodes();
   Status open_channels();
   void follow_list();
   /// Tells what the watch of the list has found.
@@ -113,6 +118,9 @@ class SiteOptimizer::Run {
   Result<SiteStep> exchange();
   Status run_round();
   Status commit();
+  Status keep_and_send();
+  /// Gives what the site holds to another, as it leaves.
+  Status hand_over();
   Status wait_for_peers(sites::Patience& patience);
   /// A step failed like this: dropped if parcels were the reason, and the model is put back.
   Result<SiteStep> put_back(const Status& status);
@@ -137,6 +145,7 @@ class SiteOptimizer::Run {
   sites::Patience patience_;
   sites::Patience answers_;  ///< to what a secure sum needs
   SiteReporter reporter_;
+  std::unique_ptr<RunRoster> roster_;
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<SiteLinks> links_;
   std::unique_ptr<PeerMonitor> monitor_;
@@ -144,6 +153,7 @@ class SiteOptimizer::Run {
   Status status_;       ///< the site's fault, which a Visit guards as all else
   bool begun_ = false;  ///< there is a model to train
   bool finished_ = false;
+  bool leaving_ = false;   ///< the site ends before the others
   bool disowned_ = false;  ///< what was loaded is not what others know last, and it begins anew
   Round steps_ = 0;        ///< in this round
   SitePace pace_;
@@ -178,7 +188,7 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
                         std::span<float> parameters, const ParameterLayout& layout,
                         SiteListener listener)
     : options_(with_defaults(std::move(options), parameters)),
-      listener_(listener ? std::move(listener) : [](const SiteEvent&) {}),
+      listener_(heard_listener(std::move(listener), options_.roster.has_value())),
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())),
       folder_(std::move(folder)),
@@ -214,7 +224,7 @@ SiteOptions SiteOptimizer::Run::with_defaults(SiteOptions options,
   if (!options.init) {
     options.init = model_digest(parameters);
   }
-  return options;
+  return options.roster ? with_roster(std::move(options)) : options;
 }
 
 std::optional<PrivacyOptions> SiteOptimizer::Run::with_ledger(
@@ -246,10 +256,11 @@ Status SiteOptimizer::Run::fail(Status status) {
 }
 
 void SiteOptimizer::Run::close() {
-  reporter_.follow(nullptr, nullptr);
+  reporter_.follow(nullptr, nullptr, nullptr);
   monitor_.reset();
   links_.reset();
   channels_.reset();
+  roster_.reset();  // which tells the others that this node is gone
 }
 
 template <typename Body>
@@ -356,8 +367,27 @@ Status SiteOptimizer::Run::load() {
   return writer_.beside() ? writer_.save(false) : Status();
 }
 
+Status SiteOptimizer::Run::find_nodes() {
+  if (!options_.roster) {
+    return {};
+  }
+  reporter_.enter("joining");
+  roster_ =
+      std::make_unique<RunRoster>(*options_.roster, options_.name, options_.listen,
+                                  draw_incarnation(), site_.state().life, options_.security.peers);
+  reporter_.follow(nullptr, nullptr, roster_.get());
+  return roster_->await_nodes(options_.stop, [this] {
+    tell_list_news();
+    reporter_.refresh(false);
+  });
+}
+
 Status SiteOptimizer::Run::open_channels() {
-  auto made = make_channels(site_channels(options_, site_.max_message_bytes()));
+  ChannelOptions channels = site_channels(options_, site_.max_message_bytes());
+  if (roster_) {
+    channels.bind = roster_->address();
+  }
+  auto made = make_channels(channels);
   if (!made.ok()) {
     return made.status();
   }
@@ -366,7 +396,7 @@ Status SiteOptimizer::Run::open_channels() {
                                        options_.exchange, listener_);
   monitor_ = std::make_unique<PeerMonitor>(site_, *channels_, *links_, options_.only_takes,
                                            settings_, listener_);
-  reporter_.follow(channels_.get(), monitor_.get());
+  reporter_.follow(channels_.get(), monitor_.get(), roster_.get());
   const std::string address = channels_->address();
   reporter_.tell(Level::info, "listening",
                  address.empty()
@@ -376,6 +406,10 @@ Status SiteOptimizer::Run::open_channels() {
     reporter_.tell(Level::warning, "setting", shortage);
   }
   follow_list();
+  if (roster_) {
+    roster_->list_again();  // the site learns whom the list has by now
+    return pump(0ms);
+  }
   return {};
 }
 
@@ -408,6 +442,10 @@ void SiteOptimizer::Run::tell_list_news() {
   for (const std::string& line : news) {
     reporter_.tell(Level::warning, "peers-file", line);
   }
+  for (SiteEvent& event : roster_ ? roster_->news() : std::vector<SiteEvent>()) {
+    event.round = site_.round();
+    listener_(event);
+  }
 }
 
 Status SiteOptimizer::Run::carry(Deadline deadline) {
@@ -419,6 +457,10 @@ Status SiteOptimizer::Run::carry(Deadline deadline) {
 Status SiteOptimizer::Run::pump(Clock::duration longest) {
   tell_list_news();
   Status status = carry(Deadline::after(longest));
+  if (status.ok() && roster_) {
+    site_.set_leaving(roster_->leaving());
+    status = roster_->standing();
+  }
   if (const auto resets = site_.state().resets; resets != resets_) {
     resets_ = resets;
     reporter_.tell(
@@ -477,9 +519,9 @@ Status SiteOptimizer::Run::begin() {
   begun_ = false;
   return guarded([&]() -> Status {
     if (!links_) {
-      for (const auto& step : {&Run::load, &Run::open_channels}) {
+      for (const auto& step : {&Run::load, &Run::find_nodes, &Run::open_channels}) {
         if (Status status = (this->*step)(); !status.ok()) {
-          return fail(std::move(status));
+          return status.fault() == Fault::stopped ? status : fail(std::move(status));
         }
       }
     }
@@ -620,9 +662,11 @@ Result<SiteStep> SiteOptimizer::Run::exchange() {
 }
 
 Status SiteOptimizer::Run::commit() {
-  if (Status status = site_.offer(); !status.ok()) {
-    return status;
-  }
+  Status status = site_.offer();
+  return status.ok() ? keep_and_send() : status;
+}
+
+Status SiteOptimizer::Run::keep_and_send() {
   if (Status status = writer_.keep(); !status.ok()) {
     return status;
   }
@@ -658,6 +702,7 @@ Status SiteOptimizer::Run::finish() {
   }
   finished_ = true;
   if (!links_) {
+    close();
     return {};  // nothing was read, and nothing is to be written over it
   }
   if (steps_ > 0) {  // of a round that is under way
@@ -665,7 +710,11 @@ Status SiteOptimizer::Run::finish() {
       return step.status();
     }
   }
-  if (Status status = guarded([&] { return end(); }); !status.ok()) {
+  const auto leave_and_end = [&] {
+    Status status = leaving_ && roster_ ? hand_over() : Status();
+    return status.ok() ? end() : status;
+  };
+  if (Status status = guarded(leave_and_end); !status.ok()) {
     return fail(std::move(status));
   }
   time_.wall_s = seconds_since(reporter_.began());
@@ -673,6 +722,19 @@ Status SiteOptimizer::Run::finish() {
   reporter_.refresh(true);
   close();
   return {};
+}
+
+Status SiteOptimizer::Run::leave() {
+  leaving_ = true;
+  return finish();
+}
+
+Status SiteOptimizer::Run::hand_over() {
+  return leave_run({.site = site_,
+                    .roster = *roster_,
+                    .reporter = reporter_,
+                    .commit = [this] { return keep_and_send(); },
+                    .pump = [this](Clock::duration span) { return pump(span); }});
 }
 
 Status SiteOptimizer::Run::end() {
@@ -727,6 +789,7 @@ Result<SiteStep> SiteOptimizer::step(std::span<const float> gradient, double los
 Result<SiteStep> SiteOptimizer::relay() { return run_->relay(); }
 void SiteOptimizer::evaluated(const Evaluation& quality) { run_->evaluated(quality); }
 Status SiteOptimizer::finish() { return run_->finish(); }
+Status SiteOptimizer::leave() { return run_->leave(); }
 bool SiteOptimizer::trains() const { return run_->trains(); }
 bool SiteOptimizer::over() const { return run_->over(); }
 Round SiteOptimizer::round() const { return run_->round(); }

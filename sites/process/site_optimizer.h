@@ -112,8 +112,12 @@ class SiteOptimizer {
   void evaluated(const Evaluation& quality);
   /// Ends a round that is under way, saves the state, and the model where options want it, and
   /// leaves the peers. No step may follow: Error is thrown. A site that has not begun saves
-  /// nothing.
+  /// nothing. In a run by roster the others are told that it has gone, once what it sent has
+  /// arrived, or after RosterOptions::leave_patience.
   Status finish();
+  /// finish() for a node that ends before its run: in a run by roster the others are told first, so
+  /// that nobody makes it a new neighbour.
+  Status leave();
 
   /// Whether the site can take a step: it is no observer and has privacy left.
   bool trains() const;

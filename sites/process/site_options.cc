@@ -2,8 +2,10 @@
 
 #include <sodium.h>
 
+#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -78,6 +80,15 @@ AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout
   }
   settings.insert(settings.end(), options.further.begin(), options.further.end());
   return settings;
+}
+
+SiteOptions options_by_roster(RosterOptions roster, std::string name) {
+  SiteOptions options{
+      .security = {.own = roster.key.node_keys(name),
+                   .peers = std::make_shared<AllowList>(std::vector<TrustedPeer>())}};
+  options.name = std::move(name);
+  options.roster = std::move(roster);
+  return options;
 }
 
 std::string model_digest(std::span<const float> model) {

@@ -17,6 +17,7 @@
 #include <sotto/optim/step_rule.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/audit_log.h>
+#include <sotto/sites/process/roster_options.h>
 #include <sotto/sites/process/site_report.h>
 #include <sotto/trainers/data/dataset.h>
 #include <sotto/trainers/files/model_file.h>
@@ -38,6 +39,10 @@ struct SiteOptions {
   /// The file of the list of peers, which is followed while the site runs: sites that are taken out
   /// of it are cut off. Empty: the list stays as it is, unless its owner changes it.
   std::string peers_file{};
+
+  /// Nodes find each other, and the list of peers is the roster's: what `security`, `rank` and
+  /// `peers_file` say is not used. Unset: the list says who takes part.
+  std::optional<RosterOptions> roster{};
 
   // What is computed; the same at every site.
   sites::MixingKind exchange = sites::MixingKind::push_sum;
@@ -100,6 +105,10 @@ struct SiteOptions {
   /// takes no step any more, and goes on to pass on what others make.
   std::optional<PrivacyOptions> privacy{};
 };
+
+/// Options of a node that finds the others by a roster; `name` is its own in the run. All else has
+/// its default.
+SiteOptions options_by_roster(RosterOptions roster, std::string name);
 
 /// What sites must share, in words. `dimension` and `layout` are the model's.
 AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout& layout);

@@ -72,6 +72,22 @@ struct SiteRefusedKey {
   bool listed = false;  ///< it is in the list, which allows it nothing
 };
 
+/// One node of a run whose nodes come and go, as this one sees it.
+struct SiteMember {
+  std::string name;
+  std::string address;
+  std::string state;       ///< up, lost, leaving, gone or conflict
+  bool neighbour = false;  ///< the two exchange
+};
+
+/// The nodes of a run whose nodes come and go, as this one sees them.
+struct SiteRosterReport {
+  std::size_t least = 1;  ///< MIN
+  std::size_t most = 1;   ///< MAX
+  std::size_t up = 0;     ///< nodes that are up, this one among them
+  std::vector<SiteMember> members{};
+};
+
 /// How a site stands.
 struct SiteReport {
   std::string name;
@@ -96,6 +112,7 @@ struct SiteReport {
   std::uint64_t keys_refused = 0;            ///< connections with keys that were not let in
   std::vector<SiteRefusedKey> refused_keys;  ///< the latest of them
   Strangers strangers;                       ///< connections without a proof
+  std::optional<SiteRosterReport> roster;    ///< where nodes find each other by one
 };
 
 /// Where the site's thread leaves its report for others.

@@ -31,9 +31,11 @@ std::uint64_t bytes_sent(const Channels& channels) {
 SiteReporter::SiteReporter(const SiteParts& parts, SiteListener listener)
     : parts_(parts), listener_(std::move(listener)), started_at_(unix_time()) {}
 
-void SiteReporter::follow(const Channels* channels, const PeerMonitor* monitor) {
+void SiteReporter::follow(const Channels* channels, const PeerMonitor* monitor,
+                          const RunRoster* roster) {
   channels_ = channels;
   monitor_ = monitor;
+  roster_ = roster;
 }
 
 void SiteReporter::tell(Level level, std::string_view kind, std::string text,
@@ -112,6 +114,9 @@ SiteReport SiteReporter::present() const {
     report.refused_keys = monitor_->admission().refused_keys();
     report.keys_refused = channels_->refused_keys().times;
     report.strangers = channels_->strangers();
+  }
+  if (roster_ != nullptr) {
+    report.roster = roster_->report();
   }
   return report;
 }

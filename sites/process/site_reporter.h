@@ -17,6 +17,7 @@
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/peer_monitor.h>
+#include <sotto/sites/process/run_roster.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
@@ -44,8 +45,8 @@ class SiteReporter {
   /// Tells `listener` of events.
   SiteReporter(const SiteParts& parts, SiteListener listener);
 
-  /// From now on the peers are told of, too; null: no more.
-  void follow(const Channels* channels, const PeerMonitor* monitor);
+  /// From now on the peers are told of, too, and the roster where there is one; null: no more.
+  void follow(const Channels* channels, const PeerMonitor* monitor, const RunRoster* roster);
 
   /// Tells an event, with the site's round.
   void tell(SiteEvent::Level level, std::string_view kind, std::string text,
@@ -85,6 +86,7 @@ class SiteReporter {
   const SiteListener listener_;
   const Channels* channels_ = nullptr;
   const PeerMonitor* monitor_ = nullptr;
+  const RunRoster* roster_ = nullptr;
   std::string_view phase_ = "starting";
   const Clock::time_point began_ = Clock::now();
   const double started_at_;

@@ -32,7 +32,8 @@ class SiteRun {
     if (rounds > 0 && site_.round() >= rounds && evaluated_ != site_.round()) {
       site_.evaluated(task_.evaluate(parameters_));
     }
-    return site_.finish();
+    return site_.over() && !(rounds > 0 && site_.round() >= rounds) ? site_.leave()
+                                                                    : site_.finish();
   }
   SiteResult result() const { return site_.result(); }
   /// The site tells its faults itself, but for a gradient that it did not take.

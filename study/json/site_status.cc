@@ -56,6 +56,17 @@ Json refused_key_json(const SiteRefusedKey& key) {
           {"listed", key.listed}};
 }
 
+Json roster_json(const SiteRosterReport& roster) {
+  Json nodes = Json::array();
+  for (const SiteMember& member : roster.members) {
+    nodes.push_back({{"name", member.name},
+                     {"address", member.address},
+                     {"state", member.state},
+                     {"neighbour", member.neighbour}});
+  }
+  return {{"least", roster.least}, {"most", roster.most}, {"up", roster.up}, {"nodes", nodes}};
+}
+
 }  // namespace
 
 Json site_status_json(const SiteReport& report) {
@@ -116,7 +127,8 @@ Json site_status_json(const SiteReport& report) {
           {"strangers", report.strangers.waiting},
           {"strangers_room", report.strangers.room},
           {"strangers_cut", report.strangers.cut},
-          {"refused_keys", keys}};
+          {"refused_keys", keys},
+          {"roster", report.roster ? roster_json(*report.roster) : Json()}};
 }
 
 }  // namespace sotto::study

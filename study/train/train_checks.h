@@ -9,4 +9,8 @@ namespace sotto::study {
 /// Throws Error for a setting that the others leave without effect.
 void check_options(const TrainOptions& options);
 
+/// The rounds of a run, as asked for or by default; `per_epoch` of them pass over the data once.
+/// Throws Error for none, and for more than 10^15.
+Round count_rounds(const TrainOptions& options, Round per_epoch);
+
 }  // namespace sotto::study

@@ -30,8 +30,6 @@
 namespace sotto::study {
 namespace {
 
-constexpr Round kDefaultEpochs = 5;
-constexpr Round kLeastRounds = 100;
 constexpr Round kMostEvaluations = 100;
 
 /// Whether this process is one node of a job, as a launcher or the list of peers says.
@@ -75,24 +73,6 @@ int count_nodes(const TrainOptions& o, const TaskData& data,
     return NodeGroups(read_groups(o.groups)).nodes();
   }
   return fixes_nodes(o.topology) ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
-}
-
-Round count_rounds(const TrainOptions& o, Round per_epoch) {
-  if (o.rounds) {
-    if (*o.rounds == 0) {
-      refuse("rounds", "0", "at least one is needed");
-    }
-    return *o.rounds;
-  }
-  if (!o.epochs) {
-    return std::max(kLeastRounds, kDefaultEpochs * per_epoch);
-  }
-  const double epochs = *o.epochs;
-  const double rounds = std::ceil(epochs * static_cast<double>(per_epoch));
-  if (!(rounds >= 1 && rounds <= static_cast<double>(kMostCounted))) {
-    refuse("epochs", fmt::to_string(epochs), "it must come to 1 … 10^15 rounds");
-  }
-  return static_cast<Round>(rounds);
 }
 
 OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan, int nodes,

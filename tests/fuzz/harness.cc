@@ -227,6 +227,7 @@ std::span<const Target> named_targets() {
       {"spec", parse_spec},
       {"encode", encode},
       {"site", site},
+      {"roster_message", roster_message},
       {"site_message", site_message},
       {"site_state", site_state},
       {"key_file", read_key},

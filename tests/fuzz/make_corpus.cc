@@ -12,6 +12,7 @@
 #include <sotto/base/frame.h>
 #include <sotto/compress/registry.h>
 #include <sotto/sites/core/message.h>
+#include <sotto/sites/roster/roster_message.h>
 #include <sotto/topology/registry.h>
 
 #ifdef SOTTO_HAVE_ZMQ
@@ -198,6 +199,29 @@ void write_messages(const fs::path& folder) {
   write("parcel",
         encode(sites::Parcel{.incarnation = 1, .sequence = 2, .round = 3, .payload = payload}));
   write("receipt", encode(sites::Receipt{.incarnation = 1, .applied = 2, .round = 3}));
+}
+
+void write_roster_messages(const fs::path& folder) {
+  namespace sites = sotto::sites;
+  const auto write = [&](std::string_view name, const std::vector<std::byte>& message) {
+    sotto::ByteBuffer out;
+    out.append(message);
+    save(folder / name, out);
+  };
+  const sites::RosterEntry entry{.name = "a",
+                                 .incarnation = 1,
+                                 .life = 2,
+                                 .version = 3,
+                                 .address = "10.0.0.2:2",
+                                 .replaces = {4, 5}};
+  const sites::RosterEntry namesake{.name = "own", .incarnation = 1, .address = "10.0.0.3:3"};
+  write("probe", encode(sites::RosterProbe{.nonce = 1, .wishes = true, .entry = {entry}}));
+  write("answer", encode(sites::RosterProbe{.answers = true, .nonce = 1, .forgot = true}));
+  write("marks", encode(sites::RosterMarks{.wants_yours = true,
+                                           .last = ~std::uint64_t{0},
+                                           .marks = {{.key = 1, .life = 1, .version = 1}}}));
+  const std::vector<sites::RosterEntry> entries = {entry, namesake};
+  write("entries", sites::encode_news(entries).front());
 }
 
 void add_command(sotto_fuzz::SiteCommand command, std::span<const std::byte> bytes,
@@ -472,6 +496,7 @@ int main(int argc, char** argv) {
   write_specs(root / "spec");
   write_vectors(root / "encode");
   write_messages(root / "site_message");
+  write_roster_messages(root / "roster_message");
   write_sites(root);
 #ifdef SOTTO_HAVE_ZMQ
   write_channels(root / "channel");

@@ -11,6 +11,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/sites/roster/roster.h>
 
 namespace sotto_fuzz {
 namespace {
@@ -183,6 +184,22 @@ class Scene {
 };
 
 }  // namespace
+
+void roster_message(std::string_view /*name*/, std::span<const std::byte> input) {
+  using namespace std::chrono_literals;
+  sites::Roster roster(
+      {.name = "own", .incarnation = kOwn, .address = "10.0.0.1:1", .seeds = {}, .most = 3}, 0ms);
+  const std::string from = "10.0.0.2:2";
+  const bool parses = sites::parse_roster(input).ok();
+  check(roster.receive(from, input, 1ms).ok() == parses, "a roster takes what parses");
+  roster.tick(100ms);
+  (void)roster.receive(from, input, 200ms);
+  roster.tick(20s);
+  for (const sites::RosterDatagram& sent : roster.released()) {
+    check(sent.message.size() <= sites::kMostRosterBytes, "a datagram is short");
+    check(sites::parse_roster(sent.message).ok(), "what a roster writes parses");
+  }
+}
 
 void site_message(std::string_view /*name*/, std::span<const std::byte> input) {
   const std::vector<std::byte> bytes(input.begin(), input.end());

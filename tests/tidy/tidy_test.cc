@@ -34,7 +34,9 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"trainers", {"base", "kernels", "compress", "topology", "optim", "comm"}},
     {"sim", {"base", "kernels", "compress", "topology", "optim"}},
     {"sites/core", {"base", "kernels", "compress", "optim"}},
-    {"sites/process", {"base", "kernels", "compress", "optim", "comm", "trainers", "sites/core"}},
+    {"sites/roster", {"base", "sites/core"}},
+    {"sites/process",
+     {"base", "kernels", "compress", "optim", "comm", "trainers", "sites/core", "sites/roster"}},
     {"sites/torch", {"trainers", "sites/process"}},
     {"sites/simulated", {"base", "compress", "topology", "sim", "sites/core"}},
     {"observe", {"base", "trainers"}},
@@ -335,7 +337,7 @@ TEST_CASE("libraries name settings as data, and no flags of the program") {
   const std::regex command("`[^`]*`");
   for (const char* folder :
        {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "sites/core",
-        "sites/process", "sites/simulated", "observe", "study", "bindings"}) {
+        "sites/process", "sites/roster", "sites/simulated", "observe", "study", "bindings"}) {
     for (const auto& path : sources_in(kRoot / folder)) {
       if (path.filename() == "plan_verdict.cc") {
         continue;  // makes a command to type of a plan's winner

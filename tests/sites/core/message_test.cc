@@ -79,7 +79,7 @@ constexpr std::size_t kNextAt = 86;
 
 TEST_CASE("core: golden bytes of every message") {
   const std::vector<std::string> golden = {
-      "0103"
+      "0104"
       "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
       "efcdab8967452301"
       "03000000"
@@ -158,7 +158,7 @@ TEST_CASE("core: bad input: unknown kinds, versions, flags, far-future rounds, s
     }
   }
   constexpr auto kHuge = std::numeric_limits<std::uint64_t>::max();
-  for (const auto protocol : std::vector<std::uint8_t>{0, 1, 2, 4, 255}) {
+  for (const auto protocol : std::vector<std::uint8_t>{0, 1, 3, 5, 255}) {
     CHECK(refused(with(hello, kProtocolAt, protocol)));
   }
   CHECK(refused(with(hello, kIncarnationAt, std::uint64_t{0})));

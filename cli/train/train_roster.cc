@@ -1,0 +1,136 @@
+#include "train_roster.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/console/flag_spelling.h>
+#include <sotto/console/option_group.h>
+#include <sotto/console/output.h>
+#include <sotto/console/signals.h>
+#include <sotto/observe/monitor.h>
+#include <sotto/observe/tensorboard.h>
+#include <sotto/sites/process/site_run.h>
+#include <sotto/study/train/roster_plan.h>
+#include <sotto/trainers/files/parameter_file.h>
+#include <sotto/trainers/files/result_file.h>
+
+#include "quality.h"
+#include "site/event_log.h"
+#include "site/site_exit.h"
+#include "site/site_result.h"
+#include "site/site_words.h"
+
+namespace sotto::cli {
+namespace {
+
+/// What others see of the node while it runs.
+class NodeWatch {
+ public:
+  NodeWatch(const ObserveOptions& observe, bool quiet, const Spelling& flags,
+            study::RosterPlan& plan)
+      : log_(LogFormat::text, quiet, "", flags) {
+    const TelemetryOptions& wanted = observe.telemetry;
+    if (!wanted.mllog.empty() || !wanted.trace.empty()) {
+      throw Error(wanted.mllog.empty() ? "trace" : "mllog",
+                  "a run whose nodes come and go does not have it: leave it out");
+    }
+    if (!wanted.log_json.empty()) {
+      json_.emplace(LogFormat::json, quiet, wanted.log_json == "-" ? "" : wanted.log_json, flags);
+    }
+    if (!wanted.tensorboard.empty()) {
+      plan.run.observer = &tensorboard_.emplace(wanted.tensorboard, [&](const Message& trouble) {
+        log_.write({SiteEvent::Level::warning, "tensorboard-failed", trouble.text(flags)});
+      });
+    }
+    plan.run.board = &board_;
+    if (!wanted.metrics.empty()) {
+      monitor_.emplace(parse_monitor_address(wanted.metrics), site_pages(board_));
+    }
+    for (const std::string& warning : plan.warnings) {
+      tell({SiteEvent::Level::warning, "setting", warning});
+    }
+  }
+
+  EventLog& log() { return log_; }
+  void tell(const SiteEvent& event) {
+    log_.write(event);
+    if (json_) {
+      json_->write(event);
+    }
+  }
+
+ private:
+  EventLog log_;
+  std::optional<EventLog> json_;
+  std::optional<TensorBoard> tensorboard_;
+  SiteBoard board_;
+  std::optional<Monitor> monitor_;
+};
+
+void print_end(const console::Output& output, const SiteResult& result) {
+  output.line(fmt::format("{} {} after round {}", result.report.name,
+                          result.stopped ? "has left" : "is done", result.report.site.round));
+  if (!result.history.empty()) {
+    output.line(fmt::format(
+        "loss {:.4f}, {} {}", result.final.loss, study::quality_at(result.final).heading,
+        quality_text(study::quality_at(result.final), quality_of(result.final))));
+  }
+}
+
+}  // namespace
+
+void add_roster_options(CLI::App& command, RosterSettings& roster) {
+  const SettingGroup settings = settings_of(roster);
+  console::OptionGroup group(command, std::string(settings.title));
+  for (const Setting& setting : settings.settings) {
+    group.add(setting);
+  }
+  command.get_option("--nodes")
+      ->description(
+          "Number of nodes; 8, or what the data or the graph says by itself. MIN:MAX with seeds")
+      ->type_name("N|MIN:MAX")
+      ->transform([&roster](std::string text) {
+        roster.nodes = text;
+        const auto range = parse_node_range(text);
+        return range ? fmt::to_string(range->most) : text;
+      });
+}
+
+int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
+                  const RosterSettings& roster, const CLI::App& command) {
+  const console::FlagSpelling flags(command);
+  check_writable("dump-parameters", options.dump_parameters);
+  check_writable("json", options.common.json);
+  study::RosterPlan plan = make_roster_plan(options, command.count("--algorithm") > 0, roster);
+  const console::Output output(options.common);
+  plan.run.stop = &console::stop_requested();
+  console::catch_stop_signals();
+  NodeWatch watch(observe, options.common.quiet, flags, plan);
+  std::optional<SiteExit> exit;
+  exit.emplace(watch.log(), !options.common.json.empty() || !options.dump_parameters.empty(),
+               SiteExit::kUsual + std::chrono::duration_cast<std::chrono::seconds>(
+                                      plan.run.roster->leave_patience));
+  const auto result = run_site(plan.run, nullptr, *plan.task, plan.parameters, plan.eval_every,
+                               [&](const SiteEvent& event) {
+                                 exit->tell_of_stop();
+                                 watch.tell(event);
+                               });
+  exit.reset();
+  if (!result.ok()) {
+    return console::kFailed;  // the log has why
+  }
+  if (!options.dump_parameters.empty()) {
+    write_result_file("dump-parameters", options.dump_parameters,
+                      parameter_row(plan.parameters) + "\n");
+  }
+  print_end(output, *result);
+  output.json(site_result_json(*result, plan.config));
+  return console::kDone;
+}
+
+}  // namespace sotto::cli

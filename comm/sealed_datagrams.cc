@@ -1,0 +1,259 @@
+#include <sotto/comm/sealed_datagrams.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sodium.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/check.h>
+#include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
+
+#include "internal/address.h"
+#include "internal/host_port.h"
+#include "internal/tcp.h"
+
+namespace sotto {
+namespace {
+
+using internal::Address;
+using internal::HostPort;
+
+constexpr std::size_t kNonceBytes = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES;
+constexpr std::size_t kSealBytes = kNonceBytes + crypto_aead_xchacha20poly1305_ietf_ABYTES;
+constexpr std::size_t kLongestDatagram = 2048;  // a datagram
+/// A name is asked for again after so long: a cluster's names move.
+constexpr std::chrono::seconds kAskNameAgain{30};
+/// Free ports of UDP that are tried until one is free for TCP, too.
+constexpr int kMostPortsTried = 32;
+constexpr std::size_t kMostNamesKept = 64;
+
+const unsigned char* seal_bytes(std::span<const std::byte> bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
+
+HostPort datagram_host(std::string_view field, const std::string& text) {
+  // Port 0 is no address of a peer, and means any here.
+  const bool any = text.ends_with(":0");
+  auto parsed = internal::parse_host_port(any ? text.substr(0, text.size() - 1) + "1" : text);
+  if (!parsed) {
+    refuse(field, text, "an address is HOST:PORT");
+  }
+  if (any) {
+    parsed->port = 0;
+  }
+  return *parsed;
+}
+
+/// A socket of this kind, bound at the endpoint; none: the system refuses (errno).
+FileDescriptor bound_socket(const std::string& endpoint, int kind) {
+  const auto address = internal::numeric_address(endpoint);
+  if (address == nullptr) {
+    errno = EINVAL;
+    return {};
+  }
+  FileDescriptor socket(::socket(address->ai_family, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) {
+    return {};
+  }
+  const int on = 1;
+  if (kind == SOCK_STREAM) {
+    (void)::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  }
+  if (::bind(socket.get(), address->ai_addr, address->ai_addrlen) != 0) {
+    return {};
+  }
+  return socket;
+}
+
+std::string address_text(const sockaddr_storage& storage) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (storage.ss_family == AF_INET6) {
+    sockaddr_in6 address{};
+    std::memcpy(&address, &storage, sizeof address);
+    (void)::inet_ntop(AF_INET6, &address.sin6_addr, text.data(), text.size());
+    return fmt::format("[{}]:{}", text.data(), ntohs(address.sin6_port));
+  }
+  sockaddr_in address{};
+  std::memcpy(&address, &storage, sizeof address);
+  (void)::inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
+  return fmt::format("{}:{}", text.data(), ntohs(address.sin_port));
+}
+
+std::string own_address(const FileDescriptor& socket) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  check(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&storage), &length) == 0,
+        "a bound socket has an address");
+  return address_text(storage);
+}
+
+/// A socket for datagrams at the address, whose port is free for connections, too.
+FileDescriptor bound_both(const Address& address, int port) {
+  for (int tries = 0; tries < (port == 0 ? kMostPortsTried : 1); ++tries) {
+    FileDescriptor datagrams =
+        bound_socket(address.endpoint(port == 0 ? "*" : fmt::to_string(port)), SOCK_DGRAM);
+    if (!datagrams) {
+      return {};
+    }
+    if (bound_socket("tcp://" + own_address(datagrams), SOCK_STREAM)) {
+      return datagrams;
+    }
+  }
+  return {};
+}
+
+/// The address from which this machine reaches the endpoint; loopback where it reaches none.
+Address route_to(const std::string& endpoint) {
+  const Address loopback{.numeric = "127.0.0.1", .ipv6 = false};
+  const auto to = internal::numeric_address(endpoint);
+  if (to == nullptr) {
+    return loopback;
+  }
+  const FileDescriptor probe(::socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!probe || ::connect(probe.get(), to->ai_addr, to->ai_addrlen) != 0) {
+    return loopback;
+  }
+  const auto own = internal::parse_host_port(own_address(probe));
+  return own ? Address{.numeric = own->host, .ipv6 = own->host.find(':') != std::string::npos}
+             : loopback;
+}
+
+FileDescriptor bind_at(const DatagramPlace& place) {
+  const internal::Reach reach{.beyond_loopback = place.beyond_loopback, .everywhere = false};
+  if (!place.listen.empty()) {
+    const HostPort wanted = datagram_host("listen", place.listen);
+    FileDescriptor socket =
+        bound_both(internal::resolve_bind_address("listen", wanted.host, reach), wanted.port);
+    if (!socket) {
+      refuse("listen", place.listen, std::string(std::strerror(errno)));
+    }
+    return socket;
+  }
+  Address route{.numeric = "127.0.0.1", .ipv6 = false};
+  for (const std::string& seed : place.seeds) {
+    const HostPort wanted = datagram_host("seeds", seed);
+    for (const Address& address : internal::resolve_all(wanted.host)) {
+      if (FileDescriptor socket = bound_both(address, wanted.port)) {
+        (void)internal::resolve_bind_address("seeds", address.numeric, reach);
+        return socket;
+      }
+      if (&seed == &place.seeds.front()) {
+        route = route_to(address.endpoint(fmt::to_string(wanted.port)));
+      }
+    }
+  }
+  FileDescriptor socket =
+      bound_both(internal::resolve_bind_address("listen", route.numeric, reach), 0);
+  if (!socket) {
+    refuse("listen", route.numeric, std::string(std::strerror(errno)));
+  }
+  return socket;
+}
+
+}  // namespace
+
+/// What a name stands for, as a thread has found out.
+struct SealedDatagrams::Name {
+  Deadline::Clock::time_point asked{};
+  std::mutex mutex;
+  std::string endpoint;  ///< what the name stands for, which the mutex guards; empty: not known
+};
+
+SealedDatagrams::SealedDatagrams(const DatagramPlace& place, PrivateKey key)
+    : key_(std::move(key)), socket_(bind_at(place)), address_(own_address(socket_)) {
+  check(sodium_init() >= 0, "libsodium starts");
+}
+
+SealedDatagrams::~SealedDatagrams() = default;
+
+std::optional<std::string> SealedDatagrams::endpoint_of(const std::string& to) {
+  const auto parsed = internal::parse_host_port(to);
+  if (!parsed) {
+    return std::nullopt;
+  }
+  const Address as_numbers{.numeric = parsed->host,
+                           .ipv6 = parsed->host.find(':') != std::string::npos};
+  const std::string port = fmt::to_string(parsed->port);
+  if (internal::numeric_address(as_numbers.endpoint(port)) != nullptr) {
+    return as_numbers.endpoint(port);
+  }
+  auto& name = names_[to];
+  if (name == nullptr) {
+    if (names_.size() > kMostNamesKept) {
+      names_.erase(to);
+      return std::nullopt;
+    }
+    name = std::make_shared<Name>();
+  }
+  const auto now = Deadline::Clock::now();
+  if (now - name->asked >= kAskNameAgain) {
+    name->asked = now;
+    try {
+      start_thread("a name's look-up", [name = name, host = parsed->host, port] {
+        const auto found = internal::resolve_all(host);
+        const std::lock_guard lock(name->mutex);
+        name->endpoint = found.empty() ? "" : found.front().endpoint(port);
+      }).detach();
+    } catch (const Shortage&) {
+      return std::nullopt;  // for now
+    }
+  }
+  const std::lock_guard lock(name->mutex);
+  return name->endpoint.empty() ? std::nullopt : std::optional(name->endpoint);
+}
+
+void SealedDatagrams::send(const std::string& to, std::span<const std::byte> message) {
+  const auto endpoint = endpoint_of(to);
+  if (!endpoint || message.size() + kSealBytes > kLongestDatagram) {
+    return;
+  }
+  const auto address = internal::numeric_address(*endpoint);
+  std::vector<unsigned char> sealed(message.size() + kSealBytes);
+  randombytes_buf(sealed.data(), kNonceBytes);
+  unsigned long long length = 0;
+  (void)crypto_aead_xchacha20poly1305_ietf_encrypt(
+      sealed.data() + kNonceBytes, &length, seal_bytes(message), message.size(), nullptr, 0,
+      nullptr, sealed.data(), seal_bytes(key_.bytes()));
+  (void)::sendto(socket_.get(), sealed.data(), sealed.size(), MSG_NOSIGNAL, address->ai_addr,
+                 address->ai_addrlen);
+}
+
+std::optional<ReceivedDatagram> SealedDatagrams::receive(Deadline deadline) {
+  std::array<unsigned char, kLongestDatagram> sealed{};
+  do {
+    sockaddr_storage from{};
+    socklen_t length = sizeof from;
+    const auto got = ::recvfrom(socket_.get(), sealed.data(), sealed.size(), MSG_TRUNC,
+                                reinterpret_cast<sockaddr*>(&from), &length);
+    if (got < 0) {
+      continue;
+    }
+    const auto size = static_cast<std::size_t>(got);
+    ReceivedDatagram received;
+    if (size >= kSealBytes && size <= sealed.size()) {
+      received.message.resize(size - kSealBytes);
+      unsigned long long opened = 0;
+      if (crypto_aead_xchacha20poly1305_ietf_decrypt(
+              reinterpret_cast<unsigned char*>(received.message.data()), &opened, nullptr,
+              sealed.data() + kNonceBytes, size - kNonceBytes, nullptr, 0, sealed.data(),
+              seal_bytes(key_.bytes())) == 0) {
+        received.from = address_text(from);
+        return received;
+      }
+    }
+    ++refused_;
+  } while (internal::await_ready(socket_.get(), POLLIN, deadline));
+  return std::nullopt;
+}
+
+}  // namespace sotto

@@ -1,0 +1,78 @@
+// Short messages between the nodes of one run, which may be lost: datagrams of UDP, each sealed
+// with a key that all nodes of the run share.
+//
+// A datagram is 24 random bytes, and the message sealed under them and the key
+// (XChaCha20-Poly1305 of libsodium, 16 bytes more). What does not open is dropped and counted. One
+// that is sent again by somebody else opens, too: receivers must bear with what they have seen.
+//
+// Thread safety: one thread at a time. Ownership: its sockets and the key. Names of hosts are
+// looked up in threads that it leaves behind, so that nothing waits for a name server.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/file_descriptor.h>
+#include <sotto/base/status.h>
+#include <sotto/comm/deadline.h>
+#include <sotto/comm/trust/keys.h>
+
+namespace sotto {
+
+/// Where a node receives datagrams, and takes connections at the same port.
+struct DatagramPlace {
+  /// HOST:PORT; port 0: any that is free. Empty: the first of `seeds` that is an address of this
+  /// machine and not taken, else the address from which this machine reaches the first of them, at
+  /// any free port; loopback where there are none.
+  std::string listen{};
+  std::vector<std::string> seeds{};  ///< HOST:PORT of nodes that others look for
+  bool beyond_loopback = false;      ///< whether the address may be one that other machines reach
+};
+
+/// A message that came, and the address that it came from.
+struct ReceivedDatagram {
+  std::string from{};
+  std::vector<std::byte> message{};
+};
+
+class SealedDatagrams {
+ public:
+  /// Binds at the place. Throws Error (field `listen` or `seeds`) for an address that is none, that
+  /// lies beyond loopback where it may not, that stands for all addresses of the machine, or that
+  /// is taken.
+  SealedDatagrams(const DatagramPlace& place, PrivateKey key);
+  ~SealedDatagrams();
+  SealedDatagrams(const SealedDatagrams&) = delete;
+  SealedDatagrams& operator=(const SealedDatagrams&) = delete;
+
+  /// Where it is bound, in numbers: "10.0.0.1:9001".
+  const std::string& address() const { return address_; }
+  /// Sends a message to HOST:PORT, or drops it: the network may refuse it, and a name may not be
+  /// known yet.
+  void send(const std::string& to, std::span<const std::byte> message);
+  /// The next message, if one comes by the deadline.
+  std::optional<ReceivedDatagram> receive(Deadline deadline);
+  /// Datagrams that did not open.
+  std::uint64_t refused() const { return refused_; }
+
+ private:
+  struct Name;
+
+  /// "tcp://10.0.0.1:9001" of an address; none while its name is looked up.
+  std::optional<std::string> endpoint_of(const std::string& to);
+
+  PrivateKey key_;
+  FileDescriptor socket_;
+  std::string address_;
+  std::map<std::string, std::shared_ptr<Name>> names_;  ///< hosts that are looked up
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace sotto

@@ -1,0 +1,46 @@
+// The settings of a run whose nodes come and go, by name, as programs give them; what comes of them
+// is RosterOptions. Plain values and pure functions, except options_of, which reads a key, and
+// default_node_name; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <sotto/sites/process/roster_options.h>
+#include <sotto/trainers/settings/setting.h>
+
+namespace sotto {
+
+/// The numbers of nodes that a run may have.
+struct NodeRange {
+  std::size_t least = 1;
+  std::size_t most = 1;
+};
+
+/// "4:16", or "8", which is 8:8; no value for any other text, 0, and more than 4096.
+std::optional<NodeRange> parse_node_range(std::string_view text);
+
+/// The values of the settings, given or default.
+struct RosterSettings {
+  std::string nodes;        ///< "MIN:MAX"
+  std::string seeds;        ///< HOST:PORT with commas between them; empty: no such run
+  std::string name;         ///< empty: default_node_name()
+  std::string listen;       ///< empty: as DatagramPlace says
+  std::string key;          ///< file; empty: none
+  bool insecure = false;    ///< without a key beyond this host
+  double leave_within = 5;  ///< seconds
+};
+
+/// The settings that no other run has: `nodes`, `key` and `insecure` are the program's. They point
+/// into `settings`.
+SettingGroup settings_of(RosterSettings& settings);
+
+/// Reads the key. Throws Error for a setting that is refused.
+RosterOptions options_of(const RosterSettings& settings);
+
+/// A name that no other node has: this host's, and a random number.
+std::string default_node_name();
+
+}  // namespace sotto

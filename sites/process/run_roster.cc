@@ -1,0 +1,306 @@
+#include <sotto/sites/process/run_roster.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/sites/process/site_options.h>
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using sites::NodePhase;
+using sites::RosterMember;
+using sites::RosterStanding;
+
+constexpr auto kLookEvery = 20ms;
+constexpr auto kTickEvery = 100ms;
+/// Datagrams that are taken in at once.
+constexpr int kMostAtOnce = 256;
+/// Events that wait to be told.
+constexpr std::size_t kMostNews = 1024;
+
+std::string_view state_of(const RosterMember& member) {
+  switch (member.entry.phase) {
+    case NodePhase::gone:
+      return "gone";
+    case NodePhase::leaving:
+      return member.suspected ? "lost" : "leaving";
+    case NodePhase::up:
+      return member.suspected ? "lost" : member.conflict ? "conflict" : "up";
+  }
+  return "gone";
+}
+
+sites::RosterSetup roster_setup(const RosterOptions& options, const std::string& name,
+                                sites::Incarnation incarnation, std::uint32_t life,
+                                const std::string& address) {
+  return {.name = name,
+          .incarnation = incarnation,
+          .life = life,
+          .address = address,
+          .seeds = options.seeds,
+          .least = options.least,
+          .most = options.most};
+}
+
+}  // namespace
+
+SiteOptions with_roster(SiteOptions options) {
+  if (options.exchange == sites::MixingKind::secure_mean) {
+    refuse("secure-sum", "true", "its nodes are those of a list: give one, and no seeds");
+  }
+  options.security.own = options.roster->key.node_keys(options.name);
+  options.security.peers = std::make_shared<AllowList>(std::vector<TrustedPeer>{
+      {.rank = 0, .name = options.name, .key = options.security.own.public_key}});
+  options.rank = 0;
+  options.peers_file.clear();
+  return options;
+}
+
+SiteListener heard_listener(SiteListener listener, bool by_roster) {
+  if (listener && !by_roster) {
+    return listener;
+  }
+  return [listener = std::move(listener)](const SiteEvent& event) {
+    if (listener && event.kind != "trusts-nobody") {
+      listener(event);
+    }
+  };
+}
+
+RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
+                     const std::string& listen, sites::Incarnation incarnation, std::uint32_t life,
+                     std::shared_ptr<AllowList> list)
+    : options_(options),
+      name_(name),
+      list_(std::move(list)),
+      datagrams_({.listen = listen,
+                  .seeds = options.seeds,
+                  .beyond_loopback = !options.key.is_open() || options.insecure},
+                 options.key.derived("sotto datagrams")),
+      address_(datagrams_.address()),
+      roster_(roster_setup(options, name, incarnation, life, address_), now()),
+      view_(roster_.view()),
+      service_("a roster", kLookEvery, [this] { work(); }) {
+  const auto lock = service_.pause();
+  tell(SiteEvent::Level::info, "joining",
+       fmt::format("as {} at {}: looks for other nodes, {} at least", name_, address_,
+                   options_.least));
+}
+
+void RunRoster::work() {
+  bool heard = false;
+  for (int taken = 0; taken < kMostAtOnce; ++taken) {
+    const auto received = datagrams_.receive(Deadline::after({}));
+    if (!received) {
+      break;
+    }
+    heard = true;
+    // What is malformed changes nothing, and comes from one that has the run's key.
+    static_cast<void>(roster_.receive(received->from, received->message, now()));
+  }
+  const bool due = Clock::now() - ticked_ >= kTickEvery;
+  if (!heard && !due) {
+    return;
+  }
+  if (due) {
+    ticked_ = Clock::now();
+    roster_.tick(now());
+  }
+  send_released();
+  view_ = roster_.view();
+  follow_view();
+  note_changes();
+  note_count();
+}
+
+void RunRoster::send_released() {
+  for (const sites::RosterDatagram& released : roster_.released()) {
+    datagrams_.send(released.to, released.message);
+  }
+}
+
+Rank RunRoster::rank_of(const std::string& name, const std::map<std::string, Rank>& taken) const {
+  if (const auto before = ranks_.find(name); before != ranks_.end()) {
+    return before->second;
+  }
+  // Neither of one that is in the list, nor of one that was until now: the two are told apart.
+  std::set<Rank> used;
+  for (const auto* ranks : {&ranks_, &taken}) {
+    for (const auto& [other, rank] : *ranks) {
+      used.insert(rank);
+    }
+  }
+  Rank rank = 1;
+  while (used.contains(rank)) {
+    ++rank;
+  }
+  return rank;
+}
+
+void RunRoster::follow_view() {
+  std::map<std::string, std::string> addresses;
+  for (const RosterMember& member : view_.members) {
+    if (member.neighbour) {
+      addresses[member.entry.name] = member.entry.address;
+    }
+  }
+  if (addresses == addresses_) {
+    return;
+  }
+  std::map<std::string, Rank> ranks;
+  std::vector<TrustedPeer> lines = list_->peers();
+  std::erase_if(lines, [](const TrustedPeer& line) { return line.rank != 0; });
+  for (const auto& [name, address] : addresses) {
+    const Rank rank = rank_of(name, ranks);
+    ranks[name] = rank;
+    lines.push_back({.rank = rank,
+                     .name = name,
+                     .key = options_.key.node_keys(name).public_key,
+                     .address = address});
+  }
+  list_->update_allow_list(std::move(lines));
+  ranks_ = std::move(ranks);
+  addresses_ = std::move(addresses);
+}
+
+void RunRoster::tell(SiteEvent::Level level, std::string_view kind, std::string text,
+                     std::string peer) {
+  if (news_.size() < kMostNews) {
+    news_.push_back({level, kind, std::move(text), std::move(peer), {}, {}});
+  }
+}
+
+void RunRoster::note_changes() {
+  std::map<std::string, Seen> seen;
+  for (const RosterMember& member : view_.members) {
+    const std::string& name = member.entry.name;
+    const Seen now{.incarnation = member.entry.incarnation, .state = state_of(member)};
+    const auto known = seen.find(name);
+    if (name != name_ && (known == seen.end() || now.state == "up" || now.state == "conflict")) {
+      seen[name] = now;
+    }
+  }
+  for (const auto& [name, now] : seen) {
+    const auto before = seen_.find(name);
+    const bool fresh = before == seen_.end() || before->second.incarnation != now.incarnation;
+    if (!fresh && before->second.state == now.state) {
+      continue;
+    }
+    if (now.state == "up") {
+      tell(SiteEvent::Level::info, "node-came", fresh ? "takes part" : "answers again", name);
+    } else if (now.state == "lost") {
+      tell(SiteEvent::Level::warning, "node-lost", "does not answer any more", name);
+    } else if (now.state == "conflict") {
+      tell(SiteEvent::Level::warning, "node-conflict",
+           "two processes have this name: nobody exchanges with it until one has ended", name);
+    } else if (!fresh) {
+      tell(SiteEvent::Level::info, "node-left",
+           now.state == "leaving" ? "is about to leave" : "has left", name);
+    }
+  }
+  seen_ = std::move(seen);
+}
+
+void RunRoster::note_count() {
+  const bool few = view_.up < options_.least;
+  if (view_.standing == RosterStanding::up && few != std::exchange(few_, few)) {
+    const std::string count =
+        fmt::format("{} up, as seen here, and at least {} are to be", view_.up, options_.least);
+    tell(few ? SiteEvent::Level::warning : SiteEvent::Level::info,
+         few ? "nodes-few" : "nodes-enough", count);
+  }
+}
+
+Status RunRoster::standing() const {
+  const auto lock = service_.pause();
+  switch (view_.standing) {
+    case RosterStanding::full:
+      return {Fault::unexpected,
+              fmt::format("the run has {} nodes, as many as it may have: start this one again when "
+                          "one has left",
+                          options_.most)};
+    case RosterStanding::duplicate:
+      return {Fault::unexpected,
+              fmt::format("another process named {} takes part: give each node a name of its own",
+                          name_)};
+    default:
+      return {};
+  }
+}
+
+bool RunRoster::may_begin() const {
+  const auto lock = service_.pause();
+  return view_.standing == RosterStanding::up && view_.up >= options_.least &&
+         (view_.up == 1 || !addresses_.empty());
+}
+
+Status RunRoster::await_nodes(const std::atomic<bool>* stop,
+                              const std::function<void()>& meanwhile) const {
+  while (!may_begin()) {
+    if (Status status = standing(); !status.ok()) {
+      return status;
+    }
+    if (stop != nullptr && *stop) {
+      return {Fault::stopped, "was told to stop before enough nodes were there"};
+    }
+    meanwhile();
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  return {};
+}
+
+SiteRosterReport RunRoster::report() const {
+  const auto lock = service_.pause();
+  SiteRosterReport report{.least = options_.least, .most = options_.most, .up = view_.up};
+  for (const RosterMember& member : view_.members) {
+    report.members.push_back({.name = member.entry.name,
+                              .address = member.entry.address,
+                              .state = std::string(state_of(member)),
+                              .neighbour = member.neighbour});
+  }
+  return report;
+}
+
+std::vector<std::string> RunRoster::leaving() const {
+  const auto lock = service_.pause();
+  std::vector<std::string> names;
+  for (const RosterMember& member : view_.members) {
+    if (member.entry.phase != NodePhase::up) {
+      names.push_back(member.entry.name);
+    }
+  }
+  return names;
+}
+
+std::vector<SiteEvent> RunRoster::news() {
+  const auto lock = service_.pause();
+  return std::exchange(news_, {});
+}
+
+void RunRoster::list_again() {
+  const auto lock = service_.pause();
+  list_->update_allow_list(list_->peers());
+}
+
+void RunRoster::leave() {
+  const auto lock = service_.pause();
+  roster_.leave(now());
+  roster_.tick(now());
+  send_released();
+}
+
+RunRoster::~RunRoster() {
+  const auto lock = service_.pause();
+  roster_.depart(now());
+  send_released();
+}
+
+}  // namespace sotto

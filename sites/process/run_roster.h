@@ -1,0 +1,109 @@
+// The roster of a site's process: speaks with those of others by datagrams, and keeps the site's
+// list of peers at what the roster says.
+//
+// Thread safety: any thread may use it; a thread of its own does the work. Ownership: shares the
+// list.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sotto/base/background_service.h>
+#include <sotto/base/status.h>
+#include <sotto/comm/sealed_datagrams.h>
+#include <sotto/comm/trust/allow_list.h>
+#include <sotto/sites/process/roster_options.h>
+#include <sotto/sites/process/site_report.h>
+#include <sotto/sites/roster/roster.h>
+
+namespace sotto {
+
+struct SiteOptions;
+
+/// The options with key and list as they are in a run by roster. Throws Error for options that such
+/// a run refuses.
+SiteOptions with_roster(SiteOptions options);
+
+/// A listener that may be called whether there is one or not; in a run by roster it is not told of
+/// a list that is empty until the roster fills it.
+SiteListener heard_listener(SiteListener listener, bool by_roster);
+
+class RunRoster {
+ public:
+  /// Binds, and begins to ask who is there. `name` is this node's, `list` that of its peers, which
+  /// is kept from now on. Throws Error for a name, an address or numbers that are refused.
+  RunRoster(const RosterOptions& options, const std::string& name, const std::string& listen,
+            sites::Incarnation incarnation, std::uint32_t life, std::shared_ptr<AllowList> list);
+  /// Tells the others that this node is gone.
+  ~RunRoster();
+  RunRoster(const RunRoster&) = delete;
+  RunRoster& operator=(const RunRoster&) = delete;
+
+  /// The address for this node's channels, HOST:PORT in numbers: that of its datagrams.
+  const std::string& address() const { return address_; }
+  /// Fault::unexpected, with the reason, once the run has refused this node or another process has
+  /// taken its place.
+  Status standing() const;
+  /// Waits until `least` are up, and a neighbour is in the list unless this node is alone; calls
+  /// `meanwhile` now and then. Fault::stopped once *stop is true, and as standing(). Null: no stop
+  /// is requested.
+  Status await_nodes(const std::atomic<bool>* stop, const std::function<void()>& meanwhile) const;
+  /// The nodes that are there.
+  SiteRosterReport report() const;
+  /// The nodes that have said that they leave.
+  std::vector<std::string> leaving() const;
+  /// How long a node that leaves may take.
+  std::chrono::milliseconds leave_patience() const { return options_.leave_patience; }
+  /// What has happened since the last call.
+  std::vector<SiteEvent> news();
+
+  /// Puts the list in force once more, for those that have not seen it change.
+  void list_again();
+  /// Tells the others that this node is about to end.
+  void leave();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void work();
+  bool may_begin() const;
+  /// Puts the neighbours in force as the list of peers.
+  void follow_view();
+  /// Notes who came and went.
+  void note_changes();
+  void note_count();
+  void tell(SiteEvent::Level level, std::string_view kind, std::string text, std::string peer = {});
+  void send_released();
+  Rank rank_of(const std::string& name, const std::map<std::string, Rank>& taken) const;
+  sites::RosterTime now() const {
+    return std::chrono::duration_cast<sites::RosterTime>(Clock::now() - began_);
+  }
+
+  const RosterOptions options_;
+  const std::string name_;
+  const std::shared_ptr<AllowList> list_;
+  SealedDatagrams datagrams_;
+  const std::string address_;
+  const Clock::time_point began_ = Clock::now();
+  sites::Roster roster_;
+  sites::RosterView view_;
+  Clock::time_point ticked_{};
+  std::map<std::string, Rank> ranks_;             ///< numbers of the peers in the list
+  std::map<std::string, std::string> addresses_;  ///< where the peers in the list listen
+  struct Seen {
+    sites::Incarnation incarnation = 0;
+    std::string_view state;
+  };
+  std::map<std::string, Seen> seen_;
+  bool few_ = true;
+  std::vector<SiteEvent> news_;
+  mutable BackgroundService service_;  ///< last: it uses all members above
+};
+
+}  // namespace sotto

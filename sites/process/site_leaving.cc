@@ -1,0 +1,67 @@
+#include <sotto/sites/process/site_leaving.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::chrono::milliseconds kLeaveSlice{20};
+
+/// Pumps until `done`, or the deadline.
+template <typename Done>
+Status pump_until(const LeavingSite& leaver, Deadline deadline, const Done& done) {
+  Status status;
+  while (status.ok() && !done() && !deadline.expired()) {
+    status = leaver.pump(std::min<Deadline::Clock::duration>(kLeaveSlice, deadline.left()));
+  }
+  return status;
+}
+
+/// A round without a step, which takes in what is under way to this site.
+Status pass_on(const LeavingSite& leaver, Deadline deadline) {
+  if (Status status = leaver.site.offer(); !status.ok()) {
+    return status;
+  }
+  if (Status status = leaver.commit(); !status.ok()) {
+    return status;
+  }
+  if (Status status = pump_until(leaver, deadline, [&] { return leaver.site.complete(); });
+      !status.ok()) {
+    return status;
+  }
+  return leaver.site.collect();
+}
+
+}  // namespace
+
+Status leave_run(const LeavingSite& leaver) {
+  const auto patience = leaver.roster.leave_patience();
+  const Deadline deadline = Deadline::after(patience);
+  const Deadline quiet_by = Deadline::after(patience / 2);
+  leaver.roster.leave();
+  Status status;
+  while (status.ok() && leaver.site.try_begin(false) && !leaver.site.quiet() &&
+         !quiet_by.expired()) {
+    status = pass_on(leaver, quiet_by);
+  }
+  while (status.ok() && !deadline.expired()) {
+    if (leaver.site.hand_over()) {
+      status = leaver.commit();
+    }
+    if (status.ok() && leaver.site.delivered()) {
+      break;
+    }
+    status = status.ok() ? leaver.pump(kLeaveSlice) : status;
+  }
+  if (const double lost = leaver.site.state().undelivered; status.ok() && lost > 0) {
+    leaver.reporter.tell(
+        SiteEvent::Level::warning, "undelivered",
+        fmt::format("leaves before its heir has confirmed the mass of {:.3f} that it was given",
+                    lost));
+  }
+  return status;
+}
+
+}  // namespace sotto

@@ -1,0 +1,33 @@
+// How a site leaves a run by roster before the others do: it passes on what is under way, hands
+// over what it holds (Site::hand_over), and waits until that has arrived.
+//
+// Thread safety: one thread at a time. Ownership: site and roster are the caller's.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include <sotto/base/status.h>
+#include <sotto/comm/deadline.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/process/run_roster.h>
+#include <sotto/sites/process/site_reporter.h>
+
+namespace sotto {
+
+/// The parts of a site that leaves.
+struct LeavingSite {
+  sites::Site& site;
+  RunRoster& roster;
+  const SiteReporter& reporter;
+  /// Makes the state durable, and sends what the site has released.
+  std::function<Status()> commit;
+  /// Takes in what comes, for so long at most.
+  std::function<Status(std::chrono::steady_clock::duration)> pump;
+};
+
+/// Leaves, between two rounds, within RosterOptions::leave_patience. What has not arrived by then
+/// is SiteState::undelivered. This is told. A fault is the site's.
+Status leave_run(const LeavingSite& leaver);
+
+}  // namespace sotto

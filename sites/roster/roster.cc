@@ -1,0 +1,558 @@
+#include <sotto/sites/roster/roster.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto::sites {
+namespace {
+
+constexpr std::uint8_t kWishFlag = 1;
+constexpr std::uint8_t kTakeFlag = 2;
+/// Bits of a nonce that hold the flags of its probe, so that an answer says which have arrived.
+constexpr std::uint64_t kFlagBits = kWishFlag | kTakeFlag;
+
+constexpr RosterTime kProbeNeighbours{1'000};
+constexpr RosterTime kProbeAgain{1'000};   // one that has not answered
+constexpr RosterTime kProbeOthers{8'000};  // each, unless there are more than kOthersInPeriod
+constexpr std::size_t kOthersInPeriod = 64;
+constexpr RosterTime kCompareEvery{500};  // with one node
+constexpr RosterTime kAskSeeds{500};      // while joining
+constexpr RosterTime kBelowLeast{2'000};  // between probes of seeds while fewer than MIN are up
+
+constexpr std::uint64_t kLastKey = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+Roster::Roster(RosterSetup setup, RosterTime now) : setup_(std::move(setup)), began_(now) {
+  if (setup_.name.empty() || setup_.name.size() > kMostRosterName ||
+      one_line(setup_.name) != setup_.name) {
+    refuse("name", setup_.name,
+           fmt::format("a node's name has 1 … {} printable bytes", kMostRosterName));
+  }
+  if (setup_.address.empty() || setup_.address.size() > kMostRosterAddress) {
+    refuse("listen", setup_.address,
+           fmt::format("a node's address has 1 … {} bytes", kMostRosterAddress));
+  }
+  if (setup_.least < 1 || setup_.least > setup_.most) {
+    refuse("nodes", fmt::format("{}:{}", setup_.least, setup_.most),
+           "MIN:MAX, with one node at least, and MIN at most MAX");
+  }
+  check(setup_.incarnation != 0 && setup_.degree >= 2, "an incarnation is drawn; a ring has two");
+  self_ = {.name = setup_.name,
+           .incarnation = setup_.incarnation,
+           .life = setup_.life,
+           .address = setup_.address};
+  for (const std::string& seed : setup_.seeds) {
+    if (seed != setup_.address) {
+      seeds_.push_back({.address = seed, .next = now});
+    }
+  }
+  if (seeds_.empty()) {
+    become_up(now);
+  }
+}
+
+void Roster::send(const std::string& to, std::vector<std::byte> message) {
+  outbox_.push_back({.to = to, .message = std::move(message)});
+}
+
+std::vector<RosterDatagram> Roster::released() { return std::exchange(outbox_, {}); }
+
+// What comes.
+
+Status Roster::receive(const std::string& from, std::span<const std::byte> message,
+                       RosterTime now) {
+  const auto parsed = parse_roster(message);
+  if (!parsed.ok()) {
+    return parsed.status().with_context(from);
+  }
+  if (const auto* probe = std::get_if<RosterProbe>(&*parsed)) {
+    take(from, *probe, now);
+  } else if (const auto* marks = std::get_if<RosterMarks>(&*parsed)) {
+    take(from, *marks);
+  } else {
+    take(std::get<RosterNews>(*parsed), now);
+  }
+  return {};
+}
+
+void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime now) {
+  if (!probe.entry.empty() && is_self(probe.entry[0])) {
+    return;  // this node, by another of its addresses
+  }
+  bool recalled = false;
+  Contact* contact = nullptr;
+  for (const RosterEntry& entry : probe.entry) {
+    recalled = learn(entry, true, now) == RosterBook::Outcome::recalled;
+    contact = contact_of(entry);
+  }
+  if (contact != nullptr && (contact->wishes != probe.wishes || contact->takes != probe.takes)) {
+    contact->wishes = probe.wishes;
+    contact->takes = probe.takes;
+    edges_due_ = true;
+    choose_edges(now);
+  }
+  if (!probe.answers) {
+    send(from, probe_message(true, probe.nonce, contact, recalled));
+    return;
+  }
+  if (!note_answer(probe, now)) {
+    return;
+  }
+  if (probe.forgot) {
+    change_self(self_.phase);  // the others take a newer version back
+  }
+  const bool compared = contact != nullptr && now - contact->compared < kCompareEvery;
+  if (probe.digest != book_.digest() && !compared) {
+    send_marks(from, 0, kLastKey, true);
+    if (contact != nullptr) {
+      contact->compared = now;
+    }
+  }
+}
+
+bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
+  bool expected = false;
+  for (Seed& seed : seeds_) {
+    if (seed.nonce != 0 && seed.nonce == answer.nonce) {
+      seed.nonce = 0;
+      expected = true;
+    }
+  }
+  for (const RosterEntry& entry : answer.entry) {
+    Contact* const contact = contact_of(entry);
+    if (contact != nullptr && contact->asked &&
+        (contact->nonce | kFlagBits) == (answer.nonce | kFlagBits)) {
+      edges_due_ = edges_due_ || contact->suspected;
+      contact->nonce = 0;
+      contact->asked.reset();
+      contact->answered = true;
+      contact->suspected = false;
+      contact->pause = RosterTime(0);
+      const bool knows = (answer.nonce & kFlagBits) == flags_for(*contact);
+      contact->next = knows ? now + period_of(*contact) : now;
+      expected = true;
+    }
+  }
+  if (expected && !answer.entry.empty()) {
+    heard_ = true;
+    equal_ = equal_ || answer.digest == book_.digest();
+  }
+  return expected;
+}
+
+void Roster::send_marks(const std::string& to, std::uint64_t first, std::uint64_t last,
+                        bool wants_yours) {
+  std::vector<RosterMark> marks = book_.marks();
+  std::erase_if(marks, [&](const RosterMark& mark) { return mark.key < first || mark.key > last; });
+  std::span<const RosterMark> left = marks;
+  while (true) {
+    RosterMarks part{.wants_yours = wants_yours, .first = first, .last = last};
+    const auto now = left.first(std::min(kMostMarks, left.size()));
+    left = left.subspan(now.size());
+    part.marks.assign(now.begin(), now.end());
+    if (left.empty()) {
+      send(to, encode(part));
+      return;
+    }
+    part.last = now.back().key;
+    first = part.last + 1;
+    send(to, encode(part));
+  }
+}
+
+void Roster::take(const std::string& from, const RosterMarks& marks) {
+  for (std::vector<std::byte>& message :
+       encode_news(book_.newer_than(marks.marks, marks.first, marks.last))) {
+    send(from, std::move(message));
+  }
+  if (marks.wants_yours && book_.lacks_any(marks.marks)) {
+    send_marks(from, marks.first, marks.last, false);
+  }
+}
+
+void Roster::take(const RosterNews& news, RosterTime now) {
+  for (const RosterEntry& entry : news.entries) {
+    static_cast<void>(learn(entry, false, now));
+  }
+  if (standing_ == RosterStanding::joining) {
+    for (Seed& seed : seeds_) {
+      seed.next = now;  // is that all?
+    }
+  }
+}
+
+RosterBook::Outcome Roster::learn(const RosterEntry& entry, bool by_itself, RosterTime now) {
+  const std::size_t most = setup_.most + kMostBesides;
+  if (book_.size() >= most && contact_of(entry) == nullptr && !is_self(entry)) {
+    forget_old(most - 1, now);
+    if (book_.size() >= most) {
+      return RosterBook::Outcome::forgotten;
+    }
+  }
+  const RosterBook::Outcome outcome = book_.merge(entry, by_itself);
+  if (is_self(entry) && has_joined() && self_ != entry &&
+      std::tie(entry.life, entry.version) >= std::tie(self_.life, self_.version)) {
+    self_.version = entry.version;  // nobody else may write it: the own word is to be the last
+    change_self(self_.phase);
+  }
+  follow_book(now);
+  return outcome;
+}
+
+void Roster::follow_book(RosterTime now) {
+  if (std::exchange(followed_, book_.revision()) == book_.revision()) {
+    return;
+  }
+  edges_due_ = true;
+  std::set<std::uint64_t> there;
+  book_.for_each([&](const RosterEntry& entry) {
+    if (is_self(entry)) {
+      return;
+    }
+    const std::uint64_t key = key_of(entry.name, entry.incarnation);
+    there.insert(key);
+    const auto [found, fresh] = contacts_.try_emplace(key);
+    Contact& contact = found->second;
+    if (fresh) {
+      contact.name = entry.name;
+      contact.incarnation = entry.incarnation;
+      contact.next = now;
+    }
+    contact.address = entry.address;
+    if (entry.phase == NodePhase::gone && contact.phase != NodePhase::gone) {
+      contact.since = now;
+    }
+    contact.phase = entry.phase;
+  });
+  std::erase_if(contacts_, [&](const auto& one) { return !there.contains(one.first); });
+}
+
+// What is due.
+
+void Roster::tick(RosterTime now) {
+  if (standing_ == RosterStanding::joining) {
+    try_join(now);
+  } else if (standing_ == RosterStanding::up || standing_ == RosterStanding::leaving) {
+    look_at_namesakes(now);
+  }
+  if (self_.phase == NodePhase::gone) {
+    return;
+  }
+  forget_old(setup_.most + kMostBesides, now);
+  choose_edges(now);
+  probe_due(now);
+  probe_seeds(now);
+}
+
+void Roster::try_join(RosterTime now) {
+  const bool late = now - began_ >= kAloneAfter;
+  if (!late && !(heard_ && equal_)) {
+    return;
+  }
+  std::vector<Incarnation> replaced;
+  for (const RosterEntry& namesake : book_.find(self_.name)) {
+    const Contact* const contact = contact_of(namesake);
+    const bool over = namesake.phase == NodePhase::gone;
+    if (!over && contact != nullptr && contact->answered) {
+      standing_ = RosterStanding::duplicate;
+      return;
+    }
+    const bool silent =
+        contact != nullptr && contact->asked && now - *contact->asked >= kAloneAfter;
+    if (!over && !silent) {
+      return;  // it is asked, and may answer
+    }
+    replaced.push_back(namesake.incarnation);
+    replaced.insert(replaced.end(), namesake.replaces.begin(), namesake.replaces.end());
+  }
+  const auto others = std::ranges::count_if(contacts_, [this](const auto& one) {
+    const Contact& contact = one.second;
+    return contact.phase == NodePhase::up && contact.name != self_.name && !contact.suspected;
+  });
+  if (static_cast<std::size_t>(others) >= setup_.most) {
+    standing_ = RosterStanding::full;
+    return;
+  }
+  replaced.resize(std::min(replaced.size(), kMostReplaced));
+  self_.replaces = std::move(replaced);
+  become_up(now);
+}
+
+void Roster::become_up(RosterTime now) {
+  standing_ = RosterStanding::up;
+  self_.version = 1;
+  static_cast<void>(book_.merge(self_, true));
+  follow_book(now);
+  for (auto& [key, contact] : contacts_) {
+    contact.next = now;
+  }
+}
+
+void Roster::look_at_namesakes(RosterTime now) {
+  const std::vector<RosterEntry> namesakes = book_.find(self_.name);
+  if (namesakes.size() == 1 && is_self(namesakes[0])) {
+    return;
+  }
+  if (std::ranges::none_of(namesakes, [this](const auto& entry) { return is_self(entry); })) {
+    standing_ = RosterStanding::duplicate;  // another has taken its place
+    return;
+  }
+  bool changed = false;
+  for (const RosterEntry& other : namesakes) {
+    const Contact* const contact = is_self(other) ? nullptr : contact_of(other);
+    if (contact == nullptr) {
+      continue;
+    }
+    const bool known = std::ranges::find(self_.replaces, other.incarnation) != self_.replaces.end();
+    if (contact->suspected || other.phase == NodePhase::gone) {
+      if (known) {
+        continue;  // it has replaced this one, too, and is forgotten in time
+      }
+      // What is left of a process that is no more, as only this node can say.
+      self_.replaces.insert(self_.replaces.begin(), other.incarnation);
+      self_.replaces.resize(std::min(self_.replaces.size(), kMostReplaced));
+      changed = true;
+    } else if (contact->answered &&
+               std::tie(other.life, other.incarnation) < std::tie(self_.life, self_.incarnation)) {
+      end_as(RosterStanding::duplicate, now);  // the younger one stops
+      return;
+    }
+  }
+  if (changed) {
+    change_self(self_.phase);
+    follow_book(now);
+  }
+}
+
+void Roster::change_self(NodePhase phase) {
+  if (has_joined()) {
+    self_.phase = phase;
+    ++self_.version;
+    static_cast<void>(book_.merge(self_, true));
+  }
+}
+
+Roster::Contact* Roster::contact_of(const RosterEntry& entry) {
+  const auto found = contacts_.find(key_of(entry.name, entry.incarnation));
+  return found == contacts_.end() ? nullptr : &found->second;
+}
+
+const Roster::Contact* Roster::contact_of(const RosterEntry& entry) const {
+  const auto found = contacts_.find(key_of(entry.name, entry.incarnation));
+  return found == contacts_.end() ? nullptr : &found->second;
+}
+
+// Edges.
+
+std::map<std::string, Roster::Contact*> Roster::candidates() {
+  std::map<std::string, Contact*> found;
+  std::set<std::string> twice;
+  for (auto& [key, contact] : contacts_) {
+    const bool there = contact.phase == NodePhase::up && !contact.suspected;
+    if (there && contact.name != self_.name && !found.try_emplace(contact.name, &contact).second) {
+      twice.insert(contact.name);
+    }
+  }
+  for (const std::string& name : twice) {
+    found.erase(name);
+  }
+  return found;
+}
+
+void Roster::choose_edges(RosterTime /*now*/) {
+  if (!std::exchange(edges_due_, false)) {
+    return;
+  }
+  const std::map<std::string, Contact*> there = candidates();
+  std::set<const Contact*> wished;
+  std::set<const Contact*> mine;
+  if (standing_ == RosterStanding::up) {
+    std::vector<std::string> names;
+    std::vector<std::pair<std::uint64_t, const Contact*>> asked;
+    for (const auto& [name, contact] : there) {
+      names.push_back(name);
+      if (contact->wishes) {
+        asked.emplace_back(edge_weight(self_.name, name), contact);
+      }
+    }
+    for (const std::string& name : wished_neighbours(self_.name, names, setup_.degree)) {
+      wished.insert(there.at(name));
+    }
+    mine = wished;
+    std::ranges::sort(asked);
+    for (const auto& [weight, contact] : asked) {
+      if (mine.size() < 2 * setup_.degree) {
+        mine.insert(contact);
+      }
+    }
+  }
+  for (auto& [key, contact] : contacts_) {
+    // One that leaves keeps the edges that it has.
+    const bool stays =
+        contact.mine && !contact.suspected && contact.phase != NodePhase::gone &&
+        (contact.phase == NodePhase::leaving || standing_ == RosterStanding::leaving);
+    contact.wished = wished.contains(&contact);
+    contact.mine = mine.contains(&contact) || stays;
+    if (flags_for(contact) != contact.telling && !contact.suspected) {
+      contact.next = RosterTime::min();  // it is told at once
+    }
+  }
+}
+
+std::uint8_t Roster::flags_for(const Contact& contact) {
+  return static_cast<std::uint8_t>((contact.wished ? kWishFlag : 0) |
+                                   (contact.mine ? kTakeFlag : 0));
+}
+
+// Probes.
+
+RosterTime Roster::period_of(const Contact& contact) {
+  const auto crowd = std::max<std::size_t>(contacts_.size(), kOthersInPeriod);
+  const RosterTime::rep others = kProbeOthers.count() * static_cast<RosterTime::rep>(crowd) /
+                                 static_cast<RosterTime::rep>(kOthersInPeriod);
+  const RosterTime::rep period = contact.mine ? kProbeNeighbours.count() : others;
+  return RosterTime(period -
+                    static_cast<RosterTime::rep>(draw() % static_cast<std::uint64_t>(period / 4)));
+}
+
+void Roster::probe_due(RosterTime now) {
+  for (auto& [key, contact] : contacts_) {
+    if (contact.asked && !contact.suspected && now - *contact.asked >= kSuspectAfter) {
+      contact.suspected = true;
+      contact.since = now;
+      contact.mine = contact.wished = contact.wishes = contact.takes = false;
+      edges_due_ = true;
+    }
+    if (contact.phase != NodePhase::gone && now >= contact.next) {
+      probe(contact, now);
+    }
+  }
+}
+
+void Roster::probe(Contact& contact, RosterTime now) {
+  contact.telling = flags_for(contact);
+  if (!contact.asked) {
+    contact.asked = now;
+    contact.nonce = draw();
+  }
+  contact.nonce = (contact.nonce & ~kFlagBits) | contact.telling;
+  if (contact.suspected) {
+    contact.pause = std::clamp(2 * contact.pause, kProbeAgain, kLongestBackOff);
+  }
+  contact.next = now + (contact.suspected ? contact.pause : kProbeAgain);
+  send(contact.address, probe_message(false, contact.nonce, &contact, false));
+}
+
+void Roster::probe_seeds(RosterTime now) {
+  std::set<std::string> reached;
+  for (const auto& [key, contact] : contacts_) {
+    const bool there = contact.answered && !contact.suspected && contact.phase != NodePhase::gone;
+    if (there && standing_ != RosterStanding::joining) {
+      reached.insert(contact.address);
+    }
+  }
+  const RosterTime longest = reached.size() + 1 < setup_.least ? kBelowLeast : kLongestBackOff;
+  for (Seed& seed : seeds_) {
+    if (now < seed.next) {
+      continue;
+    }
+    seed.pause = standing_ == RosterStanding::joining
+                     ? kAskSeeds
+                     : std::clamp(2 * seed.pause, kProbeAgain, longest);
+    seed.next = now + seed.pause;
+    if (!reached.contains(seed.address)) {
+      seed.nonce = std::max<std::uint64_t>(draw(), 1);
+      send(seed.address, probe_message(false, seed.nonce, nullptr, false));
+    }
+  }
+}
+
+std::vector<std::byte> Roster::probe_message(bool answers, std::uint64_t nonce,
+                                             const Contact* contact, bool forgot) const {
+  RosterProbe message{.answers = answers, .nonce = nonce, .digest = book_.digest()};
+  message.wishes = contact != nullptr && contact->wished;
+  message.takes = contact != nullptr && contact->mine;
+  message.forgot = forgot;
+  if (has_joined()) {
+    message.entry.push_back(self_);
+  }
+  return encode(message);
+}
+
+void Roster::forget_old(std::size_t most, RosterTime now) {
+  std::vector<std::pair<RosterTime, const Contact*>> old;
+  for (const auto& [key, contact] : contacts_) {
+    if (contact.phase == NodePhase::gone || contact.suspected) {
+      old.emplace_back(contact.since, &contact);
+    }
+  }
+  std::ranges::sort(old);
+  for (const auto& [since, contact] : old) {
+    if (now - since >= kForgetAfter || book_.size() > most) {
+      book_.forget(contact->name, contact->incarnation);
+    }
+  }
+  follow_book(now);
+}
+
+// Leaving.
+
+void Roster::leave(RosterTime now) {
+  if (standing_ == RosterStanding::up) {
+    standing_ = RosterStanding::leaving;
+    change_self(NodePhase::leaving);
+    for (auto& [key, contact] : contacts_) {
+      contact.next = std::min(contact.next, now);
+    }
+  }
+}
+
+void Roster::depart(RosterTime now) {
+  if (standing_ == RosterStanding::up || standing_ == RosterStanding::leaving) {
+    end_as(RosterStanding::gone, now);
+  }
+}
+
+void Roster::end_as(RosterStanding standing, RosterTime now) {
+  standing_ = standing;
+  change_self(NodePhase::gone);
+  for (auto& [key, contact] : contacts_) {
+    contact.mine = contact.wished = false;
+    if (contact.phase != NodePhase::gone && !contact.suspected) {
+      probe(contact, now);
+    }
+  }
+}
+
+RosterView Roster::view() const {
+  RosterView view{.standing = standing_};
+  std::map<std::string_view, int> processes;
+  const auto there = [this](const RosterEntry& entry) {
+    const Contact* const contact = contact_of(entry);
+    return entry.phase != NodePhase::gone &&
+           (is_self(entry) || (contact != nullptr && !contact->suspected));
+  };
+  book_.for_each([&](const RosterEntry& entry) { processes[entry.name] += there(entry) ? 1 : 0; });
+  book_.for_each([&](const RosterEntry& entry) {
+    const Contact* const contact = contact_of(entry);
+    RosterMember member{.entry = entry};
+    member.suspected = !is_self(entry) && contact != nullptr && contact->suspected;
+    member.conflict = processes[entry.name] > 1;
+    member.neighbour = contact != nullptr && contact->mine && contact->takes;
+    if (entry.phase == NodePhase::up && there(entry) && !member.conflict) {
+      ++view.up;
+    }
+    view.members.push_back(std::move(member));
+  });
+  return view;
+}
+
+}  // namespace sotto::sites

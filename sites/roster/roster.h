@@ -1,0 +1,200 @@
+// The nodes that take part in a run whose nodes come and go, as one of them sees it: a pure state
+// machine, with no socket and no clock (docs/sites.md, "Runs whose nodes come and go").
+//
+// What its driver does: receive() what comes, tick() every tenth of a second or so, and then send
+// what released() hands out, as datagrams. view() says who is there and which edges both ends keep.
+//
+// A node suspects another by what it hears itself: one that does not answer for kSuspectAfter.
+// A suspicion is nobody else's business and in no entry. Entries travel by comparing digests with
+// those that are probed. Seeds, and those that are suspected, are probed for ever, which heals a
+// partition.
+//
+// Joining: a newcomer asks the seeds without an entry of its own, reads the roster, and takes part
+// once its book equals that of one who answered; if nobody answers for kAloneAfter, it is alone. If
+// its name is there, it probes the one that has it, and replaces it only where nobody answers.
+//
+// Thread safety: one thread at a time. Owns all it holds. Memory is bounded by `most` +
+// kMostBesides entries, and RosterBook::kMostForgotten that it remembers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/status.h>
+#include <sotto/sites/roster/roster_book.h>
+#include <sotto/sites/roster/roster_entry.h>
+#include <sotto/sites/roster/roster_graph.h>
+#include <sotto/sites/roster/roster_message.h>
+
+namespace sotto::sites {
+
+/// What a roster is made of.
+struct RosterSetup {
+  std::string name{};                  ///< this node's name, unique in the run
+  Incarnation incarnation = 0;         ///< drawn for this process, not 0
+  std::uint32_t life = 1;              ///< grows with each start of the process
+  std::string address{};               ///< where others reach this node
+  std::vector<std::string> seeds{};    ///< addresses that are probed for ever, but the own one
+  std::size_t least = 1;               ///< MIN: while fewer are up, seeds are probed more often
+  std::size_t most = 64;               ///< MAX: a newcomer is refused where so many are up
+  std::size_t degree = kRosterDegree;  ///< neighbours, on average
+};
+
+/// A datagram that is to go out.
+struct RosterDatagram {
+  std::string to{};                  ///< address
+  std::vector<std::byte> message{};  ///< at most kMostRosterBytes
+};
+
+/// How this node stands in the run.
+enum class RosterStanding : std::uint8_t {
+  joining,    ///< it asks who is there
+  up,         ///< it takes part
+  full,       ///< it is refused: `most` are there
+  duplicate,  ///< it is refused: another process of its name is there, or has taken its place
+  leaving,    ///< it takes no new edge
+  gone,       ///< it has left
+};
+
+/// A node of the roster, as this one sees it.
+struct RosterMember {
+  RosterEntry entry{};     ///< as it says itself
+  bool suspected = false;  ///< it does not answer this node
+  bool conflict = false;   ///< two processes have its name
+  bool neighbour = false;  ///< both ends keep an edge
+};
+
+/// The nodes that are there.
+struct RosterView {
+  RosterStanding standing = RosterStanding::joining;  ///< how this node stands
+  std::vector<RosterMember> members{};  ///< nodes by name; this one among them, once it has joined
+  std::size_t up = 0;                   ///< nodes that are up and unsuspected, this one among them
+};
+
+class Roster {
+ public:
+  static constexpr RosterTime kSuspectAfter{
+      6'000};  ///< silence after a probe that makes a node suspected
+  static constexpr RosterTime kForgetAfter{
+      600'000};  ///< since a node was suspected, or said that it was gone
+  static constexpr RosterTime kAloneAfter{3'000};       ///< time for which seeds are asked in vain
+  static constexpr RosterTime kLongestBackOff{30'000};  ///< between two probes of a silent node
+  static constexpr std::size_t kMostBesides = 1024;     ///< entries beside those of MAX nodes
+
+  /// Throws Error for a name or address that is empty or too long, and numbers out of range.
+  Roster(RosterSetup setup, RosterTime now);
+
+  /// A datagram of `from`. Fault::malformed for one that breaks the grammar; it changes nothing.
+  Status receive(const std::string& from, std::span<const std::byte> message, RosterTime now);
+  /// What is due by now.
+  void tick(RosterTime now);
+  /// What is to be sent, in any order.
+  std::vector<RosterDatagram> released();
+
+  /// From now on this node takes no new edge, and others wish none with it; edges that there are
+  /// stay.
+  void leave(RosterTime now);
+  /// This node ends: says so to all that answer.
+  void depart(RosterTime now);
+
+  /// How this node stands.
+  RosterStanding standing() const { return standing_; }
+  /// The nodes that are there by now.
+  RosterView view() const;
+  /// All entries.
+  const RosterBook& book() const { return book_; }
+  /// This node's own entry.
+  const RosterEntry& self() const { return self_; }
+
+ private:
+  /// What this node knows of another by what it hears itself.
+  struct Contact {
+    std::string name{};
+    Incarnation incarnation = 0;
+    std::string address{};
+    NodePhase phase = NodePhase::up;
+    std::optional<RosterTime> asked{};  ///< the first probe without an answer
+    RosterTime next{0};                 ///< when it is probed again
+    RosterTime pause{0};                ///< between probes while it is suspected
+    std::uint64_t nonce = 0;            ///< number of the probes since `asked`; 0: none
+    bool answered = false;              ///< the node has answered a probe
+    bool suspected = false;
+    RosterTime since{0};              ///< when it was suspected, or said that it was gone
+    bool wishes = false;              ///< it wishes an edge with this node
+    bool takes = false;               ///< it keeps one, if this node does
+    bool wished = false;              ///< this node wishes one
+    bool mine = false;                ///< this node keeps one, if the other does
+    std::uint8_t telling = 0;         ///< flags of the last probe
+    RosterTime compared{-1'000'000};  ///< when marks were sent last
+  };
+  struct Seed {
+    std::string address{};
+    RosterTime next{0};
+    RosterTime pause{0};
+    std::uint64_t nonce = 0;
+  };
+
+  void take(const std::string& from, const RosterProbe& probe, RosterTime now);
+  void take(const std::string& from, const RosterMarks& marks);
+  void take(const RosterNews& news, RosterTime now);
+
+  /// Takes in an entry if there is room; what became of it.
+  RosterBook::Outcome learn(const RosterEntry& entry, bool by_itself, RosterTime now);
+  /// Whether the answer is to a probe of this node's, which is noted.
+  bool note_answer(const RosterProbe& answer, RosterTime now);
+  void send_marks(const std::string& to, std::uint64_t first, std::uint64_t last, bool wants_yours);
+
+  /// Contacts for entries that are new, and none for those that are gone.
+  void follow_book(RosterTime now);
+  void try_join(RosterTime now);
+  void become_up(RosterTime now);
+  /// What other processes of this node's name mean for it.
+  void look_at_namesakes(RosterTime now);
+  void choose_edges(RosterTime now);
+  /// Contacts that edges may be made with, by name.
+  std::map<std::string, Contact*> candidates();
+  void probe_due(RosterTime now);
+  void probe(Contact& contact, RosterTime now);
+  void probe_seeds(RosterTime now);
+  /// Drops the entries of nodes that were gone or silent for long, or longest where there are too
+  /// many.
+  void forget_old(std::size_t most, RosterTime now);
+  void change_self(NodePhase phase);
+  /// Tells all that answer that this node is gone.
+  void end_as(RosterStanding standing, RosterTime now);
+  void send(const std::string& to, std::vector<std::byte> message);
+  std::vector<std::byte> probe_message(bool answers, std::uint64_t nonce, const Contact* contact,
+                                       bool forgot) const;
+  static std::uint8_t flags_for(const Contact& contact);
+  Contact* contact_of(const RosterEntry& entry);
+  const Contact* contact_of(const RosterEntry& entry) const;
+  /// Until the next probe of a contact that answers.
+  RosterTime period_of(const Contact& contact);
+  bool has_joined() const { return self_.version > 0; }
+  bool is_self(const RosterEntry& entry) const {
+    return entry.name == self_.name && entry.incarnation == self_.incarnation;
+  }
+  std::uint64_t draw() { return key_of(self_.name, self_.incarnation + ++drawn_); }
+
+  RosterSetup setup_;
+  RosterBook book_;
+  RosterEntry self_;  ///< this node's entry; version 0 before it has joined
+  RosterStanding standing_ = RosterStanding::joining;
+  std::map<std::uint64_t, Contact> contacts_;  ///< other nodes by key_of
+  std::vector<Seed> seeds_;
+  std::vector<RosterDatagram> outbox_;
+  RosterTime began_;
+  bool heard_ = false;  ///< somebody has answered
+  bool equal_ = false;  ///< … and its book was this one's
+  bool edges_due_ = true;
+  std::uint64_t followed_ = ~std::uint64_t{0};  ///< revision of the book
+  std::uint64_t drawn_ = 0;
+};
+
+}  // namespace sotto::sites

@@ -1,0 +1,76 @@
+// What the rosters of two nodes say to each other. Little-endian; one message is one datagram of at
+// most kMostRosterBytes, and understood by itself, as datagrams are lost and come in any order.
+//
+//   probe    1, protocol u8, nonce u64, digest 2 × u64, flags u8 (1: wishes an edge with the
+//            receiver, 2: takes one, 4: had forgotten the receiver), has entry u8, the sender's
+//            entry if it has one
+//   answer   2, and the same, with the nonce of the probe
+//   marks    3, protocol u8, flags u8 (1: wants the receiver's in return), first u64, last u64,
+//            number u16, of each: key u64, life u32, version u32, ascending within first … last
+//   entries  4, protocol u8, number u16, entries
+//   entry    name (length u8, bytes), incarnation u64, life u32, version u32, phase u8, address
+//            (length u8, bytes), number u8, incarnations that it replaces, u64 each
+//
+// Parsing is bounded and pure. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/status.h>
+#include <sotto/sites/roster/roster_book.h>
+#include <sotto/sites/roster/roster_entry.h>
+
+namespace sotto::sites {
+
+inline constexpr std::uint8_t kRosterProtocol = 1;     ///< the version that each message names
+inline constexpr std::size_t kMostRosterBytes = 1200;  ///< longest message, which no network splits
+
+/// A question whether the receiver is there, or the answer to one.
+struct RosterProbe {
+  bool answers = false;              ///< it is an answer
+  std::uint64_t nonce = 0;           ///< number of the probe
+  RosterDigest digest{};             ///< digest of the sender's book
+  bool wishes = false;               ///< the sender wishes an edge with the receiver
+  bool takes = false;                ///< the sender keeps an edge with the receiver, if it does
+  bool forgot = false;               ///< the sender had dropped the receiver's entry
+  std::vector<RosterEntry> entry{};  ///< the sender's own, or none before it has joined
+};
+
+/// Which versions the sender has of entries whose keys lie in first … last.
+struct RosterMarks {
+  bool wants_yours = false;         ///< the receiver is to send its marks of the range, too
+  std::uint64_t first = 0;          ///< the range's first key
+  std::uint64_t last = 0;           ///< the range's last key
+  std::vector<RosterMark> marks{};  ///< ascending by key
+};
+
+/// Entries that the receiver lacks.
+struct RosterNews {
+  std::vector<RosterEntry> entries{};  ///< entries of any nodes
+};
+
+/// All that rosters say.
+using RosterMessage = std::variant<RosterProbe, RosterMarks, RosterNews>;
+
+/// Marks that one message holds, at most.
+inline constexpr std::size_t kMostMarks = (kMostRosterBytes - 21) / 16;
+
+/// Appends an entry.
+void write_entry(const RosterEntry& entry, ByteBuffer& out);
+
+/// The message as bytes.
+std::vector<std::byte> encode(const RosterProbe& probe);
+/// The message as bytes. Requires at most kMostMarks.
+std::vector<std::byte> encode(const RosterMarks& marks);
+/// The entries as bytes of as many messages as they need.
+std::vector<std::vector<std::byte>> encode_news(std::span<const RosterEntry> entries);
+
+/// Fault::malformed for anything that breaks the grammar.
+Result<RosterMessage> parse_roster(std::span<const std::byte> bytes);
+
+}  // namespace sotto::sites

@@ -1,0 +1,179 @@
+#include <sotto/study/train/roster_plan.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/xxh3.h>
+#include <sotto/sites/process/site_settings.h>
+#include <sotto/study/train/paced_task.h>
+#include <sotto/study/train/privacy_plan.h>
+#include <sotto/study/train/train_checks.h>
+#include <sotto/trainers/files/start_file.h>
+
+namespace sotto::study {
+namespace {
+
+/// Settings that say something of a run whose nodes are all there from the start.
+constexpr auto kOfFixedRuns = std::to_array<std::string_view>({"topology",
+                                                               "weighting",
+                                                               "lazy",
+                                                               "transport",
+                                                               "rendezvous",
+                                                               "bind",
+                                                               "peers",
+                                                               "join",
+                                                               "weight",
+                                                               "partition",
+                                                               "byzantine",
+                                                               "attack",
+                                                               "allow-contract-violation",
+                                                               "delayed-gradient",
+                                                               "overlap",
+                                                               "buckets",
+                                                               "codec-threads",
+                                                               "outer-step-rule",
+                                                               "outer-lr",
+                                                               "outer-momentum",
+                                                               "outer-nesterov",
+                                                               "outer-after-mixing",
+                                                               "fragments",
+                                                               "sync-delay",
+                                                               "sync-mix",
+                                                               "noise-multiplier",
+                                                               "privacy-epsilon",
+                                                               "own-sums",
+                                                               "checkpoint",
+                                                               "checkpoint-every",
+                                                               "resume",
+                                                               "local"});
+
+/// Throws Error for the first setting that was given and does nothing here.
+void refuse_settings_of_fixed_runs(const TrainOptions& options) {
+  TrainOptions given = options;
+  TrainOptions usual;
+  const std::vector<SettingGroup> all = train_settings(given);
+  const std::vector<SettingGroup> defaults = train_settings(usual);
+  for (std::size_t group = 0; group < all.size(); ++group) {
+    for (std::size_t k = 0; k < all[group].settings.size(); ++k) {
+      const Setting& setting = all[group].settings[k];
+      const bool fixed = std::ranges::find(kOfFixedRuns, setting.name) != kOfFixedRuns.end();
+      if (fixed && differs(setting, defaults[group].settings[k])) {
+        throw Error(
+            setting.name,
+            "a run whose nodes come and go does not have it: leave it out, or give a number "
+            "of nodes and no seeds");
+      }
+    }
+  }
+}
+
+/// The order of a node's examples is its own, and that of no other node.
+std::uint64_t order_seed(std::uint64_t seed, std::string_view name) {
+  return xxh3(std::as_bytes(std::span(name)), seed);
+}
+
+SiteSettings site_settings(const TrainOptions& o, Round steps) {
+  SiteSettings settings;
+  settings.training = o;
+  settings.seed = o.seed;
+  settings.rounds = (steps + o.communication_interval - 1) / o.communication_interval;
+  if (o.timeout_s != TrainOptions().timeout_s) {
+    settings.timeout_s = o.timeout_s;
+  }
+  return settings;
+}
+
+TaskFactory make_tasks(const TrainOptions& o, std::uint64_t seed) {
+  const auto scaling = scaling_of(o);
+  TaskOptions task;
+  task.model = o.model;
+  task.batch = o.batch.value_or(task.batch);
+  task.seed = seed;
+  return {load_task(o.task, scaling ? &*scaling : nullptr), task};
+}
+
+Json config_json(const TrainOptions& o, const RosterSettings& roster, const TaskFactory& tasks,
+                 const RosterPlan& plan) {
+  const SiteOptions& run = plan.run;
+  return {{"name", run.name},
+          {"nodes", roster.nodes},
+          {"seeds", roster.seeds},
+          {"task", tasks.data().spec},
+          {"model", tasks.options().model},
+          {"batch", tasks.options().batch},
+          {"exchange", sites::name_of(run.exchange)},
+          {"compressor", run.compressor},
+          {"step_rule", run.step_rule.rule},
+          {"lr", run.step_rule.learning_rate},
+          {"schedule", run.step_rule.schedule.spec()},
+          {"communication_interval", run.communication_interval},
+          {"rounds", run.rounds},
+          {"eval_every", plan.eval_every},
+          {"gradient_time", o.gradient_time},
+          {"seed", run.seed}};
+}
+
+}  // namespace
+
+RosterPlan make_roster_plan(const TrainOptions& given, bool algorithm_given,
+                            RosterSettings roster) {
+  TrainOptions o = given;
+  if (!algorithm_given) {
+    o.algorithm = SiteSettings().training.algorithm;
+  }
+  check_options(o);
+  refuse_settings_of_fixed_runs(o);
+  roster.key = o.key;
+  roster.insecure = o.insecure;
+  const RosterOptions options = options_of(roster);
+  const std::string name = roster.name.empty() ? default_node_name() : roster.name;
+  const TaskFactory tasks = make_tasks(o, order_seed(o.seed, name));
+  RosterPlan plan{.run = options_by_roster(options, name),
+                  .task = tasks.make(0),
+                  .parameters = {},
+                  .config = {},
+                  .warnings = {}};
+  // An epoch is what the fewest nodes pass over together.
+  const Round alone = plan.task->rounds_per_epoch();
+  const auto per_epoch = std::max<Round>((alone + options.least - 1) / options.least, 1);
+  const Round steps = count_rounds(o, per_epoch);
+  take_settings(site_settings(o, steps), plan.run);
+  plan.run.listen = roster.listen;
+  plan.run.scaling = tasks.data().scaling;
+  plan.run.further = {{"task", tasks.data().spec},
+                      {"model", tasks.options().model},
+                      {"rounds", fmt::to_string(plan.run.rounds)}};
+  plan.eval_every = o.eval_every
+                        ? (*o.eval_every + o.communication_interval - 1) / o.communication_interval
+                        : std::max<Round>(per_epoch / o.communication_interval, 1);
+  if (o.init.empty()) {
+    plan.run.init = "";
+    plan.parameters.resize(plan.task->dimension());
+    plan.task->initialize(plan.parameters, o.seed);
+  } else {
+    Start start = read_start(o.init, plan.task->layout());
+    plan.parameters = std::move(start.parameters);
+    if (!start.left_behind.empty()) {
+      plan.warnings.push_back("init: " + start.left_behind);
+    }
+  }
+  if (!o.gradient_time.empty()) {
+    plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.seed, 0);
+  }
+  if (options.key.is_open() && options.insecure) {
+    plan.warnings.emplace_back(
+        "without a key anybody who reaches this node can take part and read all of it: make one "
+        "with `sotto keygen`, and give it to each node");
+  }
+  plan.config = config_json(o, roster, tasks, plan);
+  return plan;
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,32 @@
+// From the settings of `sotto train` to one node of a run whose nodes come and go: defaults filled
+// in, everything that can be refused has been. Plain values.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <sotto/sites/process/roster_settings.h>
+#include <sotto/sites/process/site_options.h>
+#include <sotto/study/json/figures.h>
+#include <sotto/study/train/train_options.h>
+#include <sotto/trainers/tasks/task_registry.h>
+
+namespace sotto::study {
+
+/// What one node of such a run does.
+struct RosterPlan {
+  SiteOptions run;
+  std::unique_ptr<Task> task;     ///< on all data, in an order that follows from seed and name
+  std::vector<float> parameters;  ///< the initial model
+  Round eval_every = 0;           ///< rounds of the site between evaluations; 0: only at the end
+  Json config;                    ///< all settings as used
+  std::vector<std::string> warnings;
+};
+
+/// Loads the data. `algorithm_given`: options.algorithm is what was asked for; else it is pushsum.
+/// Key and `insecure` are those of `options`. Throws Error for a setting that is refused, or that
+/// such a run does not have.
+RosterPlan make_roster_plan(const TrainOptions& options, bool algorithm_given,
+                            RosterSettings roster);
+
+}  // namespace sotto::study

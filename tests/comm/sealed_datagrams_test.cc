@@ -1,0 +1,85 @@
+// Datagrams of a run: they open for those that have its key, and for nobody else.
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/comm/sealed_datagrams.h>
+#include <sotto/comm/trust/run_key.h>
+
+using namespace sotto;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<std::byte> some_bytes(std::size_t count) {
+  return std::vector<std::byte>(count, std::byte{7});
+}
+
+SealedDatagrams at(const std::string& listen, const RunKey& key,
+                   std::vector<std::string> seeds = {}) {
+  return SealedDatagrams({.listen = listen, .seeds = std::move(seeds)}, key.derived("test"));
+}
+
+}  // namespace
+
+TEST_CASE("datagrams: a message comes whole, with the address that it came from") {
+  const RunKey key(make_key_pair());
+  SealedDatagrams one = at("127.0.0.1:0", key);
+  SealedDatagrams other = at("localhost:0", key);
+  CHECK(one.address() != other.address());
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1200}}) {
+    one.send(other.address(), some_bytes(count));
+    const auto received = other.receive(Deadline::after(10s));
+    REQUIRE(received.has_value());
+    CHECK(received->message == some_bytes(count));
+    CHECK(received->from == one.address());
+  }
+  one.send("no address", some_bytes(1));
+  one.send(other.address(), some_bytes(5000));
+  CHECK_FALSE(other.receive(Deadline::after(0ms)).has_value());
+}
+
+TEST_CASE("datagrams: without the run's key nothing opens") {
+  const RunKey key(make_key_pair());
+  SealedDatagrams receiver = at("127.0.0.1:0", key);
+  SealedDatagrams stranger = at("127.0.0.1:0", RunKey(make_key_pair()));
+  SealedDatagrams open = at("127.0.0.1:0", RunKey::open());
+  SealedDatagrams friendly = at("127.0.0.1:0", key);
+  stranger.send(receiver.address(), some_bytes(10));
+  open.send(receiver.address(), some_bytes(10));
+  friendly.send(receiver.address(), some_bytes(3));
+  const auto received = receiver.receive(Deadline::after(10s));
+  REQUIRE(received.has_value());
+  CHECK(received->message.size() == 3);
+  CHECK(receiver.refused() == 2);
+}
+
+TEST_CASE("datagrams: the first process takes a seed's place on its machine, others any port") {
+  const RunKey key(make_key_pair());
+  std::string seed;
+  {
+    const SealedDatagrams free = at("127.0.0.1:0", key);
+    seed = free.address();
+  }
+  SealedDatagrams first = at("", key, {seed});
+  CHECK(first.address() == seed);
+  SealedDatagrams second = at("", key, {seed});
+  CHECK(second.address() != seed);
+  CHECK(second.address().starts_with("127.0.0.1:"));
+  CHECK_THROWS_AS(at(seed, key), Error);
+  CHECK_THROWS_AS(at("nonsense", key), Error);
+  CHECK_THROWS_AS(at("0.0.0.0:0", key), Error);
+}
+
+TEST_CASE("a run's key: nodes know each other's keys by name, and only with it") {
+  const KeyPair shared = make_key_pair();
+  const RunKey key(shared);
+  CHECK(RunKey(shared).node_keys("a").public_key == key.node_keys("a").public_key);
+  CHECK(key.node_keys("a").public_key != key.node_keys("b").public_key);
+  CHECK(RunKey(make_key_pair()).node_keys("a").public_key != key.node_keys("a").public_key);
+  CHECK(key.node_keys("a").public_key != shared.public_key);
+  CHECK(key.node_keys("a").public_key.sound());
+  CHECK(RunKey::open().is_open());
+  CHECK_FALSE(key.is_open());
+}

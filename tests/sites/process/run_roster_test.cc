@@ -1,0 +1,193 @@
+// Sites that find each other by a roster, as threads of this process: they start together, take one
+// in late, go on when one leaves, and end with models that are alike.
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/sites/process/run_roster.h>
+#include <sotto/sites/process/site_optimizer.h>
+
+#include "support/free_port.h"
+
+using namespace sotto;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kDimension = 8;
+
+struct Tally {
+  std::mutex mutex;
+  std::map<std::string, std::multiset<std::string>>
+      kinds;  ///< kinds of events, by the node that tells them
+
+  SiteListener of(const std::string& name) {
+    return [this, name](const SiteEvent& event) {
+      const std::lock_guard lock(mutex);
+      kinds[name].insert(std::string(event.kind));
+    };
+  }
+  std::size_t count(const std::string& name, const std::string& kind) {
+    const std::lock_guard lock(mutex);
+    return kinds[name].count(kind);
+  }
+};
+
+SiteOptions node_options(const std::string& name, const std::string& seed, const RunKey& key,
+                         std::size_t least, std::size_t most) {
+  SiteOptions options =
+      options_by_roster({.least = least, .most = most, .seeds = {seed}, .key = key}, name);
+  options.step_rule.learning_rate = 0.1;
+  options.found_after = 10s;
+  return options;
+}
+
+/// A node that pulls its model towards the number `target`, for so many rounds or until `stop`.
+class Node {
+ public:
+  Node(SiteOptions options, float target, Round rounds, Tally& tally)
+      : parameters_(kDimension), thread_([this, options, target, rounds, &tally]() mutable {
+          options.rounds = rounds;
+          options.stop = &stop_;
+          const SiteListener listener = tally.of(options.name);
+          SiteOptimizer site(options, "", parameters_, {}, listener);
+          status_ = run(site, target);
+          ended_ = true;
+          tell();
+        }) {}
+  ~Node() {
+    stop_ = true;
+    thread_.join();
+  }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  void stop() { stop_ = true; }
+  Round round() const { return round_; }
+  void await_round(Round round) const {
+    await([&] { return round_ >= round; });
+  }
+  void await_end() const {
+    await([] { return false; });
+  }
+  const Status& status() const { return status_; }
+  float model() const { return parameters_[0]; }
+
+ private:
+  Status run(SiteOptimizer& site, float target) {
+    Status status = site.connect();
+    std::vector<float> gradient(kDimension);
+    while (status.ok() && !site.over()) {
+      for (std::size_t k = 0; k < kDimension; ++k) {
+        gradient[k] = parameters_[k] - target;
+      }
+      status = site.step(gradient).status();
+      round_ = site.round();
+      tell();
+    }
+    if (status.ok() || status.fault() == Fault::stopped) {
+      status = stop_ ? site.leave() : site.finish();
+    }
+    return status;
+  }
+  void tell() {
+    ++news_;
+    news_.notify_all();
+  }
+  /// Until that is so, or the node has ended.
+  template <typename Wanted>
+  void await(const Wanted& wanted) const {
+    for (auto seen = news_.load(); !ended_ && !wanted(); seen = news_) {
+      news_.wait(seen);
+    }
+  }
+
+  std::vector<float> parameters_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> ended_{false};
+  std::atomic<Round> round_{0};
+  std::atomic<std::uint64_t> news_{0};
+  Status status_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("run by roster: nodes start together, take one in, and go on when one leaves") {
+  const RunKey key(make_key_pair());
+  const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
+  Tally tally;
+  Node a(node_options("a", seed, key, 3, 4), 1, 0, tally);
+  Node b(node_options("b", seed, key, 3, 4), 2, 0, tally);
+  Node c(node_options("c", seed, key, 3, 4), 3, 0, tally);
+  a.await_round(50);
+  b.await_round(1);  // nobody begins before three are there
+  c.await_round(1);
+  Node d(node_options("d", seed, key, 3, 4), 4, 0, tally);
+  d.await_round(1);
+  CHECK(d.round() >= 50);  // it goes on from the others' model and round
+  c.stop();
+  c.await_end();
+  CHECK_MESSAGE(c.status().ok(), c.status().message());
+  const Round then = a.round();
+  for (Node* node : {&a, &b, &d}) {
+    node->await_round(then + 500);
+  }
+  for (Node* node : {&a, &b, &d}) {
+    node->stop();
+    node->await_end();
+    CHECK_MESSAGE(node->status().ok(), node->status().message());
+    CHECK(std::abs(node->model() - 2.5F) < 1.5F);
+  }
+  CHECK(tally.count("a", "node-came") >= 3);
+  CHECK(tally.count("a", "node-left") >= 1);
+  CHECK(tally.count("a", "nodes-enough") >= 1);
+}
+
+TEST_CASE("run by roster: a full run, a name that is there, and another key are refused") {
+  const RunKey key(make_key_pair());
+  const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
+  Tally tally;
+  Node a(node_options("a", seed, key, 1, 2), 1, 0, tally);
+  a.await_round(3);
+  Node twin(node_options("a", seed, key, 1, 2), 1, 0, tally);
+  twin.await_end();
+  CHECK(twin.status().fault() == Fault::unexpected);
+  CHECK(twin.status().message().find("another process named a") != std::string::npos);
+  Node b(node_options("b", seed, key, 1, 2), 1, 0, tally);
+  b.await_round(3);
+  Node third(node_options("third", seed, key, 1, 2), 1, 0, tally);
+  third.await_end();
+  CHECK(third.status().message().find("2 nodes") != std::string::npos);
+  // A stranger finds nobody, and waits for the two that it wants.
+  Node stranger(node_options("s", seed, RunKey(make_key_pair()), 2, 2), 1, 0, tally);
+  const Round before = a.round();
+  a.await_round(before + 50);
+  CHECK(stranger.round() == 0);
+  for (Node* node : {&a, &b, &stranger}) {
+    node->stop();
+  }
+  a.await_end();
+  CHECK(a.status().ok());
+  CHECK(b.status().ok());
+}
+
+TEST_CASE("run by roster: without a secret key a node stays on this host, unless told otherwise") {
+  auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
+  const auto open = [&](RosterOptions options, const std::string& name) {
+    RunRoster roster(options, name, "", 1, 1, list);
+    return roster.address();
+  };
+  CHECK(open({}, "a").starts_with("127.0.0.1:"));
+  CHECK_THROWS_AS(open({.least = 3, .most = 2}, "a"), Error);
+  CHECK_THROWS_AS(open({}, ""), Error);
+  CHECK_THROWS_AS(open({.seeds = {"no address"}}, "a"), Error);
+}

@@ -1,0 +1,96 @@
+// Messages of rosters: what is written is read, and nothing else is believed.
+#include <variant>
+
+#include <doctest/doctest.h>
+
+#include <sotto/sites/roster/roster_message.h>
+
+#include "sites/roster/random_entries.h"
+
+using namespace sotto;
+using namespace sotto::sites;
+using namespace sotto::test;
+
+namespace {
+
+std::vector<std::vector<std::byte>> random_messages(RandomStream& random) {
+  const auto entries = random_entries(random);
+  std::vector<std::vector<std::byte>> messages = encode_news(entries);
+  RosterProbe probe{.answers = random.below(2) == 0,
+                    .nonce = random.next_u64(),
+                    .digest = {random.next_u64(), random.next_u64()},
+                    .wishes = random.below(2) == 0};
+  messages.push_back(encode(probe));
+  probe.entry.push_back(entries[0]);
+  messages.push_back(encode(probe));
+  const RosterBook book = book_of(entries);
+  messages.push_back(
+      encode(RosterMarks{.wants_yours = true, .last = ~std::uint64_t{0}, .marks = book.marks()}));
+  return messages;
+}
+
+}  // namespace
+
+TEST_CASE("roster: messages come back as they were written, within a datagram") {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    CAPTURE(seed);
+    RandomStream random({.seed = seed});
+    const auto entries = random_entries(random);
+    std::vector<RosterEntry> read;
+    for (const auto& message : encode_news(entries)) {
+      CHECK(message.size() <= kMostRosterBytes);
+      const auto parsed = parse_roster(message);
+      REQUIRE(parsed.ok());
+      const auto& part = std::get<RosterNews>(*parsed).entries;
+      read.insert(read.end(), part.begin(), part.end());
+    }
+    CHECK(read == entries);
+    const RosterProbe probe{.answers = true,
+                            .nonce = random.next_u64(),
+                            .digest = {1, 2},
+                            .wishes = true,
+                            .takes = false,
+                            .forgot = true,
+                            .entry = {entries[0]}};
+    const auto parsed = parse_roster(encode(probe));
+    REQUIRE(parsed.ok());
+    const auto& back = std::get<RosterProbe>(*parsed);
+    CHECK(back.answers);
+    CHECK(back.nonce == probe.nonce);
+    CHECK(back.digest == probe.digest);
+    CHECK(back.wishes);
+    CHECK_FALSE(back.takes);
+    CHECK(back.forgot);
+    CHECK(back.entry == probe.entry);
+  }
+}
+
+TEST_CASE("roster: as many marks as fit, and each message within a datagram") {
+  RosterMarks marks{.first = 1, .last = kMostMarks};
+  for (std::uint64_t key = 1; key <= kMostMarks; ++key) {
+    marks.marks.push_back({.key = key, .life = 1, .version = 2});
+  }
+  const auto bytes = encode(marks);
+  CHECK(bytes.size() <= kMostRosterBytes);
+  const auto parsed = parse_roster(bytes);
+  REQUIRE(parsed.ok());
+  CHECK(std::get<RosterMarks>(*parsed).marks.size() == kMostMarks);
+  std::swap(marks.marks[3].key, marks.marks[4].key);
+  CHECK(parse_roster(encode(marks)).status().fault() == Fault::malformed);
+}
+
+TEST_CASE("roster: a message that is cut, or changed in a byte, is refused or another one") {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    RandomStream random({.seed = seed, .round = 2});
+    for (const auto& message : random_messages(random)) {
+      const auto cut = std::span(message).first(random.below(message.size()));
+      CHECK_FALSE(parse_roster(cut).ok());
+      auto changed = message;
+      const auto at = random.below(changed.size());
+      changed[at] ^= std::byte{static_cast<std::uint8_t>(1 + random.below(255))};
+      const auto parsed = parse_roster(changed);
+      CHECK((parsed.ok() || parsed.status().fault() == Fault::malformed));
+    }
+  }
+}

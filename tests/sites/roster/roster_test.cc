@@ -1,0 +1,196 @@
+// One roster after another: joining, names that are there twice, a full run, leaving.
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+
+#include "sites/roster/roster_world.h"
+
+using namespace sotto;
+using namespace sotto::sites;
+using namespace sotto::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr RosterWorld::Weather kFair{.loss = 0, .slowest_ms = 20};
+
+/// The phase that the node at `address` sees of `name`; none: it knows nobody of that name.
+std::optional<NodePhase> phase_seen(RosterWorld& world, const std::string& address,
+                                    const std::string& name) {
+  const auto found = world.at(address).book().find(name);
+  return found.size() == 1 ? std::optional(found[0].phase) : std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("roster: a node whose seeds are its own address alone is up at once") {
+  RosterWorld world(1, kFair);
+  const auto seed = world.start("seed", {"10.0.0.1:9000"});
+  CHECK(world.at(seed).standing() == RosterStanding::up);
+  CHECK(world.at(seed).view().up == 1);
+}
+
+TEST_CASE("roster: nodes join by a seed within a second or so, and become neighbours") {
+  RosterWorld world(2, kFair);
+  const auto seed = world.start("seed", {});
+  const auto a = world.start("a", {seed});
+  const auto b = world.start("b", {seed});
+  world.run_for(1500ms);
+  for (const auto& address : {seed, a, b}) {
+    CHECK(world.at(address).standing() == RosterStanding::up);
+    CHECK(world.at(address).view().up == 3);
+    for (const RosterMember& member : world.at(address).view().members) {
+      CHECK(member.neighbour == (member.entry.address != address));
+    }
+  }
+}
+
+TEST_CASE("roster: two that found nobody meet when their seed begins, long after") {
+  RosterWorld world(3, kFair);
+  const std::string seed = "10.1.0.1:1";
+  const auto a = world.start("a", {seed}, 3);
+  const auto b = world.start("b", {seed}, 3);
+  world.run_for(60s);
+  CHECK(world.at(a).view().up == 1);
+  world.start("seed", {seed}, 3, 200, seed);
+  world.run_for(5s);
+  CHECK(world.at(a).view().up == 3);
+  CHECK(world.at(b).view().up == 3);
+}
+
+TEST_CASE("roster: a second process of a name is refused while the first answers") {
+  RosterWorld world(4, kFair);
+  const auto seed = world.start("seed", {});
+  const auto first = world.start("a", {seed});
+  world.run_for(3s);
+  const auto second = world.start("a", {seed});
+  world.run_for(10s);
+  CHECK(world.at(second).standing() == RosterStanding::duplicate);
+  CHECK(world.at(first).standing() == RosterStanding::up);
+  CHECK(world.at(seed).view().up == 2);
+}
+
+TEST_CASE("roster: a process that was killed is replaced by the next one of its name") {
+  RosterWorld world(5, kFair);
+  const auto seed = world.start("seed", {});
+  const auto first = world.start("a", {seed});
+  world.run_for(3s);
+  world.kill(first);
+  const auto second = world.start("a", {seed});
+  world.run_for(6s);
+  CHECK(world.at(second).standing() == RosterStanding::up);
+  const auto found = world.at(seed).book().find("a");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].address == second);
+}
+
+TEST_CASE("roster: of two processes of a name that meet late, exactly one goes on") {
+  for (std::uint64_t draw = 0; draw < 50; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(100 + draw, kFair);
+    const auto seed = world.start("seed", {});
+    const auto other = world.start("other", {seed});
+    world.run_for(3s);
+    const std::string one = "10.2.0.1:1";
+    const std::string two = "10.2.0.2:1";
+    world.cut({seed, one}, {other, two});
+    world.cut({other, two}, {seed, one});
+    world.start("a", {seed}, 1, 200, one);
+    world.start("a", {other}, 1, 200, two);
+    world.run_for(20s);
+    CHECK(world.at(one).standing() == RosterStanding::up);
+    CHECK(world.at(two).standing() == RosterStanding::up);
+    world.heal();
+    world.run_for(45s);
+    const bool first = world.at(one).standing() == RosterStanding::up;
+    CHECK(world.at(first ? two : one).standing() == RosterStanding::duplicate);
+    world.kill(first ? two : one);
+    world.run_for(20s);
+    const auto found = world.at(seed).book().find("a");
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].address == (first ? one : two));
+  }
+}
+
+TEST_CASE("roster: a newcomer to a full run is refused, and let in when one has left") {
+  RosterWorld world(6, kFair);
+  const auto seed = world.start("seed", {}, 1, 2);
+  const auto a = world.start("a", {seed}, 1, 2);
+  world.run_for(3s);
+  const auto late = world.start("late", {seed}, 1, 2);
+  world.run_for(5s);
+  CHECK(world.at(late).standing() == RosterStanding::full);
+  CHECK(world.at(seed).view().up == 2);
+  world.at(a).depart(world.now());
+  world.carry(a);
+  world.kill(a);
+  const auto next = world.start("next", {seed}, 1, 2);
+  world.run_for(3s);
+  CHECK(world.at(next).standing() == RosterStanding::up);
+}
+
+TEST_CASE("roster: a node that leaves keeps its edges until it is gone, and gets no new ones") {
+  RosterWorld world(7, kFair);
+  const auto seed = world.start("seed", {});
+  const auto a = world.start("a", {seed});
+  world.run_for(3s);
+  world.at(a).leave(world.now());
+  const auto late = world.start("late", {seed});
+  world.run_for(3s);
+  CHECK(phase_seen(world, seed, "a") == NodePhase::leaving);
+  const auto neighbours = [&](const std::string& address) {
+    std::set<std::string> names;
+    for (const RosterMember& member : world.at(address).view().members) {
+      if (member.neighbour) {
+        names.insert(member.entry.name);
+      }
+    }
+    return names;
+  };
+  CHECK(neighbours(seed) == std::set<std::string>{"a", "late"});
+  CHECK(neighbours(late) == std::set<std::string>{"seed"});
+  CHECK(world.at(seed).view().up == 2);
+  world.at(a).depart(world.now());
+  world.carry(a);
+  world.run_for(1s);
+  CHECK(phase_seen(world, seed, "a") == NodePhase::gone);
+  CHECK(neighbours(seed) == std::set<std::string>{"late"});
+}
+
+TEST_CASE("roster: those that were forgotten on both sides of a partition meet again") {
+  RosterWorld world(8, kFair);
+  const auto seed = world.start("seed", {});
+  const auto a = world.start("a", {seed});
+  const auto b = world.start("b", {seed});
+  const auto c = world.start("c", {seed});
+  world.run_for(5s);
+  world.cut({seed, a}, {b, c});
+  world.cut({b, c}, {seed, a});
+  world.run_for(Roster::kForgetAfter + 60s);
+  CHECK(world.at(seed).book().size() == 2);
+  CHECK(world.at(b).book().size() == 2);
+  world.heal();
+  world.run_for(Roster::kLongestBackOff + 10s);
+  for (const auto& address : {seed, a, b, c}) {
+    CHECK(world.at(address).view().up == 4);
+  }
+  CHECK(world.agree());
+}
+
+TEST_CASE("roster: what is malformed is refused, and settings that cannot be") {
+  RosterWorld world(9, kFair);
+  const auto seed = world.start("seed", {});
+  const std::vector<std::byte> nonsense(17, std::byte{3});
+  CHECK(world.at(seed).receive("1.2.3.4:5", nonsense, 1s).fault() == Fault::malformed);
+  const RosterSetup good{.name = "a", .incarnation = 1, .address = "h:1"};
+  auto bad = good;
+  bad.name = std::string(kMostRosterName + 1, 'x');
+  CHECK_THROWS_AS(Roster(bad, 0ms), Error);
+  bad = good;
+  bad.least = 5;
+  bad.most = 4;
+  CHECK_THROWS_AS(Roster(bad, 0ms), Error);
+  bad = good;
+  bad.address.clear();
+  CHECK_THROWS_AS(Roster(bad, 0ms), Error);
+}
