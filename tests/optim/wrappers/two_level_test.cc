@@ -72,7 +72,7 @@ TEST_CASE(
       try {
         cluster = std::make_unique<Cluster>(options);
       } catch (const Error& error) {
-        MESSAGE(info.name, ": ", error.what());
+        CHECK(std::string(error.what()).find("in groups") != std::string::npos);
         continue;
       }
       ++taken;
