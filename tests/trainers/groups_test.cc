@@ -36,6 +36,7 @@ ClusterOptions cluster_options(const std::string& algorithm, Round interval) {
 OptimizerOptions optimizer_options(const std::string& algorithm, Round interval) {
   auto options = options_for(kNodes, make_memory_store());
   choose(options, algorithm_info(algorithm));
+  options.algorithm = algorithm;
   options.groups = kGroups;
   options.step_rule = {.learning_rate = 0.02, .momentum = 0.5};
   options.communication_interval = interval;
@@ -43,9 +44,9 @@ OptimizerOptions optimizer_options(const std::string& algorithm, Round interval)
 }
 
 void check_transport(const std::string& transport, bool overlap) {
-  for (const char* algorithm : {"dpsgd", "dcd", "choco", "pushsum", "qmean", "allreduce"}) {
+  for (const char* algorithm : {"dpsgd", "dcd", "choco:eta=0.3", "pushsum", "qmean", "allreduce"}) {
     for (const Round interval : {Round{1}, Round{3}}) {
-      CAPTURE(algorithm);
+      CAPTURE(std::string(algorithm));
       CAPTURE(interval);
       const Quadratic task(kNodes, kDimension, 3, 0.1);
       Cluster cluster(cluster_options(algorithm, interval));
