@@ -273,13 +273,20 @@ void Roster::try_join(RosterTime now) {
     replaced.push_back(namesake.incarnation);
     replaced.insert(replaced.end(), namesake.replaces.begin(), namesake.replaces.end());
   }
-  const auto others = std::ranges::count_if(contacts_, [this](const auto& one) {
-    const Contact& contact = one.second;
-    return contact.phase == NodePhase::up && contact.name != self_.name && !contact.suspected;
-  });
-  if (static_cast<std::size_t>(others) >= setup_.most) {
+  const auto count_others = [this](bool unheard) {
+    return static_cast<std::size_t>(std::ranges::count_if(contacts_, [&](const auto& one) {
+      const Contact& contact = one.second;
+      return contact.phase == NodePhase::up && contact.name != self_.name && !contact.suspected &&
+             contact.answered != unheard;
+    }));
+  };
+  const std::size_t answer = count_others(false);
+  if (answer >= setup_.most) {
     standing_ = RosterStanding::full;
     return;
+  }
+  if (answer + count_others(true) >= setup_.most) {
+    return;  // those that others list may be dead: they answer, or are suspected in time
   }
   replaced.resize(std::min(replaced.size(), kMostReplaced));
   self_.replaces = std::move(replaced);

@@ -129,6 +129,29 @@ TEST_CASE("roster: a newcomer to a full run is refused, and let in when one has 
   CHECK(world.at(next).standing() == RosterStanding::up);
 }
 
+TEST_CASE("roster: those that were killed take no place of a full run's") {
+  for (std::uint64_t draw = 0; draw < 50; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(200 + draw, kFair);
+    const std::size_t most = 2 + world.random().below(5);
+    const auto seed = world.start("seed", {}, 1, most);
+    std::vector<std::string> others;
+    for (std::size_t k = 1; k < most; ++k) {
+      others.push_back(world.start("node" + std::to_string(k), {seed}, 1, most));
+    }
+    world.run_for(5s);
+    CHECK(world.at(seed).view().up == most);
+    world.kill(others[world.random().below(others.size())]);
+    world.run_for(RosterTime(world.random().below(9'000)));
+    const auto next = world.start("next", {seed}, 1, most);
+    world.run_for(Roster::kSuspectAfter + 3s);
+    CHECK(world.at(next).standing() == RosterStanding::up);
+    const auto late = world.start("late", {seed}, 1, most);
+    world.run_for(Roster::kSuspectAfter + 3s);
+    CHECK(world.at(late).standing() == RosterStanding::full);
+  }
+}
+
 TEST_CASE("roster: a node that leaves keeps its edges until it is gone, and gets no new ones") {
   RosterWorld world(7, kFair);
   const auto seed = world.start("seed", {});
