@@ -93,18 +93,21 @@ void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime 
     recalled = learn(entry, true, now) == RosterBook::Outcome::recalled;
     contact = contact_of(entry);
   }
-  if (contact != nullptr && (contact->wishes != probe.wishes || contact->takes != probe.takes)) {
-    contact->wishes = probe.wishes;
-    contact->takes = probe.takes;
-    edges_due_ = true;
-    choose_edges(now);
-  }
   if (!probe.answers) {
+    if (contact != nullptr) {
+      note_claim(*contact, probe, now);
+    }
     send(from, probe_message(true, probe.nonce, contact, recalled));
     return;
   }
   if (!note_answer(probe, now)) {
     return;
+  }
+  if (contact != nullptr && (contact->wishes != probe.wishes || contact->takes != probe.takes)) {
+    contact->wishes = probe.wishes;
+    contact->takes = probe.takes;
+    edges_due_ = true;
+    choose_edges(now);
   }
   if (probe.forgot) {
     change_self(self_.phase);  // the others take a newer version back
@@ -116,6 +119,14 @@ void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime 
       contact->compared = now;
     }
   }
+}
+
+void Roster::note_claim(Contact& contact, const RosterProbe& probe, RosterTime now) {
+  const bool differs = contact.wishes != probe.wishes || contact.takes != probe.takes;
+  if (contact.suspected || (differs && !contact.asked)) {
+    contact.next = std::min(contact.next, now);
+  }
+  contact.doubted = differs && contact.asked;
 }
 
 bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
@@ -137,7 +148,9 @@ bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
       contact->suspected = false;
       contact->pause = RosterTime(0);
       const bool knows = (answer.nonce & kFlagBits) == flags_for(*contact);
-      contact->next = knows ? now + period_of(*contact) : now;
+      // The answer may be from before what an unasked probe said.
+      const bool settled = knows && !std::exchange(contact->doubted, false);
+      contact->next = settled ? now + period_of(*contact) : now;
       expected = true;
     }
   }

@@ -5,6 +5,8 @@
 // what released() hands out, as datagrams. view() says who is there and which edges both ends keep.
 //
 // A node suspects another by what it hears itself: one that does not answer for kSuspectAfter.
+// What a node wishes is believed of its answers to probes of one's own alone, which each name a
+// number that was drawn for them; datagrams that were recorded and are sent again change nothing.
 // A suspicion is nobody else's business and in no entry. Entries travel by comparing digests with
 // those that are probed. Seeds, and those that are suspected, are probed for ever, which heals a
 // partition.
@@ -131,6 +133,7 @@ class Roster {
     bool wished = false;              ///< this node wishes one
     bool mine = false;                ///< this node keeps one, if the other does
     std::uint8_t telling = 0;         ///< flags of the last probe
+    bool doubted = false;             ///< while it is asked, its own probe has said other flags
     RosterTime compared{-1'000'000};  ///< when marks were sent last
   };
   struct Seed {
@@ -146,6 +149,9 @@ class Roster {
 
   /// Takes in an entry if there is room; what became of it.
   RosterBook::Outcome learn(const RosterEntry& entry, bool by_itself, RosterTime now);
+  /// What a probe of the contact's own claims is not believed, as it may be an old one, sent once
+  /// more: where it differs from what is known, the contact is asked.
+  static void note_claim(Contact& contact, const RosterProbe& probe, RosterTime now);
   /// Whether the answer is to a probe of this node's, which is noted.
   bool note_answer(const RosterProbe& answer, RosterTime now);
   void send_marks(const std::string& to, std::uint64_t first, std::uint64_t last, bool wants_yours);

@@ -180,6 +180,57 @@ TEST_CASE("roster: a node that leaves keeps its edges until it is gone, and gets
   CHECK(neighbours(seed) == std::set<std::string>{"late"});
 }
 
+TEST_CASE("roster: datagrams that were recorded and are sent again cut no edge") {
+  for (std::uint64_t draw = 0; draw < 30; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(300 + draw, kFair);
+    const auto seed = world.start("seed", {});
+    std::vector<RosterDatagram> recorded;
+    std::string other;
+    world.watch([&](const std::string& from, const RosterDatagram& sent) {
+      if (from == other && sent.to == seed) {
+        recorded.push_back(sent);
+      }
+    });
+    other = world.start("other", {seed});
+    world.run_for(5s);
+    REQUIRE_FALSE(recorded.empty());
+    const std::vector<RosterDatagram> all = recorded;
+    for (int times = 0; times < 20; ++times) {
+      world.forge(seed, other, all[world.random().below(all.size())].message);
+      world.run_for(RosterTime(world.random().below(100)));
+      for (const RosterMember& member : world.at(seed).view().members) {
+        CHECK(member.neighbour == (member.entry.name == "other"));
+      }
+    }
+  }
+}
+
+TEST_CASE("roster: a node that was suspected and speaks again is asked at once") {
+  RosterWorld world(10, kFair);
+  const auto seed = world.start("seed", {});
+  const auto other = world.start("other", {seed});
+  world.run_for(5s);
+  world.cut({seed}, {other});  // the one hears nothing, and is heard
+  world.run_for(100s);
+  world.cut({other}, {seed});
+  world.run_for(100s);
+  CHECK(world.at(seed).view().up == 1);
+  world.heal();
+  // Who is suspected by both is asked by one of them within the longest back-off; then both know.
+  std::size_t both = 0;
+  for (RosterTime late{0}; late <= Roster::kLongestBackOff && both != 4; late += 1s) {
+    world.run_for(1s);
+    both = world.at(seed).view().up + world.at(other).view().up;
+    if (both == 3) {  // one has heard the other
+      world.run_for(1s);
+      both = world.at(seed).view().up + world.at(other).view().up;
+      CHECK(both == 4);
+    }
+  }
+  CHECK(both == 4);
+}
+
 TEST_CASE("roster: those that were forgotten on both sides of a partition meet again") {
   RosterWorld world(8, kFair);
   const auto seed = world.start("seed", {});
