@@ -26,6 +26,11 @@ constexpr RosterTime kCompareEvery{500};  // with one node
 constexpr RosterTime kAskSeeds{500};      // while joining
 constexpr RosterTime kBelowLeast{2'000};  // between probes of seeds while fewer than MIN are up
 
+constexpr RosterTime kComparedWithin{10'000};
+constexpr std::size_t kMostComparisons = 64;
+constexpr std::size_t kMostMarksSeen = 128;  // in one comparison
+constexpr std::size_t kMostNewsAtOnce = 64;  // datagrams; what is left comes with the next answer
+
 constexpr std::uint64_t kLastKey = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
@@ -76,7 +81,7 @@ Status Roster::receive(const std::string& from, std::span<const std::byte> messa
   if (const auto* probe = std::get_if<RosterProbe>(&*parsed)) {
     take(from, *probe, now);
   } else if (const auto* marks = std::get_if<RosterMarks>(&*parsed)) {
-    take(from, *marks);
+    take(from, *marks, now);
   } else {
     take(std::get<RosterNews>(*parsed), now);
   }
@@ -97,7 +102,13 @@ void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime 
     if (contact != nullptr) {
       note_claim(*contact, probe, now);
     }
-    send(from, probe_message(true, probe.nonce, contact, recalled));
+    RosterProbe answer = probe_to(contact);
+    answer.answers = true;
+    answer.nonce = probe.nonce;
+    answer.ticket = draw();
+    answer.forgot = recalled;
+    open_comparison(from, answer.ticket, now);
+    send(from, encode(answer));
     return;
   }
   if (!note_answer(probe, now)) {
@@ -114,7 +125,8 @@ void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime 
   }
   const bool compared = contact != nullptr && now - contact->compared < kCompareEvery;
   if (probe.digest != book_.digest() && !compared) {
-    send_marks(from, 0, kLastKey, true);
+    open_comparison(from, probe.ticket, now);
+    send_marks(from, {.ticket = probe.ticket, .wants_yours = true, .last = kLastKey});
     if (contact != nullptr) {
       contact->compared = now;
     }
@@ -161,33 +173,52 @@ bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
   return expected;
 }
 
-void Roster::send_marks(const std::string& to, std::uint64_t first, std::uint64_t last,
-                        bool wants_yours) {
+void Roster::open_comparison(const std::string& with, std::uint64_t ticket, RosterTime now) {
+  if (comparisons_.size() >= kMostComparisons) {
+    comparisons_.pop_front();
+  }
+  comparisons_.push_back({.with = with, .ticket = ticket, .since = now});
+}
+
+bool Roster::belongs(const std::string& from, const RosterMarks& marks, RosterTime now) {
+  const auto found = std::ranges::find_if(comparisons_, [&](const Comparison& one) {
+    return one.ticket == marks.ticket && one.with == from && now - one.since <= kComparedWithin;
+  });
+  return found != comparisons_.end() && found->seen.size() < kMostMarksSeen &&
+         found->seen.insert(marks.first).second;
+}
+
+void Roster::send_marks(const std::string& to, const RosterMarks& wanted) {
   std::vector<RosterMark> marks = book_.marks();
-  std::erase_if(marks, [&](const RosterMark& mark) { return mark.key < first || mark.key > last; });
+  std::erase_if(marks, [&](const RosterMark& mark) {
+    return mark.key < wanted.first || mark.key > wanted.last;
+  });
   std::span<const RosterMark> left = marks;
+  RosterMarks part = wanted;
   while (true) {
-    RosterMarks part{.wants_yours = wants_yours, .first = first, .last = last};
     const auto now = left.first(std::min(kMostMarks, left.size()));
     left = left.subspan(now.size());
     part.marks.assign(now.begin(), now.end());
+    part.last = left.empty() ? wanted.last : now.back().key;
+    send(to, encode(part));
     if (left.empty()) {
-      send(to, encode(part));
       return;
     }
-    part.last = now.back().key;
-    first = part.last + 1;
-    send(to, encode(part));
+    part.first = part.last + 1;
   }
 }
 
-void Roster::take(const std::string& from, const RosterMarks& marks) {
-  for (std::vector<std::byte>& message :
-       encode_news(book_.newer_than(marks.marks, marks.first, marks.last))) {
+void Roster::take(const std::string& from, const RosterMarks& marks, RosterTime now) {
+  if (!belongs(from, marks, now)) {
+    return;
+  }
+  auto news = encode_news(book_.newer_than(marks.marks, marks.first, marks.last));
+  news.resize(std::min(news.size(), kMostNewsAtOnce));
+  for (std::vector<std::byte>& message : news) {
     send(from, std::move(message));
   }
   if (marks.wants_yours && book_.lacks_any(marks.marks)) {
-    send_marks(from, marks.first, marks.last, false);
+    send_marks(from, {.ticket = marks.ticket, .first = marks.first, .last = marks.last});
   }
 }
 
@@ -468,7 +499,9 @@ void Roster::probe(Contact& contact, RosterTime now) {
     contact.pause = std::clamp(2 * contact.pause, kProbeAgain, kLongestBackOff);
   }
   contact.next = now + (contact.suspected ? contact.pause : kProbeAgain);
-  send(contact.address, probe_message(false, contact.nonce, &contact, false));
+  RosterProbe message = probe_to(&contact);
+  message.nonce = contact.nonce;
+  send(contact.address, encode(message));
 }
 
 void Roster::probe_seeds(RosterTime now) {
@@ -490,21 +523,21 @@ void Roster::probe_seeds(RosterTime now) {
     seed.next = now + seed.pause;
     if (!reached.contains(seed.address)) {
       seed.nonce = std::max<std::uint64_t>(draw(), 1);
-      send(seed.address, probe_message(false, seed.nonce, nullptr, false));
+      RosterProbe message = probe_to(nullptr);
+      message.nonce = seed.nonce;
+      send(seed.address, encode(message));
     }
   }
 }
 
-std::vector<std::byte> Roster::probe_message(bool answers, std::uint64_t nonce,
-                                             const Contact* contact, bool forgot) const {
-  RosterProbe message{.answers = answers, .nonce = nonce, .digest = book_.digest()};
+RosterProbe Roster::probe_to(const Contact* contact) const {
+  RosterProbe message{.digest = book_.digest()};
   message.wishes = contact != nullptr && contact->wished;
   message.takes = contact != nullptr && contact->mine;
-  message.forgot = forgot;
   if (has_joined()) {
     message.entry.push_back(self_);
   }
-  return encode(message);
+  return message;
 }
 
 void Roster::forget_old(std::size_t most, RosterTime now) {

@@ -6,7 +6,8 @@
 //
 // A node suspects another by what it hears itself: one that does not answer for kSuspectAfter.
 // What a node wishes is believed of its answers to probes of one's own alone, which each name a
-// number that was drawn for them; datagrams that were recorded and are sent again change nothing.
+// number that was drawn for them, and marks name the answer that they follow: datagrams that were
+// recorded and are sent again change nothing, and get one short answer at most.
 // A suspicion is nobody else's business and in no entry. Entries travel by comparing digests with
 // those that are probed. Seeds, and those that are suspected, are probed for ever, which heals a
 // partition.
@@ -21,8 +22,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -136,6 +139,13 @@ class Roster {
     bool doubted = false;             ///< while it is asked, its own probe has said other flags
     RosterTime compared{-1'000'000};  ///< when marks were sent last
   };
+  /// Two nodes compare their books after an answer of one of them.
+  struct Comparison {
+    std::string with{};
+    std::uint64_t ticket = 0;
+    RosterTime since{0};
+    std::set<std::uint64_t> seen{};  ///< first keys of the marks that were answered
+  };
   struct Seed {
     std::string address{};
     RosterTime next{0};
@@ -144,7 +154,7 @@ class Roster {
   };
 
   void take(const std::string& from, const RosterProbe& probe, RosterTime now);
-  void take(const std::string& from, const RosterMarks& marks);
+  void take(const std::string& from, const RosterMarks& marks, RosterTime now);
   void take(const RosterNews& news, RosterTime now);
 
   /// Takes in an entry if there is room; what became of it.
@@ -154,7 +164,12 @@ class Roster {
   static void note_claim(Contact& contact, const RosterProbe& probe, RosterTime now);
   /// Whether the answer is to a probe of this node's, which is noted.
   bool note_answer(const RosterProbe& answer, RosterTime now);
-  void send_marks(const std::string& to, std::uint64_t first, std::uint64_t last, bool wants_yours);
+  /// Sends the marks of the range `wanted` of a comparison that is open.
+  void send_marks(const std::string& to, const RosterMarks& wanted);
+  /// From now on marks with this ticket are answered.
+  void open_comparison(const std::string& with, std::uint64_t ticket, RosterTime now);
+  /// Whether the marks belong to a comparison that is open, and come for the first time.
+  bool belongs(const std::string& from, const RosterMarks& marks, RosterTime now);
 
   /// Contacts for entries that are new, and none for those that are gone.
   void follow_book(RosterTime now);
@@ -175,8 +190,8 @@ class Roster {
   /// Tells all that answer that this node is gone.
   void end_as(RosterStanding standing, RosterTime now);
   void send(const std::string& to, std::vector<std::byte> message);
-  std::vector<std::byte> probe_message(bool answers, std::uint64_t nonce, const Contact* contact,
-                                       bool forgot) const;
+  /// The flags and the entry of a probe to a contact, or to nobody that is known.
+  RosterProbe probe_to(const Contact* contact) const;
   static std::uint8_t flags_for(const Contact& contact);
   Contact* contact_of(const RosterEntry& entry);
   const Contact* contact_of(const RosterEntry& entry) const;
@@ -194,6 +209,7 @@ class Roster {
   RosterStanding standing_ = RosterStanding::joining;
   std::map<std::uint64_t, Contact> contacts_;  ///< other nodes by key_of
   std::vector<Seed> seeds_;
+  std::deque<Comparison> comparisons_;  ///< oldest first
   std::vector<RosterDatagram> outbox_;
   RosterTime began_;
   bool heard_ = false;  ///< somebody has answered

@@ -69,6 +69,7 @@ Result<RosterMessage> parse_probe(ByteReader& in, bool answers) {
   probe.digest[0] = in.read<std::uint64_t>();
   probe.digest[1] = in.read<std::uint64_t>();
   const auto flags = in.read<std::uint8_t>();
+  probe.ticket = answers ? in.read<std::uint64_t>() : 0;
   const auto count = in.read<std::uint8_t>();
   if (in.failed() || flags > (kWishes | kTakes | kForgot) || count > 1) {
     return broken("a probe that cannot be");
@@ -85,6 +86,7 @@ Result<RosterMessage> parse_probe(ByteReader& in, bool answers) {
 
 Result<RosterMessage> parse_marks(ByteReader& in) {
   RosterMarks marks;
+  marks.ticket = in.read<std::uint64_t>();
   const auto flags = in.read<std::uint8_t>();
   marks.first = in.read<std::uint64_t>();
   marks.last = in.read<std::uint64_t>();
@@ -142,6 +144,9 @@ std::vector<std::byte> encode(const RosterProbe& probe) {
   out.write(probe.digest[1]);
   out.write(static_cast<std::uint8_t>((probe.wishes ? kWishes : 0) | (probe.takes ? kTakes : 0) |
                                       (probe.forgot ? kForgot : 0)));
+  if (probe.answers) {
+    out.write(probe.ticket);
+  }
   out.write(static_cast<std::uint8_t>(probe.entry.size()));
   for (const RosterEntry& entry : probe.entry) {
     write_entry(entry, out);
@@ -152,6 +157,7 @@ std::vector<std::byte> encode(const RosterProbe& probe) {
 std::vector<std::byte> encode(const RosterMarks& marks) {
   check(marks.marks.size() <= kMostMarks, "marks fit into a message");
   ByteBuffer out = begin_message(RosterKind::marks);
+  out.write(marks.ticket);
   out.write(static_cast<std::uint8_t>(marks.wants_yours));
   out.write(marks.first);
   out.write(marks.last);

@@ -4,9 +4,10 @@
 //   probe    1, protocol u8, nonce u64, digest 2 × u64, flags u8 (1: wishes an edge with the
 //            receiver, 2: takes one, 4: had forgotten the receiver), has entry u8, the sender's
 //            entry if it has one
-//   answer   2, and the same, with the nonce of the probe
-//   marks    3, protocol u8, flags u8 (1: wants the receiver's in return), first u64, last u64,
-//            number u16, of each: key u64, life u32, version u32, ascending within first … last
+//   answer   2, and the same, with the nonce of the probe, and a ticket u64 behind the flags
+//   marks    3, protocol u8, ticket u64 of the answer that they follow, flags u8 (1: wants the
+//            receiver's in return), first u64, last u64, number u16, of each: key u64, life u32,
+//            version u32, ascending within first … last
 //   entries  4, protocol u8, number u16, entries
 //   entry    name (length u8, bytes), incarnation u64, life u32, version u32, phase u8, address
 //            (length u8, bytes), number u8, incarnations that it replaces, u64 each
@@ -34,6 +35,7 @@ inline constexpr std::size_t kMostRosterBytes = 1200;  ///< longest message, whi
 struct RosterProbe {
   bool answers = false;              ///< it is an answer
   std::uint64_t nonce = 0;           ///< number of the probe
+  std::uint64_t ticket = 0;          ///< of an answer: drawn for it; marks that follow name it
   RosterDigest digest{};             ///< digest of the sender's book
   bool wishes = false;               ///< the sender wishes an edge with the receiver
   bool takes = false;                ///< the sender keeps an edge with the receiver, if it does
@@ -43,6 +45,7 @@ struct RosterProbe {
 
 /// Which versions the sender has of entries whose keys lie in first … last.
 struct RosterMarks {
+  std::uint64_t ticket = 0;         ///< of the answer that they follow
   bool wants_yours = false;         ///< the receiver is to send its marks of the range, too
   std::uint64_t first = 0;          ///< the range's first key
   std::uint64_t last = 0;           ///< the range's last key
@@ -58,7 +61,7 @@ struct RosterNews {
 using RosterMessage = std::variant<RosterProbe, RosterMarks, RosterNews>;
 
 /// Marks that one message holds, at most.
-inline constexpr std::size_t kMostMarks = (kMostRosterBytes - 21) / 16;
+inline constexpr std::size_t kMostMarks = (kMostRosterBytes - 29) / 16;
 
 /// Appends an entry.
 void write_entry(const RosterEntry& entry, ByteBuffer& out);

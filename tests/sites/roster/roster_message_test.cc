@@ -47,6 +47,7 @@ TEST_CASE("roster: messages come back as they were written, within a datagram") 
     CHECK(read == entries);
     const RosterProbe probe{.answers = true,
                             .nonce = random.next_u64(),
+                            .ticket = random.next_u64(),
                             .digest = {1, 2},
                             .wishes = true,
                             .takes = false,
@@ -57,6 +58,7 @@ TEST_CASE("roster: messages come back as they were written, within a datagram") 
     const auto& back = std::get<RosterProbe>(*parsed);
     CHECK(back.answers);
     CHECK(back.nonce == probe.nonce);
+    CHECK(back.ticket == probe.ticket);
     CHECK(back.digest == probe.digest);
     CHECK(back.wishes);
     CHECK_FALSE(back.takes);
@@ -66,7 +68,7 @@ TEST_CASE("roster: messages come back as they were written, within a datagram") 
 }
 
 TEST_CASE("roster: as many marks as fit, and each message within a datagram") {
-  RosterMarks marks{.first = 1, .last = kMostMarks};
+  RosterMarks marks{.ticket = 77, .first = 1, .last = kMostMarks};
   for (std::uint64_t key = 1; key <= kMostMarks; ++key) {
     marks.marks.push_back({.key = key, .life = 1, .version = 2});
   }
@@ -75,6 +77,7 @@ TEST_CASE("roster: as many marks as fit, and each message within a datagram") {
   const auto parsed = parse_roster(bytes);
   REQUIRE(parsed.ok());
   CHECK(std::get<RosterMarks>(*parsed).marks.size() == kMostMarks);
+  CHECK(std::get<RosterMarks>(*parsed).ticket == 77);
   std::swap(marks.marks[3].key, marks.marks[4].key);
   CHECK(parse_roster(encode(marks)).status().fault() == Fault::malformed);
 }

@@ -210,6 +210,67 @@ TEST_CASE("roster: datagrams that were recorded and are sent again cut no edge")
   }
 }
 
+TEST_CASE("roster: whoever repeats what was recorded gets a short answer to each at most") {
+  for (std::uint64_t draw = 0; draw < 20; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(500 + draw, kFair);
+    const auto seed = world.start("seed", {});
+    std::vector<std::vector<std::byte>> recorded;
+    world.watch([&](const std::string& /*from*/, const RosterDatagram& sent) {
+      if (sent.to == seed) {
+        recorded.push_back(sent.message);
+      }
+    });
+    for (int k = 0; k < 40; ++k) {
+      world.start("node" + std::to_string(k), {seed});
+    }
+    world.run_for(5s);
+    const auto all = std::exchange(recorded, {});
+    const std::string forged = draw % 2 == 0 ? "10.0.0.2:9000" : "192.168.0.1:1";
+    std::size_t marks = 0;
+    for (const auto& message : all) {
+      const bool is_marks = message[0] == std::byte{3};
+      marks += is_marks ? 1U : 0U;
+      (void)world.at(seed).released();
+      REQUIRE(world.at(seed).receive(forged, message, world.now()).ok());
+      const auto answers = world.at(seed).released();
+      CHECK(answers.size() <= (message[0] == std::byte{1} ? 1U : 0U));
+      for (const RosterDatagram& answer : answers) {
+        CHECK(answer.message.size() <= message.size() + 200);
+      }
+    }
+    CHECK(marks > 0);
+  }
+}
+
+TEST_CASE("roster: an empty book of marks gets so many datagrams at most, and all in the end") {
+  RosterWorld world(12, kFair);
+  const auto seed = world.start("seed", {}, 1, 4000);
+  std::vector<RosterEntry> entries;
+  for (std::uint32_t k = 0; k < 1500; ++k) {
+    entries.push_back({.name = std::string(80, 'x') + std::to_string(k),
+                       .incarnation = 1 + k,
+                       .life = 1,
+                       .version = 1,
+                       .phase = NodePhase::gone,
+                       .address = "10.9.9.9:9999"});
+  }
+  for (const auto& message : encode_news(entries)) {
+    REQUIRE(world.at(seed).receive("10.8.0.1:1", message, world.now()).ok());
+  }
+  std::size_t most = 0;
+  world.watch([&, at = RosterTime(-1), count = std::size_t{0}](const std::string& from,
+                                                               const RosterDatagram&) mutable {
+    count = from == seed && world.now() == at ? count + 1 : 1;
+    at = world.now();
+    most = std::max(most, count);
+  });
+  const auto late = world.start("late", {seed}, 1, 4000);
+  world.run_for(15s);
+  CHECK(world.at(late).book().size() == 1502);
+  CHECK(most <= 80);
+}
+
 TEST_CASE("roster: a node that was suspected and speaks again is asked at once") {
   for (std::uint64_t draw = 0; draw < 20; ++draw) {
     CAPTURE(draw);
