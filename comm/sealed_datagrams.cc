@@ -36,6 +36,8 @@ constexpr std::chrono::seconds kAskNameAgain{30};
 /// Free ports of UDP that are tried until one is free for TCP, too.
 constexpr int kMostPortsTried = 32;
 constexpr std::size_t kMostNamesKept = 64;
+/// Datagrams that do not open and are dropped in one call whose deadline is over.
+constexpr int kMostDropped = 64;
 
 const unsigned char* seal_bytes(std::span<const std::byte> bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
@@ -228,8 +230,23 @@ void SealedDatagrams::send(const std::string& to, std::span<const std::byte> mes
                  address->ai_addrlen);
 }
 
+std::optional<std::vector<std::byte>> SealedDatagrams::opened(
+    std::span<const unsigned char> sealed) const {
+  if (sealed.size() < kSealBytes) {
+    return std::nullopt;
+  }
+  std::vector<std::byte> message(sealed.size() - kSealBytes);
+  unsigned long long length = 0;
+  const int opens = crypto_aead_xchacha20poly1305_ietf_decrypt(
+      reinterpret_cast<unsigned char*>(message.data()), &length, nullptr,
+      sealed.data() + kNonceBytes, sealed.size() - kNonceBytes, nullptr, 0, sealed.data(),
+      seal_bytes(key_.bytes()));
+  return opens == 0 ? std::optional(std::move(message)) : std::nullopt;
+}
+
 std::optional<ReceivedDatagram> SealedDatagrams::receive(Deadline deadline) {
   std::array<unsigned char, kLongestDatagram> sealed{};
+  int dropped = 0;
   do {
     sockaddr_storage from{};
     socklen_t length = sizeof from;
@@ -239,20 +256,15 @@ std::optional<ReceivedDatagram> SealedDatagrams::receive(Deadline deadline) {
       continue;
     }
     const auto size = static_cast<std::size_t>(got);
-    ReceivedDatagram received;
-    if (size >= kSealBytes && size <= sealed.size()) {
-      received.message.resize(size - kSealBytes);
-      unsigned long long opened = 0;
-      if (crypto_aead_xchacha20poly1305_ietf_decrypt(
-              reinterpret_cast<unsigned char*>(received.message.data()), &opened, nullptr,
-              sealed.data() + kNonceBytes, size - kNonceBytes, nullptr, 0, sealed.data(),
-              seal_bytes(key_.bytes())) == 0) {
-        received.from = address_text(from);
-        return received;
+    if (size <= sealed.size()) {
+      if (auto message = opened(std::span(sealed).first(size))) {
+        return ReceivedDatagram{.from = address_text(from), .message = std::move(*message)};
       }
     }
     ++refused_;
-  } while (internal::await_ready(socket_.get(), POLLIN, deadline));
+    ++dropped;
+  } while ((dropped < kMostDropped || !deadline.expired()) &&
+           internal::await_ready(socket_.get(), POLLIN, deadline));
   return std::nullopt;
 }
 

@@ -21,8 +21,9 @@ using sites::RosterStanding;
 
 constexpr auto kLookEvery = 20ms;
 constexpr auto kTickEvery = 100ms;
-/// Datagrams that are taken in at once.
+/// Datagrams that are taken in at once, and the time for it: others wait for the roster meanwhile.
 constexpr int kMostAtOnce = 256;
+constexpr auto kLongestAtOnce = 10ms;
 /// Events that wait to be told.
 constexpr std::size_t kMostNews = 1024;
 
@@ -97,7 +98,8 @@ RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
 
 void RunRoster::work() {
   bool heard = false;
-  for (int taken = 0; taken < kMostAtOnce; ++taken) {
+  const Deadline enough = Deadline::after(kLongestAtOnce);
+  for (int taken = 0; taken < kMostAtOnce && !enough.expired(); ++taken) {
     const auto received = datagrams_.receive(Deadline::after({}));
     if (!received) {
       break;

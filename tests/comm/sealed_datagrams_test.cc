@@ -55,6 +55,23 @@ TEST_CASE("datagrams: without the run's key nothing opens") {
   CHECK(receiver.refused() == 2);
 }
 
+TEST_CASE("datagrams: a flood of what does not open holds nobody who has no time") {
+  const RunKey key(make_key_pair());
+  SealedDatagrams receiver = at("127.0.0.1:0", key);
+  SealedDatagrams stranger = at("127.0.0.1:0", RunKey(make_key_pair()));
+  SealedDatagrams friendly = at("127.0.0.1:0", key);
+  for (int k = 0; k < 100; ++k) {
+    stranger.send(receiver.address(), some_bytes(1));
+  }
+  friendly.send(receiver.address(), some_bytes(3));
+  CHECK_FALSE(receiver.receive(Deadline::after(0ms)).has_value());
+  CHECK(receiver.refused() == 64);
+  const auto received = receiver.receive(Deadline::after(10s));
+  REQUIRE(received.has_value());
+  CHECK(received->message == some_bytes(3));
+  CHECK(receiver.refused() == 100);
+}
+
 TEST_CASE("datagrams: the first process takes a seed's place on its machine, others any port") {
   const RunKey key(make_key_pair());
   std::string seed;
