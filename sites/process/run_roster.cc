@@ -41,14 +41,25 @@ std::string_view state_of(const RosterMember& member) {
 
 sites::RosterSetup roster_setup(const RosterOptions& options, const std::string& name,
                                 sites::Incarnation incarnation, std::uint32_t life,
-                                const std::string& address) {
+                                const std::string& address, const std::string& settings) {
   return {.name = name,
           .incarnation = incarnation,
           .life = life,
           .address = address,
           .seeds = options.seeds,
           .least = options.least,
-          .most = options.most};
+          .most = options.most,
+          .settings = fmt::format("nodes={}:{}\n{}", options.least, options.most, settings)};
+}
+
+/// What this node's settings and those of another run differ in.
+std::string words_of(const sites::OtherRun& other) {
+  const std::string& line = other.line;
+  const std::size_t at = std::min(line.find('='), line.size());
+  return fmt::format("the run at {} has other settings: {}", other.address,
+                     line.empty() ? "compare the command lines of its nodes with this one's"
+                                  : fmt::format("{} is {} here", line.substr(0, at),
+                                                line.substr(std::min(at + 1, line.size()))));
 }
 
 }  // namespace
@@ -78,7 +89,7 @@ SiteListener heard_listener(SiteListener listener, bool by_roster) {
 
 RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
                      const std::string& listen, sites::Incarnation incarnation, std::uint32_t life,
-                     std::shared_ptr<AllowList> list)
+                     std::shared_ptr<AllowList> list, const std::string& settings)
     : options_(options),
       name_(name),
       list_(std::move(list)),
@@ -87,7 +98,7 @@ RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
                   .beyond_loopback = !options.key.is_open() || options.insecure},
                  options.key.derived("sotto datagrams")),
       address_(datagrams_.address()),
-      roster_(roster_setup(options, name, incarnation, life, address_), now()),
+      roster_(roster_setup(options, name, incarnation, life, address_, settings), now()),
       view_(roster_.view()),
       service_("a roster", kLookEvery, [this] { work(); }) {
   const auto lock = service_.pause();
@@ -121,6 +132,7 @@ void RunRoster::work() {
   follow_view();
   note_changes();
   note_count();
+  note_other();
 }
 
 void RunRoster::send_released() {
@@ -221,9 +233,18 @@ void RunRoster::note_count() {
   }
 }
 
+void RunRoster::note_other() {
+  if (view_.other && view_.standing != RosterStanding::other && other_ != view_.other) {
+    other_ = view_.other;
+    tell(SiteEvent::Level::warning, "other-settings", words_of(*other_));
+  }
+}
+
 Status RunRoster::standing() const {
   const auto lock = service_.pause();
   switch (view_.standing) {
+    case RosterStanding::other:
+      return {Fault::unexpected, words_of(*view_.other)};
     case RosterStanding::full:
       return {Fault::unexpected,
               fmt::format("the run has {} nodes, as many as it may have: start this one again when "

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,12 @@ SiteListener heard_listener(SiteListener listener, bool by_roster);
 class RunRoster {
  public:
   /// Binds, and begins to ask who is there. `name` is this node's, `list` that of its peers, which
-  /// is kept from now on. Throws Error for a name, an address or numbers that are refused.
+  /// is kept from now on. `settings` are those that all nodes of the run have besides MIN and MAX,
+  /// as settings_text() gives them. Throws Error for a name, an address or numbers that are
+  /// refused.
   RunRoster(const RosterOptions& options, const std::string& name, const std::string& listen,
-            sites::Incarnation incarnation, std::uint32_t life, std::shared_ptr<AllowList> list);
+            sites::Incarnation incarnation, std::uint32_t life, std::shared_ptr<AllowList> list,
+            const std::string& settings);
   /// Tells the others that this node is gone.
   ~RunRoster();
   RunRoster(const RunRoster&) = delete;
@@ -47,8 +51,8 @@ class RunRoster {
 
   /// The address for this node's channels, HOST:PORT in numbers: that of its datagrams.
   const std::string& address() const { return address_; }
-  /// Fault::unexpected, with the reason, once the run has refused this node or another process has
-  /// taken its place.
+  /// Fault::unexpected, with the reason, once a run with other settings has answered a newcomer, or
+  /// the run has refused this node or another process has taken its place.
   Status standing() const;
   /// Waits until `least` are up, and a neighbour is in the list unless this node is alone; calls
   /// `meanwhile` now and then. Fault::stopped once *stop is true, and as standing(). Null: no stop
@@ -78,6 +82,7 @@ class RunRoster {
   /// Notes who came and went.
   void note_changes();
   void note_count();
+  void note_other();
   void tell(SiteEvent::Level level, std::string_view kind, std::string text, std::string peer = {});
   void send_released();
   Rank rank_of(const std::string& name, const std::map<std::string, Rank>& taken) const;
@@ -102,6 +107,7 @@ class RunRoster {
   };
   std::map<std::string, Seen> seen_;
   bool few_ = true;
+  std::optional<sites::OtherRun> other_;  ///< that was told of
   std::vector<SiteEvent> news_;
   mutable BackgroundService service_;  ///< last: it uses all members above
 };

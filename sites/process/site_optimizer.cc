@@ -372,9 +372,9 @@ Status SiteOptimizer::Run::find_nodes() {
     return {};
   }
   reporter_.enter("joining");
-  roster_ =
-      std::make_unique<RunRoster>(*options_.roster, options_.name, options_.listen,
-                                  draw_incarnation(), site_.state().life, options_.security.peers);
+  roster_ = std::make_unique<RunRoster>(*options_.roster, options_.name, options_.listen,
+                                        draw_incarnation(), site_.state().life,
+                                        options_.security.peers, settings_);
   reporter_.follow(nullptr, nullptr, roster_.get());
   return roster_->await_nodes(options_.stop, [this] {
     tell_list_news();

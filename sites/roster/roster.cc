@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/xxh3.h>
 
 namespace sotto::sites {
 namespace {
@@ -31,6 +32,12 @@ constexpr std::size_t kMostComparisons = 64;
 constexpr std::size_t kMostMarksSeen = 128;  // in one comparison
 constexpr std::size_t kMostNewsAtOnce = 64;  // datagrams; what is left comes with the next answer
 
+std::uint64_t digest_of(std::string_view text) { return xxh3(std::as_bytes(std::span(text)), 0); }
+
+std::uint16_t short_digest_of(std::string_view line) {
+  return static_cast<std::uint16_t>(digest_of(line));
+}
+
 constexpr std::uint64_t kLastKey = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
@@ -50,6 +57,13 @@ Roster::Roster(RosterSetup setup, RosterTime now) : setup_(std::move(setup)), be
            "MIN:MAX, with one node at least, and MIN at most MAX");
   }
   check(setup_.incarnation != 0 && setup_.degree >= 2, "an incarnation is drawn; a ring has two");
+  for (std::string_view left = setup_.settings; !left.empty();) {
+    const std::string_view line = left.substr(0, left.find('\n'));
+    left.remove_prefix(std::min(line.size() + 1, left.size()));
+    settings_.emplace_back(line);
+  }
+  settings_.resize(std::min<std::size_t>(settings_.size(), 255));
+  run_ = setup_.settings.empty() ? 0 : digest_of(setup_.settings);
   self_ = {.name = setup_.name,
            .incarnation = setup_.incarnation,
            .life = setup_.life,
@@ -78,7 +92,12 @@ Status Roster::receive(const std::string& from, std::span<const std::byte> messa
   if (!parsed.ok()) {
     return parsed.status().with_context(from);
   }
-  if (const auto* probe = std::get_if<RosterProbe>(&*parsed)) {
+  const auto run = std::visit([](const auto& one) { return one.run; }, *parsed);
+  if (const auto* other = std::get_if<RosterOther>(&*parsed)) {
+    take(from, *other);
+  } else if (run != run_) {
+    say_other(from, *parsed);
+  } else if (const auto* probe = std::get_if<RosterProbe>(&*parsed)) {
     take(from, *probe, now);
   } else if (const auto* marks = std::get_if<RosterMarks>(&*parsed)) {
     take(from, *marks, now);
@@ -86,6 +105,35 @@ Status Roster::receive(const std::string& from, std::span<const std::byte> messa
     take(std::get<RosterNews>(*parsed), now);
   }
   return {};
+}
+
+void Roster::say_other(const std::string& from, const RosterMessage& message) {
+  const auto* const probe = std::get_if<RosterProbe>(&message);
+  if (probe == nullptr || probe->answers) {
+    return;
+  }
+  RosterOther answer{.run = run_, .nonce = probe->nonce};
+  for (const std::string& line : settings_) {
+    answer.settings.push_back(short_digest_of(line));
+  }
+  send(from, encode(answer));
+}
+
+void Roster::take(const std::string& from, const RosterOther& other) {
+  const bool asked = std::ranges::any_of(
+      seeds_, [&](const Seed& seed) { return seed.nonce != 0 && seed.nonce == other.nonce; });
+  if (!asked || other.run == run_) {
+    return;
+  }
+  std::size_t same = 0;
+  while (same < std::min(settings_.size(), other.settings.size()) &&
+         short_digest_of(settings_[same]) == other.settings[same]) {
+    ++same;
+  }
+  other_ = OtherRun{.address = from, .line = same < settings_.size() ? settings_[same] : ""};
+  if (standing_ == RosterStanding::joining) {
+    standing_ = RosterStanding::other;
+  }
 }
 
 void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime now) {
@@ -126,7 +174,7 @@ void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime 
   const bool compared = contact != nullptr && now - contact->compared < kCompareEvery;
   if (probe.digest != book_.digest() && !compared) {
     open_comparison(from, probe.ticket, now);
-    send_marks(from, {.ticket = probe.ticket, .wants_yours = true, .last = kLastKey});
+    send_marks(from, {.run = run_, .ticket = probe.ticket, .wants_yours = true, .last = kLastKey});
     if (contact != nullptr) {
       contact->compared = now;
     }
@@ -212,13 +260,14 @@ void Roster::take(const std::string& from, const RosterMarks& marks, RosterTime 
   if (!belongs(from, marks, now)) {
     return;
   }
-  auto news = encode_news(book_.newer_than(marks.marks, marks.first, marks.last));
+  auto news = encode_news(run_, book_.newer_than(marks.marks, marks.first, marks.last));
   news.resize(std::min(news.size(), kMostNewsAtOnce));
   for (std::vector<std::byte>& message : news) {
     send(from, std::move(message));
   }
   if (marks.wants_yours && book_.lacks_any(marks.marks)) {
-    send_marks(from, {.ticket = marks.ticket, .first = marks.first, .last = marks.last});
+    send_marks(from,
+               {.run = run_, .ticket = marks.ticket, .first = marks.first, .last = marks.last});
   }
 }
 
@@ -531,7 +580,7 @@ void Roster::probe_seeds(RosterTime now) {
 }
 
 RosterProbe Roster::probe_to(const Contact* contact) const {
-  RosterProbe message{.digest = book_.digest()};
+  RosterProbe message{.run = run_, .digest = book_.digest()};
   message.wishes = contact != nullptr && contact->wished;
   message.takes = contact != nullptr && contact->mine;
   if (has_joined()) {
@@ -587,6 +636,7 @@ void Roster::end_as(RosterStanding standing, RosterTime now) {
 
 RosterView Roster::view() const {
   RosterView view{.standing = standing_};
+  view.other = other_;
   std::map<std::string_view, int> processes;
   const auto there = [this](const RosterEntry& entry) {
     const Contact* const contact = contact_of(entry);

@@ -16,6 +16,9 @@
 // once its book equals that of one who answered; if nobody answers for kAloneAfter, it is alone. If
 // its name is there, it probes the one that has it, and replaces it only where nobody answers.
 //
+// Nodes of one run have the same settings. What others say is not believed; a newcomer whose seed
+// answers that it has other settings ends.
+//
 // Thread safety: one thread at a time. Owns all it holds. Memory is bounded by `most` +
 // kMostBesides entries, and RosterBook::kMostForgotten that it remembers.
 #pragma once
@@ -49,6 +52,8 @@ struct RosterSetup {
   std::size_t least = 1;               ///< MIN: while fewer are up, seeds are probed more often
   std::size_t most = 64;               ///< MAX: a newcomer is refused where so many are up
   std::size_t degree = kRosterDegree;  ///< neighbours, on average
+  /// What all nodes of the run must agree on, lines of "name=value" in one order, 255 at most.
+  std::string settings{};
 };
 
 /// A datagram that is to go out.
@@ -61,6 +66,7 @@ struct RosterDatagram {
 enum class RosterStanding : std::uint8_t {
   joining,    ///< it asks who is there
   up,         ///< it takes part
+  other,      ///< it is refused: the run at a seed has other settings
   full,       ///< it is refused: `most` are there
   duplicate,  ///< it is refused: another process of its name is there, or has taken its place
   leaving,    ///< it takes no new edge
@@ -75,11 +81,20 @@ struct RosterMember {
   bool neighbour = false;  ///< both ends keep an edge
 };
 
+/// A run with other settings, at the address of a seed.
+struct OtherRun {
+  std::string address{};  ///< where it answered
+  /// The first line of the own settings that the other run does not have; empty: it has more.
+  std::string line{};
+  auto operator<=>(const OtherRun&) const = default;
+};
+
 /// The nodes that are there.
 struct RosterView {
   RosterStanding standing = RosterStanding::joining;  ///< how this node stands
   std::vector<RosterMember> members{};  ///< nodes by name; this one among them, once it has joined
   std::size_t up = 0;                   ///< nodes that are up and unsuspected, this one among them
+  std::optional<OtherRun> other{};      ///< the latest run with other settings that answered
 };
 
 class Roster {
@@ -157,6 +172,10 @@ class Roster {
   void take(const std::string& from, const RosterMarks& marks, RosterTime now);
   void take(const RosterNews& news, RosterTime now);
 
+  void take(const std::string& from, const RosterOther& other);
+  /// Says to a probe of another run that this one has other settings.
+  void say_other(const std::string& from, const RosterMessage& message);
+
   /// Takes in an entry if there is room; what became of it.
   RosterBook::Outcome learn(const RosterEntry& entry, bool by_itself, RosterTime now);
   /// What a probe of the contact's own claims is not believed, as it may be an old one, sent once
@@ -209,6 +228,9 @@ class Roster {
   RosterStanding standing_ = RosterStanding::joining;
   std::map<std::uint64_t, Contact> contacts_;  ///< other nodes by key_of
   std::vector<Seed> seeds_;
+  std::vector<std::string> settings_;  ///< line by line
+  std::uint64_t run_ = 0;              ///< digest of all settings; 0: there are none
+  std::optional<OtherRun> other_;
   std::deque<Comparison> comparisons_;  ///< oldest first
   std::vector<RosterDatagram> outbox_;
   RosterTime began_;

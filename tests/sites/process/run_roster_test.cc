@@ -167,6 +167,12 @@ TEST_CASE("run by roster: a full run, a name that is there, and another key are 
   Node third(node_options("third", seed, key, 1, 2), 1, 0, tally);
   third.await_end();
   CHECK(third.status().message().find("2 nodes") != std::string::npos);
+  SiteOptions other = node_options("other", seed, key, 1, 2);
+  other.step_rule.learning_rate = 0.2;
+  Node fourth(other, 1, 0, tally);
+  fourth.await_end();
+  CHECK_MESSAGE(fourth.status().message().find("lr is 0.2 here") != std::string::npos,
+                fourth.status().message());
   // A stranger finds nobody, and waits for the two that it wants.
   Node stranger(node_options("s", seed, RunKey(make_key_pair()), 2, 2), 1, 0, tally);
   const Round before = a.round();
@@ -183,7 +189,7 @@ TEST_CASE("run by roster: a full run, a name that is there, and another key are 
 TEST_CASE("run by roster: without a secret key a node stays on this host, unless told otherwise") {
   auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
   const auto open = [&](RosterOptions options, const std::string& name) {
-    RunRoster roster(options, name, "", 1, 1, list);
+    RunRoster roster(options, name, "", 1, 1, list, "");
     return roster.address();
   };
   CHECK(open({}, "a").starts_with("127.0.0.1:"));

@@ -255,7 +255,7 @@ TEST_CASE("roster: an empty book of marks gets so many datagrams at most, and al
                        .phase = NodePhase::gone,
                        .address = "10.9.9.9:9999"});
   }
-  for (const auto& message : encode_news(entries)) {
+  for (const auto& message : encode_news(0, entries)) {
     REQUIRE(world.at(seed).receive("10.8.0.1:1", message, world.now()).ok());
   }
   std::size_t most = 0;
@@ -269,6 +269,62 @@ TEST_CASE("roster: an empty book of marks gets so many datagrams at most, and al
   world.run_for(15s);
   CHECK(world.at(late).book().size() == 1502);
   CHECK(most <= 80);
+}
+
+TEST_CASE("roster: a newcomer with other settings is told the first, and nobody takes it in") {
+  for (std::uint64_t draw = 0; draw < 50; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(600 + draw, kFair);
+    const std::vector<std::string> lines = {"nodes=1:9\n", "lr=0.1\n", "seed=4\n"};
+    const std::size_t changed = world.random().below(lines.size() + 1);
+    const std::string common = lines[0] + lines[1] + lines[2];
+    std::string others;
+    for (std::size_t k = 0; k < lines.size(); ++k) {
+      others += k == changed ? "x=" + lines[k] : lines[k];
+    }
+    others += changed == lines.size() ? "more=1\n" : "";
+    world.set_settings(common);
+    const auto seed = world.start("seed", {});
+    const auto a = world.start("a", {seed});
+    world.run_for(RosterTime(world.random().below(5'000)));
+    world.set_settings(others);
+    const auto late = world.start("late", {seed});
+    world.run_for(5s);
+    CHECK(world.at(late).standing() == RosterStanding::other);
+    const auto other = world.at(late).view().other;
+    REQUIRE(other.has_value());
+    CHECK(other->address == seed);
+    CHECK(other->line + "\n" == (changed < lines.size() ? "x=" + lines[changed] : "more=1\n"));
+    for (const auto& address : {seed, a}) {
+      CHECK(world.at(address).book().size() == 2);
+      CHECK(world.at(address).view().up == 2);
+    }
+  }
+}
+
+TEST_CASE("roster: datagrams of an earlier run, sent again, name nobody in the next") {
+  for (std::uint64_t draw = 0; draw < 20; ++draw) {
+    CAPTURE(draw);
+    std::vector<std::pair<std::string, std::vector<std::byte>>> recorded;
+    RosterWorld before(700 + draw, kFair);
+    before.watch([&](const std::string& from, const RosterDatagram& sent) {
+      recorded.emplace_back(from, sent.message);
+    });
+    before.set_settings("epochs=1\n");
+    const auto first = before.start("first", {});
+    before.start("second", {first});
+    before.run_for(5s);
+    RosterWorld next(800 + draw, kFair);
+    next.set_settings("epochs=2\n");
+    const auto seed = next.start("seed", {});
+    next.run_for(1s);
+    for (const auto& [from, message] : recorded) {
+      next.forge(seed, from, message);
+    }
+    next.run_for(1s);
+    CHECK(next.at(seed).book().size() == 1);
+    CHECK(next.at(seed).standing() == RosterStanding::up);
+  }
 }
 
 TEST_CASE("roster: a node that was suspected and speaks again is asked at once") {

@@ -54,11 +54,14 @@ class RosterWorld {
                            .address = address,
                            .seeds = std::move(seeds),
                            .least = least,
-                           .most = most},
+                           .most = most,
+                           .settings = settings_},
         now_);
     events_.push({now_ + RosterTime(random_.below(kTick)), ++number_, address, {}, {}});
     return nodes_.find(address)->first;
   }
+  /// The settings of processes that start from now on.
+  void set_settings(std::string settings) { settings_ = std::move(settings); }
   /// The process at an address ends at once.
   void kill(const std::string& address) { nodes_.erase(address); }
   /// Datagrams from one side do not reach the other, until heal().
@@ -97,8 +100,9 @@ class RosterWorld {
       }
       carry(event.to);
       const auto standing = node->second->standing();
-      if (weather_.refused_end && (standing == sites::RosterStanding::duplicate ||
-                                   standing == sites::RosterStanding::full)) {
+      if (weather_.refused_end &&
+          (standing == sites::RosterStanding::duplicate ||
+           standing == sites::RosterStanding::full || standing == sites::RosterStanding::other)) {
         nodes_.erase(node);
       }
     }
@@ -206,6 +210,7 @@ class RosterWorld {
 
   Weather weather_;
   RandomStream random_;
+  std::string settings_;
   RosterTime now_{0};
   std::map<std::string, std::unique_ptr<Roster>> nodes_;
   std::vector<std::pair<std::set<std::string>, std::set<std::string>>> cuts_;
