@@ -259,15 +259,17 @@ Status RunRoster::standing() const {
   }
 }
 
-bool RunRoster::may_begin() const {
+bool RunRoster::may_begin(std::chrono::milliseconds alone_after) const {
   const auto lock = service_.pause();
+  const bool alone = view_.up == 1 && (options_.seeds.empty() || now() >= alone_after);
   return view_.standing == RosterStanding::up && view_.up >= options_.least &&
-         (view_.up == 1 || !addresses_.empty());
+         (alone || !addresses_.empty());
 }
 
 Status RunRoster::await_nodes(const std::atomic<bool>* stop,
+                              std::chrono::milliseconds alone_after,
                               const std::function<void()>& meanwhile) const {
-  while (!may_begin()) {
+  while (!may_begin(alone_after)) {
     if (Status status = standing(); !status.ok()) {
       return status;
     }

@@ -54,10 +54,12 @@ class RunRoster {
   /// Fault::unexpected, with the reason, once a run with other settings has answered a newcomer, or
   /// the run has refused this node or another process has taken its place.
   Status standing() const;
-  /// Waits until `least` are up, and a neighbour is in the list unless this node is alone; calls
-  /// `meanwhile` now and then. Fault::stopped once *stop is true, and as standing(). Null: no stop
+  /// Waits until `least` are up, and a neighbour is in the list; a node that has seeds and finds
+  /// nobody begins alone, if one is enough, after `alone_after`, since others may be looking for it:
+  /// a seed that lost its state is not to begin a second run. Calls `meanwhile` now and then. Fault::stopped once *stop is true, and as standing(). Null: no stop
   /// is requested.
-  Status await_nodes(const std::atomic<bool>* stop, const std::function<void()>& meanwhile) const;
+  Status await_nodes(const std::atomic<bool>* stop, std::chrono::milliseconds alone_after,
+                     const std::function<void()>& meanwhile) const;
   /// The nodes that are there.
   SiteRosterReport report() const;
   /// The nodes that have said that they leave.
@@ -76,7 +78,7 @@ class RunRoster {
   using Clock = std::chrono::steady_clock;
 
   void work();
-  bool may_begin() const;
+  bool may_begin(std::chrono::milliseconds alone_after) const;
   /// Puts the neighbours in force as the list of peers.
   void follow_view();
   /// Notes who came and went.

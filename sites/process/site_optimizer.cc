@@ -376,7 +376,7 @@ Status SiteOptimizer::Run::find_nodes() {
                                         draw_incarnation(), site_.state().life,
                                         options_.security.peers, settings_);
   reporter_.follow(nullptr, nullptr, roster_.get());
-  return roster_->await_nodes(options_.stop, [this] {
+  return roster_->await_nodes(options_.stop, options_.found_after, [this] {
     tell_list_news();
     reporter_.refresh(false);
   });

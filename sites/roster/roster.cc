@@ -566,11 +566,12 @@ void Roster::probe_seeds(RosterTime now) {
     if (now < seed.next) {
       continue;
     }
+    const bool there = reached.contains(seed.address);
     seed.pause = standing_ == RosterStanding::joining
                      ? kAskSeeds
-                     : std::clamp(2 * seed.pause, kProbeAgain, longest);
+                     : std::clamp(there ? RosterTime(0) : 2 * seed.pause, kProbeAgain, longest);
     seed.next = now + seed.pause;
-    if (!reached.contains(seed.address)) {
+    if (!there) {
       seed.nonce = std::max<std::uint64_t>(draw(), 1);
       RosterProbe message = probe_to(nullptr);
       message.nonce = seed.nonce;

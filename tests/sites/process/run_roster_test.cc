@@ -152,6 +152,27 @@ TEST_CASE("run by roster: nodes start together, take one in, and go on when one 
   CHECK(tally.count("a", "nodes-enough") >= 1);
 }
 
+TEST_CASE("run by roster: the only seed begins anew, and waits for those that go on") {
+  const RunKey key(make_key_pair());
+  const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
+  Tally tally;
+  SiteOptions founder = node_options("a", seed, key, 1, 2);
+  founder.found_after = 0s;
+  Node b(node_options("b", seed, key, 2, 2), 2, 0, tally);
+  {
+    Node a(founder, 1, 0, tally);
+    a.await_round(100);
+    a.stop();
+    a.await_end();
+    CHECK_MESSAGE(a.status().ok(), a.status().message());
+  }
+  const Round then = b.round();
+  CHECK(then >= 50);
+  Node again(node_options("a", seed, key, 1, 2), 1, 0, tally);
+  again.await_round(1);
+  CHECK(again.round() >= then);
+}
+
 TEST_CASE("run by roster: a full run, a name that is there, and another key are refused") {
   const RunKey key(make_key_pair());
   const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
