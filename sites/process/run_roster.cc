@@ -68,6 +68,10 @@ SiteOptions with_roster(SiteOptions options) {
   if (options.exchange == sites::MixingKind::secure_mean) {
     refuse("secure-sum", "true", "its nodes are those of a list: give one, and no seeds");
   }
+  if (options.privacy) {
+    refuse("privacy-epsilon", "",
+           "a run whose nodes come and go has no folder to keep what was spent");
+  }
   options.security.own = options.roster->key.node_keys(options.name);
   options.security.peers = std::make_shared<AllowList>(std::vector<TrustedPeer>{
       {.rank = 0, .name = options.name, .key = options.security.own.public_key}});
@@ -162,7 +166,10 @@ Rank RunRoster::rank_of(const std::string& name, const std::map<std::string, Ran
 void RunRoster::follow_view() {
   std::map<std::string, std::string> addresses;
   for (const RosterMember& member : view_.members) {
-    if (member.neighbour) {
+    const std::string& name = member.entry.name;
+    const bool kept = name == kept_ && member.entry.phase != NodePhase::gone &&
+                      addresses_.contains(name) && !addresses.contains(name);
+    if (member.neighbour || kept) {
       addresses[member.entry.name] = member.entry.address;
     }
   }
@@ -266,8 +273,7 @@ bool RunRoster::may_begin(std::chrono::milliseconds alone_after) const {
          (alone || !addresses_.empty());
 }
 
-Status RunRoster::await_nodes(const std::atomic<bool>* stop,
-                              std::chrono::milliseconds alone_after,
+Status RunRoster::await_nodes(const std::atomic<bool>* stop, std::chrono::milliseconds alone_after,
                               const std::function<void()>& meanwhile) const {
   while (!may_begin(alone_after)) {
     if (Status status = standing(); !status.ok()) {
@@ -303,6 +309,20 @@ std::vector<std::string> RunRoster::leaving() const {
     }
   }
   return names;
+}
+
+std::size_t RunRoster::others_up() const {
+  const auto lock = service_.pause();
+  return static_cast<std::size_t>(
+      std::ranges::count_if(view_.members, [this](const RosterMember& member) {
+        return member.entry.phase == NodePhase::up && !member.suspected &&
+               member.entry.name != name_;
+      }));
+}
+
+void RunRoster::keep(const std::string& peer) {
+  const auto lock = service_.pause();
+  kept_ = peer;
 }
 
 std::vector<SiteEvent> RunRoster::news() {

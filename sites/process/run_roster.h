@@ -55,15 +55,20 @@ class RunRoster {
   /// the run has refused this node or another process has taken its place.
   Status standing() const;
   /// Waits until `least` are up, and a neighbour is in the list; a node that has seeds and finds
-  /// nobody begins alone, if one is enough, after `alone_after`, since others may be looking for it:
-  /// a seed that lost its state is not to begin a second run. Calls `meanwhile` now and then. Fault::stopped once *stop is true, and as standing(). Null: no stop
-  /// is requested.
+  /// nobody begins alone, if one is enough, after `alone_after`, since others may be looking for
+  /// it: a seed that lost its state is not to begin a second run. Calls `meanwhile` now and then.
+  /// Fault::stopped once *stop is true, and as standing(). Null: no stop is requested.
   Status await_nodes(const std::atomic<bool>* stop, std::chrono::milliseconds alone_after,
                      const std::function<void()>& meanwhile) const;
   /// The nodes that are there.
   SiteRosterReport report() const;
   /// The nodes that have said that they leave.
   std::vector<std::string> leaving() const;
+  /// Other nodes that are up.
+  std::size_t others_up() const;
+  /// From now on this peer stays in the list, whether it answers the roster or not, until it says
+  /// that it is gone.
+  void keep(const std::string& peer);
   /// How long a node that leaves may take.
   std::chrono::milliseconds leave_patience() const { return options_.leave_patience; }
   /// What has happened since the last call.
@@ -102,6 +107,7 @@ class RunRoster {
   sites::RosterView view_;
   Clock::time_point ticked_{};
   std::map<std::string, Rank> ranks_;             ///< numbers of the peers in the list
+  std::string kept_;                              ///< a peer that stays in the list; empty: none
   std::map<std::string, std::string> addresses_;  ///< where the peers in the list listen
   struct Seen {
     sites::Incarnation incarnation = 0;

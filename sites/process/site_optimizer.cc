@@ -215,6 +215,11 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
                .folder = folder_.get()},
               [this] { serve_meanwhile(); }),
       service_("a site", kServeEvery, [this] { serve(); }) {
+  if (options_.roster && folder_) {
+    throw Error("state",
+                "a run whose nodes come and go keeps none: a node that is started again "
+                "is a newcomer; leave it out");
+  }
   site_.plan_steps(pace_.steps());
   reporter_.refresh(true);
 }
@@ -300,6 +305,9 @@ void SiteOptimizer::Run::require_unfinished() const {
 }
 
 Status SiteOptimizer::Run::load() {
+  if (roster_) {
+    return {};  // a call before this one has come so far
+  }
   if (!folder_) {
     reporter_.tell(Level::info, "started", "a new site, which keeps no state");
     writer_.loaded();
@@ -372,9 +380,11 @@ Status SiteOptimizer::Run::find_nodes() {
     return {};
   }
   reporter_.enter("joining");
-  roster_ = std::make_unique<RunRoster>(*options_.roster, options_.name, options_.listen,
-                                        draw_incarnation(), site_.state().life,
-                                        options_.security.peers, settings_);
+  if (!roster_) {  // a call before this one may have been told to stop
+    roster_ = std::make_unique<RunRoster>(*options_.roster, options_.name, options_.listen,
+                                          draw_incarnation(), site_.state().life,
+                                          options_.security.peers, settings_);
+  }
   reporter_.follow(nullptr, nullptr, roster_.get());
   return roster_->await_nodes(options_.stop, options_.found_after, [this] {
     tell_list_news();
@@ -732,6 +742,7 @@ Status SiteOptimizer::Run::leave() {
 Status SiteOptimizer::Run::hand_over() {
   return leave_run({.site = site_,
                     .roster = *roster_,
+                    .gives_all = options_.exchange == sites::MixingKind::push_sum,
                     .reporter = reporter_,
                     .commit = [this] { return keep_and_send(); },
                     .pump = [this](Clock::duration span) { return pump(span); }});
