@@ -114,20 +114,64 @@ FileDescriptor bound_both(const Address& address, int port) {
   return {};
 }
 
-/// The address from which this machine reaches the endpoint; loopback where it reaches none.
-Address route_to(const std::string& endpoint) {
-  const Address loopback{.numeric = "127.0.0.1", .ipv6 = false};
+/// The address from which this machine reaches the endpoint; none where it does not.
+std::optional<Address> route_to(const std::string& endpoint) {
   const auto to = internal::numeric_address(endpoint);
   if (to == nullptr) {
-    return loopback;
+    return std::nullopt;
   }
   const FileDescriptor probe(::socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe || ::connect(probe.get(), to->ai_addr, to->ai_addrlen) != 0) {
-    return loopback;
+    return std::nullopt;
   }
   const auto own = internal::parse_host_port(own_address(probe));
-  return own ? Address{.numeric = own->host, .ipv6 = own->host.find(':') != std::string::npos}
-             : loopback;
+  return own ? std::optional(
+                   Address{.numeric = own->host, .ipv6 = own->host.find(':') != std::string::npos})
+             : std::nullopt;
+}
+
+bool is_loopback(const std::string& numeric) {
+  return numeric.starts_with("127.") || numeric == "::1";
+}
+
+/// What the seeds say of where this node may listen.
+struct SeedPlaces {
+  std::vector<std::pair<Address, int>> seats;  ///< addresses of seeds, which may be this machine's
+  std::optional<Address> route;                ///< from which this machine reaches a seed
+  /// The port of a seed whose name is this machine's own: such a name often stands for loopback
+  /// (Debian's 127.0.1.1), where no other machine finds it.
+  std::optional<int> own_port;
+};
+
+SeedPlaces places_of(const std::vector<std::string>& seeds) {
+  SeedPlaces places;
+  for (const std::string& seed : seeds) {
+    const HostPort wanted = datagram_host("seeds", seed);
+    const bool means_loopback = wanted.host == "localhost" || is_loopback(wanted.host);
+    bool ipv4 = false;
+    for (const Address& address : internal::resolve_all(wanted.host)) {
+      ipv4 = ipv4 || !address.ipv6;
+      if (is_loopback(address.numeric) && !means_loopback) {
+        places.own_port = wanted.port;
+        continue;
+      }
+      if (means_loopback && address.ipv6 && ipv4) {
+        continue;  // one place, by its second name
+      }
+      places.seats.emplace_back(address, wanted.port);
+      if (!places.route) {
+        places.route = route_to(address.endpoint(fmt::to_string(wanted.port)));
+      }
+    }
+  }
+  if (seeds.empty()) {
+    places.route = Address{.numeric = "127.0.0.1", .ipv6 = false};
+  } else if (!places.route) {
+    refuse("seeds", seeds.front(),
+           "no seed has an address here that other machines reach: where the names are right, say "
+           "where this node is reached (listen)");
+  }
+  return places;
 }
 
 FileDescriptor bind_at(const DatagramPlace& place) {
@@ -141,23 +185,20 @@ FileDescriptor bind_at(const DatagramPlace& place) {
     }
     return socket;
   }
-  Address route{.numeric = "127.0.0.1", .ipv6 = false};
-  for (const std::string& seed : place.seeds) {
-    const HostPort wanted = datagram_host("seeds", seed);
-    for (const Address& address : internal::resolve_all(wanted.host)) {
-      if (FileDescriptor socket = bound_both(address, wanted.port)) {
-        (void)internal::resolve_bind_address("seeds", address.numeric, reach);
-        return socket;
-      }
-      if (&seed == &place.seeds.front()) {
-        route = route_to(address.endpoint(fmt::to_string(wanted.port)));
-      }
+  const SeedPlaces places = places_of(place.seeds);
+  for (const auto& [address, port] : places.seats) {
+    if (FileDescriptor socket = bound_both(address, port)) {
+      (void)internal::resolve_bind_address("seeds", address.numeric, reach);
+      return socket;
     }
   }
-  FileDescriptor socket =
-      bound_both(internal::resolve_bind_address("listen", route.numeric, reach), 0);
+  const Address own = internal::resolve_bind_address("listen", places.route->numeric, reach);
+  FileDescriptor socket = bound_both(own, places.own_port.value_or(0));
+  if (!socket && places.own_port) {
+    socket = bound_both(own, 0);
+  }
   if (!socket) {
-    refuse("listen", route.numeric, std::string(std::strerror(errno)));
+    refuse("listen", places.route->numeric, std::string(std::strerror(errno)));
   }
   return socket;
 }

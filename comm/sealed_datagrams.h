@@ -5,8 +5,9 @@
 // (XChaCha20-Poly1305 of libsodium, 16 bytes more). What does not open is dropped and counted. One
 // that is sent again by somebody else opens, too: receivers must bear with what they have seen.
 //
-// Thread safety: one thread at a time. Ownership: its sockets and the key. Names of hosts are
-// looked up in threads that it leaves behind, so that nothing waits for a name server.
+// Thread safety: one thread at a time. Ownership: its sockets and the key. Names of
+// hosts that are sent to are looked up in threads that it leaves behind; the constructor waits for
+// the name server, which has no deadline of its own here.
 #pragma once
 
 #include <chrono>

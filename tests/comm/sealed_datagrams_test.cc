@@ -89,6 +89,27 @@ TEST_CASE("datagrams: the first process takes a seed's place on its machine, oth
   CHECK_THROWS_AS(at("0.0.0.0:0", key), Error);
 }
 
+TEST_CASE("datagrams: a second name of the same place is no second seed's place") {
+  const RunKey key(make_key_pair());
+  std::string port;
+  {
+    const SealedDatagrams free = at("127.0.0.1:0", key);
+    port = free.address().substr(free.address().find(':'));
+  }
+  const SealedDatagrams first = at("", key, {"localhost" + port});
+  CHECK(first.address() == "127.0.0.1" + port);
+  const SealedDatagrams second = at("", key, {"localhost" + port});
+  CHECK(second.address().starts_with("127.0.0.1:"));
+  CHECK(second.address() != first.address());
+}
+
+TEST_CASE("datagrams: names that nobody knows are no reason to listen on loopback") {
+  const RunKey key(make_key_pair());
+  CHECK_THROWS_AS(at("", key, {"no-such-host.invalid:9000"}), Error);
+  const SealedDatagrams other = at("", key, {"no-such-host.invalid:9000", "127.0.0.1:1"});
+  CHECK(other.address().starts_with("127.0.0.1:"));
+}
+
 TEST_CASE("a run's key: nodes know each other's keys by name, and only with it") {
   const KeyPair shared = make_key_pair();
   const RunKey key(shared);
