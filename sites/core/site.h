@@ -142,7 +142,7 @@ class Site final {
   bool hand_over();
   /// Whether all has been handed over; false again where it was taken back.
   bool has_left() const { return !heir_.empty(); }
-  /// Who was given all; empty: nobody.
+  /// The name of the peer that was given all; empty: none was.
   const std::string& heir() const { return heir_; }
   /// Whether all parcels to those that are up have their receipts, the heir's among them. Never
   /// again where the heir left the list before its receipt.

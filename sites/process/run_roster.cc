@@ -24,6 +24,8 @@ constexpr auto kTickEvery = 100ms;
 /// Datagrams that are taken in at once, and the time for it: others wait for the roster meanwhile.
 constexpr int kMostAtOnce = 256;
 constexpr auto kLongestAtOnce = 10ms;
+/// After this number of a peer comes 1 again.
+constexpr Rank kLastRank = 1'000'000'000;
 /// Events that wait to be told.
 constexpr std::size_t kMostNews = 1024;
 
@@ -145,22 +147,20 @@ void RunRoster::send_released() {
   }
 }
 
-Rank RunRoster::rank_of(const std::string& name, const std::map<std::string, Rank>& taken) const {
+Rank RunRoster::rank_of(const std::string& name, const std::map<std::string, Rank>& taken) {
   if (const auto before = ranks_.find(name); before != ranks_.end()) {
     return before->second;
   }
-  // Neither of one that is in the list, nor of one that was until now: the two are told apart.
   std::set<Rank> used;
-  for (const auto* ranks : {&ranks_, &taken}) {
+  for (const auto* ranks : {&std::as_const(ranks_), &taken}) {
     for (const auto& [other, rank] : *ranks) {
       used.insert(rank);
     }
   }
-  Rank rank = 1;
-  while (used.contains(rank)) {
-    ++rank;
-  }
-  return rank;
+  do {
+    last_rank_ = last_rank_ < kLastRank ? last_rank_ + 1 : 1;
+  } while (used.contains(last_rank_));
+  return last_rank_;
 }
 
 void RunRoster::follow_view() {

@@ -92,7 +92,9 @@ class RunRoster {
   void note_other();
   void tell(SiteEvent::Level level, std::string_view kind, std::string text, std::string peer = {});
   void send_released();
-  Rank rank_of(const std::string& name, const std::map<std::string, Rank>& taken) const;
+  /// The number of a peer in the list: as before, or one that has not been anybody's for long,
+  /// since a connection of the one who had it may still be open.
+  Rank rank_of(const std::string& name, const std::map<std::string, Rank>& taken);
   sites::RosterTime now() const {
     return std::chrono::duration_cast<sites::RosterTime>(Clock::now() - began_);
   }
@@ -107,6 +109,7 @@ class RunRoster {
   sites::RosterView view_;
   Clock::time_point ticked_{};
   std::map<std::string, Rank> ranks_;             ///< numbers of the peers in the list
+  Rank last_rank_ = 0;                            ///< that was given to a peer
   std::string kept_;                              ///< a peer that stays in the list; empty: none
   std::map<std::string, std::string> addresses_;  ///< where the peers in the list listen
   struct Seen {

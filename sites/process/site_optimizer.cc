@@ -46,21 +46,6 @@ constexpr auto kServeEvery = 10ms;
 /// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
 constexpr double kSlowestBytesPerS = 16e3;
 
-/// Where a site begins: at the model of one of its peers, or at its own, and in which round.
-std::string words_of_beginning(const sites::SiteState& state, bool alone, bool own_model) {
-  if (!state.has_model) {
-    return fmt::format("starts from {}{}",
-                       own_model ? "the model that it had written" : "the initial model",
-                       alone ? ", out of touch" : "");
-  }
-  const std::string giver = state.giver.empty() ? "a neighbour" : state.giver;
-  return fmt::format(
-      "takes over the model of {}, at round {}, {}", giver, state.round,
-      state.round_said_by == 1
-          ? fmt::format("which rests on the word of {} alone", giver)
-          : fmt::format("the median of what {} neighbours say", state.round_said_by));
-}
-
 }  // namespace
 
 class SiteOptimizer::Run {

@@ -237,6 +237,34 @@ TEST_CASE("run by roster: who finds nobody to take what it holds waits, and says
   CHECK(tally.count("a", "undelivered") == 1);
 }
 
+TEST_CASE("run by roster: the number of a peer that has left is nobody else's soon") {
+  const RunKey key(make_key_pair());
+  const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
+  const RosterOptions options{.least = 2, .most = 4, .seeds = {seed}, .key = key};
+  const auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
+  const auto other = std::make_shared<AllowList>(std::vector<TrustedPeer>());
+  const RunRoster a(options, "a", "", 1, 1, list, "");
+  const auto rank_of = [&](const std::string& name) {
+    const Deadline late = Deadline::after(20s);
+    while (!late.expired()) {
+      for (const TrustedPeer& peer : list->peers()) {
+        if (peer.name == name) {
+          return peer.rank;
+        }
+      }
+      std::this_thread::yield();
+    }
+    return Rank{0};
+  };
+  std::set<Rank> ranks;
+  for (const std::string name : {"b", "c", "d"}) {
+    const RunRoster node(options, name, "", 7, 1, other, "");
+    ranks.insert(rank_of(name));
+  }
+  CHECK_FALSE(ranks.contains(0));
+  CHECK(ranks.size() == 3);
+}
+
 TEST_CASE("run by roster: state folders and privacy are refused") {
   const SiteOptions options = node_options("a", "127.0.0.1:9", RunKey::open(), 1, 2);
   std::vector<float> parameters(kDimension);
