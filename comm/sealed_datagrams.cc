@@ -36,6 +36,8 @@ constexpr std::chrono::seconds kAskNameAgain{30};
 /// Free ports of UDP that are tried until one is free for TCP, too.
 constexpr int kMostPortsTried = 32;
 constexpr std::size_t kMostNamesKept = 64;
+/// Datagrams that do not open and are dropped in one call whose deadline is over.
+constexpr int kMostDropped = 64;
 
 const unsigned char* seal_bytes(std::span<const std::byte> bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
@@ -112,20 +114,64 @@ FileDescriptor bound_both(const Address& address, int port) {
   return {};
 }
 
-/// The address from which this machine reaches the endpoint; loopback where it reaches none.
-Address route_to(const std::string& endpoint) {
-  const Address loopback{.numeric = "127.0.0.1", .ipv6 = false};
+/// The address from which this machine reaches the endpoint; none where it does not.
+std::optional<Address> route_to(const std::string& endpoint) {
   const auto to = internal::numeric_address(endpoint);
   if (to == nullptr) {
-    return loopback;
+    return std::nullopt;
   }
   const FileDescriptor probe(::socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe || ::connect(probe.get(), to->ai_addr, to->ai_addrlen) != 0) {
-    return loopback;
+    return std::nullopt;
   }
   const auto own = internal::parse_host_port(own_address(probe));
-  return own ? Address{.numeric = own->host, .ipv6 = own->host.find(':') != std::string::npos}
-             : loopback;
+  return own ? std::optional(
+                   Address{.numeric = own->host, .ipv6 = own->host.find(':') != std::string::npos})
+             : std::nullopt;
+}
+
+bool is_loopback(const std::string& numeric) {
+  return numeric.starts_with("127.") || numeric == "::1";
+}
+
+/// What the seeds say of where this node may listen.
+struct SeedPlaces {
+  std::vector<std::pair<Address, int>> seats;  ///< addresses of seeds, which may be this machine's
+  std::optional<Address> route;                ///< from which this machine reaches a seed
+  /// The port of a seed whose name is this machine's own: such a name often stands for loopback
+  /// (Debian's 127.0.1.1), where no other machine finds it.
+  std::optional<int> own_port;
+};
+
+SeedPlaces places_of(const std::vector<std::string>& seeds) {
+  SeedPlaces places;
+  for (const std::string& seed : seeds) {
+    const HostPort wanted = datagram_host("seeds", seed);
+    const bool means_loopback = wanted.host == "localhost" || is_loopback(wanted.host);
+    bool ipv4 = false;
+    for (const Address& address : internal::resolve_all(wanted.host)) {
+      ipv4 = ipv4 || !address.ipv6;
+      if (is_loopback(address.numeric) && !means_loopback) {
+        places.own_port = wanted.port;
+        continue;
+      }
+      if (means_loopback && address.ipv6 && ipv4) {
+        continue;  // one place, by its second name
+      }
+      places.seats.emplace_back(address, wanted.port);
+      if (!places.route) {
+        places.route = route_to(address.endpoint(fmt::to_string(wanted.port)));
+      }
+    }
+  }
+  if (seeds.empty()) {
+    places.route = Address{.numeric = "127.0.0.1", .ipv6 = false};
+  } else if (!places.route) {
+    refuse("seeds", seeds.front(),
+           "no seed has an address here that other machines reach: where the names are right, say "
+           "where this node is reached (listen)");
+  }
+  return places;
 }
 
 FileDescriptor bind_at(const DatagramPlace& place) {
@@ -139,23 +185,20 @@ FileDescriptor bind_at(const DatagramPlace& place) {
     }
     return socket;
   }
-  Address route{.numeric = "127.0.0.1", .ipv6 = false};
-  for (const std::string& seed : place.seeds) {
-    const HostPort wanted = datagram_host("seeds", seed);
-    for (const Address& address : internal::resolve_all(wanted.host)) {
-      if (FileDescriptor socket = bound_both(address, wanted.port)) {
-        (void)internal::resolve_bind_address("seeds", address.numeric, reach);
-        return socket;
-      }
-      if (&seed == &place.seeds.front()) {
-        route = route_to(address.endpoint(fmt::to_string(wanted.port)));
-      }
+  const SeedPlaces places = places_of(place.seeds);
+  for (const auto& [address, port] : places.seats) {
+    if (FileDescriptor socket = bound_both(address, port)) {
+      (void)internal::resolve_bind_address("seeds", address.numeric, reach);
+      return socket;
     }
   }
-  FileDescriptor socket =
-      bound_both(internal::resolve_bind_address("listen", route.numeric, reach), 0);
+  const Address own = internal::resolve_bind_address("listen", places.route->numeric, reach);
+  FileDescriptor socket = bound_both(own, places.own_port.value_or(0));
+  if (!socket && places.own_port) {
+    socket = bound_both(own, 0);
+  }
   if (!socket) {
-    refuse("listen", route.numeric, std::string(std::strerror(errno)));
+    refuse("listen", places.route->numeric, std::string(std::strerror(errno)));
   }
   return socket;
 }
@@ -228,8 +271,23 @@ void SealedDatagrams::send(const std::string& to, std::span<const std::byte> mes
                  address->ai_addrlen);
 }
 
+std::optional<std::vector<std::byte>> SealedDatagrams::opened(
+    std::span<const unsigned char> sealed) const {
+  if (sealed.size() < kSealBytes) {
+    return std::nullopt;
+  }
+  std::vector<std::byte> message(sealed.size() - kSealBytes);
+  unsigned long long length = 0;
+  const int opens = crypto_aead_xchacha20poly1305_ietf_decrypt(
+      reinterpret_cast<unsigned char*>(message.data()), &length, nullptr,
+      sealed.data() + kNonceBytes, sealed.size() - kNonceBytes, nullptr, 0, sealed.data(),
+      seal_bytes(key_.bytes()));
+  return opens == 0 ? std::optional(std::move(message)) : std::nullopt;
+}
+
 std::optional<ReceivedDatagram> SealedDatagrams::receive(Deadline deadline) {
   std::array<unsigned char, kLongestDatagram> sealed{};
+  int dropped = 0;
   do {
     sockaddr_storage from{};
     socklen_t length = sizeof from;
@@ -239,20 +297,15 @@ std::optional<ReceivedDatagram> SealedDatagrams::receive(Deadline deadline) {
       continue;
     }
     const auto size = static_cast<std::size_t>(got);
-    ReceivedDatagram received;
-    if (size >= kSealBytes && size <= sealed.size()) {
-      received.message.resize(size - kSealBytes);
-      unsigned long long opened = 0;
-      if (crypto_aead_xchacha20poly1305_ietf_decrypt(
-              reinterpret_cast<unsigned char*>(received.message.data()), &opened, nullptr,
-              sealed.data() + kNonceBytes, size - kNonceBytes, nullptr, 0, sealed.data(),
-              seal_bytes(key_.bytes())) == 0) {
-        received.from = address_text(from);
-        return received;
+    if (size <= sealed.size()) {
+      if (auto message = opened(std::span(sealed).first(size))) {
+        return ReceivedDatagram{.from = address_text(from), .message = std::move(*message)};
       }
     }
     ++refused_;
-  } while (internal::await_ready(socket_.get(), POLLIN, deadline));
+    ++dropped;
+  } while ((dropped < kMostDropped || !deadline.expired()) &&
+           internal::await_ready(socket_.get(), POLLIN, deadline));
   return std::nullopt;
 }
 

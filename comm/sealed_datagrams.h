@@ -5,8 +5,9 @@
 // (XChaCha20-Poly1305 of libsodium, 16 bytes more). What does not open is dropped and counted. One
 // that is sent again by somebody else opens, too: receivers must bear with what they have seen.
 //
-// Thread safety: one thread at a time. Ownership: its sockets and the key. Names of hosts are
-// looked up in threads that it leaves behind, so that nothing waits for a name server.
+// Thread safety: one thread at a time. Ownership: its sockets and the key. Names of
+// hosts that are sent to are looked up in threads that it leaves behind; the constructor waits for
+// the name server, which has no deadline of its own here.
 #pragma once
 
 #include <chrono>
@@ -57,7 +58,8 @@ class SealedDatagrams {
   /// Sends a message to HOST:PORT, or drops it: the network may refuse it, and a name may not be
   /// known yet.
   void send(const std::string& to, std::span<const std::byte> message);
-  /// The next message, if one comes by the deadline.
+  /// The next message, if one comes by the deadline. Of what does not open, a flood of it too, it
+  /// drops 64 datagrams at most once the deadline is over.
   std::optional<ReceivedDatagram> receive(Deadline deadline);
   /// Datagrams that did not open.
   std::uint64_t refused() const { return refused_; }
@@ -65,6 +67,8 @@ class SealedDatagrams {
  private:
   struct Name;
 
+  /// The message of a datagram; none: it does not open.
+  std::optional<std::vector<std::byte>> opened(std::span<const unsigned char> sealed) const;
   /// "tcp://10.0.0.1:9001" of an address; none while its name is looked up.
   std::optional<std::string> endpoint_of(const std::string& to);
 

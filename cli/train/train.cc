@@ -85,9 +85,11 @@ void name_outputs(const study::TrainPlan& plan, const TrainObservers& observers,
 /// What has no meaning without seeds.
 void refuse_roster_settings(const RosterSettings& roster) {
   const bool range = roster.nodes.find(':') != std::string::npos;
-  for (const auto& [setting, given] : {std::pair{"nodes", range},
-                                       {"name", !roster.name.empty()},
-                                       {"listen", !roster.listen.empty()}}) {
+  for (const auto& [setting, given] :
+       {std::pair{"nodes", range},
+        {"name", !roster.name.empty()},
+        {"leave-within", roster.leave_within != RosterSettings().leave_within},
+        {"listen", !roster.listen.empty()}}) {
     if (given) {
       throw Error(setting, "it is for a run whose nodes come and go: give " + mention("seeds"));
     }

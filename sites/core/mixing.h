@@ -124,8 +124,9 @@ class Mixing {
   /// The site leaves: what it holds becomes a parcel, after which it holds nothing, as after
   /// give_up.
   virtual LastParcel hand_over() { return {}; }
-  /// Takes back what hand_over gave away and nobody has got, in place of begin. On a fault nothing
-  /// has changed.
+  /// Takes back what hand_over gave away, in place of begin, where the receiver has begun anew: it
+  /// may have passed some of it on before that. Requires the payload that hand_over made. A fault:
+  /// its numbers are not finite, or give no model that is.
   virtual Status take_back(std::span<const std::byte> /*payload*/) { return {}; }
   /// A new stream to and from a peer begins, or none goes on.
   virtual void forget(std::size_t peer) = 0;

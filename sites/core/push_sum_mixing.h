@@ -18,7 +18,8 @@
 // nothing fails.
 //
 // Payload: share and mass, two doubles, 2^-64 … 1 and 2^-64 … the cap of all mass; the encoding.
-// Observers get the same, and nothing is subtracted for them. Memory: 8 floats a parameter.
+// A last parcel has the share 2, its mass, and x + p as floats. Observers get the same, and nothing
+// is subtracted for them. Memory: 8 floats a parameter.
 #pragma once
 
 #include <vector>

@@ -147,6 +147,9 @@ std::size_t Site::place_of(const std::vector<Neighbour>& peers, std::string_view
 }
 
 void Site::retire(Neighbour gone) {
+  if (has_left() && gone.entry.name == heir_) {
+    lost_bequest_ += bequest_held(gone);
+  }
   written_off_ += gone.leave();
   former_.push_back(std::move(gone));
   if (former_.size() > kMaxFormer) {

@@ -142,7 +142,10 @@ class Site final {
   bool hand_over();
   /// Whether all has been handed over; false again where it was taken back.
   bool has_left() const { return !heir_.empty(); }
-  /// Whether all parcels to those that are up have their receipts, the heir's among them.
+  /// The name of the peer that was given all; empty: none was.
+  const std::string& heir() const { return heir_; }
+  /// Whether all parcels to those that are up have their receipts, the heir's among them. Never
+  /// again where the heir left the list before its receipt.
   bool delivered() const;
 
   // What it is.
@@ -219,6 +222,8 @@ class Site final {
   void begin();
   void give_up();
   double undelivered() const;
+  /// The mass of the last parcel, while the heir has not confirmed it.
+  double bequest_held(const Neighbour& heir) const;
   /// The heir has begun anew without what it was given, `parcel`.
   Status take_back(const Payload& parcel);
   std::size_t tells() const;
@@ -285,9 +290,10 @@ class Site final {
   std::uint64_t resets_ = 0;
 
   Phase phase_ = Phase::waiting;
-  std::string heir_;      ///< who was given all; empty: nobody
-  Sequence bequest_ = 0;  ///< the parcel's number
-  Round planned_;         // H_i
+  std::string heir_;         ///< who was given all; empty: nobody
+  Sequence bequest_ = 0;     ///< the parcel's number
+  double lost_bequest_ = 0;  ///< what an heir held that left the list before its receipt
+  Round planned_;            // H_i
   Beginning beginning_;
   Round steps_ = 0;          // steps taken in this round
   double settled_mass_ = 0;  // state()

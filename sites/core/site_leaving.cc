@@ -59,19 +59,22 @@ bool Site::hand_over() {
 }
 
 bool Site::delivered() const {
-  return std::ranges::all_of(peers_, [this](const Neighbour& peer) {
-    if (has_left() && peer.entry.name == heir_) {
-      return peer.out.receipts() >= bequest_;
-    }
-    return !peer.up() || peer.leaving || peer.out.items().empty();
-  });
+  return lost_bequest_ == 0 && std::ranges::all_of(peers_, [this](const Neighbour& peer) {
+           if (has_left() && peer.entry.name == heir_) {
+             return bequest_held(peer) == 0;
+           }
+           return !peer.up() || peer.leaving || peer.out.items().empty();
+         });
+}
+
+double Site::bequest_held(const Neighbour& heir) const {
+  const bool waits = heir.out.receipts() < bequest_ && !heir.out.items().empty();
+  return waits ? heir.out.items().back().mass : 0;
 }
 
 double Site::undelivered() const {
-  const std::size_t heir = place_of(peers_, heir_);
-  const bool waits = has_left() && heir < peers_.size() && peers_[heir].out.receipts() < bequest_ &&
-                     !peers_[heir].out.items().empty();
-  return waits ? peers_[heir].out.items().back().mass : 0;
+  const std::size_t heir = has_left() ? place_of(peers_, heir_) : peers_.size();
+  return lost_bequest_ + (heir < peers_.size() ? bequest_held(peers_[heir]) : 0);
 }
 
 Status Site::take_back(const Payload& parcel) {

@@ -21,8 +21,11 @@ using sites::RosterStanding;
 
 constexpr auto kLookEvery = 20ms;
 constexpr auto kTickEvery = 100ms;
-/// Datagrams that are taken in at once.
+/// Datagrams that are taken in at once, and the time for it: others wait for the roster meanwhile.
 constexpr int kMostAtOnce = 256;
+constexpr auto kLongestAtOnce = 10ms;
+/// After this number of a peer comes 1 again.
+constexpr Rank kLastRank = 1'000'000'000;
 /// Events that wait to be told.
 constexpr std::size_t kMostNews = 1024;
 
@@ -40,14 +43,25 @@ std::string_view state_of(const RosterMember& member) {
 
 sites::RosterSetup roster_setup(const RosterOptions& options, const std::string& name,
                                 sites::Incarnation incarnation, std::uint32_t life,
-                                const std::string& address) {
+                                const std::string& address, const std::string& settings) {
   return {.name = name,
           .incarnation = incarnation,
           .life = life,
           .address = address,
           .seeds = options.seeds,
           .least = options.least,
-          .most = options.most};
+          .most = options.most,
+          .settings = fmt::format("nodes={}:{}\n{}", options.least, options.most, settings)};
+}
+
+/// What this node's settings and those of another run differ in.
+std::string words_of(const sites::OtherRun& other) {
+  const std::string& line = other.line;
+  const std::size_t at = std::min(line.find('='), line.size());
+  return fmt::format("the run at {} has other settings: {}", other.address,
+                     line.empty() ? "compare the command lines of its nodes with this one's"
+                                  : fmt::format("{} is {} here", line.substr(0, at),
+                                                line.substr(std::min(at + 1, line.size()))));
 }
 
 }  // namespace
@@ -55,6 +69,10 @@ sites::RosterSetup roster_setup(const RosterOptions& options, const std::string&
 SiteOptions with_roster(SiteOptions options) {
   if (options.exchange == sites::MixingKind::secure_mean) {
     refuse("secure-sum", "true", "its nodes are those of a list: give one, and no seeds");
+  }
+  if (options.privacy) {
+    refuse("privacy-epsilon", "",
+           "a run whose nodes come and go has no folder to keep what was spent");
   }
   options.security.own = options.roster->key.node_keys(options.name);
   options.security.peers = std::make_shared<AllowList>(std::vector<TrustedPeer>{
@@ -77,7 +95,7 @@ SiteListener heard_listener(SiteListener listener, bool by_roster) {
 
 RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
                      const std::string& listen, sites::Incarnation incarnation, std::uint32_t life,
-                     std::shared_ptr<AllowList> list)
+                     std::shared_ptr<AllowList> list, const std::string& settings)
     : options_(options),
       name_(name),
       list_(std::move(list)),
@@ -86,7 +104,7 @@ RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
                   .beyond_loopback = !options.key.is_open() || options.insecure},
                  options.key.derived("sotto datagrams")),
       address_(datagrams_.address()),
-      roster_(roster_setup(options, name, incarnation, life, address_), now()),
+      roster_(roster_setup(options, name, incarnation, life, address_, settings), now()),
       view_(roster_.view()),
       service_("a roster", kLookEvery, [this] { work(); }) {
   const auto lock = service_.pause();
@@ -97,7 +115,8 @@ RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
 
 void RunRoster::work() {
   bool heard = false;
-  for (int taken = 0; taken < kMostAtOnce; ++taken) {
+  const Deadline enough = Deadline::after(kLongestAtOnce);
+  for (int taken = 0; taken < kMostAtOnce && !enough.expired(); ++taken) {
     const auto received = datagrams_.receive(Deadline::after({}));
     if (!received) {
       break;
@@ -119,6 +138,7 @@ void RunRoster::work() {
   follow_view();
   note_changes();
   note_count();
+  note_other();
 }
 
 void RunRoster::send_released() {
@@ -127,28 +147,29 @@ void RunRoster::send_released() {
   }
 }
 
-Rank RunRoster::rank_of(const std::string& name, const std::map<std::string, Rank>& taken) const {
+Rank RunRoster::rank_of(const std::string& name, const std::map<std::string, Rank>& taken) {
   if (const auto before = ranks_.find(name); before != ranks_.end()) {
     return before->second;
   }
-  // Neither of one that is in the list, nor of one that was until now: the two are told apart.
   std::set<Rank> used;
-  for (const auto* ranks : {&ranks_, &taken}) {
+  for (const auto* ranks : {&std::as_const(ranks_), &taken}) {
     for (const auto& [other, rank] : *ranks) {
       used.insert(rank);
     }
   }
-  Rank rank = 1;
-  while (used.contains(rank)) {
-    ++rank;
-  }
-  return rank;
+  do {
+    last_rank_ = last_rank_ < kLastRank ? last_rank_ + 1 : 1;
+  } while (used.contains(last_rank_));
+  return last_rank_;
 }
 
 void RunRoster::follow_view() {
   std::map<std::string, std::string> addresses;
   for (const RosterMember& member : view_.members) {
-    if (member.neighbour) {
+    const std::string& name = member.entry.name;
+    const bool kept = name == kept_ && member.entry.phase != NodePhase::gone &&
+                      addresses_.contains(name) && !addresses.contains(name);
+    if (member.neighbour || kept) {
       addresses[member.entry.name] = member.entry.address;
     }
   }
@@ -219,9 +240,18 @@ void RunRoster::note_count() {
   }
 }
 
+void RunRoster::note_other() {
+  if (view_.other && view_.standing != RosterStanding::other && other_ != view_.other) {
+    other_ = view_.other;
+    tell(SiteEvent::Level::warning, "other-settings", words_of(*other_));
+  }
+}
+
 Status RunRoster::standing() const {
   const auto lock = service_.pause();
   switch (view_.standing) {
+    case RosterStanding::other:
+      return {Fault::unexpected, words_of(*view_.other)};
     case RosterStanding::full:
       return {Fault::unexpected,
               fmt::format("the run has {} nodes, as many as it may have: start this one again when "
@@ -236,15 +266,16 @@ Status RunRoster::standing() const {
   }
 }
 
-bool RunRoster::may_begin() const {
+bool RunRoster::may_begin(std::chrono::milliseconds alone_after) const {
   const auto lock = service_.pause();
+  const bool alone = view_.up == 1 && (options_.seeds.empty() || now() >= alone_after);
   return view_.standing == RosterStanding::up && view_.up >= options_.least &&
-         (view_.up == 1 || !addresses_.empty());
+         (alone || !addresses_.empty());
 }
 
-Status RunRoster::await_nodes(const std::atomic<bool>* stop,
+Status RunRoster::await_nodes(const std::atomic<bool>* stop, std::chrono::milliseconds alone_after,
                               const std::function<void()>& meanwhile) const {
-  while (!may_begin()) {
+  while (!may_begin(alone_after)) {
     if (Status status = standing(); !status.ok()) {
       return status;
     }
@@ -278,6 +309,20 @@ std::vector<std::string> RunRoster::leaving() const {
     }
   }
   return names;
+}
+
+std::size_t RunRoster::others_up() const {
+  const auto lock = service_.pause();
+  return static_cast<std::size_t>(
+      std::ranges::count_if(view_.members, [this](const RosterMember& member) {
+        return member.entry.phase == NodePhase::up && !member.suspected &&
+               member.entry.name != name_;
+      }));
+}
+
+void RunRoster::keep(const std::string& peer) {
+  const auto lock = service_.pause();
+  kept_ = peer;
 }
 
 std::vector<SiteEvent> RunRoster::news() {

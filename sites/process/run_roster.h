@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,12 @@ SiteListener heard_listener(SiteListener listener, bool by_roster);
 class RunRoster {
  public:
   /// Binds, and begins to ask who is there. `name` is this node's, `list` that of its peers, which
-  /// is kept from now on. Throws Error for a name, an address or numbers that are refused.
+  /// is kept from now on. `settings` are those that all nodes of the run have besides MIN and MAX,
+  /// as settings_text() gives them. Throws Error for a name, an address or numbers that are
+  /// refused.
   RunRoster(const RosterOptions& options, const std::string& name, const std::string& listen,
-            sites::Incarnation incarnation, std::uint32_t life, std::shared_ptr<AllowList> list);
+            sites::Incarnation incarnation, std::uint32_t life, std::shared_ptr<AllowList> list,
+            const std::string& settings);
   /// Tells the others that this node is gone.
   ~RunRoster();
   RunRoster(const RunRoster&) = delete;
@@ -47,17 +51,24 @@ class RunRoster {
 
   /// The address for this node's channels, HOST:PORT in numbers: that of its datagrams.
   const std::string& address() const { return address_; }
-  /// Fault::unexpected, with the reason, once the run has refused this node or another process has
-  /// taken its place.
+  /// Fault::unexpected, with the reason, once a run with other settings has answered a newcomer, or
+  /// the run has refused this node or another process has taken its place.
   Status standing() const;
-  /// Waits until `least` are up, and a neighbour is in the list unless this node is alone; calls
-  /// `meanwhile` now and then. Fault::stopped once *stop is true, and as standing(). Null: no stop
-  /// is requested.
-  Status await_nodes(const std::atomic<bool>* stop, const std::function<void()>& meanwhile) const;
+  /// Waits until `least` are up, and a neighbour is in the list; a node that has seeds and finds
+  /// nobody begins alone, if one is enough, after `alone_after`, since others may be looking for
+  /// it: a seed that lost its state is not to begin a second run. Calls `meanwhile` now and then.
+  /// Fault::stopped once *stop is true, and as standing(). Null: no stop is requested.
+  Status await_nodes(const std::atomic<bool>* stop, std::chrono::milliseconds alone_after,
+                     const std::function<void()>& meanwhile) const;
   /// The nodes that are there.
   SiteRosterReport report() const;
   /// The nodes that have said that they leave.
   std::vector<std::string> leaving() const;
+  /// Other nodes that are up.
+  std::size_t others_up() const;
+  /// From now on this peer stays in the list, whether it answers the roster or not, until it says
+  /// that it is gone.
+  void keep(const std::string& peer);
   /// How long a node that leaves may take.
   std::chrono::milliseconds leave_patience() const { return options_.leave_patience; }
   /// What has happened since the last call.
@@ -72,15 +83,18 @@ class RunRoster {
   using Clock = std::chrono::steady_clock;
 
   void work();
-  bool may_begin() const;
+  bool may_begin(std::chrono::milliseconds alone_after) const;
   /// Puts the neighbours in force as the list of peers.
   void follow_view();
   /// Notes who came and went.
   void note_changes();
   void note_count();
+  void note_other();
   void tell(SiteEvent::Level level, std::string_view kind, std::string text, std::string peer = {});
   void send_released();
-  Rank rank_of(const std::string& name, const std::map<std::string, Rank>& taken) const;
+  /// The number of a peer in the list: as before, or one that has not been anybody's for long,
+  /// since a connection of the one who had it may still be open.
+  Rank rank_of(const std::string& name, const std::map<std::string, Rank>& taken);
   sites::RosterTime now() const {
     return std::chrono::duration_cast<sites::RosterTime>(Clock::now() - began_);
   }
@@ -95,6 +109,8 @@ class RunRoster {
   sites::RosterView view_;
   Clock::time_point ticked_{};
   std::map<std::string, Rank> ranks_;             ///< numbers of the peers in the list
+  Rank last_rank_ = 0;                            ///< that was given to a peer
+  std::string kept_;                              ///< a peer that stays in the list; empty: none
   std::map<std::string, std::string> addresses_;  ///< where the peers in the list listen
   struct Seen {
     sites::Incarnation incarnation = 0;
@@ -102,6 +118,7 @@ class RunRoster {
   };
   std::map<std::string, Seen> seen_;
   bool few_ = true;
+  std::optional<sites::OtherRun> other_;  ///< that was told of
   std::vector<SiteEvent> news_;
   mutable BackgroundService service_;  ///< last: it uses all members above
 };

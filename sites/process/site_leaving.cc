@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kLeaveSlice{20};
 
-/// Pumps until `done`, or the deadline.
+/// Pumps at least once, and until `done`, or the deadline.
 template <typename Done>
 Status pump_until(const LeavingSite& leaver, Deadline deadline, const Done& done) {
-  Status status;
+  Status status = leaver.pump({});
   while (status.ok() && !done() && !deadline.expired()) {
     status = leaver.pump(std::min<Deadline::Clock::duration>(kLeaveSlice, deadline.left()));
   }
@@ -34,6 +34,26 @@ Status pass_on(const LeavingSite& leaver, Deadline deadline) {
   return leaver.site.collect();
 }
 
+/// Whether the site still holds what another node could take.
+bool owes(const LeavingSite& leaver) {
+  return leaver.gives_all && !leaver.site.has_left() && leaver.site.state().mass > 0 &&
+         leaver.roster.others_up() > 0;
+}
+
+void tell_what_is_lost(const LeavingSite& leaver) {
+  const sites::SiteState state = leaver.site.state();
+  if (state.undelivered > 0) {
+    leaver.reporter.tell(
+        SiteEvent::Level::warning, "undelivered",
+        fmt::format("leaves before its heir has confirmed the mass of {:.3f} that it was given",
+                    state.undelivered));
+  } else if (owes(leaver)) {
+    leaver.reporter.tell(
+        SiteEvent::Level::warning, "undelivered",
+        fmt::format("leaves with the mass of {:.3f}, which no neighbour could take", state.mass));
+  }
+}
+
 }  // namespace
 
 Status leave_run(const LeavingSite& leaver) {
@@ -48,18 +68,16 @@ Status leave_run(const LeavingSite& leaver) {
   }
   while (status.ok() && !deadline.expired()) {
     if (leaver.site.hand_over()) {
+      leaver.roster.keep(leaver.site.heir());
       status = leaver.commit();
     }
-    if (status.ok() && leaver.site.delivered()) {
+    if (status.ok() && !owes(leaver) && leaver.site.delivered()) {
       break;
     }
     status = status.ok() ? leaver.pump(kLeaveSlice) : status;
   }
-  if (const double lost = leaver.site.state().undelivered; status.ok() && lost > 0) {
-    leaver.reporter.tell(
-        SiteEvent::Level::warning, "undelivered",
-        fmt::format("leaves before its heir has confirmed the mass of {:.3f} that it was given",
-                    lost));
+  if (status.ok()) {
+    tell_what_is_lost(leaver);
   }
   return status;
 }

@@ -1,5 +1,6 @@
 // How a site leaves a run by roster before the others do: it passes on what is under way, hands
-// over what it holds (Site::hand_over), and waits until that has arrived.
+// over what it holds (Site::hand_over), and waits until that has arrived. While other nodes are up
+// and none of them can take it, it waits for one.
 //
 // Thread safety: one thread at a time. Ownership: site and roster are the caller's.
 #pragma once
@@ -19,6 +20,7 @@ namespace sotto {
 struct LeavingSite {
   sites::Site& site;
   RunRoster& roster;
+  bool gives_all;  ///< what it holds goes to an heir: the exchange is push-sum
   const SiteReporter& reporter;
   /// Makes the state durable, and sends what the site has released.
   std::function<Status()> commit;
@@ -27,7 +29,7 @@ struct LeavingSite {
 };
 
 /// Leaves, between two rounds, within RosterOptions::leave_patience. What has not arrived by then
-/// is SiteState::undelivered. This is told. A fault is the site's.
+/// is SiteState::undelivered, or still in the site. This is told. A fault is the site's.
 Status leave_run(const LeavingSite& leaver);
 
 }  // namespace sotto

@@ -46,21 +46,6 @@ constexpr auto kServeEvery = 10ms;
 /// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
 constexpr double kSlowestBytesPerS = 16e3;
 
-/// Where a site begins: at the model of one of its peers, or at its own, and in which round.
-std::string words_of_beginning(const sites::SiteState& state, bool alone, bool own_model) {
-  if (!state.has_model) {
-    return fmt::format("starts from {}{}",
-                       own_model ? "the model that it had written" : "the initial model",
-                       alone ? ", out of touch" : "");
-  }
-  const std::string giver = state.giver.empty() ? "a neighbour" : state.giver;
-  return fmt::format(
-      "takes over the model of {}, at round {}, {}", giver, state.round,
-      state.round_said_by == 1
-          ? fmt::format("which rests on the word of {} alone", giver)
-          : fmt::format("the median of what {} neighbours say", state.round_said_by));
-}
-
 }  // namespace
 
 class SiteOptimizer::Run {
@@ -215,6 +200,11 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
                .folder = folder_.get()},
               [this] { serve_meanwhile(); }),
       service_("a site", kServeEvery, [this] { serve(); }) {
+  if (options_.roster && folder_) {
+    throw Error("state",
+                "a run whose nodes come and go keeps none: a node that is started again "
+                "is a newcomer; leave it out");
+  }
   site_.plan_steps(pace_.steps());
   reporter_.refresh(true);
 }
@@ -300,6 +290,9 @@ void SiteOptimizer::Run::require_unfinished() const {
 }
 
 Status SiteOptimizer::Run::load() {
+  if (roster_) {
+    return {};  // a call before this one has come so far
+  }
   if (!folder_) {
     reporter_.tell(Level::info, "started", "a new site, which keeps no state");
     writer_.loaded();
@@ -372,11 +365,13 @@ Status SiteOptimizer::Run::find_nodes() {
     return {};
   }
   reporter_.enter("joining");
-  roster_ =
-      std::make_unique<RunRoster>(*options_.roster, options_.name, options_.listen,
-                                  draw_incarnation(), site_.state().life, options_.security.peers);
+  if (!roster_) {  // a call before this one may have been told to stop
+    roster_ = std::make_unique<RunRoster>(*options_.roster, options_.name, options_.listen,
+                                          draw_incarnation(), site_.state().life,
+                                          options_.security.peers, settings_);
+  }
   reporter_.follow(nullptr, nullptr, roster_.get());
-  return roster_->await_nodes(options_.stop, [this] {
+  return roster_->await_nodes(options_.stop, options_.found_after, [this] {
     tell_list_news();
     reporter_.refresh(false);
   });
@@ -732,6 +727,7 @@ Status SiteOptimizer::Run::leave() {
 Status SiteOptimizer::Run::hand_over() {
   return leave_run({.site = site_,
                     .roster = *roster_,
+                    .gives_all = options_.exchange == sites::MixingKind::push_sum,
                     .reporter = reporter_,
                     .commit = [this] { return keep_and_send(); },
                     .pump = [this](Clock::duration span) { return pump(span); }});

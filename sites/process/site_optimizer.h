@@ -112,11 +112,12 @@ class SiteOptimizer {
   void evaluated(const Evaluation& quality);
   /// Ends a round that is under way, saves the state, and the model where options want it, and
   /// leaves the peers. No step may follow: Error is thrown. A site that has not begun saves
-  /// nothing. In a run by roster the others are told that it has gone, once what it sent has
-  /// arrived, or after RosterOptions::leave_patience.
+  /// nothing. In a run by roster the others are told that it has gone; it does not wait until what
+  /// it sent has arrived.
   Status finish();
-  /// finish() for a node that ends before its run: in a run by roster the others are told first, so
-  /// that nobody makes it a new neighbour.
+  /// finish() for a node that ends before its run. In a run by roster the others are told first, so
+  /// that nobody makes it a new neighbour; what it holds goes to one of them; and it waits until
+  /// what it sent has arrived, for RosterOptions::leave_patience at most.
   Status leave();
 
   /// Whether the site can take a step: it is no observer and has privacy left.

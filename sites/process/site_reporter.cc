@@ -153,4 +153,18 @@ void SiteReporter::export_model() {
   }
 }
 
+std::string words_of_beginning(const sites::SiteState& state, bool alone, bool own_model) {
+  if (!state.has_model) {
+    return fmt::format("starts from {}{}",
+                       own_model ? "the model that it had written" : "the initial model",
+                       alone ? ", out of touch" : "");
+  }
+  const std::string giver = state.giver.empty() ? "a neighbour" : state.giver;
+  return fmt::format(
+      "takes over the model of {}, at round {}, {}", giver, state.round,
+      state.round_said_by == 1
+          ? fmt::format("which rests on the word of {} alone", giver)
+          : fmt::format("the median of what {} neighbours say", state.round_said_by));
+}
+
 }  // namespace sotto

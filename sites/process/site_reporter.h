@@ -100,4 +100,8 @@ class SiteReporter {
   SiteBoard board_;
 };
 
+/// Where a site begins, in words: at the model of one of its peers, or at its own, and in which
+/// round. `alone`: no peer is up; `own_model`: it is one that the site had written.
+std::string words_of_beginning(const sites::SiteState& state, bool alone, bool own_model);
+
 }  // namespace sotto

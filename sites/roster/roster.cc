@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/xxh3.h>
 
 namespace sotto::sites {
 namespace {
@@ -25,6 +26,17 @@ constexpr std::size_t kOthersInPeriod = 64;
 constexpr RosterTime kCompareEvery{500};  // with one node
 constexpr RosterTime kAskSeeds{500};      // while joining
 constexpr RosterTime kBelowLeast{2'000};  // between probes of seeds while fewer than MIN are up
+
+constexpr RosterTime kComparedWithin{10'000};
+constexpr std::size_t kMostComparisons = 64;
+constexpr std::size_t kMostMarksSeen = 128;  // in one comparison
+constexpr std::size_t kMostNewsAtOnce = 64;  // datagrams; what is left comes with the next answer
+
+std::uint64_t digest_of(std::string_view text) { return xxh3(std::as_bytes(std::span(text)), 0); }
+
+std::uint16_t short_digest_of(std::string_view line) {
+  return static_cast<std::uint16_t>(digest_of(line));
+}
 
 constexpr std::uint64_t kLastKey = std::numeric_limits<std::uint64_t>::max();
 
@@ -45,6 +57,13 @@ Roster::Roster(RosterSetup setup, RosterTime now) : setup_(std::move(setup)), be
            "MIN:MAX, with one node at least, and MIN at most MAX");
   }
   check(setup_.incarnation != 0 && setup_.degree >= 2, "an incarnation is drawn; a ring has two");
+  for (std::string_view left = setup_.settings; !left.empty();) {
+    const std::string_view line = left.substr(0, left.find('\n'));
+    left.remove_prefix(std::min(line.size() + 1, left.size()));
+    settings_.emplace_back(line);
+  }
+  settings_.resize(std::min<std::size_t>(settings_.size(), 255));
+  run_ = setup_.settings.empty() ? 0 : digest_of(setup_.settings);
   self_ = {.name = setup_.name,
            .incarnation = setup_.incarnation,
            .life = setup_.life,
@@ -73,14 +92,48 @@ Status Roster::receive(const std::string& from, std::span<const std::byte> messa
   if (!parsed.ok()) {
     return parsed.status().with_context(from);
   }
-  if (const auto* probe = std::get_if<RosterProbe>(&*parsed)) {
+  const auto run = std::visit([](const auto& one) { return one.run; }, *parsed);
+  if (const auto* other = std::get_if<RosterOther>(&*parsed)) {
+    take(from, *other);
+  } else if (run != run_) {
+    say_other(from, *parsed);
+  } else if (const auto* probe = std::get_if<RosterProbe>(&*parsed)) {
     take(from, *probe, now);
   } else if (const auto* marks = std::get_if<RosterMarks>(&*parsed)) {
-    take(from, *marks);
+    take(from, *marks, now);
   } else {
     take(std::get<RosterNews>(*parsed), now);
   }
   return {};
+}
+
+void Roster::say_other(const std::string& from, const RosterMessage& message) {
+  const auto* const probe = std::get_if<RosterProbe>(&message);
+  if (probe == nullptr || probe->answers) {
+    return;
+  }
+  RosterOther answer{.run = run_, .nonce = probe->nonce};
+  for (const std::string& line : settings_) {
+    answer.settings.push_back(short_digest_of(line));
+  }
+  send(from, encode(answer));
+}
+
+void Roster::take(const std::string& from, const RosterOther& other) {
+  const bool asked = std::ranges::any_of(
+      seeds_, [&](const Seed& seed) { return seed.nonce != 0 && seed.nonce == other.nonce; });
+  if (!asked || other.run == run_) {
+    return;
+  }
+  std::size_t same = 0;
+  while (same < std::min(settings_.size(), other.settings.size()) &&
+         short_digest_of(settings_[same]) == other.settings[same]) {
+    ++same;
+  }
+  other_ = OtherRun{.address = from, .line = same < settings_.size() ? settings_[same] : ""};
+  if (standing_ == RosterStanding::joining) {
+    standing_ = RosterStanding::other;
+  }
 }
 
 void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime now) {
@@ -93,29 +146,47 @@ void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime 
     recalled = learn(entry, true, now) == RosterBook::Outcome::recalled;
     contact = contact_of(entry);
   }
+  if (!probe.answers) {
+    if (contact != nullptr) {
+      note_claim(*contact, probe, now);
+    }
+    RosterProbe answer = probe_to(contact);
+    answer.answers = true;
+    answer.nonce = probe.nonce;
+    answer.ticket = draw();
+    answer.forgot = recalled;
+    open_comparison(from, answer.ticket, now);
+    send(from, encode(answer));
+    return;
+  }
+  if (!note_answer(probe, now)) {
+    return;
+  }
   if (contact != nullptr && (contact->wishes != probe.wishes || contact->takes != probe.takes)) {
     contact->wishes = probe.wishes;
     contact->takes = probe.takes;
     edges_due_ = true;
     choose_edges(now);
   }
-  if (!probe.answers) {
-    send(from, probe_message(true, probe.nonce, contact, recalled));
-    return;
-  }
-  if (!note_answer(probe, now)) {
-    return;
-  }
   if (probe.forgot) {
     change_self(self_.phase);  // the others take a newer version back
   }
   const bool compared = contact != nullptr && now - contact->compared < kCompareEvery;
   if (probe.digest != book_.digest() && !compared) {
-    send_marks(from, 0, kLastKey, true);
+    open_comparison(from, probe.ticket, now);
+    send_marks(from, {.run = run_, .ticket = probe.ticket, .wants_yours = true, .last = kLastKey});
     if (contact != nullptr) {
       contact->compared = now;
     }
   }
+}
+
+void Roster::note_claim(Contact& contact, const RosterProbe& probe, RosterTime now) {
+  const bool differs = contact.wishes != probe.wishes || contact.takes != probe.takes;
+  if (contact.suspected || (differs && !contact.asked)) {
+    contact.next = std::min(contact.next, now);
+  }
+  contact.doubted = differs && contact.asked;
 }
 
 bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
@@ -137,7 +208,9 @@ bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
       contact->suspected = false;
       contact->pause = RosterTime(0);
       const bool knows = (answer.nonce & kFlagBits) == flags_for(*contact);
-      contact->next = knows ? now + period_of(*contact) : now;
+      // The answer may be from before what an unasked probe said.
+      const bool settled = knows && !std::exchange(contact->doubted, false);
+      contact->next = settled ? now + period_of(*contact) : now;
       expected = true;
     }
   }
@@ -148,33 +221,53 @@ bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
   return expected;
 }
 
-void Roster::send_marks(const std::string& to, std::uint64_t first, std::uint64_t last,
-                        bool wants_yours) {
+void Roster::open_comparison(const std::string& with, std::uint64_t ticket, RosterTime now) {
+  if (comparisons_.size() >= kMostComparisons) {
+    comparisons_.pop_front();
+  }
+  comparisons_.push_back({.with = with, .ticket = ticket, .since = now});
+}
+
+bool Roster::belongs(const std::string& from, const RosterMarks& marks, RosterTime now) {
+  const auto found = std::ranges::find_if(comparisons_, [&](const Comparison& one) {
+    return one.ticket == marks.ticket && one.with == from && now - one.since <= kComparedWithin;
+  });
+  return found != comparisons_.end() && found->seen.size() < kMostMarksSeen &&
+         found->seen.insert(marks.first).second;
+}
+
+void Roster::send_marks(const std::string& to, const RosterMarks& wanted) {
   std::vector<RosterMark> marks = book_.marks();
-  std::erase_if(marks, [&](const RosterMark& mark) { return mark.key < first || mark.key > last; });
+  std::erase_if(marks, [&](const RosterMark& mark) {
+    return mark.key < wanted.first || mark.key > wanted.last;
+  });
   std::span<const RosterMark> left = marks;
+  RosterMarks part = wanted;
   while (true) {
-    RosterMarks part{.wants_yours = wants_yours, .first = first, .last = last};
     const auto now = left.first(std::min(kMostMarks, left.size()));
     left = left.subspan(now.size());
     part.marks.assign(now.begin(), now.end());
+    part.last = left.empty() ? wanted.last : now.back().key;
+    send(to, encode(part));
     if (left.empty()) {
-      send(to, encode(part));
       return;
     }
-    part.last = now.back().key;
-    first = part.last + 1;
-    send(to, encode(part));
+    part.first = part.last + 1;
   }
 }
 
-void Roster::take(const std::string& from, const RosterMarks& marks) {
-  for (std::vector<std::byte>& message :
-       encode_news(book_.newer_than(marks.marks, marks.first, marks.last))) {
+void Roster::take(const std::string& from, const RosterMarks& marks, RosterTime now) {
+  if (!belongs(from, marks, now)) {
+    return;
+  }
+  auto news = encode_news(run_, book_.newer_than(marks.marks, marks.first, marks.last));
+  news.resize(std::min(news.size(), kMostNewsAtOnce));
+  for (std::vector<std::byte>& message : news) {
     send(from, std::move(message));
   }
   if (marks.wants_yours && book_.lacks_any(marks.marks)) {
-    send_marks(from, marks.first, marks.last, false);
+    send_marks(from,
+               {.run = run_, .ticket = marks.ticket, .first = marks.first, .last = marks.last});
   }
 }
 
@@ -273,13 +366,20 @@ void Roster::try_join(RosterTime now) {
     replaced.push_back(namesake.incarnation);
     replaced.insert(replaced.end(), namesake.replaces.begin(), namesake.replaces.end());
   }
-  const auto others = std::ranges::count_if(contacts_, [this](const auto& one) {
-    const Contact& contact = one.second;
-    return contact.phase == NodePhase::up && contact.name != self_.name && !contact.suspected;
-  });
-  if (static_cast<std::size_t>(others) >= setup_.most) {
+  const auto count_others = [this](bool unheard) {
+    return static_cast<std::size_t>(std::ranges::count_if(contacts_, [&](const auto& one) {
+      const Contact& contact = one.second;
+      return contact.phase == NodePhase::up && contact.name != self_.name && !contact.suspected &&
+             contact.answered != unheard;
+    }));
+  };
+  const std::size_t answer = count_others(false);
+  if (answer >= setup_.most) {
     standing_ = RosterStanding::full;
     return;
+  }
+  if (answer + count_others(true) >= setup_.most) {
+    return;  // those that others list may be dead: they answer, or are suspected in time
   }
   replaced.resize(std::min(replaced.size(), kMostReplaced));
   self_.replaces = std::move(replaced);
@@ -448,7 +548,9 @@ void Roster::probe(Contact& contact, RosterTime now) {
     contact.pause = std::clamp(2 * contact.pause, kProbeAgain, kLongestBackOff);
   }
   contact.next = now + (contact.suspected ? contact.pause : kProbeAgain);
-  send(contact.address, probe_message(false, contact.nonce, &contact, false));
+  RosterProbe message = probe_to(&contact);
+  message.nonce = contact.nonce;
+  send(contact.address, encode(message));
 }
 
 void Roster::probe_seeds(RosterTime now) {
@@ -464,27 +566,28 @@ void Roster::probe_seeds(RosterTime now) {
     if (now < seed.next) {
       continue;
     }
+    const bool there = reached.contains(seed.address);
     seed.pause = standing_ == RosterStanding::joining
                      ? kAskSeeds
-                     : std::clamp(2 * seed.pause, kProbeAgain, longest);
+                     : std::clamp(there ? RosterTime(0) : 2 * seed.pause, kProbeAgain, longest);
     seed.next = now + seed.pause;
-    if (!reached.contains(seed.address)) {
+    if (!there) {
       seed.nonce = std::max<std::uint64_t>(draw(), 1);
-      send(seed.address, probe_message(false, seed.nonce, nullptr, false));
+      RosterProbe message = probe_to(nullptr);
+      message.nonce = seed.nonce;
+      send(seed.address, encode(message));
     }
   }
 }
 
-std::vector<std::byte> Roster::probe_message(bool answers, std::uint64_t nonce,
-                                             const Contact* contact, bool forgot) const {
-  RosterProbe message{.answers = answers, .nonce = nonce, .digest = book_.digest()};
+RosterProbe Roster::probe_to(const Contact* contact) const {
+  RosterProbe message{.run = run_, .digest = book_.digest()};
   message.wishes = contact != nullptr && contact->wished;
   message.takes = contact != nullptr && contact->mine;
-  message.forgot = forgot;
   if (has_joined()) {
     message.entry.push_back(self_);
   }
-  return encode(message);
+  return message;
 }
 
 void Roster::forget_old(std::size_t most, RosterTime now) {
@@ -534,6 +637,7 @@ void Roster::end_as(RosterStanding standing, RosterTime now) {
 
 RosterView Roster::view() const {
   RosterView view{.standing = standing_};
+  view.other = other_;
   std::map<std::string_view, int> processes;
   const auto there = [this](const RosterEntry& entry) {
     const Contact* const contact = contact_of(entry);

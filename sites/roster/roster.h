@@ -5,6 +5,9 @@
 // what released() hands out, as datagrams. view() says who is there and which edges both ends keep.
 //
 // A node suspects another by what it hears itself: one that does not answer for kSuspectAfter.
+// What a node wishes is believed of its answers to probes of one's own alone, which each name a
+// number that was drawn for them, and marks name the answer that they follow: datagrams that were
+// recorded and are sent again change nothing, and get one short answer at most.
 // A suspicion is nobody else's business and in no entry. Entries travel by comparing digests with
 // those that are probed. Seeds, and those that are suspected, are probed for ever, which heals a
 // partition.
@@ -13,14 +16,19 @@
 // once its book equals that of one who answered; if nobody answers for kAloneAfter, it is alone. If
 // its name is there, it probes the one that has it, and replaces it only where nobody answers.
 //
+// Nodes of one run have the same settings. What others say is not believed; a newcomer whose seed
+// answers that it has other settings ends.
+//
 // Thread safety: one thread at a time. Owns all it holds. Memory is bounded by `most` +
 // kMostBesides entries, and RosterBook::kMostForgotten that it remembers.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +52,8 @@ struct RosterSetup {
   std::size_t least = 1;               ///< MIN: while fewer are up, seeds are probed more often
   std::size_t most = 64;               ///< MAX: a newcomer is refused where so many are up
   std::size_t degree = kRosterDegree;  ///< neighbours, on average
+  /// What all nodes of the run must agree on, lines of "name=value" in one order, 255 at most.
+  std::string settings{};
 };
 
 /// A datagram that is to go out.
@@ -56,6 +66,7 @@ struct RosterDatagram {
 enum class RosterStanding : std::uint8_t {
   joining,    ///< it asks who is there
   up,         ///< it takes part
+  other,      ///< it is refused: the run at a seed has other settings
   full,       ///< it is refused: `most` are there
   duplicate,  ///< it is refused: another process of its name is there, or has taken its place
   leaving,    ///< it takes no new edge
@@ -70,11 +81,20 @@ struct RosterMember {
   bool neighbour = false;  ///< both ends keep an edge
 };
 
+/// A run with other settings, at the address of a seed.
+struct OtherRun {
+  std::string address{};  ///< where it answered
+  /// The first line of the own settings that the other run does not have; empty: it has more.
+  std::string line{};
+  auto operator<=>(const OtherRun&) const = default;
+};
+
 /// The nodes that are there.
 struct RosterView {
   RosterStanding standing = RosterStanding::joining;  ///< how this node stands
   std::vector<RosterMember> members{};  ///< nodes by name; this one among them, once it has joined
   std::size_t up = 0;                   ///< nodes that are up and unsuspected, this one among them
+  std::optional<OtherRun> other{};      ///< the latest run with other settings that answered
 };
 
 class Roster {
@@ -131,7 +151,15 @@ class Roster {
     bool wished = false;              ///< this node wishes one
     bool mine = false;                ///< this node keeps one, if the other does
     std::uint8_t telling = 0;         ///< flags of the last probe
+    bool doubted = false;             ///< while it is asked, its own probe has said other flags
     RosterTime compared{-1'000'000};  ///< when marks were sent last
+  };
+  /// Two nodes compare their books after an answer of one of them.
+  struct Comparison {
+    std::string with{};
+    std::uint64_t ticket = 0;
+    RosterTime since{0};
+    std::set<std::uint64_t> seen{};  ///< first keys of the marks that were answered
   };
   struct Seed {
     std::string address{};
@@ -141,14 +169,26 @@ class Roster {
   };
 
   void take(const std::string& from, const RosterProbe& probe, RosterTime now);
-  void take(const std::string& from, const RosterMarks& marks);
+  void take(const std::string& from, const RosterMarks& marks, RosterTime now);
   void take(const RosterNews& news, RosterTime now);
+
+  void take(const std::string& from, const RosterOther& other);
+  /// Says to a probe of another run that this one has other settings.
+  void say_other(const std::string& from, const RosterMessage& message);
 
   /// Takes in an entry if there is room; what became of it.
   RosterBook::Outcome learn(const RosterEntry& entry, bool by_itself, RosterTime now);
+  /// What a probe of the contact's own claims is not believed, as it may be an old one, sent once
+  /// more: where it differs from what is known, the contact is asked.
+  static void note_claim(Contact& contact, const RosterProbe& probe, RosterTime now);
   /// Whether the answer is to a probe of this node's, which is noted.
   bool note_answer(const RosterProbe& answer, RosterTime now);
-  void send_marks(const std::string& to, std::uint64_t first, std::uint64_t last, bool wants_yours);
+  /// Sends the marks of the range `wanted` of a comparison that is open.
+  void send_marks(const std::string& to, const RosterMarks& wanted);
+  /// From now on marks with this ticket are answered.
+  void open_comparison(const std::string& with, std::uint64_t ticket, RosterTime now);
+  /// Whether the marks belong to a comparison that is open, and come for the first time.
+  bool belongs(const std::string& from, const RosterMarks& marks, RosterTime now);
 
   /// Contacts for entries that are new, and none for those that are gone.
   void follow_book(RosterTime now);
@@ -169,8 +209,8 @@ class Roster {
   /// Tells all that answer that this node is gone.
   void end_as(RosterStanding standing, RosterTime now);
   void send(const std::string& to, std::vector<std::byte> message);
-  std::vector<std::byte> probe_message(bool answers, std::uint64_t nonce, const Contact* contact,
-                                       bool forgot) const;
+  /// The flags and the entry of a probe to a contact, or to nobody that is known.
+  RosterProbe probe_to(const Contact* contact) const;
   static std::uint8_t flags_for(const Contact& contact);
   Contact* contact_of(const RosterEntry& entry);
   const Contact* contact_of(const RosterEntry& entry) const;
@@ -188,6 +228,10 @@ class Roster {
   RosterStanding standing_ = RosterStanding::joining;
   std::map<std::uint64_t, Contact> contacts_;  ///< other nodes by key_of
   std::vector<Seed> seeds_;
+  std::vector<std::string> settings_;  ///< line by line
+  std::uint64_t run_ = 0;              ///< digest of all settings; 0: there are none
+  std::optional<OtherRun> other_;
+  std::deque<Comparison> comparisons_;  ///< oldest first
   std::vector<RosterDatagram> outbox_;
   RosterTime began_;
   bool heard_ = false;  ///< somebody has answered

@@ -13,17 +13,18 @@
 namespace sotto::sites {
 namespace {
 
-enum class RosterKind : std::uint8_t { probe = 1, answer = 2, marks = 3, entries = 4 };
+enum class RosterKind : std::uint8_t { probe = 1, answer = 2, marks = 3, entries = 4, other = 5 };
 
 constexpr std::uint8_t kWishes = 1;
 constexpr std::uint8_t kTakes = 2;
 constexpr std::uint8_t kForgot = 4;
-constexpr std::size_t kNewsHeaderBytes = 4;
+constexpr std::size_t kNewsHeaderBytes = 12;
 
-ByteBuffer begin_message(RosterKind kind) {
+ByteBuffer begin_message(RosterKind kind, std::uint64_t run) {
   ByteBuffer out;
   out.write(static_cast<std::uint8_t>(kind));
   out.write(kRosterProtocol);
+  out.write(run);
   return out;
 }
 
@@ -64,11 +65,12 @@ bool read_entry(ByteReader& in, RosterEntry& entry) {
 }
 
 Result<RosterMessage> parse_probe(ByteReader& in, bool answers) {
-  RosterProbe probe{.answers = answers};
+  RosterProbe probe{.run = in.read<std::uint64_t>(), .answers = answers};
   probe.nonce = in.read<std::uint64_t>();
   probe.digest[0] = in.read<std::uint64_t>();
   probe.digest[1] = in.read<std::uint64_t>();
   const auto flags = in.read<std::uint8_t>();
+  probe.ticket = answers ? in.read<std::uint64_t>() : 0;
   const auto count = in.read<std::uint8_t>();
   if (in.failed() || flags > (kWishes | kTakes | kForgot) || count > 1) {
     return broken("a probe that cannot be");
@@ -84,7 +86,8 @@ Result<RosterMessage> parse_probe(ByteReader& in, bool answers) {
 }
 
 Result<RosterMessage> parse_marks(ByteReader& in) {
-  RosterMarks marks;
+  RosterMarks marks{.run = in.read<std::uint64_t>()};
+  marks.ticket = in.read<std::uint64_t>();
   const auto flags = in.read<std::uint8_t>();
   marks.first = in.read<std::uint64_t>();
   marks.last = in.read<std::uint64_t>();
@@ -111,7 +114,7 @@ Result<RosterMessage> parse_marks(ByteReader& in) {
 }
 
 Result<RosterMessage> parse_news(ByteReader& in) {
-  RosterNews news;
+  RosterNews news{.run = in.read<std::uint64_t>()};
   const auto count = in.read<std::uint16_t>();
   for (std::uint16_t k = 0; k < count && !in.failed(); ++k) {
     if (!read_entry(in, news.entries.emplace_back())) {
@@ -120,6 +123,16 @@ Result<RosterMessage> parse_news(ByteReader& in) {
   }
   return in.finished() ? Result<RosterMessage>(RosterMessage(std::move(news)))
                        : Result<RosterMessage>(broken("entries of another length"));
+}
+
+Result<RosterMessage> parse_other(ByteReader& in) {
+  RosterOther other{.run = in.read<std::uint64_t>()};
+  other.nonce = in.read<std::uint64_t>();
+  other.settings.resize(in.read<std::uint8_t>());
+  if (!in.read_into(std::span(other.settings)) || !in.finished()) {
+    return broken("settings of another length");
+  }
+  return RosterMessage(std::move(other));
 }
 
 }  // namespace
@@ -136,12 +149,15 @@ void write_entry(const RosterEntry& entry, ByteBuffer& out) {
 }
 
 std::vector<std::byte> encode(const RosterProbe& probe) {
-  ByteBuffer out = begin_message(probe.answers ? RosterKind::answer : RosterKind::probe);
+  ByteBuffer out = begin_message(probe.answers ? RosterKind::answer : RosterKind::probe, probe.run);
   out.write(probe.nonce);
   out.write(probe.digest[0]);
   out.write(probe.digest[1]);
   out.write(static_cast<std::uint8_t>((probe.wishes ? kWishes : 0) | (probe.takes ? kTakes : 0) |
                                       (probe.forgot ? kForgot : 0)));
+  if (probe.answers) {
+    out.write(probe.ticket);
+  }
   out.write(static_cast<std::uint8_t>(probe.entry.size()));
   for (const RosterEntry& entry : probe.entry) {
     write_entry(entry, out);
@@ -151,7 +167,8 @@ std::vector<std::byte> encode(const RosterProbe& probe) {
 
 std::vector<std::byte> encode(const RosterMarks& marks) {
   check(marks.marks.size() <= kMostMarks, "marks fit into a message");
-  ByteBuffer out = begin_message(RosterKind::marks);
+  ByteBuffer out = begin_message(RosterKind::marks, marks.run);
+  out.write(marks.ticket);
   out.write(static_cast<std::uint8_t>(marks.wants_yours));
   out.write(marks.first);
   out.write(marks.last);
@@ -164,7 +181,17 @@ std::vector<std::byte> encode(const RosterMarks& marks) {
   return std::move(out).take();
 }
 
-std::vector<std::vector<std::byte>> encode_news(std::span<const RosterEntry> entries) {
+std::vector<std::byte> encode(const RosterOther& other) {
+  check(other.settings.size() <= 255, "a byte counts the settings");
+  ByteBuffer out = begin_message(RosterKind::other, other.run);
+  out.write(other.nonce);
+  out.write(static_cast<std::uint8_t>(other.settings.size()));
+  out.write_span(std::span<const std::uint16_t>(other.settings));
+  return std::move(out).take();
+}
+
+std::vector<std::vector<std::byte>> encode_news(std::uint64_t run,
+                                                std::span<const RosterEntry> entries) {
   std::vector<std::vector<std::byte>> messages;
   while (!entries.empty()) {
     ByteBuffer body;
@@ -178,7 +205,7 @@ std::vector<std::vector<std::byte>> encode_news(std::span<const RosterEntry> ent
       body.append(one.bytes());
       ++count;
     }
-    ByteBuffer out = begin_message(RosterKind::entries);
+    ByteBuffer out = begin_message(RosterKind::entries, run);
     out.write(count);
     out.append(body.bytes());
     messages.push_back(std::move(out).take());
@@ -206,6 +233,8 @@ Result<RosterMessage> parse_roster(std::span<const std::byte> bytes) {
       return parse_marks(in);
     case RosterKind::entries:
       return parse_news(in);
+    case RosterKind::other:
+      return parse_other(in);
   }
   return broken("a message of a roster of an unknown kind");
 }

@@ -55,6 +55,23 @@ TEST_CASE("datagrams: without the run's key nothing opens") {
   CHECK(receiver.refused() == 2);
 }
 
+TEST_CASE("datagrams: a flood of what does not open holds nobody who has no time") {
+  const RunKey key(make_key_pair());
+  SealedDatagrams receiver = at("127.0.0.1:0", key);
+  SealedDatagrams stranger = at("127.0.0.1:0", RunKey(make_key_pair()));
+  SealedDatagrams friendly = at("127.0.0.1:0", key);
+  for (int k = 0; k < 100; ++k) {
+    stranger.send(receiver.address(), some_bytes(1));
+  }
+  friendly.send(receiver.address(), some_bytes(3));
+  CHECK_FALSE(receiver.receive(Deadline::after(0ms)).has_value());
+  CHECK(receiver.refused() == 64);
+  const auto received = receiver.receive(Deadline::after(10s));
+  REQUIRE(received.has_value());
+  CHECK(received->message == some_bytes(3));
+  CHECK(receiver.refused() == 100);
+}
+
 TEST_CASE("datagrams: the first process takes a seed's place on its machine, others any port") {
   const RunKey key(make_key_pair());
   std::string seed;
@@ -70,6 +87,27 @@ TEST_CASE("datagrams: the first process takes a seed's place on its machine, oth
   CHECK_THROWS_AS(at(seed, key), Error);
   CHECK_THROWS_AS(at("nonsense", key), Error);
   CHECK_THROWS_AS(at("0.0.0.0:0", key), Error);
+}
+
+TEST_CASE("datagrams: a second name of the same place is no second seed's place") {
+  const RunKey key(make_key_pair());
+  std::string port;
+  {
+    const SealedDatagrams free = at("127.0.0.1:0", key);
+    port = free.address().substr(free.address().find(':'));
+  }
+  const SealedDatagrams first = at("", key, {"localhost" + port});
+  CHECK(first.address() == "127.0.0.1" + port);
+  const SealedDatagrams second = at("", key, {"localhost" + port});
+  CHECK(second.address().starts_with("127.0.0.1:"));
+  CHECK(second.address() != first.address());
+}
+
+TEST_CASE("datagrams: names that nobody knows are no reason to listen on loopback") {
+  const RunKey key(make_key_pair());
+  CHECK_THROWS_AS(at("", key, {"no-such-host.invalid:9000"}), Error);
+  const SealedDatagrams other = at("", key, {"no-such-host.invalid:9000", "127.0.0.1:1"});
+  CHECK(other.address().starts_with("127.0.0.1:"));
 }
 
 TEST_CASE("a run's key: nodes know each other's keys by name, and only with it") {

@@ -220,8 +220,9 @@ void write_roster_messages(const fs::path& folder) {
   write("marks", encode(sites::RosterMarks{.wants_yours = true,
                                            .last = ~std::uint64_t{0},
                                            .marks = {{.key = 1, .life = 1, .version = 1}}}));
+  write("other", encode(sites::RosterOther{.run = 1, .nonce = 1, .settings = {1, 2}}));
   const std::vector<sites::RosterEntry> entries = {entry, namesake};
-  write("entries", sites::encode_news(entries).front());
+  write("entries", sites::encode_news(0, entries).front());
 }
 
 void add_command(sotto_fuzz::SiteCommand command, std::span<const std::byte> bytes,

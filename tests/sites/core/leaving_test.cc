@@ -195,6 +195,32 @@ TEST_CASE("leaving: a silent heir keeps its place; one that begins anew gives wa
   CHECK(network.site(3).delivered());
 }
 
+TEST_CASE("leaving: an heir that leaves the list before its receipt has not got the parcel") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    RandomStream random({.seed = seed, .purpose = Purpose::faults});
+    SiteNetwork network(with_gradients(seed));
+    network.connect_all();
+    network.deliver_all();
+    network.run_in_step(3 + random.below(5));
+    announce(network, 3);
+    network.run_in_step(4);
+    const double held = network.state(3).mass;
+    REQUIRE(hand_over(network, 3));
+    network.kill(0);
+    run_others(network, 3, static_cast<int>(random.below(4)));
+    sites::Site& leaver = network.site(3);
+    CHECK(leaver.heir() == name_of(0));
+    leaver.update_peers({{.name = name_of(1)}, {.name = name_of(2)}});
+    CHECK_FALSE(leaver.delivered());
+    CHECK(network.state(3).undelivered == doctest::Approx(held));
+    // It is listed again, and the parcel is no more.
+    leaver.update_peers({{.name = name_of(0)}, {.name = name_of(1)}, {.name = name_of(2)}});
+    CHECK_FALSE(leaver.delivered());
+    CHECK(network.state(3).undelivered == doctest::Approx(held));
+  }
+}
+
 TEST_CASE("leaving: a leaver that is started again delivers what it had handed over") {
   SiteNetwork network(with_gradients(6));
   network.connect_all();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include <sotto/sites/process/site_optimizer.h>
 
 #include "support/free_port.h"
+#include "support/scratch.h"
 
 using namespace sotto;
 using namespace std::chrono_literals;
@@ -152,6 +154,27 @@ TEST_CASE("run by roster: nodes start together, take one in, and go on when one 
   CHECK(tally.count("a", "nodes-enough") >= 1);
 }
 
+TEST_CASE("run by roster: the only seed begins anew, and waits for those that go on") {
+  const RunKey key(make_key_pair());
+  const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
+  Tally tally;
+  SiteOptions founder = node_options("a", seed, key, 1, 2);
+  founder.found_after = 0s;
+  std::optional<Node> a(std::in_place, founder, 1.0F, Round{0}, tally);
+  a->await_round(3);
+  Node b(node_options("b", seed, key, 1, 2), 2, 0, tally);
+  b.await_round(100);
+  a->stop();
+  a->await_end();
+  CHECK_MESSAGE(a->status().ok(), a->status().message());
+  a.reset();
+  const Round then = b.round();
+  CHECK(then >= 50);
+  Node again(node_options("a", seed, key, 1, 2), 1, 0, tally);
+  again.await_round(1);
+  CHECK(again.round() >= then);
+}
+
 TEST_CASE("run by roster: a full run, a name that is there, and another key are refused") {
   const RunKey key(make_key_pair());
   const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
@@ -167,6 +190,12 @@ TEST_CASE("run by roster: a full run, a name that is there, and another key are 
   Node third(node_options("third", seed, key, 1, 2), 1, 0, tally);
   third.await_end();
   CHECK(third.status().message().find("2 nodes") != std::string::npos);
+  SiteOptions other = node_options("other", seed, key, 1, 2);
+  other.step_rule.learning_rate = 0.2;
+  Node fourth(other, 1, 0, tally);
+  fourth.await_end();
+  CHECK_MESSAGE(fourth.status().message().find("lr is 0.2 here") != std::string::npos,
+                fourth.status().message());
   // A stranger finds nobody, and waits for the two that it wants.
   Node stranger(node_options("s", seed, RunKey(make_key_pair()), 2, 2), 1, 0, tally);
   const Round before = a.round();
@@ -180,10 +209,78 @@ TEST_CASE("run by roster: a full run, a name that is there, and another key are 
   CHECK(b.status().ok());
 }
 
+TEST_CASE("run by roster: who finds nobody to take what it holds waits, and says so") {
+  const RunKey key(make_key_pair());
+  const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
+  Tally tally;
+  SiteOptions options = node_options("a", seed, key, 2, 2);
+  options.found_after = 0s;
+  options.init = "zero";
+  options.roster->leave_patience = 300ms;
+  std::atomic<bool> stop{true};
+  options.stop = &stop;
+  std::vector<float> parameters(kDimension);
+  SiteOptimizer site(options, "", parameters, {}, tally.of("a"));
+  CHECK(site.connect().fault() == Fault::stopped);
+  stop = false;
+  // One that is in the roster and takes no connections; the first is found by it after its stop.
+  const auto settings =
+      settings_text(shared_settings(options, complete_layout({}, parameters.size())));
+  const RunRoster other(*options.roster, "b", "", 7, 1,
+                        std::make_shared<AllowList>(std::vector<TrustedPeer>()), settings);
+  const Status connected = site.connect();
+  REQUIRE_MESSAGE(connected.ok(), connected.message());
+  const std::vector<float> gradient(kDimension, 1);
+  CHECK(site.step(gradient).ok());
+  const Status left = site.leave();
+  CHECK_MESSAGE(left.ok(), left.message());
+  CHECK(tally.count("a", "undelivered") == 1);
+}
+
+TEST_CASE("run by roster: the number of a peer that has left is nobody else's soon") {
+  const RunKey key(make_key_pair());
+  const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
+  const RosterOptions options{.least = 2, .most = 4, .seeds = {seed}, .key = key};
+  const auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
+  const auto other = std::make_shared<AllowList>(std::vector<TrustedPeer>());
+  const RunRoster a(options, "a", "", 1, 1, list, "");
+  const auto rank_of = [&](const std::string& name) {
+    const Deadline late = Deadline::after(20s);
+    while (!late.expired()) {
+      for (const TrustedPeer& peer : list->peers()) {
+        if (peer.name == name) {
+          return peer.rank;
+        }
+      }
+      std::this_thread::yield();
+    }
+    return Rank{0};
+  };
+  std::set<Rank> ranks;
+  for (const std::string name : {"b", "c", "d"}) {
+    const RunRoster node(options, name, "", 7, 1, other, "");
+    ranks.insert(rank_of(name));
+  }
+  CHECK_FALSE(ranks.contains(0));
+  CHECK(ranks.size() == 3);
+}
+
+TEST_CASE("run by roster: state folders and privacy are refused") {
+  const SiteOptions options = node_options("a", "127.0.0.1:9", RunKey::open(), 1, 2);
+  std::vector<float> parameters(kDimension);
+  const test::Scratch folder;
+  const std::string state = (folder.path() / "state").string();
+  CHECK_THROWS_WITH_AS(SiteOptimizer(options, state, parameters, {}, {}),
+                       doctest::Contains("a newcomer"), Error);
+  SiteOptions noisy = options;
+  noisy.privacy.emplace();
+  CHECK_THROWS_AS(SiteOptimizer(noisy, state, parameters, {}, {}), Error);
+}
+
 TEST_CASE("run by roster: without a secret key a node stays on this host, unless told otherwise") {
   auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
   const auto open = [&](RosterOptions options, const std::string& name) {
-    RunRoster roster(options, name, "", 1, 1, list);
+    RunRoster roster(options, name, "", 1, 1, list, "");
     return roster.address();
   };
   CHECK(open({}, "a").starts_with("127.0.0.1:"));

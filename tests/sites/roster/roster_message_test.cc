@@ -15,7 +15,8 @@ namespace {
 
 std::vector<std::vector<std::byte>> random_messages(RandomStream& random) {
   const auto entries = random_entries(random);
-  std::vector<std::vector<std::byte>> messages = encode_news(entries);
+  std::vector<std::vector<std::byte>> messages = encode_news(3, entries);
+  messages.push_back(encode(RosterOther{.run = 1, .nonce = 2, .settings = {3, 4, 5}}));
   RosterProbe probe{.answers = random.below(2) == 0,
                     .nonce = random.next_u64(),
                     .digest = {random.next_u64(), random.next_u64()},
@@ -37,16 +38,19 @@ TEST_CASE("roster: messages come back as they were written, within a datagram") 
     RandomStream random({.seed = seed});
     const auto entries = random_entries(random);
     std::vector<RosterEntry> read;
-    for (const auto& message : encode_news(entries)) {
+    for (const auto& message : encode_news(seed, entries)) {
       CHECK(message.size() <= kMostRosterBytes);
       const auto parsed = parse_roster(message);
       REQUIRE(parsed.ok());
+      CHECK(std::get<RosterNews>(*parsed).run == seed);
       const auto& part = std::get<RosterNews>(*parsed).entries;
       read.insert(read.end(), part.begin(), part.end());
     }
     CHECK(read == entries);
-    const RosterProbe probe{.answers = true,
+    const RosterProbe probe{.run = random.next_u64(),
+                            .answers = true,
                             .nonce = random.next_u64(),
+                            .ticket = random.next_u64(),
                             .digest = {1, 2},
                             .wishes = true,
                             .takes = false,
@@ -56,7 +60,9 @@ TEST_CASE("roster: messages come back as they were written, within a datagram") 
     REQUIRE(parsed.ok());
     const auto& back = std::get<RosterProbe>(*parsed);
     CHECK(back.answers);
+    CHECK(back.run == probe.run);
     CHECK(back.nonce == probe.nonce);
+    CHECK(back.ticket == probe.ticket);
     CHECK(back.digest == probe.digest);
     CHECK(back.wishes);
     CHECK_FALSE(back.takes);
@@ -66,7 +72,7 @@ TEST_CASE("roster: messages come back as they were written, within a datagram") 
 }
 
 TEST_CASE("roster: as many marks as fit, and each message within a datagram") {
-  RosterMarks marks{.first = 1, .last = kMostMarks};
+  RosterMarks marks{.ticket = 77, .first = 1, .last = kMostMarks};
   for (std::uint64_t key = 1; key <= kMostMarks; ++key) {
     marks.marks.push_back({.key = key, .life = 1, .version = 2});
   }
@@ -75,6 +81,7 @@ TEST_CASE("roster: as many marks as fit, and each message within a datagram") {
   const auto parsed = parse_roster(bytes);
   REQUIRE(parsed.ok());
   CHECK(std::get<RosterMarks>(*parsed).marks.size() == kMostMarks);
+  CHECK(std::get<RosterMarks>(*parsed).ticket == 77);
   std::swap(marks.marks[3].key, marks.marks[4].key);
   CHECK(parse_roster(encode(marks)).status().fault() == Fault::malformed);
 }

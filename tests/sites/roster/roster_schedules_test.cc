@@ -24,12 +24,14 @@ struct Schedule {
   std::uint64_t seed = 0;
   std::size_t nodes = 8;
   int faults = 12;
+  double repeats = 0;
 };
 
 class Play {
  public:
   explicit Play(const Schedule& schedule)
-      : schedule_(schedule), world_(schedule.seed, {.refused_end = true}) {}
+      : schedule_(schedule),
+        world_(schedule.seed, {.refused_end = true, .repeats = schedule.repeats}) {}
 
   RosterWorld& run() {
     for (int k = 0; k < 2; ++k) {
@@ -147,7 +149,8 @@ TEST_CASE("roster: after the last fault of any schedule all agree and are connec
     RandomStream random({.seed = seed, .round = 7});
     Play play({.seed = seed,
                .nodes = 3 + random.below(10),
-               .faults = 4 + static_cast<int>(random.below(12))});
+               .faults = 4 + static_cast<int>(random.below(12)),
+               .repeats = random.below(3) == 0 ? 0.1 : 0});
     RosterWorld& world = play.run();
     const std::size_t nodes = world.addresses().size();
     world.run_for(std::max(agreed_within(nodes), kReconnected));

@@ -129,6 +129,29 @@ TEST_CASE("roster: a newcomer to a full run is refused, and let in when one has 
   CHECK(world.at(next).standing() == RosterStanding::up);
 }
 
+TEST_CASE("roster: those that were killed take no place of a full run's") {
+  for (std::uint64_t draw = 0; draw < 50; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(200 + draw, kFair);
+    const std::size_t most = 2 + world.random().below(5);
+    const auto seed = world.start("seed", {}, 1, most);
+    std::vector<std::string> others;
+    for (std::size_t k = 1; k < most; ++k) {
+      others.push_back(world.start("node" + std::to_string(k), {seed}, 1, most));
+    }
+    world.run_for(5s);
+    CHECK(world.at(seed).view().up == most);
+    world.kill(others[world.random().below(others.size())]);
+    world.run_for(RosterTime(world.random().below(9'000)));
+    const auto next = world.start("next", {seed}, 1, most);
+    world.run_for(Roster::kSuspectAfter + 3s);
+    CHECK(world.at(next).standing() == RosterStanding::up);
+    const auto late = world.start("late", {seed}, 1, most);
+    world.run_for(Roster::kSuspectAfter + 3s);
+    CHECK(world.at(late).standing() == RosterStanding::full);
+  }
+}
+
 TEST_CASE("roster: a node that leaves keeps its edges until it is gone, and gets no new ones") {
   RosterWorld world(7, kFair);
   const auto seed = world.start("seed", {});
@@ -155,6 +178,181 @@ TEST_CASE("roster: a node that leaves keeps its edges until it is gone, and gets
   world.run_for(1s);
   CHECK(phase_seen(world, seed, "a") == NodePhase::gone);
   CHECK(neighbours(seed) == std::set<std::string>{"late"});
+}
+
+TEST_CASE("roster: datagrams that were recorded and are sent again cut no edge") {
+  for (std::uint64_t draw = 0; draw < 30; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(300 + draw, kFair);
+    const auto seed = world.start("seed", {});
+    std::vector<RosterDatagram> recorded;
+    std::string other;
+    world.watch([&](const std::string& from, const RosterDatagram& sent) {
+      if (from == other && sent.to == seed) {
+        recorded.push_back(sent);
+      }
+    });
+    other = world.start("other", {seed});
+    world.run_for(5s);
+    world.cut({seed}, {other});  // while the other suspects the seed, it keeps no edge
+    world.run_for(20s);
+    world.heal();
+    world.run_for(Roster::kLongestBackOff + 5s);
+    REQUIRE_FALSE(recorded.empty());
+    const std::vector<RosterDatagram> all = recorded;
+    for (int times = 0; times < 20; ++times) {
+      world.forge(seed, other, all[world.random().below(all.size())].message);
+      world.run_for(RosterTime(world.random().below(100)));
+      for (const RosterMember& member : world.at(seed).view().members) {
+        CHECK(member.neighbour == (member.entry.name == "other"));
+      }
+    }
+  }
+}
+
+TEST_CASE("roster: whoever repeats what was recorded gets a short answer to each at most") {
+  for (std::uint64_t draw = 0; draw < 20; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(500 + draw, kFair);
+    const auto seed = world.start("seed", {});
+    std::vector<std::vector<std::byte>> recorded;
+    world.watch([&](const std::string& /*from*/, const RosterDatagram& sent) {
+      if (sent.to == seed) {
+        recorded.push_back(sent.message);
+      }
+    });
+    for (int k = 0; k < 40; ++k) {
+      world.start("node" + std::to_string(k), {seed});
+    }
+    world.run_for(5s);
+    const auto all = std::exchange(recorded, {});
+    const std::string forged = draw % 2 == 0 ? "10.0.0.2:9000" : "192.168.0.1:1";
+    std::size_t marks = 0;
+    for (const auto& message : all) {
+      const bool is_marks = message[0] == std::byte{3};
+      marks += is_marks ? 1U : 0U;
+      (void)world.at(seed).released();
+      REQUIRE(world.at(seed).receive(forged, message, world.now()).ok());
+      const auto answers = world.at(seed).released();
+      CHECK(answers.size() <= (message[0] == std::byte{1} ? 1U : 0U));
+      for (const RosterDatagram& answer : answers) {
+        CHECK(answer.message.size() <= message.size() + 200);
+      }
+    }
+    CHECK(marks > 0);
+  }
+}
+
+TEST_CASE("roster: an empty book of marks gets so many datagrams at most, and all in the end") {
+  RosterWorld world(12, kFair);
+  const auto seed = world.start("seed", {}, 1, 4000);
+  std::vector<RosterEntry> entries;
+  for (std::uint32_t k = 0; k < 1500; ++k) {
+    entries.push_back({.name = std::string(80, 'x') + std::to_string(k),
+                       .incarnation = 1 + k,
+                       .life = 1,
+                       .version = 1,
+                       .phase = NodePhase::gone,
+                       .address = "10.9.9.9:9999"});
+  }
+  for (const auto& message : encode_news(0, entries)) {
+    REQUIRE(world.at(seed).receive("10.8.0.1:1", message, world.now()).ok());
+  }
+  std::size_t most = 0;
+  world.watch([&, at = RosterTime(-1), count = std::size_t{0}](const std::string& from,
+                                                               const RosterDatagram&) mutable {
+    count = from == seed && world.now() == at ? count + 1 : 1;
+    at = world.now();
+    most = std::max(most, count);
+  });
+  const auto late = world.start("late", {seed}, 1, 4000);
+  world.run_for(15s);
+  CHECK(world.at(late).book().size() == 1502);
+  CHECK(most <= 80);
+}
+
+TEST_CASE("roster: a newcomer with other settings is told the first, and nobody takes it in") {
+  for (std::uint64_t draw = 0; draw < 50; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(600 + draw, kFair);
+    const std::vector<std::string> lines = {"nodes=1:9\n", "lr=0.1\n", "seed=4\n"};
+    const std::size_t changed = world.random().below(lines.size() + 1);
+    const std::string common = lines[0] + lines[1] + lines[2];
+    std::string others;
+    for (std::size_t k = 0; k < lines.size(); ++k) {
+      others += k == changed ? "x=" + lines[k] : lines[k];
+    }
+    others += changed == lines.size() ? "more=1\n" : "";
+    world.set_settings(common);
+    const auto seed = world.start("seed", {});
+    const auto a = world.start("a", {seed});
+    world.run_for(RosterTime(world.random().below(5'000)));
+    world.set_settings(others);
+    const auto late = world.start("late", {seed});
+    world.run_for(5s);
+    CHECK(world.at(late).standing() == RosterStanding::other);
+    const auto other = world.at(late).view().other;
+    REQUIRE(other.has_value());
+    CHECK(other->address == seed);
+    CHECK(other->line + "\n" == (changed < lines.size() ? "x=" + lines[changed] : "more=1\n"));
+    for (const auto& address : {seed, a}) {
+      CHECK(world.at(address).book().size() == 2);
+      CHECK(world.at(address).view().up == 2);
+    }
+  }
+}
+
+TEST_CASE("roster: datagrams of an earlier run, sent again, name nobody in the next") {
+  for (std::uint64_t draw = 0; draw < 20; ++draw) {
+    CAPTURE(draw);
+    std::vector<std::pair<std::string, std::vector<std::byte>>> recorded;
+    RosterWorld before(700 + draw, kFair);
+    before.watch([&](const std::string& from, const RosterDatagram& sent) {
+      recorded.emplace_back(from, sent.message);
+    });
+    before.set_settings("epochs=1\n");
+    const auto first = before.start("first", {});
+    before.start("second", {first});
+    before.run_for(5s);
+    RosterWorld next(800 + draw, kFair);
+    next.set_settings("epochs=2\n");
+    const auto seed = next.start("seed", {});
+    next.run_for(1s);
+    for (const auto& [from, message] : recorded) {
+      next.forge(seed, from, message);
+    }
+    next.run_for(1s);
+    CHECK(next.at(seed).book().size() == 1);
+    CHECK(next.at(seed).standing() == RosterStanding::up);
+  }
+}
+
+TEST_CASE("roster: a node that was suspected and speaks again is asked at once") {
+  for (std::uint64_t draw = 0; draw < 20; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(400 + draw, kFair);
+    const auto seed = world.start("seed", {});
+    const auto other = world.start("other", {seed});
+    std::vector<std::byte> last;
+    std::size_t asked = 0;
+    world.watch([&](const std::string& from, const RosterDatagram& sent) {
+      const auto parsed = parse_roster(sent.message);
+      const auto* probe = parsed.ok() ? std::get_if<RosterProbe>(&*parsed) : nullptr;
+      if (probe != nullptr && !probe->answers && from == other && !probe->entry.empty()) {
+        last = sent.message;
+      }
+      asked += probe != nullptr && !probe->answers && from == seed ? 1U : 0U;
+    });
+    world.run_for(5s);
+    world.cut({seed}, {other});
+    world.cut({other}, {seed});
+    world.run_for(RosterTime(100'000 + world.random().below(30'000)));
+    CHECK(world.at(seed).view().up == 1);
+    const std::size_t before = asked;
+    world.forge(seed, other, last);
+    world.run_for(300ms);
+    CHECK(asked > before);
+  }
 }
 
 TEST_CASE("roster: those that were forgotten on both sides of a partition meet again") {

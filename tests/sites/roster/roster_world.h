@@ -30,6 +30,7 @@ class RosterWorld {
     double loss = 0.05;
     std::uint64_t slowest_ms = 200;
     bool refused_end = false;  // the processes that the run refuses
+    double repeats = 0;        // datagrams that somebody records, and sends again within 20 s
   };
 
   RosterWorld(std::uint64_t seed, Weather weather)
@@ -53,11 +54,14 @@ class RosterWorld {
                            .address = address,
                            .seeds = std::move(seeds),
                            .least = least,
-                           .most = most},
+                           .most = most,
+                           .settings = settings_},
         now_);
     events_.push({now_ + RosterTime(random_.below(kTick)), ++number_, address, {}, {}});
     return nodes_.find(address)->first;
   }
+  /// The settings of processes that start from now on.
+  void set_settings(std::string settings) { settings_ = std::move(settings); }
   /// The process at an address ends at once.
   void kill(const std::string& address) { nodes_.erase(address); }
   /// Datagrams from one side do not reach the other, until heal().
@@ -96,8 +100,9 @@ class RosterWorld {
       }
       carry(event.to);
       const auto standing = node->second->standing();
-      if (weather_.refused_end && (standing == sites::RosterStanding::duplicate ||
-                                   standing == sites::RosterStanding::full)) {
+      if (weather_.refused_end &&
+          (standing == sites::RosterStanding::duplicate ||
+           standing == sites::RosterStanding::full || standing == sites::RosterStanding::other)) {
         nodes_.erase(node);
       }
     }
@@ -110,12 +115,29 @@ class RosterWorld {
       const bool lost = std::ranges::any_of(cuts_, [&](const auto& sides) {
         return sides.first.contains(from) && sides.second.contains(sent.to);
       });
+      if (sent_) {
+        sent_(from, sent);
+      }
+      if (weather_.repeats > 0 && random_.uniform() < weather_.repeats) {
+        events_.push(
+            {now_ + RosterTime(random_.below(20'000)), ++number_, sent.to, from, sent.message});
+      }
       if (lost || random_.uniform() < weather_.loss) {
         continue;
       }
       events_.push({now_ + RosterTime(1 + random_.below(weather_.slowest_ms)), ++number_, sent.to,
                     from, std::move(sent.message)});
     }
+  }
+
+  /// From now on `heard` is told of each datagram that is sent, and by whom.
+  void watch(
+      std::function<void(const std::string& from, const sites::RosterDatagram& sent)> heard) {
+    sent_ = std::move(heard);
+  }
+  /// Somebody sends a node a datagram in the name of `from`.
+  void forge(const std::string& to, const std::string& from, std::vector<std::byte> message) {
+    events_.push({now_, ++number_, to, from, std::move(message)});
   }
 
   /// Whether all that take part have equal books.
@@ -188,10 +210,12 @@ class RosterWorld {
 
   Weather weather_;
   RandomStream random_;
+  std::string settings_;
   RosterTime now_{0};
   std::map<std::string, std::unique_ptr<Roster>> nodes_;
   std::vector<std::pair<std::set<std::string>, std::set<std::string>>> cuts_;
   std::priority_queue<Event> events_;
+  std::function<void(const std::string& from, const sites::RosterDatagram& sent)> sent_;
   std::uint64_t number_ = 0;
   std::uint64_t addresses_ = 0;
   std::uint64_t bytes_ = 0;
