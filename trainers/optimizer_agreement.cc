@@ -99,6 +99,7 @@ std::string Optimizer::agreement() const {
       {"algorithm", algorithm},
       {"compressor", compressor},
       {"topology", topology},
+      {"groups", groups.empty() ? "none" : NodeGroups(groups).text()},
       {"weights", graph_digest(*topology_)},  // of weighting and lazy
       {"communication-interval", fmt::to_string(communication_interval)},
       {"byzantine", fmt::format("{}", fmt::join(byzantine, ","))},
@@ -113,9 +114,6 @@ std::string Optimizer::agreement() const {
     for (const auto& [name, value] : step_rule_settings(*outer_step_rule)) {
       settings.emplace_back("outer-" + name, value);
     }
-  }
-  if (!groups.empty()) {
-    settings.emplace_back("groups", NodeGroups(groups).text());
   }
   if (outer_after_mixing) {
     settings.emplace_back("outer-after-mixing", "true");

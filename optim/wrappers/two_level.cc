@@ -24,9 +24,9 @@ void check_weights(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   const bool local = setup.outer_step_rule != nullptr || setup.communication_interval > 1 ||
                      setup.streaming.on() || setup.outer_after_mixing;
   if (setup.weighted && (local || info.agreement != SettingsAgreement::required)) {
-    refuse("weight", "given",
-           "in groups nodes are weighted where each step ends with a mean over all nodes, as with "
-           "allreduce without local steps; leave weights out");
+    throw Error("weight",
+                "in groups nodes are weighted where each step ends with a mean over all nodes, as "
+                "with allreduce without local steps; leave weights out");
   }
 }
 
@@ -53,7 +53,7 @@ void check_setup(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
     throw Error("groups", "parameters that lie with an accelerator are not trained in groups");
   }
   if (setup.adversary) {
-    refuse("byzantine", "given", "nodes of a group trust each other: attacks are for single nodes");
+    throw Error("byzantine", "nodes of a group trust each other: attacks are for single nodes");
   }
   check_weights(info, setup);
   if (setup.groups->size() == 1) {

@@ -119,10 +119,6 @@ std::vector<Settings> settings_of(const AlgorithmSpec& algorithm, const Scenario
 }
 
 void check_lists(const CandidateLists& lists, const Scenario& scenario) {
-  if (!scenario.task.groups.empty()) {
-    refuse("groups", scenario.task.groups,
-           "plans compare runs of single nodes; simulate runs in groups one by one");
-  }
   for (const std::string& spec : lists.algorithms) {
     (void)parse_algorithm(spec);
   }

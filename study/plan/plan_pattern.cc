@@ -122,6 +122,9 @@ std::vector<PlannedRound> overhear(std::vector<std::unique_ptr<Algorithm>> algor
 
 PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
   OptimizerOptions options = plan.run.optimizer;
+  if (!options.groups.empty()) {
+    throw Error("groups", "plans compare runs of single nodes; simulate runs in groups one by one");
+  }
   // What is exchanged does not depend on how many local steps were made.
   options.communication_interval = 1;
   options.streaming = {};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
@@ -76,8 +77,9 @@ std::vector<std::string> encodings_for(const AlgorithmInfo& info, const Optimize
   }
   if (taken.size() < 2) {
     refuse("compressor", options.compressor,
-           fmt::format("{} sends full precision, so that nothing is to be chosen; leave it out",
-                       info.name));
+           fmt::format("of the encodings that it chooses from, {}, {} takes {}; name a compressor",
+                       fmt::join(budget_encodings(), ", "), info.name,
+                       taken.empty() ? "none" : "full precision only"));
   }
   return taken;
 }

@@ -11,6 +11,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/study/internal/setting_text.h>
+#include <sotto/study/train/auto_compressor.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto::study {
@@ -63,7 +64,7 @@ std::vector<RunSetting> read_settings(std::string_view words) {
     const std::string_view name = family_name(word);
     if (settings.empty()) {
       settings.push_back({"algorithm", word});
-    } else if (lists(compressors(), name)) {
+    } else if (lists(compressors(), name) || compressor_budget(word)) {
       settings.push_back({"compressor", word});
     } else if (lists(topologies(), name)) {
       settings.push_back({"topology", word});

@@ -148,7 +148,7 @@ void fit_compressor(const TrainOptions& o, Task& task, TrainPlan& plan) {
   }
   const BudgetedCompressor found = choose_compressor(optimizer, task, start);
   plan.notices.push_back(
-      fmt::format("{} is '{}': a message takes {} bytes, and errs by {:.3g} of it",
+      fmt::format("{} is '{}': a message takes {} bytes, with an error of {:.3g} of its norm",
                   optimizer.compressor, found.spec, found.bytes, found.relative_error));
   optimizer.compressor = found.spec;
 }
@@ -338,6 +338,12 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   check_transport(plan.run.optimizer, plan.launched);
   if (!options.gradient_time.empty()) {
     plan.pace = parse_pace(options.gradient_time);
+  }
+  if (const auto& groups = plan.run.optimizer.groups; !groups.empty()) {
+    plan.notices.push_back(
+        fmt::format("{} of {} train one model each, and {} exchanges between them",
+                    counted(groups.size(), "group"), counted(groups.front().size(), "node"),
+                    plan.run.optimizer.algorithm));
   }
   fit_compressor(options, *sample, plan);
   resolve_options(plan, sample->layout());

@@ -250,7 +250,11 @@ std::vector<std::vector<Rank>> read_groups(const std::string& path) {
   }
   const std::span<const std::byte> bytes = *content;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): text is bytes
-  return parse_groups({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  auto groups = parse_groups({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (groups.empty()) {
+    refuse("groups", path, "it names no nodes; give each group a line of ranks, such as 0-3");
+  }
+  return groups;
 }
 
 OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
