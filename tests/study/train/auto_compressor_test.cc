@@ -74,7 +74,8 @@ TEST_CASE("a budget that cannot be one, or where it cannot be kept, is refused")
   }
   CHECK(refusal(job("choco", "auto:20")).find("bytes at least") != std::string::npos);
   CHECK(refusal(job("qmean", "auto:2000")).find("chunks") != std::string::npos);
-  CHECK(refusal(job("allreduce", "auto:2000")).find("takes full precision only") != std::string::npos);
+  CHECK(refusal(job("allreduce", "auto:2000")).find("takes full precision only") !=
+        std::string::npos);
   TrainOptions secret = job("choco", "auto:2000");
   secret.privacy_epsilon = 3;
   secret.clip_norm = 1;
