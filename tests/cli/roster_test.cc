@@ -173,7 +173,9 @@ TEST_CASE("train by roster: settings that such a run does not have are refused, 
   CHECK(with_seeds({"--checkpoint", "saved"}).find("--checkpoint") != std::string::npos);
   CHECK(with_seeds({"--privacy-delta", "1e-4"}).find("--privacy-delta") != std::string::npos);
   CHECK(with_seeds({"--privacy-seed", "3"}).find("--privacy-seed") != std::string::npos);
-  CHECK(refused({"--leave-within", "9"}).find("--leave-within") != std::string::npos);
+  const Ended fixed = run({"train", "--nodes", "2", "--leave-within", "9"});
+  CHECK(fixed.status == 2);
+  CHECK(fixed.err.find("--leave-within") != std::string::npos);
   CHECK(refused({"--seeds", "nowhere"}).find("--seeds") != std::string::npos);
   CHECK(with_seeds({"--listen", "0.0.0.0:0"}).find("--listen") != std::string::npos);
   CHECK(run({"train", "--nodes", "4:2", "--seeds", "127.0.0.1:9"}).status != 0);
