@@ -129,7 +129,7 @@ std::vector<Edge> other_members(const NodeGroups& groups, Rank rank) {
 void merge(const std::vector<Rank>& more, std::vector<Rank>& into) {
   into.insert(into.end(), more.begin(), more.end());
   std::ranges::sort(into);
-  into.erase(std::ranges::unique(into).begin(), into.end());
+  into.erase(std::unique(into.begin(), into.end()), into.end());
 }
 
 }  // namespace
