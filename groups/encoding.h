@@ -14,7 +14,7 @@
 // receiver takes the sum over rounds. It is wrong for activations: the residual of one example
 // would be added to another. Parameters would be counted twice; gather updates of them.
 //
-// Of activations and their gradients every row counts, so their compressors also keep any row
+// Every row of activations and of their gradients counts, so their compressors also keep any row
 // within half its length (Contract::alpha), which sparse encodings do not.
 //
 // Plain values and pure functions; thread-safe.

@@ -1,8 +1,8 @@
 // The key that all nodes of one run share, when one operator owns them all.
 //
-// Whoever has the key can be any node of the run: each node's own keys follow from the run's key
-// and the node's name, so that all know each other's without a list. Strangers are kept out; the
-// nodes themselves trust each other.
+// A process that has the key can be any node of the run: each node's own keys follow from the run's
+// key and the node's name, so that all know each other's without a list. Strangers are kept out;
+// the nodes themselves trust each other.
 //
 // Thread safety: plain values. Ownership: the secret's memory is that of a PrivateKey.
 #pragma once
