@@ -63,6 +63,8 @@ class SealedDatagrams {
   std::optional<ReceivedDatagram> receive(Deadline deadline);
   /// Datagrams that did not open.
   std::uint64_t refused() const { return refused_; }
+  /// Whether the host of HOST:PORT is one in numbers, or a name that was found.
+  bool knows(const std::string& to) { return endpoint_of(to).has_value(); }
 
  private:
   struct Name;

@@ -1,13 +1,15 @@
 #include "train_roster.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include <sotto/base/error.h>
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
@@ -35,10 +37,6 @@ class NodeWatch {
             study::RosterPlan& plan)
       : log_(LogFormat::text, quiet, "", flags) {
     const TelemetryOptions& wanted = observe.telemetry;
-    if (!wanted.mllog.empty() || !wanted.trace.empty()) {
-      throw Error(wanted.mllog.empty() ? "trace" : "mllog",
-                  "a run whose nodes come and go does not have it: leave it out");
-    }
     if (!wanted.log_json.empty()) {
       json_.emplace(LogFormat::json, quiet, wanted.log_json == "-" ? "" : wanted.log_json, flags);
     }
@@ -71,6 +69,20 @@ class NodeWatch {
   SiteBoard board_;
   std::optional<Monitor> monitor_;
 };
+
+/// The settings that were given, but those that say where results and news go.
+std::vector<std::string> given_settings(const CLI::App& command) {
+  static constexpr auto kOutputs = std::to_array<std::string_view>(
+      {"json", "quiet", "config", "metrics", "log-json", "tensorboard"});
+  std::vector<std::string> given;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_single_name();
+    if (option->count() > 0 && std::ranges::find(kOutputs, name) == kOutputs.end()) {
+      given.push_back(name);
+    }
+  }
+  return given;
+}
 
 void print_end(const console::Output& output, const SiteResult& result) {
   output.line(fmt::format("{} {} after round {}", result.report.name,
@@ -106,7 +118,7 @@ int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
   const console::FlagSpelling flags(command);
   check_writable("dump-parameters", options.dump_parameters);
   check_writable("json", options.common.json);
-  study::RosterPlan plan = make_roster_plan(options, command.count("--algorithm") > 0, roster);
+  study::RosterPlan plan = make_roster_plan(options, given_settings(command), roster);
   const console::Output output(options.common);
   plan.run.stop = &console::stop_requested();
   console::catch_stop_signals();

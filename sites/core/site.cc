@@ -248,7 +248,7 @@ Status Site::offer() {
     Neighbour& peer = peers_[k];
     const bool room = peer.out.items().size() < setup_.window;
     peer.full_rounds = room || !peer.told() ? 0 : peer.full_rounds + 1;
-    if (peer.told() && room && !peer.leaving) {
+    if (peer.told() && room && !peer.draining) {
       to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
     }
   }
@@ -331,7 +331,7 @@ std::vector<std::size_t> Site::awaited() const {
                          ? peer.up() && peer.channel.model_due
                          : peer.heard() && !peer.channel.joining && outstanding(peer) &&
                                (hope == SumHope::few || peer.punctuality.waited_for());
-    if (due && phase_ != Phase::training && !peer.leaving) {
+    if (due && phase_ != Phase::training && !peer.draining) {
       awaited.push_back(k);
     }
   }
@@ -363,7 +363,7 @@ Status Site::collect() {
   std::vector<MixedPeer> mixed;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     take_in(k);
-    if (peers_[k].heard()) {
+    if (peers_[k].heard() && !peers_[k].draining) {
       mixed.push_back(
           {.peer = k, .degree = peers_[k].channel.degree, .barred = ignored(peers_[k])});
     }

@@ -131,8 +131,9 @@ class Site final {
 
   // Leaving for good, between two rounds.
 
-  /// These are about to leave, and no other: they get no parcels any more, and are not waited for.
-  void set_leaving(const std::vector<std::string>& names);
+  /// These, and no others, leave, or are about to be taken from the list: they get no parcels any
+  /// more, are not waited for, and with gossip the model is not mixed with theirs.
+  void set_draining(const std::vector<std::string>& names);
   /// Whether nothing has come in the last rounds of those that are up, and nothing waits.
   bool quiet() const;
   /// With push-sum: makes one parcel of all that the site holds, for one heir, after which it holds

@@ -13,9 +13,9 @@ constexpr Round kQuietRounds = 2;
 
 }  // namespace
 
-void Site::set_leaving(const std::vector<std::string>& names) {
+void Site::set_draining(const std::vector<std::string>& names) {
   for (Neighbour& peer : peers_) {
-    peer.leaving = std::ranges::find(names, peer.entry.name) != names.end();
+    peer.draining = std::ranges::find(names, peer.entry.name) != names.end();
   }
 }
 
@@ -33,7 +33,7 @@ bool Site::hand_over() {
   std::size_t heir = peers_.size();
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     const Neighbour& peer = peers_[k];
-    const bool able = peer.heard() && peer.told() && !peer.leaving && !peer.observer &&
+    const bool able = peer.heard() && peer.told() && !peer.draining && !peer.observer &&
                       !barred(peer) && peer.out.items().size() < setup_.window;
     if (able && (heir == peers_.size() || peer.entry.name < peers_[heir].entry.name)) {
       heir = k;
@@ -63,7 +63,7 @@ bool Site::delivered() const {
            if (has_left() && peer.entry.name == heir_) {
              return bequest_held(peer) == 0;
            }
-           return !peer.up() || peer.leaving || peer.out.items().empty();
+           return !peer.up() || peer.draining || peer.out.items().empty();
          });
 }
 

@@ -1,7 +1,6 @@
 #include <sotto/sites/process/run_roster.h>
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -24,8 +23,6 @@ constexpr auto kTickEvery = 100ms;
 /// Datagrams that are taken in at once, and the time for it: others wait for the roster meanwhile.
 constexpr int kMostAtOnce = 256;
 constexpr auto kLongestAtOnce = 10ms;
-/// After this number of a peer comes 1 again.
-constexpr Rank kLastRank = 1'000'000'000;
 /// Events that wait to be told.
 constexpr std::size_t kMostNews = 1024;
 
@@ -139,6 +136,7 @@ void RunRoster::work() {
   note_changes();
   note_count();
   note_other();
+  note_search();
 }
 
 void RunRoster::send_released() {
@@ -147,49 +145,19 @@ void RunRoster::send_released() {
   }
 }
 
-Rank RunRoster::rank_of(const std::string& name, const std::map<std::string, Rank>& taken) {
-  if (const auto before = ranks_.find(name); before != ranks_.end()) {
-    return before->second;
-  }
-  std::set<Rank> used;
-  for (const auto* ranks : {&std::as_const(ranks_), &taken}) {
-    for (const auto& [other, rank] : *ranks) {
-      used.insert(rank);
-    }
-  }
-  do {
-    last_rank_ = last_rank_ < kLastRank ? last_rank_ + 1 : 1;
-  } while (used.contains(last_rank_));
-  return last_rank_;
-}
-
 void RunRoster::follow_view() {
-  std::map<std::string, std::string> addresses;
-  for (const RosterMember& member : view_.members) {
-    const std::string& name = member.entry.name;
-    const bool kept = name == kept_ && member.entry.phase != NodePhase::gone &&
-                      addresses_.contains(name) && !addresses.contains(name);
-    if (member.neighbour || kept) {
-      addresses[member.entry.name] = member.entry.address;
-    }
-  }
-  if (addresses == addresses_) {
+  if (!peers_.follow(view_, now())) {
     return;
   }
-  std::map<std::string, Rank> ranks;
   std::vector<TrustedPeer> lines = list_->peers();
   std::erase_if(lines, [](const TrustedPeer& line) { return line.rank != 0; });
-  for (const auto& [name, address] : addresses) {
-    const Rank rank = rank_of(name, ranks);
-    ranks[name] = rank;
-    lines.push_back({.rank = rank,
+  for (const auto& [name, peer] : peers_.peers()) {
+    lines.push_back({.rank = peer.rank,
                      .name = name,
                      .key = options_.key.node_keys(name).public_key,
-                     .address = address});
+                     .address = peer.address});
   }
   list_->update_allow_list(std::move(lines));
-  ranks_ = std::move(ranks);
-  addresses_ = std::move(addresses);
 }
 
 void RunRoster::tell(SiteEvent::Level level, std::string_view kind, std::string text,
@@ -247,6 +215,22 @@ void RunRoster::note_other() {
   }
 }
 
+void RunRoster::note_search() {
+  std::vector<std::string> unknown;
+  for (const std::string& seed : view_.silent) {
+    if (!datagrams_.knows(seed)) {
+      unknown.push_back(seed);
+    }
+  }
+  for (SiteEvent& event : search_.due(
+           now(), {.few = view_.standing == RosterStanding::joining || view_.up < options_.least,
+                  .silent = view_.silent,
+                  .unknown = std::move(unknown),
+                  .refused = datagrams_.refused()})) {
+    tell(event.level, event.kind, std::move(event.text));
+  }
+}
+
 Status RunRoster::standing() const {
   const auto lock = service_.pause();
   switch (view_.standing) {
@@ -270,7 +254,7 @@ bool RunRoster::may_begin(std::chrono::milliseconds alone_after) const {
   const auto lock = service_.pause();
   const bool alone = view_.up == 1 && (options_.seeds.empty() || now() >= alone_after);
   return view_.standing == RosterStanding::up && view_.up >= options_.least &&
-         (alone || !addresses_.empty());
+         (alone || !peers_.peers().empty());
 }
 
 Status RunRoster::await_nodes(const std::atomic<bool>* stop, std::chrono::milliseconds alone_after,
@@ -300,15 +284,9 @@ SiteRosterReport RunRoster::report() const {
   return report;
 }
 
-std::vector<std::string> RunRoster::leaving() const {
+std::vector<std::string> RunRoster::draining() const {
   const auto lock = service_.pause();
-  std::vector<std::string> names;
-  for (const RosterMember& member : view_.members) {
-    if (member.entry.phase != NodePhase::up) {
-      names.push_back(member.entry.name);
-    }
-  }
-  return names;
+  return peers_.draining(view_);
 }
 
 std::size_t RunRoster::others_up() const {
@@ -322,7 +300,7 @@ std::size_t RunRoster::others_up() const {
 
 void RunRoster::keep(const std::string& peer) {
   const auto lock = service_.pause();
-  kept_ = peer;
+  peers_.keep(peer);
 }
 
 std::vector<SiteEvent> RunRoster::news() {

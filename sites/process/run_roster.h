@@ -20,6 +20,8 @@
 #include <sotto/comm/sealed_datagrams.h>
 #include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/process/roster_options.h>
+#include <sotto/sites/process/roster_peers.h>
+#include <sotto/sites/process/roster_search.h>
 #include <sotto/sites/process/site_report.h>
 #include <sotto/sites/roster/roster.h>
 
@@ -62,8 +64,8 @@ class RunRoster {
                      const std::function<void()>& meanwhile) const;
   /// The nodes that are there.
   SiteRosterReport report() const;
-  /// The nodes that have said that they leave.
-  std::vector<std::string> leaving() const;
+  /// Peers that are to get no more parcels: they leave, or their edge has gone.
+  std::vector<std::string> draining() const;
   /// Other nodes that are up.
   std::size_t others_up() const;
   /// From now on this peer stays in the list, whether it answers the roster or not, until it says
@@ -90,11 +92,10 @@ class RunRoster {
   void note_changes();
   void note_count();
   void note_other();
+  /// Says what keeps this node from finding the others.
+  void note_search();
   void tell(SiteEvent::Level level, std::string_view kind, std::string text, std::string peer = {});
   void send_released();
-  /// The number of a peer in the list: as before, or one that has not been anybody's for long,
-  /// since a connection of the one who had it may still be open.
-  Rank rank_of(const std::string& name, const std::map<std::string, Rank>& taken);
   sites::RosterTime now() const {
     return std::chrono::duration_cast<sites::RosterTime>(Clock::now() - began_);
   }
@@ -108,10 +109,7 @@ class RunRoster {
   sites::Roster roster_;
   sites::RosterView view_;
   Clock::time_point ticked_{};
-  std::map<std::string, Rank> ranks_;             ///< numbers of the peers in the list
-  Rank last_rank_ = 0;                            ///< that was given to a peer
-  std::string kept_;                              ///< a peer that stays in the list; empty: none
-  std::map<std::string, std::string> addresses_;  ///< where the peers in the list listen
+  RosterPeers peers_;  ///< those in the list
   struct Seen {
     sites::Incarnation incarnation = 0;
     std::string_view state;
@@ -119,6 +117,7 @@ class RunRoster {
   std::map<std::string, Seen> seen_;
   bool few_ = true;
   std::optional<sites::OtherRun> other_;  ///< that was told of
+  RosterSearch search_;
   std::vector<SiteEvent> news_;
   mutable BackgroundService service_;  ///< last: it uses all members above
 };

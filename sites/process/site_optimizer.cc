@@ -453,7 +453,7 @@ Status SiteOptimizer::Run::pump(Clock::duration longest) {
   tell_list_news();
   Status status = carry(Deadline::after(longest));
   if (status.ok() && roster_) {
-    site_.set_leaving(roster_->leaving());
+    site_.set_draining(roster_->draining());
     status = roster_->standing();
   }
   if (const auto resets = site_.state().resets; resets != resets_) {

@@ -138,6 +138,9 @@ void Roster::take(const std::string& from, const RosterOther& other) {
 
 void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime now) {
   if (!probe.entry.empty() && is_self(probe.entry[0])) {
+    for (Seed& seed : seeds_) {
+      seed.own = seed.own || (seed.nonce != 0 && seed.nonce == probe.nonce);
+    }
     return;  // this node, by another of its addresses
   }
   bool recalled = false;
@@ -194,6 +197,7 @@ bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
   for (Seed& seed : seeds_) {
     if (seed.nonce != 0 && seed.nonce == answer.nonce) {
       seed.nonce = 0;
+      seed.asked.reset();
       expected = true;
     }
   }
@@ -563,16 +567,21 @@ void Roster::probe_seeds(RosterTime now) {
   }
   const RosterTime longest = reached.size() + 1 < setup_.least ? kBelowLeast : kLongestBackOff;
   for (Seed& seed : seeds_) {
+    const bool there = reached.contains(seed.address);
+    if (there || seed.own) {
+      seed.asked.reset();
+    }
+    seed.silent = seed.asked && now - *seed.asked >= kSuspectAfter;
     if (now < seed.next) {
       continue;
     }
-    const bool there = reached.contains(seed.address);
     seed.pause = standing_ == RosterStanding::joining
                      ? kAskSeeds
                      : std::clamp(there ? RosterTime(0) : 2 * seed.pause, kProbeAgain, longest);
     seed.next = now + seed.pause;
     if (!there) {
       seed.nonce = std::max<std::uint64_t>(draw(), 1);
+      seed.asked = seed.asked.value_or(now);
       RosterProbe message = probe_to(nullptr);
       message.nonce = seed.nonce;
       send(seed.address, encode(message));
@@ -656,6 +665,11 @@ RosterView Roster::view() const {
     }
     view.members.push_back(std::move(member));
   });
+  for (const Seed& seed : seeds_) {
+    if (seed.silent) {
+      view.silent.push_back(seed.address);
+    }
+  }
   return view;
 }
 

@@ -95,6 +95,7 @@ struct RosterView {
   std::vector<RosterMember> members{};  ///< nodes by name; this one among them, once it has joined
   std::size_t up = 0;                   ///< nodes that are up and unsuspected, this one among them
   std::optional<OtherRun> other{};      ///< the latest run with other settings that answered
+  std::vector<std::string> silent{};    ///< seeds that have not answered for kSuspectAfter
 };
 
 class Roster {
@@ -166,6 +167,9 @@ class Roster {
     RosterTime next{0};
     RosterTime pause{0};
     std::uint64_t nonce = 0;
+    std::optional<RosterTime> asked{};  ///< the first probe without an answer
+    bool silent = false;                ///< it has not answered for kSuspectAfter
+    bool own = false;                   ///< it is this node, by another of its addresses
   };
 
   void take(const std::string& from, const RosterProbe& probe, RosterTime now);

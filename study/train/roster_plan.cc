@@ -20,59 +20,55 @@
 namespace sotto::study {
 namespace {
 
-/// Settings that say something of a run whose nodes are all there from the start.
-constexpr auto kOfFixedRuns = std::to_array<std::string_view>({"topology",
-                                                               "weighting",
-                                                               "lazy",
-                                                               "transport",
-                                                               "rendezvous",
-                                                               "bind",
-                                                               "peers",
-                                                               "join",
-                                                               "weight",
-                                                               "partition",
-                                                               "byzantine",
-                                                               "attack",
-                                                               "allow-contract-violation",
-                                                               "delayed-gradient",
-                                                               "overlap",
-                                                               "buckets",
-                                                               "codec-threads",
-                                                               "outer-step-rule",
-                                                               "outer-lr",
-                                                               "outer-momentum",
-                                                               "outer-nesterov",
-                                                               "outer-after-mixing",
-                                                               "fragments",
-                                                               "sync-delay",
-                                                               "sync-mix",
-                                                               "noise-multiplier",
-                                                               "privacy-epsilon",
-                                                               "privacy-delta",
-                                                               "privacy-unit",
-                                                               "privacy-seed",
-                                                               "own-sums",
-                                                               "checkpoint",
-                                                               "checkpoint-every",
-                                                               "resume",
-                                                               "local"});
+/// Settings of `sotto train` that a run whose nodes come and go has, too.
+constexpr auto kHere = std::to_array<std::string_view>({
+    "seed",
+    "task",
+    "model",
+    "batch",
+    "gradient-time",
+    "init",
+    "scaling",
+    "timeout",
+    "insecure",
+    "key",
+    "algorithm",
+    "compressor",
+    "consensus-stepsize",
+    "rule",
+    "step-rule",
+    "lr",
+    "momentum",
+    "quasi-global-momentum",
+    "nesterov",
+    "weight-decay",
+    "beta1",
+    "beta2",
+    "epsilon",
+    "bias-correction",
+    "trust-coefficient",
+    "update-scale",
+    "clip-norm",
+    "schedule",
+    "communication-interval",
+    "epochs",
+    "rounds",
+    "eval-every",
+    "dump-parameters",
+    "nodes",
+    "seeds",
+    "name",
+    "listen",
+    "leave-within",
+});
 
-/// Throws Error for the first setting that was given and does nothing here.
-void refuse_settings_of_fixed_runs(const TrainOptions& options) {
-  TrainOptions given = options;
-  TrainOptions usual;
-  const std::vector<SettingGroup> all = train_settings(given);
-  const std::vector<SettingGroup> defaults = train_settings(usual);
-  for (std::size_t group = 0; group < all.size(); ++group) {
-    for (std::size_t k = 0; k < all[group].settings.size(); ++k) {
-      const Setting& setting = all[group].settings[k];
-      const bool fixed = std::ranges::find(kOfFixedRuns, setting.name) != kOfFixedRuns.end();
-      if (fixed && differs(setting, defaults[group].settings[k])) {
-        throw Error(
-            setting.name,
-            "a run whose nodes come and go does not have it: leave it out, or give a number "
-            "of nodes and no seeds");
-      }
+/// Throws Error for the first of the settings that does nothing here.
+void refuse_others(const std::vector<std::string>& given) {
+  for (const std::string& setting : given) {
+    if (std::ranges::find(kHere, setting) == kHere.end()) {
+      throw Error(setting,
+                  "a run whose nodes come and go does not have it: leave it out, or give a number "
+                  "of nodes and no seeds");
     }
   }
 }
@@ -125,27 +121,27 @@ Json config_json(const TrainOptions& o, const RosterSettings& roster, const Task
 
 }  // namespace
 
-RosterPlan make_roster_plan(const TrainOptions& given, bool algorithm_given,
+RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::string>& given,
                             RosterSettings roster) {
-  TrainOptions o = given;
-  if (!algorithm_given) {
+  refuse_others(given);
+  TrainOptions o = options;
+  if (std::ranges::find(given, "algorithm") == given.end()) {
     o.algorithm = SiteSettings().training.algorithm;
   }
   check_options(o);
-  refuse_settings_of_fixed_runs(o);
   roster.key = o.key;
   roster.insecure = o.insecure;
-  const RosterOptions options = options_of(roster);
+  const RosterOptions nodes = options_of(roster);
   const std::string name = roster.name.empty() ? default_node_name() : roster.name;
   const TaskFactory tasks = make_tasks(o, order_seed(o.seed, name));
-  RosterPlan plan{.run = options_by_roster(options, name),
+  RosterPlan plan{.run = options_by_roster(nodes, name),
                   .task = tasks.make(0),
                   .parameters = {},
                   .config = {},
                   .warnings = {}};
   // An epoch is what the fewest nodes pass over together.
   const Round alone = plan.task->rounds_per_epoch();
-  const auto per_epoch = std::max<Round>((alone + options.least - 1) / options.least, 1);
+  const auto per_epoch = std::max<Round>((alone + nodes.least - 1) / nodes.least, 1);
   const Round steps = count_rounds(o, per_epoch);
   take_settings(site_settings(o, steps), plan.run);
   plan.run.listen = roster.listen;
@@ -170,7 +166,7 @@ RosterPlan make_roster_plan(const TrainOptions& given, bool algorithm_given,
   if (!o.gradient_time.empty()) {
     plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.seed, 0);
   }
-  if (options.key.is_open() && options.insecure) {
+  if (nodes.key.is_open() && nodes.insecure) {
     plan.warnings.emplace_back(
         "without a key anybody who reaches this node can take part and read all of it: make one "
         "with `sotto keygen`, and give it to each node");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <sotto/sites/process/roster_settings.h>
@@ -23,10 +24,10 @@ struct RosterPlan {
   std::vector<std::string> warnings;
 };
 
-/// Loads the data. `algorithm_given`: options.algorithm is what was asked for; else it is pushsum.
-/// Key and `insecure` are those of `options`. Throws Error for a setting that is refused, or that
-/// such a run does not have.
-RosterPlan make_roster_plan(const TrainOptions& options, bool algorithm_given,
+/// Loads the data. `given` names the settings that were asked for: one that such a run does not
+/// have is refused rather than ignored, and without "algorithm" among them the algorithm is
+/// pushsum. Key and `insecure` are those of `options`. Throws Error for a setting that is refused.
+RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::string>& given,
                             RosterSettings roster);
 
 }  // namespace sotto::study

@@ -34,7 +34,7 @@ std::string name_of(std::size_t site) { return "site-" + std::to_string(site); }
 void announce(SiteNetwork& network, std::size_t leaver) {
   for (std::size_t i = 0; i < network.size(); ++i) {
     if (i != leaver && network.running(i)) {
-      network.site(i).set_leaving({name_of(leaver)});
+      network.site(i).set_draining({name_of(leaver)});
     }
   }
 }
@@ -266,4 +266,33 @@ TEST_CASE("leaving: what a parcel may not hold is taken away, and with gossip no
   copies.deliver_all();
   copies.run_in_step(3);
   CHECK_FALSE(hand_over(copies, 3));
+}
+
+TEST_CASE("leaving: an edge that is drained before it goes writes nothing off") {
+  for (const bool drained : {false, true}) {
+    CAPTURE(drained);
+    SiteNetwork network(with_gradients(7));
+    network.connect_all();
+    network.deliver_all();
+    network.run_in_step(10);
+    const std::vector<std::size_t> ends = {0, 1};
+    if (drained) {
+      for (const std::size_t end : ends) {
+        network.site(end).set_draining({name_of(1 - end)});
+      }
+      network.run_in_step(3);
+    } else {
+      network.train(0);  // its parcels are under way
+    }
+    for (const std::size_t end : ends) {
+      std::vector<sites::SitePeer> others;
+      for (const std::size_t peer : network.listed(end)) {
+        if (peer != 1 - end) {
+          others.push_back({.name = name_of(peer), .hears = true, .tells = true});
+        }
+      }
+      network.site(end).update_peers(others);
+    }
+    CHECK((network.state(0).written_off + network.state(1).written_off > 0) == !drained);
+  }
 }

@@ -45,6 +45,23 @@ TEST_CASE("roster: nodes join by a seed within a second or so, and become neighb
   }
 }
 
+TEST_CASE("roster: a seed that does not answer is silent, until it does") {
+  RosterWorld world(4, kFair);
+  const std::string seed = "10.1.0.1:1";
+  const auto a = world.start("a", {seed}, 2);
+  world.run_for(5s);
+  CHECK(world.at(a).view().silent.empty());
+  world.run_for(5s);
+  CHECK(world.at(a).view().silent == std::vector<std::string>{seed});
+  world.start("seed", {seed}, 2, 200, seed);
+  world.run_for(5s);
+  CHECK(world.at(a).view().silent.empty());
+  CHECK(world.at(seed).view().silent.empty());
+  world.kill(seed);
+  world.run_for(60s);
+  CHECK(world.at(a).view().silent == std::vector<std::string>{seed});
+}
+
 TEST_CASE("roster: two that found nobody meet when their seed begins, long after") {
   RosterWorld world(3, kFair);
   const std::string seed = "10.1.0.1:1";

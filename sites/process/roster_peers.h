@@ -1,0 +1,53 @@
+// Which nodes of a roster are in the list of a site's peers, and under which numbers. A pure state
+// machine: no clock, no socket.
+//
+// Neighbours are in the list. A peer whose edge has gone, but that is still there, is drained: it
+// stays in the list for kDrainFor, in which it gets no more parcels while those that are under way,
+// both ways, arrive and are confirmed. Both ends of an edge see it go within a second or so.
+//
+// Thread safety: one thread at a time.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sites/roster/roster.h>
+
+namespace sotto {
+
+/// A node in the list.
+struct RosterPeer {
+  Rank rank = 0;          ///< its number in the list, from 1
+  std::string address{};  ///< where it listens
+  /// When its edge has gone for good; none: it is a neighbour.
+  std::optional<sites::RosterTime> until{};
+};
+
+class RosterPeers {
+ public:
+  /// The time for which a peer whose edge has gone stays in the list.
+  static constexpr sites::RosterTime kDrainFor{5'000};
+
+  /// The list follows the view; whether a name, an address or a number has changed.
+  bool follow(const sites::RosterView& view, sites::RosterTime now);
+  /// From now on this peer stays in the list until it says that it is gone.
+  void keep(const std::string& name) { kept_ = name; }
+  /// The list by name.
+  const std::map<std::string, RosterPeer>& peers() const { return peers_; }
+  /// Peers that are to get no more parcels: they leave, or are drained.
+  std::vector<std::string> draining(const sites::RosterView& view) const;
+
+ private:
+  /// The number of a peer: as before, or one that has not been anybody's for long, since a
+  /// connection of its last owner may still be open.
+  Rank rank_of(const std::string& name, const std::map<std::string, RosterPeer>& next);
+
+  std::map<std::string, RosterPeer> peers_;
+  Rank last_rank_ = 0;  ///< that was given to a peer
+  std::string kept_;    ///< a peer that stays in the list; empty: none
+};
+
+}  // namespace sotto

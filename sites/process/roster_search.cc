@@ -1,0 +1,50 @@
+#include <sotto/sites/process/roster_search.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace sotto {
+namespace {
+
+SiteEvent event_of(std::string_view kind, std::string text) {
+  return {.level = SiteEvent::Level::warning, .kind = kind, .text = std::move(text)};
+}
+
+std::string silent_text(const RosterSearchState& state) {
+  std::vector<std::string> seeds;
+  for (const std::string& seed : state.silent) {
+    const bool unknown = std::ranges::find(state.unknown, seed) != state.unknown.end();
+    seeds.push_back(unknown ? seed + " (nobody knows the name)" : seed);
+  }
+  return fmt::format(
+      "no answer from {}: does a node of the run listen there, do its settings name the same key, "
+      "and do firewalls let UDP through",
+      fmt::join(seeds, ", "));
+}
+
+}  // namespace
+
+std::vector<SiteEvent> RosterSearch::due(sites::RosterTime now, const RosterSearchState& state) {
+  std::vector<SiteEvent> events;
+  if (now - told_ < (state.few ? kWhileFew : kWhileEnough)) {
+    return events;
+  }
+  told_ = now;
+  if (state.few && !state.silent.empty()) {
+    events.push_back(event_of("seeds-silent", silent_text(state)));
+  }
+  if (state.refused > refused_) {
+    events.push_back(event_of(
+        "datagrams-refused",
+        fmt::format("{} datagrams did not open with this run's key: if they are from nodes of the "
+                    "run, give all of them one key",
+                    state.refused - refused_)));
+    refused_ = state.refused;
+  }
+  return events;
+}
+
+}  // namespace sotto

@@ -1,0 +1,41 @@
+// What keeps a node of a run by roster from finding the others, as events that are told now and
+// then: seeds that do not answer, names that nobody knows, datagrams that the run's key does not
+// open. A pure value: no clock, no socket.
+//
+// Thread safety: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sotto/sites/process/site_report.h>
+#include <sotto/sites/roster/roster_entry.h>
+
+namespace sotto {
+
+/// How far the search for other nodes has come.
+struct RosterSearchState {
+  bool few = false;                    ///< fewer than MIN are up, or this node has not joined yet
+  std::vector<std::string> silent{};   ///< seeds that have not answered for long
+  std::vector<std::string> unknown{};  ///< those of `silent` whose names are not known here
+  std::uint64_t refused = 0;           ///< datagrams that did not open, since the start
+};
+
+class RosterSearch {
+ public:
+  /// The time between two reports while nodes are missing, …
+  static constexpr sites::RosterTime kWhileFew{10'000};
+  /// … and while enough are up: what strangers send is to fill no log.
+  static constexpr sites::RosterTime kWhileEnough{300'000};
+
+  /// The events that are to be told by now: `seeds-silent` while nodes are missing, and
+  /// `datagrams-refused` where more have come than were told of.
+  std::vector<SiteEvent> due(sites::RosterTime now, const RosterSearchState& state);
+
+ private:
+  sites::RosterTime told_{0};  ///< when due() had something to look at last
+  std::uint64_t refused_ = 0;  ///< datagrams that were told of
+};
+
+}  // namespace sotto
