@@ -29,8 +29,9 @@ std::size_t append_block(ParameterLayout& layout, std::string name,
   const std::size_t offset = dimension_of(layout);
   const auto size = volume(shape, kMaxDimension - offset);
   if (!size) {
-    throw Error(fmt::format("model: '{}' would bring it above {} parameters; choose smaller layers",
-                            name, kMaxDimension));
+    throw Error("model",
+                fmt::format("'{}' would bring it above {} parameters; choose smaller layers", name,
+                            kMaxDimension));
   }
   layout.push_back({std::move(name), std::move(shape), offset, *size});
   return offset;

@@ -70,7 +70,7 @@ struct Candidate {
 std::shared_ptr<const Topology> build(const TopologyRequest& request) {
   const std::string& spec = request.spec;
   if (spec.empty()) {
-    refuse("topology", "", "name a graph, e.g. `sotto topology ring --nodes 8`");
+    throw Error("topology", "name a graph, e.g. `sotto topology ring --nodes 8`");
   }
   TopologyOptions options;
   if (!request.weighting.empty()) {

@@ -237,11 +237,11 @@ void admit_step_rule(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
 /// back, and diverge where that is large.
 void admit_weights(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (setup.weighted && info.agreement != SettingsAgreement::required) {
-    throw Error(
-        fmt::format("weight: {} mixes models of neighbours, each as the graph weights it: weights "
-                    "by examples are for allreduce and other algorithms that average over all "
-                    "nodes, with and without local steps",
-                    info.name));
+    throw Error("weight",
+                fmt::format("{} mixes models of neighbours, each as the graph weights it: weights "
+                            "by examples are for allreduce and other algorithms that average over "
+                            "all nodes, with and without local steps",
+                            info.name));
   }
 }
 

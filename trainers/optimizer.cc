@@ -41,9 +41,9 @@ OptimizerOptions with_place(OptimizerOptions options) {
   if (options.nodes == 0) {
     const auto launched = read_launcher();
     if (!launched) {
-      throw Error(
-          "nodes: 0 is refused: set the number of nodes and this node's rank, or start the program "
-          "with mpirun, srun or torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT)");
+      throw Error("nodes", "0",
+                  "set the number of nodes and this node's rank, or start the program "
+                  "with mpirun, srun or torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT)");
     }
     options.nodes = launched->nodes;
     options.rank = launched->rank;
@@ -83,10 +83,10 @@ bool says_who(std::string_view message) {
 
 std::shared_ptr<Store> open_store(const OptimizerOptions& options, const StopRequest& stop) {
   if (options.rendezvous.empty()) {
-    throw Error(
-        "rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
-        "URL: tcp://HOST:PORT, file:DIRECTORY, redis://HOST:PORT/PREFIX or "
-        "torch://HOST:PORT/PREFIX");
+    throw Error("rendezvous",
+                "the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
+                "URL: tcp://HOST:PORT, file:DIRECTORY, redis://HOST:PORT/PREFIX or "
+                "torch://HOST:PORT/PREFIX");
   }
   return make_store(options.rendezvous, options.rank,
                     {.insecure = options.insecure,
@@ -498,7 +498,7 @@ Status Optimizer::enter_gradient() { return agreement_->enter_round(round_); }
 
 void Optimizer::require_whole_step() const {
   if (!parts_->empty()) {
-    throw Error("gradient: parts of it were given; end this step with step() first");
+    throw Error("gradient", "parts of it were given; end this step with step() first");
   }
 }
 

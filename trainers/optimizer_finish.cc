@@ -19,7 +19,8 @@ namespace sotto {
 
 void Optimizer::carry_along(std::span<const float> values) {
   if (driver_ || model_->carried() > 0) {
-    throw Error("carry_along: it comes once, before the nodes meet: call it before the first step");
+    throw Error("carry_along",
+                "it comes once, before the nodes meet: call it before the first step");
   }
   model_->carry(values);
   if (!values.empty()) {

@@ -51,9 +51,9 @@ class CallersRule final : public StepRule {
     return {};
   }
   void set_learning_rate(double /*learning_rate*/) override {
-    throw Error(
-        "learning_rate: the step rule is the caller's own: change it there, and say so with "
-        "sotto_optimizer_announce_settings");
+    throw Error("learning_rate",
+                "the step rule is the caller's own: change it there, and say so with "
+                "sotto_optimizer_announce_settings");
   }
   void save(ByteBuffer& out) const override { out.write_string(name()); }
   Status load(ByteReader& in) override { return expect_name(in, "step rule", name()); }

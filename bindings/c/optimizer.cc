@@ -127,9 +127,9 @@ sotto_status sotto_optimizer_announce_settings(sotto_optimizer* optimizer, doubl
   return with(optimizer, [&] {
     need(others, "others");
     if (!optimizer->optimizer.options().own_step_rule) {
-      throw Error(
-          "announce_settings: the step rule is sotto's own: sotto_optimizer_set_learning_rate "
-          "changes its rate");
+      throw Error("announce_settings",
+                  "the step rule is sotto's own: sotto_optimizer_set_learning_rate "
+                  "changes its rate");
     }
     if (!is_learning_rate(rate)) {
       refuse("rate", fmt::to_string(rate), fmt::format("it must {}", kLearningRates));

@@ -56,9 +56,9 @@ std::optional<PrivacyOptions> node_privacy(const NodeSettings& settings) {
   }
   if (privacy_unit_of(o) == PrivacyUnit::example &&
       !(settings.sampling_rate && settings.privacy_batch)) {
-    throw Error(
-        "privacy-unit: example needs sampling-rate and privacy-batch, those of the Poisson sample "
-        "whose clipped gradients are added up; or take privacy-unit update");
+    throw Error("privacy_unit", "example",
+                "it needs sampling-rate and privacy-batch, those of the Poisson sample "
+                "whose clipped gradients are added up; or take privacy-unit update");
   }
   auto made = privacy_of(
       o, {settings.sampling_rate.value_or(1), settings.privacy_batch.value_or(1)}, settings.rounds);
@@ -84,10 +84,10 @@ void take_place(const NodeSettings& settings, OptimizerOptions& options) {
     return;
   }
   if (settings.shared.nodes && *settings.shared.nodes > 1 && !settings.rank) {
-    throw Error("rank: it is missing: with nodes, say which of them this is");
+    throw Error("rank", "it is missing: with nodes, say which of them this is");
   }
   if (settings.rank && !settings.shared.nodes) {
-    throw Error("nodes: it is missing: with rank, say how many there are");
+    throw Error("nodes", "it is missing: with rank, say how many there are");
   }
   options.rank = settings.rank.value_or(0);
 }
@@ -153,7 +153,7 @@ OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Stor
   }
   OptimizerOptions options = options_of(settings.shared, settings.rounds);
   if (settings.report_every == 0) {
-    refuse("report-every", "0", "it is 1 or more");
+    refuse("report_every", "0", "it is 1 or more");
   }
   options.report_every = settings.report_every;
   options.seed = settings.seed;

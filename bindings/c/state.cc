@@ -30,7 +30,7 @@ Result<std::vector<std::byte>> encode_state(Optimizer& optimizer) {
 Status decode_state(sotto_optimizer& held, std::span<const std::byte> bytes) {
   Optimizer& optimizer = held.optimizer;
   if (optimizer.round() > 0 || held.begun || held.finished) {
-    throw Error("load: it comes before the first step");
+    throw Error("load", "it comes before the first step");
   }
   const auto saved = decode_checkpoint(bytes);
   if (!saved.ok()) {

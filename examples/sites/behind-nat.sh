@@ -142,7 +142,7 @@ start_tunnel() {
   pid[tunnel]=$!
 }
 
-# until_status NAME PATTERN: until a line of the site's log is like PATTERN, COUNT times.
+# until_log NAME PATTERN COUNT: until a line of the site's log is like PATTERN, COUNT times.
 until_log() {
   local tries
   for ((tries = 0; tries < 400; ++tries)); do

@@ -89,13 +89,13 @@ void admit_sums(const SiteSetup& setup, const Contract& contract) {
            "secure sums need 3 sites or more: of two, each could tell the other's model");
   }
   if (setup.sum.colluders + 3 > sites) {
-    refuse("secure-colluders", fmt::format("{}", setup.sum.colluders),
+    refuse("secure_colluders", fmt::format("{}", setup.sum.colluders),
            fmt::format("with {} sites at most {}: a sum hides a site among two others, at least, "
                        "that do not collude",
                        sites, sites - 3));
   }
   if (!(setup.sum.range >= 1e-3 && setup.sum.range <= 1e6)) {
-    refuse("secure-range", fmt::format("{}", setup.sum.range), "0.001 … 1e6");
+    refuse("secure_range", fmt::format("{}", setup.sum.range), "0.001 … 1e6");
   }
   if (setup.slack != 0) {
     refuse("slack", fmt::format("{}", setup.slack), "a secure sum is of one round; use 0");
@@ -165,21 +165,21 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
 
 void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap) {
   if (!(mass.back >= 0 && mass.back <= 1)) {
-    refuse("mass-return", fmt::format("{}", mass.back), "0 … 1: the part of the way in a round");
+    refuse("mass_return", fmt::format("{}", mass.back), "0 … 1: the part of the way in a round");
   }
   if (!(mass.least > 0 && mass.least <= 1 && mass.most >= 1 && mass.most <= mass_cap)) {
     refuse("mass", fmt::format("{} … {}", mass.least, mass.most),
            fmt::format("its bounds lie on both sides of 1, above 0 and up to {}", mass_cap));
   }
   if (!(mass.parcel > 0 && mass.parcel <= mass_cap)) {
-    refuse("parcel-mass", fmt::format("{}", mass.parcel),
+    refuse("parcel_mass", fmt::format("{}", mass.parcel),
            fmt::format("more than 0, and at most {}", mass_cap));
   }
   if (!(pull.most > 0 && pull.most <= 1e9)) {
-    refuse("pull-most", fmt::format("{}", pull.most), "more than 0, and at most 1e9 steps");
+    refuse("pull_most", fmt::format("{}", pull.most), "more than 0, and at most 1e9 steps");
   }
   if (!(pull.memory >= 1 && pull.memory <= 1e9)) {
-    refuse("pull-memory", fmt::format("{}", pull.memory), "1 … 1e9 rounds");
+    refuse("pull_memory", fmt::format("{}", pull.memory), "1 … 1e9 rounds");
   }
 }
 

@@ -79,7 +79,7 @@ RosterOptions options_of(const RosterSettings& o) {
                        kMostRosterNodes));
   }
   if (!(o.leave_within >= 0 && o.leave_within <= kLongestLeave)) {
-    refuse("leave-within", fmt::to_string(o.leave_within), "0 to 3600 seconds");
+    refuse("leave_within", fmt::to_string(o.leave_within), "0 to 3600 seconds");
   }
   RosterOptions options{.least = range->least, .most = range->most, .seeds = split_seeds(o.seeds)};
   if (!o.key.empty()) {

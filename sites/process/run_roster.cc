@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/error.h>
-#include <sotto/sites/process/site_options.h>
 
 namespace sotto {
 namespace {
@@ -62,33 +60,6 @@ std::string words_of(const sites::OtherRun& other) {
 }
 
 }  // namespace
-
-SiteOptions with_roster(SiteOptions options) {
-  if (options.exchange == sites::MixingKind::secure_mean) {
-    refuse("secure-sum", "true", "its nodes are those of a list: give one, and no seeds");
-  }
-  if (options.privacy) {
-    refuse("privacy-epsilon", "",
-           "a run whose nodes come and go has no folder to keep what was spent");
-  }
-  options.security.own = options.roster->key.node_keys(options.name);
-  options.security.peers = std::make_shared<AllowList>(std::vector<TrustedPeer>{
-      {.rank = 0, .name = options.name, .key = options.security.own.public_key}});
-  options.rank = 0;
-  options.peers_file.clear();
-  return options;
-}
-
-SiteListener heard_listener(SiteListener listener, bool by_roster) {
-  if (listener && !by_roster) {
-    return listener;
-  }
-  return [listener = std::move(listener)](const SiteEvent& event) {
-    if (listener && event.kind != "trusts-nobody") {
-      listener(event);
-    }
-  };
-}
 
 RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
                      const std::string& listen, sites::Incarnation incarnation, std::uint32_t life,

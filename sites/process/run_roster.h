@@ -27,16 +27,6 @@
 
 namespace sotto {
 
-struct SiteOptions;
-
-/// The options with key and list as they are in a run by roster. Throws Error for options that such
-/// a run refuses.
-SiteOptions with_roster(SiteOptions options);
-
-/// A listener that may be called whether there is one or not; in a run by roster it is not told of
-/// a list that is empty until the roster fills it.
-SiteListener heard_listener(SiteListener listener, bool by_roster);
-
 class RunRoster {
  public:
   /// Binds, and begins to ask who is there. `name` is this node's, `list` that of its peers, which

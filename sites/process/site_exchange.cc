@@ -63,7 +63,7 @@ void take_exchange(const OptimizerSettings& settings, bool secure_sum, SiteOptio
     return;
   }
   if (info.name != "dpsgd") {
-    refuse("secure-sum", "true",
+    refuse("secure_sum", "true",
            fmt::format("it is for dpsgd, whose models are averaged as they are, and not for {}",
                        settings.algorithm));
   }
@@ -73,7 +73,7 @@ void take_exchange(const OptimizerSettings& settings, bool secure_sum, SiteOptio
 void take_steps(const OptimizerSettings& settings, Round rounds, std::uint64_t seed,
                 SiteOptions& options) {
   if (settings.communication_interval < 1) {
-    refuse("communication-interval", fmt::to_string(settings.communication_interval),
+    refuse("communication_interval", fmt::to_string(settings.communication_interval),
            "it must be 1 or more steps");
   }
   options.communication_interval = settings.communication_interval;

@@ -70,8 +70,8 @@ std::vector<int> monitor_ports(const TrustPlan& plan, int first,
       ++port;
     }
     if (port > kLargestPort) {
-      throw Error(
-          fmt::format("monitor: no port from {} on is left for {}", first, plan.sites[i].name));
+      throw Error("monitor",
+                  fmt::format("no port from {} on is left for {}", first, plan.sites[i].name));
     }
     chosen.push_back(present[i].value_or(port));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <sotto/base/error.h>
 #include <sotto/base/secret_stream.h>
 #include <sotto/compress/registry.h>
 #include <sotto/sites/process/site_links.h>
@@ -40,6 +41,22 @@ sites::SiteSetup site_setup(const SiteOptions& options, const ParameterLayout& l
   setup.rounds = options.rounds;
   setup.seed = options.seed;
   return setup;
+}
+
+SiteOptions with_roster(SiteOptions options) {
+  if (options.exchange == sites::MixingKind::secure_mean) {
+    refuse("secure_sum", "true", "its nodes are those of a list: give one, and no seeds");
+  }
+  if (options.privacy) {
+    throw Error("privacy_epsilon",
+                "a run whose nodes come and go has no folder to keep what was spent");
+  }
+  options.security.own = options.roster->key.node_keys(options.name);
+  options.security.peers = std::make_shared<AllowList>(std::vector<TrustedPeer>{
+      {.rank = 0, .name = options.name, .key = options.security.own.public_key}});
+  options.rank = 0;
+  options.peers_file.clear();
+  return options;
 }
 
 sites::Incarnation draw_incarnation() {

@@ -18,6 +18,10 @@ namespace sotto {
 sites::SiteSetup site_setup(const SiteOptions& options, const ParameterLayout& layout,
                             std::span<float> parameters);
 
+/// The options with key and list as they are in a run by roster. Throws Error for options that such
+/// a run refuses.
+SiteOptions with_roster(SiteOptions options);
+
 /// A random number, of a process that begins without state or gives its state up.
 sites::Incarnation draw_incarnation();
 

@@ -16,17 +16,14 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
-#include <sotto/comm/channels.h>
-#include <sotto/comm/trust/peers_watch.h>
 #include <sotto/sites/core/patience.h>
-#include <sotto/sites/process/peer_monitor.h>
 #include <sotto/sites/process/run_roster.h>
+#include <sotto/sites/process/site_connections.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
-#include <sotto/sites/process/site_identity.h>
 #include <sotto/sites/process/site_leaving.h>
-#include <sotto/sites/process/site_links.h>
+#include <sotto/sites/process/site_loading.h>
 #include <sotto/sites/process/site_of_options.h>
 #include <sotto/sites/process/site_pace.h>
 #include <sotto/sites/process/site_reporter.h>
@@ -88,16 +85,10 @@ class SiteOptimizer::Run {
   auto guarded(const Body& body) -> decltype(body());
   /// Throws Error once the site is finished.
   void require_unfinished() const;
-  /// Leaves the peers.
-  void close();
   Status begin();
+  /// What comes before the site has a model: its state, the other nodes, the channels.
+  Status open();
   Status load();
-  /// Finds the others by the roster, where there is one, and waits for as many as are wanted.
-  Status find_nodes();
-  Status open_channels();
-  void follow_list();
-  /// Tells what the watch of the list has found.
-  void tell_list_news();
   Status join();
   Result<SiteStep> take(std::span<const float> gradient, std::optional<double> loss);
   Result<SiteStep> exchange();
@@ -112,8 +103,6 @@ class SiteOptimizer::Run {
 
   /// What is left to be done when no round is under way.
   Status end();
-  /// Carries what has come and what is due, and tells what changed at the peers by it.
-  Status carry(Deadline deadline);
   Status pump(Clock::duration longest);
   std::string_view busy_phase() const { return trains() ? "training" : "relaying"; }
   bool rounds_are_over() const { return options_.rounds > 0 && site_.round() >= options_.rounds; }
@@ -130,10 +119,7 @@ class SiteOptimizer::Run {
   sites::Patience patience_;
   sites::Patience answers_;  ///< to what a secure sum needs
   SiteReporter reporter_;
-  std::unique_ptr<RunRoster> roster_;
-  std::unique_ptr<Channels> channels_;
-  std::unique_ptr<SiteLinks> links_;
-  std::unique_ptr<PeerMonitor> monitor_;
+  SiteConnections connections_;
 
   Status status_;       ///< the site's fault, which a Visit guards as all else
   bool begun_ = false;  ///< there is a model to train
@@ -148,9 +134,6 @@ class SiteOptimizer::Run {
   SiteStateWriter writer_;
   /// Serves the peers while the caller is away. It uses all members above.
   mutable BackgroundService service_;
-  std::mutex news_mutex_;
-  std::vector<std::string> list_news_;  ///< which news_mutex_ guards
-  std::optional<PeersWatch> watch_;
 };
 
 class SiteOptimizer::Run::Visit {
@@ -192,6 +175,11 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
                  .patience = patience_,
                  .folder = folder_.get()},
                 listener_),
+      connections_({.options = options_,
+                    .settings = settings_,
+                    .site = site_,
+                    .reporter = reporter_,
+                    .listener = listener_}),
       pace_(options_),
       writer_({.options = options_,
                .settings = settings_,
@@ -238,19 +226,11 @@ sites::SiteSetup SiteOptimizer::Run::setup() {
 
 Status SiteOptimizer::Run::fail(Status status) {
   status_ = status;
-  close();  // nobody waits for a site that cannot go on
+  connections_.close();  // nobody waits for a site that cannot go on
   reporter_.enter("failed");
   reporter_.tell(Level::error, "failed", status.message());
   reporter_.refresh(true);
   return status;
-}
-
-void SiteOptimizer::Run::close() {
-  reporter_.follow(nullptr, nullptr, nullptr);
-  monitor_.reset();
-  links_.reset();
-  channels_.reset();
-  roster_.reset();  // which tells the others that this node is gone
 }
 
 template <typename Body>
@@ -259,19 +239,19 @@ auto SiteOptimizer::Run::guarded(const Body& body) -> decltype(body()) {
     return body();
   } catch (const std::exception& exception) {
     status_ = Status(Fault::unexpected, exception.what());
-    close();
+    connections_.close();
     throw;
   }
 }
 
 void SiteOptimizer::Run::serve_meanwhile() {
-  if (links_) {
-    (void)carry(Deadline::after(0ms));
+  if (connections_.is_open()) {
+    (void)connections_.carry(Deadline::after(0ms));
   }
 }
 
 void SiteOptimizer::Run::serve() {
-  if (!begun_ || !links_ || !status_.ok()) {
+  if (!begun_ || !connections_.is_open() || !status_.ok()) {
     return;  // a site that waits for a model would take one, and the parameters are the caller's
   }
   try {
@@ -290,172 +270,26 @@ void SiteOptimizer::Run::require_unfinished() const {
 }
 
 Status SiteOptimizer::Run::load() {
-  if (roster_) {
+  if (connections_.roster() != nullptr) {
     return {};  // a call before this one has come so far
   }
-  if (!folder_) {
-    reporter_.tell(Level::info, "started", "a new site, which keeps no state");
-    writer_.loaded();
-    return {};
+  const auto disowned = load_site({.name = options_.name,
+                                   .settings = settings_,
+                                   .folder = folder_.get(),
+                                   .site = site_,
+                                   .gradients = gradients_,
+                                   .writer = writer_,
+                                   .reporter = reporter_});
+  if (!disowned.ok()) {
+    return disowned.status();
   }
-  if (const std::uint32_t behind = folder_->clock_behind_s(); behind > 0) {
-    reporter_.tell(
-        Level::warning, "clock-behind",
-        fmt::format("the clock is {} s behind that of this site's last start: where it was set "
-                    "back, start with a new state folder only once it is right again",
-                    behind),
-        {{"behind_s", std::uint64_t{behind}}});
-  }
-  auto found = folder_->read();
-  if (!found.ok()) {
-    return found.status();
-  }
-  if (!found->has_value()) {
-    reporter_.tell(Level::info, "started", "no state in the folder: a new site");
-    return writer_.save(!writer_.beside());
-  }
-  const SiteStateFile& state = (*found)->state;
-  if (!(*found)->warning.empty()) {
-    reporter_.tell(Level::warning, "state-damaged", (*found)->warning);
-  }
-  if (const auto format = sites::format_of_state(state.site);
-      !format.empty() && format != sites::state_format()) {
-    throw Error(fmt::format(
-        "the state in {} is of the format '{}', and this version reads '{}' alone: start anew with "
-        "another folder, and init set to a model that the other version wrote",
-        folder_->path(), format, sites::state_format()));
-  }
-  if (const auto difference = state_difference(options_.name, settings_, state.settings);
-      !difference.empty()) {
-    throw Error(
-        fmt::format("the state in {} was kept under other settings: {}; give these, or "
-                    "start anew with another folder",
-                    folder_->path(), difference));
-  }
-  ByteReader in(state.site);
-  if (Status status = site_.load(in); !status.ok()) {
-    return status.with_context(folder_->path());
-  }
-  const auto run = decode_site_run(state.run);
-  if (!run.ok()) {
-    return run.status().with_context(folder_->path());
-  }
-  if (Status status = gradients_.expect_steps(run->steps); !status.ok()) {
-    return status;
-  }
-  writer_.loaded();
-  resets_ = site_.state().resets;
-  const bool older = writer_.beside() && !(*found)->warning.empty();
-  if (!run->complete || older) {
-    site_.disown_past();
-    disowned_ = true;
-    resets_ = site_.state().resets + 1;  // no peer is the reason
-    reporter_.tell(Level::warning, "started",
-                   fmt::format("has a model of round {}, which was not the last that others were "
-                               "told of: begins anew with it, or with a neighbour's",
-                               site_.round()));
-    return {};
-  }
-  reporter_.tell(Level::info, "started", fmt::format("goes on from round {}", site_.round()));
-  return writer_.beside() ? writer_.save(false) : Status();
-}
-
-Status SiteOptimizer::Run::find_nodes() {
-  if (!options_.roster) {
-    return {};
-  }
-  reporter_.enter("joining");
-  if (!roster_) {  // a call before this one may have been told to stop
-    roster_ = std::make_unique<RunRoster>(*options_.roster, options_.name, options_.listen,
-                                          draw_incarnation(), site_.state().life,
-                                          options_.security.peers, settings_);
-  }
-  reporter_.follow(nullptr, nullptr, roster_.get());
-  return roster_->await_nodes(options_.stop, options_.found_after, [this] {
-    tell_list_news();
-    reporter_.refresh(false);
-  });
-}
-
-Status SiteOptimizer::Run::open_channels() {
-  ChannelOptions channels = site_channels(options_, site_.max_message_bytes());
-  if (roster_) {
-    channels.bind = roster_->address();
-  }
-  auto made = make_channels(channels);
-  if (!made.ok()) {
-    return made.status();
-  }
-  channels_ = std::move(*made);
-  links_ = std::make_unique<SiteLinks>(site_, *channels_, *options_.security.peers, options_.rank,
-                                       options_.exchange, listener_);
-  monitor_ = std::make_unique<PeerMonitor>(site_, *channels_, *links_, options_.only_takes,
-                                           settings_, listener_);
-  reporter_.follow(channels_.get(), monitor_.get(), roster_.get());
-  const std::string address = channels_->address();
-  reporter_.tell(Level::info, "listening",
-                 address.empty()
-                     ? "nowhere: neither `listen` nor the own line names an address; it dials"
-                     : address);
-  for (const std::string& shortage : channels_->strangers().shortages) {
-    reporter_.tell(Level::warning, "setting", shortage);
-  }
-  follow_list();
-  if (roster_) {
-    roster_->list_again();  // the site learns whom the list has by now
-    return pump(0ms);
-  }
+  disowned_ = *disowned;
+  resets_ = site_.state().resets + (disowned_ ? 1 : 0);  // no peer is the reason
   return {};
 }
 
-void SiteOptimizer::Run::follow_list() {
-  if (options_.peers_file.empty()) {
-    return;
-  }
-  watch_.emplace(
-      options_.peers_file, options_.security.peers,
-      [this](const std::string& line) {
-        const std::lock_guard lock(news_mutex_);  // and no other: a round may wait for long
-        list_news_.push_back(line);
-      },
-      PeerNumbers::of_names,
-      [names = SiteNames{.name = options_.name,
-                         .key = "",
-                         .peers = options_.peers_file,
-                         .listen = options_.listen},
-       own = options_.security.own.public_key](const auto& lines) {
-        (void)own_line(names, own, lines);
-      });
-}
-
-void SiteOptimizer::Run::tell_list_news() {
-  std::vector<std::string> news;
-  {
-    const std::lock_guard lock(news_mutex_);
-    news.swap(list_news_);
-  }
-  for (const std::string& line : news) {
-    reporter_.tell(Level::warning, "peers-file", line);
-  }
-  for (SiteEvent& event : roster_ ? roster_->news() : std::vector<SiteEvent>()) {
-    event.round = site_.round();
-    listener_(event);
-  }
-}
-
-Status SiteOptimizer::Run::carry(Deadline deadline) {
-  Status status = links_->pump(deadline);
-  monitor_->look();
-  return status;
-}
-
 Status SiteOptimizer::Run::pump(Clock::duration longest) {
-  tell_list_news();
-  Status status = carry(Deadline::after(longest));
-  if (status.ok() && roster_) {
-    site_.set_draining(roster_->draining());
-    status = roster_->standing();
-  }
+  Status status = connections_.pump(Deadline::after(longest));
   if (const auto resets = site_.state().resets; resets != resets_) {
     resets_ = resets;
     reporter_.tell(
@@ -495,7 +329,7 @@ Status SiteOptimizer::Run::join() {
       asked = Clock::now();
     } else if (Clock::now() - asked > owed) {
       for (const std::size_t peer : debtors) {
-        links_->give_up_on(peer, "it has promised its model and does not deliver it");
+        connections_.links().give_up_on(peer, "it has promised its model and does not deliver it");
       }
       asked = Clock::now();
     }
@@ -507,18 +341,25 @@ Status SiteOptimizer::Run::join() {
   return {};
 }
 
+Status SiteOptimizer::Run::open() {
+  if (connections_.is_open()) {
+    return {};
+  }
+  Status status = load();
+  if (status.ok()) {
+    status = connections_.find_nodes();
+  }
+  return status.ok() ? connections_.open() : status;
+}
+
 Status SiteOptimizer::Run::begin() {
   if (begun_ && site_.try_begin(false)) {
     return {};
   }
   begun_ = false;
   return guarded([&]() -> Status {
-    if (!links_) {
-      for (const auto& step : {&Run::load, &Run::find_nodes, &Run::open_channels}) {
-        if (Status status = (this->*step)(); !status.ok()) {
-          return status.fault() == Fault::stopped ? status : fail(std::move(status));
-        }
-      }
+    if (Status status = open(); !status.ok()) {
+      return status.fault() == Fault::stopped ? status : fail(std::move(status));
     }
     if (Status status = join(); !status.ok()) {
       return fail(std::move(status));
@@ -623,7 +464,7 @@ Status SiteOptimizer::Run::run_round() {
     return status;
   }
   if (pace_.adapts()) {
-    pace_.end_round(monitor_->reports(), site_.round());
+    pace_.end_round(connections_.monitor().reports(), site_.round());
   }
   if (site_.ask_for_sum()) {
     if (Status status = wait_for_peers(answers_); !status.ok()) {
@@ -665,7 +506,7 @@ Status SiteOptimizer::Run::keep_and_send() {
   if (Status status = writer_.keep(); !status.ok()) {
     return status;
   }
-  links_->send();
+  connections_.links().send();
   return {};
 }
 
@@ -696,8 +537,8 @@ Status SiteOptimizer::Run::finish() {
     return status_;
   }
   finished_ = true;
-  if (!links_) {
-    close();
+  if (!connections_.is_open()) {
+    connections_.close();
     return {};  // nothing was read, and nothing is to be written over it
   }
   if (steps_ > 0) {  // of a round that is under way
@@ -706,7 +547,7 @@ Status SiteOptimizer::Run::finish() {
     }
   }
   const auto leave_and_end = [&] {
-    Status status = leaving_ && roster_ ? hand_over() : Status();
+    Status status = leaving_ && connections_.roster() != nullptr ? hand_over() : Status();
     return status.ok() ? end() : status;
   };
   if (Status status = guarded(leave_and_end); !status.ok()) {
@@ -715,7 +556,7 @@ Status SiteOptimizer::Run::finish() {
   time_.wall_s = seconds_since(reporter_.began());
   reporter_.enter("done");
   reporter_.refresh(true);
-  close();
+  connections_.close();
   return {};
 }
 
@@ -726,7 +567,7 @@ Status SiteOptimizer::Run::leave() {
 
 Status SiteOptimizer::Run::hand_over() {
   return leave_run({.site = site_,
-                    .roster = *roster_,
+                    .roster = *connections_.roster(),
                     .gives_all = options_.exchange == sites::MixingKind::push_sum,
                     .reporter = reporter_,
                     .commit = [this] { return keep_and_send(); },

@@ -28,6 +28,17 @@ std::uint64_t bytes_sent(const Channels& channels) {
 
 }  // namespace
 
+SiteListener heard_listener(SiteListener listener, bool by_roster) {
+  if (listener && !by_roster) {
+    return listener;
+  }
+  return [listener = std::move(listener)](const SiteEvent& event) {
+    if (listener && event.kind != "trusts-nobody") {
+      listener(event);
+    }
+  };
+}
+
 SiteReporter::SiteReporter(const SiteParts& parts, SiteListener listener)
     : parts_(parts), listener_(std::move(listener)), started_at_(unix_time()) {}
 

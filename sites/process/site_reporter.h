@@ -40,6 +40,10 @@ struct SiteParts {
   const SiteFolder* folder;  ///< null: it keeps no state
 };
 
+/// A listener that may be called whether there is one or not; in a run by roster it is not told of
+/// a list that is empty until the roster fills it.
+SiteListener heard_listener(SiteListener listener, bool by_roster);
+
 class SiteReporter {
  public:
   /// Tells `listener` of events.

@@ -105,14 +105,14 @@ std::chrono::milliseconds span_of(std::string_view setting, double seconds) {
 void take_own_steps(const SiteSettings& o, SiteOptions& options) {
   options.adapts_steps = o.own_steps == "auto";
   if (options.adapts_steps && o.slack > 0) {
-    refuse("own-steps", o.own_steps, kNoPace);
+    refuse("own_steps", o.own_steps, kNoPace);
   }
   if (o.own_steps.empty() || options.adapts_steps) {
     return;
   }
   options.own_steps = parse_number<Round>(o.own_steps, 1, options.communication_interval);
   if (!options.own_steps) {
-    refuse("own-steps", o.own_steps,
+    refuse("own_steps", o.own_steps,
            fmt::format("it is auto, or 1 to communication-interval, {}",
                        options.communication_interval));
   }
@@ -151,7 +151,7 @@ void take_shared_settings(const SiteSettings& o, SiteOptions& options) {
   take_steps(o.training, o.rounds, o.seed, options);
   const auto weighting = sites::weighting_named(o.step_weighting);
   if (!weighting) {
-    refuse("step-weighting", o.step_weighting, "it is work or equal");
+    refuse("step_weighting", o.step_weighting, "it is work or equal");
   }
   options.step_weighting = *weighting;
   options.sum = {.colluders = o.secure_colluders, .range = o.secure_range};
@@ -173,7 +173,7 @@ void take_settings(const SiteSettings& o, SiteOptions& options) {
   }
   options.slack = o.slack;
   if (o.save_every < 1) {
-    refuse("save-every", "0", "it is 1 or more rounds; without a state nothing is saved");
+    refuse("save_every", "0", "it is 1 or more rounds; without a state nothing is saved");
   }
   options.save_every = o.save_every;
   options.timeout = span_of("timeout", o.timeout_s);

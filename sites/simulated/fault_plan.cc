@@ -291,7 +291,7 @@ void check_plan(const FaultPlan& plan) {
   if (plan.random && plan.random->events > 0) {
     const RandomFaults& random = *plan.random;
     if (random.kinds.empty()) {
-      refuse("kinds", "", "none is left to be drawn");
+      throw Error("kinds", "none is left to be drawn");
     }
     for (const FaultKind kind : random.kinds) {
       if (!fault_kind(kind).random) {

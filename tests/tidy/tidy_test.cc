@@ -1,7 +1,9 @@
 // The house rules that a machine can check: who may include whom, how long things may get.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -51,6 +53,11 @@ const std::map<std::string, std::set<std::string>> kArrows = {
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sites/process",
       "observe", "study"}},
 };
+
+std::string read_text(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 std::vector<std::string> read_lines(const fs::path& path) {
   std::ifstream in(path);
@@ -161,7 +168,7 @@ TEST_CASE("algorithms see no socket, clock, thread or file") {
                                            "<fstream>",  "<filesystem>", "<sys/socket.h>",
                                            "<unistd.h>", "<atomic>",     "<condition_variable>",
                                            "<random>",   "<ctime>",      "<cstdio>"};
-  for (const auto* folder : {"optim", "sites/core", "compress", "kernels", "topology"}) {
+  for (const auto* folder : {"optim", "groups", "sites/core", "compress", "kernels", "topology"}) {
     for (const auto& path : sources_in(kRoot / folder)) {
       // Graphs may come from files; a device tells any thread what is wrong with it.
       if (path.filename().string().starts_with("graph_file") || path.filename() == "queue.cu") {
@@ -178,7 +185,7 @@ TEST_CASE("algorithms see no socket, clock, thread or file") {
 
 TEST_CASE("nothing that decides a result iterates an unordered container") {
   for (const auto* folder :
-       {"kernels", "compress", "topology", "optim", "sim", "trainers", "sites"}) {
+       {"kernels", "compress", "topology", "optim", "groups", "sim", "trainers", "sites"}) {
     for (const auto& path : sources_in(kRoot / folder)) {
       for (const auto& line : read_lines(path)) {
         CHECK_MESSAGE(!line.starts_with("#include <unordered_"), shown(path), ": ", line);
@@ -331,13 +338,31 @@ TEST_CASE("the README's first sh block runs the demonstration and its second one
   CHECK(blocks[1] == std::vector<std::string>{"scripts/test"});
 }
 
+/// The folders of the libraries, which know nothing of the program.
+constexpr auto kLibraries = std::to_array<const char*>(
+    {"base", "kernels", "compress", "topology", "optim", "groups", "comm", "trainers", "sim",
+     "sites", "observe", "study", "bindings"});
+
+TEST_CASE("an error names its setting as its field, in snake case") {
+  // A field that begins the text instead is one that no caller can spell as its own settings are.
+  const std::regex dashed("[^.](refuse|Error)\\(\\s*\"[a-z]+-[a-z-]*\",");
+  const std::regex in_text("\\bError\\(\\s*(fmt::format\\(\\s*)?\"[a-z_-]+: ");
+  for (const char* folder : kLibraries) {
+    for (const auto& path : sources_in(kRoot / folder)) {
+      const std::string text = read_text(path);
+      for (const std::regex* wrong : {&dashed, &in_text}) {
+        std::smatch found;
+        CHECK_MESSAGE(!std::regex_search(text, found, *wrong), path.string(), ": ", found.str());
+      }
+    }
+  }
+}
+
 TEST_CASE("libraries name settings as data, and no flags of the program") {
   // What stands in backquotes is a command to type.
   const std::regex flag("(^|[^a-z0-9-])--[a-z]");
   const std::regex command("`[^`]*`");
-  for (const char* folder :
-       {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "sites/core",
-        "sites/process", "sites/roster", "sites/simulated", "observe", "study", "bindings"}) {
+  for (const char* folder : kLibraries) {
     for (const auto& path : sources_in(kRoot / folder)) {
       if (path.filename() == "plan_verdict.cc") {
         continue;  // makes a command to type of a plan's winner

@@ -62,7 +62,7 @@ PrivacyLedger::PrivacyLedger(const PrivacyOptions& options)
   }
   const auto damaged = [&](std::string_view what) {
     refuse(
-        "privacy-ledger", path_,
+        "privacy_ledger", path_,
         fmt::format("{}: what is spent cannot be known; put back a copy, or start anew with data "
                     "that no run has used",
                     what));

@@ -1,0 +1,127 @@
+#include <sotto/sites/process/site_connections.h>
+
+#include <chrono>
+#include <utility>
+
+#include <sotto/sites/process/site_identity.h>
+#include <sotto/sites/process/site_of_options.h>
+
+namespace sotto {
+namespace {
+
+using Level = SiteEvent::Level;
+
+}  // namespace
+
+Status SiteConnections::find_nodes() {
+  const SiteOptions& options = parts_.options;
+  if (!options.roster) {
+    return {};
+  }
+  parts_.reporter.enter("joining");
+  if (!roster_) {  // a call before this one may have been told to stop
+    roster_ = std::make_unique<RunRoster>(*options.roster, options.name, options.listen,
+                                          draw_incarnation(), parts_.site.state().life,
+                                          options.security.peers, parts_.settings);
+  }
+  parts_.reporter.follow(nullptr, nullptr, roster_.get());
+  return roster_->await_nodes(options.stop, options.found_after, [this] {
+    tell_news();
+    parts_.reporter.refresh(false);
+  });
+}
+
+Status SiteConnections::open() {
+  const SiteOptions& options = parts_.options;
+  SiteReporter& reporter = parts_.reporter;
+  ChannelOptions wanted = site_channels(options, parts_.site.max_message_bytes());
+  if (roster_) {
+    wanted.bind = roster_->address();
+  }
+  auto made = make_channels(wanted);
+  if (!made.ok()) {
+    return made.status();
+  }
+  channels_ = std::move(*made);
+  links_ = std::make_unique<SiteLinks>(parts_.site, *channels_, *options.security.peers,
+                                       options.rank, options.exchange, parts_.listener);
+  monitor_ = std::make_unique<PeerMonitor>(parts_.site, *channels_, *links_, options.only_takes,
+                                           parts_.settings, parts_.listener);
+  reporter.follow(channels_.get(), monitor_.get(), roster_.get());
+  const std::string address = channels_->address();
+  reporter.tell(Level::info, "listening",
+                address.empty()
+                    ? "nowhere: neither `listen` nor the own line names an address; it dials"
+                    : address);
+  for (const std::string& shortage : channels_->strangers().shortages) {
+    reporter.tell(Level::warning, "setting", shortage);
+  }
+  follow_list();
+  if (roster_) {
+    roster_->list_again();  // the site learns whom the list has by now
+    return pump(Deadline::after({}));
+  }
+  return {};
+}
+
+void SiteConnections::close() {
+  parts_.reporter.follow(nullptr, nullptr, nullptr);
+  monitor_.reset();
+  links_.reset();
+  channels_.reset();
+  roster_.reset();
+}
+
+void SiteConnections::follow_list() {
+  const SiteOptions& options = parts_.options;
+  if (options.peers_file.empty()) {
+    return;
+  }
+  watch_.emplace(
+      options.peers_file, options.security.peers,
+      [this](const std::string& line) {
+        const std::lock_guard lock(news_mutex_);  // and no other: a round may wait for long
+        list_news_.push_back(line);
+      },
+      PeerNumbers::of_names,
+      [names = SiteNames{.name = options.name,
+                         .key = "",
+                         .peers = options.peers_file,
+                         .listen = options.listen},
+       own = options.security.own.public_key](const auto& lines) {
+        (void)own_line(names, own, lines);
+      });
+}
+
+void SiteConnections::tell_news() {
+  std::vector<std::string> news;
+  {
+    const std::lock_guard lock(news_mutex_);
+    news.swap(list_news_);
+  }
+  for (const std::string& line : news) {
+    parts_.reporter.tell(Level::warning, "peers-file", line);
+  }
+  for (SiteEvent& event : roster_ ? roster_->news() : std::vector<SiteEvent>()) {
+    event.round = parts_.site.round();
+    parts_.listener(event);
+  }
+}
+
+Status SiteConnections::carry(Deadline deadline) {
+  Status status = links_->pump(deadline);
+  monitor_->look();
+  return status;
+}
+
+Status SiteConnections::pump(Deadline deadline) {
+  tell_news();
+  Status status = carry(deadline);
+  if (status.ok() && roster_) {
+    parts_.site.set_draining(roster_->draining());
+    status = roster_->standing();
+  }
+  return status;
+}
+
+}  // namespace sotto
