@@ -1,6 +1,6 @@
-# Whether sotto::torch can be built with the libtorch that SottoFindTorch has found: what it asks of one is
-# compiled and linked, which takes some seconds and is done once for each libtorch. Otherwise SOTTO_TORCH_PROBLEM
-# says why.
+# Whether sotto::torch can be built with the libtorch that SottoFindTorch has found: what it asks of
+# one is compiled and linked, which takes some seconds and is done once for each libtorch. Otherwise
+# SOTTO_TORCH_PROBLEM says why.
 
 # Sets `variable` to what is wrong, in a line, in the output of a compiler and linker that failed.
 function(_sotto_torch_reason variable output)

@@ -64,9 +64,9 @@ function(sotto_cuda_flags target)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${flags}>")
 endfunction()
 
-# sotto_add_cuda_library(FOLDER LINK lib… HEADERS name… SOURCES name…): FOLDER/cuda/*.cu, and of plain
-# C++ FOLDER/cuda/name… → sotto::FOLDER_cuda, with the headers of FOLDER/cuda that users include. Libraries of their own, so that nobody who uses no
-# device carries device code.
+# sotto_add_cuda_library(FOLDER LINK lib… HEADERS name… SOURCES name…): FOLDER/cuda/*.cu, and of
+# plain C++ FOLDER/cuda/name… → sotto::FOLDER_cuda, with the headers of FOLDER/cuda that users
+# include. Libraries of their own, so that nobody who uses no device carries device code.
 function(sotto_add_cuda_library folder)
   cmake_parse_arguments(arg "" "" "LINK;HEADERS;SOURCES" ${ARGN})
   set(target sotto_${folder}_cuda)

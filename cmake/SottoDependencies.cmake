@@ -1,5 +1,5 @@
-# Finds what sotto stands on. Required packages stop the configuration with the Debian package's name;
-# optional ones set SOTTO_HAVE_… and are reported by SottoSummary.
+# Finds what sotto stands on. Required packages stop the configuration with the Debian package's
+# name; optional ones set SOTTO_HAVE_… and are reported by SottoSummary.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
@@ -22,7 +22,8 @@ sotto_require_package(Eigen3 libeigen3-dev)
 sotto_require_package(ZLIB zlib1g-dev)
 sotto_require_package(nlohmann_json nlohmann-json3-dev)
 sotto_require_module(XXHASH libxxhash libxxhash-dev)
-# On x86-64 the library can choose its vectors at run time; elsewhere its headers are all that is used.
+# On x86-64 the library can choose its vectors at run time; elsewhere its headers are all that is
+# used.
 include(CheckSymbolExists)
 include(CMakePushCheckState)
 cmake_push_check_state(RESET)

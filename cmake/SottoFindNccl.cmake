@@ -1,6 +1,6 @@
-# Makes the target sotto_nccl where NCCL 2.18 or later is found: below SOTTO_NCCL_HINT, beside the CUDA
-# toolkit, or where the system looks. Requires CUDAToolkit. Used by sotto's build and by its installed package.
-# Python's packages have the library under its run-time name alone.
+# Makes the target sotto_nccl where NCCL 2.18 or later is found: below SOTTO_NCCL_HINT, beside the
+# CUDA toolkit, or where the system looks. Requires CUDAToolkit. Used by sotto's build and by its
+# installed package. Python's packages have the library under its run-time name alone.
 find_path(SOTTO_NCCL_INCLUDE_DIR nccl.h HINTS ${SOTTO_NCCL_HINT}/include ${CUDAToolkit_INCLUDE_DIRS}
           PATHS ${CUDAToolkit_LIBRARY_ROOT}/include)
 find_library(SOTTO_NCCL_LIBRARY NAMES nccl libnccl.so.2

@@ -1,15 +1,17 @@
-# Looks for libtorch and makes the target sotto_libtorch of it. Used by sotto's build and by its installed
-# package. TorchConfig.cmake asks for all that libtorch was built with, CUDA's toolkit say, so that headers
-# and libraries are looked up directly: below Torch_DIR or Torch_ROOT where one is set, else where find_path
-# looks (CMAKE_PREFIX_PATH), below SOTTO_TORCH_HINT, and where the system has its libraries. Headers
-# and libraries are of one prefix, so that no two versions are mixed. Nothing is kept in the cache but what
-# takes time to find out: another libtorch is taken as soon as CMake is told of it.
+# Looks for libtorch and makes the target sotto_libtorch of it. Used by sotto's build and by its
+# installed package. TorchConfig.cmake asks for all that libtorch was built with, CUDA's toolkit
+# say, so that headers and libraries are looked up directly: below Torch_DIR or Torch_ROOT where one
+# is set, else where find_path looks (CMAKE_PREFIX_PATH), below SOTTO_TORCH_HINT, and where the
+# system has its libraries. Headers and libraries are of one prefix, so that no two versions are
+# mixed. Nothing is kept in the cache but what takes time to find out: another libtorch is taken as
+# soon as CMake is told of it.
 #
-# Sets SOTTO_TORCH_PREFIX and SOTTO_TORCH_VERSION where there is a libtorch; SOTTO_TORCH_PROBLEM says why there
-# is no target; SOTTO_TORCH_NOTE, which may be empty, says what programs need where they run.
+# Sets SOTTO_TORCH_PREFIX and SOTTO_TORCH_VERSION where there is a libtorch; SOTTO_TORCH_PROBLEM
+# says why there is no target; SOTTO_TORCH_NOTE, which may be empty, says what programs need where
+# they run.
 
-# The nearest folder that holds libtorch's headers: one of `folders`, or one above it. CMake's files of
-# libtorch lie below the prefix, and torch.utils.cmake_prefix_path of Python names their folder.
+# The nearest folder that holds libtorch's headers: one of `folders`, or one above it. CMake's files
+# of libtorch lie below the prefix, and torch.utils.cmake_prefix_path of Python names their folder.
 function(_sotto_torch_prefix variable)
   foreach(folder IN LISTS ARGN)
     foreach(level RANGE 4)
@@ -69,8 +71,8 @@ function(_sotto_torch_version variable include)
   set(${variable} "${version}" PARENT_SCOPE)
 endfunction()
 
-# Sets `variable` to whether a program that does nothing can be linked with libraries, and all that these
-# need is found.
+# Sets `variable` to whether a program that does nothing can be linked with libraries, and all that
+# these need is found.
 function(_sotto_torch_links variable)
   string(MD5 key "${ARGN}")
   if(NOT DEFINED SOTTO_TORCH_LINKS_${key})
@@ -82,9 +84,9 @@ function(_sotto_torch_links variable)
   set(${variable} ${SOTTO_TORCH_LINKS_${key}} PARENT_SCOPE)
 endfunction()
 
-# Sets `variable` to what is linked of the libraries `torch`, `cpu` and `c10`, and SOTTO_TORCH_NOTE. Built with CUDA,
-# libtorch.so needs all of CUDA's libraries, libtorch_cpu.so a few, and without them neither computes the
-# less on the CPU.
+# Sets `variable` to what is linked of the libraries `torch`, `cpu` and `c10`, and SOTTO_TORCH_NOTE.
+# Built with CUDA, libtorch.so needs all of CUDA's libraries, libtorch_cpu.so a few, and without
+# them neither computes the less on the CPU.
 function(_sotto_torch_libraries variable torch cpu c10)
   set(SOTTO_TORCH_NOTE "" PARENT_SCOPE)
   set(${variable} ${torch} ${cpu} ${c10} PARENT_SCOPE)
@@ -132,8 +134,9 @@ function(_sotto_add_libtorch)
     target_compile_definitions(sotto_libtorch INTERFACE FMT_HEADER_ONLY)
   endif()
   if(SOTTO_GLOO_LIBRARY)
-    # PyTorch's libtorch_cpu has a Gloo of another version inside, whose functions the loader must not take for
-    # those of sotto's: the library that is linked first is asked first, and options stand before all libraries.
+    # PyTorch's libtorch_cpu has a Gloo of another version inside, whose functions the loader must
+    # not take for those of sotto's: the library that is linked first is asked first, and options
+    # stand before all libraries.
     target_link_options(sotto_libtorch INTERFACE
       LINKER:--push-state,--no-as-needed,${SOTTO_GLOO_LIBRARY},--pop-state)
   endif()

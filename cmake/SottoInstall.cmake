@@ -44,6 +44,7 @@ if(NOT BUILD_SHARED_LIBS)
     string(APPEND SOTTO_OBSERVE_MODULES " ISAL=libisal")
   endif()
 endif()
+list(JOIN SOTTO_LIBRARIES ", " SOTTO_LIBRARIES_TEXT)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sottoConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/sottoConfig.cmake
                               INSTALL_DESTINATION ${package_dir})
@@ -67,8 +68,8 @@ install(FILES ${pc_files} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# `cpack --config build/CPackConfig.cmake`: one package, as program, libraries and headers are of one
-# version and of no use to each other in different ones.
+# `cpack --config build/CPackConfig.cmake`: one package, as program, libraries and headers are of
+# one version and of no use to each other in different ones.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME sotto)
 set(CPACK_PACKAGE_CONTACT "the sotto authors")

@@ -1,17 +1,18 @@
-# sotto_add_library(FOLDER [PUBLIC lib…] [PRIVATE lib…] [BUILD_ONLY lib…] [PARTS dir…] [SUBDIRS dir…]
+# sotto_add_library(FOLDER [PUBLIC lib…] [PRIVATE lib…] [BUILD_ONLY lib…] [PARTS dir…] [SUBDIRS
+# dir…]
 #                   [EXPORT set])
 #
 # One target a folder, named after it (sites/core is sotto::sites_core): every FOLDER/*.cc is
 # compiled, every FOLDER/*.h is a public header, included as <sotto/FOLDER/name.h> in the tree and
 # after installation alike (a link in the build tree makes the folder visible under that name).
-# PARTS are sub-folders of which the same holds. SUBDIRS adds a backend's private sources. BUILD_ONLY
-# names header-only libraries that users of the installed package do not need. EXPORT: the targets
-# that it is installed among, by default sottoTargets.
+# PARTS are sub-folders of which the same holds. SUBDIRS adds a backend's private sources.
+# BUILD_ONLY names header-only libraries that users of the installed package do not need. EXPORT:
+# the targets that it is installed among, by default sottoTargets.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/sotto)
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
-# sotto_compile_together(target): with SOTTO_UNITY, batches of its sources are compiled as one. Most of
-# the time of a file goes into headers, which a batch reads once.
+# sotto_compile_together(target): with SOTTO_UNITY, batches of its sources are compiled as one. Most
+# of the time of a file goes into headers, which a batch reads once.
 function(sotto_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${SOTTO_UNITY} UNITY_BUILD_BATCH_SIZE 16)
 endfunction()
@@ -26,8 +27,8 @@ function(sotto_optimize_less target)
   endif()
 endfunction()
 
-# sotto_optimize_nothing(target): for tests of programs. Optimizing assertions takes as long as all the
-# rest of compiling them.
+# sotto_optimize_nothing(target): for tests of programs. Optimizing assertions takes as long as all
+# the rest of compiling them.
 function(sotto_optimize_nothing target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
 endfunction()

@@ -3,6 +3,7 @@
 # 0.29 refuses a second one, and pkgconf lets one of the two win.
 #
 # It reads nothing but variables, so that a test can write the files of every kind of build.
+include(${CMAKE_CURRENT_LIST_DIR}/SottoLibraries.cmake)
 set(SOTTO_PC_TEMPLATE ${CMAKE_CURRENT_LIST_DIR}/module.pc.in)
 
 # Sets ${variable} to the lines of a field: `passed_on` is for every user, `needed` for users of the
@@ -27,7 +28,8 @@ function(sotto_pc_field variable field passed_on needed)
   set(${variable} "${lines}" PARENT_SCOPE)
 endfunction()
 
-# Writes the .pc file of a module into a directory, with these fields, and appends its path to ${files}.
+# Writes the .pc file of a module into a directory, with these fields, and appends its path to
+# ${files}.
 function(sotto_write_module files directory module description)
   # Found from where the file lies, so that `cmake --install --prefix` and moved trees work.
   file(RELATIVE_PATH SOTTO_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
@@ -37,7 +39,8 @@ function(sotto_write_module files directory module description)
   set(${files} ${${files}} ${directory}/${module}.pc PARENT_SCOPE)
 endfunction()
 
-# Writes the .pc files of this build's components into a directory, and sets ${files} to their paths.
+# Writes the .pc files of this build's components into a directory, and sets ${files} to their
+# paths.
 function(sotto_write_pkgconfig files directory)
   set(requires fmt libsodium zlib)
   foreach(option_module IN ITEMS XXHASH_DISPATCH=libxxhash HIGHWAY=libhwy ZMQ=libzmq REDIS=hiredis)
@@ -61,7 +64,9 @@ function(sotto_write_pkgconfig files directory)
   list(APPEND needed_libs -lpthread)
   sotto_pc_field(requires Requires "" "${requires}")
   set(libs "-L\${libdir}")
-  foreach(library IN ITEMS sites_process sites_simulated sites_roster sites_core trainers sim groups optim compress kernels topology comm base)
+  set(libraries ${SOTTO_LIBRARIES})
+  list(REVERSE libraries)  # each before those that it needs
+  foreach(library IN LISTS libraries)
     list(APPEND libs -lsotto_${library})
   endforeach()
   sotto_pc_field(libs Libs "${libs}" "${needed_libs}")

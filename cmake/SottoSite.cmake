@@ -1,4 +1,5 @@
-# The documentation site (docs/site): the target `site`, and what its tests need. Sets SOTTO_HAVE_SITE.
+# The documentation site (docs/site): the target `site`, and what its tests need. Sets
+# SOTTO_HAVE_SITE.
 find_program(SOTTO_DOXYGEN doxygen)
 # The one that Debian's packages of modules are for.
 find_program(SOTTO_PYTHON python3 HINTS /usr/bin)

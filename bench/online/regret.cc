@@ -1,7 +1,7 @@
 // Online learning over one-sided trust: the regret of nodes that learn alone, with those who trust
 // them back, by push-sum along all trust, and as one.
 //   SOTTO_DATA=DIR build/bench/online_regret [--quick] [--json FILE]
-// DIR has occupancy/, adult/a9a.t and trust/soc-sign-bitcoinalpha.csv (docs/algorithms.md says
+// DIR has occupancy/, adult/a9a.t and trust/soc-sign-bitcoinalpha.csv (docs/measured.md says
 // where they are from).
 #include <algorithm>
 #include <cstdio>

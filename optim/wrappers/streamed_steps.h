@@ -21,7 +21,7 @@
 // P = 1, τ = 0 and α = 0 are local_steps.h, to the bit. With τ = 0, or with carry, and one node,
 //   an outer rate of 1 and messages that lose nothing, plain training results, whatever P. With τ >
 //   0 and mix, (1 − α) of the τ steps is lost; α > 0 leaves nodes apart. α = 0 suits unlike data,
-//   0.5, the paper's, like data, and carry an outer rule of rate 1: docs/algorithms.md has figures.
+//   0.5, the paper's, like data, and carry an outer rule of rate 1 (figures: docs/local_steps.md).
 //
 // round() counts gradients. Frames and schedules of the outer rule count a fragment's exchanges.
 // A run may end, and be saved, with a fragment under way: once its exchange is over, what it made

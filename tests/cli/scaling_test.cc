@@ -263,7 +263,7 @@ TEST_CASE(
     SOTTO_SKIP("built without ZeroMQ");
   }
   const Ended ended = shell(fmt::format(
-      "SOTTO={} PORT={} PYTHON=\"$({}/../../scripts/onnx-tools || echo /usr)/bin/python3\" "
+      "SOTTO={} PORT={} PYTHON=\"$({}/../../scripts/python-tools onnx || echo /usr)/bin/python3\" "
       "{}/../sites/three-hospitals.sh",
       SOTTO_PROGRAM, free_ports(6), SOTTO_FAULT_PLANS, SOTTO_FAULT_PLANS));
   CAPTURE(ended.out);

@@ -114,8 +114,8 @@ TEST_CASE("a site's own steps are a count up to the interval, or chosen by speed
   CHECK(options_with("own-steps = 3\nstep-weighting = \"equal\"\n").own_steps == 3);
   CHECK(options_with("step-weighting = \"equal\"\n").step_weighting == sites::StepWeighting::equal);
   CHECK(options_with("own-steps = \"auto\"\n").adapts_steps);
-  CHECK_THROWS_WITH_AS(options_with("own-steps = 9\n"), doctest::Contains("own-steps"), Error);
-  CHECK_THROWS_WITH_AS(options_with("own-steps = \"few\"\n"), doctest::Contains("own-steps"),
+  CHECK_THROWS_WITH_AS(options_with("own-steps = 9\n"), doctest::Contains("own_steps"), Error);
+  CHECK_THROWS_WITH_AS(options_with("own-steps = \"few\"\n"), doctest::Contains("own_steps"),
                        Error);
   CHECK_THROWS_WITH_AS(options_with("step-weighting = \"speed\"\n"),
                        doctest::Contains("it is work or equal"), Error);

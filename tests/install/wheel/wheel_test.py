@@ -76,7 +76,10 @@ class Wheel:
 def tools_of(wheel):
     """The environment with auditwheel on PATH."""
     found = subprocess.run(
-        [wheel.root / "scripts/wheel-tools"], capture_output=True, text=True, check=False
+        [wheel.root / "scripts/python-tools", "wheel"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     path = os.environ["PATH"] + (f":{found.stdout.strip()}/bin" if found.returncode == 0 else "")
     if not shutil.which("auditwheel", path=path) or not shutil.which("patchelf", path=path):
@@ -193,10 +196,10 @@ def alone(wheel):
     assert re.search(
         r"-py3-none-linux_\w+\.whl .* it needs \d+, .* scripts/dependencies --wheel", said, re.S
     ), said
-    run(wheel.root / "scripts/wheel-tools", expected=1, env=variables)
+    run(wheel.root / "scripts/python-tools", "wheel", expected=1, env=variables)
     if importlib.util.find_spec("ensurepip") is None:
         skip("python3-venv is not installed: fetching the tools was left out")
-    said = run(wheel.root / "scripts/wheel-tools", "--fetch", expected=69, env=variables)
+    said = run(wheel.root / "scripts/python-tools", "wheel", "--fetch", expected=69, env=variables)
     assert "cannot fetch" in said and not tools.exists(), said
 
 

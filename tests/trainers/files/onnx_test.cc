@@ -119,13 +119,13 @@ TEST_CASE("onnxruntime says of ONNX files what the models say, and onnx's checke
     write_onnx_case(scratch, fmt::format("{}", number++), one, seed);
   }
   const std::string command = fmt::format(
-      "tools=$('{0}/scripts/onnx-tools') || exit 77; "
+      "tools=$('{0}/scripts/python-tools' onnx) || exit 77; "
       "exec \"$tools/bin/python3\" '{0}/tests/trainers/files/onnx_check.py' '{1}' {2} {3}",
       SOTTO_SOURCE_DIR, scratch.path().string(), number, kRows);
   const int status = std::system(command.c_str());
   REQUIRE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 77) {
-    SOTTO_SKIP("no onnx and onnxruntime: scripts/onnx-tools --fetch");
+    SOTTO_SKIP("no onnx and onnxruntime: scripts/python-tools onnx --fetch");
   }
   CHECK(WEXITSTATUS(status) == 0);
 }
