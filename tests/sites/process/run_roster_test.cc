@@ -34,7 +34,7 @@ struct Tally {
   SiteListener of(const std::string& name) {
     return [this, name](const SiteEvent& event) {
       const std::lock_guard lock(mutex);
-      kinds[name].insert(std::string(event.kind));
+      kinds[name].insert(std::string(name_of(event.kind)));
     };
   }
   std::size_t count(const std::string& name, const std::string& kind) {
