@@ -29,6 +29,7 @@
 
 #include "child.h"
 #include "command_line.h"
+#include "train_words.h"
 
 namespace {
 
@@ -86,12 +87,12 @@ Point simulate(const study::Scenario& scenario, const std::string& words, double
 
 /// Bytes of a round of the same run by as many processes.
 double real_bytes(const Study& settings, int nodes, const std::string& words) {
-  std::vector<std::string> command = {SOTTO_PROGRAM, "train", "--json", "-"};
-  const auto given = study::train_words(
-      study::parse_run(words),
-      {"--local", fmt::format("--nodes={}", nodes), fmt::format("--rounds={}", settings.rounds),
-       fmt::format("--seed={}", settings.common.seed), "--model=" + settings.model,
-       "--transport=" + settings.real});
+  std::vector<std::string> command = {SOTTO_PROGRAM, "train", "--json", "-", "--local"};
+  const auto given = bench::train_words(words, {{"nodes", fmt::format("{}", nodes)},
+                                                {"rounds", fmt::format("{}", settings.rounds)},
+                                                {"seed", fmt::format("{}", settings.common.seed)},
+                                                {"model", settings.model},
+                                                {"transport", settings.real}});
   command.insert(command.end(), given.begin(), given.end());
   bench::Child child(command);
   if (child.wait() != 0) {

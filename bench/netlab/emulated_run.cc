@@ -15,6 +15,7 @@
 #include <sotto/study/train/run_spec.h>
 
 #include "../child.h"
+#include "../train_words.h"
 #include "emulated_events.h"
 #include "start_barrier.h"
 
@@ -31,11 +32,10 @@ constexpr int kPort = 29'500;
 std::vector<std::string> words_of(const study::Scenario& scenario, const ProgramRun& run,
                                   Host host) {
   std::vector<std::string> words = {run.program, "train"};
-  for (const std::string& word :
-       study::train_words(study::parse_run(run.words), scenario.task_words)) {
-    words.push_back(word);
-  }
-  std::erase_if(words, [](const std::string& word) { return word.starts_with("--eval-every="); });
+  auto settings = joined_settings(study::parse_run(run.words), scenario.task_settings);
+  std::erase_if(settings, [](const auto& setting) { return setting.name == "eval-every"; });
+  const std::vector<std::string> given = bench::option_words(settings);
+  words.insert(words.end(), given.begin(), given.end());
   const ComputeTime& pace = scenario.paces[static_cast<std::size_t>(host)].compute;
   const std::vector<std::string> more = {
       "--transport=" + run.transport,

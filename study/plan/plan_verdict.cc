@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <sotto/comm/transport.h>
 #include <sotto/study/quality.h>
 #include <sotto/study/scenario/costs.h>
 #include <sotto/study/units.h>
@@ -167,26 +166,6 @@ class Speaker {
   const Ranking& ranking_;
 };
 
-std::string as_word(const std::string& text) {
-  return text.find_first_of(" ;*?'\"$") == std::string::npos ? text : "'" + text + "'";
-}
-
-/// The transport that the scenario is about, else one for several hosts; empty: this build has
-/// none.
-std::string transport_of(const Scenario& scenario) {
-  const TransportModel zmq = TransportModel::zmq();
-  for (const TransportInfo& info : transports()) {
-    const bool other =
-        scenario.transport.on_demand
-            ? info.name != "gloo"
-            : scenario.transport.send_buffer_bytes == zmq.send_buffer_bytes && info.name != "zmq";
-    if (info.available && info.processes && !other) {
-      return std::string(info.name);
-    }
-  }
-  return "";
-}
-
 /// How far the worst node's own model is behind the average in the end; none: it is not known.
 std::optional<double> lag_of(const PlannedRun& run) {
   const auto& last = run.simulated.result.final;
@@ -337,23 +316,6 @@ std::string figure_text(const PlannedRun& run, const Ranking& ranking) {
   const auto [low, high] = std::minmax_element(figures.begin(), figures.end());
   return fmt::format("{} ({} – {})", ranking.text(*figure), ranking.text(**low),
                      ranking.text(**high));
-}
-
-std::string train_command(const RunSpec& run, const Scenario& scenario, Round rounds) {
-  std::string command = fmt::format("sotto train --nodes={}", scenario.nodes);
-  bool length = false;
-  for (const std::string& word : train_words(run, scenario.task_words)) {
-    length = length || word.starts_with("--rounds=") || word.starts_with("--epochs=");
-    command += fmt::format(" {}", as_word(word));
-  }
-  if (!length) {
-    command += fmt::format(" --rounds={}", rounds);
-  }
-  if (const std::uint64_t seed = scenario.task.seed; seed != 0) {
-    command += fmt::format(" --seed={}", seed);
-  }
-  const std::string transport = transport_of(scenario);
-  return transport.empty() ? command : fmt::format("{} --transport={}", command, transport);
 }
 
 }  // namespace sotto::study

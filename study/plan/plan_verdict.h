@@ -78,8 +78,4 @@ Verdict judge(const std::vector<PlannedRun>& runs, const Ranking& ranking, bool 
 /// "12.3 s", with several seeds "12.3 s (11.9 – 12.6)"; "–" where it has none.
 std::string figure_text(const PlannedRun& run, const Ranking& ranking);
 
-/// The `sotto train` that does this run on the scenario's nodes, with its task and transport;
-/// `rounds` where neither says how long.
-std::string train_command(const RunSpec& run, const Scenario& scenario, Round rounds);
-
 }  // namespace sotto::study

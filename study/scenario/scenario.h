@@ -119,8 +119,8 @@ struct Scenario {
 
   /// No gradients are taken: this shows how long runs take, not whether they converge.
   bool timing_only = false;
-  TrainOptions task;                    ///< the settings of `sotto train` that hold for all runs
-  std::vector<std::string> task_words;  ///< the settings that [task] gives, as "--lr=0.1"
+  TrainOptions task;                      ///< the settings of `sotto train` that hold for all runs
+  std::vector<RunSetting> task_settings;  ///< the settings that the file gives for all runs
   /// Place where [task] sets "lr": "FILE:LINE: task.lr".
   std::map<std::string, std::string> task_places;
   std::vector<RunSpec> runs;

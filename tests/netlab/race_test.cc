@@ -57,7 +57,7 @@ TEST_CASE("every contender has a name of its own, words that sotto takes, and so
       const bool own = one.runner == Runner::sotto || one.runner == Runner::sotto_peer;
       CHECK(own == !one.transport.empty());
       if (own) {
-        CHECK_NOTHROW(study::train_words(study::parse_run(one.words), {}));
+        CHECK_NOTHROW(study::joined_settings(study::parse_run(one.words), {}));
       }
       full = full || one.baseline == Baseline::gloo;
       hook = hook || one.baseline == Baseline::ddp_hook;
