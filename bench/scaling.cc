@@ -25,7 +25,7 @@
 #include <sotto/study/train/run_spec.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
-#include <sotto/trainers/launch/local_processes.h>
+#include <sotto/trainers/launch/private_directory.h>
 
 #include "child.h"
 #include "command_line.h"

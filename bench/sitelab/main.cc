@@ -19,7 +19,7 @@
 #include <sotto/base/error.h>
 #include <sotto/study/scenario/fault_file.h>
 #include <sotto/trainers/files/result_file.h>
-#include <sotto/trainers/launch/local_processes.h>
+#include <sotto/trainers/launch/private_directory.h>
 
 #include "report.h"
 

@@ -14,7 +14,7 @@
 
 #include <sotto/comm/transport.h>
 #include <sotto/study/train/run_spec.h>
-#include <sotto/trainers/launch/local_processes.h>
+#include <sotto/trainers/launch/private_directory.h>
 
 using namespace sotto;
 using namespace sotto::netlab;

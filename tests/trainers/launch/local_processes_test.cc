@@ -1,4 +1,5 @@
 #include <sotto/trainers/launch/local_processes.h>
+#include <sotto/trainers/launch/private_directory.h>
 
 #include <signal.h>
 #include <sys/wait.h>
