@@ -17,6 +17,7 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/base/text.h>
+#include <sotto/console/child.h>
 #include <sotto/console/output.h>
 #include <sotto/console/plot.h>
 #include <sotto/study/compute_spec.h>
@@ -27,7 +28,6 @@
 #include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/launch/private_directory.h>
 
-#include "child.h"
 #include "command_line.h"
 #include "train_words.h"
 
@@ -94,7 +94,7 @@ double real_bytes(const Study& settings, int nodes, const std::string& words) {
                                                 {"model", settings.model},
                                                 {"transport", settings.real}});
   command.insert(command.end(), given.begin(), given.end());
-  bench::Child child(command);
+  console::Child child(command);
   if (child.wait() != 0) {
     throw std::runtime_error(fmt::format("{}: {}", words, child.errors()));
   }

@@ -12,9 +12,9 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/comm/deadline.h>
+#include <sotto/console/child.h>
 #include <sotto/console/signals.h>
 
-#include "../child.h"
 #include "../train_words.h"
 
 namespace sotto::netlab {
@@ -38,7 +38,7 @@ std::optional<std::string> missing_torch(const std::string& python) {
     return fmt::format("no Python is at {}; --python names another", python);
   }
   const Deadline deadline = Deadline::after(kPatience);
-  bench::Child child({python, "-c", "import torch.distributed"});
+  console::Child child({python, "-c", "import torch.distributed"});
   while (!child.ended() && !deadline.expired() && !console::stop_requested()) {
     std::this_thread::sleep_for(kTorchLook);
   }

@@ -157,11 +157,11 @@ void RealRun::begin_process(Rank site) {
     return;
   }
   const SiteFiles& files = *own.home.files;
-  own.process = std::make_unique<bench::Child>(
+  own.process = std::make_unique<console::Child>(
       std::vector<std::string>{options_.program, "node", files.site_file(), "--log", "json",
                                "--json", files.result()},
       // Ctrl-C is for this process, which ends its sites in good order.
-      bench::ChildSetup{.log = files.log(), .own_group = true});
+      console::ChildSetup{.log = files.log(), .own_group = true});
   own.number = ++report_.starts;
   own.stopped = false;
   own.leaving.reset();
