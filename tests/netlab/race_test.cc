@@ -24,11 +24,8 @@ namespace {
 ContenderResult result(Baseline baseline, std::vector<std::optional<double>> seconds) {
   Contender contender = step_contenders().front();
   contender.baseline = baseline;
-  return {.contender = contender,
-          .seconds = std::move(seconds),
-          .bytes = {},
-          .wire = {},
-          .failure = {}};
+  return {
+      .contender = contender, .seconds = std::move(seconds), .bytes = {}, .wire = {}, .why = {}};
 }
 
 const Contender& named(std::span<const Contender> all, std::string_view name) {
@@ -154,9 +151,11 @@ TEST_CASE("a ratio is to the fastest full-precision all-reduce of the same repea
 
 TEST_CASE("a race has failed when every contender has, and says why with the first one's words") {
   std::vector<ContenderResult> all = {result(Baseline::gloo, {}), result(Baseline::none, {2.0})};
-  all[0].failure = "why";
+  all[0].participation = Participation::skipped;
+  all[0].why = "why";
   CHECK(failure_of_all(all).empty());
-  all[1].failure = "why not";
+  all[1].participation = Participation::failed;
+  all[1].why = "why not";
   const std::string first(all[0].contender.name);
   CHECK(failure_of_all(all) == "every contender has failed; " + first + ": why");
 }
