@@ -90,7 +90,7 @@ Result<TimeToAccuracy> time_to_accuracy_from(const std::string& output, double a
   return finish;
 }
 
-Spread ContenderResult::spread() const {
+MedianSpread ContenderResult::spread() const {
   std::vector<double> found;
   for (const auto& value : seconds) {
     if (value) {
@@ -144,7 +144,7 @@ std::string failure_of_all(const std::vector<ContenderResult>& all) {
                                            all.front().contender.name, all.front().why);
 }
 
-std::string spread_text(const Spread& spread) {
+std::string spread_text(const MedianSpread& spread) {
   return std::isfinite(spread.median) ? fmt::format("{} … {}", study::duration_text(spread.low),
                                                     study::duration_text(spread.high))
                                       : "–";

@@ -52,7 +52,7 @@ struct ContenderResult {
   Participation participation = Participation::runs;
   std::string why = {};  ///< why it has not run, or failed
 
-  Spread spread() const;
+  MedianSpread spread() const;
   /// Why it does not run, as it is shown; empty where it does.
   std::string failure() const;
 };
@@ -70,7 +70,7 @@ const ContenderResult* best_of(const std::vector<ContenderResult>& all,
 std::string failure_of_all(const std::vector<ContenderResult>& all);
 
 /// "1.234 s, 1.2 … 1.3" as people read it, and "–" for none.
-std::string spread_text(const Spread& spread);
+std::string spread_text(const MedianSpread& spread);
 /// "23.1 ×"
 std::string ratio_text(const std::vector<double>& ratios);
 

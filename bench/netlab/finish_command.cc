@@ -54,7 +54,7 @@ void show(const std::vector<ContenderResult>& results, const Finishes& finishes,
   std::vector<std::vector<std::string>> rows;
   rows.reserve(results.size());
   for (const ContenderResult& one : results) {
-    const Spread spread = one.spread();
+    const MedianSpread spread = one.spread();
     const auto found = finishes.find(one.contender.name);
     const bool ran = found != finishes.end();
     const bool reached = ran && found->second.round.has_value();

@@ -81,7 +81,7 @@ void show(const Race& race, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   rows.reserve(race.results.size());
   for (const ContenderResult& one : race.results) {
-    const Spread spread = one.spread();
+    const MedianSpread spread = one.spread();
     rows.push_back({std::string(one.contender.name),
                     std::isfinite(spread.median) ? study::duration_text(spread.median) : "–",
                     spread_text(spread), amount_or_none(one.bytes), amount_or_none(one.wire),

@@ -59,7 +59,7 @@ struct Trunk {
 
 /// From `at` to `until` no bytes pass between the parts. Nodes that are in none of them go on
 /// reaching all.
-struct Partition {
+struct NetworkPartition {
   SimTime at = 0;
   SimTime until = kNever;
   std::vector<std::vector<Rank>> parts;
@@ -110,7 +110,7 @@ struct Scenario {
   /// Clients drawn for each exchange; each run fills in its `every` and `model_bytes`.
   ClientSampling sampling;
   std::vector<NodeEvent> events;
-  std::vector<Partition> partitions;
+  std::vector<NetworkPartition> partitions;
   /// Changes of links; where several come at one time, the last wins.
   std::vector<LinksChange> changes;
   std::vector<TrunkChange> trunk_changes;
