@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/interruption.h>
 #include <sotto/study/units.h>
 
 #include "quality.h"
@@ -36,10 +35,10 @@ std::string name_of(const study::RepeatedRun& run) {
 }
 
 std::vector<std::string> failed_row(const study::RepeatedRun& run, std::size_t columns) {
-  const std::string& why = run.failures.front().why;
+  const study::FailedRun& first = run.failures.front();
   std::vector<std::string> row(columns, "–");
   row[0] = run.words;
-  row[1] = why == study::kInterrupted || why == study::kNotRun ? why : "failed";
+  row[1] = first.stopped ? first.why : "failed";
   return row;
 }
 

@@ -13,10 +13,11 @@
 
 namespace sotto::study {
 
-/// A run that failed, or was not run.
+/// A run without a result.
 struct FailedRun {
   std::uint64_t seed = 0;
-  std::string why;
+  std::string why = {};
+  bool stopped = false;  ///< it was interrupted, or not begun, and `why` says which
 };
 
 /// One run of a comparison, with each of its seeds.

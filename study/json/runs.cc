@@ -20,7 +20,9 @@ std::vector<RepeatedRun> repeated_runs(const std::vector<RunOutcome>& outcomes, 
         run.rounds = std::max(run.rounds, outcome.run->result.rounds);
         run.results.push_back(simulation_json(outcome.run->result, edges));
       } else {
-        run.failures.push_back({outcome.seed, outcome.fault.message()});
+        run.failures.push_back({.seed = outcome.seed,
+                                .why = outcome.fault.message(),
+                                .stopped = outcome.fault.fault() == Fault::stopped});
       }
     }
   }
