@@ -171,7 +171,7 @@ void run_seeds(ComparedRun& planned, const Spelling& flags, bool quiet) {
     }
     Result<Json> result = run_one(settings, flags, quiet);
     if (result.ok()) {
-      run.results.push_back(std::move(*result));
+      run.results.push_back(study::trained_run(std::move(*result)));
       continue;
     }
     const bool stopped = console::stop_requested();
