@@ -43,7 +43,7 @@ Status run_processes(int nodes, const NodeMain& node_main, const std::atomic<boo
     throw Error(*request);
   }
   if (stop) {
-    return {Fault::unexpected, std::string(kStopped)};
+    return {Fault::stopped, std::string(kStopped)};
   }
   return verdict;
 }

@@ -19,7 +19,8 @@ using NodeMain = std::function<Status(Rank)>;
 /// Forks a child for each rank and waits for all. When one fails the others get `grace` to notice
 /// by themselves, then they are ended. Returns the fault that explains the failure: a child that
 /// was killed is named, with its signal. Throws the first Error that a child threw. Once `stop` is
-/// true all children get SIGTERM, and those that catch it `farewell` to end by themselves.
+/// true all children get SIGTERM, and those that catch it `farewell` to end by themselves; the
+/// fault is then Fault::stopped.
 Status run_processes(int nodes, const NodeMain& node_main, const std::atomic<bool>& stop,
                      std::chrono::milliseconds grace,
                      std::chrono::milliseconds farewell = std::chrono::milliseconds(500));

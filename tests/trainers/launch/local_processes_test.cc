@@ -108,7 +108,7 @@ TEST_CASE("a stop ends all children at once") {
         return {};
       },
       stop, 1h);
-  CHECK_FALSE(status.ok());
+  CHECK(status.fault() == Fault::stopped);
   CHECK_FALSE(children_left());
 }
 

@@ -188,7 +188,7 @@ Status NodeRun::end_early(const Status& ended) {
 
 Status NodeRun::one_round() {
   if (!checkpoints_ && hooks_.stop != nullptr && *hooks_.stop) {
-    return {Fault::peer_lost, fmt::format("node {} was told to stop", rank_)};
+    return {Fault::stopped, std::string(kStopped)};
   }
   Status status = step();
   tell_warnings();
