@@ -32,7 +32,7 @@ using namespace sotto;
 constexpr int kHonest = 5;
 constexpr int kNodes = 16;
 
-struct Settings {
+struct ByzantineSettings {
   std::filesystem::path data;
   std::string model = "mlp:64";
   std::string json;
@@ -144,7 +144,7 @@ class Trial {
   LockstepDriver driver_;
 };
 
-void add_options(CLI::App& app, Settings& settings) {
+void add_options(CLI::App& app, ByzantineSettings& settings) {
   app.add_option("--data", settings.data, "The folder of the data")
       ->envname("SOTTO_DATA")
       ->required();
@@ -175,7 +175,7 @@ std::string text_of(const Cell& cell) {
              : fmt::format("{:.1f} ({:.1f}–{:.1f})", 100 * mean, 100 * *low, 100 * *high);
 }
 
-std::vector<Cell> run(const Settings& settings) {
+std::vector<Cell> run(const ByzantineSettings& settings) {
   const auto data = load_task(fmt::format("mnist:{}", (settings.data / "mnist").string()));
   std::vector<Cell> cells;
   for (const std::string& partition : settings.partitions) {
@@ -223,7 +223,7 @@ void write_json(const std::string& path, const std::vector<Cell>& cells) {
 
 int main(int argc, char** argv) {
   CLI::App app("Robust rules against attacks, in lock step");
-  Settings settings;
+  ByzantineSettings settings;
   add_options(app, settings);
   CLI11_PARSE(app, argc, argv);
   try {

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include <sotto/comm/deadline.h>
-
-#include "child.h"
+#include <sotto/console/child.h>
 
 namespace sotto::bench {
 
@@ -35,7 +34,7 @@ class RunningJob {
 
  private:
   Deadline::Clock::time_point start_;
-  Child child_;
+  console::Child child_;
   std::string said_;
 };
 

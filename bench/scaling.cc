@@ -17,6 +17,7 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/base/text.h>
+#include <sotto/console/child.h>
 #include <sotto/console/output.h>
 #include <sotto/console/plot.h>
 #include <sotto/study/compute_spec.h>
@@ -25,10 +26,10 @@
 #include <sotto/study/train/run_spec.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
-#include <sotto/trainers/launch/local_processes.h>
+#include <sotto/trainers/launch/private_directory.h>
 
-#include "child.h"
 #include "command_line.h"
+#include "train_words.h"
 
 namespace {
 
@@ -86,14 +87,14 @@ Point simulate(const study::Scenario& scenario, const std::string& words, double
 
 /// Bytes of a round of the same run by as many processes.
 double real_bytes(const Study& settings, int nodes, const std::string& words) {
-  std::vector<std::string> command = {SOTTO_PROGRAM, "train", "--json", "-"};
-  const auto given = study::train_words(
-      study::parse_run(words),
-      {"--local", fmt::format("--nodes={}", nodes), fmt::format("--rounds={}", settings.rounds),
-       fmt::format("--seed={}", settings.common.seed), "--model=" + settings.model,
-       "--transport=" + settings.real});
+  std::vector<std::string> command = {SOTTO_PROGRAM, "train", "--json", "-", "--local"};
+  const auto given = bench::train_words(words, {{"nodes", fmt::format("{}", nodes)},
+                                                {"rounds", fmt::format("{}", settings.rounds)},
+                                                {"seed", fmt::format("{}", settings.common.seed)},
+                                                {"model", settings.model},
+                                                {"transport", settings.real}});
   command.insert(command.end(), given.begin(), given.end());
-  bench::Child child(command);
+  console::Child child(command);
   if (child.wait() != 0) {
     throw std::runtime_error(fmt::format("{}: {}", words, child.errors()));
   }

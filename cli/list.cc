@@ -12,7 +12,7 @@
 #include <sotto/study/train/train_options.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/study/units.h>
-#include <sotto/trainers/catalog.h>
+#include <sotto/trainers/json/catalog_items.h>
 
 #include "commands.h"
 
@@ -46,7 +46,7 @@ std::vector<Section> catalog_sections() {
       {"models", "--model", {"synopsis", "summary"}},
   };
   for (Section& section : sections) {
-    section.items = Json::parse(catalog_json(section.key));
+    section.items = catalog_items(section.key);
   }
   return sections;
 }

@@ -1,11 +1,11 @@
 // Runs a program beside this one and takes what it prints. One thread at a time.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include <sotto/base/status.h>
-#include <sotto/comm/deadline.h>
 
 namespace sotto::cli {
 
@@ -13,7 +13,8 @@ namespace sotto::cli {
 std::string program_beside(const std::string& name);
 
 /// What the program prints on standard output until it ends. `arguments` begin with its path. It is
-/// killed at the deadline, or on Ctrl-C. A fault says how it ended, if not with exit status 0.
-Result<std::string> program_output(std::vector<std::string> arguments, Deadline deadline);
+/// killed after `most`, or on Ctrl-C. A fault says how it ended, if not with exit status 0.
+Result<std::string> program_output(const std::vector<std::string>& arguments,
+                                   std::chrono::milliseconds most);
 
 }  // namespace sotto::cli

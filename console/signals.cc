@@ -36,7 +36,8 @@ StopRequest stop_request() {
 }
 
 std::string interruption(const Status& status) {
-  return status.fault() == Fault::stopped ? "interrupted: " + status.message() : "interrupted";
+  const bool waited = status.fault() == Fault::stopped && status.message() != kStopped;
+  return waited ? "interrupted: " + status.message() : "interrupted";
 }
 
 int stop_signal() { return last_signal; }

@@ -22,6 +22,7 @@
 #include <sotto/trainers/result.h>
 
 #include "internal/agreement/run_agreement.h"
+#include "internal/agreement/run_settings.h"
 #include "internal/optimizer/compression_watch.h"
 #include "internal/optimizer/gradient_parts.h"
 #include "internal/optimizer/step_settings.h"
@@ -450,6 +451,15 @@ Status Optimizer::give_up(const Status& cause) {
     return status_;
   }
   return ended_by(says_who(cause.message()) ? cause : named(cause));
+}
+
+std::string Optimizer::agreement() const {
+  return internal::run_settings_text(options_, layout_, *topology_, parameters_.size());
+}
+
+std::uint64_t Optimizer::run_id() const {
+  const std::string settings = agreement();
+  return std::stoull(sha256_hex(std::as_bytes(std::span(settings))).substr(0, 16), nullptr, 16);
 }
 
 std::optional<PrivacySpent> Optimizer::privacy() const {

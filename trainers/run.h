@@ -46,11 +46,11 @@ struct RunHooks {
   Observer* observer = nullptr;
   /// Once true at one node, all end. With checkpoints they finish the round that the furthest has
   /// begun, save it, and return Fault::ended with the node that was told, the round and the folder;
-  /// without, they end at once with a fault that names it.
+  /// without, it ends at once with Fault::stopped, and the others with a fault that names it.
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// The message of the fault with which a run of local processes ends that is told to stop.
+/// The message of Fault::stopped where a run, or a node between two waits, is told to stop.
 inline constexpr std::string_view kStopped = "stopped";
 
 /// One node's run. Node 0 gets the result, the others an empty one. Throws Error for a wrong

@@ -9,8 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/comm/deadline.h>
-
-#include "../child.h"
+#include <sotto/console/child.h>
 
 namespace sotto::netlab {
 namespace {
@@ -26,9 +25,9 @@ class Job {
     nodes_.reserve(processes.size());
     for (const Process& process : processes) {
       const NetworkNamespace* where = testbed.at(process.host);
-      nodes_.push_back(std::make_unique<bench::Child>(
-          process.words, bench::ChildSetup{.variables = process.variables,
-                                           .network = where == nullptr ? -1 : where->fd()}));
+      nodes_.push_back(std::make_unique<console::Child>(
+          process.words, console::ChildSetup{.variables = process.variables,
+                                             .network = where == nullptr ? -1 : where->fd()}));
     }
   }
 
@@ -63,7 +62,7 @@ class Job {
 
  private:
   const Testbed& testbed_;
-  std::vector<std::unique_ptr<bench::Child>> nodes_;
+  std::vector<std::unique_ptr<console::Child>> nodes_;
   std::uint64_t since_;
   bool warm_ = false;
 };

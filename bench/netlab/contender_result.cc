@@ -90,7 +90,7 @@ Result<TimeToAccuracy> time_to_accuracy_from(const std::string& output, double a
   return finish;
 }
 
-Spread ContenderResult::spread() const {
+MedianSpread ContenderResult::spread() const {
   std::vector<double> found;
   for (const auto& value : seconds) {
     if (value) {
@@ -98,6 +98,10 @@ Spread ContenderResult::spread() const {
     }
   }
   return spread_of(found);
+}
+
+std::string ContenderResult::failure() const {
+  return participation == Participation::skipped ? "SKIPPED: " + why : why;
 }
 
 std::vector<double> speedups(const ContenderResult& one, const std::vector<ContenderResult>& all,
@@ -133,16 +137,14 @@ const ContenderResult* best_of(const std::vector<ContenderResult>& all,
 }
 
 std::string failure_of_all(const std::vector<ContenderResult>& all) {
-  const bool some = std::ranges::any_of(all, [](auto& one) { return one.failure.empty(); });
-  if (some || all.empty()) {
-    return "";
-  }
-  std::string_view why = all.front().failure;
-  why.remove_prefix(why.starts_with(kSkipped) ? kSkipped.size() : 0);
-  return fmt::format("every contender has failed; {}: {}", all.front().contender.name, why);
+  const bool some =
+      std::ranges::any_of(all, [](auto& one) { return one.participation == Participation::runs; });
+  return some || all.empty() ? ""
+                             : fmt::format("every contender has failed; {}: {}",
+                                           all.front().contender.name, all.front().why);
 }
 
-std::string spread_text(const Spread& spread) {
+std::string spread_text(const MedianSpread& spread) {
   return std::isfinite(spread.median) ? fmt::format("{} … {}", study::duration_text(spread.low),
                                                     study::duration_text(spread.high))
                                       : "–";

@@ -36,8 +36,12 @@ struct TimeToAccuracy {
 /// As timed_run_from, for training, whose history all contenders print alike.
 Result<TimeToAccuracy> time_to_accuracy_from(const std::string& output, double accuracy);
 
-/// In front of why a contender cannot run here.
-inline constexpr std::string_view kSkipped = "SKIPPED: ";
+/// Whether a contender does what it is asked to.
+enum class Participation {
+  runs,     ///< every time so far
+  failed,   ///< one time it did not
+  skipped,  ///< it cannot run here
+};
 
 /// How a contender did in every repeat that it finished.
 struct ContenderResult {
@@ -45,9 +49,12 @@ struct ContenderResult {
   std::vector<std::optional<double>> seconds;  ///< by repeat; nothing: it was not done
   std::optional<double> bytes;                 ///< of the last one
   std::optional<double> wire;
-  std::string failure;  ///< why it has not finished one; empty: it has all
+  Participation participation = Participation::runs;
+  std::string why = {};  ///< why it has not run, or failed
 
-  Spread spread() const;
+  MedianSpread spread() const;
+  /// Why it does not run, as it is shown; empty where it does.
+  std::string failure() const;
 };
 
 /// For each repeat the time of the fastest of those with one of `baselines`, over a contender's:
@@ -63,7 +70,7 @@ const ContenderResult* best_of(const std::vector<ContenderResult>& all,
 std::string failure_of_all(const std::vector<ContenderResult>& all);
 
 /// "1.234 s, 1.2 … 1.3" as people read it, and "–" for none.
-std::string spread_text(const Spread& spread);
+std::string spread_text(const MedianSpread& spread);
 /// "23.1 ×"
 std::string ratio_text(const std::vector<double>& ratios);
 

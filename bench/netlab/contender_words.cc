@@ -12,10 +12,10 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/comm/deadline.h>
+#include <sotto/console/child.h>
 #include <sotto/console/signals.h>
-#include <sotto/study/train/run_spec.h>
 
-#include "../child.h"
+#include "../train_words.h"
 
 namespace sotto::netlab {
 namespace {
@@ -38,7 +38,7 @@ std::optional<std::string> missing_torch(const std::string& python) {
     return fmt::format("no Python is at {}; --python names another", python);
   }
   const Deadline deadline = Deadline::after(kPatience);
-  bench::Child child({python, "-c", "import torch.distributed"});
+  console::Child child({python, "-c", "import torch.distributed"});
   while (!child.ended() && !deadline.expired() && !console::stop_requested()) {
     std::this_thread::sleep_for(kTorchLook);
   }
@@ -83,7 +83,7 @@ Words task_words(const TrainingSettings& training, int hidden) {
 Words train_words(const Contender& contender, const JobRequest& request,
                   const TrainingSettings& training, const Testbed& testbed,
                   const std::string& folder, Host host) {
-  Words words = study::train_words(study::parse_run(contender.words), {});
+  Words words = bench::train_words(contender.words);
   append(words, length_words(request));
   append(words, task_words(training, request.hidden));
   append(words, training_words(training, request.seed));
@@ -106,7 +106,7 @@ Words step_words(const Contender& contender, const JobRequest& request, const Te
                  const std::string& folder, Host host) {
   Words words = place_words(testbed, folder, host);
   append(words, length_words(request));
-  append(words, study::train_words(study::parse_run(contender.words), {}));
+  append(words, bench::train_words(contender.words));
   append(words, {fmt::format("--transport={}", contender.transport),
                  "--address=" + testbed.address(host), fmt::format("--seed={}", request.seed),
                  fmt::format("--elements={}", elements_of(request.hidden))});

@@ -44,7 +44,7 @@ class Draw {
 
 }  // namespace
 
-DrawnScenario draw_scenario(std::uint64_t seed, std::uint64_t number) {
+DrawnScenario draw_scenario(std::uint64_t seed, std::uint64_t number, std::uint64_t rounds) {
   Draw draw(seed, number);
   DrawnScenario made;
   const int nodes = draw.whole(4, 10);
@@ -94,8 +94,9 @@ DrawnScenario draw_scenario(std::uint64_t seed, std::uint64_t number) {
       "sotto-scenario = 1\ntitle = \"{}\"\nrun = [\"{}\"]\nseed = {}\n"
       "[nodes]\ncount = {}\ngradient = \"lognormal:{} ms,0.2\"\n"
       "[network]\nlink = {{ latency = \"{} ms\" }}\nhosts = [\n{}]\n{}{}"
-      "[task]\nmodel = \"mlp:{}\"\nbatch = 8\n",
-      made.title, made.words, number, nodes, gradient_ms, latency, hosts, between, events, width);
+      "[task]\nmodel = \"mlp:{}\"\nbatch = 8\nrounds = {}\n",
+      made.title, made.words, number, nodes, gradient_ms, latency, hosts, between, events, width,
+      rounds);
   return made;
 }
 

@@ -11,12 +11,13 @@ struct DrawnScenario {
   std::string title;  ///< "6 nodes, hosts 12/3, 40/40 Mbit/s, halves 35 ms apart"
   std::string words;  ///< the run
   std::string transport;
-  std::string text;  ///< the scenario's file, without `rounds` in [task]
+  std::string text;  ///< the scenario's file
 };
 
 /// Number `number` of those that a seed draws: 4 to 10 nodes in two groups with unequal lines up
 /// and down, other latencies and bandwidths between the groups, a graph and an algorithm of any
-/// family, and in every third a link that changes in mid-run.
-DrawnScenario draw_scenario(std::uint64_t seed, std::uint64_t number);
+/// family, and in every third a link that changes in mid-run. All but the file's `rounds` are the
+/// same for any number of rounds.
+DrawnScenario draw_scenario(std::uint64_t seed, std::uint64_t number, std::uint64_t rounds);
 
 }  // namespace sotto::netlab

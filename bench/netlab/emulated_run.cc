@@ -11,10 +11,11 @@
 
 #include <fmt/format.h>
 
+#include <sotto/console/child.h>
 #include <sotto/study/compute_spec.h>
 #include <sotto/study/train/run_spec.h>
 
-#include "../child.h"
+#include "../train_words.h"
 #include "emulated_events.h"
 #include "start_barrier.h"
 
@@ -31,11 +32,10 @@ constexpr int kPort = 29'500;
 std::vector<std::string> words_of(const study::Scenario& scenario, const ProgramRun& run,
                                   Host host) {
   std::vector<std::string> words = {run.program, "train"};
-  for (const std::string& word :
-       study::train_words(study::parse_run(run.words), scenario.task_words)) {
-    words.push_back(word);
-  }
-  std::erase_if(words, [](const std::string& word) { return word.starts_with("--eval-every="); });
+  auto settings = joined_settings(study::parse_run(run.words), scenario.task_settings);
+  std::erase_if(settings, [](const auto& setting) { return setting.name == "eval-every"; });
+  const std::vector<std::string> given = bench::option_words(settings);
+  words.insert(words.end(), given.begin(), given.end());
   const ComputeTime& pace = scenario.paces[static_cast<std::size_t>(host)].compute;
   const std::vector<std::string> more = {
       "--transport=" + run.transport,
@@ -139,13 +139,13 @@ class Job {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (!nodes_[i] && seconds(Clock::now() - started_) >= to_seconds(scenario_.paces[i].start)) {
         const auto host = static_cast<Host>(i);
-        nodes_[i] = std::make_unique<bench::Child>(
+        nodes_[i] = std::make_unique<console::Child>(
             words_of(scenario_, run_, host),
-            bench::ChildSetup{.variables = {{"RANK", fmt::to_string(i)},
-                                            {"WORLD_SIZE", fmt::to_string(nodes_.size())},
-                                            {"MASTER_ADDR", free_address(0)},
-                                            {"MASTER_PORT", fmt::to_string(kPort)}},
-                              .network = lab_.at(host).fd()});
+            console::ChildSetup{.variables = {{"RANK", fmt::to_string(i)},
+                                              {"WORLD_SIZE", fmt::to_string(nodes_.size())},
+                                              {"MASTER_ADDR", free_address(0)},
+                                              {"MASTER_PORT", fmt::to_string(kPort)}},
+                                .network = lab_.at(host).fd()});
       }
     }
   }
@@ -213,7 +213,7 @@ class Job {
   const double joined_s_;  ///< when all are there
   const bool eventful_;
   const Clock::time_point started_;
-  std::vector<std::unique_ptr<bench::Child>> nodes_;
+  std::vector<std::unique_ptr<console::Child>> nodes_;
   std::vector<std::optional<double>> ended_s_;
   std::vector<bool> out_;  ///< crashed or vanished
   std::optional<StartBarrier> barrier_;

@@ -94,7 +94,8 @@ std::vector<ContenderResult> Experiment::blank_results() const {
                        .seconds = {},
                        .bytes = {},
                        .wire = {},
-                       .failure = missing ? std::string(kSkipped) + *missing : ""});
+                       .participation = missing ? Participation::skipped : Participation::runs,
+                       .why = missing.value_or("")});
   }
   return results;
 }
@@ -105,7 +106,7 @@ void Experiment::repetition(std::vector<ContenderResult>& results, const Ask& as
     if (console::stop_requested()) {
       return;
     }
-    if (!one.failure.empty()) {
+    if (one.participation != Participation::runs) {
       continue;
     }
     const std::string folder = folder_.path() + "/job";
@@ -119,11 +120,12 @@ void Experiment::repetition(std::vector<ContenderResult>& results, const Ask& as
     }
     const auto seconds = end.ok() ? take(one, *end) : Result<std::optional<double>>(end.status());
     if (!seconds.ok()) {
-      one.failure = seconds.status().message();
+      one.participation = Participation::failed;
+      one.why = seconds.status().message();
     }
     one.seconds.push_back(seconds.ok() ? *seconds : std::nullopt);
     say(fmt::format("{}: {}: {}", title, one.contender.name,
-                    !seconds.ok() ? "failed: " + one.failure
+                    !seconds.ok() ? "failed: " + one.why
                     : *seconds    ? study::duration_text(**seconds)
                                   : "not reached"));
   }

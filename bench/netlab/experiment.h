@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <sotto/base/status.h>
-#include <sotto/trainers/launch/local_processes.h>
+#include <sotto/trainers/launch/private_directory.h>
 
 #include "contender_result.h"
 #include "contender_words.h"

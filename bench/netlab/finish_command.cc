@@ -54,7 +54,7 @@ void show(const std::vector<ContenderResult>& results, const Finishes& finishes,
   std::vector<std::vector<std::string>> rows;
   rows.reserve(results.size());
   for (const ContenderResult& one : results) {
-    const Spread spread = one.spread();
+    const MedianSpread spread = one.spread();
     const auto found = finishes.find(one.contender.name);
     const bool ran = found != finishes.end();
     const bool reached = ran && found->second.round.has_value();
@@ -64,7 +64,7 @@ void show(const std::vector<ContenderResult>& results, const Finishes& finishes,
                     ran ? study::percent(found->second.best) : "–",
                     ran ? study::duration_text(found->second.round_s) : "–",
                     ratio_text(speedups(one, results, kAllreduce)),
-                    ratio_text(speedups(one, results, kHooks)), one.failure});
+                    ratio_text(speedups(one, results, kHooks)), one.failure()});
   }
   output.table({"contender", "time", "range", "rounds", "best accuracy", "a round",
                 "all-reduce's best", "PyTorch hooks' best", ""},
@@ -86,7 +86,7 @@ Json json_of(const std::vector<ContenderResult>& results, const Finishes& finish
                    {"round_s", ran ? Json(found->second.round_s) : Json()},
                    {"ratio_to_allreduce", ratio(kAllreduce)},
                    {"ratio_to_hooks", ratio(kHooks)},
-                   {"failure", one.failure.empty() ? Json() : Json(one.failure)}});
+                   {"failure", one.failure().empty() ? Json() : Json(one.failure())}});
   }
   return all;
 }

@@ -81,12 +81,9 @@ Held cell(std::size_t number) {
 }
 
 Held drawn(std::uint64_t seed, std::uint64_t number) {
-  const DrawnScenario made = draw_scenario(seed, number);
-  return {made.title, made.words, made.transport, [text = made.text](std::uint64_t rounds) {
-            // [task] may be followed by [[events]]: the key goes where the table begins.
-            const std::string key = "[task]\n";
-            const std::size_t at = text.find(key) + key.size();
-            return text.substr(0, at) + fmt::format("rounds = {}\n", rounds) + text.substr(at);
+  const DrawnScenario made = draw_scenario(seed, number, kFewestRounds);
+  return {made.title, made.words, made.transport, [seed, number](std::uint64_t rounds) {
+            return draw_scenario(seed, number, rounds).text;
           }};
 }
 

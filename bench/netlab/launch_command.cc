@@ -116,7 +116,7 @@ void run_once(const LaunchRequest& request, const Testbed& testbed, Attempt& att
   attempt.said = last_line(end->output);
 }
 
-Spread spread_of_runs(const Attempt& attempt) {
+MedianSpread spread_of_runs(const Attempt& attempt) {
   std::vector<double> values;
   for (const auto& seconds : attempt.seconds) {
     if (seconds) {
@@ -140,7 +140,7 @@ std::vector<double> ratios(const Attempt& first, const Attempt& attempt) {
 void show(const std::vector<Attempt>& attempts, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   for (const Attempt& attempt : attempts) {
-    const Spread spread = spread_of_runs(attempt);
+    const MedianSpread spread = spread_of_runs(attempt);
     const auto ratio = ratios(attempts.front(), attempt);
     rows.push_back({attempt.name, ratio.empty() ? "–" : study::duration_text(spread.median),
                     spread_text(spread), study::amount(static_cast<double>(attempt.carried)),

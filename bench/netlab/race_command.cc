@@ -81,12 +81,12 @@ void show(const Race& race, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   rows.reserve(race.results.size());
   for (const ContenderResult& one : race.results) {
-    const Spread spread = one.spread();
+    const MedianSpread spread = one.spread();
     rows.push_back({std::string(one.contender.name),
                     std::isfinite(spread.median) ? study::duration_text(spread.median) : "–",
                     spread_text(spread), amount_or_none(one.bytes), amount_or_none(one.wire),
                     ratio_text(speedups(one, race.results, kGloo)),
-                    ratio_text(speedups(one, race.results, kAllPeers)), one.failure});
+                    ratio_text(speedups(one, race.results, kAllPeers)), one.failure()});
   }
   output.line(fmt::format("\n{} elements", elements_of(race.hidden)));
   output.table({"contender", "a round", "range", "frames/node", "wire/node", "Gloo's best",
@@ -112,7 +112,7 @@ Json json_of(const Race& race) {
                           {"wire_bytes_per_node", number_or_null(one.wire)},
                           {"ratio_to_gloo", ratio(kGloo)},
                           {"ratio_to_all", ratio(kAllPeers)},
-                          {"failure", one.failure.empty() ? Json() : Json(one.failure)}});
+                          {"failure", one.failure().empty() ? Json() : Json(one.failure())}});
   }
   const auto name_of = [&](const std::vector<Baseline>& baselines) {
     const ContenderResult* best = best_of(race.results, baselines);

@@ -19,7 +19,8 @@ constexpr double kTop = 64;
 constexpr double kBar = 11;
 constexpr double kGap = 7;
 
-std::string draw_bar(const Spread& bar, const console::Axis& axis, double y, std::size_t series) {
+std::string draw_bar(const MedianSpread& bar, const console::Axis& axis, double y,
+                     std::size_t series) {
   const double one = axis.pixel(1);
   const double end = axis.pixel(bar.median);
   return fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" fill="{}"/>)"
@@ -50,7 +51,7 @@ std::string draw_bars(const BarPlot& plot) {
   console::Axis axis(true, kLeft, kRight);
   axis.include(1);
   for (const BarGroup& group : plot.groups) {
-    for (const Spread& bar : group.bars) {
+    for (const MedianSpread& bar : group.bars) {
       if (axis.takes(bar.low) && axis.takes(bar.high)) {
         axis.include(bar.low);
         axis.include(bar.high);

@@ -10,7 +10,7 @@ namespace sotto::netlab {
 
 struct BarGroup {
   std::string name;
-  std::vector<Spread> bars;  ///< one a series; NaN: none
+  std::vector<MedianSpread> bars;  ///< one a series; NaN: none
 };
 
 struct BarPlot {

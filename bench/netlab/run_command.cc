@@ -30,8 +30,7 @@ int run(const RunRequest& request, const CLI::App& command) {
       study::read_scenario(request.scenario, console::given_seed(command, request.lab.common));
   check_emulable(scenario);
   for (const study::RunSpec& run : scenario.runs) {
-    (void)study::train_words(run,
-                             scenario.task_words);  // refuse what is wrong before anything runs
+    (void)joined_settings(run, scenario.task_settings);  // refuse what is wrong before any runs
   }
   console::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();

@@ -6,11 +6,11 @@
 
 namespace sotto::netlab {
 
-Spread spread_of(std::span<const double> values) {
+MedianSpread spread_of(std::span<const double> values) {
   return {.median = quantile(values, 0.5), .low = quantile(values, 0), .high = quantile(values, 1)};
 }
 
-Json spread_json(const Spread& spread) {
+Json spread_json(const MedianSpread& spread) {
   if (!std::isfinite(spread.median)) {
     return {};
   }

@@ -12,14 +12,14 @@ namespace sotto::netlab {
 using bench::quantile;
 
 /// Median and range; all NaN for no values.
-struct Spread {
+struct MedianSpread {
   double median = 0;
   double low = 0;
   double high = 0;
 };
-Spread spread_of(std::span<const double> values);
+MedianSpread spread_of(std::span<const double> values);
 /// {"median", "min", "max"}; null where there are none.
-Json spread_json(const Spread& spread);
+Json spread_json(const MedianSpread& spread);
 
 /// Kendall's τ-b of two rankings of the same things: 1 when all pairs are in the same order, −1
 /// when all are in the opposite one. Ties count as usual (Kendall 1945); NaN when one of the two is

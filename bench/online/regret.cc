@@ -29,7 +29,7 @@ using namespace sotto::bench;
 
 constexpr std::size_t kAdultFeatures = 123;
 
-struct Settings {
+struct RegretSettings {
   std::filesystem::path data;
   std::string trust;
   std::string json;
@@ -41,7 +41,7 @@ struct Settings {
   StudyOptions study;
 };
 
-void add_options(CLI::App& app, Settings& settings) {
+void add_options(CLI::App& app, RegretSettings& settings) {
   app.add_option("--data", settings.data, "The folder of the data")->envname("SOTTO_DATA");
   app.add_option("--trust", settings.trust,
                  "A list of ratings; by default trust/soc-sign-bitcoinalpha.csv there");
@@ -79,7 +79,7 @@ void add_options(CLI::App& app, Settings& settings) {
   app.add_option("--json", settings.json, "Also write all regrets to this file");
 }
 
-std::shared_ptr<const Dataset> load(const Settings& settings, const std::string& set) {
+std::shared_ptr<const Dataset> load(const RegretSettings& settings, const std::string& set) {
   return pooled(set == "adult"
                     ? load_libsvm(settings.data / "adult" / "a9a.t", {.features = kAdultFeatures})
                     : load_occupancy(settings.data / "occupancy"));
@@ -97,7 +97,7 @@ std::ofstream open_result(const std::string& file) {
   return out;
 }
 
-void run(Settings settings) {
+void run(RegretSettings settings) {
   if (settings.data.empty()) {
     refuse("data", "none", "name the folder of the data with --data or SOTTO_DATA");
   }
@@ -142,7 +142,7 @@ void run(Settings settings) {
 
 int main(int argc, char** argv) {
   CLI::App app("The regret of online learners over a one-sided trust graph.", "online_regret");
-  Settings settings;
+  RegretSettings settings;
   settings.study.threads = std::max(1U, std::thread::hardware_concurrency());
   add_options(app, settings);
   CLI11_PARSE(app, argc, argv);

@@ -18,6 +18,8 @@
 #include <sotto/base/unix_time.h>
 #include <sotto/topology/registry.h>
 
+#include "../loopback.h"
+
 namespace sotto::sitelab {
 namespace {
 
@@ -126,8 +128,8 @@ RealRun::Home RealRun::make_home(Rank site, const std::string& name) {
   Home home;
   home.files = std::make_unique<SiteFiles>(options_.folder + "/" + name, site, slot(site).keys,
                                            options_.seed);
-  std::tie(home.port_holder, home.port) = hold_port();
-  std::tie(home.monitor_holder, home.monitor) = hold_port();
+  std::tie(home.port_holder, home.port) = bench::hold_port();
+  std::tie(home.monitor_holder, home.monitor) = bench::hold_port();
   home.files->write_site(plan_, home.port, home.monitor);
   return home;
 }
@@ -157,11 +159,11 @@ void RealRun::begin_process(Rank site) {
     return;
   }
   const SiteFiles& files = *own.home.files;
-  own.process = std::make_unique<bench::Child>(
+  own.process = std::make_unique<console::Child>(
       std::vector<std::string>{options_.program, "node", files.site_file(), "--log", "json",
                                "--json", files.result()},
       // Ctrl-C is for this process, which ends its sites in good order.
-      bench::ChildSetup{.log = files.log(), .own_group = true});
+      console::ChildSetup{.log = files.log(), .own_group = true});
   own.number = ++report_.starts;
   own.stopped = false;
   own.leaving.reset();

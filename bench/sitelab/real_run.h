@@ -17,12 +17,12 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/console/child.h>
 #include <sotto/sites/simulated/fault_plan.h>
 #include <sotto/sites/simulated/fault_schedule.h>
 #include <sotto/sites/simulated/site_liveness.h>
 #include <sotto/topology/topology.h>
 
-#include "../child.h"
 #include "real_sites.h"
 #include "relays.h"
 #include "site_files.h"
@@ -53,7 +53,7 @@ class RealRun final : private sites::FaultTarget {
     KeyPair keys = make_key_pair();
     std::map<Rank, int> doors;  ///< where it reaches others
     std::vector<Rank> listed;   ///< as its list says now
-    std::unique_ptr<bench::Child> process;
+    std::unique_ptr<console::Child> process;
     std::uint64_t number = 0;  ///< of the process, in this run
     bool stopped = false;
     std::optional<SimTime> leaving;  ///< since
@@ -68,7 +68,7 @@ class RealRun final : private sites::FaultTarget {
   struct Replaced {
     Rank site = 0;
     Home home;
-    std::unique_ptr<bench::Child> process;
+    std::unique_ptr<console::Child> process;
     std::uint64_t number = 0;
     bool stopped = true;
     SimTime since = 0;   ///< it stands still

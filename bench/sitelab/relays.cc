@@ -18,6 +18,8 @@
 
 #include <sotto/base/start_threads.h>
 
+#include "../loopback.h"
+
 namespace sotto::sitelab {
 namespace {
 
@@ -34,13 +36,7 @@ std::size_t bytes_in(double seconds, const LinkSpec& link, std::size_t most) {
       seconds * link.bytes_per_s, static_cast<double>(kSmallestPiece), static_cast<double>(most)));
 }
 
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
+using bench::loopback;
 
 [[noreturn]] void fail(const char* what) {
   throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno)));
@@ -61,18 +57,6 @@ FileDescriptor connect_to(int port) {
 }
 
 }  // namespace
-
-std::pair<FileDescriptor, int> hold_port() {
-  FileDescriptor holder(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  set(holder.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(holder.get(), any, size) != 0 || ::getsockname(holder.get(), any, &size) != 0) {
-    fail("no port of loopback is to be had");
-  }
-  return {std::move(holder), ntohs(address.sin_port)};
-}
 
 Relays::Relays(int sites, const LinkSpec& link)
     : sites_(static_cast<std::size_t>(sites)),
@@ -99,7 +83,7 @@ void Relays::wake() {
 }
 
 int Relays::open(Rank from, Rank to) {
-  auto [socket, port] = hold_port();
+  auto [socket, port] = bench::hold_port();
   if (::listen(socket.get(), 64) != 0) {
     fail("a relay cannot listen");
   }

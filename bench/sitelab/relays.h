@@ -30,10 +30,6 @@
 
 namespace sotto::sitelab {
 
-/// A TCP socket bound to a port of loopback that nobody else gets while it is there; servers that
-/// set SO_REUSEADDR can listen at it. Throws std::runtime_error.
-std::pair<FileDescriptor, int> hold_port();
-
 class Relays final : public sites::Ways {
  public:
   /// `link` lies between any two of so many sites.

@@ -16,6 +16,7 @@
 
 #include <sotto/comm/local_store.h>
 #include <sotto/trainers/launch/local_processes.h>
+#include <sotto/trainers/launch/private_directory.h>
 
 namespace sotto::bench {
 namespace {

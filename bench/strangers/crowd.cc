@@ -49,7 +49,7 @@ using Clock = std::chrono::steady_clock;
 /// Beyond it a start counts as failed.
 constexpr auto kPatience = 90s;
 
-struct Settings {
+struct CrowdSettings {
   int strangers = 9000;
   std::string kind = "idle";
   std::string sources = "same";
@@ -61,7 +61,7 @@ struct Settings {
 };
 
 /// What both processes see.
-struct Shared {
+struct CrowdCounts {
   std::atomic<std::uint64_t> dialled{0};
   std::atomic<std::uint64_t> cut{0};  ///< by the site
   std::atomic<std::uint64_t> held{0};
@@ -76,8 +76,8 @@ std::string words_of(const std::string& kind, int number) {
 /// The strangers' process: never returns.
 class Strangers {
  public:
-  Strangers(const Settings& settings, int port, Shared& shared)
-      : settings_(settings), port_(port), shared_(shared) {}
+  Strangers(const CrowdSettings& settings, int port, CrowdCounts& counts)
+      : settings_(settings), port_(port), counts_(counts) {}
 
   [[noreturn]] void attack() {
     (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -113,7 +113,7 @@ class Strangers {
     (void)::bind(made, reinterpret_cast<const sockaddr*>(&from), sizeof from);
     (void)::connect(made, reinterpret_cast<const sockaddr*>(&to), sizeof to);
     items_[number] = {made, POLLOUT, 0};
-    ++shared_.dialled;
+    ++counts_.dialled;
   }
   void look(std::size_t number) {
     pollfd& item = items_[number];
@@ -128,13 +128,13 @@ class Strangers {
     if (got == 0 || (got < 0 && errno != EAGAIN)) {
       ::close(item.fd);
       item = {-1, 0, 0};
-      ++shared_.cut;
+      ++counts_.cut;
     }
   }
 
-  const Settings& settings_;
+  const CrowdSettings& settings_;
   const int port_;
-  Shared& shared_;
+  CrowdCounts& counts_;
   std::vector<pollfd> items_;
 };
 
@@ -158,7 +158,8 @@ double seconds_to_meet(Channels& end) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-nlohmann::json measure(const Settings& settings, const std::vector<int>& ports, Shared& shared) {
+nlohmann::json measure(const CrowdSettings& settings, const std::vector<int>& ports,
+                       CrowdCounts& counts) {
   const std::vector<KeyPair> keys = {make_key_pair(), make_key_pair()};
   std::vector<TrustedPeer> list;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -188,14 +189,14 @@ nlohmann::json measure(const Settings& settings, const std::vector<int>& ports, 
           {"sources", settings.sources},
           {"seconds_to_meet", times},
           {"longest_s", *std::ranges::max_element(times)},
-          {"dialled", shared.dialled.load()},
-          {"cut", shared.cut.load()},
+          {"dialled", counts.dialled.load()},
+          {"cut", counts.cut.load()},
           {"cpu_s", static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)},
           {"peak_mib", static_cast<double>(usage.ru_maxrss) / 1024}};
 }
 
 /// From now on this process can open as few files as the settings say.
-void lower_file_limit(const Settings& settings) {
+void lower_file_limit(const CrowdSettings& settings) {
   rlimit files{};
   if (settings.descriptors > 0 && ::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = std::min(settings.descriptors, files.rlim_max);
@@ -203,12 +204,13 @@ void lower_file_limit(const Settings& settings) {
   }
 }
 
-void run(const Settings& settings) {
-  measure_beside<Shared>(
-      settings.json, [&](int port, Shared& shared) { Strangers(settings, port, shared).attack(); },
-      [&](const std::vector<int>& ports, Shared& shared) {
+void run(const CrowdSettings& settings) {
+  measure_beside<CrowdCounts>(
+      settings.json,
+      [&](int port, CrowdCounts& counts) { Strangers(settings, port, counts).attack(); },
+      [&](const std::vector<int>& ports, CrowdCounts& counts) {
         lower_file_limit(settings);
-        return measure(settings, ports, shared);
+        return measure(settings, ports, counts);
       });
 }
 
@@ -216,7 +218,7 @@ void run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   CLI::App app("How long a site needs to be back in touch while strangers crowd the door", "crowd");
-  Settings settings;
+  CrowdSettings settings;
   app.add_option("--strangers", settings.strangers, "Of strangers")->capture_default_str();
   app.add_option("--kind", settings.kind, "idle, greeting, garbage or mix")->capture_default_str();
   app.add_option("--sources", settings.sources, "Addresses of the strangers, or same")

@@ -41,7 +41,7 @@ using namespace sotto::bench;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-struct Settings {
+struct FloodSettings {
   int connections = 1000;
   double seconds = 2;
   int pairs = 5;
@@ -50,7 +50,7 @@ struct Settings {
 };
 
 /// What both processes see.
-struct Shared {
+struct FloodCounts {
   std::atomic<bool> attack{false};
   std::atomic<std::uint64_t> dialled{0};
   std::atomic<std::uint64_t> cut{0};  ///< by the site
@@ -77,22 +77,22 @@ class Stranger {
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
 
-  void push(Shared& shared) {
+  void push(FloodCounts& counts) {
     if (socket_ < 0) {
-      dial(shared);
+      dial(counts);
       return;
     }
     const auto sent = ::send(socket_, words_.data() + said_, words_.size() - said_, MSG_NOSIGNAL);
     if (sent > 0) {
       said_ += static_cast<std::size_t>(sent);
-      shared.bytes += static_cast<std::uint64_t>(sent);
+      counts.bytes += static_cast<std::uint64_t>(sent);
     }
     char heard[256];
     const auto got = ::recv(socket_, heard, sizeof heard, 0);
     const bool broken = got == 0 || (got < 0 && errno != EAGAIN && errno != ENOTCONN);
     if (broken) {
       hang_up();
-      ++shared.cut;
+      ++counts.cut;
     }
   }
   void hang_up() {
@@ -103,12 +103,12 @@ class Stranger {
   }
 
  private:
-  void dial(Shared& shared) {
+  void dial(FloodCounts& counts) {
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     const sockaddr_in address = address_of(INADDR_LOOPBACK, port_);
     (void)::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
     said_ = 0;
-    ++shared.dialled;
+    ++counts.dialled;
   }
 
   int port_;
@@ -118,7 +118,7 @@ class Stranger {
 };
 
 /// The strangers' process: never returns.
-[[noreturn]] void attack(const Settings& settings, int port, Shared& shared) {
+[[noreturn]] void attack(const FloodSettings& settings, int port, FloodCounts& counts) {
   (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
   (void)::setpriority(PRIO_PROCESS, 0, 10);
   RandomStream random({.seed = 21});
@@ -129,8 +129,8 @@ class Stranger {
   }
   while (true) {
     for (const auto& stranger : strangers) {
-      if (shared.attack) {
-        stranger->push(shared);
+      if (counts.attack) {
+        stranger->push(counts);
       } else {
         stranger->hang_up();
       }
@@ -230,7 +230,8 @@ struct Stretches {
   }
 };
 
-nlohmann::json measure(const Settings& settings, const std::vector<int>& ports, Shared& shared) {
+nlohmann::json measure(const FloodSettings& settings, const std::vector<int>& ports,
+                       FloodCounts& counts) {
   const std::vector<KeyPair> keys = {make_key_pair(), make_key_pair()};
   std::vector<TrustedPeer> list;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -255,12 +256,12 @@ nlohmann::json measure(const Settings& settings, const std::vector<int>& ports, 
   (void)rate(a, b, settings.seconds);
   const double before = peak_mib();
   for (int pair = 0; pair < settings.pairs; ++pair) {
-    shared.attack = false;
+    counts.attack = false;
     quiet.add(rate(a, b, settings.seconds));
-    shared.attack = true;
+    counts.attack = true;
     flooded.add(rate(a, b, settings.seconds));
   }
-  shared.attack = false;
+  counts.attack = false;
   return {{"connections", settings.connections},
           {"message_bytes", settings.message},
           {"quiet_mib_s", quiet.per_s},
@@ -272,23 +273,23 @@ nlohmann::json measure(const Settings& settings, const std::vector<int>& ports, 
           {"peak_mib_before", before},
           {"peak_mib", peak_mib()},
           {"channel_downs", a.downs() + b.downs()},
-          {"dialled", shared.dialled.load()},
-          {"cut", shared.cut.load()},
-          {"garbage_mib", static_cast<double>(shared.bytes.load()) / (1 << 20)}};
+          {"dialled", counts.dialled.load()},
+          {"cut", counts.cut.load()},
+          {"garbage_mib", static_cast<double>(counts.bytes.load()) / (1 << 20)}};
 }
 
-void run(const Settings& settings) {
-  measure_beside<Shared>(
-      settings.json, [&](int port, Shared& shared) { attack(settings, port, shared); },
-      [&](const std::vector<int>& ports, Shared& shared) {
-        return measure(settings, ports, shared);
+void run(const FloodSettings& settings) {
+  measure_beside<FloodCounts>(
+      settings.json, [&](int port, FloodCounts& counts) { attack(settings, port, counts); },
+      [&](const std::vector<int>& ports, FloodCounts& counts) {
+        return measure(settings, ports, counts);
       });
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Settings settings;
+  FloodSettings settings;
   CLI::App app("Two sites at full rate under a flood of connections");
   app.add_option("--connections", settings.connections, "Connections that the strangers keep")
       ->check(CLI::Range(0, 20'000));

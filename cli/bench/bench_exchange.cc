@@ -1,10 +1,7 @@
 // `sotto bench exchange`: bandwidth and latency between the nodes of a job, edge by edge.
 #include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,9 +10,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/json_text.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/comm/local_store.h>
 #include <sotto/comm/session.h>
 #include <sotto/comm/stores.h>
 #include <sotto/comm/transport.h>
@@ -23,6 +18,7 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/compute_spec.h>
+#include <sotto/study/json/measured_network.h>
 #include <sotto/study/measure/exchange_probe.h>
 #include <sotto/study/measure/measured_scenario.h>
 #include <sotto/study/train/train_options.h>
@@ -30,34 +26,14 @@
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/launch/launcher.h>
-#include <sotto/trainers/launch/local_processes.h>
 #include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/run.h>
 
 #include "commands.h"
+#include "local_job.h"
 
 namespace sotto::cli {
 namespace {
-
-Json network_json(const study::MeasuredNetwork& network) {
-  Json edges = Json::array();
-  for (const study::MeasuredEdge& edge : network.edges) {
-    edges.push_back({{"from", edge.from},
-                     {"to", edge.to},
-                     {"latency_s", edge.latency_s},
-                     {"bandwidth_bytes_per_s", edge.bandwidth_bytes_per_s},
-                     {"bytes", edge.bytes}});
-  }
-  Json hosts = Json::array();
-  for (std::size_t node = 0; node < network.hosts.size(); ++node) {
-    const study::MeasuredHost& host = network.hosts[node];
-    const auto rate = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
-    hosts.push_back({{"node", node},
-                     {"up_bytes_per_s", rate(host.up_bytes_per_s)},
-                     {"down_bytes_per_s", rate(host.down_bytes_per_s)}});
-  }
-  return {{"edges", edges}, {"hosts", hosts}};
-}
 
 constexpr const char* kBenchExchangeExamples =
     "Examples:\n"
@@ -68,9 +44,6 @@ constexpr const char* kBenchExchangeExamples =
 
 constexpr std::size_t kLeastBytes = 1'000;
 constexpr std::size_t kMostBytes = std::size_t{1} << 28U;
-/// How long the nodes of a local job may take to notice that one of them died.
-constexpr std::chrono::milliseconds kGrace{1'000};
-
 struct BenchExchangeRequest {
   console::CommonOptions common;
   std::optional<int> nodes;
@@ -220,49 +193,35 @@ Result<study::MeasuredNetwork> take_part(const ProbeJob& job, Rank rank,
   return found;
 }
 
-Result<Json> run_as_threads(const ProbeJob& job, const BenchExchangeRequest& request) {
+Result<study::MeasuredNetwork> run_as_threads(const ProbeJob& job,
+                                              const BenchExchangeRequest& request) {
   console::catch_stop_signals();
   const auto store = make_memory_store();
   std::vector<Status> faults(static_cast<std::size_t>(job.probe.nodes));
-  Json result;
+  study::MeasuredNetwork network;
   run_side_by_side(faults.size(), "nodes", [&](std::size_t rank) {
-    const auto found = take_part(job, static_cast<Rank>(rank), request, store);
+    auto found = take_part(job, static_cast<Rank>(rank), request, store);
     faults[rank] = found.status();
     if (found.ok() && rank == 0) {
-      result = network_json(*found);
-      result["scenario"] = scenario_text(*found, job.transport, request.gradient);
+      network = std::move(*found);
     }
   });
   Status fault = root_cause(faults);
-  return fault.ok() ? Result<Json>(std::move(result)) : fault;
+  return fault.ok() ? Result<study::MeasuredNetwork>(std::move(network)) : fault;
 }
 
-Result<Json> run_as_processes(const ProbeJob& job, const BenchExchangeRequest& request) {
-  const PrivateDirectory meeting_place;
-  const LocalStore store;
-  const std::string result_path = meeting_place.path() + "/result.json";
-  console::catch_stop_signals();
-  const auto node_main = [&](Rank rank) -> Status {
-    const auto found = take_part(job, rank, request, store.open());
-    if (!found.ok() || rank != 0) {
-      return found.status();
-    }
-    Json result = network_json(*found);
-    result["scenario"] = scenario_text(*found, job.transport, request.gradient);
-    std::ofstream file(result_path);
-    file << json_text(result);
-    file.close();
-    return file ? Status() : Status(Fault::io, fmt::format("{} could not be written", result_path));
+Result<study::MeasuredNetwork> run_as_processes(const ProbeJob& job,
+                                                const BenchExchangeRequest& request) {
+  const auto node = [&](Rank rank, const std::shared_ptr<Store>& store) -> Result<Json> {
+    const auto found = take_part(job, rank, request, store);
+    return found.ok() ? Result<Json>(study::network_json(*found)) : found.status();
   };
-  if (Status status = run_processes(job.probe.nodes, node_main, console::stop_requested(), kGrace);
-      !status.ok()) {
-    return status;
-  }
-  std::ifstream file(result_path);
-  return Json::parse(file);
+  const auto result = run_local_job(job.probe.nodes, node);
+  return result.ok() ? Result<study::MeasuredNetwork>(study::network_in(*result)) : result.status();
 }
 
-Result<Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& request) {
+Result<study::MeasuredNetwork> run_launched(const ProbeJob& job,
+                                            const BenchExchangeRequest& request) {
   const std::string where =
       request.rendezvous.empty() ? job.launched->rendezvous : request.rendezvous;
   if (where.empty()) {
@@ -272,32 +231,28 @@ Result<Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& reque
   const auto store = make_store(where, job.probe.rank,
                                 {.insecure = request.insecure,
                                  .known_by = Deadline::after(job.probe.timeout, &job.probe.stop)});
-  const auto found = take_part(job, job.probe.rank, request, store);
-  if (!found.ok()) {
-    return found.status();
-  }
-  Json result = network_json(*found);
-  result["scenario"] = scenario_text(*found, job.transport, request.gradient);
-  return result;
+  return take_part(job, job.probe.rank, request, store);
 }
 
-std::string rate(const Json& bytes_per_s) {
-  return bytes_per_s.is_number() ? study::rate_text(bytes_per_s.get<double>()) : "–";
+/// A node has none in a direction without edges.
+std::string link_rate(double bytes_per_s) {
+  return bytes_per_s > 0 ? study::rate_text(bytes_per_s) : "–";
 }
 
-void show(const Json& result, const console::Output& output) {
+void show(const study::MeasuredNetwork& network, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
-  for (const Json& edge : result.at("edges")) {
-    rows.push_back(
-        {fmt::to_string(edge.at("from").get<Rank>()), fmt::to_string(edge.at("to").get<Rank>()),
-         fmt::format("{:.3f} ms", 1e3 * edge.at("latency_s").get<double>()),
-         rate(edge.at("bandwidth_bytes_per_s")), study::amount(edge.at("bytes").get<double>())});
+  for (const study::MeasuredEdge& edge : network.edges) {
+    rows.push_back({fmt::to_string(edge.from), fmt::to_string(edge.to),
+                    fmt::format("{:.3f} ms", 1e3 * edge.latency_s),
+                    study::rate_text(edge.bandwidth_bytes_per_s),
+                    study::amount(static_cast<double>(edge.bytes))});
   }
   output.table({"from", "to", "latency", "bandwidth", "measured with"}, rows);
   rows.clear();
-  for (const Json& host : result.at("hosts")) {
-    rows.push_back({fmt::to_string(host.at("node").get<Rank>()), rate(host.at("up_bytes_per_s")),
-                    rate(host.at("down_bytes_per_s"))});
+  for (std::size_t node = 0; node < network.hosts.size(); ++node) {
+    const study::MeasuredHost& host = network.hosts[node];
+    rows.push_back(
+        {fmt::to_string(node), link_rate(host.up_bytes_per_s), link_rate(host.down_bytes_per_s)});
   }
   output.line("");
   output.table({"node", "up", "down"}, rows);
@@ -324,25 +279,25 @@ int run(BenchExchangeRequest request) {
   output.line(fmt::format("{} over {}: {}",
                           study::counted(static_cast<std::uint64_t>(job.probe.nodes), "node"),
                           job.transport, study::counted(job.probe.edges.size(), "directed edge")));
-  Result<Json> result = job.launched    ? run_launched(job, request)
-                        : job.processes ? run_as_processes(job, request)
-                                        : run_as_threads(job, request);
-  if (!result.ok()) {
-    console::say(console::stop_requested() ? console::interruption(result.status())
-                                           : result.status().message());
+  const auto network = job.launched    ? run_launched(job, request)
+                       : job.processes ? run_as_processes(job, request)
+                                       : run_as_threads(job, request);
+  if (!network.ok()) {
+    console::say(console::stop_requested() ? console::interruption(network.status())
+                                           : network.status().message());
     return console::kFailed;
   }
   if (!reports) {
     return console::kDone;
   }
-  show(*result, output);
+  show(*network, output);
   if (!request.scenario.empty()) {
-    write_result_file("--scenario", request.scenario, result->at("scenario").get<std::string>());
+    write_result_file("--scenario", request.scenario,
+                      scenario_text(*network, job.transport, request.gradient));
     output.line(fmt::format("\nscenario: {}", request.scenario));
   }
-  result->erase("scenario");
   Json all = {{"sotto", SOTTO_VERSION}, {"transport", job.transport}, {"nodes", job.probe.nodes}};
-  all.update(*result);
+  all.update(study::network_json(*network));
   output.json(all);
   return console::kDone;
 }

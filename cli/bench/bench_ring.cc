@@ -65,7 +65,7 @@ Result<RingScore> play_sotto(int nodes, bool contention, int rounds) {
 Result<RingScore> play_simgrid(const std::string& player, int nodes, bool contention, int rounds) {
   const auto text = program_output(
       {player, fmt::to_string(nodes), contention ? "contended" : "alone", fmt::to_string(rounds)},
-      Deadline::after(kPatience));
+      kPatience);
   if (!text.ok()) {
     return text.status();
   }

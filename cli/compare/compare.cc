@@ -155,6 +155,10 @@ Result<Json> run_one(const study::TrainOptions& settings, const Spelling& flags,
   }
 }
 
+study::FailedRun not_run(std::uint64_t seed) {
+  return {.seed = seed, .why = study::kNotRun, .stopped = true};
+}
+
 /// Runs with one seed after the other; Ctrl-C interrupts the one that is under way, and keeps the
 /// others from running.
 void run_seeds(ComparedRun& planned, const Spelling& flags, bool quiet) {
@@ -162,16 +166,18 @@ void run_seeds(ComparedRun& planned, const Spelling& flags, bool quiet) {
   for (const study::TrainOptions& settings : planned.settings) {
     const std::uint64_t seed = settings.seed;
     if (!run.failures.empty() && console::stop_requested()) {
-      run.failures.push_back({seed, study::kNotRun});
+      run.failures.push_back(not_run(seed));
       continue;
     }
     Result<Json> result = run_one(settings, flags, quiet);
     if (result.ok()) {
-      run.results.push_back(std::move(*result));
+      run.results.push_back(study::trained_run(std::move(*result)));
       continue;
     }
-    run.failures.push_back(
-        {seed, console::stop_requested() ? study::kInterrupted : result.status().message()});
+    const bool stopped = console::stop_requested();
+    run.failures.push_back({.seed = seed,
+                            .why = stopped ? study::kInterrupted : result.status().message(),
+                            .stopped = stopped});
     console::say(fmt::format("{}: {}{}", run.words,
                              run.several() ? fmt::format("seed {}: ", seed) : "",
                              run.failures.back().why));
@@ -185,7 +191,7 @@ std::vector<study::RepeatedRun> run_all(std::vector<ComparedRun> planned, const 
   for (ComparedRun& next : planned) {
     if (console::stop_requested()) {
       for (const study::TrainOptions& settings : next.settings) {
-        next.run.failures.push_back({settings.seed, study::kNotRun});
+        next.run.failures.push_back(not_run(settings.seed));
       }
     } else {
       output.line(fmt::format("run {} of {}: {}", runs.size() + 1, planned.size(), next.run.words));

@@ -17,25 +17,25 @@
 namespace sotto::cli {
 namespace {
 
-/// Column `field` of the history of each result, of which there is one at least, as far as all go.
-std::vector<std::vector<double>> columns(const study::RepeatedRun& run, const char* field) {
+/// A figure of the history of each result, of which there is one at least, as far as all go.
+std::vector<std::vector<double>> columns(const study::RepeatedRun& run, const PointFigure& figure) {
   std::size_t length = std::numeric_limits<std::size_t>::max();
-  for (const Json& result : run.results) {
-    length = std::min(length, result.at("history").size());
+  for (const study::FinishedRun& result : run.results) {
+    length = std::min(length, result.history.size());
   }
   std::vector<std::vector<double>> columns;
-  for (const Json& result : run.results) {
+  for (const study::FinishedRun& result : run.results) {
     columns.emplace_back();
     for (std::size_t i = 0; i < length; ++i) {
-      columns.back().push_back(study::number_or_nan(result.at("history")[i].value(field, Json())));
+      columns.back().push_back(figure(result, i));
     }
   }
   return columns;
 }
 
 /// What each row of the columns spreads over.
-std::vector<study::Spread> spreads(const study::RepeatedRun& run, const char* field) {
-  const auto all = columns(run, field);
+std::vector<study::Spread> spreads(const study::RepeatedRun& run, const PointFigure& figure) {
+  const auto all = columns(run, figure);
   std::vector<study::Spread> rows;
   for (std::size_t row = 0; row < all.front().size(); ++row) {
     std::vector<double> values;
@@ -46,8 +46,8 @@ std::vector<study::Spread> spreads(const study::RepeatedRun& run, const char* fi
   return rows;
 }
 
-std::vector<console::Curve> curves_of(const std::vector<study::RepeatedRun>& runs, const char* x,
-                                      const char* y) {
+std::vector<console::Curve> curves_of(const std::vector<study::RepeatedRun>& runs,
+                                      const PointFigure& x, const PointFigure& y) {
   std::vector<console::Curve> curves;
   for (const study::RepeatedRun& run : runs) {
     console::Curve& curve = curves.emplace_back(console::Curve{run.words, {}, {}});
@@ -95,7 +95,7 @@ bool shows(const std::vector<console::Curve>& curves) {
   });
 }
 
-const Json& first_result(const std::vector<study::RepeatedRun>& runs) {
+const study::FinishedRun& first_result(const std::vector<study::RepeatedRun>& runs) {
   return std::find_if(runs.begin(), runs.end(),
                       [](const study::RepeatedRun& run) { return !run.results.empty(); })
       ->results.front();
@@ -103,17 +103,24 @@ const Json& first_result(const std::vector<study::RepeatedRun>& runs) {
 
 }  // namespace
 
+PointFigure point_figure(double HistoryPoint::*figure) {
+  return [figure](const study::FinishedRun& run, std::size_t point) {
+    return run.history[point].*figure;
+  };
+}
+
+double round_of(const study::FinishedRun& run, std::size_t point) {
+  return static_cast<double>(run.history[point].round);
+}
+
 std::string page_head(const std::string& head, const std::vector<study::RepeatedRun>& runs) {
-  const Json& config = first_result(runs).at("config");
+  const study::FinishedRun& first = first_result(runs);
   return console::open_page(head) +
-         fmt::format("<p class=\"sub\">{} on {} nodes, model {}; {}</p>\n",
-                     markup_text(config.at("task").get<std::string>()),
-                     config.at("nodes").get<int>(),
-                     markup_text(config.at("model").get<std::string>()),
-                     shows(curves_of(runs, "round", "loss"))
+         fmt::format("<p class=\"sub\">{} on {} nodes, model {}; {}</p>\n", markup_text(first.task),
+                     first.nodes, markup_text(first.model),
+                     shows(curves_of(runs, round_of, point_figure(&HistoryPoint::loss)))
                          ? fmt::format("loss and {} are the {}'s on the test set",
-                                       quality_among(runs).heading,
-                                       first_result(runs).value("history_of", "averaged model"))
+                                       quality_among(runs).heading, first.history_of)
                          : std::string("no model was evaluated"));
 }
 
@@ -128,9 +135,11 @@ std::string draw_tables(const std::vector<ComparisonTable>& tables) {
 std::string draw_curves(const std::vector<study::RepeatedRun>& runs,
                         const std::vector<PageAxis>& axes, const PageTarget& target) {
   const study::Quality& quality = quality_among(runs);
+  const PointFigure loss = point_figure(&HistoryPoint::loss);
+  const PointFigure value = point_figure(field_of(quality));
   std::string html = "<div class=\"plots\">\n";
   for (const PageAxis& x : axes) {
-    if (const auto curves = curves_of(runs, x.field, "loss"); shows(curves)) {
+    if (const auto curves = curves_of(runs, x.figure, loss); shows(curves)) {
       html += draw_plot(curves, {.title = fmt::format("Loss against {}", x.label),
                                  .x_label = x.label,
                                  .y_label = "test loss",
@@ -140,7 +149,7 @@ std::string draw_curves(const std::vector<study::RepeatedRun>& runs,
                                  .marks = x.marks,
                                  .target = target.loss});
     }
-    if (const auto curves = curves_of(runs, x.field, quality.field); shows(curves)) {
+    if (const auto curves = curves_of(runs, x.figure, value); shows(curves)) {
       html += draw_plot(curves, {.title = fmt::format("{} against {}", quality.title, x.label),
                                  .x_label = x.label,
                                  .y_label = fmt::format("test {}", quality.heading),
@@ -154,13 +163,13 @@ std::string draw_curves(const std::vector<study::RepeatedRun>& runs,
 
 std::string compare_page(const std::vector<study::RepeatedRun>& runs,
                          const std::vector<ComparisonTable>& tables) {
-  const Json& config = first_result(runs).at("config");
-  const std::string head = fmt::format("{} over {}", config.at("task").get<std::string>(),
-                                       config.at("transport").get<std::string>());
+  const study::FinishedRun& first = first_result(runs);
+  const std::string head = fmt::format("{} over {}", first.task, first.transport);
   return page_head(head, runs) + draw_tables(tables) +
-         draw_curves(runs, {{"round", "rounds"},
-                            {"bytes_per_node", "bytes sent per node", true},
-                            {"time_s", "seconds"}}) +
+         draw_curves(runs,
+                     {{round_of, "rounds"},
+                      {point_figure(&HistoryPoint::bytes_per_node), "bytes sent per node", true},
+                      {point_figure(&HistoryPoint::time_s), "seconds"}}) +
          console::close_page();
 }
 

@@ -1,6 +1,8 @@
 // The results of several runs as one self-contained HTML page with curves. Not thread-safe.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,9 +14,16 @@
 
 namespace sotto::cli {
 
-/// What curves are drawn against: a field of the histories.
+/// A figure of one point of a run's history; NaN where it has none.
+using PointFigure = std::function<double(const study::FinishedRun& run, std::size_t point)>;
+/// One that each point has itself.
+PointFigure point_figure(double HistoryPoint::*figure);
+/// The number of the round.
+double round_of(const study::FinishedRun& run, std::size_t point);
+
+/// What curves are drawn against.
 struct PageAxis {
-  const char* field;
+  PointFigure figure;
   std::string label;
   bool logarithmic = false;
   std::vector<console::PlotMark> marks = {};

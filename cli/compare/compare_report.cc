@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/interruption.h>
 #include <sotto/study/units.h>
 
 #include "quality.h"
@@ -36,20 +35,18 @@ std::string name_of(const study::RepeatedRun& run) {
 }
 
 std::vector<std::string> failed_row(const study::RepeatedRun& run, std::size_t columns) {
-  const std::string& why = run.failures.front().why;
+  const study::FailedRun& first = run.failures.front();
   std::vector<std::string> row(columns, "–");
   row[0] = run.words;
-  row[1] = why == study::kInterrupted || why == study::kNotRun ? why : "failed";
+  row[1] = first.stopped ? first.why : "failed";
   return row;
 }
 
 /// Whether it did with one seed at least.
 bool has_diverged(const study::RepeatedRun& run) {
-  return std::any_of(run.results.begin(), run.results.end(), [](const Json& result) {
-    const double last = study::number_or_nan(result.at("final").at("loss"));
-    const Json& history = result.at("history");
-    return diverged(history.empty() ? last : study::number_or_nan(history.front().at("loss")),
-                    last);
+  return std::any_of(run.results.begin(), run.results.end(), [](const study::FinishedRun& result) {
+    const double last = result.final ? result.final->loss : kNan;
+    return diverged(result.history.empty() ? last : result.history.front().loss, last);
   });
 }
 
@@ -71,17 +68,17 @@ ComparisonTable ends_table(const std::vector<study::RepeatedRun>& runs) {
     }
     const bool mark = has_diverged(run);
     marked = marked || mark;
-    const double bytes = spread_of(run, bytes_per_node).mean;
-    const study::Spread consensus = spread_of(run, final_metric("consensus_distance"));
+    const double bytes = spread_of(run, &study::FinishedRun::bytes_per_node).mean;
+    const study::Spread consensus = spread_of(run, final_metric(&HistoryPoint::consensus_distance));
     first = first.value_or(bytes);
-    partial = partial || spread_of(run, final_metric("loss")).partial();
-    table.rows.push_back({name_of(run), fmt::to_string(run.rounds),
-                          spread_text(run, final_metric("loss")) + (mark ? " !" : ""),
-                          spread_quality(run, quality, final_metric(quality.field)),
-                          study::amount(bytes),
-                          bytes > 0 ? fmt::format("{:.2f}x", *first / bytes) : "–",
-                          std::isnan(consensus.mean) ? "–" : fmt::format("{:.3g}", consensus.mean),
-                          fmt::format("{:.2f} s", spread_of(run, wall_time).mean)});
+    partial = partial || spread_of(run, final_metric(&HistoryPoint::loss)).partial();
+    table.rows.push_back(
+        {name_of(run), fmt::to_string(run.rounds),
+         spread_text(run, final_metric(&HistoryPoint::loss)) + (mark ? " !" : ""),
+         spread_quality(run, quality, final_metric(field_of(quality))), study::amount(bytes),
+         bytes > 0 ? fmt::format("{:.2f}x", *first / bytes) : "–",
+         std::isnan(consensus.mean) ? "–" : fmt::format("{:.3g}", consensus.mean),
+         fmt::format("{:.2f} s", spread_of(run, &study::FinishedRun::seconds).mean)});
   }
   if (!runs.empty() && runs.front().several()) {
     table.add_note(fmt::format("means over {} seeds, the lowest and the highest in brackets",
@@ -109,7 +106,7 @@ ComparisonTable level_table(const std::vector<study::RepeatedRun>& runs, study::
       continue;
     }
     const auto of_standing = [&](auto field) -> Metric {
-      return [&, field](const Json& result) {
+      return [&, field](const study::FinishedRun& result) {
         const auto at = level.of(result);
         return at ? field(*at) : kNan;
       };

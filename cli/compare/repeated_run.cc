@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -24,22 +25,11 @@ study::Spread spread_of(const study::RepeatedRun& run, const Metric& metric) {
   return study::spread_of(values);
 }
 
-Metric final_metric(const std::string& field) {
-  return [field](const Json& result) {
-    return study::number_or_nan(result.at("final").value(field, Json()));
+Metric final_metric(double HistoryPoint::*figure) {
+  return [figure](const study::FinishedRun& result) {
+    return result.final ? *result.final.*figure : std::numeric_limits<double>::quiet_NaN();
   };
 }
-
-double bytes_per_node(const Json& result) {
-  const Json& sent = result.at("bytes_sent_per_node");
-  double total = 0;
-  for (const Json& bytes : sent) {
-    total += bytes.get<double>();
-  }
-  return sent.empty() ? 0 : total / static_cast<double>(sent.size());
-}
-
-double wall_time(const Json& result) { return result.at("time").at("wall_s").get<double>(); }
 
 std::string spread_text(const std::vector<double>& values,
                         const std::function<std::string(double)>& format) {

@@ -6,24 +6,19 @@
 #include <string>
 #include <vector>
 
-#include <sotto/console/output.h>
 #include <sotto/study/json/comparison.h>
 #include <sotto/study/spread.h>
 
 namespace sotto::cli {
 
 /// What a result is asked for; NaN: it has none.
-using Metric = std::function<double(const Json& result)>;
+using Metric = std::function<double(const study::FinishedRun& result)>;
 
 /// Over all results.
 study::Spread spread_of(const study::RepeatedRun& run, const Metric& metric);
 
-/// "loss", "accuracy", "r2" or "consensus_distance" of the final model.
-Metric final_metric(const std::string& field);
-/// Bytes that a node sent, the mean over nodes.
-double bytes_per_node(const Json& result);
-/// Seconds.
-double wall_time(const Json& result);
+/// The loss, the accuracy, R² or the consensus distance of the final model.
+Metric final_metric(double HistoryPoint::*figure);
 
 /// The mean in `format`, and where values differ the lowest and the highest: "12 s (11 s – 14 s)";
 /// "–" where none is a number, "– (2 of 3)" where only so many are.

@@ -17,7 +17,6 @@
 #include <sotto/console/signals.h>
 #include <sotto/study/interruption.h>
 #include <sotto/study/json/search.h>
-#include <sotto/study/json/simulation.h>
 #include <sotto/study/plan/plan_search.h>
 #include <sotto/study/plan/plan_verdict.h>
 #include <sotto/study/scenario/scenario.h>
@@ -98,7 +97,7 @@ std::vector<study::RepeatedRun> as_repeated(const std::vector<study::PlannedRun>
   for (const study::PlannedRun& run : runs) {
     repeated.push_back({.words = run.label,
                         .rounds = run.simulated.result.rounds,
-                        .results = {simulation_json(run.simulated.result)}});
+                        .results = {finished_run(run.simulated.result)}});
   }
   return repeated;
 }

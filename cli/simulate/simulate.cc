@@ -85,8 +85,9 @@ std::vector<PageAxis> cost_axes(const study::Scenario& scenario) {
     return {};
   }
   const std::string& currency = scenario.costs->currency;
-  return {{"money", fmt::format("{}, all nodes", currency.empty() ? "money" : currency)},
-          {"kwh", "kWh, all nodes"}};
+  return {{cost_of(&study::Bill::money),
+           fmt::format("{}, all nodes", currency.empty() ? "money" : currency)},
+          {cost_of(&study::Bill::kwh), "kWh, all nodes"}};
 }
 
 /// The runs that have a result; of several seeds the first is drawn.

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sotto/base/text.h>
 #include <sotto/console/page.h>
@@ -121,17 +120,28 @@ std::string draw_run(const RunPicture& picture, std::size_t index,
 /// Whether the histories say what the nodes cost.
 bool has_bills(const std::vector<study::RepeatedRun>& runs) {
   return std::ranges::any_of(runs, [](const study::RepeatedRun& run) {
-    return !run.results.empty() && !run.results.front().value("bill", Json()).is_null();
+    return !run.results.empty() && run.results.front().bill;
   });
 }
 
 /// Empty for what is no number.
-std::string csv_number(const Json& value) {
-  const double number = study::number_or_nan(value);
+std::string csv_number(double number) {
   return std::isfinite(number) ? fmt::format("{}", number) : "";
 }
 
+/// A column of the histories' file.
+struct HistoryColumn {
+  const char* title;
+  PointFigure figure;
+};
+
 }  // namespace
+
+PointFigure cost_of(double study::Bill::*figure) {
+  return [figure](const study::FinishedRun& run, std::size_t point) {
+    return run.bills.empty() ? std::numeric_limits<double>::quiet_NaN() : run.bills[point].*figure;
+  };
+}
 
 std::string simulation_page(const std::string& title, const std::vector<study::RepeatedRun>& runs,
                             const std::vector<ComparisonTable>& tables,
@@ -139,9 +149,10 @@ std::string simulation_page(const std::string& title, const std::vector<study::R
                             const std::vector<RunPicture>& pictures, const PageTarget& target,
                             const std::vector<PageAxis>& more_axes, const std::string& sweep) {
   const std::vector<console::PlotMark> drawn = plot_marks(marks);
-  std::vector<PageAxis> axes = {{"virtual_s", "virtual seconds", false, drawn},
-                                {"bytes_per_node", "bytes sent per node", true},
-                                {"round", "rounds"}};
+  std::vector<PageAxis> axes = {
+      {point_figure(&HistoryPoint::time_s), "virtual seconds", false, drawn},
+      {point_figure(&HistoryPoint::bytes_per_node), "bytes sent per node", true},
+      {round_of, "rounds"}};
   axes.insert(axes.end(), more_axes.begin(), more_axes.end());
   std::string html = page_head(title, runs) + list_marks(marks) + draw_tables(tables) + sweep +
                      draw_curves(runs, axes, target);
@@ -156,22 +167,33 @@ std::string simulation_page(const std::string& title, const std::vector<study::R
 }
 
 std::string history_csv(const std::vector<study::RepeatedRun>& runs) {
-  std::vector<std::string> fields = {"round",    "virtual_s",          "loss",
-                                     "accuracy", "consensus_distance", "bytes_per_node"};
+  std::vector<HistoryColumn> columns = {
+      {"round", round_of},
+      {"virtual_s", point_figure(&HistoryPoint::time_s)},
+      {"loss", point_figure(&HistoryPoint::loss)},
+      {"accuracy", point_figure(&HistoryPoint::accuracy)},
+      {"consensus_distance", point_figure(&HistoryPoint::consensus_distance)},
+      {"bytes_per_node", point_figure(&HistoryPoint::bytes_per_node)}};
   if (has_bills(runs)) {
-    fields.insert(fields.end(), {"money", "kwh"});
+    columns.push_back({"money", cost_of(&study::Bill::money)});
+    columns.push_back({"kwh", cost_of(&study::Bill::kwh)});
   }
   if (!quality_among(runs).share) {
-    fields.insert(fields.end(), {"r2", "rmse"});
+    columns.push_back({"r2", point_figure(&HistoryPoint::r2)});
+    columns.push_back({"rmse", point_figure(&HistoryPoint::rmse)});
   }
-  std::string csv = fmt::format("run,{}\n", fmt::join(fields, ","));
+  std::string csv = "run";
+  for (const HistoryColumn& column : columns) {
+    csv += fmt::format(",{}", column.title);
+  }
+  csv += '\n';
   for (const study::RepeatedRun& run : runs) {
-    for (const Json& result : run.results) {
-      for (const Json& point : result.at("history")) {
+    for (const study::FinishedRun& result : run.results) {
+      for (std::size_t point = 0; point < result.history.size(); ++point) {
         csv += csv_text(run.words);
-        for (const std::string& field : fields) {
+        for (const HistoryColumn& column : columns) {
           csv += ',';
-          csv += csv_number(point.value(field, Json()));
+          csv += csv_number(column.figure(result, point));
         }
         csv += '\n';
       }

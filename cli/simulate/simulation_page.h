@@ -19,6 +19,9 @@ struct RunPicture {
   const study::SimulatedRun* run = nullptr;  ///< outlives the picture
 };
 
+/// What all nodes had cost at a point of a history; NaN where nothing has a cost.
+PointFigure cost_of(double study::Bill::*figure);
+
 /// Tables, curves, also against `more_axes`, the drawing of a sweep, and for each run its graph
 /// with the load of its edges and what its nodes did. `runs` holds one at least that has a result;
 /// those of `pictures` are in its order.

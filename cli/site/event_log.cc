@@ -22,8 +22,8 @@ namespace {
 
 std::string text_line(const SiteEvent& event) {
   std::string line =
-      fmt::format("{} {} {}", utc_text(unix_time()), level_name(event.level), event.kind);
-  if (event.kind == "round" && event.round) {
+      fmt::format("{} {} {}", utc_text(unix_time()), level_name(event.level), name_of(event.kind));
+  if (event.kind == SiteEvent::Kind::round && event.round) {
     line += fmt::format(" {}", *event.round);
   }
   if (!event.peer.empty()) {

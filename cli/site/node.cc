@@ -95,7 +95,7 @@ class Teller {
     const std::string trouble = audit_->record(event).message();
     const std::lock_guard lock(mutex_);
     if (std::exchange(trouble_, trouble) != trouble && !trouble.empty()) {
-      log_.write({SiteEvent::Level::error, "audit-failed", trouble});
+      log_.write({SiteEvent::Level::error, SiteEvent::Kind::audit_failed, trouble});
     }
   }
 
@@ -126,14 +126,15 @@ class NodeOutputs {
     plan.run.audit = audit_ ? &*audit_ : nullptr;
     if (!options.tensorboard.empty()) {
       plan.run.observer = &tensorboard_.emplace(options.tensorboard, [&](const Message& trouble) {
-        log.write({SiteEvent::Level::warning, "tensorboard-failed", trouble.text(flags)});
+        log.write(
+            {SiteEvent::Level::warning, SiteEvent::Kind::tensorboard_failed, trouble.text(flags)});
       });
     }
     for (const std::string& warning : plan.warnings) {
-      log.write({SiteEvent::Level::warning, "setting", warning});
+      log.write({SiteEvent::Level::warning, SiteEvent::Kind::setting, warning});
     }
     for (const std::string& notice : plan.notices) {
-      log.write({SiteEvent::Level::info, "setting", notice});
+      log.write({SiteEvent::Level::info, SiteEvent::Kind::setting, notice});
     }
     board_.put(first_report(config.site.names.name));
     plan.run.board = &board_;
@@ -146,7 +147,7 @@ class NodeOutputs {
   /// An event of the site; after one of its list the audit file has that as it is now.
   void tell(const SiteEvent& event) {
     tell_(event);
-    if (event.kind == "peers-file") {
+    if (event.kind == SiteEvent::Kind::peers_file) {
       note_list();
     }
   }
@@ -158,7 +159,8 @@ class NodeOutputs {
                : std::optional<AuditLog>(std::in_place, config.audit, config.site.names.name);
   }
   void note_list() {
-    tell_.record({SiteEvent::Level::info, "list-in-force", list_text(list_->peers())});
+    tell_.record(
+        {SiteEvent::Level::info, SiteEvent::Kind::list_in_force, list_text(list_->peers())});
   }
 
   const std::shared_ptr<AllowList> list_;
@@ -218,10 +220,10 @@ int run(const NodeOptions& options, const CLI::App& command) {
   try {
     return run_node(options, flags, log);
   } catch (const Error& error) {
-    log.write({SiteEvent::Level::error, "failed", error.render(flags)});
+    log.write({SiteEvent::Level::error, SiteEvent::Kind::failed, error.render(flags)});
     return console::kWrongRequest;
   } catch (const std::exception& error) {
-    log.write({SiteEvent::Level::error, "failed", error.what()});
+    log.write({SiteEvent::Level::error, SiteEvent::Kind::failed, error.what()});
     return console::kFailed;
   }
 }

@@ -16,7 +16,7 @@ SiteExit::SiteExit(EventLog& log, bool asked_for_results, std::chrono::seconds w
         }
         tell_of_stop();
         if (!change_.wait_for(lock, within, [this] { return over_; })) {
-          log.write({SiteEvent::Level::warning, "ended",
+          log.write({SiteEvent::Level::warning, SiteEvent::Kind::ended,
                      "was told to stop in the middle of a long step, which is dropped: the site "
                      "goes on from the state before it; no result is written"});
           std::_Exit(asked_for_results ? console::kFailed : console::kDone);
@@ -34,8 +34,8 @@ SiteExit::~SiteExit() {
 
 void SiteExit::tell_of_stop() {
   if (console::stop_requested() && !told_.exchange(true)) {
-    log_.write(
-        {SiteEvent::Level::info, "stopping", "was told to stop: ends what it is at, and saves"});
+    log_.write({SiteEvent::Level::info, SiteEvent::Kind::stopping,
+                "was told to stop: ends what it is at, and saves"});
   }
 }
 

@@ -5,25 +5,21 @@
 
 #include <algorithm>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 
-#include <sotto/base/json_text.h>
-#include <sotto/comm/local_store.h>
 #include <sotto/comm/transport.h>
 #include <sotto/comm/trust/peers_watch.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/json/run_config.h>
-#include <sotto/trainers/launch/local_processes.h>
+
+#include "local_job.h"
 
 namespace sotto::cli {
 namespace {
 
-/// How long the nodes of a local job may take to notice that one of them died.
-constexpr std::chrono::milliseconds kGrace{1'000};
 /// For catch_stop_signals; on a terminal it begins a line, as a progress bar may stand there.
 const char* stop_notice() {
   constexpr const char* kNotice =
@@ -76,43 +72,24 @@ Result<Json> run_as_threads(const study::TrainPlan& plan, TrainReport& report, O
   return conclude(plan, report, *result);
 }
 
-Status write_result(const std::string& path, const Json& result) {
-  std::ofstream file(path);
-  file << json_text(result);
-  file.close();
-  return file ? Status() : Status(Fault::io, fmt::format("{} could not be written", path));
-}
-
 Result<Json> run_as_processes(const study::TrainPlan& plan, TrainReport& report,
                               Observer& observer) {
-  const PrivateDirectory meeting_place;
-  const LocalStore store;
-  const std::string result_path = meeting_place.path() + "/result.json";
-  console::catch_stop_signals(stop_notice());
   // Nodes that have nothing to save end at once, by the signal.
   const bool saves = !plan.run.checkpoint.empty();
   const std::atomic<bool> never{false};
-  const auto node_main = [&](Rank rank) {
+  const auto node = [&](Rank rank, const std::shared_ptr<Store>& store) {
     if (saves) {
       catch_stop_signals(nullptr, console::SecondSignal::waits);
     }
     RunOptions run = plan.run;
     run.optimizer.rank = rank;
-    run.optimizer.store = store.open();
-    const RunHooks hooks{.observer = &observer,
-                         .stop = saves ? &console::stop_requested() : &never};
-    const auto result = run_one(plan, run, report, hooks);
-    return result.ok() && rank == 0 ? write_result(result_path, *result) : result.status();
+    run.optimizer.store = store;
+    return run_one(plan, run, report,
+                   {.observer = &observer, .stop = saves ? &console::stop_requested() : &never});
   };
   // As long as nodes may wait for each other in the round under way.
-  const auto farewell = saves ? 2 * plan.run.optimizer.timeout : kGrace;
-  if (Status status = run_processes(plan.run.optimizer.nodes, node_main, console::stop_requested(),
-                                    kGrace, farewell);
-      !status) {
-    return status;
-  }
-  std::ifstream file(result_path);
-  return Json::parse(file);
+  return run_local_job(plan.run.optimizer.nodes, node, stop_notice(),
+                       saves ? 2 * plan.run.optimizer.timeout : kLocalGrace);
 }
 
 Result<Json> run_as_planned(const study::TrainPlan& plan, TrainReport& report, Observer& observer) {

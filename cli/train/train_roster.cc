@@ -42,7 +42,8 @@ class NodeWatch {
     }
     if (!wanted.tensorboard.empty()) {
       plan.run.observer = &tensorboard_.emplace(wanted.tensorboard, [&](const Message& trouble) {
-        log_.write({SiteEvent::Level::warning, "tensorboard-failed", trouble.text(flags)});
+        log_.write(
+            {SiteEvent::Level::warning, SiteEvent::Kind::tensorboard_failed, trouble.text(flags)});
       });
     }
     plan.run.board = &board_;
@@ -50,7 +51,7 @@ class NodeWatch {
       monitor_.emplace(parse_monitor_address(wanted.metrics), site_pages(board_));
     }
     for (const std::string& warning : plan.warnings) {
-      tell({SiteEvent::Level::warning, "setting", warning});
+      tell({SiteEvent::Level::warning, SiteEvent::Kind::setting, warning});
     }
   }
 

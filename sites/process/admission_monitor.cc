@@ -35,7 +35,7 @@ void AdmissionMonitor::look_at_crowd(Round round) {
     return;
   }
   listener_({.level = SiteEvent::Level::warning,
-             .kind = "door-crowded",
+             .kind = SiteEvent::Kind::door_crowded,
              .text = fmt::format("{} connections that had not proved a key were ended to make room "
                                  "for others; {} are there, of {} at most",
                                  strangers.cut - cut_told_, strangers.waiting, strangers.room),
@@ -58,7 +58,7 @@ void AdmissionMonitor::look_at_keys(Round round) {
     }
     told = true;
     listener_({.level = SiteEvent::Level::warning,
-               .kind = "key-refused",
+               .kind = SiteEvent::Kind::key_refused,
                .text = fmt::format(
                    "not let in from {}: the key {} {}", key.refused.address, key.refused.key,
                    key.name.empty() ? "is not in the list of peers"

@@ -188,7 +188,7 @@ AuditLog::AuditLog(std::string path, std::string site)
     }
     head_ = checked->head.records > 0 ? checked->head : head_;
   }
-  const Status status = cut ? append({SiteEvent::Level::warning, "audit-cut",
+  const Status status = cut ? append({SiteEvent::Level::warning, SiteEvent::Kind::audit_cut,
                                       "a crash cut the last line, which was taken away"})
                             : open();
   if (!status.ok()) {
@@ -197,9 +197,10 @@ AuditLog::AuditLog(std::string path, std::string site)
 }
 
 bool AuditLog::concerns(const SiteEvent& event) {
-  constexpr auto kDaily = std::to_array<std::string_view>(
-      {"round", "joining", "joined", "peer-late", "peer-unreachable", "loss-jump", "setting",
-       "tensorboard-failed"});
+  using Kind = SiteEvent::Kind;
+  constexpr auto kDaily = std::to_array<Kind>(
+      {Kind::round, Kind::joining, Kind::joined, Kind::peer_late, Kind::peer_unreachable,
+       Kind::loss_jump, Kind::setting, Kind::tensorboard_failed});
   return std::ranges::find(kDaily, event.kind) == kDaily.end();
 }
 

@@ -30,7 +30,7 @@ std::string_view level_name(SiteEvent::Level level) {
 nlohmann::ordered_json event_json(const SiteEvent& event, double time) {
   nlohmann::ordered_json json = {{"time", utc_text(time)},
                                  {"level", std::string(level_name(event.level))},
-                                 {"event", std::string(event.kind)}};
+                                 {"event", std::string(name_of(event.kind))}};
   if (event.round) {
     json["round"] = *event.round;
   }

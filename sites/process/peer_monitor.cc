@@ -18,22 +18,22 @@ using Level = SiteEvent::Level;
 namespace {
 
 /// The event that tells of a concern about a peer that is up.
-std::string_view event_of(PeerConcern concern) {
+SiteEvent::Kind event_of(PeerConcern concern) {
   switch (concern) {
     case PeerConcern::takes:
-      return "peer-takes";
+      return SiteEvent::Kind::peer_takes;
     case PeerConcern::confirms_nothing:
-      return "peer-confirms-nothing";
+      return SiteEvent::Kind::peer_confirms_nothing;
     case PeerConcern::sends_nothing:
-      return "peer-sends-nothing";
+      return SiteEvent::Kind::peer_sends_nothing;
     case PeerConcern::mints:
-      return "peer-mints";
+      return SiteEvent::Kind::peer_mints;
     case PeerConcern::far_ahead:
-      return "peer-far-ahead";
+      return SiteEvent::Kind::peer_far_ahead;
     case PeerConcern::barred:
-      return "peer-barred";
+      return SiteEvent::Kind::peer_barred;
     default:
-      return "peer-late";
+      return SiteEvent::Kind::peer_late;
   }
 }
 
@@ -51,7 +51,7 @@ PeerMonitor::PeerMonitor(const sites::Site& site, const Channels& channels, cons
   follow_list();
 }
 
-void PeerMonitor::tell(Level level, std::string_view kind, std::string text, std::string peer,
+void PeerMonitor::tell(Level level, SiteEvent::Kind kind, std::string text, std::string peer,
                        std::vector<SiteFigure> figures) const {
   listener_({level, kind, std::move(text), std::move(peer), site_.round(), std::move(figures)});
 }
@@ -76,7 +76,7 @@ void PeerMonitor::follow_list() {
   if (std::ranges::none_of(links_.lines(), [this](const TrustedPeer& line) {
         return line.rank != links_.self() && (line.may_send || line.send_to);
       })) {
-    tell(Level::warning, "trusts-nobody",
+    tell(Level::warning, SiteEvent::Kind::trusts_nobody,
          "the list of peers allows nobody to send, and nobody is sent to: the site trains alone");
   }
   name_send_only();
@@ -90,7 +90,7 @@ void PeerMonitor::name_send_only() const {
     }
   }
   if (!names.empty()) {
-    tell(Level::info, "send-only",
+    tell(Level::info, SiteEvent::Kind::send_only,
          fmt::format("sends to {} and lets none of them send: unless they are observers, or lead "
                      "back here by way of others, each takes weight from this site",
                      fmt::join(names, ", ")));
@@ -117,13 +117,13 @@ void PeerMonitor::look_at(const PeerState& peer, const PeerLink& link, Seen& see
   }
   if (peer.offences > seen.offences) {
     seen.offences = peer.offences;
-    tell(Level::warning, "peer-offence", fmt::format("it broke a rule: {}", peer.trouble),
-         peer.name);
+    tell(Level::warning, SiteEvent::Kind::peer_offence,
+         fmt::format("it broke a rule: {}", peer.trouble), peer.name);
   }
   const PeerStanding standing = standing_of(peer, link, {});
   if (peer.up && !seen.met) {
     seen.trouble.clear();
-    tell(Level::info, "peer-up",
+    tell(Level::info, SiteEvent::Kind::peer_up,
          fmt::format("in touch{}; it has come to round {}{}{}", way_of(link.rank), peer.round,
                      standing.text.empty() ? "" : "; ", standing.text),
          peer.name, {{"peer_round", peer.round}});
@@ -133,7 +133,7 @@ void PeerMonitor::look_at(const PeerState& peer, const PeerLink& link, Seen& see
   if (standing.phase == PeerPhase::refused && !standing.text.empty() &&
       standing.text != seen.trouble) {
     seen.trouble = standing.text;
-    tell(Level::warning, "peer-refused", standing.text, peer.name);
+    tell(Level::warning, SiteEvent::Kind::peer_refused, standing.text, peer.name);
   }
 }
 
@@ -161,7 +161,7 @@ void PeerMonitor::look_at_channels() {
     const PeerLink& link = links_.link(*place);
     Seen& seen = seen_[peer.name];
     if (channel.contested && !seen.contested) {
-      tell(Level::warning, "peer-contested",
+      tell(Level::warning, SiteEvent::Kind::peer_contested,
            "two processes have its key: one is in touch, and another one connects", peer.name);
     }
     seen.contested = channel.contested;
@@ -171,8 +171,9 @@ void PeerMonitor::look_at_channels() {
     seen.trouble = channel.reason;
     if (channel.reason != link.down_reason) {
       const bool refused = standing_of(peer, link, channel).phase == PeerPhase::refused;
-      tell(Level::warning, refused ? "peer-refused" : "peer-unreachable", channel.reason,
-           peer.name);
+      tell(Level::warning,
+           refused ? SiteEvent::Kind::peer_refused : SiteEvent::Kind::peer_unreachable,
+           channel.reason, peer.name);
     }
   }
 }

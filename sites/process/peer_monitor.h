@@ -64,7 +64,7 @@ class PeerMonitor {
   const TrustedPeer* line_of(Rank rank) const;
   /// By which key, where the peer has several, and by which connection.
   std::string way_of(Rank rank) const;
-  void tell(SiteEvent::Level level, std::string_view kind, std::string text, std::string peer = {},
+  void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text, std::string peer = {},
             std::vector<SiteFigure> figures = {}) const;
 
   const sites::Site& site_;

@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-SiteEvent event_of(std::string_view kind, std::string text) {
+SiteEvent event_of(SiteEvent::Kind kind, std::string text) {
   return {.level = SiteEvent::Level::warning, .kind = kind, .text = std::move(text)};
 }
 
@@ -34,11 +34,11 @@ std::vector<SiteEvent> RosterSearch::due(sites::RosterTime now, const RosterSear
   }
   told_ = now;
   if (state.few && !state.silent.empty()) {
-    events.push_back(event_of("seeds-silent", silent_text(state)));
+    events.push_back(event_of(SiteEvent::Kind::seeds_silent, silent_text(state)));
   }
   if (state.refused > refused_) {
     events.push_back(event_of(
-        "datagrams-refused",
+        SiteEvent::Kind::datagrams_refused,
         fmt::format("{} datagrams did not open with this run's key: if they are from nodes of the "
                     "run, give all of them one key",
                     state.refused - refused_)));

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-
 namespace sotto {
 namespace {
 
@@ -76,7 +75,7 @@ RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
       view_(roster_.view()),
       service_("a roster", kLookEvery, [this] { work(); }) {
   const auto lock = service_.pause();
-  tell(SiteEvent::Level::info, "joining",
+  tell(SiteEvent::Level::info, SiteEvent::Kind::joining,
        fmt::format("as {} at {}: looks for other nodes, {} at least", name_, address_,
                    options_.least));
 }
@@ -131,7 +130,7 @@ void RunRoster::follow_view() {
   list_->update_allow_list(std::move(lines));
 }
 
-void RunRoster::tell(SiteEvent::Level level, std::string_view kind, std::string text,
+void RunRoster::tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text,
                      std::string peer) {
   if (news_.size() < kMostNews) {
     news_.push_back({level, kind, std::move(text), std::move(peer), {}, {}});
@@ -155,14 +154,15 @@ void RunRoster::note_changes() {
       continue;
     }
     if (now.state == "up") {
-      tell(SiteEvent::Level::info, "node-came", fresh ? "takes part" : "answers again", name);
+      tell(SiteEvent::Level::info, SiteEvent::Kind::node_came,
+           fresh ? "takes part" : "answers again", name);
     } else if (now.state == "lost") {
-      tell(SiteEvent::Level::warning, "node-lost", "does not answer any more", name);
+      tell(SiteEvent::Level::warning, SiteEvent::Kind::node_lost, "does not answer any more", name);
     } else if (now.state == "conflict") {
-      tell(SiteEvent::Level::warning, "node-conflict",
+      tell(SiteEvent::Level::warning, SiteEvent::Kind::node_conflict,
            "two processes have this name: nobody exchanges with it until one has ended", name);
     } else if (!fresh) {
-      tell(SiteEvent::Level::info, "node-left",
+      tell(SiteEvent::Level::info, SiteEvent::Kind::node_left,
            now.state == "leaving" ? "is about to leave" : "has left", name);
     }
   }
@@ -175,14 +175,14 @@ void RunRoster::note_count() {
     const std::string count =
         fmt::format("{} up, as seen here, and at least {} are to be", view_.up, options_.least);
     tell(few ? SiteEvent::Level::warning : SiteEvent::Level::info,
-         few ? "nodes-few" : "nodes-enough", count);
+         few ? SiteEvent::Kind::nodes_few : SiteEvent::Kind::nodes_enough, count);
   }
 }
 
 void RunRoster::note_other() {
   if (view_.other && view_.standing != RosterStanding::other && other_ != view_.other) {
     other_ = view_.other;
-    tell(SiteEvent::Level::warning, "other-settings", words_of(*other_));
+    tell(SiteEvent::Level::warning, SiteEvent::Kind::other_settings, words_of(*other_));
   }
 }
 

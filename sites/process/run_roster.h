@@ -84,7 +84,7 @@ class RunRoster {
   void note_other();
   /// Says what keeps this node from finding the others.
   void note_search();
-  void tell(SiteEvent::Level level, std::string_view kind, std::string text, std::string peer = {});
+  void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text, std::string peer = {});
   void send_released();
   sites::RosterTime now() const {
     return std::chrono::duration_cast<sites::RosterTime>(Clock::now() - began_);

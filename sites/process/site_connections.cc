@@ -49,12 +49,12 @@ Status SiteConnections::open() {
                                            parts_.settings, parts_.listener);
   reporter.follow(channels_.get(), monitor_.get(), roster_.get());
   const std::string address = channels_->address();
-  reporter.tell(Level::info, "listening",
+  reporter.tell(Level::info, SiteEvent::Kind::listening,
                 address.empty()
                     ? "nowhere: neither `listen` nor the own line names an address; it dials"
                     : address);
   for (const std::string& shortage : channels_->strangers().shortages) {
-    reporter.tell(Level::warning, "setting", shortage);
+    reporter.tell(Level::warning, SiteEvent::Kind::setting, shortage);
   }
   follow_list();
   if (roster_) {
@@ -100,7 +100,7 @@ void SiteConnections::tell_news() {
     news.swap(list_news_);
   }
   for (const std::string& line : news) {
-    parts_.reporter.tell(Level::warning, "peers-file", line);
+    parts_.reporter.tell(Level::warning, SiteEvent::Kind::peers_file, line);
   }
   for (SiteEvent& event : roster_ ? roster_->news() : std::vector<SiteEvent>()) {
     event.round = parts_.site.round();

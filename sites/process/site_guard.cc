@@ -12,7 +12,7 @@ namespace sotto {
 using sites::Suspect;
 using Level = SiteEvent::Level;
 
-void SiteGuard::tell(std::string_view kind, std::string text, std::string peer,
+void SiteGuard::tell(SiteEvent::Kind kind, std::string text, std::string peer,
                      std::vector<SiteFigure> figures) const {
   listener_(
       {Level::warning, kind, std::move(text), std::move(peer), site_.round(), std::move(figures)});
@@ -37,13 +37,13 @@ bool SiteGuard::put_back(const Status& status) {
     return false;
   }
   ++put_backs_;
-  tell("model-put-back",
+  tell(SiteEvent::Kind::model_put_back,
        fmt::format("{}; the model is again what it was before the last parcels, which moved it: {}",
                    status.message(), names_of(*suspects)));
   const auto peers = site_.peers();
   for (const Suspect& suspect : *suspects) {
     if (suspect.blamed) {
-      tell("peer-spoils",
+      tell(SiteEvent::Kind::peer_spoils,
            fmt::format(
                "its parcels moved the model by {:.3g}, nine times as far as all others{}",
                suspect.moved,
@@ -62,7 +62,7 @@ void SiteGuard::look_at(double loss) {
   const double largest = losses_.empty() ? 0 : *std::max_element(losses_.begin(), losses_.end());
   if (losses_.size() >= kEnough && loss > kJump * largest && !influences.empty()) {
     ++jumps_;
-    tell("loss-jump",
+    tell(SiteEvent::Kind::loss_jump,
          fmt::format("the loss is {:.4g} after what came last, and was {:.4g} at most in the {} "
                      "rounds before; the model was moved by: {}",
                      loss, largest, losses_.size(), names_of(influences)),

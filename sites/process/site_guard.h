@@ -37,7 +37,7 @@ class SiteGuard {
   static constexpr std::size_t kEnough = 8;
   static constexpr double kJump = 4;
 
-  void tell(std::string_view kind, std::string text, std::string peer = {},
+  void tell(SiteEvent::Kind kind, std::string text, std::string peer = {},
             std::vector<SiteFigure> figures = {}) const;
   std::string names_of(const std::vector<sites::Suspect>& suspects) const;
 

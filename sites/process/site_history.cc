@@ -54,7 +54,7 @@ SiteEvent SiteHistory::round_event(const sites::SiteState& site,
                                    std::span<const SitePeerReport> peers, double loss) const {
   const auto up =
       std::ranges::count_if(peers, [](const SitePeerReport& peer) { return peer.site.up; });
-  SiteEvent event = {.kind = "round",
+  SiteEvent event = {.kind = SiteEvent::Kind::round,
                      .text = fmt::format("mass {:.3f}, {} of {} peers in touch", site.settled_mass,
                                          up, peers.size()),
                      .round = site.round,

@@ -44,12 +44,12 @@ void tell_what_is_lost(const LeavingSite& leaver) {
   const sites::SiteState state = leaver.site.state();
   if (state.undelivered > 0) {
     leaver.reporter.tell(
-        SiteEvent::Level::warning, "undelivered",
+        SiteEvent::Level::warning, SiteEvent::Kind::undelivered,
         fmt::format("leaves before its heir has confirmed the mass of {:.3f} that it was given",
                     state.undelivered));
   } else if (owes(leaver)) {
     leaver.reporter.tell(
-        SiteEvent::Level::warning, "undelivered",
+        SiteEvent::Level::warning, SiteEvent::Kind::undelivered,
         fmt::format("leaves with the mass of {:.3f}, which no neighbour could take", state.mass));
   }
 }

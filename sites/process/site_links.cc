@@ -42,7 +42,7 @@ SiteLinks::SiteLinks(sites::Site& site, Channels& channels, const AllowList& lis
   read_list();
 }
 
-void SiteLinks::tell(std::string_view kind, std::string text, std::string peer) const {
+void SiteLinks::tell(SiteEvent::Kind kind, std::string text, std::string peer) const {
   listener_({.level = SiteEvent::Level::warning,
              .kind = kind,
              .text = std::move(text),
@@ -96,11 +96,12 @@ void SiteLinks::follow_list() {
   try {
     site_.update_peers(site_peers(list_.peers(), self_, exchange_, &left_out));
   } catch (const Error& error) {
-    tell("peers-refused", error.what());
+    tell(SiteEvent::Kind::peers_refused, error.what());
   }
   if (!left_out.empty()) {
-    tell("peers-refused", fmt::format("left out, as {} needs trust both ways: {}",
-                                      name_of(exchange_), fmt::join(left_out, ", ")));
+    tell(SiteEvent::Kind::peers_refused,
+         fmt::format("left out, as {} needs trust both ways: {}", name_of(exchange_),
+                     fmt::join(left_out, ", ")));
   }
   read_list();
 }
@@ -136,7 +137,7 @@ void SiteLinks::take(const ChannelEvent& event) {
         site_.peer_down(*place);
         link.down_reason = event.reason;
         note_offences();
-        tell("peer-down", event.reason, site_.peers()[*place].name);
+        tell(SiteEvent::Kind::peer_down, event.reason, site_.peers()[*place].name);
       }
       return;
   }
@@ -194,14 +195,14 @@ void SiteLinks::note_offences() {
     const auto place = place_of(channel.peer);
     if (place && channel.offences > links_[*place].offences) {
       links_[*place].offences = channel.offences;
-      tell("peer-offence", channel.reason, site_.peers()[*place].name);
+      tell(SiteEvent::Kind::peer_offence, channel.reason, site_.peers()[*place].name);
       hang_up(*place);
     }
   }
 }
 
 void SiteLinks::give_up_on(std::size_t peer, const std::string& reason) {
-  tell("peer-given-up", reason, site_.peers()[peer].name);
+  tell(SiteEvent::Kind::peer_given_up, reason, site_.peers()[peer].name);
   hang_up(peer);
 }
 

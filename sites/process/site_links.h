@@ -87,7 +87,7 @@ class SiteLinks {
   /// Tells of the rules of the wire that the peers of channels broke since the last call, and has
   /// these peers wait.
   void note_offences();
-  void tell(std::string_view kind, std::string text, std::string peer = {}) const;
+  void tell(SiteEvent::Kind kind, std::string text, std::string peer = {}) const;
 
   sites::Site& site_;
   Channels& channels_;

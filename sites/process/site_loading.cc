@@ -14,7 +14,7 @@ using Level = SiteEvent::Level;
 void warn_of_clock(const LoadingSite& parts) {
   if (const std::uint32_t behind = parts.folder->clock_behind_s(); behind > 0) {
     parts.reporter.tell(
-        Level::warning, "clock-behind",
+        Level::warning, SiteEvent::Kind::clock_behind,
         fmt::format("the clock is {} s behind that of this site's last start: where it was set "
                     "back, start with a new state folder only once it is right again",
                     behind),
@@ -44,7 +44,7 @@ void admit_state(const LoadingSite& parts, const SiteStateFile& state) {
 
 Result<bool> load_site(const LoadingSite& parts) {
   if (parts.folder == nullptr) {
-    parts.reporter.tell(Level::info, "started", "a new site, which keeps no state");
+    parts.reporter.tell(Level::info, SiteEvent::Kind::started, "a new site, which keeps no state");
     parts.writer.loaded();
     return false;
   }
@@ -54,14 +54,15 @@ Result<bool> load_site(const LoadingSite& parts) {
     return found.status();
   }
   if (!found->has_value()) {
-    parts.reporter.tell(Level::info, "started", "no state in the folder: a new site");
+    parts.reporter.tell(Level::info, SiteEvent::Kind::started,
+                        "no state in the folder: a new site");
     const Status written = parts.writer.save(!parts.writer.beside());
     return written.ok() ? Result<bool>(false) : written;
   }
   const SiteStateFile& state = (*found)->state;
   const bool damaged = !(*found)->warning.empty();
   if (damaged) {
-    parts.reporter.tell(Level::warning, "state-damaged", (*found)->warning);
+    parts.reporter.tell(Level::warning, SiteEvent::Kind::state_damaged, (*found)->warning);
   }
   admit_state(parts, state);
   ByteReader in(state.site);
@@ -78,13 +79,13 @@ Result<bool> load_site(const LoadingSite& parts) {
   parts.writer.loaded();
   if (!run->complete || (parts.writer.beside() && damaged)) {
     parts.site.disown_past();
-    parts.reporter.tell(Level::warning, "started",
+    parts.reporter.tell(Level::warning, SiteEvent::Kind::started,
                         fmt::format("has a model of round {}, which was not the last that others "
                                     "were told of: begins anew with it, or with a neighbour's",
                                     parts.site.round()));
     return true;
   }
-  parts.reporter.tell(Level::info, "started",
+  parts.reporter.tell(Level::info, SiteEvent::Kind::started,
                       fmt::format("goes on from round {}", parts.site.round()));
   const Status written = parts.writer.beside() ? parts.writer.save(false) : Status();
   return written.ok() ? Result<bool>(false) : written;

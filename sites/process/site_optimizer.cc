@@ -228,7 +228,7 @@ Status SiteOptimizer::Run::fail(Status status) {
   status_ = status;
   connections_.close();  // nobody waits for a site that cannot go on
   reporter_.enter("failed");
-  reporter_.tell(Level::error, "failed", status.message());
+  reporter_.tell(Level::error, SiteEvent::Kind::failed, status.message());
   reporter_.refresh(true);
   return status;
 }
@@ -293,7 +293,7 @@ Status SiteOptimizer::Run::pump(Clock::duration longest) {
   if (const auto resets = site_.state().resets; resets != resets_) {
     resets_ = resets;
     reporter_.tell(
-        Level::warning, "state-given-up",
+        Level::warning, SiteEvent::Kind::state_given_up,
         "a peer knows more of this site than its state does: it starts from a neighbour's model");
   }
   reporter_.refresh(false);
@@ -308,7 +308,7 @@ Status SiteOptimizer::Run::join() {
     return status;
   }
   reporter_.enter("joining");
-  reporter_.tell(Level::info, "joining",
+  reporter_.tell(Level::info, SiteEvent::Kind::joining,
                  fmt::format("waits for peers, or for one's model, for {} s at most",
                              options_.found_after.count() / 1000),
                  {{"found_after_s", static_cast<double>(options_.found_after.count()) / 1000}});
@@ -335,7 +335,7 @@ Status SiteOptimizer::Run::join() {
     }
   }
   const bool alone = std::ranges::none_of(site_.peers(), &sites::PeerState::up);
-  reporter_.tell(alone ? Level::warning : Level::info, "joined",
+  reporter_.tell(alone ? Level::warning : Level::info, SiteEvent::Kind::joined,
                  words_of_beginning(site_.state(), alone, std::exchange(disowned_, false)),
                  {{"said_by", static_cast<std::uint64_t>(site_.state().round_said_by)}});
   return {};
@@ -583,7 +583,7 @@ Status SiteOptimizer::Run::end() {
     return status;
   }
   reporter_.export_model();
-  reporter_.tell(Level::info, "ended",
+  reporter_.tell(Level::info, SiteEvent::Kind::ended,
                  fmt::format("{} {}{}",
                              rounds_are_over() ? "its rounds are over,"
                              : stopped()       ? "was told to stop at round"

@@ -10,35 +10,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include <sotto/base/ids.h>
 #include <sotto/comm/channels.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/peer_standing.h>
+#include <sotto/sites/process/site_event.h>
 #include <sotto/trainers/optimizer.h>
 #include <sotto/trainers/result.h>
 
 namespace sotto {
-
-/// A figure of an event, under the name that the log gives it.
-struct SiteFigure {
-  std::string_view name;
-  std::variant<std::uint64_t, double> value;
-};
-
-/// Something that an operator may want to know. Nothing in it is secret.
-struct SiteEvent {
-  /// How much it matters.
-  enum class Level { info, warning, error };
-  Level level = Level::info;
-  std::string_view kind;  ///< one of a fixed set of words (docs/operations.md)
-  std::string text;
-  std::string peer{};  ///< the peer concerned; empty: none
-  std::optional<Round> round{};
-  std::vector<SiteFigure> figures{};  ///< those of the text
-};
 
 /// Where the chain of an audit file's records stands (audit_log.h).
 struct AuditHead {
@@ -133,8 +115,5 @@ class SiteBoard {
   mutable std::mutex mutex_;
   SiteReport report_;
 };
-
-/// Is told of events as they happen, on the site's thread.
-using SiteListener = std::function<void(const SiteEvent&)>;
 
 }  // namespace sotto

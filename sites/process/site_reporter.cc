@@ -33,7 +33,7 @@ SiteListener heard_listener(SiteListener listener, bool by_roster) {
     return listener;
   }
   return [listener = std::move(listener)](const SiteEvent& event) {
-    if (listener && event.kind != "trusts-nobody") {
+    if (listener && event.kind != SiteEvent::Kind::trusts_nobody) {
       listener(event);
     }
   };
@@ -49,7 +49,7 @@ void SiteReporter::follow(const Channels* channels, const PeerMonitor* monitor,
   roster_ = roster;
 }
 
-void SiteReporter::tell(Level level, std::string_view kind, std::string text,
+void SiteReporter::tell(Level level, SiteEvent::Kind kind, std::string text,
                         std::vector<SiteFigure> figures) const {
   listener_({level, kind, std::move(text), {}, parts_.site.round(), std::move(figures)});
 }
@@ -57,7 +57,7 @@ void SiteReporter::tell(Level level, std::string_view kind, std::string text,
 void SiteReporter::tell_of_budget() {
   if (parts_.gradients.spent() && !std::exchange(told_of_budget_, true)) {
     const auto privacy = *parts_.gradients.privacy();
-    tell(Level::warning, "budget-spent",
+    tell(Level::warning, SiteEvent::Kind::budget_spent,
          "the privacy budget is spent: from now on the site only passes on what others make",
          {{"privacy_epsilon", privacy.epsilon}, {"privacy_steps", privacy.steps}});
   }
@@ -154,11 +154,11 @@ void SiteReporter::export_model() {
   const Status status = write_site_model(parts_.options, parts_.layout, parts_.site.parameters(),
                                          parts_.site.round());
   if (std::exchange(export_trouble_, status.message()) != status.message() && !status.ok()) {
-    tell(Level::warning, "export-failed", status.message());
+    tell(Level::warning, SiteEvent::Kind::export_failed, status.message());
   } else if (status.ok() && !parts_.options.export_file.empty()) {
     const std::string digest = sha256_hex(std::as_bytes(parts_.site.parameters()));
     if (std::exchange(exported_, digest) != digest) {
-      tell(Level::info, "exported",
+      tell(Level::info, SiteEvent::Kind::exported,
            fmt::format("{}; SHA-256 of the parameters {}", parts_.options.export_file, digest));
     }
   }

@@ -53,7 +53,7 @@ class SiteReporter {
   void follow(const Channels* channels, const PeerMonitor* monitor, const RunRoster* roster);
 
   /// Tells an event, with the site's round.
-  void tell(SiteEvent::Level level, std::string_view kind, std::string text,
+  void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text,
             std::vector<SiteFigure> figures = {}) const;
   /// Tells once that no gradient may leave any more, as soon as that is so.
   void tell_of_budget();

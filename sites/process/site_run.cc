@@ -39,7 +39,12 @@ class SiteRun {
   /// The site tells its faults itself, but for a gradient that it did not take.
   void tell_own_fault(const Status& status, const SiteListener& listener) const {
     if (site_.report().phase != "failed") {
-      listener({SiteEvent::Level::error, "failed", status.message(), {}, site_.round(), {}});
+      listener({SiteEvent::Level::error,
+                SiteEvent::Kind::failed,
+                status.message(),
+                {},
+                site_.round(),
+                {}});
     }
   }
 

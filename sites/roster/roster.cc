@@ -565,7 +565,7 @@ void Roster::probe_seeds(RosterTime now) {
       reached.insert(contact.address);
     }
   }
-  const RosterTime longest = reached.size() + 1 < setup_.least ? kBelowLeast : kLongestBackOff;
+  const RosterTime longest = reached.size() + 1 < setup_.least ? kBelowLeast : kLongestSeedBackOff;
   for (Seed& seed : seeds_) {
     const bool there = reached.contains(seed.address);
     if (there || seed.own) {

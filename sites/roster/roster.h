@@ -106,6 +106,8 @@ class Roster {
       600'000};  ///< since a node was suspected, or said that it was gone
   static constexpr RosterTime kAloneAfter{3'000};       ///< time for which seeds are asked in vain
   static constexpr RosterTime kLongestBackOff{30'000};  ///< between two probes of a silent node
+  /// … and of a silent seed: one that begins anew waits for the others, half a minute by default.
+  static constexpr RosterTime kLongestSeedBackOff{8'000};
   static constexpr std::size_t kMostBesides = 1024;     ///< entries beside those of MAX nodes
 
   /// Throws Error for a name or address that is empty or too long, and numbers out of range.

@@ -5,8 +5,8 @@
 namespace sotto::study {
 namespace {
 
-Json at_equal(const Json& result, const Level& level) {
-  const auto at = level.of(result);
+Json at_equal(const FinishedRun& run, const Level& level) {
+  const auto at = level.of(run);
   if (!at) {
     return nullptr;
   }
@@ -20,9 +20,9 @@ Json at_equal(const Json& result, const Level& level) {
 }  // namespace
 
 Level level_of(const std::vector<RepeatedRun>& runs, Expense expense) {
-  std::vector<const Json*> results;
+  std::vector<const FinishedRun*> results;
   for (const RepeatedRun& run : runs) {
-    for (const Json& result : run.results) {
+    for (const FinishedRun& result : run.results) {
       results.push_back(&result);
     }
   }
@@ -34,9 +34,9 @@ Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense) {
   Json finished = Json::array();
   Json failed = Json::array();
   for (const RepeatedRun& run : runs) {
-    for (const Json& result : run.results) {
+    for (const FinishedRun& result : run.results) {
       finished.push_back({{"name", run.words}});
-      finished.back().update(result);
+      finished.back().update(result.json);
       if (expense != Expense::epochs) {
         finished.back()["at_equal"] = at_equal(result, level);
       }

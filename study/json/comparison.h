@@ -1,5 +1,5 @@
-// Runs beside each other as JSON, and at an equal expense where that is asked for. Plain values and
-// pure functions; thread-safe.
+// Runs beside each other, at an equal expense where that is asked for, and as JSON. Plain values
+// and pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,24 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/study/json/equal_expense.h>
-#include <sotto/study/json/figures.h>
+#include <sotto/study/json/finished_run.h>
 
 namespace sotto::study {
 
-/// A run that failed, or was not run.
+/// A run without a result.
 struct FailedRun {
   std::uint64_t seed = 0;
-  std::string why;
+  std::string why = {};
+  bool stopped = false;  ///< it was interrupted, or not begun, and `why` says which
 };
 
 /// One run of a comparison, with each of its seeds.
 struct RepeatedRun {
   std::string words;
   Round rounds = 0;
-  std::uint64_t seeds = 1;               ///< number of seeds that were asked for
-  std::vector<Json> results = {};        ///< results of the seeds that finished, by seed
-  std::vector<FailedRun> failures = {};  ///< seeds that failed, or were not run
+  std::uint64_t seeds = 1;                ///< number of seeds that were asked for
+  std::vector<FinishedRun> results = {};  ///< results of the seeds that finished, by seed
+  std::vector<FailedRun> failures = {};   ///< seeds that failed, or were not run
 
   bool several() const { return seeds > 1; }
 };
@@ -35,8 +36,8 @@ struct Level {
   Expense expense = Expense::epochs;
   double amount = 0;
 
-  std::optional<Standing> of(const Json& result) const {
-    return standing_at(expense, amount, result);
+  std::optional<Standing> of(const FinishedRun& run) const {
+    return standing_at(expense, amount, run);
   }
 };
 

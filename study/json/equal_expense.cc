@@ -10,18 +10,16 @@
 namespace sotto::study {
 namespace {
 
-double spent(Expense expense, const Json& entry) {
-  return entry.at(expense_field(expense)).get<double>();
+double spent(Expense expense, const HistoryPoint& point) {
+  return expense == Expense::bytes ? point.bytes_per_node : point.time_s;
 }
 
-Standing standing_of(const Json& entry) {
-  const Quality& quality = quality_in(entry);
-  const Json value = entry.value(quality.field, Json());
-  return {.round = entry.at("round").get<double>(),
-          .loss = entry.at("loss").is_number() ? entry.at("loss").get<double>()
-                                               : std::numeric_limits<double>::quiet_NaN(),
-          .quality = value.is_number() ? std::optional(value.get<double>()) : std::nullopt,
-          .regression = &quality == &kR2};
+Standing standing_of(const HistoryPoint& point) {
+  const double quality = quality_of(point);
+  return {.round = static_cast<double>(point.round),
+          .loss = point.loss,
+          .quality = std::isnan(quality) ? std::nullopt : std::optional(quality),
+          .regression = &quality_at(point) == &kR2};
 }
 
 }  // namespace
@@ -50,24 +48,23 @@ Expense parse_expense(std::string_view name, Expense time) {
   refuse("equal", name, "it is epochs, bytes or time");
 }
 
-double common_expense(Expense expense, const std::vector<const Json*>& results) {
+double common_expense(Expense expense, const std::vector<const FinishedRun*>& runs) {
   double least = std::numeric_limits<double>::infinity();
-  for (const Json* result : results) {
-    const Json& history = result->at("history");
-    if (!history.empty()) {
-      least = std::min(least, spent(expense, history.back()));
+  for (const FinishedRun* run : runs) {
+    if (!run->history.empty()) {
+      least = std::min(least, spent(expense, run->history.back()));
     }
   }
   return std::isfinite(least) ? least : 0;
 }
 
-std::optional<Standing> standing_at(Expense expense, double amount, const Json& result) {
-  const Json& history = result.at("history");
+std::optional<Standing> standing_at(Expense expense, double amount, const FinishedRun& run) {
+  const std::vector<HistoryPoint>& history = run.history;
   if (history.empty()) {
     return std::nullopt;
   }
-  const auto after = std::find_if(history.begin(), history.end(), [&](const Json& entry) {
-    return spent(expense, entry) >= amount;
+  const auto after = std::find_if(history.begin(), history.end(), [&](const HistoryPoint& point) {
+    return spent(expense, point) >= amount;
   });
   if (after == history.end()) {
     return standing_of(history.back());

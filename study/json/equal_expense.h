@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/study/json/figures.h>
+#include <sotto/study/json/finished_run.h>
 
 namespace sotto::study {
 
@@ -29,12 +29,12 @@ struct Standing {
   bool regression = false;
 };
 
-/// The least that any of these results spent until its last evaluation: bytes a node, or seconds.
+/// The least that any of these runs spent until its last evaluation: bytes a node, or seconds.
 /// Those without an evaluation do not count; 0 where none has one.
-double common_expense(Expense expense, const std::vector<const Json*>& results);
+double common_expense(Expense expense, const std::vector<const FinishedRun*>& runs);
 
 /// The run at that expense, linearly between two entries of its history; none where it had spent
 /// more before it was first evaluated, or never was.
-std::optional<Standing> standing_at(Expense expense, double amount, const Json& result);
+std::optional<Standing> standing_at(Expense expense, double amount, const FinishedRun& run);
 
 }  // namespace sotto::study

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <limits>
+#include <optional>
 
 #include <sotto/study/json/simulation.h>
 #include <sotto/study/scenario/scenario_marks.h>
@@ -18,9 +20,11 @@ std::vector<RepeatedRun> repeated_runs(const std::vector<RunOutcome>& outcomes, 
     for (const RunOutcome& outcome : seeds) {
       if (outcome.run) {
         run.rounds = std::max(run.rounds, outcome.run->result.rounds);
-        run.results.push_back(simulation_json(outcome.run->result, edges));
+        run.results.push_back(finished_run(outcome.run->result, edges));
       } else {
-        run.failures.push_back({outcome.seed, outcome.fault.message()});
+        run.failures.push_back({.seed = outcome.seed,
+                                .why = outcome.fault.message(),
+                                .stopped = outcome.fault.fault() == Fault::stopped});
       }
     }
   }
@@ -44,8 +48,10 @@ Json upgrades_json(const std::vector<UpgradeValue>& values) {
 
 namespace {
 
+constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
+
 /// Mean, lowest and highest of a figure; null where one of the seeds has none.
-Json spread_json(const RepeatedRun& run, const std::function<double(const Json&)>& figure) {
+Json spread_json(const RepeatedRun& run, const std::function<double(const FinishedRun&)>& figure) {
   std::vector<double> values;
   std::ranges::transform(run.results, std::back_inserter(values), figure);
   const Spread spread = spread_of(values);
@@ -57,25 +63,22 @@ Json spread_json(const RepeatedRun& run, const std::function<double(const Json&)
 }
 
 Json over_seeds_json(const std::vector<RepeatedRun>& runs) {
-  const auto field = [](const char* name) {
-    return [name](const Json& result) { return number_or_nan(result.at(name)); };
+  const auto last = [](double HistoryPoint::*figure) {
+    return [=](const FinishedRun& run) { return run.final ? *run.final.*figure : kNoFigure; };
   };
-  const auto final_field = [](const char* name) {
-    return [name](const Json& result) {
-      const Json& last = result.at("final");  // null before the first evaluation
-      return number_or_nan(last.is_null() ? last : last.value(name, Json()));
-    };
+  const auto optional = [](std::optional<double> FinishedRun::*figure) {
+    return [=](const FinishedRun& run) { return (run.*figure).value_or(kNoFigure); };
   };
   Json all = Json::array();
   for (const RepeatedRun& run : runs) {
     all.push_back({{"name", run.words},
                    {"seeds", run.seeds},
-                   {"virtual_s", spread_json(run, field("virtual_s"))},
-                   {"time_to_target_s", spread_json(run, field("time_to_target_s"))},
-                   {"bytes_to_target", spread_json(run, field("bytes_to_target"))},
-                   {"loss", spread_json(run, final_field("loss"))},
-                   {"accuracy", spread_json(run, final_field("accuracy"))},
-                   {"r2", spread_json(run, final_field("r2"))}});
+                   {"virtual_s", spread_json(run, &FinishedRun::seconds)},
+                   {"time_to_target_s", spread_json(run, optional(&FinishedRun::time_to_target_s))},
+                   {"bytes_to_target", spread_json(run, optional(&FinishedRun::bytes_to_target))},
+                   {"loss", spread_json(run, last(&HistoryPoint::loss))},
+                   {"accuracy", spread_json(run, last(&HistoryPoint::accuracy))},
+                   {"r2", spread_json(run, last(&HistoryPoint::r2))}});
   }
   return all;
 }

@@ -1,6 +1,7 @@
 #include <sotto/study/json/search.h>
 
 #include <sotto/study/json/simulation.h>
+#include <sotto/study/plan/train_command.h>
 
 namespace sotto::study {
 namespace {

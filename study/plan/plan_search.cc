@@ -4,7 +4,6 @@
 #include <array>
 #include <limits>
 #include <numeric>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -85,14 +84,16 @@ void PlanSearch::tell(const Message& line) const {
 }
 
 std::string PlanSearch::label_of(const RunSpec& run) const {
-  std::string label = run.label;
-  std::istringstream in(label.empty() ? run.name : "");
-  for (std::string word; in >> word;) {
-    const auto graph = std::find_if(graphs_.begin(), graphs_.end(),
-                                    [&](const PlannedGraph& one) { return one.spec == word; });
-    label += (label.empty() ? "" : " ") + (graph == graphs_.end() ? word : graph->label);
+  const std::string* topology = run.label.empty() ? run.find("topology") : nullptr;
+  const auto graph = std::ranges::find_if(graphs_, [&](const PlannedGraph& one) {
+    return topology != nullptr && one.spec == *topology && one.label != one.spec;
+  });
+  if (graph == graphs_.end()) {
+    return run.shown();
   }
-  return label;
+  std::vector<RunSetting> settings = run.settings;
+  std::ranges::find(settings, "topology", &RunSetting::name)->value = graph->label;
+  return words_of(settings);
 }
 
 void PlanSearch::check_own_runs() const {

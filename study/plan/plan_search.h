@@ -13,7 +13,7 @@
 #include <sotto/base/message.h>
 #include <sotto/study/plan/plan_candidates.h>
 #include <sotto/study/plan/plan_guess.h>
-#include <sotto/study/plan/plan_verdict.h>
+#include <sotto/study/plan/planned_run.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/simulation/simulated_run.h>
 

@@ -59,7 +59,7 @@ struct Trunk {
 
 /// From `at` to `until` no bytes pass between the parts. Nodes that are in none of them go on
 /// reaching all.
-struct Partition {
+struct NetworkPartition {
   SimTime at = 0;
   SimTime until = kNever;
   std::vector<std::vector<Rank>> parts;
@@ -110,7 +110,7 @@ struct Scenario {
   /// Clients drawn for each exchange; each run fills in its `every` and `model_bytes`.
   ClientSampling sampling;
   std::vector<NodeEvent> events;
-  std::vector<Partition> partitions;
+  std::vector<NetworkPartition> partitions;
   /// Changes of links; where several come at one time, the last wins.
   std::vector<LinksChange> changes;
   std::vector<TrunkChange> trunk_changes;
@@ -119,8 +119,8 @@ struct Scenario {
 
   /// No gradients are taken: this shows how long runs take, not whether they converge.
   bool timing_only = false;
-  TrainOptions task;                    ///< the settings of `sotto train` that hold for all runs
-  std::vector<std::string> task_words;  ///< the settings that [task] gives, as "--lr=0.1"
+  TrainOptions task;                      ///< the settings of `sotto train` that hold for all runs
+  std::vector<RunSetting> task_settings;  ///< the settings that the file gives for all runs
   /// Place where [task] sets "lr": "FILE:LINE: task.lr".
   std::map<std::string, std::string> task_places;
   std::vector<RunSpec> runs;

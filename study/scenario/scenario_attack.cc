@@ -58,7 +58,7 @@ void read_attack(TomlReader& file, Scenario& scenario, const Names& names) {
         twice != scenario.task_places.end()) {
       throw Error(fmt::format("{}: [attack] says who lies, and how", twice->second));
     }
-    scenario.task_words.push_back(fmt::format("--{}={}", setting, value));
+    scenario.task_settings.push_back({setting, value});
     scenario.task_places.emplace(setting, in->place(key));
   }
   scenario.task.byzantine = settings[0].second;

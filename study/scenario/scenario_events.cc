@@ -30,7 +30,7 @@ constexpr std::array kOfNodes = {NodeEvent::Kind::crash, NodeEvent::Kind::vanish
                                  NodeEvent::Kind::resume};
 
 void read_partition(TomlReader& in, SimTime at, Scenario& scenario, const Names& names) {
-  Partition partition{.at = at, .parts = {}};
+  NetworkPartition partition{.at = at, .parts = {}};
   std::vector<bool> taken(static_cast<std::size_t>(scenario.nodes));
   for (const std::string& part : in.texts("partition")) {
     in.at("partition", [&] { partition.parts.push_back(names.ranks(part)); });

@@ -105,7 +105,7 @@ const char* kind_name(NodeEvent::Kind kind) {
 std::vector<ScenarioMark> marks_of(const Scenario& scenario) {
   std::vector<ScenarioMark> marks;
   add_nodes(scenario, marks);
-  for (const Partition& partition : scenario.partitions) {
+  for (const NetworkPartition& partition : scenario.partitions) {
     std::vector<std::string> parts;
     std::transform(partition.parts.begin(), partition.parts.end(), std::back_inserter(parts),
                    ranks_text);

@@ -25,7 +25,7 @@ bool covers(const auto& links, const Pair& pair) {
   return among(links.from, pair.first) && among(links.to, pair.second);
 }
 
-bool apart(const Partition& partition, const Pair& pair) {
+bool apart(const NetworkPartition& partition, const Pair& pair) {
   const auto part_of = [&](Rank rank) {
     return std::find_if(partition.parts.begin(), partition.parts.end(),
                         [&](const auto& part) { return among(part, rank); });
@@ -134,7 +134,7 @@ void add_changes(const Scenario& scenario, const PairLinks& links, Platform& pla
       }
     }
   }
-  for (const Partition& partition : scenario.partitions) {
+  for (const NetworkPartition& partition : scenario.partitions) {
     std::vector<LinkId> between;
     for (const auto& [pair, link] : links) {
       if (apart(partition, pair)) {

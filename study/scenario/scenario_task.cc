@@ -58,15 +58,15 @@ class TaskReader {
     given_[setting] = text;
   }
 
-  /// What was given, as "--lr=0.1".
-  std::vector<std::string> words() const {
-    std::vector<std::string> words;
+  /// The settings that were given, in the order of all settings.
+  std::vector<RunSetting> given() const {
+    std::vector<RunSetting> given;
     for (const Setting* setting : settings_) {
       if (const auto text = given_.find(setting); text != given_.end()) {
-        words.push_back(fmt::format("--{}={}", setting->name, text->second));
+        given.push_back({std::string(setting->name), text->second});
       }
     }
-    return words;
+    return given;
   }
 
  private:
@@ -122,7 +122,7 @@ void read_task(const toml::table& file, const std::string& path, Scenario& scena
   for (const auto& [key, value] : *table) {
     reader.read(std::string(key.str()), value);
   }
-  scenario.task_words = reader.words();
+  scenario.task_settings = reader.given();
   for (const auto& [key, value] : *table) {
     scenario.task_places.emplace(
         dashed(key.str()),

@@ -63,12 +63,13 @@ double Target::lacking(const HistoryPoint& point) const {
   return most;
 }
 
-std::optional<Crossing> crossing(const Target& target, const std::vector<HistoryPoint>& history) {
+std::optional<TargetCrossing> crossing(const Target& target,
+                                       const std::vector<HistoryPoint>& history) {
   if (!target.given()) {
     return std::nullopt;
   }
   // The last evaluations that reach it, whose number is known, down to the first ones.
-  std::optional<Crossing> found;
+  std::optional<TargetCrossing> found;
   std::uint64_t in_a_row = 0;
   bool to_the_end = true;
   for (std::size_t point = history.size(); point-- > 0;) {
@@ -83,7 +84,7 @@ std::optional<Crossing> crossing(const Target& target, const std::vector<History
     }
     const double before = point == 0 ? kInfinitelyFar : target.lacking(history[point - 1]);
     if (before > 0) {
-      found = Crossing{point, before < kInfinitelyFar ? before / (before - now) : 1};
+      found = TargetCrossing{point, before < kInfinitelyFar ? before / (before - now) : 1};
     }
   }
   return found;

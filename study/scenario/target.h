@@ -37,7 +37,7 @@ struct Target {
 
 /// Where a history reaches a target: at an evaluation or, where a finer figure is wanted, linearly
 /// between it and the one before.
-struct Crossing {
+struct TargetCrossing {
   std::size_t point = 0;  ///< index of the first of the evaluations in a row that reach it
   double share = 1;       ///< fraction of the way to `point` from the evaluation before, 0 … 1
 
@@ -52,7 +52,8 @@ struct Crossing {
 
 /// The crossing from which on the target is held; none where it never is, or nothing is to be
 /// reached.
-std::optional<Crossing> crossing(const Target& target, const std::vector<HistoryPoint>& history);
+std::optional<TargetCrossing> crossing(const Target& target,
+                                       const std::vector<HistoryPoint>& history);
 
 /// Virtual seconds until the crossing between the two evaluations; none where there is none.
 std::optional<double> time_to_target(const Target& target,

@@ -19,14 +19,14 @@ namespace {
 
 /// Settings of a whole comparison.
 constexpr std::array<std::string_view, 4> kShared = {"json", "quiet", "config", "local"};
+/// Settings that a run's words give by the value alone.
+constexpr std::array<std::string_view, 3> kUnnamed = {"algorithm", "compressor", "topology"};
 
 template <typename Infos>
 bool lists(const Infos& infos, std::string_view name) {
   return std::any_of(infos.begin(), infos.end(),
                      [&](const auto& info) { return info.name == name; });
 }
-
-bool is_length(std::string_view setting) { return setting == "rounds" || setting == "epochs"; }
 
 /// "lazy" → "write lazy=true"; empty for a word that is no setting.
 std::string as_setting(const std::string& word) {
@@ -108,6 +108,15 @@ void check_names(const RunSpec& run) {
 
 }  // namespace
 
+std::string words_of(const std::vector<RunSetting>& settings) {
+  std::string words;
+  for (const RunSetting& setting : settings) {
+    const bool unnamed = std::ranges::find(kUnnamed, setting.name) != kUnnamed.end();
+    words += (words.empty() ? "" : " ") + (unnamed ? "" : setting.name + "=") + setting.value;
+  }
+  return words;
+}
+
 const std::string* RunSpec::find(std::string_view setting) const {
   const auto found = std::find_if(settings.begin(), settings.end(),
                                   [&](const RunSetting& one) { return one.name == setting; });
@@ -122,15 +131,14 @@ RunSpec RunSpec::with(std::string_view setting, std::string_view value) const {
 }
 
 RunSpec run_of(std::string_view algorithm, std::string_view compressor, std::string_view topology) {
-  RunSpec run = {std::string(algorithm), {{"algorithm", std::string(algorithm)}}};
+  std::vector<RunSetting> settings = {{"algorithm", std::string(algorithm)}};
   for (const auto& [name, value] :
        {std::pair("compressor", compressor), std::pair("topology", topology)}) {
     if (!value.empty()) {
-      run.name += fmt::format(" {}", value);
-      run.settings.push_back({name, std::string(value)});
+      settings.push_back({name, std::string(value)});
     }
   }
-  return run;
+  return {words_of(settings), settings};
 }
 
 RunSpec parse_run(std::string_view words) {
@@ -164,21 +172,17 @@ TrainOptions with_run(const TrainOptions& shared, const RunSpec& run) {
   return options;
 }
 
-std::vector<std::string> train_words(const RunSpec& run, const std::vector<std::string>& shared) {
+std::vector<RunSetting> joined_settings(const RunSpec& run, const std::vector<RunSetting>& shared) {
   static_cast<void>(with_run({}, run));  // refuse what is wrong
   const auto& own = run.settings;
-  const bool own_length = std::any_of(
-      own.begin(), own.end(), [](const RunSetting& setting) { return is_length(setting.name); });
-  std::vector<std::string> all;
-  for (const std::string& word : shared) {
-    const std::string_view name = std::string_view(word).substr(2, word.find('=') - 2);
-    if (run.find(name) == nullptr && !(own_length && is_length(name))) {
-      all.push_back(word);
+  const bool own_length = std::ranges::any_of(own, &RunSetting::is_length);
+  std::vector<RunSetting> all;
+  for (const RunSetting& setting : shared) {
+    if (run.find(setting.name) == nullptr && !(own_length && setting.is_length())) {
+      all.push_back(setting);
     }
   }
-  for (const RunSetting& setting : own) {
-    all.push_back(fmt::format("--{}={}", setting.name, setting.value));
-  }
+  all.insert(all.end(), own.begin(), own.end());
   return all;
 }
 

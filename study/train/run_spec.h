@@ -13,7 +13,14 @@ namespace sotto::study {
 struct RunSetting {
   std::string name;
   std::string value;
+
+  /// Whether it says how long the run is.
+  bool is_length() const { return name == "rounds" || name == "epochs"; }
+  bool operator==(const RunSetting&) const = default;
 };
+
+/// The words that give these settings: "dcd quant:8 ring lr=0.05".
+std::string words_of(const std::vector<RunSetting>& settings);
 
 /// A run of a scenario or a comparison: the settings in which it differs from the others.
 struct RunSpec {
@@ -43,8 +50,8 @@ RunSpec parse_run(std::string_view words);
 /// Error for a value that is none.
 TrainOptions with_run(const TrainOptions& shared, const RunSpec& run);
 
-/// The run's settings as options of `sotto train`, behind those of `shared` ("--lr=0.1") that it
-/// leaves as they are. Throws Error as with_run does.
-std::vector<std::string> train_words(const RunSpec& run, const std::vector<std::string>& shared);
+/// The run's settings, behind those of `shared` that it leaves as they are. Throws Error as
+/// with_run does.
+std::vector<RunSetting> joined_settings(const RunSpec& run, const std::vector<RunSetting>& shared);
 
 }  // namespace sotto::study

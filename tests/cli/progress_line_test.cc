@@ -1,10 +1,12 @@
 // The line that shows how far a long command is.
+#include <cstdint>
 #include <random>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "cli/terminal.h"
+#include "support/seed.h"
 #include "terminal/progress_line.h"
 
 using namespace sotto;
@@ -38,7 +40,7 @@ Arguments long_command(const std::string& name) {
 }  // namespace
 
 TEST_CASE("a bar and its label stay below any width") {
-  const auto seed = std::random_device()();
+  const std::uint64_t seed = test::drawn_seed();
   CAPTURE(seed);
   std::mt19937_64 random(seed);
   for (int columns = -1; columns <= 130; ++columns) {

@@ -22,10 +22,11 @@ TEST_CASE("what a seed draws can be emulated, and differs from number to number"
   for (std::uint64_t number = 0; number < 60; ++number) {
     CAPTURE(kSeed);
     CAPTURE(number);
-    const DrawnScenario drawn = draw_scenario(kSeed, number);
+    const DrawnScenario drawn = draw_scenario(kSeed, number, 5);
     CAPTURE(drawn.text);
-    CHECK(draw_scenario(kSeed, number).text == drawn.text);
-    const study::Scenario scenario = scenario_from(drawn.text + "rounds = 5\n");
+    CHECK(draw_scenario(kSeed, number, 5).text == drawn.text);
+    const study::Scenario scenario = scenario_from(drawn.text);
+    CHECK(scenario.task.rounds == 5);
     check_emulable(scenario);
     CHECK_NOTHROW((void)study::check_runs(scenario));
     words.insert(drawn.words);

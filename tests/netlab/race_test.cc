@@ -14,7 +14,7 @@
 
 #include <sotto/comm/transport.h>
 #include <sotto/study/train/run_spec.h>
-#include <sotto/trainers/launch/local_processes.h>
+#include <sotto/trainers/launch/private_directory.h>
 
 using namespace sotto;
 using namespace sotto::netlab;
@@ -24,11 +24,8 @@ namespace {
 ContenderResult result(Baseline baseline, std::vector<std::optional<double>> seconds) {
   Contender contender = step_contenders().front();
   contender.baseline = baseline;
-  return {.contender = contender,
-          .seconds = std::move(seconds),
-          .bytes = {},
-          .wire = {},
-          .failure = {}};
+  return {
+      .contender = contender, .seconds = std::move(seconds), .bytes = {}, .wire = {}, .why = {}};
 }
 
 const Contender& named(std::span<const Contender> all, std::string_view name) {
@@ -57,7 +54,7 @@ TEST_CASE("every contender has a name of its own, words that sotto takes, and so
       const bool own = one.runner == Runner::sotto || one.runner == Runner::sotto_peer;
       CHECK(own == !one.transport.empty());
       if (own) {
-        CHECK_NOTHROW(study::train_words(study::parse_run(one.words), {}));
+        CHECK_NOTHROW(study::joined_settings(study::parse_run(one.words), {}));
       }
       full = full || one.baseline == Baseline::gloo;
       hook = hook || one.baseline == Baseline::ddp_hook;
@@ -154,9 +151,11 @@ TEST_CASE("a ratio is to the fastest full-precision all-reduce of the same repea
 
 TEST_CASE("a race has failed when every contender has, and says why with the first one's words") {
   std::vector<ContenderResult> all = {result(Baseline::gloo, {}), result(Baseline::none, {2.0})};
-  all[0].failure = "why";
+  all[0].participation = Participation::skipped;
+  all[0].why = "why";
   CHECK(failure_of_all(all).empty());
-  all[1].failure = "why not";
+  all[1].participation = Participation::failed;
+  all[1].why = "why not";
   const std::string first(all[0].contender.name);
   CHECK(failure_of_all(all) == "every contender has failed; " + first + ": why");
 }

@@ -11,7 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/console/usage.h>
 #include <sotto/study/units.h>
-#include <sotto/trainers/launch/local_processes.h>
+#include <sotto/trainers/launch/private_directory.h>
 
 #include "bench/command_line.h"
 #include "bench/netlab/lab_commands.h"

@@ -12,6 +12,7 @@
 
 #include <sotto/sites/process/site_folder.h>
 
+#include "bench/loopback.h"
 #include "bench/sitelab/audit.h"
 #include "bench/sitelab/growth.h"
 #include "bench/sitelab/relays.h"
@@ -28,7 +29,7 @@ namespace {
 /// Two sites that are plain sockets: 0 has connected to 1 through the relay.
 struct Relayed {
   Relayed() : ways(2, {}) {
-    auto [listener, port] = hold_port();
+    auto [listener, port] = bench::hold_port();
     REQUIRE(::listen(listener.get(), 4) == 0);
     ways.lead_to(1, port);
     client = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -14,6 +15,7 @@
 
 #include <sotto/base/bytes.h>
 
+#include "support/seed.h"
 #include "trainers/nodes.h"
 
 using namespace sotto;
@@ -117,7 +119,7 @@ std::vector<Ended> lock_step(const std::array<std::optional<Round>, kNodes>& tol
 }  // namespace
 
 TEST_CASE("nodes that need each other end after the same round, whichever are told, and when") {
-  const auto seed = std::random_device()();
+  const std::uint64_t seed = test::drawn_seed();
   CAPTURE(seed);
   std::mt19937_64 random(seed);
   for (int round = 0; round < 12; ++round) {

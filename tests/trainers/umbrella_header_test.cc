@@ -13,5 +13,14 @@ TEST_CASE("a program that includes sotto.h alone has the optimizer, graphs and t
   CHECK(optimizer.finish().ok());
   CHECK(x == std::vector<float>(8, 0.5F));
   CHECK(sotto::make_topology("ring", 4)->nodes() == 4);
-  CHECK(sotto::SimulatorOptions().rounds >= 0);
+  sotto::SimulatorOptions world;
+  world.rounds = 3;
+  const auto ring = sotto::make_topology("ring", 4);
+  sotto::StandInShape shape;
+  shape.frame_bytes = 100;
+  shape.elements = 10;
+  const auto report = sotto::Simulator(sotto::make_star(4, 1e6, 1'000'000), world,
+                                       sotto::make_stand_ins(shape, ring))
+                          .run();
+  CHECK(report.messages == 3 * 4 * 2);
 }

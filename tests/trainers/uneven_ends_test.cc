@@ -2,6 +2,7 @@
 // `join` says.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <future>
 #include <numeric>
 #include <random>
@@ -16,6 +17,7 @@
 #include <sotto/base/error.h>
 #include <sotto/trainers/optimizer.h>
 
+#include "support/seed.h"
 #include "support/skip.h"
 #include "trainers/nodes.h"
 
@@ -30,7 +32,7 @@ constexpr std::size_t kDimension = 16;
 using Rounds = std::array<Round, kNodes>;
 
 std::mt19937_64 drawn() {
-  const auto seed = std::random_device()();
+  const std::uint64_t seed = test::drawn_seed();
   MESSAGE("seed ", seed);
   return std::mt19937_64(seed);
 }

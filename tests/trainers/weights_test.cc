@@ -1,5 +1,6 @@
 // Nodes that count by their weights, as FedAvg has them.
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <random>
 #include <string>
@@ -10,6 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/trainers/optimizer.h>
 
+#include "support/seed.h"
 #include "trainers/nodes.h"
 
 using namespace sotto;
@@ -74,7 +76,7 @@ Weights draw_weights(std::mt19937_64& random) {
 }
 
 std::mt19937_64 drawn() {
-  const auto seed = std::random_device()();
+  const std::uint64_t seed = test::drawn_seed();
   MESSAGE("seed ", seed);
   return std::mt19937_64(seed);
 }

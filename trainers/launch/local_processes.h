@@ -7,11 +7,9 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <string>
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
-#include <sotto/comm/helper_process.h>
 
 namespace sotto {
 
@@ -21,28 +19,10 @@ using NodeMain = std::function<Status(Rank)>;
 /// Forks a child for each rank and waits for all. When one fails the others get `grace` to notice
 /// by themselves, then they are ended. Returns the fault that explains the failure: a child that
 /// was killed is named, with its signal. Throws the first Error that a child threw. Once `stop` is
-/// true all children get SIGTERM, and those that catch it `farewell` to end by themselves.
+/// true all children get SIGTERM, and those that catch it `farewell` to end by themselves; the
+/// fault is then Fault::stopped.
 Status run_processes(int nodes, const NodeMain& node_main, const std::atomic<bool>& stop,
                      std::chrono::milliseconds grace,
                      std::chrono::milliseconds farewell = std::chrono::milliseconds(500));
-
-/// A new directory that only this user can read; removed with its contents in the end, even when
-/// this process is killed: a process of its own looks after it, and removes it once this process
-/// and all that it forked are gone.
-class PrivateDirectory {
- public:
-  /// Throws Error when none can be made in TMPDIR (or /tmp). Call it as run_processes, before there
-  /// are threads.
-  PrivateDirectory();
-  ~PrivateDirectory();
-  PrivateDirectory(const PrivateDirectory&) = delete;
-  PrivateDirectory& operator=(const PrivateDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  HelperProcess helper_;
-};
 
 }  // namespace sotto

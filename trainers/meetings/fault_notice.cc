@@ -10,6 +10,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/comm/run_keys.h>
+#include <sotto/trainers/run.h>
 
 #include "../internal/agreement/run_news.h"
 #include "../internal/agreement/store_look.h"
@@ -54,12 +55,13 @@ Status read_cause(std::span<const std::byte> value) {
 
 void FaultNotice::give_up(const Status& given) {
   // The caller of this node wanted its wait to end; nobody wanted that of the others.
-  const std::string_view why = given.message();
+  std::string_view why = given.message();
   const std::string self = fmt::format("node {}: ", rank_);
+  why.remove_prefix(why.starts_with(self) ? self.size() : 0);
   Status cause = given;
   if (given.fault() == Fault::stopped) {
-    cause = {Fault::peer_lost, fmt::format("node {} was told to stop ({})", rank_,
-                                           why.starts_with(self) ? why.substr(self.size()) : why)};
+    cause = {Fault::peer_lost, fmt::format("node {} was told to stop{}", rank_,
+                                           why == kStopped ? "" : fmt::format(" ({})", why))};
   } else if (given.fault() == Fault::ended) {
     cause = {Fault::peer_lost, given.message()};
   }

@@ -26,7 +26,10 @@ namespace {
 namespace fs = std::filesystem;
 
 SiteEvent event(const std::string& text) {
-  return {.level = SiteEvent::Level::info, .kind = "peer-up", .text = text, .peer = "bank"};
+  return {.level = SiteEvent::Level::info,
+          .kind = SiteEvent::Kind::peer_up,
+          .text = text,
+          .peer = "bank"};
 }
 
 std::string read_text(const fs::path& path) {

@@ -14,7 +14,7 @@ namespace {
 std::vector<std::string> kinds(const std::vector<SiteEvent>& events) {
   std::vector<std::string> kinds;
   for (const SiteEvent& event : events) {
-    kinds.emplace_back(event.kind);
+    kinds.emplace_back(name_of(event.kind));
   }
   return kinds;
 }

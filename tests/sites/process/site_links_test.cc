@@ -82,7 +82,7 @@ struct Scene {
   std::vector<std::string> offences() const {
     std::vector<std::string> texts;
     for (const SiteEvent& event : events) {
-      if (event.kind == "peer-offence") {
+      if (event.kind == SiteEvent::Kind::peer_offence) {
         CHECK(event.peer == "b");
         texts.push_back(event.text);
       }
@@ -151,7 +151,7 @@ TEST_CASE("a refused key is told once, with the owner that it has or had") {
   monitor.follow(lines);
   monitor.look(3);
   REQUIRE(events.size() == 1);
-  CHECK(events[0].kind == "key-refused");
+  CHECK(events[0].kind == SiteEvent::Kind::key_refused);
   CHECK(events[0].peer == "b");
   CHECK(events[0].round == Round{3});
   CHECK(events[0].text.ends_with("has a line in the list of peers that allows it nothing"));

@@ -484,7 +484,7 @@ TEST_CASE("no step follows the end, and a fault of the site is in its report") {
   taken.listen = site.report().address;  // which is taken
   std::vector<float> y(kDimension);
   SiteOptimizer other(taken, all.folder(1), y, {},
-                      [&](const SiteEvent& event) { events.emplace_back(event.kind); });
+                      [&](const SiteEvent& event) { events.emplace_back(name_of(event.kind)); });
   CHECK_FALSE(other.connect().ok());
   CHECK(other.report().phase == "failed");
   CHECK(events.back() == "failed");
@@ -521,8 +521,9 @@ TEST_CASE("a list that changes again while a site waits for others is in force a
   options.found_after = std::chrono::hours(1);
   options.stop = &stop;
   std::vector<float> x(kDimension);
-  SiteOptimizer site(options, all.folder(0), x, {},
-                     [&](const SiteEvent& event) { told += event.kind == "peers-file" ? 1 : 0; });
+  SiteOptimizer site(options, all.folder(0), x, {}, [&](const SiteEvent& event) {
+    told += event.kind == SiteEvent::Kind::peers_file ? 1 : 0;
+  });
   Status status;
   std::thread waits([&] { status = site.connect(); });
   const auto in_force = [&](std::size_t count) {

@@ -62,6 +62,25 @@ TEST_CASE("roster: a seed that does not answer is silent, until it does") {
   CHECK(world.at(a).view().silent == std::vector<std::string>{seed});
 }
 
+TEST_CASE("roster: a seed that begins anew hears of those that go on before it begins alone") {
+  // Whatever the time since it ended: the others ask its address again and again.
+  for (const int away_s : {1, 7, 40, 300, 1'000}) {
+    CAPTURE(away_s);
+    RosterWorld world(5, {.loss = 0.2, .slowest_ms = 20});
+    const std::string seed = "10.1.0.1:1";
+    world.start("seed", {seed}, 1, 200, seed);
+    const auto a = world.start("a", {seed});
+    world.run_for(3s);
+    world.at(seed).depart(world.now());
+    world.run_for(1s);
+    world.kill(seed);
+    world.run_for(std::chrono::seconds(away_s));
+    world.start("seed", {seed}, 1, 200, seed);
+    world.run_for(25s);
+    CHECK(world.at(seed).view().up == 2);
+  }
+}
+
 TEST_CASE("roster: two that found nobody meet when their seed begins, long after") {
   RosterWorld world(3, kFair);
   const std::string seed = "10.1.0.1:1";

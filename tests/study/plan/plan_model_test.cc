@@ -14,6 +14,7 @@
 #include <sotto/study/plan/plan_model.h>
 #include <sotto/study/plan/plan_search.h>
 #include <sotto/study/plan/plan_verdict.h>
+#include <sotto/study/plan/train_command.h>
 
 using namespace sotto;
 using namespace sotto::study;
@@ -416,14 +417,14 @@ TEST_CASE("a graph that is another one under a second name is considered once") 
 TEST_CASE("the command has the scenario's settings, and the run's own in their place") {
   Scenario scenario;
   scenario.nodes = 8;
-  scenario.task_words = {"--task=text:my notes.txt", "--lr=0.1", "--rounds=30"};
+  scenario.task_settings = {{"task", "text:my notes.txt"}, {"lr", "0.1"}, {"rounds", "30"}};
   CHECK(train_command(parse_run("dcd quant:4 ring lr=0.2"), scenario, 100)
             .starts_with("sotto train --nodes=8 '--task=text:my notes.txt' --rounds=30 "
                          "--algorithm=dcd --compressor=quant:4 --topology=ring --lr=0.2"));
   scenario.task.seed = 7;
   CHECK(train_command(parse_run("allreduce"), scenario, 100)
             .find(" --algorithm=allreduce --seed=7") != std::string::npos);
-  scenario.task_words.clear();
+  scenario.task_settings.clear();
   CHECK(train_command(parse_run("allreduce"), scenario, 120).find(" --rounds=120") !=
         std::string::npos);
   scenario.transport = TransportModel::gloo();

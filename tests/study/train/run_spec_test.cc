@@ -20,7 +20,7 @@ namespace {
 
 std::string refusal_of(const std::string& words) {
   try {
-    static_cast<void>(train_words(parse_run(words), {}));
+    static_cast<void>(joined_settings(parse_run(words), {}));
   } catch (const Error& error) {
     return error.what();
   }
@@ -85,9 +85,10 @@ TEST_CASE("a run's own length replaces the shared one, and its values the shared
   CHECK(*options.epochs == 3);
   CHECK(with_run(shared, parse_run("dcd quant:8")).rounds == shared.rounds);
 
-  const std::vector<std::string> words = {"--rounds=10", "--lr=0.1", "--batch=8"};
-  CHECK(train_words(parse_run("dcd batch=4 epochs=3"), words) ==
-        std::vector<std::string>{"--lr=0.1", "--algorithm=dcd", "--batch=4", "--epochs=3"});
+  const std::vector<RunSetting> common = {{"rounds", "10"}, {"lr", "0.1"}, {"batch", "8"}};
+  CHECK(joined_settings(parse_run("dcd batch=4 epochs=3"), common) ==
+        std::vector<RunSetting>{
+            {"lr", "0.1"}, {"algorithm", "dcd"}, {"batch", "4"}, {"epochs", "3"}});
 }
 
 TEST_CASE("a word of a run that means nothing is refused with what would do") {

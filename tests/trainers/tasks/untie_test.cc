@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <random>
 #include <span>
@@ -16,6 +17,7 @@
 #include <sotto/trainers/tasks/model.h>
 
 #include "support/scratch.h"
+#include "support/seed.h"
 
 using namespace sotto;
 using sotto::test::contains;
@@ -35,7 +37,7 @@ std::vector<float> drawn(std::size_t count, std::mt19937_64& random) {
 
 /// A tied model of random size with random parameters, and what it is untied.
 struct Pair {
-  std::uint64_t seed = std::random_device()();
+  std::uint64_t seed = test::drawn_seed();
   std::mt19937_64 random{seed};
   std::size_t sets = 1 + random() % 3;
   std::size_t share = 2 + random() % 3;

@@ -6,15 +6,13 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/comm/run_keys.h>
 #include <sotto/trainers/files/durable_file.h>
-#include <sotto/trainers/files/parameter_file.h>
 
 #include "../optimizer/run_access.h"
 #include "../reporting/phases.h"
-#include "resume.h"
+#include "privacy_end.h"
 #include "run_state.h"
 
 namespace sotto::internal {
@@ -68,6 +66,7 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       collectives_(RunAccess::collectives(optimizer_)),
       average_(RunAccess::average(optimizer_)),
       end_(options.rounds),
+      evaluations_(task, node_0_observer(), options.dump_parameters),
       warned_(optimizer_.warnings().size()) {
   if (options.rounds < 1) {
     refuse("rounds", "0", "at least one is needed");
@@ -83,12 +82,7 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
     }
     return;
   }
-  folder_.emplace(options.checkpoint, rank_);
-  if (!options.resume && !folder_->rounds().empty()) {
-    refuse("checkpoint", options.checkpoint,
-           "it holds an earlier run; go on from it with " + mention("resume", "true") +
-               ", or name another folder");
-  }
+  checkpoints_.emplace(options);
 }
 
 Result<RunResult> NodeRun::run() {
@@ -180,21 +174,21 @@ bool NodeRun::due(Round every) const {
 }
 
 Status NodeRun::end_early(const Status& ended) {
-  if (folder_ && saved_ != optimizer_.round()) {
+  if (checkpoints_ && checkpoints_->saved() != optimizer_.round()) {
     if (Status status = save(); !status.ok()) {
       return status;
     }
   }
   (void)collectives_.barrier("stopped");  // nobody leaves while a neighbour still saves
-  return folder_ ? Status(Fault::ended,
-                          fmt::format("{}; round {} is saved in {}", optimizer_.end_reason(),
-                                      optimizer_.round(), folder_->path()))
-                 : ended;
+  return checkpoints_ ? Status(Fault::ended,
+                               fmt::format("{}; round {} is saved in {}", optimizer_.end_reason(),
+                                           optimizer_.round(), checkpoints_->folder()))
+                      : ended;
 }
 
 Status NodeRun::one_round() {
-  if (!folder_ && hooks_.stop != nullptr && *hooks_.stop) {
-    return {Fault::peer_lost, fmt::format("node {} was told to stop", rank_)};
+  if (!checkpoints_ && hooks_.stop != nullptr && *hooks_.stop) {
+    return {Fault::stopped, std::string(kStopped)};
   }
   Status status = step();
   tell_warnings();
@@ -207,7 +201,7 @@ Status NodeRun::one_round() {
   if (due(options_.eval_every)) {
     status = evaluate(optimizer_.round() == end_);
   }
-  if (status.ok() && folder_ && due(options_.checkpoint_every)) {
+  if (status.ok() && checkpoints_ && due(options_.checkpoint_every)) {
     status = save();
   }
   return status;
@@ -216,9 +210,13 @@ Status NodeRun::one_round() {
 void NodeRun::tell_warnings() {
   const std::vector<std::string>& warnings = optimizer_.warnings();
   for (; warned_ < warnings.size(); ++warned_) {
-    if (Observer* observer = node_0_observer()) {
-      observer->warning(warnings[warned_]);
-    }
+    warn(warnings[warned_]);
+  }
+}
+
+void NodeRun::warn(const std::string& text) {
+  if (Observer* observer = node_0_observer()) {
+    observer->warning(text);
   }
 }
 
@@ -242,8 +240,11 @@ Status NodeRun::evaluate(bool last) {
     observer->evaluation_began(optimizer_.round());
   }
   Status unread;
-  const auto inspect = [&](const AveragedModel& model) { unread = take_average(model); };
-  const auto visit = [&](Rank rank, std::span<const float> x) { take_row(rank, x); };
+  const auto inspect = [&](const AveragedModel& model) {
+    unread = evaluations_.take_average(model, optimizer_.round(), wall_.seconds(),
+                                       optimizer_.options().nodes);
+  };
+  const auto visit = [&](Rank /*rank*/, std::span<const float> x) { evaluations_.take_row(x); };
   ByteBuffer note;
   if (health_) {
     write_standing(standing(), note);
@@ -255,52 +256,11 @@ Status NodeRun::evaluate(bool last) {
     status = unread;
     measure_compression();
   }
-  if (status.ok() && last && rank_ == 0 && !options_.dump_parameters.empty()) {
-    // A full disk takes neither the result nor the checkpoint away.
-    dumped_ = write_durably(options_.dump_parameters, std::as_bytes(std::span(rows_)));
+  if (status.ok() && last && rank_ == 0) {
+    evaluations_.dump_rows();
   }
   wall_.go();
   return status;
-}
-
-Status NodeRun::take_average(const AveragedModel& model) {
-  const Evaluation found = task_.evaluate(model.parameters);
-  HistoryPoint point;
-  point.round = optimizer_.round();
-  point.time_s = wall_.seconds();
-  set_quality(point, found);
-  point.consensus_distance = model.consensus_distance;
-  point.bytes_per_node = model.bytes_per_node;
-  if (history_.empty() || history_.back().round != point.round) {
-    history_.push_back(point);
-  }
-  Observer* observer = node_0_observer();
-  if (observer == nullptr) {
-    return {};
-  }
-  RunEvaluation evaluation{.point = point};
-  evaluation.allreduce_bytes =
-      allreduce_bytes(optimizer_.options().nodes, parameters_.size(), point.round);
-  const bool all_tell = std::all_of(model.notes.begin(), model.notes.end(),
-                                    [](const auto& note) { return !note.empty(); });
-  if (health_ && all_tell) {
-    auto nodes = read_standings(model.notes);
-    if (!nodes.ok()) {
-      return nodes.status();
-    }
-    evaluation.nodes = std::move(*nodes);
-    evaluation.complete = true;
-    evaluation.compression = compression_of(evaluation.nodes);
-  }
-  observer->evaluated(evaluation);
-  return {};
-}
-
-void NodeRun::take_row(Rank /*rank*/, std::span<const float> parameters) {
-  digests_.push_back(sha256_hex(std::as_bytes(parameters)));
-  if (!options_.dump_parameters.empty()) {
-    rows_ += parameter_row(parameters);
-  }
 }
 
 Status NodeRun::save() {
@@ -309,82 +269,32 @@ Status NodeRun::save() {
     return status;
   }
   wall_.pause();
-  ByteBuffer optimizer;
-  optimizer_.save(optimizer);
-  ByteBuffer run;
-  write_run_state({wall_.seconds(), compute_.seconds(), history_}, run);
-  Checkpoint checkpoint;
-  checkpoint.rank = rank_;
-  checkpoint.nodes = optimizer_.options().nodes;
-  checkpoint.round = optimizer_.round();
-  checkpoint.agreement = optimizer_.agreement();
-  checkpoint.optimizer = std::move(optimizer).take();
-  checkpoint.run = std::move(run).take();
-  Status status = folder_->write(checkpoint, saved_);
-  saved_ = checkpoint.round;
+  Status status =
+      checkpoints_->save(optimizer_, {wall_.seconds(), compute_.seconds(), evaluations_.history()});
   wall_.go();
   return status;
 }
 
 Status NodeRun::resume() {
-  const auto warn = [this](const std::string& text) {
-    if (Observer* observer = node_0_observer()) {
-      observer->warning(text);
-    }
-  };
-  const auto round =
-      agree_on_round(*folder_, optimizer_.agreement(), options_.rounds, collectives_, warn);
-  return round.ok() ? load(*round) : round.status();
-}
-
-Status NodeRun::load(Round round) {
-  const auto checkpoint = folder_->read(round);
-  if (!checkpoint.ok()) {
-    return checkpoint.status();
-  }
-  ByteReader optimizer(checkpoint->optimizer);
-  if (Status status = optimizer_.load(optimizer); !status.ok()) {
-    return status.with_context("resuming");
-  }
-  ByteReader run(checkpoint->run);
-  auto state = read_run_state(run);
-  if (!state.ok() || !optimizer.finished() || optimizer_.round() != round) {
-    return {Fault::malformed, "resuming: the checkpoint's parts do not fit together"};
+  auto state = checkpoints_->resume(optimizer_, collectives_,
+                                    [this](const std::string& text) { warn(text); });
+  if (!state.ok()) {
+    return state.status();
   }
   wall_.set(state->wall_s);
   compute_.set(state->compute_s);
-  history_ = std::move(state->history);
-  saved_ = round;
+  evaluations_.go_on_from(std::move(state->history));
   return {};
 }
 
 Status NodeRun::agree_on_end() {
-  const auto privacy = optimizer_.privacy();
-  if (!privacy || !optimizer_.options().privacy->epsilon) {
-    return {};
+  const auto end = agree_on_privacy_end(optimizer_, collectives_, options_.rounds);
+  if (!end.ok()) {
+    return end.status();
   }
-  ByteBuffer mine;
-  mine.write(optimizer_.round() + privacy->left);
-  const auto all = collectives_.gather("privacy", mine.bytes());
-  if (!all.ok()) {
-    return all.status();
-  }
-  for (const auto& bytes : *all) {
-    end_ = std::min(end_, ByteReader(bytes).read<Round>());
-  }
-  ByteBuffer decided;
-  decided.write(end_);
-  const auto answer = collectives_.broadcast("privacy-end", decided.bytes());
-  if (!answer.ok()) {
-    return answer.status();
-  }
-  end_ = ByteReader(*answer).read<Round>();
-  if (end_ < optimizer_.round()) {
-    return {Fault::malformed, "the round at which the privacy budget is spent has passed"};
-  }
-  if (Observer* observer = node_0_observer(); observer != nullptr && end_ < options_.rounds) {
-    observer->warning(
-        fmt::format("the privacy budget is spent after round {}: the run ends there", end_));
+  end_ = *end;
+  if (end_ < options_.rounds) {
+    warn(fmt::format("the privacy budget is spent after round {}: the run ends there", end_));
   }
   return {};
 }
@@ -406,10 +316,7 @@ Result<RunResult> NodeRun::conclude() {
   result.nodes = optimizer_.options().nodes;
   result.rounds = end_;
   result.dimension = parameters_.size();
-  result.history = std::move(history_);
-  result.final = result.history.back();
-  result.parameters_sha256 = std::move(digests_);
-  result.dumped = dumped_;
+  evaluations_.move_into(result);
   const auto nodes = read_standings(*all);
   if (!nodes.ok()) {
     return nodes.status();

@@ -1,16 +1,17 @@
-// One node's training run (run.h): rounds, evaluations, checkpoints, and the result in the end.
-// Belongs to one thread; owns the parameters and the optimizer.
+// One node's training run (run.h): its rounds, what happens between them, and the result in the
+// end. Belongs to one thread; owns the parameters and the optimizer.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/meetings/model_average.h>
 #include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/run.h>
 
+#include "evaluations.h"
+#include "run_checkpoints.h"
 #include "stopwatch.h"
 
 namespace sotto::internal {
@@ -34,19 +35,17 @@ class NodeRun {
   /// The round that has just ended, for a phase behind it; before the first round, that one.
   Round last_round() const;
   Status step();
-  Status take_average(const AveragedModel& model);
   /// Tells the others why this node ends, or learns from them why it must.
   Status explain(const Status& fault);
   Status one_round();
+  void warn(const std::string& text);
   /// Passes on what the optimizer has warned of since the last call.
   void tell_warnings();
   /// The nodes have agreed to end here: saves what can be saved. Fault::ended, with why.
   Status end_early(const Status& ended);
   Status evaluate(bool last);
-  void take_row(Rank rank, std::span<const float> parameters);
   Status save();
   Status resume();
-  Status load(Round round);
   /// Finds the round after which no node may go on: the last one asked for, or that of the node
   /// which spends its privacy budget first.
   Status agree_on_end();
@@ -61,19 +60,15 @@ class NodeRun {
   std::vector<float> gradient_;
   const bool health_;  ///< an observer wants to know how the nodes stand
   Optimizer optimizer_;
-  StoreCollectives& collectives_;  ///< those of the optimizer
-  ModelAverage& average_;          ///< that of the optimizer
-  std::optional<CheckpointFolder> folder_;
-  Round end_;           ///< rounds in all
-  Round saved_ = 0;     ///< round of the last checkpoint written or loaded
+  StoreCollectives& collectives_;              ///< those of the optimizer
+  ModelAverage& average_;                      ///< that of the optimizer
+  std::optional<RunCheckpoints> checkpoints_;  ///< none where the run has no folder
+  Round end_;                                  ///< rounds in all
+  Evaluations evaluations_;
   std::size_t warned_;  ///< number of the optimizer's warnings that are told
 
   Stopwatch wall_;
   Stopwatch compute_;
-  std::vector<HistoryPoint> history_;  // node 0's alone, as the next two
-  std::vector<std::string> digests_;
-  std::string rows_;
-  Status dumped_;  ///< whether these are where they were to be
 };
 
 }  // namespace sotto::internal

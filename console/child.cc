@@ -1,4 +1,4 @@
-#include "child.h"
+#include <sotto/console/child.h>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -9,15 +9,18 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
 
-namespace sotto::bench {
+namespace sotto::console {
 namespace {
 
 constexpr int kCannotStart = 127;
+/// How often a wait with a deadline looks whether the program has ended.
+constexpr std::chrono::milliseconds kLook{5};
 
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
   std::vector<std::string> all;
@@ -123,6 +126,13 @@ int Child::wait() {
   return *status_;
 }
 
+std::optional<int> Child::wait_until(const Deadline& deadline) {
+  while (!ended() && !deadline.expired()) {
+    sleep_until(deadline.or_after(kLook));
+  }
+  return ended();
+}
+
 void Child::signal(int number) {
   if (!ended()) {
     ::kill(pid_, number);
@@ -132,4 +142,4 @@ void Child::signal(int number) {
 std::string Child::output() const { return contents_of(output_); }
 std::string Child::errors() const { return contents_of(errors_); }
 
-}  // namespace sotto::bench
+}  // namespace sotto::console

@@ -1,21 +1,19 @@
-// What the nodes of a run must agree on, as text.
-#include <sotto/trainers/optimizer.h>
+#include "run_settings.h"
+
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/digest.h>
-#include <sotto/base/names.h>
 #include <sotto/topology/node_groups.h>
 #include <sotto/trainers/files/saved_model.h>
+#include <sotto/trainers/settings/agreed_settings.h>
 #include <sotto/trainers/settings/step_rule_settings.h>
 
-namespace sotto {
+namespace sotto::internal {
 namespace {
-
-std::string text_digest(const std::string& text) {
-  return sha256_hex(std::as_bytes(std::span(text))).substr(0, 16);
-}
 
 /// A fingerprint of all weights: a graph from a file may differ from host to host.
 std::string graph_digest(const Topology& topology) {
@@ -48,41 +46,10 @@ void add_privacy(const PrivacyOptions& privacy, AgreedSettings& settings) {
   }
 }
 
-/// The rules that people name; none is the default.
-constexpr auto kNamedJoins = {Join::stop, Join::zeros};
-
 }  // namespace
 
-std::string_view join_name(Join join) {
-  switch (join) {
-    case Join::none:
-      return "none";
-    case Join::stop:
-      return "stop";
-    case Join::zeros:
-      return "zeros";
-  }
-  return "unknown";
-}
-
-std::vector<std::string> join_names() {
-  std::vector<std::string> names;
-  for (const Join join : kNamedJoins) {
-    names.emplace_back(join_name(join));
-  }
-  return names;
-}
-
-Join parse_join(std::string_view name) {
-  for (const Join join : kNamedJoins) {
-    if (join_name(join) == name) {
-      return join;
-    }
-  }
-  refuse_unknown("join", name, join_names());
-}
-
-std::string Optimizer::agreement() const {
+std::string run_settings_text(const OptimizerOptions& options, const ParameterLayout& layout,
+                              const Topology& graph, std::size_t dimension) {
   // Names all members, so that none that is added is overlooked; those that are not used below are
   // each node's own.
   [[maybe_unused]] const auto& [algorithm, compressor, topology, groups, weighting, lazy, step_rule,
@@ -91,16 +58,16 @@ std::string Optimizer::agreement() const {
                                 buckets, seed, allow_contract_violation, privacy, join, weight,
                                 transport, nodes, rank, store, rendezvous, bind, insecure, security,
                                 overlap, codec_threads, timeout, stop, interrupted, job, observer,
-                                report_every, metered, accelerator] = options_;
+                                report_every, metered, accelerator] = options;
   AgreedSettings settings = {
       {"nodes", fmt::to_string(nodes)},
-      {"dimension", fmt::to_string(parameters_.size())},
-      {"layout", layout_digest(layout_)},
+      {"dimension", fmt::to_string(dimension)},
+      {"layout", layout_digest(layout)},
       {"algorithm", algorithm},
       {"compressor", compressor},
       {"topology", topology},
       {"groups", groups.empty() ? "none" : NodeGroups(groups).text()},
-      {"weights", graph_digest(*topology_)},  // of weighting and lazy
+      {"weights", graph_digest(graph)},  // of weighting and lazy
       {"communication-interval", fmt::to_string(communication_interval)},
       {"byzantine", fmt::format("{}", fmt::join(byzantine, ","))},
       {"attack", attack.empty() ? "none" : attack},
@@ -136,8 +103,4 @@ std::string Optimizer::agreement() const {
   return settings_text(settings);
 }
 
-std::uint64_t Optimizer::run_id() const {
-  return std::stoull(text_digest(agreement()), nullptr, 16);
-}
-
-}  // namespace sotto
+}  // namespace sotto::internal

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include <sotto/base/file_descriptor.h>
+#include <sotto/comm/deadline.h>
 
-namespace sotto::bench {
+namespace sotto::console {
 
 /// How a Child is started.
 struct ChildSetup {
@@ -41,6 +42,8 @@ class Child {
   /// Waits for the program's end, however long that takes. Throws std::runtime_error where
   /// something else has waited for it.
   int wait();
+  /// As ended(), once the program has ended or at the deadline.
+  std::optional<int> wait_until(const Deadline& deadline);
   void signal(int number);
   /// What it has printed so far.
   std::string output() const;
@@ -55,4 +58,4 @@ class Child {
   FileDescriptor errors_;
 };
 
-}  // namespace sotto::bench
+}  // namespace sotto::console

@@ -1,0 +1,61 @@
+#include <sotto/study/plan/train_command.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include <sotto/comm/transport.h>
+
+namespace sotto::study {
+namespace {
+
+/// One word of a shell.
+std::string as_word(const std::string& text) {
+  return text.find_first_of(" ;*?'\"$") == std::string::npos ? text : "'" + text + "'";
+}
+
+/// The transport that the scenario is about, else one for several hosts; empty: this build has
+/// none.
+std::string transport_of(const Scenario& scenario) {
+  const TransportModel zmq = TransportModel::zmq();
+  for (const TransportInfo& info : transports()) {
+    const bool other =
+        scenario.transport.on_demand
+            ? info.name != "gloo"
+            : scenario.transport.send_buffer_bytes == zmq.send_buffer_bytes && info.name != "zmq";
+    if (info.available && info.processes && !other) {
+      return std::string(info.name);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<RunSetting> command_settings(const RunSpec& run, const Scenario& scenario,
+                                         Round rounds) {
+  std::vector<RunSetting> settings = {{"nodes", fmt::format("{}", scenario.nodes)}};
+  const std::vector<RunSetting> given = joined_settings(run, scenario.task_settings);
+  settings.insert(settings.end(), given.begin(), given.end());
+  if (std::ranges::none_of(given, &RunSetting::is_length)) {
+    settings.push_back({"rounds", fmt::format("{}", rounds)});
+  }
+  if (const std::uint64_t seed = scenario.task.seed; seed != 0) {
+    settings.push_back({"seed", fmt::format("{}", seed)});
+  }
+  if (const std::string transport = transport_of(scenario); !transport.empty()) {
+    settings.push_back({"transport", transport});
+  }
+  return settings;
+}
+
+std::string train_command(const RunSpec& run, const Scenario& scenario, Round rounds) {
+  std::string command = "sotto train";
+  for (const RunSetting& setting : command_settings(run, scenario, rounds)) {
+    command += ' ' + as_word(fmt::format("--{}={}", setting.name, setting.value));
+  }
+  return command;
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,18 @@
+// What the nodes of a run must agree on, and checkpoints hold, as text. Pure functions;
+// thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <sotto/topology/topology.h>
+#include <sotto/trainers/optimizer_options.h>
+
+namespace sotto::internal {
+
+/// The settings by name, one a line, of a job on this graph and of a model of so many parameters in
+/// this layout. Each node's own settings are left out.
+std::string run_settings_text(const OptimizerOptions& options, const ParameterLayout& layout,
+                              const Topology& graph, std::size_t dimension);
+
+}  // namespace sotto::internal
