@@ -48,7 +48,9 @@ AllToAll::AllToAll(GroupMember member, const RowRoom& room, const Encoding& enco
       others_(member_.others()),
       parcels_(others_.size()),
       counts_in_(slots_of_all()),
-      rows_in_(slots_of_all() * room.capacity * room.width) {}
+      rows_in_(slots_of_all() * room.capacity * room.width) {
+  refuse_keyed(encoding);
+}
 
 std::string AllToAll::signature() const {
   return fmt::format(

@@ -17,6 +17,7 @@ struct Rule {
   std::string_view name;
   bool unbiased;         ///< without memory
   bool contraction;      ///< with feedback
+  bool keyed;            ///< a contraction with a memory under keys
   double least_bits;     ///< an element, of an unbiased encoding
   double enough_bits;    ///< an element, that need not be unbiased; 0: there are none
   std::string_view why;  ///< it is so
@@ -24,23 +25,24 @@ struct Rule {
 };
 
 constexpr std::array kRules = {
-    Rule{Carried::gradient, "gradient", true, true, 0, 0,
+    Rule{Carried::gradient, "gradient", true, true, false, 0, 0,
          "what a sum loses every round must be made up for",
          "take an unbiased compressor (quant:8) without memory, or a contraction (sign) with "
          "feedback"},
-    Rule{Carried::update, "update", false, true, 0, 0,
+    Rule{Carried::update, "update", false, true, false, 0, 0,
          "holders add up what they are sent, and with it its errors",
          "take a contraction (quant:8, sign) with feedback, or none"},
-    Rule{Carried::parameters, "parameters", false, false, 0, 0,
+    Rule{Carried::parameters, "parameters", false, false, false, 0, 0,
          "an error in parameters stays, and feedback would count them twice",
          "take none, or send the parameters' updates"},
-    Rule{Carried::activation, "activation", true, false, 8, 16,
+    Rule{Carried::activation, "activation", true, false, true, 8, 16,
          "rows of different examples have no common error that feedback could make up for",
-         "take none, fp16 or quant:8, without memory"},
-    Rule{Carried::activation_gradient, "activation_gradient", true, false, 8, 0,
+         "take none, fp16 or quant:8, without memory, or where rows recur under keys a contraction "
+         "(quant:4) in a KeyedLink"},
+    Rule{Carried::activation_gradient, "activation_gradient", true, false, false, 8, 0,
          "rows of different examples have no common error that feedback could make up for",
          "take none or quant:8, without memory"},
-    Rule{Carried::exact, "exact", false, false, 0, 0,
+    Rule{Carried::exact, "exact", false, false, false, 0, 0,
          "counts, choices and ids are wrong if one bit of them is", "take none"},
 };
 
@@ -69,6 +71,9 @@ bool allows(const Rule& rule, ErrorMemory memory, const Compressor& compressor,
   if (memory == ErrorMemory::feedback) {
     return rule.contraction && contract.meets(ContractKind::contraction);
   }
+  if (memory == ErrorMemory::keyed) {
+    return rule.keyed && contract.meets(ContractKind::contraction);
+  }
   const double bits = bits_an_element(compressor);
   // Many bits are enough where each element has them: sparse encodings have as many, for few.
   const bool many = rule.enough_bits > 0 && bits >= rule.enough_bits && close(contract);
@@ -82,7 +87,21 @@ bool allows(const Rule& rule, ErrorMemory memory, const Compressor& compressor,
 std::string_view carried_name(Carried data) { return rule_of(data).name; }
 
 std::string_view memory_name(ErrorMemory memory) {
-  return memory == ErrorMemory::feedback ? "feedback" : "none";
+  switch (memory) {
+    case ErrorMemory::feedback:
+      return "feedback";
+    case ErrorMemory::keyed:
+      return "keyed";
+    default:
+      return "none";
+  }
+}
+
+void refuse_keyed(const Encoding& encoding) {
+  if (encoding.memory == ErrorMemory::keyed) {
+    refuse("compressor", encoding.compressor,
+           "this collective has no memory under keys; take the memory none, or a KeyedLink");
+  }
 }
 
 bool is_exact(const Compressor& compressor) {
@@ -92,8 +111,9 @@ bool is_exact(const Compressor& compressor) {
 std::unique_ptr<Compressor> make_encoder(const Encoding& encoding, std::size_t elements,
                                          const Ops& ops) {
   const bool feedback = encoding.memory == ErrorMemory::feedback;
+  const bool unbiased = encoding.memory == ErrorMemory::none;
   auto compressor = make_compressor(
-      encoding.compressor, feedback ? ContractKind::contraction : ContractKind::unbiased, ops);
+      encoding.compressor, unbiased ? ContractKind::unbiased : ContractKind::contraction, ops);
   const Rule& rule = rule_of(encoding.data);
   if (is_exact(*compressor) && !feedback) {
     return compressor;

@@ -6,13 +6,15 @@
 // | gradient            | always         | unbiased without memory; a contraction with feedback   |
 // | update              | always         | a contraction with feedback                            |
 // | parameters          | always         | none                                                   |
-// | activation          | always         | unbiased, 8 bits an element or more; or 16 bits        |
+// | activation          | always         | unbiased, 8 bits an element or more; or 16 bits; or a  |
+// |                     |                | contraction with a memory under keys                   |
 // | activation_gradient | always         | unbiased, 8 bits an element or more                    |
 // | exact               | always         | none                                                   |
 //
 // Error feedback sends later what it could not send now. That is right for a vector of which a
 // receiver takes the sum over rounds. It is wrong for activations: the residual of one example
-// would be added to another. Parameters would be counted twice; gather updates of them.
+// would be added to another. What makes up for it there is a memory under the example's key, at
+// both ends (keyed_link.h). Parameters would be counted twice; gather updates of them.
 //
 // Every row of activations and of their gradients counts, so their compressors also keep any row
 // within half its length (Contract::alpha), which sparse encodings do not.
@@ -45,6 +47,7 @@ enum class Carried : std::uint8_t {
 enum class ErrorMemory : std::uint8_t {
   none,      ///< the sender forgets the error
   feedback,  ///< the sender keeps the residual v − C(v), and adds it to its next v
+  keyed,     ///< both ends keep under a key what they hold of its row, m, and send C(v − m)
 };
 
 /// How a collective encodes.
@@ -64,6 +67,9 @@ std::string_view memory_name(ErrorMemory memory);
 /// where the rules above do not allow the pairing; the message says what would do.
 std::unique_ptr<Compressor> make_encoder(const Encoding& encoding, std::size_t elements,
                                          const Ops& ops = host_ops());
+
+/// Throws Error (field "compressor") for the memory under keys, which only a KeyedLink has.
+void refuse_keyed(const Encoding& encoding);
 
 /// Whether the compressor carries its elements as they are.
 bool is_exact(const Compressor& compressor);

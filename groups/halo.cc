@@ -106,6 +106,7 @@ Halo::Halo(GroupMember member, HaloLists lists, std::size_t width, const Encodin
       codec_(width, encoding, node().ops()),
       parcels_(lists_.out.size()),
       tried_(width) {
+  refuse_keyed(encoding);
   check_lists(lists_.out, group(), lists_.longest);
   check_lists(lists_.in, group(), lists_.longest);
   for (const HaloEdge& edge : lists_.out) {

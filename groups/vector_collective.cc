@@ -91,6 +91,7 @@ VectorCollective::VectorCollective(GroupMember member, std::string name, BlockSc
       held_(mail_.outgoing().size()),
       held_block_(schedule_.blocks.size()),
       at_(schedule_.steps.size()) {
+  refuse_keyed(encoding);
   if (!exact() && has(schedule_, BlockTransfer::add)) {
     refuse("compressor", encoding.compressor,
            "a ring encodes partial sums at each hop, and the errors add up; take the form direct, "

@@ -1,0 +1,102 @@
+#include <sotto/groups/keyed_memory.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sotto/base/xxh3.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+
+KeyedMemory::KeyedMemory(std::size_t width, std::size_t keys, bool use)
+    : width_(width), capacity_(keys) {
+  if (use) {
+    slots_.reserve(keys);
+    order_.reserve(keys);
+    rows_.reserve(keys * width);
+  }
+}
+
+std::span<const float> KeyedMemory::row(std::uint64_t key) const {
+  const auto found = slots_.find(key);
+  return found == slots_.end() ? std::span<const float>()
+                               : std::span(rows_).subspan(found->second * width_, width_);
+}
+
+void KeyedMemory::put(std::uint64_t key, std::span<const float> row) {
+  check(row.size() == width_, "rows have the memory's width");
+  const auto [entry, is_new] = slots_.try_emplace(key, size());
+  if (is_new) {
+    check(size() < capacity_, "a row finds room");
+    order_.push_back(key);
+    rows_.resize(rows_.size() + width_);
+  }
+  std::ranges::copy(row, at(entry->second).begin());
+}
+
+void KeyedMemory::forget(std::span<const std::uint64_t> keys) {
+  for (const std::uint64_t key : keys) {
+    const auto found = slots_.find(key);
+    if (found == slots_.end()) {
+      continue;
+    }
+    // The last row takes the place.
+    const std::size_t slot = found->second;
+    std::ranges::copy(at(size() - 1), at(slot).begin());
+    order_[slot] = order_.back();
+    slots_[order_[slot]] = slot;
+    slots_.erase(key);
+    order_.pop_back();
+    rows_.resize(rows_.size() - width_);
+  }
+  digest_ = digest_after(std::as_bytes(keys));
+}
+
+std::uint64_t KeyedMemory::digest_after(std::span<const std::byte> bytes) const {
+  return xxh3(bytes, digest_);
+}
+
+void KeyedMemory::clear() {
+  slots_.clear();
+  order_.clear();
+  rows_.clear();
+  digest_ = 0;
+}
+
+void KeyedMemory::save(ByteBuffer& out) const {
+  out.write(digest_);
+  out.write(static_cast<std::uint64_t>(order_.size()));
+  out.write_span(std::span(order_));
+  write_floats(rows_, out);
+}
+
+Status KeyedMemory::load(ByteReader& in) {
+  clear();
+  const auto digest = in.read<std::uint64_t>();
+  const auto count = in.read<std::uint64_t>();
+  if (in.failed() || count > capacity_) {
+    return {
+        Fault::malformed,
+        fmt::format("a memory of {} rows under keys where {} have room; go on with as many keys",
+                    count, capacity_)};
+  }
+  order_.resize(count);
+  rows_.resize(count * width_);
+  in.read_into(std::span(order_));
+  Status status = read_floats(in, "memory of keyed rows", rows_);
+  for (std::size_t slot = 0; status.ok() && slot < count; ++slot) {
+    if (!slots_.emplace(order_[slot], slot).second) {
+      status = {Fault::malformed,
+                fmt::format("the memory has two rows under the key {}", order_[slot])};
+    }
+  }
+  if (!status) {
+    clear();
+    return status;
+  }
+  digest_ = digest;
+  return {};
+}
+
+}  // namespace sotto
