@@ -241,6 +241,8 @@ TEST_CASE("a keyed link gives the same bits in every driver, and carries what it
         CHECK(traffic.bytes == due.bytes);
       }
       CHECK(there.frames == 12);
+      CHECK(run.traffic.at({chosen.from, chosen.to}).bytes == there.bytes);
+      CHECK(run.traffic.at({chosen.to, chosen.from}).bytes == back.bytes);
     }
   }
 }
