@@ -34,6 +34,7 @@ class KeyedMemory {
   std::size_t size() const { return order_.size(); }
   /// The most keys.
   std::size_t capacity() const { return capacity_; }
+  /// Whether a key has a row.
   bool has(std::uint64_t key) const { return slots_.contains(key); }
   /// The row under a key; empty where there is none. Until the next put or forget.
   std::span<const float> row(std::uint64_t key) const;

@@ -140,7 +140,7 @@ Status ProgramAlgorithm::advance() {
       if (stage().collective->busy()) {
         return {};
       }
-      if (takes_part_[at_]) {
+      if (takes_part_[at_] && !stage().optional) {
         running_ = false;
         return failed_ =
                    in_stage(node_.fault(Fault::unexpected,

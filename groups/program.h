@@ -54,6 +54,9 @@ struct ProgramStage {
   /// Floating-point operations of compute, for simulations, where it runs behind an exchange. The
   /// stages in front of the first exchange are the time of a gradient (NodeSpec::compute).
   double flops = 0;
+  /// The computation may leave the collective alone, in a round in which it does so at all members
+  /// of the group; else that is a fault.
+  bool optional = false;
 };
 
 /// A node's list, and whatever its stages work on.

@@ -318,3 +318,49 @@ TEST_CASE("a stage that does not begin its collective ends the round, and is nam
   CHECK(status.message().find("stage forgotten") != std::string::npos);
   CHECK(status.message().find("has not begun its collective") != std::string::npos);
 }
+
+TEST_CASE("an optional collective is left alone in rounds in which all do so") {
+  CAPTURE(kSeed);
+  /// Sums what drivers hand over in every second round.
+  class Now final : public Program {
+   public:
+    explicit Now(const ProgramNode& node)
+        : node_(node), sum_(make_all_reduce(node.everyone(), {.elements = kElements})) {
+      stages_ = {{"sum",
+                  [this](const RoundInput& in) {
+                    v_.assign(in.gradient.begin(), in.gradient.end());
+                    if (in.round % 2 == 0) {
+                      sum_->begin(v_);
+                    }
+                    return Status();
+                  },
+                  sum_.get(), 0, true},
+                 {"note",
+                  [this](const RoundInput&) {
+                    host_ops().axpy(1, v_, node_.parameters());
+                    return Status();
+                  },
+                  nullptr, 0}};
+    }
+    std::span<const ProgramStage> stages() const override { return stages_; }
+
+   private:
+    ProgramNode node_;
+    std::unique_ptr<VectorCollective> sum_;
+    std::vector<float> v_;
+    std::vector<ProgramStage> stages_;
+  };
+  ProgramJob job{.nodes = 2, .grid = "all=2", .dimension = kElements, .rounds = 3, .build = {}};
+  job.build = [](const ProgramNode& node) { return std::make_unique<Now>(node); };
+  const auto ranks = [](Rank rank, Round, std::span<const float>, std::span<float> g) {
+    std::ranges::fill(g, static_cast<float>(rank + 1));
+  };
+  for (const std::string& driver : drivers()) {
+    CAPTURE(driver);
+    const ProgramRun run = ProgramRunner(job, ranks).run(driver);
+    REQUIRE(run.ok());
+    CHECK(run.models[0] == std::vector<float>(kElements, 3 + 1 + 3));
+    CHECK(run.models[1] == std::vector<float>(kElements, 3 + 2 + 3));
+    CHECK(run.traffic.at({0, 1}).frames == 2 * 2);
+  }
+}

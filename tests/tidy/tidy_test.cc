@@ -33,7 +33,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"optim", {"base", "kernels", "compress", "topology"}},
     {"groups", {"base", "kernels", "compress", "topology", "optim"}},
     {"comm", {"base"}},
-    {"trainers", {"base", "kernels", "compress", "topology", "optim", "comm"}},
+    {"trainers", {"base", "kernels", "compress", "topology", "optim", "groups", "comm"}},
     {"sim", {"base", "kernels", "compress", "topology", "optim"}},
     {"sites/core", {"base", "kernels", "compress", "optim"}},
     {"sites/roster", {"base", "sites/core"}},

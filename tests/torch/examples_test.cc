@@ -151,6 +151,19 @@ TEST_CASE("eight processes train a CNN on MNIST, as one does") {
   CHECK(train(SOTTO_TORCH_CNN, "accuracy ", 8, mnist, 60) > 75);
 }
 
+TEST_CASE("two processes train the two parts of a network on MNIST") {
+  const auto folder = real_data();
+  if (!folder) {
+    SOTTO_SKIP("SOTTO_DATA is not set");
+  }
+  if (!has_zmq()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const std::string said = launch({SOTTO_TORCH_TWO_PARTS, (*folder / "mnist").string(), "120"}, 2);
+  CHECK(said.starts_with("4096 rows in full and 3584 as differences"));
+  CHECK(number_behind("loss ", said) < 0.6);
+}
+
 TEST_CASE("eight processes train a GPT on Shakespeare, as one does") {
   const auto folder = real_data();
   if (!folder) {
