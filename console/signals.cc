@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstring>
 
+#include <sotto/trainers/run.h>
+
 namespace sotto::console {
 namespace {
 
