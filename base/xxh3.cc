@@ -34,4 +34,13 @@ std::uint64_t xxh3(std::span<const std::byte> bytes, std::uint64_t seed) {
 #endif
 }
 
+std::array<std::uint64_t, 2> xxh3_128(std::span<const std::byte> bytes, std::uint64_t seed) {
+#ifdef SOTTO_HAVE_XXHASH_DISPATCH
+  const XXH128_hash_t hash = XXH3_128bits_withSeed_dispatch(bytes.data(), bytes.size(), seed);
+#else
+  const XXH128_hash_t hash = XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed);
+#endif
+  return {hash.low64, hash.high64};
+}
+
 }  // namespace sotto

@@ -1,0 +1,62 @@
+#include <sotto/sites/epochs/epoch_model.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/kernels/ops.h>
+
+namespace sotto::sites {
+
+EpochModel::EpochModel(std::span<float> parameters, const ParameterLayout& layout,
+                       std::unique_ptr<StepRule> rule)
+    : x_(parameters), rule_(std::move(rule)), next_(rule_->moves_in_place() ? 0 : x_.size()) {
+  rule_->resize(complete_layout(layout, x_.size()));
+}
+
+Status EpochModel::apply(std::span<const float> mean) {
+  const std::span<float> next = rule_->moves_in_place() ? x_ : std::span<float>(next_);
+  // Rounds count from 0: what the rule does in step t is that of round t − 1.
+  Status status = rule_->next_model(step_, x_, mean, next, host_ops());
+  if (status.ok() && host_ops().count_non_finite(next).count > 0) {
+    status = {Fault::non_finite,
+              "the updated model has elements that are not finite; lower the learning rate, or look "
+              "at the data"};
+  }
+  if (!status) {
+    return status.with_context(fmt::format("step {}", step_ + 1));
+  }
+  if (next.data() != x_.data()) {
+    std::ranges::copy(next, x_.begin());
+  }
+  ++step_;
+  return {};
+}
+
+std::vector<std::byte> EpochModel::snapshot() const {
+  ByteBuffer out;
+  out.write_span(std::span<const float>(x_));
+  rule_->save(out);
+  return std::move(out).take();
+}
+
+Status EpochModel::restore(Round step, std::span<const std::byte> snapshot) {
+  ByteReader in(snapshot);
+  std::vector<float> x(x_.size());
+  if (!in.read_into(std::span(x))) {
+    return {Fault::malformed, "a copy of a model that is too short"};
+  }
+  if (Status status = rule_->load(in); !status) {
+    return status;
+  }
+  if (!in.finished() || host_ops().count_non_finite(x).count > 0) {
+    return {Fault::malformed, "a copy of a model that is damaged"};
+  }
+  std::ranges::copy(x, x_.begin());
+  step_ = step;
+  return {};
+}
+
+}  // namespace sotto::sites

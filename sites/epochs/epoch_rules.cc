@@ -1,0 +1,81 @@
+#include <sotto/sites/epochs/epoch_rules.h>
+
+#include <algorithm>
+
+namespace sotto::sites {
+namespace {
+
+/// The accepted value of the highest ballot.
+const AcceptedValue* highest(const std::map<EpochNode, EpochPromise>& promises) {
+  const AcceptedValue* best = nullptr;
+  for (const auto& [voter, promise] : promises) {
+    if (promise.accepted && (best == nullptr || promise.accepted->ballot > best->ballot)) {
+      best = &*promise.accepted;
+    }
+  }
+  return best;
+}
+
+/// Those of the epoch that go on.
+std::vector<EpochNode> staying(const EpochChoice& choice, bool leavers_too) {
+  std::vector<EpochNode> members;
+  for (const EpochNode& member : choice.members) {
+    const auto promise = choice.promises.find(member);
+    const bool leaves = promise != choice.promises.end() && promise->second.leaving;
+    if ((!leaves || leavers_too) && !choice.unwanted.contains(member)) {
+      members.push_back(member);
+    }
+  }
+  return members;
+}
+
+}  // namespace
+
+bool EpochRules::quorum(const std::set<EpochNode>& group,
+                        const std::vector<EpochNode>& members) const {
+  const auto there = static_cast<std::size_t>(std::ranges::count_if(
+      members, [&](const EpochNode& member) { return group.contains(member); }));
+  return 2 * there > members.size() ||
+         (2 * there == members.size() && there > 0 && group.contains(members.front()));
+}
+
+EpochValue EpochRules::choose(const EpochChoice& choice) const {
+  if (const AcceptedValue* accepted = highest(choice.promises);
+      accepted != nullptr && respects_accepted()) {
+    return accepted->value;
+  }
+  Round top = choice.base;
+  for (const auto& [voter, promise] : choice.promises) {
+    top = std::max(top, promise.step);
+  }
+  std::size_t at_top = 0;
+  std::size_t having = 0;
+  std::optional<EpochDigest> mean;
+  for (const auto& [voter, promise] : choice.promises) {
+    at_top += promise.step == top ? 1U : 0U;
+    if (promise.step == top && promise.mean) {
+      ++having;
+      mean = promise.mean;
+    }
+  }
+  // A voter below the top shows that nobody has applied top + 1, as that one cannot have had it.
+  const bool carry = having > 0 && at_top == choice.promises.size() &&
+                     carries(having, at_top, choice.members.size());
+  EpochValue value{.members = staying(choice, false),
+                   .base = top,
+                   .carry = carry ? mean : std::nullopt,
+                   .history = choice.history};
+  for (const auto& [newcomer, ready] : choice.ready) {
+    if (value.members.size() < choice.most && !choice.unwanted.contains(newcomer) &&
+        admits(ready, top, carry) &&
+        std::ranges::find(value.members, newcomer) == value.members.end()) {
+      value.members.push_back(newcomer);
+    }
+  }
+  if (value.members.empty()) {
+    value.members = staying(choice, true);
+  }
+  return value;
+}
+
+}  // namespace sotto::sites
