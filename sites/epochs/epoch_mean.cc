@@ -66,9 +66,9 @@ Status EpochReducer::begin(const EpochPlace& place, std::span<const float> gradi
     return {};
   }
   const Ops& ops = host_ops();
-  std::span<float> v;
+  fold(place);
   room_.assign(gradient.begin(), gradient.end());
-  v = room_;
+  const std::span<float> v = room_;
   if (!exact_) {
     ops.axpy(1, error_, v);
     whole_.assign(v.begin(), v.end());
@@ -110,6 +110,7 @@ bool EpochReducer::decodes(std::span<const std::byte> encoding, std::size_t inde
 Result<MeanPart> EpochReducer::make(
     const EpochPlace& place, const std::map<std::uint16_t, std::vector<std::byte>>& encodings) {
   const Ops& ops = host_ops();
+  fold(place);
   const Chunk own = chunk(place.index, place.members);
   std::vector<float> sum(own.size);
   MeanPart part;
@@ -129,7 +130,7 @@ Result<MeanPart> EpochReducer::make(
   }
   std::ranges::sort(part.who);
   ops.scale(1.0F / static_cast<float>(part.who.size()), sum);
-  if (!exact_ && chunk_error_.size() == sum.size() && error_chunk_.offset == own.offset) {
+  if (!chunk_error_.empty()) {
     ops.axpy(1, chunk_error_, sum);
   }
   if (ops.count_non_finite(sum).count > 0) {
@@ -153,33 +154,37 @@ bool EpochReducer::decode(const StepMean& mean, std::span<float> gradient) const
   return true;
 }
 
-void EpochReducer::commit(const StepMean& mean, bool counted) {
+bool EpochReducer::commit(const StepMean& mean, bool offered) {
   const std::size_t n = mean.parts.size();
-  if (!exact_ && counted && place_ && place_->step == mean.step && place_->members == n) {
+  bool whole = offered && place_ && place_->step == mean.step && place_->members == n;
+  if (whole) {
     const auto self = static_cast<std::uint16_t>(place_->index);
     for (std::size_t k = 0; k < n; ++k) {
       const bool in = std::ranges::binary_search(mean.parts[k].who, self);
-      const Chunk part = chunk(k, n);
-      const auto left = part.of(std::span<const float>(in ? residual_ : whole_));
-      std::ranges::copy(left, part.of(std::span<float>(error_)).begin());
+      whole &= in;
+      if (!exact_) {
+        const Chunk part = chunk(k, n);
+        const auto left = part.of(std::span<const float>(in ? residual_ : whole_));
+        std::ranges::copy(left, part.of(std::span<float>(error_)).begin());
+      }
     }
   }
   if (!exact_ && made_ && made_->step == mean.step && made_->members == n) {
     error_chunk_ = chunk(made_->index, n);
+    error_epoch_ = made_->epoch;
     chunk_error_ = made_residual_;
   }
   place_.reset();
   made_.reset();
+  return whole;
 }
 
-void EpochReducer::fold(std::size_t next_members) {
-  if (!chunk_error_.empty()) {
-    host_ops().axpy(static_cast<float>(next_members), chunk_error_,
+void EpochReducer::fold(const EpochPlace& place) {
+  if (!chunk_error_.empty() && error_epoch_ != place.epoch) {
+    host_ops().axpy(static_cast<float>(place.members), chunk_error_,
                     error_chunk_.of(std::span<float>(error_)));
+    chunk_error_.clear();
   }
-  chunk_error_.clear();
-  place_.reset();
-  made_.reset();
 }
 
 void EpochReducer::clear() {

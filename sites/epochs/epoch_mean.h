@@ -8,7 +8,7 @@
 // With the compressor `none` there is no e, and sums begin at the chunk's owner, as in `allreduce`,
 // whose bits the means then have; else they begin at the eldest, and have the bits of `qmean`. The
 // rounding of epoch e has a key of its own, so that a step that is reduced again is drawn again.
-// An owner's ē is of its chunk in this epoch. fold() gives it to e_i, times the next number of
+// An owner's ē is of its chunk in one epoch. In the next one it gives it to e_i, times the number of
 // members, so that nothing is dropped; that of an owner that died is lost.
 //
 // Memory: with a compressor 2 floats a parameter (w, e) and 2/n; a gradient's encoding besides. One
@@ -78,10 +78,9 @@ class EpochReducer {
   /// Writes a mean; false where a part does not decode.
   bool decode(const StepMean& mean, std::span<float> gradient) const;
 
-  /// The mean is committed; `counted` is false where no gradient of this node was offered for it.
-  void commit(const StepMean& mean, bool counted);
-  /// Gives the chunk's error to the node's own, as the next epoch has other chunks.
-  void fold(std::size_t next_members);
+  /// The mean is committed; `offered` is false where no gradient of this node was offered for it.
+  /// Says whether all of the gradient is in it.
+  bool commit(const StepMean& mean, bool offered);
   /// Forgets all errors: the node begins anew.
   void clear();
 
@@ -90,6 +89,8 @@ class EpochReducer {
     return chunk_of(dimension_, static_cast<int>(members), static_cast<int>(index));
   }
   RandomKey key(const EpochPlace& place, std::size_t bucket) const;
+  /// Gives a chunk's error of an earlier epoch to the node's own.
+  void fold(const EpochPlace& place);
   bool decode_one(std::span<const std::byte> encoding, bool first, std::span<float> y) const;
 
   std::size_t dimension_;
@@ -104,6 +105,7 @@ class EpochReducer {
   std::optional<EpochPlace> made_;  ///< where the own chunk's mean was made last
   std::vector<float> made_residual_;
   Chunk error_chunk_;
+  Epoch error_epoch_ = 0;
   std::vector<float> chunk_error_;  ///< ē, of error_chunk_
   std::vector<float> room_;
 };
