@@ -143,7 +143,7 @@ void EpochMember::take(const EpochNode& from, const EpochHeader& header, const B
     on_fetch(from, body, now);
   } else if constexpr (std::is_same_v<Body, PieceMessage>) {
     if (standing_ == EpochStanding::joining && !computing_ && fetch_.take(body, now)) {
-      restore_and_replay();
+      restore();
     }
   } else {
     if constexpr (std::is_same_v<Body, PartMessage>) {
@@ -209,7 +209,8 @@ void EpochMember::tick(EpochTime now) {
     return;
   }
   now_ = now;
-  const bool again = now - said_ >= kAgain;
+  const bool replays = standing_ == EpochStanding::joining && fetch_.done();
+  const bool again = replays || now - said_ >= kAgain;
   if (standing_ == EpochStanding::member || standing_ == EpochStanding::founding) {
     watch_for_change(now);
   }
@@ -217,7 +218,10 @@ void EpochMember::tick(EpochTime now) {
     look_after_newcomers(now);
   }
   if (again) {
-    said_ = now;
+    if (now - said_ >= kAgain) {
+      said_ = now;
+      asked_to_ = 0;
+    }
     switch (standing_) {
       case EpochStanding::leaving:
         linger();

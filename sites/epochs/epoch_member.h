@@ -108,6 +108,8 @@ class EpochMember {
   static constexpr std::size_t kMostParked = 2;
   /// Decisions that are kept for others, beside that of the founding.
   static constexpr Epoch kDecisionsKept = 8;
+  /// Steps by which a newcomer may lag behind when an epoch is ended for it.
+  static constexpr Round kNear = 16;
   static constexpr EpochTime kAgain{500};             ///< until something is said again
   static constexpr EpochTime kBetweenPlanned{10'000};  ///< between two epochs for newcomers alone
   static constexpr EpochTime kNewcomerSilent{10'000};  ///< after which a newcomer is forgotten
@@ -185,6 +187,7 @@ class EpochMember {
     EpochTime heard{0};
     std::optional<Round> wanted{};
     std::optional<Round> ready{};
+    Round behind = 0;  ///< steps that `ready` was behind when it came
   };
 
   // Messages.
@@ -261,9 +264,12 @@ class EpochMember {
   // Newcomers and donors.
   void copy_if_wanted();
   void seek(EpochTime now);
-  void restore_and_replay();
+  void restore();
+  void fetch();
+  void pull();
   void look_after_newcomers(EpochTime now);
   std::map<EpochNode, Round> ready() const;
+  void push_to_newcomers(const StepMean& mean, const EpochDigest& digest);
 
   EpochSetup setup_;
   std::shared_ptr<const EpochRules> rules_;
@@ -288,7 +294,8 @@ class EpochMember {
   bool votes_changed_ = false;
   bool leaving_ = false;
   std::optional<EpochValue> lingers_;  ///< how the epoch ended that this node left
-  std::set<EpochNode> entered_;        ///< who has entered the epoch after it
+  std::vector<EpochNode> waits_for_;   ///< who is to enter the epoch after it
+  std::set<EpochNode> entered_;        ///< who has
 
   Round step_ = 0;  ///< steps committed; the model may be up to kMostParked behind
   std::map<Round, Work> works_;  ///< of the next two steps
@@ -311,6 +318,8 @@ class EpochMember {
 
   std::map<EpochNode, Newcomer> newcomers_;
   StateFetch fetch_;
+  std::size_t turn_ = 0;  ///< which donor is asked first
+  Round asked_to_ = 0;  ///< the last step whose mean a newcomer has asked for
   StateCopy copy_;
 };
 

@@ -101,16 +101,16 @@ bool EpochMember::change_due(EpochTime now) const {
   if (standing_ == EpochStanding::founding) {
     return true;
   }
-  if (leaving_ || frozen() ||
+  if ((leaving_ && now - entered_at_ >= setup_.delta) || frozen() ||
       std::ranges::any_of(members_, [&](const EpochNode& node) { return suspected(node); })) {
     return true;
   }
   const bool planned = now - entered_at_ >= kBetweenPlanned || members_.size() < setup_.least;
   const auto near = [&](const auto& item) {
-    return item.second + 3 >= step_ && !suspected(item.first);
+    return item.second.ready && item.second.behind <= kNear && !suspected(item.first);
   };
   return planned && members_.size() < setup_.most && !carrying() && !mean_ &&
-         std::ranges::any_of(ready(), near);
+         std::ranges::any_of(newcomers_, near);
 }
 
 void EpochMember::watch_for_change(EpochTime now) {
@@ -180,7 +180,7 @@ void EpochMember::try_choose(EpochTime now) {
     return promised.contains(voter) || (epoch_ > 0 && suspected(voter));
   });
   const auto catches_up = [&](const auto& item) {
-    return item.second + 3 >= top && item.second < top && !suspected(item.first);
+    return item.second + kNear >= top && item.second < top && !suspected(item.first);
   };
   const bool soon = std::ranges::any_of(ready(), catches_up);
   if (!rules_->quorum(promised, all) || (!everybody && now - *asked_ < setup_.delta) ||
@@ -197,6 +197,7 @@ void EpochMember::try_choose(EpochTime now) {
                        .promises = vote_.promises(),
                        .unwanted = {},
                        .ready = ready(),
+                       .awaited = !newcomers_.empty(),
                        .most = setup_.most};
     for (const EpochNode& member : members_) {
       if (suspected(member)) {
@@ -243,8 +244,9 @@ void EpochMember::on_decide(const EpochNode& from, Epoch epoch, const EpochValue
   learn(epoch, value, now);
   // A leaver waits until all have entered, not until they have heard: one that knows the end of an
   // epoch which it has not entered may never get there.
-  if (standing_ != EpochStanding::leaving &&
-      (epoch_ > epoch || standing_ == EpochStanding::joining)) {
+  const bool over = standing_ == EpochStanding::leaving && value.members.empty();
+  if (over || (standing_ != EpochStanding::leaving && epoch_ > epoch) ||
+      standing_ == EpochStanding::joining) {
     send(from, epoch + 1, EnteredMessage{});
   }
 }
@@ -325,6 +327,7 @@ void EpochMember::put_out(const EpochValue& value) {
     return;
   }
   lingers_ = value;
+  waits_for_ = value.members.empty() ? members_ : value.members;
   standing_ = rules_->leaver_waits() ? EpochStanding::leaving : EpochStanding::left;
   linger();
 }
@@ -334,11 +337,11 @@ void EpochMember::linger() {
     return;
   }
   bool all = true;
-  for (const EpochNode& member : lingers_->members) {
+  for (const EpochNode& member : waits_for_) {
     const auto stay = stays_.find({member.name, member.incarnation});
     const EpochNode now{member.name, member.incarnation,
                         stay == stays_.end() ? member.stay : stay->second};
-    if (!entered_.contains(now) && !suspected(now)) {
+    if (member != self_ && !entered_.contains(now) && !suspected(now)) {
       all = false;
       send(member, epoch_, DecideMessage{*lingers_});
     }

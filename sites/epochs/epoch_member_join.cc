@@ -8,7 +8,7 @@ namespace sotto::sites {
 namespace {
 
 constexpr std::size_t kPiecesAsked = 8;  // at once
-constexpr Round kMeansAsked = 4;         // at once
+constexpr Round kMeansAsked = 16;        // at once
 
 }  // namespace
 
@@ -17,7 +17,8 @@ void EpochMember::on_join(const EpochNode& from, const JoinMessage& join, EpochT
       std::ranges::find(members_, from) != members_.end()) {
     return;
   }
-  newcomers_.insert_or_assign(from, Newcomer{now, join.wanted, join.ready});
+  newcomers_.insert_or_assign(from, Newcomer{now, join.wanted, join.ready,
+                                            step_ - std::min(step_, join.ready.value_or(0))});
   look_after_newcomers(now);
   send(from, DonorMessage{step_, log_.oldest()});
 }
@@ -66,7 +67,7 @@ void EpochMember::seek(EpochTime now) {
   fetch_.forget([&](const EpochNode& donor, EpochTime heard) {
     return suspected(donor) || now - heard > kNewcomerSilent;
   });
-  fetch_.choose(now, 4 * setup_.delta);
+  fetch_.choose(now, 4 * setup_.delta + 4 * kAgain);
   const bool free = standing_ == EpochStanding::joining && !computing_;
   const std::optional<Round> ready = fetch_.done() ? std::optional(step_) : std::nullopt;
   for (const EpochPeer& peer : peers_) {
@@ -78,32 +79,67 @@ void EpochMember::seek(EpochTime now) {
   if (!free) {
     return;
   }
-  std::vector<EpochNode> donors;
+  fetch_.ask_again();
+  ++turn_;
   bool ahead = false;
   bool serves = false;
   for (const auto& [node, donor] : fetch_.donors()) {
-    donors.push_back(node);
     ahead |= donor.step > step_;
     serves |= donor.step > step_ && donor.oldest > 0 && donor.oldest <= step_ + 1;
   }
-  if (donors.empty()) {
-    return;
-  }
-  const auto first = static_cast<std::size_t>(now.count()) % 7919;
   if (fetch_.done() && ahead && !serves) {
     fetch_.restart();  // the means that it needs are gone
-  } else if (fetch_.done()) {
-    for (Round k = 1; k <= kMeansAsked; ++k) {
-      send(donors[(first + k) % donors.size()], WantMessage{step_ + k, kAllParts});
+  }
+}
+
+void EpochMember::fetch() {
+  std::vector<EpochNode> donors;
+  for (const auto& [node, donor] : fetch_.donors()) {
+    donors.push_back(node);
+  }
+  if (standing_ != EpochStanding::joining || computing_ || donors.empty()) {
+    return;
+  }
+  for (const std::uint32_t index : fetch_.ask(kPiecesAsked)) {
+    send(donors[(turn_ + index) % donors.size()], FetchMessage{*fetch_.wanted(), index});
+  }
+}
+
+void EpochMember::pull() {
+  if (standing_ != EpochStanding::joining || !fetch_.done() || computing_) {
+    return;
+  }
+  // All from one donor, whose channel keeps their order, as means are taken in order.
+  const StateFetch::Donor* best = nullptr;
+  const EpochNode* from = nullptr;
+  for (const auto& [node, donor] : fetch_.donors()) {
+    if (!suspected(node) && donor.oldest > 0 && donor.oldest <= step_ + 1 &&
+        (best == nullptr || donor.step > best->step)) {
+      best = &donor;
+      from = &node;
     }
-  } else if (fetch_.wanted()) {
-    for (const std::uint32_t index : fetch_.missing(kPiecesAsked)) {
-      send(donors[(first + index) % donors.size()], FetchMessage{*fetch_.wanted(), index});
+  }
+  if (best == nullptr) {
+    return;
+  }
+  asked_to_ = std::max(asked_to_, step_);
+  while (asked_to_ < std::min(best->step, step_ + kMeansAsked)) {
+    send(*from, WantMessage{++asked_to_, kAllParts});
+  }
+}
+
+void EpochMember::push_to_newcomers(const StepMean& mean, const EpochDigest& digest) {
+  if (!index_ || members_.empty() || mean.step % members_.size() != *index_) {
+    return;  // one member sends each mean; what is lost, or comes too early, is asked for
+  }
+  for (const auto& [node, newcomer] : newcomers_) {
+    if (newcomer.ready && newcomer.behind <= 3) {
+      send_mean(node, mean, digest, kAllParts);
     }
   }
 }
 
-void EpochMember::restore_and_replay() {
+void EpochMember::restore() {
   const Round step = *fetch_.wanted();
   const auto copy = fetch_.finish();
   if (!copy) {
@@ -114,6 +150,7 @@ void EpochMember::restore_and_replay() {
     return;
   }
   step_ = step;
+  asked_to_ = 0;
   log_.clear();
   held_.clear();
 }

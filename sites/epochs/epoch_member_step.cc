@@ -129,6 +129,8 @@ void EpochMember::advance(EpochTime now) {
       try_complete();
     }
   } while (acting() && try_commit());
+  fetch();
+  pull();
   hand_over();
 }
 
@@ -230,6 +232,7 @@ void EpochMember::commit(const StepMean& mean, const EpochDigest& digest) {
   carry_.reset();
   ++step_;
   log_.add(mean, digest);
+  push_to_newcomers(mean, digest);
   parked_.push_back(mean);
   works_.erase(works_.begin(), works_.upper_bound(step_));
   held_.clear();

@@ -63,7 +63,7 @@ void write_value(const EpochValue& value, ByteBuffer& out) {
 
 bool read_value(ByteReader& in, EpochValue& value) {
   const auto count = in.read<std::uint16_t>();
-  if (in.failed() || count == 0 || count > kMostEpochMembers) {
+  if (in.failed() || count > kMostEpochMembers) {
     return false;
   }
   value.members.resize(count);

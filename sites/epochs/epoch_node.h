@@ -46,7 +46,8 @@ struct Ballot {
 
 /// What ends an epoch, and begins the next one.
 struct EpochValue {
-  std::vector<EpochNode> members{};    ///< members of the next epoch, eldest first
+  /// Members of the next epoch, eldest first; none: all have left, and the run is over.
+  std::vector<EpochNode> members{};
   Round base = 0;                      ///< steps that all of them have applied or hold
   std::optional<EpochDigest> carry{};  ///< step base + 1 is this mean and no other; none: it is new
   History history{};                   ///< the run; drawn at its founding

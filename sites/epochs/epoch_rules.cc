@@ -72,8 +72,8 @@ EpochValue EpochRules::choose(const EpochChoice& choice) const {
       value.members.push_back(newcomer);
     }
   }
-  if (value.members.empty()) {
-    value.members = staying(choice, true);
+  if (value.members.empty() && (carry || choice.awaited)) {
+    value.members = staying(choice, true);  // for one more epoch
   }
   return value;
 }

@@ -23,6 +23,7 @@ struct EpochChoice {
   std::map<EpochNode, EpochPromise> promises{};   ///< promises by voter, of a quorum
   std::set<EpochNode> unwanted{};                 ///< nodes that the proposer suspects
   std::map<EpochNode, Round> ready{};  ///< newcomers that the proposer hears: steps replayed
+  bool awaited = false;  ///< newcomers are on their way
   std::size_t most = kMostEpochMembers;  ///< MAX: members of the next epoch
 };
 

@@ -45,16 +45,20 @@ void StateCopy::drop() {
 }
 
 void StateFetch::choose(EpochTime now, EpochTime patience) {
-  if (donors_.empty() || done_ || (wanted_ && now - chosen_ < patience)) {
-    return;
-  }
   Round step = 0;
   for (const auto& [node, donor] : donors_) {
     step = std::max(step, donor.step);
   }
-  // All donors can copy a step that none has reached; but where the run pauses none will come.
-  ahead_ = !ahead_;
-  wanted_ = step + (ahead_ ? 1 : 0);
+  const std::optional<Round> before = std::exchange(
+      seen_, donors_.empty() ? std::nullopt : std::optional(step));
+  if (!before || !seen_ || done_ || (wanted_ && now - chosen_ < patience)) {
+    return;
+  }
+  // All donors can copy a step that none has reached when it hears of it; but where the run pauses
+  // none will come.
+  const Round pace = step - std::min(step, *before);
+  ahead_ = wanted_ ? !ahead_ : pace > 0;
+  wanted_ = step + (ahead_ ? 1 + 2 * pace : 0);
   chosen_ = now;
   forget_pieces();
 }
@@ -70,11 +74,15 @@ bool StateFetch::take(const PieceMessage& piece, EpochTime now) {
   return pieces_.size() == count_;
 }
 
-std::vector<std::uint32_t> StateFetch::missing(std::size_t most) const {
+std::vector<std::uint32_t> StateFetch::ask(std::size_t most) {
   std::vector<std::uint32_t> indices;
-  for (std::uint32_t k = 0; k < std::max(count_, 1U) && indices.size() < most; ++k) {
-    if (!pieces_.contains(k)) {
-      indices.push_back(k);
+  const auto got = static_cast<std::size_t>(
+      std::distance(pieces_.begin(), pieces_.lower_bound(asked_)));
+  for (std::size_t under_way = asked_ - got;
+       wanted_ && !done_ && asked_ < std::max(count_, 1U) && under_way < most; ++asked_) {
+    if (!pieces_.contains(asked_)) {
+      indices.push_back(asked_);
+      ++under_way;
     }
   }
   return indices;

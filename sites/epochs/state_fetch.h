@@ -74,12 +74,15 @@ class StateFetch {
   const std::map<EpochNode, Donor>& donors() const { return donors_; }
   /// The step whose copy is wanted.
   const std::optional<Round>& wanted() const { return wanted_; }
-  /// Chooses a step, or another one where no piece of it came for `patience`.
+  /// Chooses a step, by how far the donors have come since it was called last, or another one where
+  /// no piece came for `patience`.
   void choose(EpochTime now, EpochTime patience);
   /// Takes in a piece; says whether the copy is whole now.
   bool take(const PieceMessage& piece, EpochTime now);
-  /// Pieces that are missing, at most `most`; piece 0 where nothing is known.
-  std::vector<std::uint32_t> missing(std::size_t most) const;
+  /// Pieces to ask for now, so that at most `most` are under way; piece 0 where nothing is known.
+  std::vector<std::uint32_t> ask(std::size_t most);
+  /// What is under way may be lost: it is asked for again.
+  void ask_again() { asked_ = 0; }
   /// Hands out the whole copy; none where its digest is another one, and all begins anew.
   std::optional<std::vector<std::byte>> finish();
   /// Whether the copy was handed out.
@@ -88,14 +91,17 @@ class StateFetch {
  private:
   void forget_pieces() {
     count_ = 0;
+    asked_ = 0;
     pieces_.clear();
   }
   std::map<EpochNode, Donor> donors_;
+  std::optional<Round> seen_;  ///< the donors' latest step when a step was to be chosen last
   std::optional<Round> wanted_;
   EpochTime chosen_{0};
-  bool ahead_ = false;  ///< the step chosen last was one that no donor had reached
+  bool ahead_ = false;  ///< the step chosen last was one that no donor was to have reached
   EpochDigest root_{};
   std::uint32_t count_ = 0;  ///< pieces of the copy; 0: unknown
+  std::uint32_t asked_ = 0;  ///< pieces below it were asked for
   std::map<std::uint32_t, std::vector<std::byte>> pieces_;
   bool done_ = false;
 };

@@ -1,0 +1,461 @@
+// Many nodes of one all-reduce in epochs, in virtual time, and what must hold after each event: one
+// mean a step, made of gradients that were offered for this step; one decision an epoch; equal bits.
+// All that is random follows from one seed.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sotto/base/philox.h>
+#include <sotto/compress/registry.h>
+#include <sotto/optim/step_rule.h>
+#include <sotto/sites/epochs/epoch_member.h>
+
+namespace sotto::test {
+
+using sites::Epoch;
+using sites::EpochMember;
+using sites::EpochNode;
+using sites::EpochStanding;
+using sites::EpochTime;
+using sites::EpochValue;
+
+/// An invariant does not hold.
+struct Violated : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class EpochWorld {
+ public:
+  struct Options {
+    std::uint64_t seed = 0;
+    std::size_t dimension = 5;
+    std::size_t least = 1;
+    std::size_t most = 8;
+    std::string compressor = "none";
+    std::string rule = "sgd";
+    std::optional<EpochTime> grace = {};
+    std::shared_ptr<const sites::EpochRules> rules = std::make_shared<sites::EpochRules>();
+    bool founders_remember = true;
+    std::vector<std::string> founders = {};
+  };
+  struct Process {
+    std::string name;
+    sites::Incarnation incarnation = 0;
+    std::vector<float> x;
+    std::unique_ptr<EpochMember> member;
+    std::set<std::pair<std::string, sites::Incarnation>> suspects;
+    EpochTime ahead{0};  ///< of its clock
+    // As they were after the last event.
+    Round step = 0;
+    Epoch epoch = 0;
+    bool wanted = false;
+    std::vector<float> at_wanted;
+  };
+  using Key = std::pair<std::string, sites::Incarnation>;
+  using Lost = std::function<bool(const Process& from, const std::string& to,
+                                  const sites::EpochMessage& message)>;
+
+  explicit EpochWorld(Options options)
+      : options_(std::move(options)), random_({.seed = options_.seed, .purpose = Purpose::faults}) {
+    RandomStream stream({.seed = 1, .purpose = Purpose::initialize});
+    for (std::size_t k = 0; k < options_.dimension; ++k) {
+      start_.push_back(static_cast<float>(stream.normal()));
+    }
+    reference_ = start_;
+    oracle_ = std::make_unique<sites::EpochModel>(reference_, ParameterLayout(), rule());
+    models_[0] = start_;
+  }
+
+  RandomStream& random() { return random_; }
+  EpochTime now() const { return now_; }
+  void pass(EpochTime time) { now_ += time; }
+
+  /// Starts a process; all others hear of it.
+  Process& start(const std::string& name, double learning_rate = 0.125) {
+    auto process = std::make_unique<Process>();
+    process->name = name;
+    process->incarnation = ++incarnations_;
+    process->x = start_;
+    process->member = std::make_unique<EpochMember>(
+        sites::EpochSetup{.name = name,
+                          .incarnation = process->incarnation,
+                          .founders = options_.founders,
+                          .least = options_.least,
+                          .most = options_.most,
+                          .parameters = process->x,
+                          .layout = {},
+                          .step_rule = rule(),
+                          .learning_rate = learning_rate,
+                          .compressor = make_compressor(options_.compressor, ContractKind::any),
+                          .seed = 3,
+                          .grace = options_.grace,
+                          .delta = EpochTime(200),
+                          .piece_bytes = 16,
+                          .join_memory = 1 << 16,
+                          .rules = options_.rules},
+        now_);
+    if (const auto votes = votes_.find(name);
+        votes != votes_.end() && options_.founders_remember &&
+        !process->member->load_founding_votes(votes->second).ok()) {
+      throw Violated("votes are not read");
+    }
+    Process& made = *process;
+    processes_[{name, process->incarnation}] = std::move(process);
+    tell_peers();
+    return made;
+  }
+  bool runs(const Key& key) const { return processes_.contains(key); }
+  /// The living process of a name, the latest.
+  Process* find(const std::string& name) {
+    Process* found = nullptr;
+    for (auto& [key, process] : processes_) {
+      found = key.first == name ? process.get() : found;
+    }
+    return found;
+  }
+  Process& at(const std::string& name) { return *find(name); }
+  std::vector<Process*> all() {
+    std::vector<Process*> list;
+    for (auto& [key, process] : processes_) {
+      list.push_back(process.get());
+    }
+    return list;
+  }
+  Process* by_id(const EpochNode& id) {
+    const auto found = processes_.find({id.name, id.incarnation});
+    return found == processes_.end() || found->second->member->self() != id ? nullptr
+                                                                             : found->second.get();
+  }
+  /// The process ends at once; of what it has sent, some channels lose a tail.
+  void kill(Process& process, bool tails = true) {
+    const Key key{process.name, process.incarnation};
+    for (auto& [ends, queue] : queues_) {
+      if (ends.second == key) {
+        queue.clear();
+      } else if (ends.first == key && tails && !queue.empty()) {
+        queue.resize(queue.size() - random_.below(queue.size() + 1));
+      }
+    }
+    processes_.erase(key);
+    tell_peers();
+  }
+  /// From now on `a` hears nothing of `b`.
+  void block(const Process& from, const Process& to) {
+    blocked_.insert({{from.name, from.incarnation}, {to.name, to.incarnation}});
+  }
+  void unblock() { blocked_.clear(); }
+  bool cut(const std::pair<Key, Key>& ends) const { return blocked_.contains(ends); }
+  std::map<std::pair<Key, Key>, std::deque<std::vector<std::byte>>>& queues() { return queues_; }
+  void lose(Lost lost) { lost_ = std::move(lost); }
+  void suspect(Process& who, const Process& whom, bool does = true) {
+    const Key key{whom.name, whom.incarnation};
+    does ? (void)who.suspects.insert(key) : (void)who.suspects.erase(key);
+    tell_peers();
+  }
+  /// Everybody suspects exactly those that are dead.
+  void suspect_exactly() {
+    for (auto& [key, process] : processes_) {
+      process->suspects.clear();
+    }
+    tell_peers();
+  }
+
+  // Events; each ends with look().
+  bool deliver(const std::pair<Key, Key>& ends) {
+    auto& queue = queues_[ends];
+    if (queue.empty() || blocked_.contains(ends)) {
+      return false;
+    }
+    const std::vector<std::byte> message = std::move(queue.front());
+    queue.pop_front();
+    if (const auto to = processes_.find(ends.second); to != processes_.end()) {
+      Process& process = *to->second;
+      if (!process.member->receive(ends.first.first, ends.first.second, message, clock(process))
+               .ok()) {
+        throw Violated("a node does not read what another wrote");
+      }
+      after(process);
+    }
+    return true;
+  }
+  void tick(Process& process) {
+    process.member->tick(clock(process));
+    after(process);
+  }
+  void offer(Process& process) {
+    if (!process.member->wants_gradient()) {
+      return;
+    }
+    std::vector<float> gradient;
+    for (std::size_t k = 0; k < options_.dimension; ++k) {
+      gradient.push_back(static_cast<float>(random_.normal()));
+    }
+    const EpochNode id = process.member->self();
+    const Round step = process.member->step() + 1;
+    (void)process.member->outcome();
+    process.wanted = false;
+    if (!process.member->offer(gradient, clock(process)).ok()) {
+      throw Violated("a gradient is refused: " + process.member->fault().message());
+    }
+    // Where it came too late, it is not for this step.
+    const auto outcome = process.member->outcome();
+    if (!outcome || outcome->step == step) {
+      offers_.insert({{id, step}, gradient});
+    }
+    after(process);
+  }
+  void leave(Process& process) {
+    process.wanted = false;
+    process.member->leave(clock(process));
+    after(process);
+  }
+
+  /// Delivers all, ticks all, lets all compute, for a time.
+  void run(EpochTime time, const std::function<bool()>& until = {}) {
+    for (const EpochTime end = now_ + time; now_ < end; now_ += EpochTime(50)) {
+      for (Process* process : all()) {
+        const Key key{process->name, process->incarnation};
+        if (processes_.contains(key)) {
+          tick(*process);
+        }
+        if (processes_.contains(key)) {
+          offer(*process);
+        }
+      }
+      settle();
+      if (until && until()) {
+        return;
+      }
+    }
+  }
+  void settle() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      std::vector<std::pair<Key, Key>> ends;
+      for (const auto& [key, queue] : queues_) {
+        if (!queue.empty()) {
+          ends.push_back(key);
+        }
+      }
+      for (const auto& key : ends) {
+        moved |= deliver(key);
+      }
+    }
+  }
+
+  // What became of the run.
+  const std::map<Epoch, EpochValue>& decided() const { return decided_; }
+  Round committed() const { return committed_.empty() ? 0 : committed_.rbegin()->first; }
+  std::uint64_t commits() const { return commits_; }
+  std::uint64_t entries() const { return entries_; }
+  std::uint64_t carried() const {
+    return static_cast<std::uint64_t>(std::ranges::count_if(
+        decided_, [](const auto& item) { return item.second.carry.has_value(); }));
+  }
+  std::optional<std::vector<float>> gradient_of(const EpochNode& id, Round step) const {
+    const auto found = offers_.find({id, step});
+    return found == offers_.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// What each node sees, for those that look into a failure.
+  std::string words() const {
+    std::string text;
+    for (const auto& [key, process] : processes_) {
+      const EpochMember& member = *process->member;
+      text += "\n" + key.first + "#" + std::to_string(key.second) + "." +
+              std::to_string(member.self().stay) + " standing " +
+              std::to_string(static_cast<int>(member.standing())) + " epoch " +
+              std::to_string(member.epoch()) + " step " + std::to_string(member.step()) +
+              " base " + std::to_string(member.base()) + (member.frozen() ? " frozen" : "") +
+              (member.wants_gradient() ? " wants" : "") + " of";
+      for (const EpochNode& node : member.members()) {
+        text += " " + node.name + "#" + std::to_string(node.incarnation) + "." +
+                std::to_string(node.stay);
+      }
+    }
+    for (const auto& [epoch, value] : decided_) {
+      text += "\nend of " + std::to_string(epoch) + ": base " + std::to_string(value.base) +
+              (value.carry ? " carried" : "") + " of";
+      for (const EpochNode& node : value.members) {
+        text += " " + node.name + "#" + std::to_string(node.incarnation) + "." +
+                std::to_string(node.stay);
+      }
+    }
+    return text;
+  }
+
+ private:
+  std::unique_ptr<StepRule> rule() const {
+    return make_step_rule({.rule = options_.rule, .learning_rate = 0.125,
+                           .momentum = options_.rule == "sgd" ? 0.5 : 0});
+  }
+  EpochTime clock(const Process& process) const { return now_ + process.ahead; }
+  void tell_peers() {
+    for (auto& [key, process] : processes_) {
+      std::vector<sites::EpochPeer> peers;
+      for (const auto& [other, there] : processes_) {
+        if (other != key) {
+          peers.push_back({other.first, other.second, process->suspects.contains(other)});
+        }
+      }
+      process->member->set_peers(peers);
+    }
+  }
+  void after(Process& process) {
+    if (process.member->votes_changed()) {
+      votes_[process.name] = process.member->founding_votes();
+    }
+    const Key key{process.name, process.incarnation};
+    for (sites::EpochParcel& parcel : process.member->released()) {
+      const Key to{parcel.name, parcel.incarnation};
+      const bool lost = lost_ && lost_(process, parcel.name, *sites::parse_epoch(parcel.message));
+      auto& queue = queues_[{key, to}];
+      if (!lost && processes_.contains(to) && queue.size() < 400) {
+        queue.push_back(std::move(parcel.message));
+      }
+    }
+    look(process);
+    if (process.member->standing() == EpochStanding::left) {
+      kill(process, false);
+    }
+  }
+  void look(Process& process) {
+    EpochMember& member = *process.member;
+    const std::string who = process.name + "#" + std::to_string(process.incarnation) + ": ";
+    if (member.standing() == EpochStanding::failed) {
+      throw Violated(who + member.fault().message());
+    }
+    for (const auto& [epoch, value] : member.decisions()) {
+      const auto [known, news] = decided_.try_emplace(epoch, value);
+      if (known->second != value) {
+        throw Violated(who + "epoch " + std::to_string(epoch) + " ends in two ways");
+      }
+      const auto before = decided_.find(epoch - 1);
+      if (news && epoch > 0 && before != decided_.end() && before->second.base > value.base) {
+        throw Violated(who + "the base goes back");
+      }
+    }
+    for (Round step = process.step + 1; step <= member.step(); ++step) {
+      if (const sites::StepMean* mean = member.committed(step)) {
+        check_commit(who, step, *mean);
+        ++commits_;
+      }
+    }
+    process.step = member.step();
+    if (member.epoch() != process.epoch && member.standing() == EpochStanding::member) {
+      ++entries_;
+      const auto begins = decided_.find(member.epoch() - 1);
+      if (begins == decided_.end() || begins->second.members != member.members() ||
+          member.step() < member.base()) {
+        throw Violated(who + "has entered an epoch behind its base");
+      }
+    }
+    process.epoch = member.epoch();
+    check_parameters(who, process);
+  }
+  void check_commit(const std::string& who, Round step, const sites::StepMean& mean) {
+    const auto [known, news] = committed_.try_emplace(step, mean);
+    if (known->second != mean) {
+      throw Violated(who + "step " + std::to_string(step) + " has two means");
+    }
+    if (!news) {
+      return;
+    }
+    if (options_.compressor == "none" && !is_of_offers(step, mean)) {
+      throw Violated(who + "step " + std::to_string(step) +
+                     " is no mean of gradients that were offered for it");
+    }
+    if (oracle_->step() + 1 != step) {
+      throw Violated(who + "step " + std::to_string(step) + " comes after " +
+                     std::to_string(oracle_->step()));
+    }
+    std::vector<float> whole(options_.dimension);
+    sites::EpochReducer reducer(options_.dimension,
+                                make_compressor(options_.compressor, ContractKind::any), 3);
+    if (!reducer.decode(mean, whole) || !oracle_->apply(whole).ok()) {
+      throw Violated(who + "a mean cannot be applied");
+    }
+    models_[step] = reference_;
+    models_.erase(models_.begin(), models_.lower_bound(step > 40 ? step - 40 : 0));
+  }
+  /// Whether the members of some epoch can have made the mean.
+  bool is_of_offers(Round step, const sites::StepMean& mean) const {
+    return std::ranges::any_of(decided_, [&](const auto& item) {
+      const auto& members = item.second.members;
+      return members.size() == mean.parts.size() && is_of(members, step, mean);
+    });
+  }
+  bool is_of(const std::vector<EpochNode>& members, Round step, const sites::StepMean& mean) const {
+    for (std::size_t k = 0; k < mean.parts.size(); ++k) {
+      const Chunk chunk = chunk_of(options_.dimension, static_cast<int>(members.size()),
+                                   static_cast<int>(k));
+      std::vector<float> sum(chunk.size);
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        const std::size_t member = (k + i) % members.size();
+        if (std::ranges::find(mean.parts[k].who, member) == mean.parts[k].who.end()) {
+          continue;
+        }
+        const auto found = offers_.find({members[member], step});
+        if (found == offers_.end()) {
+          return false;
+        }
+        for (std::size_t j = 0; j < sum.size(); ++j) {
+          sum[j] += found->second[chunk.offset + j];
+        }
+      }
+      for (float& value : sum) {
+        value *= 1.0F / static_cast<float>(mean.parts[k].who.size());
+      }
+      if (!std::ranges::equal(std::as_bytes(std::span(sum)), mean.parts[k].encoding)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  void check_parameters(const std::string& who, Process& process) {
+    const bool wanted = process.member->wants_gradient();
+    if (wanted && process.wanted && process.x != process.at_wanted) {
+      throw Violated(who + "parameters move while the caller computes");
+    }
+    if (wanted && !process.wanted) {
+      process.at_wanted = process.x;
+      const auto model = models_.find(process.member->step());
+      if (model == models_.end() || model->second != process.x) {
+        throw Violated(who + "parameters are not those of the run after step " +
+                       std::to_string(process.member->step()));
+      }
+    }
+    process.wanted = wanted;
+  }
+
+  Options options_;
+  RandomStream random_;
+  std::vector<float> start_;
+  std::vector<float> reference_;
+  std::unique_ptr<sites::EpochModel> oracle_;
+  EpochTime now_{0};
+  std::map<Key, std::unique_ptr<Process>> processes_;
+  std::map<std::pair<Key, Key>, std::deque<std::vector<std::byte>>> queues_;
+  std::set<std::pair<Key, Key>> blocked_;
+  std::map<std::string, std::vector<std::byte>> votes_;  ///< what founders have written
+  Lost lost_;
+  sites::Incarnation incarnations_ = 0;
+  std::map<Epoch, EpochValue> decided_;
+  std::map<Round, sites::StepMean> committed_;
+  std::map<Round, std::vector<float>> models_;
+  std::map<std::pair<EpochNode, Round>, std::vector<float>> offers_;
+  std::uint64_t commits_ = 0;
+  std::uint64_t entries_ = 0;
+};
+
+}  // namespace sotto::test
