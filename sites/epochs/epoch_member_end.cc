@@ -242,10 +242,10 @@ EpochValue EpochMember::founding_value() const {
 void EpochMember::on_decide(const EpochNode& from, Epoch epoch, const EpochValue& value,
                             EpochTime now) {
   learn(epoch, value, now);
-  // A leaver waits until all have entered, not until they have heard: one that knows the end of an
-  // epoch which it has not entered may never get there.
+  // A leaver waits until all have entered and hold what the epoch begins with, not until they have
+  // heard: one that knows the end of an epoch which it has not entered may never get there.
   const bool over = standing_ == EpochStanding::leaving && value.members.empty();
-  if (over || (standing_ != EpochStanding::leaving && epoch_ > epoch) ||
+  if (over || (standing_ == EpochStanding::member && epoch_ > epoch && (!carry_ || mean_)) ||
       standing_ == EpochStanding::joining) {
     send(from, epoch + 1, EnteredMessage{});
   }
@@ -271,9 +271,6 @@ void EpochMember::on_entered(const EpochNode& from, Epoch epoch) {
 
 void EpochMember::learn(Epoch epoch, const EpochValue& value, EpochTime now) {
   if (epoch > 0 && history_ != History{} && value.history != history_) {
-    return;
-  }
-  if (!rules_->follows_early() && epoch != epoch_ && standing_ == EpochStanding::member) {
     return;
   }
   decisions_.try_emplace(epoch, value);

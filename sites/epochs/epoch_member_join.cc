@@ -13,8 +13,11 @@ constexpr Round kMeansAsked = 16;        // at once
 }  // namespace
 
 void EpochMember::on_join(const EpochNode& from, const JoinMessage& join, EpochTime now) {
-  if (standing_ != EpochStanding::member ||
-      std::ranges::find(members_, from) != members_.end()) {
+  if (standing_ != EpochStanding::member) {
+    return;
+  }
+  if (std::ranges::find(members_, from) != members_.end()) {
+    on_ask(from, epoch_ - 1);  // it has not heard that it was taken in
     return;
   }
   newcomers_.insert_or_assign(from, Newcomer{now, join.wanted, join.ready,

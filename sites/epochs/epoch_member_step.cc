@@ -56,7 +56,8 @@ void EpochMember::on_want(const EpochNode& from, const EpochHeader& header,
                           const WantMessage& want) {
   if (const StepMean* mean = log_.find(want.step)) {
     send_mean(from, *mean, *log_.digest(want.step), want.part);
-  } else if (acting() && header.epoch == epoch_ && want.step == step_ + 1 && carrying() && mean_) {
+  } else if (mean_ && want.step == mean_->step &&
+             (lingers_ ? lingers_->carry == mean_digest_ : acting() && carrying())) {
     send_mean(from, *mean_, mean_digest_, want.part);
   } else if (const auto work = works_.find(want.step);
              acting() && header.epoch == epoch_ && work != works_.end() && work->second.made &&
@@ -277,7 +278,9 @@ void EpochMember::say_again(EpochTime /*now*/) {
     return;
   }
   if (carrying() && !mean_) {
-    send_all(WantMessage{step_ + 1, kAllParts});
+    for (const EpochPeer& peer : peers_) {
+      send({peer.name, peer.incarnation, 0}, WantMessage{step_ + 1, kAllParts});
+    }
     return;
   }
   Work& work = works_[step_ + 1];

@@ -20,9 +20,11 @@ const AcceptedValue* highest(const std::map<EpochNode, EpochPromise>& promises) 
 std::vector<EpochNode> staying(const EpochChoice& choice, bool leavers_too) {
   std::vector<EpochNode> members;
   for (const EpochNode& member : choice.members) {
+    // Whoever has promised is alive, whatever the proposer suspects.
     const auto promise = choice.promises.find(member);
-    const bool leaves = promise != choice.promises.end() && promise->second.leaving;
-    if ((!leaves || leavers_too) && !choice.unwanted.contains(member)) {
+    const bool stays = promise == choice.promises.end() ? !choice.unwanted.contains(member)
+                                                        : !promise->second.leaving || leavers_too;
+    if (stays) {
       members.push_back(member);
     }
   }

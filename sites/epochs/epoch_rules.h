@@ -59,8 +59,6 @@ class EpochRules {
   virtual bool answers_have() const { return true; }
   /// Whether a member that leaves stays until all of the next epoch have entered it.
   virtual bool leaver_waits() const { return true; }
-  /// Whether a decision that came before the epoch was entered that it ends is followed then.
-  virtual bool follows_early() const { return true; }
   /// Whether a node that cannot follow the decisions one by one begins anew when it sees that a
   /// newer epoch is without it.
   virtual bool begins_anew() const { return true; }

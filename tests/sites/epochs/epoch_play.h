@@ -48,6 +48,13 @@ class EpochPlay {
     if (random().below(4) > 0) {
       world_.run(EpochTime(3'000), [&] { return world_.committed() > 0; });
     }
+    if (random().below(2) == 0) {  // newcomers that are about to be taken in
+      for (std::uint64_t k = 1 + random().below(2); k > 0; --k) {
+        start_newcomer();
+      }
+      world_.run(EpochTime(6'000));
+    }
+    lossy_ = random().below(3) == 0;
     faults_ = std::vector<int>{0, 1, 1, 2, 2, 3}[random().below(6)];
     for (auto events = std::vector<int>{100, 200, 400, 800}[random().below(4)]; events > 0;
          --events) {
@@ -66,7 +73,7 @@ class EpochPlay {
     return *all[random().below(all.size())];
   }
   void event() {
-    world_.pass(EpochTime(random().below(12)));
+    world_.pass(EpochTime(random().below(60)));
     const std::uint64_t x = random().below(1000);
     if (x < 720) {
       deliver_any();
@@ -89,8 +96,14 @@ class EpochPlay {
         ends.push_back(key);
       }
     }
-    if (!ends.empty()) {
-      world_.deliver(ends[random().below(ends.size())]);
+    if (ends.empty()) {
+      return;
+    }
+    const auto& chosen = ends[random().below(ends.size())];
+    if (lossy_ && random().below(12) == 0) {
+      world_.queues()[chosen].pop_front();
+    } else {
+      world_.deliver(chosen);
     }
   }
   void suspicion() {
@@ -104,6 +117,7 @@ class EpochPlay {
     if (x < 966) {
       if (faults_ > 0) {
         --faults_;
+        ++kills_;
         const std::string name = any().name;
         dead_.push_back(name);
         world_.kill(world_.at(name));
@@ -115,7 +129,7 @@ class EpochPlay {
       }
     } else if (x < 977) {
       if (world_.all().size() < 6) {
-        world_.start(std::string(1, static_cast<char>('p' + joined_++)));
+        start_newcomer();
       }
     } else if (x < 981) {
       EpochWorld::Process& who = any();
@@ -135,6 +149,7 @@ class EpochPlay {
       }
     }
   }
+  void start_newcomer() { world_.start(std::string(1, static_cast<char>('p' + joined_++))); }
   void divide(bool one_way) {
     std::vector<EpochWorld::Process*> sides[2];
     for (EpochWorld::Process* process : world_.all()) {
@@ -209,11 +224,12 @@ class EpochPlay {
       const auto leaves = [](const EpochWorld::Process* process) {
         return process->member->standing() == EpochStanding::leaving;
       };
-      if (std::ranges::all_of(world_.all(), leaves)) {
+      const bool over = !world_.decided().empty() && world_.decided().rbegin()->second.members.empty();
+      if (over || std::ranges::all_of(world_.all(), leaves)) {
         return world_.decided().empty() ? End::all_dead : End::all_left;
       }
       if (!can_go_on()) {
-        return End::no_quorum;
+        return kills_ > 0 ? End::no_quorum : End::blocked;  // leaving alone costs no quorum
       }
       if (!world_.decided().empty() && together(least)) {
         return End::well;
@@ -225,6 +241,8 @@ class EpochPlay {
   EpochWorld::Options options_;
   EpochWorld world_;
   int faults_ = 0;
+  int kills_ = 0;
+  bool lossy_ = false;
   std::vector<std::string> dead_;
   std::uint64_t joined_ = 0;
 };

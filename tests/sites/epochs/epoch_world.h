@@ -223,7 +223,7 @@ class EpochWorld {
 
   /// Delivers all, ticks all, lets all compute, for a time.
   void run(EpochTime time, const std::function<bool()>& until = {}) {
-    for (const EpochTime end = now_ + time; now_ < end; now_ += EpochTime(50)) {
+    for (const EpochTime end = now_ + time; now_ < end; now_ += EpochTime(200)) {
       for (Process* process : all()) {
         const Key key{process->name, process->incarnation};
         if (processes_.contains(key)) {

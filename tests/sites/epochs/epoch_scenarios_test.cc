@@ -1,0 +1,353 @@
+// What may go wrong in an all-reduce whose nodes come and go, one story each; and what a rule is for
+// that random schedules seldom need.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "sites/epochs/epoch_world.h"
+
+using namespace sotto;
+using namespace sotto::sites;
+using namespace sotto::test;
+
+namespace {
+
+struct NewcomersDuringCarry final : EpochRules {
+  bool admits(Round ready, Round base, bool /*carries*/) const override { return ready == base; }
+};
+struct NoLapse final : EpochRules {
+  bool enters(Round /*step*/, Round /*base*/) const override { return true; }
+};
+struct LeavesAtOnce final : EpochRules {
+  bool leaver_waits() const override { return false; }
+};
+struct StaysBehind final : EpochRules {
+  bool begins_anew() const override { return false; }
+};
+
+constexpr EpochTime kLong{20'000};
+
+using Process = EpochWorld::Process;
+
+template <typename Body>
+bool is(const EpochMessage& message) {
+  return std::holds_alternative<Body>(message.body);
+}
+
+/// A run of these founders that has taken two steps.
+EpochWorld running(std::vector<std::string> names,
+                   const std::shared_ptr<const EpochRules>& rules = std::make_shared<EpochRules>(),
+                   std::optional<EpochTime> grace = {}) {
+  EpochWorld world({.seed = 5, .grace = grace, .rules = rules, .founders = names});
+  for (const std::string& name : names) {
+    world.start(name);
+  }
+  world.run(kLong, [&] { return world.committed() >= 2; });
+  REQUIRE(world.committed() >= 2);
+  return world;
+}
+
+/// Whether all that run are members of one epoch, and go on together.
+bool goes_on(EpochWorld& world, EpochTime within = kLong) {
+  const Round before = world.committed();
+  bool all = false;
+  world.run(within, [&] {
+    all = world.committed() >= before + 3;
+    for (const Process* process : world.all()) {
+      all = all && process->member->standing() == EpochStanding::member &&
+            process->member->members().size() == world.all().size() &&
+            process->member->step() + 1 >= world.committed();
+    }
+    return all;
+  });
+  return all;
+}
+
+bool breaks(const std::function<void()>& story) {
+  try {
+    story();
+  } catch (const Violated&) {
+    return true;
+  }
+  return false;
+}
+
+void isolate(EpochWorld& world, Process& one) {
+  for (Process* other : world.all()) {
+    if (other != &one) {
+      world.block(one, *other);
+      world.block(*other, one);
+      world.suspect(*other, one);
+      world.suspect(one, *other);
+    }
+  }
+}
+
+/// Only `a` learns that all have the mean of a step, and applies it.
+void apply_at_a_alone(EpochWorld& world) {
+  world.lose([](const Process&, const std::string& to, const EpochMessage& message) {
+    return is<HaveMessage>(message) && to != "a";
+  });
+  const Round before = world.committed();
+  world.run(EpochTime(3'000), [&] { return world.at("a").member->step() > before; });
+  REQUIRE(world.at("a").member->step() == before + 1);
+  REQUIRE(world.at("b").member->step() == before);
+}
+
+}  // namespace
+
+TEST_CASE("epochs: last apply, first death: one applies, dies, and nobody heard that it did") {
+  EpochWorld world = running({"a", "b", "c"});
+  apply_at_a_alone(world);
+  world.lose({});
+  world.kill(world.at("a"), false);
+  for (auto& [ends, queue] : world.queues()) {
+    queue.clear();
+  }
+  CHECK(goes_on(world));
+  CHECK(world.carried() == 1);
+}
+
+TEST_CASE("epochs: a proposer dies between its accepts and its decision") {
+  EpochWorld world = running({"a", "b", "c", "d"});
+  world.lose([](const Process& from, const std::string&, const EpochMessage& message) {
+    return from.name == "a" && is<DecideMessage>(message);
+  });
+  world.suspect(world.at("a"), world.at("c"));
+  world.run(kLong, [&] { return world.at("a").member->epoch() == 2; });
+  REQUIRE(world.at("a").member->epoch() == 2);
+  REQUIRE(world.at("b").member->epoch() == 1);
+  world.kill(world.at("a"), false);
+  CHECK(goes_on(world));
+}
+
+TEST_CASE("epochs: two propose at once, and one value is decided") {
+  EpochWorld world = running({"a", "b", "c", "d"});
+  for (const char* who : {"a", "b", "c", "d"}) {
+    for (const char* whom : {"a", "b", "c", "d"}) {
+      if (std::string(who) != whom) {
+        world.suspect(world.at(who), world.at(whom));  // each believes that it is alone
+      }
+    }
+  }
+  world.run(EpochTime(4'000));
+  world.suspect_exactly();
+  CHECK(goes_on(world, EpochTime(60'000)));
+}
+
+TEST_CASE("epochs: the owner of a chunk dies after half of its means") {
+  EpochWorld world = running({"a", "b", "c"});
+  world.lose([](const Process& from, const std::string& to, const EpochMessage& message) {
+    return from.name == "a" && to == "c" && is<PartMessage>(message);
+  });
+  world.run(EpochTime(1'500));
+  world.kill(world.at("a"), false);
+  world.lose({});
+  CHECK(goes_on(world));
+}
+
+TEST_CASE("epochs: a straggler is left out of one chunk only") {
+  EpochWorld world = running({"a", "b", "c"}, std::make_shared<EpochRules>(), EpochTime(300));
+  world.lose([](const Process& from, const std::string& to, const EpochMessage& message) {
+    return from.name == "c" && to == "a" && is<ChunkMessage>(message);
+  });
+  const Round step = world.committed() + 2;
+  world.run(kLong, [&] { return world.at("a").member->step() >= step; });
+  const StepMean* mean = world.at("a").member->committed(step);
+  REQUIRE(mean != nullptr);
+  CHECK(mean->parts[0].who.size() == 2);
+  CHECK(mean->parts[1].who.size() == 3);
+}
+
+TEST_CASE("epochs: a node with another learning rate is found before anybody steps") {
+  EpochWorld world({.seed = 5, .founders = {"a", "b", "c"}});
+  world.start("a");
+  world.start("b");
+  world.start("c", 0.25);
+  CHECK_THROWS_WITH_AS(world.run(kLong), doctest::Contains("learning rates differ"), Violated);
+  CHECK(world.committed() == 0);
+}
+
+TEST_CASE("epochs: of the last two the elder goes on alone, and the younger never") {
+  for (const bool elder_dies : {false, true}) {
+    EpochWorld world = running({"a", "b"});
+    world.kill(world.at(elder_dies ? "a" : "b"), false);
+    CHECK(goes_on(world) == !elder_dies);
+  }
+}
+
+TEST_CASE("epochs: of two halves that with the eldest goes on, and takes the other in again") {
+  EpochWorld world = running({"a", "b", "c", "d"});
+  for (const char* left : {"a", "b"}) {
+    for (const char* right : {"c", "d"}) {
+      world.block(world.at(left), world.at(right));
+      world.block(world.at(right), world.at(left));
+      world.suspect(world.at(left), world.at(right));
+      world.suspect(world.at(right), world.at(left));
+    }
+  }
+  const Round before = world.committed();
+  world.run(kLong);
+  CHECK(world.at("a").member->step() > before + 3);
+  CHECK(world.at("b").member->step() > before + 3);
+  CHECK(world.at("c").member->step() <= before + 1);
+  CHECK(world.at("d").member->step() <= before + 1);
+  world.unblock();
+  world.suspect_exactly();
+  CHECK(goes_on(world, EpochTime(60'000)));
+}
+
+TEST_CASE("epochs: a newcomer is not taken in while a mean is carried, which it does not have") {
+  const auto story = [](const std::shared_ptr<const EpochRules>& rules) {
+    EpochWorld world = running({"a", "b", "c"}, rules);
+    Process& newcomer = world.start("p");
+    world.run(EpochTime(6'000));  // it replays, and waits for the next planned change
+    REQUIRE(world.at("a").member->epoch() == 1);
+    world.block(world.at("a"), newcomer);
+    apply_at_a_alone(world);
+    // b and c have the mean, p does not, and nobody gives it p.
+    isolate(world, world.at("a"));
+    world.lose([](const Process&, const std::string& to, const EpochMessage& message) {
+      return to == "p" && is<PartMessage>(message);
+    });
+    world.run(EpochTime(3'000), [&] { return world.at("b").member->epoch() == 2; });
+    // The next change goes by what p and b say.
+    world.suspect(world.at("b"), world.at("c"));
+    world.run(EpochTime(5'000));
+    world.lose({});
+    world.run(kLong);
+    REQUIRE(world.carried() > 0);
+  };
+  story(std::make_shared<EpochRules>());
+  CHECK(breaks([&] { story(std::make_shared<NewcomersDuringCarry>()); }));
+}
+
+TEST_CASE("epochs: an old decision reaches a newcomer that has gone on") {
+  const auto story = [](const std::shared_ptr<const EpochRules>& rules) {
+    EpochWorld world = running({"a", "b", "c"}, rules);
+    world.start("p");
+    std::vector<std::byte> old;
+    world.lose([&](const Process&, const std::string& to, const EpochMessage& message) {
+      if (to != "p" || !is<DecideMessage>(message)) {
+        return false;
+      }
+      old = old.empty() ? encode(message) : old;
+      return true;
+    });
+    world.run(EpochTime(60'000), [&] { return !old.empty(); });
+    REQUIRE(!old.empty());
+    const Round base = world.at("a").member->base();
+    for (const char* member : {"a", "b", "c"}) {
+      world.suspect(world.at(member), world.at("p"));
+    }
+    world.run(EpochTime(3'000));  // without p
+    world.suspect_exactly();
+    world.run(EpochTime(3'000));
+    REQUIRE(world.at("p").member->step() > base);
+    REQUIRE(world.at("p").member->standing() == EpochStanding::joining);
+    Process& a = world.at("a");
+    Process& p = world.at("p");
+    world.queues()[{{a.name, a.incarnation}, {p.name, p.incarnation}}].push_front(old);
+    world.settle();
+    world.lose({});
+    CHECK(goes_on(world, EpochTime(60'000)));
+  };
+  story(std::make_shared<EpochRules>());
+  CHECK(breaks([&] { story(std::make_shared<NoLapse>()); }));
+}
+
+TEST_CASE("epochs: the leaver who knew alone stays until the others know") {
+  const auto story = [](const std::shared_ptr<const EpochRules>& rules) {
+    EpochWorld world = running({"a", "b"}, rules);
+    world.lose([](const Process& from, const std::string&, const EpochMessage& message) {
+      return from.name == "a" && is<DecideMessage>(message);
+    });
+    world.leave(world.at("a"));
+    world.run(EpochTime(2'000));
+    world.lose({});
+    return goes_on(world) && world.find("a") == nullptr;
+  };
+  CHECK(story(std::make_shared<EpochRules>()));
+  CHECK_FALSE(story(std::make_shared<LeavesAtOnce>()));
+}
+
+TEST_CASE("epochs: a leaver serves the mean that is carried into an epoch without it") {
+  EpochWorld world = running({"a", "b", "c"});
+  apply_at_a_alone(world);
+  world.lose({});
+  world.leave(world.at("a"));
+  world.leave(world.at("b"));
+  CHECK(goes_on(world));
+  CHECK(world.all().size() == 1);
+}
+
+TEST_CASE("epochs: who was away while all others were replaced begins anew") {
+  const auto story = [](const std::shared_ptr<const EpochRules>& rules) {
+    EpochWorld world = running({"a", "b", "c"}, rules);
+    Process& away = world.at("b");
+    isolate(world, away);
+    Process& newcomer = world.start("p");
+    for (Process* process : {&newcomer, &world.at("a"), &world.at("c")}) {
+      world.block(*process, away);
+      world.block(away, *process);
+      world.suspect(*process, away);
+    }
+    world.run(EpochTime(60'000),
+              [&] { return newcomer.member->standing() == EpochStanding::member; });
+    world.leave(world.at("a"));
+    world.leave(world.at("c"));
+    world.run(EpochTime(10'000), [&] { return world.all().size() == 2; });
+    REQUIRE(world.all().size() == 2);
+    for (auto& [ends, queue] : world.queues()) {
+      queue.clear();
+    }
+    world.unblock();
+    world.suspect_exactly();
+    return goes_on(world, EpochTime(60'000));
+  };
+  CHECK(story(std::make_shared<EpochRules>()));
+  CHECK_FALSE(story(std::make_shared<StaysBehind>()));
+}
+
+TEST_CASE("epochs: seeds that are born again found no second run") {
+  EpochWorld world = running({"a", "b", "c"});
+  const auto first = world.decided().at(0);
+  for (const char* name : {"a", "b", "c"}) {
+    world.kill(world.at(name), false);
+  }
+  for (const char* name : {"a", "b", "c"}) {
+    world.start(name);
+  }
+  const Round before = world.committed();
+  world.run(kLong);
+  CHECK(world.committed() == before);
+  CHECK(world.decided().at(0) == first);
+}
+
+TEST_CASE("epochs: with fewer than MIN members no step begins") {
+  EpochWorld world({.seed = 5, .least = 3, .founders = {"a", "b"}});
+  world.start("a");
+  world.start("b");
+  world.run(EpochTime(5'000));
+  CHECK(world.at("a").member->epoch() == 1);
+  CHECK(world.committed() == 0);
+  world.start("p");
+  CHECK(goes_on(world));
+}
+
+TEST_CASE("epochs: no more than MAX members") {
+  EpochWorld world({.seed = 5, .most = 2, .founders = {"a", "b"}});
+  world.start("a");
+  world.start("b");
+  world.start("p");
+  world.run(EpochTime(30'000));
+  CHECK(world.at("a").member->members().size() == 2);
+  CHECK(world.at("p").member->standing() == EpochStanding::joining);
+  world.kill(world.at("b"), false);
+  CHECK(goes_on(world));
+}
