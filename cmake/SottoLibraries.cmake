@@ -12,5 +12,6 @@ set(SOTTO_LIBRARIES
     sim
     sites_core
     sites_roster
+    sites_epochs
     sites_process
     sites_simulated)

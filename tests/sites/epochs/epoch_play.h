@@ -28,6 +28,7 @@ class EpochPlay {
     RandomStream draw({.seed = seed, .round = 3});
     EpochWorld::Options options{.seed = seed,
                                 .dimension = 3 + draw.below(5),
+                                .most = 16,
                                 .compressor = std::move(compressor),
                                 .rule = draw.below(2) == 0 ? "sgd" : "adam",
                                 .rules = std::move(rules)};

@@ -1,0 +1,180 @@
+// Means of epochs have the bits of the algorithms that they stand for, and nothing is dropped.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/compress/registry.h>
+#include <sotto/sites/epochs/epoch_mean.h>
+
+#include "optim/cluster.h"
+#include "sites/epochs/epoch_world.h"
+
+using namespace sotto;
+using namespace sotto::sites;
+using namespace sotto::test;
+
+namespace {
+
+/// Models of nodes that nothing happens to, after `steps`.
+std::vector<std::vector<float>> in_epochs(const ClusterOptions& options, Round steps,
+                                          const std::vector<float>& start,
+                                          const GradientFunction& gradient) {
+  std::vector<std::vector<float>> x(options.nodes, start);
+  std::vector<std::unique_ptr<EpochMember>> nodes;
+  std::vector<std::string> names;
+  for (std::size_t k = 0; k < options.nodes; ++k) {
+    names.push_back(std::string(1, static_cast<char>('a' + k)));
+  }
+  std::vector<EpochPeer> peers;
+  for (std::size_t k = 0; k < options.nodes; ++k) {
+    peers.push_back({names[k], k + 1, false});
+  }
+  for (std::size_t k = 0; k < options.nodes; ++k) {
+    nodes.push_back(std::make_unique<EpochMember>(
+        EpochSetup{.name = names[k],
+                   .incarnation = k + 1,
+                   .founders = names,
+                   .parameters = x[k],
+                   .layout = {},
+                   .step_rule = make_step_rule(options.step),
+                   .compressor = make_compressor(
+                       options.compressor.empty() ? "none" : options.compressor, ContractKind::any),
+                   .seed = options.seed},
+        EpochTime(0)));
+    nodes.back()->set_peers(peers);
+  }
+  for (EpochTime now{0}; now < EpochTime(200'000); now += EpochTime(100)) {
+    bool done = true;
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      nodes[k]->tick(now);
+      if (nodes[k]->wants_gradient() && nodes[k]->step() < steps) {
+        std::vector<float> g(options.dimension);
+        gradient(static_cast<Rank>(k), nodes[k]->step(), x[k], g);
+        REQUIRE(nodes[k]->offer(g, now).ok());
+      }
+      for (const EpochParcel& parcel : nodes[k]->released()) {
+        REQUIRE(nodes[parcel.incarnation - 1]
+                    ->receive(names[k], k + 1, parcel.message, now)
+                    .ok());
+      }
+      done = done && nodes[k]->step() == steps;
+    }
+    if (done) {
+      return x;
+    }
+  }
+  FAIL("the nodes take no steps");
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("epochs: where nothing fails the models are those of allreduce and qmean, bit for bit") {
+  for (const std::size_t nodes : {1U, 2U, 3U, 5U, 8U}) {
+    for (const char* rule : {"sgd", "adam", "adamw"}) {
+      for (const char* compressor : {"", "sign", "topk:0.3", "quant:4,rounding=stochastic"}) {
+        CAPTURE(nodes);
+        CAPTURE(rule);
+        CAPTURE(compressor);
+        const bool exact = std::string(compressor).empty();
+        const ClusterOptions options{
+            .algorithm = exact ? "allreduce" : "qmean",
+            .compressor = compressor,
+            .nodes = nodes,
+            .dimension = 37,
+            .step = {.rule = rule, .learning_rate = 0.05},
+            .seed = 11,
+            .allow_contract_violation = true};
+        const Quadratic task(nodes, options.dimension, 3, 0.2);
+        const GradientFunction gradient = task;
+        Cluster cluster(options);
+        const std::vector<float> start = cluster.x[0];
+        REQUIRE(cluster.driver.run(12, gradient).ok());
+        const auto x = in_epochs(options, 12, start, gradient);
+        for (std::size_t k = 0; k < nodes; ++k) {
+          CHECK(same_bits(x[k], cluster.x[k]));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("epochs: what compression withholds is not dropped when owners and numbers change") {
+  // With the rule x ← x − γ c̄ and errors e, ē: Σ c̄ + (1/n) Σ e + ē = Σ of the mean gradients, while
+  // n nodes take part; then one of them goes, and with it its e.
+  constexpr std::size_t kDimension = 11;
+  RandomStream random({.seed = 9});
+  std::vector<EpochReducer> nodes;
+  for (int k = 0; k < 3; ++k) {
+    nodes.emplace_back(kDimension, make_compressor("topk:0.3", ContractKind::any), 1);
+  }
+  std::vector<double> given(kDimension);
+  std::vector<double> received(kDimension);
+  const auto steps = [&](Epoch epoch, Round first, Round count, double factor) {
+    const std::size_t n = nodes.size();
+    for (Round step = first; step < first + count; ++step) {
+      std::vector<EpochPlace> places;
+      for (std::size_t k = 0; k < n; ++k) {
+        places.push_back({epoch, step, k, n});
+        std::vector<float> g(kDimension);
+        for (std::size_t j = 0; j < kDimension; ++j) {
+          g[j] = static_cast<float>(factor * random.normal());
+          given[j] += static_cast<double>(g[j]) / static_cast<double>(n);
+        }
+        REQUIRE(nodes[k].begin(places[k], g).ok());
+      }
+      StepMean mean{.step = step, .parts = {}};
+      for (std::size_t owner = 0; owner < n; ++owner) {
+        std::map<std::uint16_t, std::vector<std::byte>> chunks;
+        for (std::size_t k = 0; k < n; ++k) {
+          const auto bytes = nodes[k].encoding(owner);
+          chunks[static_cast<std::uint16_t>(k)] = {bytes.begin(), bytes.end()};
+        }
+        auto part = nodes[owner].make(places[owner], chunks);
+        REQUIRE(part.ok());
+        mean.parts.push_back(*part);
+      }
+      std::vector<float> c(kDimension);
+      REQUIRE(nodes[0].decode(mean, c));
+      for (std::size_t j = 0; j < kDimension; ++j) {
+        received[j] += static_cast<double>(c[j]);
+      }
+      for (EpochReducer& node : nodes) {
+        CHECK(node.commit(mean, true));
+      }
+    }
+  };
+  steps(1, 1, 20, 1);
+  steps(2, 21, 20, 1);    // owners fold what they withheld into their own errors
+  steps(2, 41, 400, 0);   // what was withheld comes out in the end
+  for (std::size_t j = 0; j < kDimension; ++j) {
+    CHECK(received[j] == doctest::Approx(given[j]).epsilon(1e-3).scale(1));
+  }
+}
+
+TEST_CASE("epochs: the digest of a mean tells steps, members, bytes and learning rates apart") {
+  const StepMean mean{3, {{{0, 1}, {std::byte{1}}}, {{0, 1}, {std::byte{2}}}}};
+  const EpochDigest digest = digest_of(mean, 0.1);
+  CHECK(digest == digest_of(mean, 0.1));
+  CHECK(digest != digest_of(mean, 0.2));
+  StepMean other = mean;
+  other.step = 4;
+  CHECK(digest != digest_of(other, 0.1));
+  other = mean;
+  other.parts[1].who = {1};
+  CHECK(digest != digest_of(other, 0.1));
+  other = mean;
+  other.parts[0].encoding = {std::byte{3}};
+  CHECK(digest != digest_of(other, 0.1));
+}
+
+TEST_CASE("epochs: a compressor that goes by tensors is refused") {
+  const auto make = [] {
+    EpochReducer reducer(6, make_compressor("lowrank:1", ContractKind::any, host_ops(),
+                                            {{.name = "w", .offset = 0, .shape = {2, 3}, .size = 6}}),
+                         1);
+  };
+  CHECK_THROWS_WITH_AS(make(), doctest::Contains("chunk"), Error);
+}
