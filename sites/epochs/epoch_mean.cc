@@ -47,9 +47,10 @@ EpochReducer::EpochReducer(std::size_t dimension, std::unique_ptr<Compressor> co
       whole_(exact_ ? 0 : dimension),
       error_(exact_ ? 0 : dimension) {
   if (!compressor_->divisible()) {
-    refuse("compressor", compressor_->spec(),
-           "it goes by the tensors of a model, and all-reduce in epochs cuts the model into a chunk "
-           "for each node; take one that goes by elements, such as quant:8");
+    refuse(
+        "compressor", compressor_->spec(),
+        "it goes by the tensors of a model, and all-reduce in epochs cuts the model into a chunk "
+        "for each node; take one that goes by elements, such as quant:8");
   }
 }
 
@@ -80,9 +81,8 @@ Status EpochReducer::begin(const EpochPlace& place, std::span<const float> gradi
   for (std::size_t k = 0; k < place.members; ++k) {
     const auto part = chunk(k, place.members).of(v);
     sent_[k].resize(compressor_->max_bytes(part.size()));
-    const std::size_t bytes = exact_
-                                  ? compressor_->encode(part, {}, sent_[k])
-                                  : compressor_->encode_residual(part, key(place, k), sent_[k]);
+    const std::size_t bytes = exact_ ? compressor_->encode(part, {}, sent_[k])
+                                     : compressor_->encode_residual(part, key(place, k), sent_[k]);
     sent_[k].resize(bytes);
   }
   residual_.assign(v.begin(), exact_ ? v.begin() : v.end());

@@ -1,5 +1,5 @@
-// The arithmetic of a step of one model: what a member sends of its gradient, the mean that an owner
-// makes of it, and the errors that compression leaves.
+// The arithmetic of a step of one model: what a member sends of its gradient, the mean that an
+// owner makes of it, and the errors that compression leaves.
 //
 // Member k of n owns chunk k (optim/exchange/chunks.h). Rule, v_i the gradient:
 //   1. member i:   w_i = v_i + e_i;  sends c_i = C(w_i), chunk k to its owner
@@ -8,8 +8,8 @@
 // With the compressor `none` there is no e, and sums begin at the chunk's owner, as in `allreduce`,
 // whose bits the means then have; else they begin at the eldest, and have the bits of `qmean`. The
 // rounding of epoch e has a key of its own, so that a step that is reduced again is drawn again.
-// An owner's ē is of its chunk in one epoch. In the next one it gives it to e_i, times the number of
-// members, so that nothing is dropped; that of an owner that died is lost.
+// An owner's ē is of its chunk in one epoch. In the next one it gives it to e_i, times the number
+// of members, so that nothing is dropped; that of an owner that died is lost.
 //
 // Memory: with a compressor 2 floats a parameter (w, e) and 2/n; a gradient's encoding besides. One
 // thread at a time.
@@ -99,10 +99,10 @@ class EpochReducer {
   bool exact_;
   std::optional<EpochPlace> place_;           ///< where the gradient was encoded last
   std::vector<std::vector<std::byte>> sent_;  ///< encodings by chunk
-  std::vector<float> residual_;  ///< w − C(w)
-  std::vector<float> whole_;     ///< w
-  std::vector<float> error_;     ///< e
-  std::optional<EpochPlace> made_;  ///< where the own chunk's mean was made last
+  std::vector<float> residual_;               ///< w − C(w)
+  std::vector<float> whole_;                  ///< w
+  std::vector<float> error_;                  ///< e
+  std::optional<EpochPlace> made_;            ///< where the own chunk's mean was made last
   std::vector<float> made_residual_;
   Chunk error_chunk_;
   Epoch error_epoch_ = 0;

@@ -24,9 +24,9 @@ EpochSetup approved(EpochSetup setup) {
     check_name("founders", founder);
   }
   if (setup.incarnation == 0 || setup.founders.size() > kMostEpochMembers) {
-    refuse("incarnation", fmt::format("{}", setup.incarnation),
-           fmt::format("a number that is drawn, not 0, and at most {} founders",
-                       kMostEpochMembers));
+    refuse(
+        "incarnation", fmt::format("{}", setup.incarnation),
+        fmt::format("a number that is drawn, not 0, and at most {} founders", kMostEpochMembers));
   }
   if (setup.least < 1 || setup.least > setup.most || setup.most > kMostEpochMembers) {
     refuse("nodes", fmt::format("{}:{}", setup.least, setup.most),
@@ -74,9 +74,8 @@ std::optional<std::pair<std::string, Incarnation>> EpochMember::address(const Ep
   if (to.incarnation != 0) {
     return std::pair(to.name, to.incarnation);
   }
-  const auto found = std::ranges::find_if(peers_, [&](const EpochPeer& peer) {
-    return peer.name == to.name && !peer.suspected;
-  });
+  const auto found = std::ranges::find_if(
+      peers_, [&](const EpochPeer& peer) { return peer.name == to.name && !peer.suspected; });
   return found == peers_.end() ? std::nullopt
                                : std::optional(std::pair(found->name, found->incarnation));
 }

@@ -1,15 +1,16 @@
-// One node of a run that trains one model by all-reduce, and whose nodes come and go (docs/epochs.md):
-// a pure state machine without sockets, clocks or threads.
+// One node of a run that trains one model by all-reduce, and whose nodes come and go
+// (docs/epochs.md): a pure state machine without sockets, clocks or threads.
 //
-// What its driver does: set_peers() whenever the roster's view changes, receive() what comes, tick()
-// every tenth of a second or so; then send what released() hands out, in order and each to its peer,
-// once founding_votes() is written if votes_changed(). Channels may lose messages, and end.
+// What its driver does: set_peers() whenever the roster's view changes, receive() what comes,
+// tick() every tenth of a second or so; then send what released() hands out, in order and each to
+// its peer, once founding_votes() is written if votes_changed(). Channels may lose messages, and
+// end.
 //
 // What the caller's loop does: while wants_gradient(), compute a gradient at the parameters, and
 // offer() it. Parameters move only between an offer and the next time that wants_gradient() holds.
 //
-// A step commits when every member of the epoch is known to have its mean, and nowhere else. A member
-// that promises to end the epoch is frozen until it knows how the epoch ended.
+// A step commits when every member of the epoch is known to have its mean, and nowhere else. A
+// member that promises to end the epoch is frozen until it knows how the epoch ended.
 //
 // Thread safety: one thread at a time. Views the caller's parameters, owns all else. Memory, in
 // floats a parameter: 1 for the gradient, 1 for a mean, those of EpochReducer and EpochModel, up to
@@ -57,14 +58,14 @@ struct EpochSetup {
   std::span<float> parameters{};          ///< x, which must outlive the member and stay in place
   ParameterLayout layout{};               ///< tensors of x; empty: one
   std::unique_ptr<StepRule> step_rule{};  ///< from a mean gradient to the step
-  double learning_rate = 0.1;  ///< of the step rule; part of each mean's digest
+  double learning_rate = 0.1;             ///< of the step rule; part of each mean's digest
   /// C; `none`: `allreduce`, and else `qmean`, which compensates its errors.
   std::unique_ptr<Compressor> compressor{};
   std::uint64_t seed = 1;  ///< the run's, for rounding
   /// How long the owner of a chunk waits for the slowest, once more than half have come; none: for
   /// ever.
   std::optional<EpochTime> grace{};
-  EpochTime delta{1'000};                         ///< Δ: in which an answer is expected
+  EpochTime delta{1'000};                          ///< Δ: in which an answer is expected
   std::size_t piece_bytes = std::size_t{4} << 20;  ///< a piece of a copy of the state
   std::size_t join_memory = std::size_t{1} << 30;  ///< means kept for newcomers, in bytes
   std::shared_ptr<const EpochRules> rules = std::make_shared<EpochRules>();  ///< safety's rules
@@ -110,7 +111,7 @@ class EpochMember {
   static constexpr Epoch kDecisionsKept = 8;
   /// Steps by which a newcomer may lag behind when an epoch is ended for it.
   static constexpr Round kNear = 16;
-  static constexpr EpochTime kAgain{500};             ///< until something is said again
+  static constexpr EpochTime kAgain{500};              ///< until something is said again
   static constexpr EpochTime kBetweenPlanned{10'000};  ///< between two epochs for newcomers alone
   static constexpr EpochTime kNewcomerSilent{10'000};  ///< after which a newcomer is forgotten
 
@@ -217,9 +218,7 @@ class EpochMember {
   std::optional<std::pair<std::string, Incarnation>> address(const EpochNode& to) const;
 
   // Steps.
-  bool acting() const {
-    return standing_ == EpochStanding::member && !frozen();
-  }
+  bool acting() const { return standing_ == EpochStanding::member && !frozen(); }
   EpochPlace place() const {
     return {.epoch = epoch_, .step = step_ + 1, .index = *index_, .members = members_.size()};
   }
@@ -297,8 +296,8 @@ class EpochMember {
   std::vector<EpochNode> waits_for_;   ///< who is to enter the epoch after it
   std::set<EpochNode> entered_;        ///< who has
 
-  Round step_ = 0;  ///< steps committed; the model may be up to kMostParked behind
-  std::map<Round, Work> works_;  ///< of the next two steps
+  Round step_ = 0;                ///< steps committed; the model may be up to kMostParked behind
+  std::map<Round, Work> works_;   ///< of the next two steps
   std::optional<StepMean> mean_;  ///< of step_ + 1, whole
   EpochDigest mean_digest_{};
   std::map<std::uint16_t, MeanPart> held_;  ///< parts of the mean that is carried, or replayed
@@ -319,7 +318,7 @@ class EpochMember {
   std::map<EpochNode, Newcomer> newcomers_;
   StateFetch fetch_;
   std::size_t turn_ = 0;  ///< which donor is asked first
-  Round asked_to_ = 0;  ///< the last step whose mean a newcomer has asked for
+  Round asked_to_ = 0;    ///< the last step whose mean a newcomer has asked for
   StateCopy copy_;
 };
 

@@ -38,12 +38,11 @@ void EpochMember::on(const EpochNode& from, const PrepareMessage& prepare, Epoch
     return;
   }
   note_founding_vote();
-  const EpochPromise promise{
-      .by = self_,
-      .step = step_,
-      .mean = mean_ ? std::optional(mean_digest_) : std::nullopt,
-      .leaving = leaving_,
-      .accepted = vote_.accepted()};
+  const EpochPromise promise{.by = self_,
+                             .step = step_,
+                             .mean = mean_ ? std::optional(mean_digest_) : std::nullopt,
+                             .leaving = leaving_,
+                             .accepted = vote_.accepted()};
   if (from == self_) {
     vote_.add(voter_id(), promise);
   } else {
@@ -227,8 +226,8 @@ EpochValue EpochMember::founding_value() const {
   drawn.write_string(self_.name);
   drawn.write(self_.incarnation);
   drawn.write(vote_.proposal()->number);
-  EpochValue value{.members = {}, .base = 0, .carry = std::nullopt,
-                   .history = xxh3_128(drawn.bytes())};
+  EpochValue value{
+      .members = {}, .base = 0, .carry = std::nullopt, .history = xxh3_128(drawn.bytes())};
   for (const EpochNode& founder : voters()) {
     if (const auto promise = vote_.promises().find(founder); promise != vote_.promises().end()) {
       value.members.push_back(promise->second.by);

@@ -21,7 +21,7 @@ void EpochMember::on_join(const EpochNode& from, const JoinMessage& join, EpochT
     return;
   }
   newcomers_.insert_or_assign(from, Newcomer{now, join.wanted, join.ready,
-                                            step_ - std::min(step_, join.ready.value_or(0))});
+                                             step_ - std::min(step_, join.ready.value_or(0))});
   look_after_newcomers(now);
   send(from, DonorMessage{step_, log_.oldest()});
 }

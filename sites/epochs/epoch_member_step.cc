@@ -12,8 +12,8 @@ void EpochMember::on(const EpochNode& from, const ChunkMessage& chunk, EpochTime
   if (!acting() || chunk.chunk != *index_ || chunk.step <= step_ || chunk.step > step_ + 2) {
     return;
   }
-  const auto sender = static_cast<std::uint16_t>(std::ranges::find(members_, from) -
-                                                 members_.begin());
+  const auto sender =
+      static_cast<std::uint16_t>(std::ranges::find(members_, from) - members_.begin());
   Work& work = works_[chunk.step];
   if (work.made) {  // the sender lacks it
     send(from, PartMessage{.standing = PartMessage::Standing::made,
@@ -31,8 +31,7 @@ void EpochMember::on(const EpochNode& from, const ChunkMessage& chunk, EpochTime
 
 void EpochMember::on(const EpochNode& from, const PartMessage& part, EpochTime /*now*/) {
   if (acting() && part.step > step_ && part.step <= step_ + 2 && part.parts == members_.size() &&
-      members_[part.part] == from &&
-      reducer_.decodes(part.encoding, part.part, members_.size())) {
+      members_[part.part] == from && reducer_.decodes(part.encoding, part.part, members_.size())) {
     works_[part.step].parts.try_emplace(
         part.part, MeanPart{part.who, {part.encoding.begin(), part.encoding.end()}});
   }
@@ -43,8 +42,8 @@ void EpochMember::on(const EpochNode& from, const HaveMessage& have, EpochTime /
     return;
   }
   if (have.step > step_ && have.step <= step_ + 2) {
-    const auto sender = static_cast<std::uint16_t>(std::ranges::find(members_, from) -
-                                                   members_.begin());
+    const auto sender =
+        static_cast<std::uint16_t>(std::ranges::find(members_, from) - members_.begin());
     works_[have.step].haves[sender] = have.digest;
   } else if (const auto digest = log_.digest(have.step);
              digest && !have.answers && rules_->answers_have()) {
@@ -59,9 +58,9 @@ void EpochMember::on_want(const EpochNode& from, const EpochHeader& header,
   } else if (mean_ && want.step == mean_->step &&
              (lingers_ ? lingers_->carry == mean_digest_ : acting() && carrying())) {
     send_mean(from, *mean_, mean_digest_, want.part);
-  } else if (const auto work = works_.find(want.step);
-             acting() && header.epoch == epoch_ && work != works_.end() && work->second.made &&
-             want.part == *index_) {
+  } else if (const auto work = works_.find(want.step); acting() && header.epoch == epoch_ &&
+                                                       work != works_.end() && work->second.made &&
+                                                       want.part == *index_) {
     send(from, PartMessage{.standing = PartMessage::Standing::made,
                            .step = want.step,
                            .digest = {},

@@ -1,7 +1,8 @@
 // What nodes of a run with one model say to each other (docs/epochs.md). Little-endian; one message
 // is one message of a channel, whose other end is known by name and incarnation.
 //
-// Each begins with kind u8, protocol u8, history 2 × u64, epoch u64, and the sender's stay u32. Then
+// Each begins with kind u8, protocol u8, history 2 × u64, epoch u64, and the sender's stay u32.
+// Then
 //
 //   chunk     1, step u64, chunk u16, encoding
 //   part      2, standing u8 (0 made, 1 held), step u64, digest 2 × u64, parts u16, part u16,
@@ -41,22 +42,22 @@
 
 namespace sotto::sites {
 
-inline constexpr std::uint8_t kEpochProtocol = 1;  ///< the version that each message names
-inline constexpr std::uint16_t kAllParts = 0xFFFF;  ///< a want for all parts of a mean
+inline constexpr std::uint8_t kEpochProtocol = 1;       ///< the version that each message names
+inline constexpr std::uint16_t kAllParts = 0xFFFF;      ///< a want for all parts of a mean
 inline constexpr std::uint32_t kMostPieces = 1U << 20;  ///< pieces of a snapshot
 
 /// What each message begins with.
 struct EpochHeader {
-  History history{};        ///< the sender's run
-  Epoch epoch = 0;          ///< the epoch that the message is about
-  std::uint32_t stay = 0;   ///< the sender's stay
+  History history{};       ///< the sender's run
+  Epoch epoch = 0;         ///< the epoch that the message is about
+  std::uint32_t stay = 0;  ///< the sender's stay
   auto operator<=>(const EpochHeader&) const = default;
 };
 
 /// A member's part of a step, for the owner of a chunk.
 struct ChunkMessage {
-  Round step = 0;                        ///< number of the step, from 1
-  std::uint16_t chunk = 0;               ///< the chunk, and its owner's place among the members
+  Round step = 0;                         ///< number of the step, from 1
+  std::uint16_t chunk = 0;                ///< the chunk, and its owner's place among the members
   std::span<const std::byte> encoding{};  ///< C of the sender's gradient there
 };
 
@@ -67,12 +68,12 @@ struct PartMessage {
     made,  ///< the owner has made this part in this epoch
     held,  ///< part of a whole mean, which was applied, or is carried over
   };
-  Standing standing = Standing::made;    ///< what is known of it
-  Round step = 0;                        ///< number of the step
-  EpochDigest digest{};                  ///< held: digest of the whole mean; made: zeros
-  std::uint16_t parts = 0;               ///< parts of the mean, 1 … kMostEpochMembers
-  std::uint16_t part = 0;                ///< the place of this one
-  std::vector<std::uint16_t> who{};      ///< places of members whose gradients it has, ascending
+  Standing standing = Standing::made;     ///< what is known of it
+  Round step = 0;                         ///< number of the step
+  EpochDigest digest{};                   ///< held: digest of the whole mean; made: zeros
+  std::uint16_t parts = 0;                ///< parts of the mean, 1 … kMostEpochMembers
+  std::uint16_t part = 0;                 ///< the place of this one
+  std::vector<std::uint16_t> who{};       ///< places of members whose gradients it has, ascending
   std::span<const std::byte> encoding{};  ///< C of the mean
 };
 
@@ -137,10 +138,10 @@ struct FetchMessage {
 };
 /// A piece of a copy of the state.
 struct PieceMessage {
-  Round step = 0;                     ///< the step of the copy
-  EpochDigest root{};                 ///< digest of the whole copy
-  std::uint32_t count = 0;            ///< its pieces, 1 … kMostPieces
-  std::uint32_t index = 0;            ///< the place of this one
+  Round step = 0;                      ///< the step of the copy
+  EpochDigest root{};                  ///< digest of the whole copy
+  std::uint32_t count = 0;             ///< its pieces, 1 … kMostPieces
+  std::uint32_t index = 0;             ///< the place of this one
   std::span<const std::byte> bytes{};  ///< the piece
 };
 

@@ -21,9 +21,10 @@ Status EpochModel::apply(std::span<const float> mean) {
   // Rounds count from 0: what the rule does in step t is that of round t − 1.
   Status status = rule_->next_model(step_, x_, mean, next, host_ops());
   if (status.ok() && host_ops().count_non_finite(next).count > 0) {
-    status = {Fault::non_finite,
-              "the updated model has elements that are not finite; lower the learning rate, or look "
-              "at the data"};
+    status = {
+        Fault::non_finite,
+        "the updated model has elements that are not finite; lower the learning rate, or look "
+        "at the data"};
   }
   if (!status) {
     return status.with_context(fmt::format("step {}", step_ + 1));

@@ -28,8 +28,8 @@ using History = std::array<std::uint64_t, 2>;
 inline constexpr std::size_t kMostEpochMembers = 64;  ///< members of an epoch, at most
 inline constexpr std::size_t kMostEpochName = 100;    ///< bytes of a node's name
 
-/// A stay of a process in a run. Whoever was put out, and whoever starts again without its votes, is
-/// another node: votes of one node never contradict each other.
+/// A stay of a process in a run. Whoever was put out, and whoever starts again without its votes,
+/// is another node: votes of one node never contradict each other.
 struct EpochNode {
   std::string name{};           ///< 1 … kMostEpochName bytes, unique in the run
   Incarnation incarnation = 0;  ///< drawn by the process; 0: a founder, which remembers its votes
@@ -63,11 +63,11 @@ struct AcceptedValue {
 
 /// What a voter says when it promises to take part in no older proposal.
 struct EpochPromise {
-  EpochNode by{};                            ///< the voter's stay, also where founders vote by name
-  Round step = 0;                            ///< steps that it has applied
-  std::optional<EpochDigest> mean{};         ///< digest of the mean of step + 1, where it is complete
-  bool leaving = false;                      ///< it wants to leave
-  std::optional<AcceptedValue> accepted{};   ///< the value of the highest ballot that it accepted
+  EpochNode by{};                     ///< the voter's stay, also where founders vote by name
+  Round step = 0;                     ///< steps that it has applied
+  std::optional<EpochDigest> mean{};  ///< digest of the mean of step + 1, where it is complete
+  bool leaving = false;               ///< it wants to leave
+  std::optional<AcceptedValue> accepted{};  ///< the value of the highest ballot that it accepted
   auto operator<=>(const EpochPromise&) const = default;
 };
 

@@ -17,13 +17,13 @@ namespace sotto::sites {
 
 /// What a proposer knows when it chooses how an epoch ends.
 struct EpochChoice {
-  std::vector<EpochNode> members{};               ///< members of the epoch, eldest first
-  Round base = 0;                                 ///< steps that all had when it began
-  History history{};                              ///< the run
-  std::map<EpochNode, EpochPromise> promises{};   ///< promises by voter, of a quorum
-  std::set<EpochNode> unwanted{};                 ///< nodes that the proposer suspects
-  std::map<EpochNode, Round> ready{};  ///< newcomers that the proposer hears: steps replayed
-  bool awaited = false;  ///< newcomers are on their way
+  std::vector<EpochNode> members{};              ///< members of the epoch, eldest first
+  Round base = 0;                                ///< steps that all had when it began
+  History history{};                             ///< the run
+  std::map<EpochNode, EpochPromise> promises{};  ///< promises by voter, of a quorum
+  std::set<EpochNode> unwanted{};                ///< nodes that the proposer suspects
+  std::map<EpochNode, Round> ready{};    ///< newcomers that the proposer hears: steps replayed
+  bool awaited = false;                  ///< newcomers are on their way
   std::size_t most = kMostEpochMembers;  ///< MAX: members of the next epoch
 };
 

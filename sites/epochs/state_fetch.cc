@@ -24,13 +24,12 @@ std::optional<PieceMessage> StateCopy::piece(const FetchMessage& fetch, EpochTim
   }
   asked_ = now;
   const std::size_t count = (bytes_.size() + piece_bytes_ - 1) / piece_bytes_;
-  return PieceMessage{
-      .step = fetch.step,
-      .root = root_,
-      .count = static_cast<std::uint32_t>(count),
-      .index = fetch.index,
-      .bytes = std::span<const std::byte>(bytes_).subspan(
-          first, std::min(piece_bytes_, bytes_.size() - first))};
+  return PieceMessage{.step = fetch.step,
+                      .root = root_,
+                      .count = static_cast<std::uint32_t>(count),
+                      .index = fetch.index,
+                      .bytes = std::span<const std::byte>(bytes_).subspan(
+                          first, std::min(piece_bytes_, bytes_.size() - first))};
 }
 
 void StateCopy::expire(EpochTime now) {
@@ -49,8 +48,8 @@ void StateFetch::choose(EpochTime now, EpochTime patience) {
   for (const auto& [node, donor] : donors_) {
     step = std::max(step, donor.step);
   }
-  const std::optional<Round> before = std::exchange(
-      seen_, donors_.empty() ? std::nullopt : std::optional(step));
+  const std::optional<Round> before =
+      std::exchange(seen_, donors_.empty() ? std::nullopt : std::optional(step));
   if (!before || !seen_ || done_ || (wanted_ && now - chosen_ < patience)) {
     return;
   }
@@ -64,7 +63,8 @@ void StateFetch::choose(EpochTime now, EpochTime patience) {
 }
 
 bool StateFetch::take(const PieceMessage& piece, EpochTime now) {
-  if (piece.step != wanted_ || done_ || (count_ > 0 && (piece.root != root_ || piece.count != count_))) {
+  if (piece.step != wanted_ || done_ ||
+      (count_ > 0 && (piece.root != root_ || piece.count != count_))) {
     return false;
   }
   count_ = piece.count;
@@ -76,8 +76,8 @@ bool StateFetch::take(const PieceMessage& piece, EpochTime now) {
 
 std::vector<std::uint32_t> StateFetch::ask(std::size_t most) {
   std::vector<std::uint32_t> indices;
-  const auto got = static_cast<std::size_t>(
-      std::distance(pieces_.begin(), pieces_.lower_bound(asked_)));
+  const auto got =
+      static_cast<std::size_t>(std::distance(pieces_.begin(), pieces_.lower_bound(asked_)));
   for (std::size_t under_way = asked_ - got;
        wanted_ && !done_ && asked_ < std::max(count_, 1U) && under_way < most; ++asked_) {
     if (!pieces_.contains(asked_)) {

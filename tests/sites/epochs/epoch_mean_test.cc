@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/error.h>
+#include <sotto/base/parameter_layout.h>
 #include <sotto/compress/registry.h>
 #include <sotto/sites/epochs/epoch_mean.h>
 
@@ -55,9 +57,7 @@ std::vector<std::vector<float>> in_epochs(const ClusterOptions& options, Round s
         REQUIRE(nodes[k]->offer(g, now).ok());
       }
       for (const EpochParcel& parcel : nodes[k]->released()) {
-        REQUIRE(nodes[parcel.incarnation - 1]
-                    ->receive(names[k], k + 1, parcel.message, now)
-                    .ok());
+        REQUIRE(nodes[parcel.incarnation - 1]->receive(names[k], k + 1, parcel.message, now).ok());
       }
       done = done && nodes[k]->step() == steps;
     }
@@ -79,14 +79,13 @@ TEST_CASE("epochs: where nothing fails the models are those of allreduce and qme
         CAPTURE(rule);
         CAPTURE(compressor);
         const bool exact = std::string(compressor).empty();
-        const ClusterOptions options{
-            .algorithm = exact ? "allreduce" : "qmean",
-            .compressor = compressor,
-            .nodes = nodes,
-            .dimension = 37,
-            .step = {.rule = rule, .learning_rate = 0.05},
-            .seed = 11,
-            .allow_contract_violation = true};
+        const ClusterOptions options{.algorithm = exact ? "allreduce" : "qmean",
+                                     .compressor = compressor,
+                                     .nodes = nodes,
+                                     .dimension = 37,
+                                     .step = {.rule = rule, .learning_rate = 0.05},
+                                     .seed = 11,
+                                     .allow_contract_violation = true};
         const Quadratic task(nodes, options.dimension, 3, 0.2);
         const GradientFunction gradient = task;
         Cluster cluster(options);
@@ -147,8 +146,8 @@ TEST_CASE("epochs: what compression withholds is not dropped when owners and num
     }
   };
   steps(1, 1, 20, 1);
-  steps(2, 21, 20, 1);    // owners fold what they withheld into their own errors
-  steps(2, 41, 400, 0);   // what was withheld comes out in the end
+  steps(2, 21, 20, 1);   // owners fold what they withheld into their own errors
+  steps(2, 41, 400, 0);  // what was withheld comes out in the end
   for (std::size_t j = 0; j < kDimension; ++j) {
     CHECK(received[j] == doctest::Approx(given[j]).epsilon(1e-3).scale(1));
   }
@@ -171,10 +170,11 @@ TEST_CASE("epochs: the digest of a mean tells steps, members, bytes and learning
 }
 
 TEST_CASE("epochs: a compressor that goes by tensors is refused") {
-  const auto make = [] {
-    EpochReducer reducer(6, make_compressor("lowrank:1", ContractKind::any, host_ops(),
-                                            {{.name = "w", .offset = 0, .shape = {2, 3}, .size = 6}}),
-                         1);
+  ParameterLayout layout;
+  append_block(layout, "w", {2, 3});
+  const auto make = [&] {
+    const EpochReducer reducer(
+        6, make_compressor("lowrank:1", ContractKind::any, host_ops(), layout), 1);
   };
   CHECK_THROWS_WITH_AS(make(), doctest::Contains("chunk"), Error);
 }

@@ -27,10 +27,8 @@ Ballot random_ballot(RandomStream& random) {
   return {1 + random.below(1'000), random_node(random)};
 }
 EpochValue random_value(RandomStream& random) {
-  EpochValue value{.members = {},
-                   .base = random.below(1'000),
-                   .carry = {},
-                   .history = random_digest(random)};
+  EpochValue value{
+      .members = {}, .base = random.below(1'000), .carry = {}, .history = random_digest(random)};
   for (std::uint64_t count = random.below(6); count > 0; --count) {
     value.members.push_back(random_node(random));
   }
@@ -55,8 +53,7 @@ EpochPromise random_promise(RandomStream& random) {
 }
 
 /// One of each kind; `bytes` is what they carry.
-std::vector<EpochMessage> random_messages(RandomStream& random,
-                                          std::span<const std::byte> bytes) {
+std::vector<EpochMessage> random_messages(RandomStream& random, std::span<const std::byte> bytes) {
   const EpochHeader header{random_digest(random), random.below(1'000),
                            static_cast<std::uint32_t>(random.below(1'000))};
   const Round step = random.below(1'000);

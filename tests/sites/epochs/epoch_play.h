@@ -213,8 +213,8 @@ class EpochPlay {
         return false;
       }
     }
-    return std::ranges::all_of(newest.members,
-                               [&](const EpochNode& node) { return world_.by_id(node) != nullptr; });
+    return std::ranges::all_of(
+        newest.members, [&](const EpochNode& node) { return world_.by_id(node) != nullptr; });
   }
   End heal() {
     world_.unblock();
@@ -225,7 +225,8 @@ class EpochPlay {
       const auto leaves = [](const EpochWorld::Process* process) {
         return process->member->standing() == EpochStanding::leaving;
       };
-      const bool over = !world_.decided().empty() && world_.decided().rbegin()->second.members.empty();
+      const bool over =
+          !world_.decided().empty() && world_.decided().rbegin()->second.members.empty();
       if (over || std::ranges::all_of(world_.all(), leaves)) {
         return world_.decided().empty() ? End::all_dead : End::all_left;
       }

@@ -1,5 +1,5 @@
-// What may go wrong in an all-reduce whose nodes come and go, one story each; and what a rule is for
-// that random schedules seldom need.
+// What may go wrong in an all-reduce whose nodes come and go, one story each; and what a rule is
+// for that random schedules seldom need.
 #include <functional>
 #include <memory>
 #include <optional>

@@ -1,6 +1,6 @@
 // Many nodes of one all-reduce in epochs, in virtual time, and what must hold after each event: one
-// mean a step, made of gradients that were offered for this step; one decision an epoch; equal bits.
-// All that is random follows from one seed.
+// mean a step, made of gradients that were offered for this step; one decision an epoch; equal
+// bits. All that is random follows from one seed.
 #pragma once
 
 #include <algorithm>
@@ -135,7 +135,7 @@ class EpochWorld {
   Process* by_id(const EpochNode& id) {
     const auto found = processes_.find({id.name, id.incarnation});
     return found == processes_.end() || found->second->member->self() != id ? nullptr
-                                                                             : found->second.get();
+                                                                            : found->second.get();
   }
   /// The process ends at once; of what it has sent, some channels lose a tail.
   void kill(Process& process, bool tails = true) {
@@ -275,8 +275,8 @@ class EpochWorld {
       text += "\n" + key.first + "#" + std::to_string(key.second) + "." +
               std::to_string(member.self().stay) + " standing " +
               std::to_string(static_cast<int>(member.standing())) + " epoch " +
-              std::to_string(member.epoch()) + " step " + std::to_string(member.step()) +
-              " base " + std::to_string(member.base()) + (member.frozen() ? " frozen" : "") +
+              std::to_string(member.epoch()) + " step " + std::to_string(member.step()) + " base " +
+              std::to_string(member.base()) + (member.frozen() ? " frozen" : "") +
               (member.wants_gradient() ? " wants" : "") + " of";
       for (const EpochNode& node : member.members()) {
         text += " " + node.name + "#" + std::to_string(node.incarnation) + "." +
@@ -296,7 +296,8 @@ class EpochWorld {
 
  private:
   std::unique_ptr<StepRule> rule() const {
-    return make_step_rule({.rule = options_.rule, .learning_rate = 0.125,
+    return make_step_rule({.rule = options_.rule,
+                           .learning_rate = 0.125,
                            .momentum = options_.rule == "sgd" ? 0.5 : 0});
   }
   EpochTime clock(const Process& process) const { return now_ + process.ahead; }
@@ -397,8 +398,8 @@ class EpochWorld {
   }
   bool is_of(const std::vector<EpochNode>& members, Round step, const sites::StepMean& mean) const {
     for (std::size_t k = 0; k < mean.parts.size(); ++k) {
-      const Chunk chunk = chunk_of(options_.dimension, static_cast<int>(members.size()),
-                                   static_cast<int>(k));
+      const Chunk chunk =
+          chunk_of(options_.dimension, static_cast<int>(members.size()), static_cast<int>(k));
       std::vector<float> sum(chunk.size);
       for (std::size_t i = 0; i < members.size(); ++i) {
         const std::size_t member = (k + i) % members.size();
