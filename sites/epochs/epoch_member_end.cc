@@ -138,7 +138,7 @@ void EpochMember::watch_for_change(EpochTime now) {
     }
     before += epoch_ == 0 || !suspected(voter) ? 1 : 0;
   }
-  // Who is behind in the order waits for those before it, and longer where others propose already.
+  // A node waits for those before it in the order, and longer where others propose already.
   const EpochTime turn = setup_.delta * (before + (frozen() ? 3 + 2 * before : 0));
   if (asked_ || now - *due_ >= turn) {
     patience_ = setup_.delta * (6 + 3 * before);
@@ -256,7 +256,7 @@ void EpochMember::on_ask(const EpochNode& from, Epoch epoch) {
     known = std::prev(decisions_.end());  // for who has fallen so far behind that it is out
   }
   if (known != decisions_.end()) {
-    // Who asks about the founding knows no history, and the founding has none.
+    // A node that asks about the founding knows no history, and the founding has none.
     send(from, known->first, DecideMessage{known->second});
   }
 }

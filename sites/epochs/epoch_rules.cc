@@ -16,11 +16,11 @@ const AcceptedValue* highest(const std::map<EpochNode, EpochPromise>& promises) 
   return best;
 }
 
-/// Those of the epoch that go on.
+/// Members of the epoch that go on.
 std::vector<EpochNode> staying(const EpochChoice& choice, bool leavers_too) {
   std::vector<EpochNode> members;
   for (const EpochNode& member : choice.members) {
-    // Whoever has promised is alive, whatever the proposer suspects.
+    // A node that has promised is alive, whatever the proposer suspects.
     const auto promise = choice.promises.find(member);
     const bool stays = promise == choice.promises.end() ? !choice.unwanted.contains(member)
                                                         : !promise->second.leaving || leavers_too;

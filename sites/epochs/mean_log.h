@@ -26,7 +26,7 @@ class MeanLog {
 
   /// The mean of a step; null: it is not kept.
   const StepMean* find(Round step) const;
-  /// Its digest.
+  /// The digest of the mean of a step; none: it is not kept.
   std::optional<EpochDigest> digest(Round step) const;
   /// The first step that is kept; 0: none.
   Round oldest() const { return kept_.empty() ? 0 : kept_.front().mean.step; }

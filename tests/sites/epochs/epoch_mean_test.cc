@@ -101,7 +101,7 @@ TEST_CASE("epochs: where nothing fails the models are those of allreduce and qme
 }
 
 TEST_CASE("epochs: what compression withholds is not dropped when owners and numbers change") {
-  // With the rule x ← x − γ c̄ and errors e, ē: Σ c̄ + (1/n) Σ e + ē = Σ of the mean gradients, while
+  // With errors e and ē: Σ c̄ + (1/n) Σ e + ē = Σ of the mean gradients, while
   // n nodes take part; then one of them goes, and with it its e.
   constexpr std::size_t kDimension = 11;
   RandomStream random({.seed = 9});
