@@ -100,9 +100,9 @@ TEST_CASE("epochs: where nothing fails the models are those of allreduce and qme
   }
 }
 
-TEST_CASE("epochs: what compression withholds is not dropped when owners and numbers change") {
+TEST_CASE("epochs: what compression withholds is not dropped when an epoch ends") {
   // With errors e and ē: Σ c̄ + (1/n) Σ e + ē = Σ of the mean gradients, while
-  // n nodes take part; then one of them goes, and with it its e.
+  // n nodes take part, also across the end of an epoch.
   constexpr std::size_t kDimension = 11;
   RandomStream random({.seed = 9});
   std::vector<EpochReducer> nodes;
