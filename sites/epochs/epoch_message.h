@@ -36,6 +36,7 @@
 #include <variant>
 #include <vector>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/epochs/epoch_node.h>
