@@ -217,7 +217,7 @@ void EpochMember::try_choose(EpochTime now) {
 
 EpochValue EpochMember::founding_value() const {
   EpochChoice choice{.members = {}, .promises = vote_.promises()};
-  const EpochValue before = rules_->choose(choice);
+  EpochValue before = rules_->choose(choice);
   if (before.history != History{}) {
     return before;  // somebody has accepted it
   }
