@@ -4,7 +4,9 @@ include(CMakePackageConfigHelpers)
 
 add_library(sotto INTERFACE)
 add_library(sotto::sotto ALIAS sotto)
-target_link_libraries(sotto INTERFACE sotto::sites_process sotto::sites_simulated sotto::groups)
+list(TRANSFORM SOTTO_LIBRARIES PREPEND sotto:: OUTPUT_VARIABLE targets)
+list(REVERSE targets)  # each before those that it needs
+target_link_libraries(sotto INTERFACE ${targets})
 # <sotto/sotto.h>: all their public headers.
 set(includes)
 foreach(library IN LISTS SOTTO_LIBRARIES)

@@ -66,6 +66,12 @@ StoreUrl parse_url(const std::string& url) {
 void check_store_url(const std::string& url) { (void)parse_url(url); }
 
 std::shared_ptr<Store> make_store(const std::string& url, int rank, const StoreOptions& options) {
+  if (url.empty()) {
+    throw Error("rendezvous",
+                "the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
+                "URL: tcp://HOST:PORT, file:DIRECTORY, redis://HOST:PORT/PREFIX or "
+                "torch://HOST:PORT/PREFIX");
+  }
   const StoreUrl parsed = parse_url(url);
   const auto& [host, port] = parsed.address;
   switch (parsed.kind) {

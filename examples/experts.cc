@@ -15,6 +15,7 @@
 #include <sotto/groups/expert_exchange.h>
 #include <sotto/groups/program_gradient.h>
 #include <sotto/trainers/driver.h>
+#include <sotto/trainers/node_transport.h>
 
 namespace {
 
@@ -171,14 +172,7 @@ bool train(sotto::Rank rank, const std::shared_ptr<sotto::Store>& store) {
         return made;
       },
       {.axis = "expert", .step_rule = {.learning_rate = kRate}});
-  const sotto::Peers peers = node.peers();
-  sotto::TransportOptions options;
-  options.rank = rank;
-  options.nodes = kNodes;
-  options.to = peers.to;
-  options.from = peers.from;
-  options.max_frame_bytes = peers.max_frame_bytes;
-  options.frames_ahead = peers.frames_ahead();
+  sotto::TransportOptions options = sotto::transport_options(node.peers(), rank, kNodes);
   options.store = store;
   const auto transport = sotto::make_transport("inproc", options);
   if (!transport.ok()) {

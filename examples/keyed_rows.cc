@@ -16,6 +16,7 @@
 #include <sotto/groups/keyed_link.h>
 #include <sotto/groups/program.h>
 #include <sotto/trainers/driver.h>
+#include <sotto/trainers/node_transport.h>
 
 namespace {
 
@@ -116,14 +117,7 @@ bool train(sotto::Rank rank, const std::shared_ptr<sotto::Store>& store) {
   sotto::ProgramAlgorithm node(
       {.rank = rank, .nodes = kNodes, .grid = "stage=2", .parameters = weights, .seed = 1},
       [](const sotto::ProgramNode& at) { return std::make_unique<Half>(at); });
-  const sotto::Peers peers = node.peers();
-  sotto::TransportOptions options;
-  options.rank = rank;
-  options.nodes = kNodes;
-  options.to = peers.to;
-  options.from = peers.from;
-  options.max_frame_bytes = peers.max_frame_bytes;
-  options.frames_ahead = peers.frames_ahead();
+  sotto::TransportOptions options = sotto::transport_options(node.peers(), rank, kNodes);
   options.store = store;
   const auto transport = sotto::make_transport("inproc", options);
   if (!transport.ok()) {

@@ -18,6 +18,7 @@
 #include <sotto/trainers/launch/launcher.h>
 #include <sotto/trainers/meetings/model_average.h>
 #include <sotto/trainers/meetings/store_collectives.h>
+#include <sotto/trainers/node_transport.h>
 #include <sotto/trainers/privacy_budget.h>
 #include <sotto/trainers/result.h>
 
@@ -80,19 +81,6 @@ bool says_who(std::string_view message) {
   constexpr std::string_view kNode = "node ";
   return message.starts_with(kNode) && message.size() > kNode.size() &&
          message[kNode.size()] >= '0' && message[kNode.size()] <= '9';
-}
-
-std::shared_ptr<Store> open_store(const OptimizerOptions& options, const StopRequest& stop) {
-  if (options.rendezvous.empty()) {
-    throw Error("rendezvous",
-                "the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
-                "URL: tcp://HOST:PORT, file:DIRECTORY, redis://HOST:PORT/PREFIX or "
-                "torch://HOST:PORT/PREFIX");
-  }
-  return make_store(options.rendezvous, options.rank,
-                    {.insecure = options.insecure,
-                     .security = options.security,
-                     .known_by = Deadline::after(options.timeout, &stop)});
 }
 
 /// `values` lie where the accelerator of these options works, if there is one.
@@ -183,7 +171,10 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
     budget_ = std::make_unique<PrivacyBudget>(steps);
   }
   if (!options_.store) {
-    options_.store = open_store(options_, stop_request_);
+    options_.store = make_store(options_.rendezvous, options_.rank,
+                                {.insecure = options_.insecure,
+                                 .security = options_.security,
+                                 .known_by = Deadline::after(options_.timeout, &stop_request_)});
   }
   check_transport(options_.transport, transport_options());
   session_ =
@@ -211,14 +202,8 @@ Status Optimizer::named(const Status& status) const {
 }
 
 TransportOptions Optimizer::transport_options() const {
-  TransportOptions transport;
-  transport.rank = options_.rank;
-  transport.nodes = options_.nodes;
+  TransportOptions transport = sotto::transport_options(peers_, options_.rank, options_.nodes);
   transport.run_id = run_id();
-  transport.to = peers_.to;
-  transport.from = peers_.from;
-  transport.max_frame_bytes = peers_.max_frame_bytes;
-  transport.frames_ahead = peers_.frames_ahead();
   transport.store = options_.store;
   transport.bind = options_.bind;
   transport.insecure = options_.insecure;

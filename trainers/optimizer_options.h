@@ -96,7 +96,7 @@ struct OptimizerOptions {
   int nodes = 0;  ///< 0: nodes, rank and rendezvous come from the launcher's variables (launcher.h)
   Rank rank = 0;
   std::shared_ptr<Store> store;  ///< store where the nodes meet; serves one run at a time
-  std::string rendezvous;        ///< URL of the store (store.h) when `store` is null
+  std::string rendezvous;        ///< URL of the store (stores.h) when `store` is null
   std::string bind = "127.0.0.1";
   bool insecure = false;  ///< allow binding beyond loopback without encryption
   /// This node's keys and its list of peers (key_file.h, peers_file.h): all that the nodes say to

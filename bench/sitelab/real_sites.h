@@ -49,7 +49,7 @@ struct RealOptions {
 struct RealReport {
   std::uint64_t seed = 0;
   std::optional<SimulatedSiteViolation> violation;
-  std::array<std::uint64_t, 14> injected = {};  ///< by kind; those that had an effect
+  std::array<std::uint64_t, kFaultKindCount> injected = {};  ///< by kind; those that had an effect
   double run_s = 0;
   double pauses_s = 0;       ///< in which this process itself got no time
   std::uint64_t starts = 0;  ///< of processes

@@ -44,6 +44,7 @@ constexpr const char* kBenchExchangeExamples =
 
 constexpr std::size_t kLeastBytes = 1'000;
 constexpr std::size_t kMostBytes = std::size_t{1} << 28U;
+
 struct BenchExchangeRequest {
   console::CommonOptions common;
   std::optional<int> nodes;
@@ -224,9 +225,6 @@ Result<study::MeasuredNetwork> run_launched(const ProbeJob& job,
                                             const BenchExchangeRequest& request) {
   const std::string where =
       request.rendezvous.empty() ? job.launched->rendezvous : request.rendezvous;
-  if (where.empty()) {
-    throw Error("--rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT");
-  }
   console::catch_stop_signals();
   const auto store = make_store(where, job.probe.rank,
                                 {.insecure = request.insecure,
@@ -266,7 +264,7 @@ int run(BenchExchangeRequest request) {
   try {
     (void)study::parse_compute_time(request.gradient);
   } catch (const Error& error) {
-    throw Error(fmt::format("--gradient: {}", error.what()));
+    throw error.renamed("--gradient");
   }
   const bool reports = !job.launched || job.launched->rank == 0;
   if (!reports) {

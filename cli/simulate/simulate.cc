@@ -139,7 +139,7 @@ SimTime parse_trace_from(const SimulateOptions& options) {
   try {
     return study::parse_duration(options.trace_from);
   } catch (const Error& error) {
-    throw Error(fmt::format("--trace-from: {}", error.what()));
+    throw error.renamed("--trace-from");
   }
 }
 

@@ -85,10 +85,11 @@ SavedModel taken(const Result<SavedModel>& found) {
 
 void check(const ExportOptions& o) {
   if (o.mean.empty() && o.own.empty()) {
-    throw Error("--mean: name the file to write, or --node I and --own FILE for one node's model");
+    throw Error("--mean",
+                "name the file to write, or --node I and --own FILE for one node's model");
   }
   if (o.own.empty() != !o.node) {
-    throw Error("--own: one node's model needs both --node I and --own FILE");
+    throw Error("--own", "one node's model needs both --node I and --own FILE");
   }
   check_writable("--mean", o.mean);
   check_writable("--own", o.own);

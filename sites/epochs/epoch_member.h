@@ -219,6 +219,10 @@ class EpochMember {
 
   // Steps.
   bool acting() const { return standing_ == EpochStanding::member && !frozen(); }
+  /// The place of a member, from 0.
+  std::uint16_t index_of(const EpochNode& member) const;
+  /// What this owner says of the part that it has made.
+  PartMessage made_part(Round step, const MeanPart& part) const;
   EpochPlace place() const {
     return {.epoch = epoch_, .step = step_ + 1, .index = *index_, .members = members_.size()};
   }

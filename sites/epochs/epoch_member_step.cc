@@ -8,21 +8,28 @@
 
 namespace sotto::sites {
 
+std::uint16_t EpochMember::index_of(const EpochNode& member) const {
+  return static_cast<std::uint16_t>(std::ranges::find(members_, member) - members_.begin());
+}
+
+PartMessage EpochMember::made_part(Round step, const MeanPart& part) const {
+  return {.standing = PartMessage::Standing::made,
+          .step = step,
+          .digest = {},
+          .parts = static_cast<std::uint16_t>(members_.size()),
+          .part = static_cast<std::uint16_t>(*index_),
+          .who = part.who,
+          .encoding = part.encoding};
+}
+
 void EpochMember::on(const EpochNode& from, const ChunkMessage& chunk, EpochTime now) {
   if (!acting() || chunk.chunk != *index_ || chunk.step <= step_ || chunk.step > step_ + 2) {
     return;
   }
-  const auto sender =
-      static_cast<std::uint16_t>(std::ranges::find(members_, from) - members_.begin());
+  const std::uint16_t sender = index_of(from);
   Work& work = works_[chunk.step];
   if (work.made) {  // the sender lacks it
-    send(from, PartMessage{.standing = PartMessage::Standing::made,
-                           .step = chunk.step,
-                           .digest = {},
-                           .parts = static_cast<std::uint16_t>(members_.size()),
-                           .part = static_cast<std::uint16_t>(*index_),
-                           .who = work.made->who,
-                           .encoding = work.made->encoding});
+    send(from, made_part(chunk.step, *work.made));
   } else if (reducer_.decodes(chunk.encoding, *index_, members_.size())) {
     work.chunks.try_emplace(sender, chunk.encoding.begin(), chunk.encoding.end());
     work.since = work.since.value_or(now);
@@ -42,9 +49,7 @@ void EpochMember::on(const EpochNode& from, const HaveMessage& have, EpochTime /
     return;
   }
   if (have.step > step_ && have.step <= step_ + 2) {
-    const auto sender =
-        static_cast<std::uint16_t>(std::ranges::find(members_, from) - members_.begin());
-    works_[have.step].haves[sender] = have.digest;
+    works_[have.step].haves[index_of(from)] = have.digest;
   } else if (const auto digest = log_.digest(have.step);
              digest && !have.answers && rules_->answers_have()) {
     send(from, HaveMessage{have.step, *digest, true});
@@ -61,13 +66,7 @@ void EpochMember::on_want(const EpochNode& from, const EpochHeader& header,
   } else if (const auto work = works_.find(want.step); acting() && header.epoch == epoch_ &&
                                                        work != works_.end() && work->second.made &&
                                                        want.part == *index_) {
-    send(from, PartMessage{.standing = PartMessage::Standing::made,
-                           .step = want.step,
-                           .digest = {},
-                           .parts = static_cast<std::uint16_t>(members_.size()),
-                           .part = want.part,
-                           .who = work->second.made->who,
-                           .encoding = work->second.made->encoding});
+    send(from, made_part(want.step, *work->second.made));
   }
 }
 
@@ -172,13 +171,7 @@ void EpochMember::try_make(EpochTime now) {
   }
   work.made = *made;
   work.parts.try_emplace(static_cast<std::uint16_t>(*index_), *made);
-  send_all(PartMessage{.standing = PartMessage::Standing::made,
-                       .step = step_ + 1,
-                       .digest = {},
-                       .parts = static_cast<std::uint16_t>(members_.size()),
-                       .part = static_cast<std::uint16_t>(*index_),
-                       .who = made->who,
-                       .encoding = made->encoding});
+  send_all(made_part(step_ + 1, *made));
 }
 
 void EpochMember::try_complete() {

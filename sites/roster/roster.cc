@@ -169,7 +169,7 @@ void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime 
     contact->wishes = probe.wishes;
     contact->takes = probe.takes;
     edges_due_ = true;
-    choose_edges(now);
+    choose_edges();
   }
   if (probe.forgot) {
     change_self(self_.phase);  // the others take a newer version back
@@ -344,7 +344,7 @@ void Roster::tick(RosterTime now) {
     return;
   }
   forget_old(setup_.most + kMostBesides, now);
-  choose_edges(now);
+  choose_edges();
   probe_due(now);
   probe_seeds(now);
 }
@@ -471,7 +471,7 @@ std::map<std::string, Roster::Contact*> Roster::candidates() {
   return found;
 }
 
-void Roster::choose_edges(RosterTime /*now*/) {
+void Roster::choose_edges() {
   if (!std::exchange(edges_due_, false)) {
     return;
   }

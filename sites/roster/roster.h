@@ -108,7 +108,7 @@ class Roster {
   static constexpr RosterTime kLongestBackOff{30'000};  ///< between two probes of a silent node
   /// … and of a silent seed: one that begins anew waits for the others, half a minute by default.
   static constexpr RosterTime kLongestSeedBackOff{8'000};
-  static constexpr std::size_t kMostBesides = 1024;     ///< entries beside those of MAX nodes
+  static constexpr std::size_t kMostBesides = 1024;  ///< entries beside those of MAX nodes
 
   /// Throws Error for a name or address that is empty or too long, and numbers out of range.
   Roster(RosterSetup setup, RosterTime now);
@@ -202,7 +202,7 @@ class Roster {
   void become_up(RosterTime now);
   /// What other processes of this node's name mean for it.
   void look_at_namesakes(RosterTime now);
-  void choose_edges(RosterTime now);
+  void choose_edges();
   /// Contacts that edges may be made with, by name.
   std::map<std::string, Contact*> candidates();
   void probe_due(RosterTime now);

@@ -17,7 +17,7 @@ namespace {
 
 using enum FaultKind;
 
-constexpr std::array<FaultKindInfo, 14> kFaultKinds = {{
+constexpr std::array<FaultKindInfo, kFaultKindCount> kFaultKinds = {{
     {.kind = kill,
      .name = "kill",
      .summary = "SIGKILL; started again after a while",

@@ -38,6 +38,9 @@ enum class FaultKind : std::uint8_t {
   leave,      ///< ends in good order; comes back after a while
 };
 
+/// The number of kinds.
+inline constexpr std::size_t kFaultKindCount = static_cast<std::size_t>(FaultKind::leave) + 1;
+
 /// A kind of fault: its name in plans and its needs.
 struct FaultKindInfo {
   FaultKind kind;

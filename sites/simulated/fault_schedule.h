@@ -76,7 +76,7 @@ class FaultSchedule {
   /// All faults, planned and drawn, by time.
   std::span<const PlannedFault> faults() const { return faults_; }
   /// Effects by kind, in the order of fault_kinds(); a partition counts once for all its sites.
-  const std::array<std::uint64_t, 14>& injected() const { return injected_; }
+  const std::array<std::uint64_t, kFaultKindCount>& injected() const { return injected_; }
   /// When the last fault is over that is over at all.
   SimTime last_end() const;
   /// Whether a fault `join` begins the site, which is not there before.
@@ -112,7 +112,7 @@ class FaultSchedule {
   FaultTarget& target_;
   std::vector<std::vector<std::size_t>> waiting_;  ///< by site: faults for a round or a moment
   std::vector<Active> active_;
-  std::array<std::uint64_t, 14> injected_ = {};
+  std::array<std::uint64_t, kFaultKindCount> injected_ = {};
 };
 
 }  // namespace sotto::sites

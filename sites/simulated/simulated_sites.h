@@ -78,7 +78,7 @@ struct SimulatedSiteViolation {
 struct SimulatedSitesReport {
   std::uint64_t seed = 0;
   std::optional<SimulatedSiteViolation> violation;
-  std::array<std::uint64_t, 14> injected = {};  ///< by kind; those that had an effect
+  std::array<std::uint64_t, kFaultKindCount> injected = {};  ///< by kind; those that had an effect
   std::uint64_t events = 0;
   SimTime end = 0;
   Round rounds_least = 0;  ///< of the honest sites that are there in the end

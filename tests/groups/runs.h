@@ -18,6 +18,7 @@
 #include <sotto/sim/lockstep.h>
 #include <sotto/sim/simulator.h>
 #include <sotto/trainers/driver.h>
+#include <sotto/trainers/node_transport.h>
 
 #include "trainers/nodes.h"
 
@@ -155,15 +156,8 @@ class ProgramRunner {
   Status node(std::string_view name, const std::shared_ptr<Store>& store, Rank rank,
               std::vector<LinkTraffic>& traffic) {
     const auto runs = algorithm(rank);
-    const Peers peers = runs->peers();
-    TransportOptions options;
-    options.rank = rank;
-    options.nodes = job_.nodes;
+    TransportOptions options = transport_options(runs->peers(), rank, job_.nodes);
     options.run_id = 77;
-    options.to = peers.to;
-    options.from = peers.from;
-    options.max_frame_bytes = peers.max_frame_bytes;
-    options.frames_ahead = peers.frames_ahead();
     options.store = store;
     const bool overlap = name != "one thread";
     auto transport = make_transport(overlap ? name : "inproc", options);

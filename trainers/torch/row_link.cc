@@ -14,6 +14,7 @@
 #include <sotto/groups/program.h>
 #include <sotto/trainers/driver.h>
 #include <sotto/trainers/launch/launcher.h>
+#include <sotto/trainers/node_transport.h>
 
 #include "distributed_run.h"
 
@@ -88,11 +89,6 @@ RowLinkOptions with_rank(RowLinkOptions options) {
     refuse("rank", fmt::format("{}", *options.rank), "a link has the nodes 0 and 1");
   }
   if (!options.store) {
-    if (options.rendezvous.empty()) {
-      throw Error("rendezvous",
-                  "the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a URL: "
-                  "tcp://HOST:PORT, file:DIRECTORY, redis://HOST:PORT/PREFIX");
-    }
     options.store =
         make_store(options.rendezvous, *options.rank,
                    {.insecure = options.insecure,
@@ -150,15 +146,8 @@ struct RowLink::Run {
   }
 
   TransportOptions transport_options() const {
-    const Peers peers = algorithm.peers();
-    TransportOptions made;
-    made.rank = *options.rank;
-    made.nodes = kEnds;
+    TransportOptions made = sotto::transport_options(algorithm.peers(), *options.rank, kEnds);
     made.run_id = kRunId;
-    made.to = peers.to;
-    made.from = peers.from;
-    made.max_frame_bytes = peers.max_frame_bytes;
-    made.frames_ahead = peers.frames_ahead();
     made.store = options.store;
     made.bind = options.bind;
     made.insecure = options.insecure;

@@ -47,7 +47,7 @@ std::pair<std::uint64_t, std::uint64_t> range(std::uint64_t first, std::uint64_t
   if (const char* given = std::getenv("SOTTO_EPOCH_SEEDS"); given != nullptr) {
     char* rest = nullptr;
     first = std::strtoull(given, &rest, 10);
-    count = std::strtoull(rest + 1, nullptr, 10);
+    count = *rest == ':' ? std::strtoull(rest + 1, nullptr, 10) : 1;
   }
   return {first, count};
 }
