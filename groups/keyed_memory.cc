@@ -12,7 +12,6 @@ namespace sotto {
 KeyedMemory::KeyedMemory(std::size_t width, std::size_t keys, bool use)
     : width_(width), capacity_(keys) {
   if (use) {
-    slots_.reserve(keys);
     order_.reserve(keys);
     rows_.reserve(keys * width);
   }

@@ -15,8 +15,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include <sotto/base/bytes.h>
@@ -63,9 +63,9 @@ class KeyedMemory {
 
   std::size_t width_;
   std::size_t capacity_;
-  std::unordered_map<std::uint64_t, std::size_t> slots_;  // looked up, never walked through
-  std::vector<std::uint64_t> order_;                      // keys by slot
-  std::vector<float> rows_;                               // rows by slot
+  std::map<std::uint64_t, std::size_t> slots_;  ///< the row of each key
+  std::vector<std::uint64_t> order_;            // keys by slot
+  std::vector<float> rows_;                     // rows by slot
   std::uint64_t digest_ = 0;
 };
 
