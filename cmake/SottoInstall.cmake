@@ -1,26 +1,5 @@
-# Installation: the libraries and headers, a CMake package with components, pkg-config files, and a
-# Debian package of all of it.
+# Installation: the libraries and headers, a CMake package with components, and pkg-config files.
 include(CMakePackageConfigHelpers)
-
-add_library(sotto INTERFACE)
-add_library(sotto::sotto ALIAS sotto)
-list(TRANSFORM SOTTO_LIBRARIES PREPEND sotto:: OUTPUT_VARIABLE targets)
-list(REVERSE targets)  # each before those that it needs
-target_link_libraries(sotto INTERFACE ${targets})
-# <sotto/sotto.h>: all their public headers.
-set(includes)
-foreach(library IN LISTS SOTTO_LIBRARIES)
-  get_target_property(headers sotto_${library} HEADER_SET)
-  list(APPEND includes ${headers})
-endforeach()
-list(TRANSFORM includes REPLACE "^${PROJECT_BINARY_DIR}/include/(.*)$" "#include <\\1>")
-list(SORT includes)
-list(JOIN includes "\n" SOTTO_INCLUDES)
-set(umbrella ${PROJECT_BINARY_DIR}/include/sotto/sotto.h)
-configure_file(${PROJECT_SOURCE_DIR}/cmake/sotto.h.in ${umbrella} @ONLY)
-target_sources(sotto INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_BINARY_DIR}/include
-                                                FILES ${umbrella})
-install(TARGETS sotto EXPORT sottoTargets FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sotto)
 install(EXPORT sottoTargets NAMESPACE sotto:: DESTINATION ${package_dir})
@@ -69,21 +48,3 @@ sotto_write_pkgconfig(pc_files ${PROJECT_BINARY_DIR})
 install(FILES ${pc_files} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-
-# `cpack --config build/CPackConfig.cmake`: one package, as program, libraries and headers are of
-# one version and of no use to each other in different ones.
-set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_NAME sotto)
-set(CPACK_PACKAGE_CONTACT "the sotto authors")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_STRIP_FILES ON)
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-numpy, libtorch-dev, libfmt-dev, libsodium-dev, zlib1g-dev, libhwy-dev, \
-libzmq3-dev, libgloo-dev, libhiredis-dev, libcpp-httplib-dev, libisal-dev, libxxhash-dev, \
-libtomlplusplus-dev")
-include(CPack)

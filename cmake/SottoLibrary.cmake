@@ -1,6 +1,5 @@
-# sotto_add_library(FOLDER [PUBLIC lib…] [PRIVATE lib…] [BUILD_ONLY lib…] [PARTS dir…] [SUBDIRS
-# dir…]
-#                   [EXPORT set])
+# sotto_add_library(FOLDER [PUBLIC lib…] [PRIVATE lib…] [BUILD_ONLY lib…]
+#                   [PARTS dir…] [SUBDIRS dir…] [EXPORT set])
 #
 # One target a folder, named after it (sites/core is sotto::sites_core): every FOLDER/*.cc is
 # compiled, every FOLDER/*.h is a public header, included as <sotto/FOLDER/name.h> in the tree and
