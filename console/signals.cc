@@ -38,7 +38,8 @@ StopRequest stop_request() {
 }
 
 std::string interruption(const Status& status) {
-  const bool waited = status.fault() == Fault::stopped && status.message() != kStopped;
+  // A node's status begins with "node 3: ".
+  const bool waited = status.fault() == Fault::stopped && !status.message().ends_with(kStopped);
   return waited ? "interrupted: " + status.message() : "interrupted";
 }
 

@@ -78,6 +78,7 @@ struct KeyedLink::Shared {
         memory(options.width, checked_keys(options, exact), is_end()) {
     const auto batches = static_cast<std::size_t>(options.batches);
     keys.resize(batches);
+    under_way.resize(batches);
     came.resize(batches);
     for (std::size_t batch = 0; batch < batches; ++batch) {
       keys[batch].reserve(options.rows);
@@ -118,6 +119,7 @@ struct KeyedLink::Shared {
   KeyedMemory memory;
   KeyedLinkCounts counts;
   std::vector<std::vector<std::uint64_t>> keys;  ///< keys by batch
+  std::vector<bool> under_way;                   ///< batches that were begun and are not there yet
   /// Rows at the receiver, and gradients at the sender, by batch.
   std::vector<std::vector<float>> came;
   std::vector<float> sent;  ///< rows of the batch that the sender encodes, as both ends hold them
@@ -135,6 +137,12 @@ Status KeyedLink::Shared::take_keys(std::size_t batch, std::span<const std::uint
                                           *twice, batch));
   }
   std::size_t room = memory.capacity() - memory.size();
+  for (std::size_t other = 0; other < keys.size(); ++other) {
+    if (under_way[other] && other != batch) {  // its new keys take their room when it is there
+      room -= std::min(room, static_cast<std::size_t>(std::ranges::count_if(
+                                 keys[other], [this](auto key) { return !comes_again(key); })));
+    }
+  }
   for (const std::uint64_t key : given) {
     if (comes_again(key)) {
       continue;
@@ -149,6 +157,7 @@ Status KeyedLink::Shared::take_keys(std::size_t batch, std::span<const std::uint
     --room;
   }
   keys[batch].assign(given.begin(), given.end());
+  under_way[batch] = true;
   return {};
 }
 
@@ -385,6 +394,7 @@ void KeyedLink::Rows::done(std::span<const std::byte> payload) {
       shared_->memory.put(keys()[i], shared_->held_of(batch_, i));
     }
   }
+  shared_->under_way[batch_] = false;
   shared_->memory.set_digest(with_keys);
   shared_->memory.set_digest(shared_->memory.digest_after(payload));
 }

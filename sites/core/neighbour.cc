@@ -71,7 +71,7 @@ void Neighbour::take_blame(Round round) {
 }
 
 PeerHabit Neighbour::habit() const {
-  if (!up()) {
+  if (!up() || draining) {  // while it is drained neither end sends
     return PeerHabit::none;
   }
   return full_rounds >= kLongWhile     ? PeerHabit::confirms_nothing

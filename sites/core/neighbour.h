@@ -63,6 +63,7 @@ struct Neighbour {
   // What this process knows:
   bool observer = false;      ///< the peer's last hello says that it is an observer
   bool draining = false;      ///< the peer leaves, or its edge: it gets no parcels any more
+  bool leaves = false;        ///< the peer leaves, and need not confirm what it was sent
   bool agreed = false;        ///< it has sent what follows its consent to our hello
   bool claims_newer = false;  ///< it says that a newer process of ours runs
   std::optional<RefusalReason> refused;

@@ -133,7 +133,7 @@ class Site final {
 
   /// These, and no others, leave, or are about to be taken from the list: they get no parcels any
   /// more, are not waited for, and with gossip the model is not mixed with theirs.
-  void set_draining(const std::vector<std::string>& names);
+  void set_draining(const std::vector<DrainingPeer>& peers);
   /// Whether nothing has come in the last rounds of those that are up, and nothing waits.
   bool quiet() const;
   /// With push-sum: makes one parcel of all that the site holds, for one heir, after which it holds

@@ -13,9 +13,11 @@ constexpr Round kQuietRounds = 2;
 
 }  // namespace
 
-void Site::set_draining(const std::vector<std::string>& names) {
+void Site::set_draining(const std::vector<DrainingPeer>& peers) {
   for (Neighbour& peer : peers_) {
-    peer.draining = std::ranges::find(names, peer.entry.name) != names.end();
+    const auto found = std::ranges::find(peers, peer.entry.name, &DrainingPeer::name);
+    peer.draining = found != peers.end();
+    peer.leaves = peer.draining && found->leaves;
   }
 }
 
@@ -63,7 +65,7 @@ bool Site::delivered() const {
            if (has_left() && peer.entry.name == heir_) {
              return bequest_held(peer) == 0;
            }
-           return !peer.up() || peer.draining || peer.out.items().empty();
+           return !peer.up() || peer.leaves || peer.out.items().empty();
          });
 }
 

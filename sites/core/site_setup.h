@@ -34,6 +34,12 @@ struct SitePeer {
   bool tells = true;  ///< this site sends parcels to the peer
 };
 
+/// A peer that gets no more parcels (Site::set_draining).
+struct DrainingPeer {
+  std::string name;
+  bool leaves = false;  ///< it leaves the run, and need not confirm what it was sent
+};
+
 /// The setup of a site.
 struct SiteSetup {
   std::string name;

@@ -35,6 +35,11 @@ EpochSetup approved(EpochSetup setup) {
   return setup;
 }
 
+/// A copy of the state has at most so many floats for each parameter, and so many bytes besides: no
+/// step rule keeps more.
+constexpr std::size_t kMostStateFloats = 16;
+constexpr std::size_t kMostRest = std::size_t{1} << 20U;
+
 }  // namespace
 
 EpochMember::EpochMember(EpochSetup setup, EpochTime now)
@@ -46,7 +51,8 @@ EpochMember::EpochMember(EpochSetup setup, EpochTime now)
       log_(setup_.join_memory),
       now_(now),
       said_(now),
-      entered_at_(now) {
+      entered_at_(now),
+      fetch_(kMostStateFloats * sizeof(float) * setup_.parameters.size() + kMostRest) {
   if (std::ranges::find(setup_.founders, self_.name) != setup_.founders.end()) {
     standing_ = EpochStanding::founding;
   }
@@ -141,13 +147,14 @@ void EpochMember::take(const EpochNode& from, const EpochHeader& header, const B
   } else if constexpr (std::is_same_v<Body, FetchMessage>) {
     on_fetch(from, body, now);
   } else if constexpr (std::is_same_v<Body, PieceMessage>) {
-    if (standing_ == EpochStanding::joining && !computing_ && fetch_.take(body, now)) {
+    if (standing_ == EpochStanding::joining && !computing_ && fetch_.donors().contains(from) &&
+        fetch_.take(body, now)) {
       restore();
     }
   } else {
     if constexpr (std::is_same_v<Body, PartMessage>) {
       if (body.standing == PartMessage::Standing::held) {
-        on_held(body, now);
+        on_held(from, body);
         return;
       }
     }
@@ -194,9 +201,15 @@ Status EpochMember::offer(std::span<const float> gradient, EpochTime now) {
 }
 
 void EpochMember::leave(EpochTime now) {
+  if (leaving_ || standing_ == EpochStanding::failed) {
+    return;  // others still need it, or it has failed
+  }
   leaving_ = true;
   computing_ = false;
   apply_parked();
+  if (standing_ == EpochStanding::failed) {
+    return;
+  }
   if (standing_ != EpochStanding::member) {
     standing_ = EpochStanding::left;
   }

@@ -203,7 +203,7 @@ class EpochMember {
   void on(const EpochNode& from, const AcceptMessage& accept, EpochTime now);
   void on(const EpochNode& from, const AcceptedMessage& accepted, EpochTime now);
   void on_want(const EpochNode& from, const EpochHeader& header, const WantMessage& want);
-  void on_held(const PartMessage& part, EpochTime now);
+  void on_held(const EpochNode& from, const PartMessage& part);
   void on_decide(const EpochNode& from, Epoch epoch, const EpochValue& value, EpochTime now);
   void on_ask(const EpochNode& from, Epoch epoch);
   void on_entered(const EpochNode& from, Epoch epoch);
@@ -305,6 +305,8 @@ class EpochMember {
   std::optional<StepMean> mean_;  ///< of step_ + 1, whole
   EpochDigest mean_digest_{};
   std::map<std::uint16_t, MeanPart> held_;  ///< parts of the mean that is carried, or replayed
+  std::uint16_t held_parts_ = 0;            ///< how many parts that mean has
+  EpochDigest held_digest_{};               ///< and its digest, as said with each part
   MeanLog log_;
   std::deque<StepMean> parked_;
   std::optional<std::vector<float>> gradient_;  ///< of step_ + 1

@@ -377,6 +377,9 @@ void EpochMember::enter(Epoch epoch, const EpochValue& value, EpochTime now) {
     const StepMean mean = std::move(*mean_);
     mean_.reset();
     commit(mean, mean_digest_);
+    if (standing_ == EpochStanding::failed) {
+      return;  // its model did not move: it is none to vote with, or to copy
+    }
   }
   const bool ahead = value.carry && step_ == value.base + 1 && log_.digest(step_) == value.carry;
   if (step_ != value.base && !ahead) {

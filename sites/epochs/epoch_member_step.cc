@@ -85,15 +85,18 @@ void EpochMember::send_mean(const EpochNode& to, const StepMean& mean, const Epo
   }
 }
 
-void EpochMember::on_held(const PartMessage& part, EpochTime /*now*/) {
-  const bool replays = standing_ == EpochStanding::joining && fetch_.done();
+void EpochMember::on_held(const EpochNode& from, const PartMessage& part) {
+  const bool replays =
+      standing_ == EpochStanding::joining && fetch_.done() && fetch_.donors().contains(from);
   const bool lacks = acting() && carrying() && !mean_ && part.digest == *carry_;
   if (part.step != step_ + 1 || (!replays && !lacks) ||
       !reducer_.decodes(part.encoding, part.part, part.parts)) {
     return;
   }
-  if (!held_.empty() && held_.size() >= part.parts) {
-    held_.clear();
+  if (held_parts_ != part.parts || held_digest_ != part.digest) {
+    held_.clear();  // parts of two means, or of two numbers of parts, are never joined
+    held_parts_ = part.parts;
+    held_digest_ = part.digest;
   }
   held_.insert_or_assign(part.part,
                          MeanPart{part.who, {part.encoding.begin(), part.encoding.end()}});

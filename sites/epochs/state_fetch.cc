@@ -67,10 +67,16 @@ bool StateFetch::take(const PieceMessage& piece, EpochTime now) {
       (count_ > 0 && (piece.root != root_ || piece.count != count_))) {
     return false;
   }
+  if (piece.bytes.size() > most_bytes_ - bytes_) {
+    restart();  // no state is that long
+    return false;
+  }
   count_ = piece.count;
   root_ = piece.root;
-  chosen_ = now;
-  pieces_.try_emplace(piece.index, piece.bytes.begin(), piece.bytes.end());
+  if (pieces_.try_emplace(piece.index, piece.bytes.begin(), piece.bytes.end()).second) {
+    bytes_ += piece.bytes.size();
+    chosen_ = now;
+  }
   return pieces_.size() == count_;
 }
 

@@ -55,6 +55,9 @@ class StateFetch {
     EpochTime heard{-1'000};  ///< when it was heard last
   };
 
+  /// A state has at most so many bytes.
+  explicit StateFetch(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+
   /// Begins anew, with another step; donors stay known.
   void restart() {
     wanted_.reset();
@@ -92,8 +95,11 @@ class StateFetch {
   void forget_pieces() {
     count_ = 0;
     asked_ = 0;
+    bytes_ = 0;
     pieces_.clear();
   }
+  std::size_t most_bytes_;
+  std::size_t bytes_ = 0;  ///< of the pieces
   std::map<EpochNode, Donor> donors_;
   std::optional<Round> seen_;  ///< the donors' latest step when a step was to be chosen last
   std::optional<Round> wanted_;

@@ -29,6 +29,19 @@ Rank RosterPeers::rank_of(const std::string& name, const std::map<std::string, R
   return last_rank_;
 }
 
+void RosterPeers::drop_oldest(std::map<std::string, RosterPeer>& next) const {
+  std::vector<std::pair<sites::RosterTime, std::string>> drained;
+  for (const auto& [name, peer] : next) {
+    if (peer.until && name != kept_) {
+      drained.emplace_back(*peer.until, name);
+    }
+  }
+  std::ranges::sort(drained);
+  for (std::size_t k = 0; k + kMostDrained < drained.size(); ++k) {
+    next.erase(drained[k].second);
+  }
+}
+
 bool RosterPeers::follow(const sites::RosterView& view, sites::RosterTime now) {
   std::map<std::string, RosterPeer> next;
   for (const RosterMember& member : view.members) {
@@ -48,6 +61,7 @@ bool RosterPeers::follow(const sites::RosterView& view, sites::RosterTime now) {
       next[name] = std::move(peer);
     }
   }
+  drop_oldest(next);
   const bool changed = !std::ranges::equal(next, peers_, [](const auto& one, const auto& other) {
     return one.first == other.first && one.second.rank == other.second.rank &&
            one.second.address == other.second.address;
@@ -56,16 +70,17 @@ bool RosterPeers::follow(const sites::RosterView& view, sites::RosterTime now) {
   return changed;
 }
 
-std::vector<std::string> RosterPeers::draining(const sites::RosterView& view) const {
-  std::vector<std::string> names;
+std::vector<sites::DrainingPeer> RosterPeers::draining(const sites::RosterView& view) const {
+  std::vector<sites::DrainingPeer> draining;
   for (const RosterMember& member : view.members) {
     const auto peer = peers_.find(member.entry.name);
     const bool drained = peer != peers_.end() && peer->second.until && peer->first != kept_;
-    if (member.entry.phase != NodePhase::up || drained) {
-      names.push_back(member.entry.name);
+    const bool leaves = member.entry.phase != NodePhase::up;
+    if (leaves || drained) {
+      draining.push_back({.name = member.entry.name, .leaves = leaves});
     }
   }
-  return names;
+  return draining;
 }
 
 }  // namespace sotto

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/sites/core/site_setup.h>
 #include <sotto/sites/roster/roster.h>
 
 namespace sotto {
@@ -30,6 +31,8 @@ class RosterPeers {
  public:
   /// The time for which a peer whose edge has gone stays in the list.
   static constexpr sites::RosterTime kDrainFor{5'000};
+  /// The most of them: under a wave of joins the list is to stay short, and the oldest go first.
+  static constexpr std::size_t kMostDrained = 8;
 
   /// The list follows the view; whether a name, an address or a number has changed.
   bool follow(const sites::RosterView& view, sites::RosterTime now);
@@ -38,12 +41,14 @@ class RosterPeers {
   /// The list by name.
   const std::map<std::string, RosterPeer>& peers() const { return peers_; }
   /// Peers that are to get no more parcels: they leave, or are drained.
-  std::vector<std::string> draining(const sites::RosterView& view) const;
+  std::vector<sites::DrainingPeer> draining(const sites::RosterView& view) const;
 
  private:
   /// The number of a peer: as before, or one that has not been anybody's for long, since a
   /// connection of its last owner may still be open.
   Rank rank_of(const std::string& name, const std::map<std::string, RosterPeer>& next);
+  /// Takes the oldest of more than kMostDrained that are drained out of the list.
+  void drop_oldest(std::map<std::string, RosterPeer>& next) const;
 
   std::map<std::string, RosterPeer> peers_;
   Rank last_rank_ = 0;  ///< that was given to a peer

@@ -255,7 +255,7 @@ SiteRosterReport RunRoster::report() const {
   return report;
 }
 
-std::vector<std::string> RunRoster::draining() const {
+std::vector<sites::DrainingPeer> RunRoster::draining() const {
   const auto lock = service_.pause();
   return peers_.draining(view_);
 }

@@ -55,7 +55,7 @@ class RunRoster {
   /// The nodes that are there.
   SiteRosterReport report() const;
   /// Peers that are to get no more parcels: they leave, or their edge has gone.
-  std::vector<std::string> draining() const;
+  std::vector<sites::DrainingPeer> draining() const;
   /// Other nodes that are up.
   std::size_t others_up() const;
   /// From now on this peer stays in the list, whether it answers the roster or not, until it says

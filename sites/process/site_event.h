@@ -74,7 +74,7 @@ struct SiteEvent {
     other_settings,         ///< the run at a seed has other settings
     nodes_few,              ///< fewer nodes are up than MIN
     nodes_enough,           ///< MIN are up
-    seeds_silent,           ///< no seed answers
+    seeds_silent,           ///< seeds do not answer
     datagrams_refused,      ///< datagrams came that the run's key does not open
     undelivered,            ///< the node left with what no heir has confirmed
     failed,                 ///< the site ends, and why

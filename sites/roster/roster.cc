@@ -120,11 +120,12 @@ void Roster::say_other(const std::string& from, const RosterMessage& message) {
 }
 
 void Roster::take(const std::string& from, const RosterOther& other) {
-  const bool asked = std::ranges::any_of(
-      seeds_, [&](const Seed& seed) { return seed.nonce != 0 && seed.nonce == other.nonce; });
-  if (!asked || other.run == run_) {
+  const auto seed = std::ranges::find_if(
+      seeds_, [&](const Seed& one) { return one.nonce != 0 && one.nonce == other.nonce; });
+  if (seed == seeds_.end() || other.run == run_) {
     return;
   }
+  seed->asked.reset();  // it is there
   std::size_t same = 0;
   while (same < std::min(settings_.size(), other.settings.size()) &&
          short_digest_of(settings_[same]) == other.settings[same]) {

@@ -381,6 +381,15 @@ TEST_CASE("ends that have other keys or other memories refuse each other, and sa
   CHECK(said(older));
 }
 
+TEST_CASE("batches that are under way take the room of their new keys") {
+  LinkRun run({.keys = 6});
+  const std::vector<float> rows(4 * kWide);
+  REQUIRE(run.link(0).send(0, std::array<std::uint64_t, 4>{101, 102, 103, 104}, rows).ok());
+  const Status status = run.link(0).send(1, std::array<std::uint64_t, 4>{105, 106, 107, 108}, rows);
+  CHECK(status.fault() == Fault::unexpected);
+  CHECK(status.message().find("finds no room among 6 keys") != std::string::npos);
+}
+
 TEST_CASE("a memory that is full refuses a row by name, and has room for it once both forget") {
   CAPTURE(kSeed);
   LinkRun run({.keys = 6, .pool = 12});

@@ -163,7 +163,7 @@ struct RowLink::Run {
       return;
     }
     require_ok(failed);
-    const auto session =
+    session =
         make_session(options.store, *options.rank, kEnds, options.timeout, options.interrupted);
     failed = session->enter();
     require_ok(failed);
@@ -194,6 +194,11 @@ struct RowLink::Run {
     if (status.ok()) {
       status = driver->gradient_ready(input);
     }
+    if (!status.ok()) {
+      failed = status;
+      driver.reset();
+      transport.reset();  // so that the other end does not wait for this one
+    }
     require_ok(status);
   }
 
@@ -206,6 +211,7 @@ struct RowLink::Run {
   std::vector<std::uint64_t> visits = std::vector<std::uint64_t>(
       static_cast<std::size_t>(options.link.batches));  // checked by the link
   Status failed;
+  std::shared_ptr<Session> session;  ///< claims the node's rank as long as it lives
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Driver> driver;
 };

@@ -34,7 +34,7 @@ std::string name_of(std::size_t site) { return "site-" + std::to_string(site); }
 void announce(SiteNetwork& network, std::size_t leaver) {
   for (std::size_t i = 0; i < network.size(); ++i) {
     if (i != leaver && network.running(i)) {
-      network.site(i).set_draining({name_of(leaver)});
+      network.site(i).set_draining({{.name = name_of(leaver), .leaves = true}});
     }
   }
 }
@@ -278,7 +278,7 @@ TEST_CASE("leaving: an edge that is drained before it goes writes nothing off") 
     const std::vector<std::size_t> ends = {0, 1};
     if (drained) {
       for (const std::size_t end : ends) {
-        network.site(end).set_draining({name_of(1 - end)});
+        network.site(end).set_draining({{.name = name_of(1 - end)}});
       }
       network.run_in_step(3);
     } else {

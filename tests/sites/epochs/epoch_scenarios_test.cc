@@ -276,6 +276,20 @@ TEST_CASE("epochs: the leaver who knew alone stays until the others know") {
   CHECK_FALSE(story(std::make_shared<LeavesAtOnce>()));
 }
 
+TEST_CASE("epochs: a leaver that is told twice stays until the others know") {
+  EpochWorld world = running({"a", "b"});
+  world.lose([](const Process& from, const std::string&, const EpochMessage& message) {
+    return from.name == "a" && is<DecideMessage>(message);
+  });
+  world.leave(world.at("a"));
+  world.run(EpochTime(2'000));
+  REQUIRE(world.at("a").member->standing() == EpochStanding::leaving);
+  world.leave(world.at("a"));
+  CHECK(world.at("a").member->standing() == EpochStanding::leaving);
+  world.lose({});
+  CHECK(goes_on(world));
+}
+
 TEST_CASE("epochs: a leaver serves the mean that is carried into an epoch without it") {
   EpochWorld world = running({"a", "b", "c"});
   apply_at_a_alone(world);
