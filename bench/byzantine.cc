@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -24,6 +23,8 @@
 #include <sotto/sim/lockstep.h>
 #include <sotto/trainers/model_sum.h>
 #include <sotto/trainers/tasks/task_registry.h>
+
+#include "command_line.h"
 
 namespace {
 
@@ -222,18 +223,14 @@ void write_json(const std::string& path, const std::vector<Cell>& cells) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Robust rules against attacks, in lock step");
+  CLI::App app("Robust rules against attacks, in lock step", "byzantine");
   ByzantineSettings settings;
   add_options(app, settings);
-  CLI11_PARSE(app, argc, argv);
-  try {
+  return bench::run_main(app, argc, argv, [&] {
     const auto cells = run(settings);
     if (!settings.json.empty()) {
       write_json(settings.json, cells);
     }
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "byzantine: {}\n", error.what());
-    return 2;
-  }
-  return 0;
+    return console::kDone;
+  });
 }

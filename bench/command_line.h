@@ -31,18 +31,17 @@ CLI::Validator readable_by(Parse parse) {
       "");
 }
 
-/// Reads the command line and works. What goes wrong becomes a message, and the exit status that
-/// `sotto` has for it.
-inline int run_program(CLI::App& app, int argc, const char* const* argv,
-                       const std::function<void()>& work) {
+/// A program's main: reads the command line and works. The exit status is the one that `work`
+/// returns; what goes wrong becomes a message, and the exit status that `sotto` has for it.
+inline int run_main(CLI::App& app, int argc, const char* const* argv,
+                    const std::function<int()>& work) {
   const auto complain = [&](const std::string& what, int status) {
     fmt::print(stderr, "{}: {}\n", app.get_name(), what);
     return status;
   };
   try {
     app.parse(argc, argv);
-    work();
-    return console::kDone;
+    return work();
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0
                ? app.exit(error)  // --help

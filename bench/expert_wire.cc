@@ -10,11 +10,15 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include <sotto/base/philox.h>
 #include <sotto/groups/expert_exchange.h>
 #include <sotto/groups/program.h>
 #include <sotto/groups/vector_collective.h>
 #include <sotto/sim/simulator.h>
+
+#include "command_line.h"
 
 namespace {
 
@@ -147,9 +151,8 @@ bool measure(const char* what, const sotto::BuildProgram& build) {
   return true;
 }
 
-}  // namespace
-
-int main() {
+/// Whether all could be measured.
+bool measure_all() {
   std::printf("| %-24s | %8s | %7s |\n| --- | ---: | ---: |\n", "way", "MB", "seconds");
   bool ok = true;
   for (const char* compressor : {"none", "quant:8"}) {
@@ -168,5 +171,14 @@ int main() {
            ok;
     }
   }
-  return ok ? 0 : 1;
+  return ok;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("What a layer of experts costs on a slow network, in the simulator", "expert_wire");
+  return sotto::bench::run_main(app, argc, argv, [] {
+    return measure_all() ? sotto::console::kDone : sotto::console::kFailed;
+  });
 }

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <Eigen/Core>
 
 #include <sotto/groups/pipeline.h>
@@ -24,6 +25,8 @@
 #include <sotto/trainers/data/digits.h>
 #include <sotto/trainers/data/loaders.h>
 #include <sotto/trainers/data/sampler.h>
+
+#include "command_line.h"
 
 namespace {
 
@@ -392,11 +395,19 @@ constexpr Way kWays[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::printf(
-      "| stages | rows there | bits | MB there | MB back | loss | accuracy | s at 20 Mbit/s | "
-      "s at 100 |\n| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
-  for (const Way& way : kWays) {
-    measure(way, argc > 1 ? argv[1] : nullptr);
-  }
-  return 0;
+  CLI::App app("What a model cut into stages costs on a slow network, and what it learns",
+               "keyed_wire");
+  std::string mnist;
+  app.add_option("MNIST", mnist, "Folder of MNIST's files; without one, digits that are drawn")
+      ->type_name("FOLDER")
+      ->check(CLI::ExistingDirectory);
+  return sotto::bench::run_main(app, argc, argv, [&] {
+    std::printf(
+        "| stages | rows there | bits | MB there | MB back | loss | accuracy | s at 20 Mbit/s | "
+        "s at 100 |\n| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+    for (const Way& way : kWays) {
+      measure(way, mnist.empty() ? nullptr : mnist.c_str());
+    }
+    return sotto::console::kDone;
+  });
 }

@@ -248,5 +248,8 @@ int main(int argc, char** argv) {
   Study settings;
   CLI::App app("Bytes and time of a round against the number of nodes", "scaling");
   add_options(app, settings);
-  return bench::run_program(app, argc, argv, [&] { run(settings); });
+  return bench::run_main(app, argc, argv, [&] {
+    run(settings);
+    return console::kDone;
+  });
 }

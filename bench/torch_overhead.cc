@@ -25,6 +25,7 @@
 #include <sotto/trainers/torch/distributed_optimizer.h>
 
 #include "../examples/torch/char_gpt.h"
+#include "command_line.h"
 #include "quantile.h"
 
 namespace {
@@ -192,12 +193,8 @@ int main(int argc, char** argv) {
   app.add_option("--passes", request.passes, "Batches of a step")->check(CLI::Range(1, 1000));
   app.add_option("--repeats", request.repeats, "Pairs of steps")->check(CLI::Range(1, 10'000));
   app.add_option("--json", request.json, "FILE");
-  CLI11_PARSE(app, argc, argv);
-  try {
+  return sotto::bench::run_main(app, argc, argv, [&] {
     measure(request);
-    return 0;
-  } catch (const std::exception& fault) {
-    std::fprintf(stderr, "torch_overhead: %s\n", fault.what());
-    return 1;
-  }
+    return sotto::console::kDone;
+  });
 }

@@ -5,7 +5,6 @@
 // where they are from).
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -19,6 +18,7 @@
 #include <sotto/base/error.h>
 #include <sotto/trainers/data/loaders.h>
 
+#include "../command_line.h"
 #include "report.h"
 #include "study.h"
 
@@ -145,12 +145,8 @@ int main(int argc, char** argv) {
   RegretSettings settings;
   settings.study.threads = std::max(1U, std::thread::hardware_concurrency());
   add_options(app, settings);
-  CLI11_PARSE(app, argc, argv);
-  try {
+  return bench::run_main(app, argc, argv, [&] {
     run(settings);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "online_regret: {}\n", error.what());
-    return 1;
-  }
-  return 0;
+    return console::kDone;
+  });
 }

@@ -5,7 +5,6 @@
 // Ends with 0 when everything held, 1 when something did not, 2 for a plan or an option that cannot
 // be, and 130 when it was interrupted. What is looked at: docs/faults.md.
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -19,6 +18,7 @@
 #include <sotto/study/scenario/fault_file.h>
 #include <sotto/trainers/launch/private_directory.h>
 
+#include "../command_line.h"
 #include "report.h"
 
 namespace sotto::sitelab {
@@ -133,15 +133,5 @@ int main(int argc, char** argv) {
       ->type_name("PATH")
       ->check(CLI::ExistingFile);
   app.add_flag("--quiet", request.output.quiet, "Say nothing but what went wrong");
-  try {
-    app.parse(argc, argv);
-    return run(request);
-  } catch (const CLI::ParseError& error) {
-    return error.get_exit_code() == 0 ? app.exit(error)  // --help
-                                      : complain(error.what(), console::kWrongRequest);
-  } catch (const sotto::Error& error) {
-    return complain(error.what(), console::kWrongRequest);
-  } catch (const std::exception& error) {
-    return complain(error.what(), console::kFailed);
-  }
+  return sotto::bench::run_main(app, argc, argv, [&] { return run(request); });
 }

@@ -257,5 +257,8 @@ int main(int argc, char** argv) {
   app.add_option("--topologies", settings.topologies, "Graphs")->delimiter(',');
   app.add_option("--algorithms", settings.algorithms, "Whose memory to measure")->delimiter(',');
   app.add_option("--repeats", settings.repeats, "Starts of each kind")->check(CLI::Range(1, 100));
-  return bench::run_program(app, argc, argv, [&] { run(settings); });
+  return bench::run_main(app, argc, argv, [&] {
+    run(settings);
+    return console::kDone;
+  });
 }

@@ -21,7 +21,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -37,6 +36,7 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/trust/key_file.h>
 
+#include "../command_line.h"
 #include "strangers.h"
 
 namespace {
@@ -229,12 +229,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--seconds", settings.seconds, "Before each start")->capture_default_str();
   app.add_option("--json", settings.json, "Write the result to this file")->type_name("FILE");
-  CLI11_PARSE(app, argc, argv);
-  try {
+  return bench::run_main(app, argc, argv, [&] {
     run(settings);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "crowd: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+    return console::kDone;
+  });
 }

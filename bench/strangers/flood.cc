@@ -16,7 +16,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <string>
 #include <thread>
@@ -31,6 +30,7 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/trust/key_file.h>
 
+#include "../command_line.h"
 #include "../quantile.h"
 #include "strangers.h"
 
@@ -290,7 +290,7 @@ void run(const FloodSettings& settings) {
 
 int main(int argc, char** argv) {
   FloodSettings settings;
-  CLI::App app("Two sites at full rate under a flood of connections");
+  CLI::App app("Two sites at full rate under a flood of connections", "flood");
   app.add_option("--connections", settings.connections, "Connections that the strangers keep")
       ->check(CLI::Range(0, 20'000));
   app.add_option("--seconds", settings.seconds, "Length of a stretch")
@@ -300,12 +300,8 @@ int main(int argc, char** argv) {
   app.add_option("--message", settings.message, "Bytes of a message")
       ->check(CLI::Range(1, 1 << 26));
   app.add_option("--json", settings.json, "Write the result here too");
-  CLI11_PARSE(app, argc, argv);
-  try {
+  return bench::run_main(app, argc, argv, [&] {
     run(settings);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "flood: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+    return console::kDone;
+  });
 }

@@ -106,7 +106,10 @@ TEST_CASE("the programs beside sotto end with its statuses: 0, 1 a failure, 2 a 
     std::string rate;
     CLI::App app("", "study");
     app.add_option("--rate", rate, "")->check(bench::readable_by(study::parse_bandwidth));
-    return bench::run_program(app, static_cast<int>(words.size()), words.data(), work);
+    return bench::run_main(app, static_cast<int>(words.size()), words.data(), [&] {
+      work();
+      return console::kDone;
+    });
   };
   const auto nothing = [] {};
   CHECK(status({"study", "--rate", "5 Mbit/s"}, nothing) == console::kDone);
