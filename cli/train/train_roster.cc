@@ -110,7 +110,9 @@ void add_roster_options(CLI::App& command, RosterSettings& roster) {
       ->transform([&roster](std::string text) {
         roster.nodes = text;
         const auto range = parse_node_range(text);
-        return range ? fmt::to_string(range->most) : text;
+        // The roster's settings refuse a range that is none, in words of their own.
+        const bool wrong = !range && text.find(':') != std::string::npos;
+        return range ? fmt::to_string(range->most) : wrong ? "1" : text;
       });
 }
 

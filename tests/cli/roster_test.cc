@@ -178,5 +178,15 @@ TEST_CASE("train by roster: settings that such a run does not have are refused, 
   CHECK(fixed.err.find("--leave-within") != std::string::npos);
   CHECK(refused({"--seeds", "nowhere"}).find("--seeds") != std::string::npos);
   CHECK(with_seeds({"--listen", "0.0.0.0:0"}).find("--listen") != std::string::npos);
-  CHECK(run({"train", "--nodes", "4:2", "--seeds", "127.0.0.1:9"}).status != 0);
+  // An option that says what is so by default, or what only a run of fixed nodes has.
+  CHECK(with_seeds({"--topology", "ring"}).find("--topology") != std::string::npos);
+  CHECK(with_seeds({"--groups", "groups.txt"}).find("--groups") != std::string::npos);
+  CHECK(with_seeds({"--progress", "plain"}).find("--progress") != std::string::npos);
+  CHECK(with_seeds({"--trace", "trace.json"}).find("--trace") != std::string::npos);
+  for (const std::string range : {"4:2", "0:2", "2:x", ":", "1:2:3"}) {
+    CAPTURE(range);
+    const Ended ended = run({"train", "--nodes", range, "--seeds", "127.0.0.1:9"});
+    CHECK(ended.status == 2);
+    CHECK(ended.err.find("--nodes: '" + range + "' is refused: MIN:MAX") != std::string::npos);
+  }
 }
