@@ -25,7 +25,6 @@
 #include <sotto/trainers/torch/distributed_optimizer.h>
 
 #include "../examples/torch/char_gpt.h"
-#include "command_line.h"
 #include "quantile.h"
 
 namespace {
@@ -193,8 +192,12 @@ int main(int argc, char** argv) {
   app.add_option("--passes", request.passes, "Batches of a step")->check(CLI::Range(1, 1000));
   app.add_option("--repeats", request.repeats, "Pairs of steps")->check(CLI::Range(1, 10'000));
   app.add_option("--json", request.json, "FILE");
-  return sotto::bench::run_main(app, argc, argv, [&] {
+  CLI11_PARSE(app, argc, argv);
+  try {
     measure(request);
-    return sotto::console::kDone;
-  });
+    return 0;
+  } catch (const std::exception& fault) {
+    std::fprintf(stderr, "torch_overhead: %s\n", fault.what());
+    return 1;
+  }
 }
