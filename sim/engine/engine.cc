@@ -146,6 +146,11 @@ void Simulator::Engine::begin_sampling(const Platform& platform) {
 }
 
 void Simulator::Engine::connect() {
+  std::size_t lines = 0;
+  for (const Node& node : nodes_) {
+    lines += node.algorithm->peers().to.size();
+  }
+  transport_.reserve(lines);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     const Peers peers = nodes_[i].algorithm->peers();

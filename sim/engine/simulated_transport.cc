@@ -10,6 +10,11 @@ namespace sotto {
 SimulatedTransport::SimulatedTransport(Network& network, std::size_t nodes, const Options& options)
     : network_(network), options_(options), boxes_(nodes) {}
 
+void SimulatedTransport::reserve(std::size_t lines) {
+  lines_.reserve(lines);
+  network_.reserve(lines);
+}
+
 void SimulatedTransport::connect(Rank node, std::span<const Rank> to, std::size_t ahead,
                                  std::size_t frame_bytes) {
   for (const Rank peer : to) {

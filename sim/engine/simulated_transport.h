@@ -45,6 +45,8 @@ class SimulatedTransport {
     bool complete() const { return used && awaited == 0 && unsent == 0; }
   };
 
+  /// Makes room for so many lines, before the first connect.
+  void reserve(std::size_t lines);
   /// Opens the connections of `node` to its peers, sorted, each with room for `ahead` frames ahead,
   /// of `frame_bytes` at most.
   void connect(Rank node, std::span<const Rank> to, std::size_t ahead, std::size_t frame_bytes);

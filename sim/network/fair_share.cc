@@ -28,6 +28,11 @@ FairShare::FairShare(std::span<const double> capacities) : links_(capacities.siz
   }
 }
 
+void FairShare::reserve(std::size_t flows, std::size_t crossings) {
+  flows_.reserve(flows_.size() + flows);
+  places_.reserve(places_.size() + flows * crossings);
+}
+
 FlowId FairShare::add_flow(std::span<const Crossing> crossings, double weight, double bound) {
   const auto id = static_cast<FlowId>(flows_.size());
   flows_.push_back({.begin = static_cast<std::uint32_t>(places_.size()),

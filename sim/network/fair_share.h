@@ -37,6 +37,8 @@ class FairShare {
   /// Links by their capacities in bytes/s; link k is the k-th.
   explicit FairShare(std::span<const double> capacities);
 
+  /// Makes room for so many more flows, each of which crosses `crossings` links.
+  void reserve(std::size_t flows, std::size_t crossings);
   /// Declares a flow that is not running; each link at most once. `weight` > 0; `bound` ≥ 0 bytes/s
   /// is the most that it takes. A flow without a bound crosses at least one limited link.
   FlowId add_flow(std::span<const Crossing> crossings, double weight = 1,

@@ -90,6 +90,15 @@ Network::Path Network::add_path(const std::vector<LinkId>& links) {
   return path;
 }
 
+void Network::reserve(std::size_t connections) {
+  connections_.reserve(connections_.size() + connections);
+  // Most connections share a way out of their host and a way into another one with others.
+  share_.reserve(connections, 2);
+  if (slow_start()) {
+    windows_.reserve(windows_.size() + connections);
+  }
+}
+
 ConnectionId Network::connect(Rank from, Rank to) {
   const auto id = static_cast<ConnectionId>(connections_.size());
   Connection connection;

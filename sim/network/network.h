@@ -115,6 +115,8 @@ class Network {
   Network(const Platform& platform, const NetworkModel& model, std::uint64_t seed,
           EventQueue& queue);
 
+  /// Makes room for so many more connections. Optional: it saves memory where there are many.
+  void reserve(std::size_t connections);
   /// A connection along the platform's route; throws Error when there is none.
   ConnectionId connect(Rank from, Rank to);
 

@@ -75,6 +75,43 @@ AddedLink add_link(LinkSpec spec, Platform& platform) {
   return added;
 }
 
+/// The link that the scenario declares for a pair of nodes.
+const LinkSpec& declared_link(const Scenario& scenario, const Pair& pair) {
+  const auto last = std::find_if(scenario.between.rbegin(), scenario.between.rend(),
+                                 [&](const LinksBetween& links) { return covers(links, pair); });
+  return last == scenario.between.rend() ? scenario.link : last->link;
+}
+
+/// Adds the links between pairs of nodes. Each pair has one of its own where the link has a limit
+/// that its messages share, a trace, or changes. Otherwise nothing distinguishes the links that are
+/// declared as one, and a million pairs share it.
+class PairWires {
+ public:
+  explicit PairWires(const Scenario& scenario)
+      : scenario_(scenario), constant_(scenario.changes.empty() && scenario.partitions.empty()) {}
+
+  AddedLink add(const Pair& pair, Platform& platform) {
+    const LinkSpec& declared = declared_link(scenario_, pair);
+    if (!constant_ || declared.bytes_per_s < kUnlimited || declared.trace != nullptr) {
+      return add_link(scenario_.link_between(pair.first, pair.second), platform);
+    }
+    const auto [shared, is_new] = shared_.try_emplace(&declared);
+    if (is_new) {
+      LinkSpec spec = declared;
+      spec.name = &declared == &scenario_.link
+                      ? std::string("between nodes")
+                      : fmt::format("between nodes, {} to {}", pair.first, pair.second);
+      shared->second = add_link(std::move(spec), platform);
+    }
+    return shared->second;
+  }
+
+ private:
+  const Scenario& scenario_;
+  bool constant_;
+  std::map<const LinkSpec*, AddedLink> shared_;
+};
+
 /// The links that all from or to a node cross: none, or its medium.
 std::map<Rank, std::vector<LinkId>> add_media(const Scenario& scenario, Platform& platform) {
   std::map<Rank, std::vector<LinkId>> of_node;
@@ -148,10 +185,7 @@ void add_changes(const Scenario& scenario, const PairLinks& links, Platform& pla
 }  // namespace
 
 LinkSpec Scenario::link_between(Rank from, Rank to) const {
-  const auto last = std::find_if(between.rbegin(), between.rend(), [&](const LinksBetween& links) {
-    return covers(links, {from, to});
-  });
-  LinkSpec spec = last == between.rend() ? link : last->link;
+  LinkSpec spec = declared_link(*this, {from, to});
   spec.name = fmt::format("{} to {}", from, to);
   return spec;
 }
@@ -176,8 +210,9 @@ Platform Scenario::platform(const std::vector<Pair>& pairs) const {
   const bool change = !changes.empty() || !partitions.empty();
   const auto shared = add_media(*this, platform);
   const std::vector<AddedLink> shared_ways = add_trunks(*this, platform);
+  PairWires wires(*this);
   for (const Pair& pair : pairs) {
-    const AddedLink added = add_link(link_between(pair.first, pair.second), platform);
+    const AddedLink added = wires.add(pair, platform);
     std::vector<LinkId> route;
     const auto cross_medium = [&](Rank node) {
       if (const auto medium = shared.find(node); medium != shared.end()) {

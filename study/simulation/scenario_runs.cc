@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -45,15 +46,19 @@ void play(const Scenario& scenario, std::size_t number, SimulationRequest reques
 void simulate_point(const Scenario& scenario, const SweepPoint* point,
                     const SimulationRequest& request, const RunsListener& listener,
                     std::uint64_t seeds, std::vector<RunOutcome>& outcomes) {
-  Scenario seeded = scenario;
+  // A scenario of a million nodes is copied only for seeds that are not its own.
+  std::optional<Scenario> seeded;
   for (std::size_t run = 0; run < scenario.runs.size(); ++run) {
     for (std::uint64_t more = 0; more < seeds; ++more) {
-      seeded.task.seed = scenario.task.seed + more;
+      if (more > 0) {
+        seeded = scenario;
+        seeded->task.seed += more;
+      }
       const std::string name = point == nullptr ? "" : point->name;
       RunOutcome outcome = {.words = scenario.runs[run].shown(),
                             .point = name,
                             .name = name_at(scenario.runs[run], name),
-                            .seed = seeded.task.seed,
+                            .seed = scenario.task.seed + more,
                             .run = {},
                             .fault = {Fault::stopped, kNotRun}};
       if (!request.stop || !request.stop()) {
@@ -61,7 +66,7 @@ void simulate_point(const Scenario& scenario, const SweepPoint* point,
           listener.begins(outcomes.size());
         }
         outcome.fault = {};
-        play(seeded, run, request, point, seeds, outcome);
+        play(more > 0 ? *seeded : scenario, run, request, point, seeds, outcome);
         if (listener.ends) {
           listener.ends(outcome);
         }

@@ -46,11 +46,12 @@ PhaseShares phase_shares(const SimulationReport& report) {
 }
 
 std::vector<LinkUse> busiest_links(const SimulationReport& report, const Platform& platform) {
-  std::vector<LinkReport> links = report.links;
-  std::stable_sort(links.begin(), links.end(), [](const LinkReport& a, const LinkReport& b) {
-    return a.utilisation > b.utilisation;
-  });
-  links.resize(std::min(links.size(), kLinksShown));
+  std::vector<LinkReport> links(std::min(report.links.size(), kLinksShown));
+  std::partial_sort_copy(report.links.begin(), report.links.end(), links.begin(), links.end(),
+                         [](const LinkReport& a, const LinkReport& b) {
+                           return a.utilisation > b.utilisation ||
+                                  (a.utilisation == b.utilisation && a.link < b.link);
+                         });
   std::vector<LinkUse> uses;
   uses.reserve(links.size());
   for (const LinkReport& link : links) {
