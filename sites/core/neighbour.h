@@ -89,6 +89,12 @@ struct Neighbour {
   /// Parcels go from us to it.
   bool told() const { return up() && entry.tells && channel.hears_us; }
 
+  /// Whether the peer's parcels do not count in this round of the site, as it was blamed.
+  bool barred(Round round) const { return round < barred_until; }
+  /// Whether the peer's parcels count as the site's own model: it is barred, or has claimed more
+  /// mass than a site may for a long while.
+  bool ignored(Round round) const { return barred(round) || heavy_rounds >= kLongWhile; }
+
   /// Blames the peer for harm to the model, done or tried, that no honest site does, in this round
   /// of the site. Once may be an accident; from the second time on the peer is barred for a while,
   /// longer each time.

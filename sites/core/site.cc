@@ -61,38 +61,28 @@ void Site::peer_up(std::size_t peer) {
     return;
   }
   const bool wants = phase_ == Phase::waiting && !has_left();
-  send(peer, encode(from.greet({.agreement = setup_.agreement,
-                                .incarnation = incarnation_,
-                                .life = setup_.life,
-                                .has_model = trained_,
-                                .wants_model = wants,
-                                .observer = setup_.observer,
-                                .round = offered_,
-                                .degree = static_cast<std::uint32_t>(degree())})));
+  outbox_.send(peer, encode(from.greet({.agreement = setup_.agreement,
+                                        .incarnation = incarnation_,
+                                        .life = setup_.life,
+                                        .has_model = trained_,
+                                        .wants_model = wants,
+                                        .observer = setup_.observer,
+                                        .round = offered_,
+                                        .degree = static_cast<std::uint32_t>(degree())})));
 }
 
 void Site::peer_down(std::size_t peer) {
   neighbour(peer).hang_up();
-  drop_outbox(peer);
-}
-
-void Site::send(std::size_t peer, std::vector<std::byte> message) {
-  outbox_.push_back({.peer = peer, .message = std::move(message)});
+  outbox_.drop(peer);
 }
 
 void Site::close(std::size_t peer) {
-  drop_outbox(peer);
+  outbox_.drop(peer);
   if (peers_[peer].connected()) {
-    outbox_.push_back({.peer = peer, .hang_up = true});
+    outbox_.hang_up(peer);
     peers_[peer].channel.link = Link::refused;
   }
 }
-
-void Site::drop_outbox(std::size_t peer) {
-  std::erase_if(outbox_, [&](const Released& waiting) { return waiting.peer == peer; });
-}
-
-std::vector<Released> Site::released() { return std::exchange(outbox_, {}); }
 
 void Site::update_peers(const std::vector<SitePeer>& peers) {
   admit_peers(peers, setup_.exchange);
@@ -133,11 +123,7 @@ void Site::update_peers(const std::vector<SitePeer>& peers) {
     }
     sum->know(names);
   }
-  std::erase_if(outbox_,
-                [&](const Released& waiting) { return place[waiting.peer] == Mixing::kNobody; });
-  for (Released& waiting : outbox_) {
-    waiting.peer = place[waiting.peer];
-  }
+  outbox_.rearrange(place, Mixing::kNobody);
 }
 
 std::size_t Site::place_of(const std::vector<Neighbour>& peers, std::string_view name) {
@@ -147,9 +133,7 @@ std::size_t Site::place_of(const std::vector<Neighbour>& peers, std::string_view
 }
 
 void Site::retire(Neighbour gone) {
-  if (has_left() && gone.entry.name == heir_) {
-    lost_bequest_ += bequest_held(gone);
-  }
+  bequest_.retire(gone);
   written_off_ += gone.leave();
   former_.push_back(std::move(gone));
   if (former_.size() > kMaxFormer) {
@@ -213,7 +197,8 @@ void Site::give_up() {
   trained_ = false;
   beginning_.give_up();
   influenced_ = false;
-  loaded_ = outdated_ = asked_ = false;
+  loaded_ = outdated_ = false;
+  sum_round_.give_up();
   steps_ = 0;
   phase_ = Phase::waiting;
 }
@@ -264,11 +249,11 @@ Status Site::offer() {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     peers_[k].in.make_durable();
     if (peers_[k].up()) {
-      send(k, encode(Receipt{.incarnation = peers_[k].known.incarnation,
-                             .applied = peers_[k].in.durable(),
-                             .round = offered_,
-                             .own_steps = planned_,
-                             .wants_whole = mixing_->wants_whole(k)}));
+      outbox_.send(k, encode(Receipt{.incarnation = peers_[k].known.incarnation,
+                                     .applied = peers_[k].in.durable(),
+                                     .round = offered_,
+                                     .own_steps = planned_,
+                                     .wants_whole = mixing_->wants_whole(k)}));
     }
   }
   return {};
@@ -300,10 +285,10 @@ void Site::post(std::span<const Addressee> to) {
     any = reached[addressee.peer] = true;
     const Sequence sequence = peers_[addressee.peer].out.push(
         {.round = offered_, .mass = addressee.mass, .payload = addressee.payload}, addressee.whole);
-    send(addressee.peer, encode(Parcel{.incarnation = incarnation_,
-                                       .sequence = sequence,
-                                       .round = offered_,
-                                       .payload = *addressee.payload}));
+    outbox_.send(addressee.peer, encode(Parcel{.incarnation = incarnation_,
+                                               .sequence = sequence,
+                                               .round = offered_,
+                                               .payload = *addressee.payload}));
   }
   for (std::size_t k = 0; any && k < peers_.size(); ++k) {
     if (!reached[k]) {
@@ -313,15 +298,11 @@ void Site::post(std::span<const Addressee> to) {
 }
 
 std::vector<std::size_t> Site::awaited() const {
-  std::vector<std::size_t> awaited;
-  if (asked_) {
-    awaited = mixing_->secure_sum()->owed();
-    std::erase_if(awaited, [&](std::size_t k) {
-      return !peers_[k].heard() || !peers_[k].answering.waited_for();
-    });
-    return awaited;
+  if (sum_round_.asked()) {
+    return SumRound::awaited(peers_, mixing_->secure_sum()->owed());
   }
-  const SumHope hope = phase_ == Phase::offered ? sum_hope() : SumHope::enough;
+  std::vector<std::size_t> awaited;
+  const SumHope hope = phase_ == Phase::offered ? hope_of_sum() : SumHope::enough;
   if (hope == SumHope::none) {
     return awaited;  // the sooner it is where the others are
   }
@@ -354,18 +335,17 @@ Status Site::collect() {
     give_up();
     return {};
   }
-  if (asked_) {
-    note_answers();
+  if (sum_round_.asked()) {
+    sum_round_.end(peers_, mixing_->secure_sum()->owed());
   } else {
     begin_intake();
   }
-  asked_ = false;
   std::vector<MixedPeer> mixed;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     take_in(k);
     if (peers_[k].heard() && !peers_[k].draining) {
       mixed.push_back(
-          {.peer = k, .degree = peers_[k].channel.degree, .barred = ignored(peers_[k])});
+          {.peer = k, .degree = peers_[k].channel.degree, .barred = peers_[k].ignored(round_)});
     }
   }
   if (Status status = mixing_->mix(degree(), mixed); !status) {
@@ -449,7 +429,7 @@ std::optional<std::vector<Suspect>> Site::put_back() {
     ++peer.spoiled;
     if (suspect.blamed) {
       peer.take_blame(round_);
-      suspect.barred = barred(peer);
+      suspect.barred = peer.barred(round_);
     }
   }
   influenced_ = false;
@@ -473,7 +453,8 @@ bool Site::due(const Neighbour& from) const {
 void Site::take_in(std::size_t peer) {
   Neighbour& from = peers_[peer];
   while (!from.in.pending().empty() && due(from)) {
-    const auto taken = mixing_->take_in(peer, from.in.pending().front().payload, ignored(from));
+    const auto taken =
+        mixing_->take_in(peer, from.in.pending().front().payload, from.ignored(round_));
     if (!taken) {
       from.in.drop_pending();
       // The fault is told by the peer's state.
@@ -525,7 +506,7 @@ SiteState Site::state() const {
           .settled_mass = phase_ == Phase::offered ? settled_mass_ : mixing_->mass(),
           .minted = minted_,
           .written_off = written_off_,
-          .undelivered = undelivered(),
+          .undelivered = bequest_.undelivered(peers_),
           .raised = mixing_->balance().raised,
           .lowered = mixing_->balance().lowered,
           .drained = low_rounds_ >= kLongWhile,
@@ -542,7 +523,7 @@ std::vector<PeerState> Site::peers() const {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     states.push_back(peers_[k].state());
     states.back().version = mixing_->version(k);
-    states.back().barred = barred(peers_[k]);
+    states.back().barred = peers_[k].barred(round_);
   }
   return states;
 }

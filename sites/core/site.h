@@ -43,20 +43,16 @@
 #include <sotto/base/check.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/beginning.h>
+#include <sotto/sites/core/bequest.h>
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/mixing.h>
 #include <sotto/sites/core/neighbour.h>
+#include <sotto/sites/core/outbox.h>
 #include <sotto/sites/core/site_setup.h>
 #include <sotto/sites/core/site_state.h>
+#include <sotto/sites/core/sum_round.h>
 
 namespace sotto::sites {
-
-/// A message that may go out now.
-struct Released {
-  std::size_t peer = 0;
-  std::vector<std::byte> message = {};
-  bool hang_up = false;  ///< no message: close the channel; the two may meet again
-};
 
 class Site final {
  public:
@@ -119,7 +115,7 @@ class Site final {
   bool ask_for_sum();
   /// The messages that may be sent now that the state, as it was after offer, is durable. Hellos,
   /// refusals and models are among them at any time.
-  std::vector<Released> released();
+  std::vector<Released> released() { return outbox_.take(); }
   /// Whether all peers that are up and heard have reached this round, less the slack. A peer that
   /// is behind by more than slack and window is not awaited.
   bool complete() const { return awaited().empty(); }
@@ -142,12 +138,12 @@ class Site final {
   /// there is nobody who could take it, or nothing to give.
   bool hand_over();
   /// Whether all has been handed over; false again where it was taken back.
-  bool has_left() const { return !heir_.empty(); }
+  bool has_left() const { return bequest_.given(); }
   /// The name of the peer that was given all; empty: none was.
-  const std::string& heir() const { return heir_; }
+  const std::string& heir() const { return bequest_.heir(); }
   /// Whether all parcels to those that are up have their receipts, the heir's among them. Never
   /// again where the heir left the list before its receipt.
-  bool delivered() const;
+  bool delivered() const { return bequest_.delivered(peers_); }
 
   // What it is.
 
@@ -211,9 +207,8 @@ class Site final {
   /// Another process of ours is claimed to run.
   void fence();
 
-  void send(std::size_t peer, std::vector<std::byte> message);
+  /// Drops what waits for the peer, and closes its channel.
   void close(std::size_t peer);
-  void drop_outbox(std::size_t peer);
 
   /// The place of the peer in the list; peers.size() when it is not there.
   static std::size_t place_of(const std::vector<Neighbour>& peers, std::string_view name);
@@ -222,9 +217,6 @@ class Site final {
 
   void begin();
   void give_up();
-  double undelivered() const;
-  /// The mass of the last parcel, while the heir has not confirmed it.
-  double bequest_held(const Neighbour& heir) const;
   /// The heir has begun anew without what it was given, `parcel`.
   Status take_back(const Payload& parcel);
   std::size_t tells() const;
@@ -241,28 +233,15 @@ class Site final {
   /// lags by at most slack + window rounds, or by any number where sites sum in secret. Requires
   /// `peer.heard()`.
   bool outstanding(const Neighbour& peer) const;
-  /// Whether a round can have a secure sum: `none` if too many peers have gone on without this
-  /// site, `few` if others have yet to come.
-  enum class SumHope : std::uint8_t { none, few, enough };
-  SumHope sum_hope() const;
-  /// Notes which peers have answered about the sum that ends, and which were waited for in vain.
-  void note_answers();
-  /// Notes late answers of peers that are not waited for, before others are asked.
-  void note_late_answers();
+  /// Whether the round that is offered can have a secure sum; `enough` where none is made.
+  SumHope hope_of_sum() const;
   /// Whether the first pending parcel is for this round.
   bool due(const Neighbour& from) const;
   void take_in(std::size_t peer);
-  /// The round after this one. Parcels of other rounds are of no use to a secure sum: a site that
-  /// is behind most others goes on in theirs.
+  /// The round after the one that is offered.
   Round next_round() const;
   /// Sends answers about sums to peers that are up.
   void tell(std::vector<std::pair<std::size_t, Masks>> answers);
-  bool barred(const Neighbour& peer) const { return round_ < peer.barred_until; }
-  /// Whether a peer's parcels count as this site's own model: it is barred, or has claimed more
-  /// mass than a site may for a long while.
-  bool ignored(const Neighbour& peer) const {
-    return barred(peer) || peer.heavy_rounds >= kLongWhile;
-  }
   /// Called before and after a round's parcels are taken in: note the peers that moved the model,
   /// the late ones, and their habits.
   void begin_intake();
@@ -277,7 +256,7 @@ class Site final {
   SiteSetup setup_;  // without step rule and compressor, which are the mixing's
   std::vector<Neighbour> peers_;
   std::vector<Neighbour> former_;  // no longer listed, for what their streams had come to
-  std::vector<Released> outbox_;
+  Outbox outbox_;
   Status alive_;
 
   // Durable.
@@ -291,19 +270,16 @@ class Site final {
   std::uint64_t resets_ = 0;
 
   Phase phase_ = Phase::waiting;
-  std::string heir_;         ///< who was given all; empty: nobody
-  Sequence bequest_ = 0;     ///< the parcel's number
-  double lost_bequest_ = 0;  ///< what an heir held that left the list before its receipt
-  Round planned_;            // H_i
+  Bequest bequest_;
+  Round planned_;  // H_i
   Beginning beginning_;
   Round steps_ = 0;          // steps taken in this round
   double settled_mass_ = 0;  // state()
   bool influenced_ = false;  // something was taken in since put_back, or ever
-  bool asked_ = false;       // the sum of this round was asked for
-  Round question_ = 0;       // the latest round whose sum was asked for
-  Round low_rounds_ = 0;     // rounds in a row in which ω was near its floor
-  bool loaded_ = false;      // a state was loaded, and not given up
-  bool outdated_ = false;    // the loaded state is too old
+  SumRound sum_round_;
+  Round low_rounds_ = 0;   // rounds in a row in which ω was near its floor
+  bool loaded_ = false;    // a state was loaded, and not given up
+  bool outdated_ = false;  // the loaded state is too old
 };
 
 /// The format of a state that save wrote, as it begins; this program reads state_format() alone.

@@ -45,12 +45,13 @@ Status Site::take(std::size_t peer, const Hello& hello) {
     case Verdict::newcomer:
       if (verdict == Verdict::newcomer) {
         mixing_->forget(peer);
-      }
-      if (verdict == Verdict::newcomer && from.entry.name == heir_ && !from.out.items().empty()) {
-        if (Status status = take_back(from.out.items().back().payload); !status) {
-          return status;
+        if (const OutStream::Item* gift = bequest_.held_by(from); gift != nullptr) {
+          const double mass = gift->mass;
+          if (Status status = take_back(gift->payload); !status) {
+            return status;
+          }
+          written_off_ -= mass;  // it is in what is written off below
         }
-        written_off_ -= from.out.items().back().mass;
       }
       written_off_ += from.meet(hello, verdict, incarnation_);
       answer(peer, hello.wants_model);
@@ -79,21 +80,21 @@ void Site::answer(std::size_t peer, bool wants_model) {
   Sequence sequence = to.out.oldest();
   for (const OutStream::Item& item : to.out.items()) {
     if (to.told()) {
-      send(peer, encode(Parcel{.incarnation = incarnation_,
-                               .sequence = sequence++,
-                               .round = item.round,
-                               .payload = *item.payload}));
+      outbox_.send(peer, encode(Parcel{.incarnation = incarnation_,
+                                       .sequence = sequence++,
+                                       .round = item.round,
+                                       .payload = *item.payload}));
     }
   }
   if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr && to.told()) {
-    send(peer, encode(SumKey{.incarnation = incarnation_, .key = sum->public_key()}));
+    outbox_.send(peer, encode(SumKey{.incarnation = incarnation_, .key = sum->public_key()}));
   }
   if (wants_model && trained_ && to.told()) {
     const auto given = mixing_->model_for_newcomers();
     const auto z = given.empty() ? parameters() : given;
-    send(peer,
-         encode(Model{
-             .incarnation = incarnation_, .round = offered_, .values = {z.begin(), z.end()}}));
+    outbox_.send(
+        peer, encode(Model{
+                  .incarnation = incarnation_, .round = offered_, .values = {z.begin(), z.end()}}));
     to.channel.joining = true;
   }
 }
@@ -120,8 +121,8 @@ Status Site::take(std::size_t peer, const Refusal& refusal) {
     from.settings = refusal.text;
     if (from.channel.link !=
         Link::refused) {  // it has not seen ours, and may have taken back its hello
-      drop_outbox(peer);
-      send(peer, encode(Refusal{.reason = refusal.reason, .text = setup_.settings}));
+      outbox_.drop(peer);
+      outbox_.send(peer, encode(Refusal{.reason = refusal.reason, .text = setup_.settings}));
     }
   }
   from.channel.link = Link::refused;
@@ -220,7 +221,7 @@ Status Site::offence(std::size_t peer, Fault fault, std::string_view what) {
   ++from.offences;
   refuse(peer, RefusalReason::broke_rule, what);
   if (from.connected()) {
-    outbox_.push_back({.peer = peer, .hang_up = true});
+    outbox_.hang_up(peer);
   }
   return here({fault, fmt::format("{} sent {}", from.entry.name, what)});
 }
@@ -230,8 +231,8 @@ void Site::refuse(std::size_t peer, RefusalReason reason, std::string_view text)
   from.refused = reason;
   from.trouble = text;
   if (from.connected()) {  // what it sent may have outlived its channel
-    drop_outbox(peer);
-    send(peer, encode(Refusal{.reason = reason, .text = std::string(text)}));
+    outbox_.drop(peer);
+    outbox_.send(peer, encode(Refusal{.reason = reason, .text = std::string(text)}));
     from.channel.link = Link::refused;
   }
 }

@@ -64,7 +64,7 @@ Status SiteStateWriter::keep() {
     return written_;
   }
   if (!thread_) {
-    thread_.emplace();
+    thread_.emplace("what is written");
   }
   thread_->begin([this, next = std::make_shared<SiteStateFile>(state(false))] {
     try {

@@ -10,9 +10,9 @@
 #include <string>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/job_thread.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/process/helper_thread.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_options.h>
@@ -24,7 +24,7 @@ class SiteStateWriter {
   /// What is written, and where. All is the caller's, and outlives the writer.
   struct Source {
     const SiteOptions& options;
-    const std::string& settings;  ///< that sites must share (settings_text)
+    const std::string& settings;  ///< settings that sites must share (settings_text)
     const sites::Site& site;
     const SiteGradients& gradients;
     SiteFolder* folder = nullptr;  ///< null: nothing is written
@@ -57,11 +57,11 @@ class SiteStateWriter {
   Source source_;
   std::function<void()> meanwhile_;
   double seconds_ = 0;
-  sites::Incarnation incarnation_ = 0;  ///< in the latest state
-  Round round_ = 0;                     ///< of the latest state
+  sites::Incarnation incarnation_ = 0;  ///< incarnation in the latest state
+  Round round_ = 0;                     ///< round of the latest state
   bool writing_ = false;  ///< whether a write beside the training is under way, or its end unseen
-  Status written_;        ///< the result of that write; its thread's while `writing_`
-  std::optional<HelperThread> thread_;
+  Status written_;        ///< result of that write; its thread's while `writing_`
+  std::optional<JobThread> thread_;
 };
 
 }  // namespace sotto

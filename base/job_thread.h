@@ -1,5 +1,5 @@
-// Does one job at a time in a thread of its own, so that the thread that gave the job can do other
-// work meanwhile.
+// A thread that does one job at a time, so that the thread that gave the job can do other work
+// meanwhile.
 //
 // Thread safety: one thread gives jobs and waits. Ownership: what a job refers to must outlive it;
 // the destructor waits for its end.
@@ -10,6 +10,7 @@
 #include <functional>
 #include <future>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -17,10 +18,14 @@
 
 namespace sotto {
 
-class HelperThread {
+class JobThread {
  public:
-  HelperThread() : thread_(start_thread("what is written", [this] { work(); })) {}
-  ~HelperThread() {
+  /// Starts the thread. `purpose` names it in the Shortage that is thrown where the system gives
+  /// none.
+  explicit JobThread(std::string_view purpose)
+      : thread_(start_thread(purpose, [this] { work(); })) {}
+  /// Waits for the end of the job that was begun.
+  ~JobThread() {
     {
       const std::lock_guard lock(mutex_);
       over_ = true;
@@ -28,10 +33,10 @@ class HelperThread {
     change_.notify_one();
     thread_.join();
   }
-  HelperThread(const HelperThread&) = delete;
-  HelperThread& operator=(const HelperThread&) = delete;
+  JobThread(const JobThread&) = delete;
+  JobThread& operator=(const JobThread&) = delete;
 
-  /// Requires that the job before has been waited for.
+  /// Begins a job. Requires that the job before has been waited for.
   void begin(std::function<void()> job) {
     {
       const std::lock_guard lock(mutex_);
@@ -40,7 +45,7 @@ class HelperThread {
     }
     change_.notify_one();
   }
-  /// Waits for the job's end, for so long at most; true: it has ended. What it threw is thrown
+  /// Waits for the job's end, `longest` at most. True: it has ended. What the job threw is thrown
   /// here.
   bool wait(std::chrono::steady_clock::duration longest) {
     if (done_.wait_for(longest) != std::future_status::ready) {

@@ -1,0 +1,48 @@
+// The messages of a site that wait to be sent, in their order.
+//
+// A building block of Site, not for users. A plain value.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sotto::sites {
+
+/// A message that may go out now.
+struct Released {
+  std::size_t peer = 0;                 ///< place of the receiver in the list of peers
+  std::vector<std::byte> message = {};  ///< bytes to send
+  bool hang_up = false;                 ///< no message: close the channel; the two may meet again
+};
+
+class Outbox {
+ public:
+  /// Appends a message for this peer.
+  void send(std::size_t peer, std::vector<std::byte> message) {
+    waiting_.push_back({.peer = peer, .message = std::move(message)});
+  }
+  /// Asks that the channel to this peer is closed, after what waits for it is sent.
+  void hang_up(std::size_t peer) { waiting_.push_back({.peer = peer, .hang_up = true}); }
+  /// Drops what waits for this peer.
+  void drop(std::size_t peer) {
+    std::erase_if(waiting_, [&](const Released& one) { return one.peer == peer; });
+  }
+  /// Drops everything.
+  void clear() { waiting_.clear(); }
+  /// Peer k is at place[k] from now on; what waits for one that is at `nowhere` is dropped.
+  void rearrange(std::span<const std::size_t> place, std::size_t nowhere) {
+    std::erase_if(waiting_, [&](const Released& one) { return place[one.peer] == nowhere; });
+    for (Released& one : waiting_) {
+      one.peer = place[one.peer];
+    }
+  }
+  /// Takes all messages out.
+  std::vector<Released> take() { return std::exchange(waiting_, {}); }
+
+ private:
+  std::vector<Released> waiting_;
+};
+
+}  // namespace sotto::sites
