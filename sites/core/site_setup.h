@@ -30,14 +30,14 @@ namespace sotto::sites {
 /// peer that does not take them.
 struct SitePeer {
   std::string name;
-  bool hears = true;  ///< this site takes in what the peer sends
-  bool tells = true;  ///< this site sends parcels to the peer
+  bool hears = true;  ///< whether this site takes in what the peer sends
+  bool tells = true;  ///< whether this site sends parcels to the peer
 };
 
 /// A peer that gets no more parcels (Site::set_draining).
 struct DrainingPeer {
   std::string name;
-  bool leaves = false;  ///< it leaves the run, and need not confirm what it was sent
+  bool leaves = false;  ///< whether it leaves the run, and need not confirm anything
 };
 
 /// The setup of a site.

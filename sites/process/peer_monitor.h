@@ -45,13 +45,13 @@ class PeerMonitor {
 
   /// What the operator was told of a peer, and when the peer came on.
   struct Seen {
-    std::uint64_t offences = 0;  ///< broken rules of sites
+    std::uint64_t offences = 0;  ///< rules of sites that the peer broke
     bool met = false;            ///< whether both had said hello
-    std::string trouble;         ///< the last text of a refusal, or of a channel that did not open
+    std::string trouble;         ///< last text of a refusal, or of a channel that did not open
     std::optional<PeerConcern> habit{};
     bool contested = false;
     Round round = 0;
-    std::optional<Deadline::Clock::time_point> advanced{};  ///< when its round changed last
+    std::optional<Deadline::Clock::time_point> advanced{};  ///< time when its round changed last
   };
 
   void follow_list();
@@ -71,11 +71,11 @@ class PeerMonitor {
   const Channels& channels_;
   const SiteLinks& links_;
   const bool observer_;
-  const std::string settings_;  ///< that sites must share, in words
+  const std::string settings_;  ///< settings that sites must share, in words
   const SiteListener listener_;
   AdmissionMonitor admission_;
   std::optional<std::uint64_t> list_version_{};
-  std::map<std::string, Seen> seen_;  ///< by name
+  std::map<std::string, Seen> seen_;  ///< peers by name
   Deadline look_due_ = Deadline::after(kLookEvery);
 };
 

@@ -13,7 +13,7 @@ namespace sotto {
 
 /// A list of peers as a site has it.
 struct PresentList {
-  std::string path;  ///< for messages
+  std::string path;  ///< path of the file, for messages
   std::string text;
 };
 

@@ -22,7 +22,7 @@ namespace sotto {
 /// A node in the list.
 struct RosterPeer {
   Rank rank = 0;          ///< its number in the list, from 1
-  std::string address{};  ///< where it listens
+  std::string address{};  ///< address at which it listens
   /// When its edge has gone for good; none: it is a neighbour.
   std::optional<sites::RosterTime> until{};
 };
@@ -51,8 +51,8 @@ class RosterPeers {
   void drop_oldest(std::map<std::string, RosterPeer>& next) const;
 
   std::map<std::string, RosterPeer> peers_;
-  Rank last_rank_ = 0;  ///< that was given to a peer
-  std::string kept_;    ///< a peer that stays in the list; empty: none
+  Rank last_rank_ = 0;  ///< last number that was given to a peer
+  std::string kept_;    ///< name of a peer that stays in the list; empty: none
 };
 
 }  // namespace sotto

@@ -18,7 +18,7 @@ namespace sotto {
 struct RosterSearchState {
   bool few = false;                    ///< fewer than MIN are up, or this node has not joined yet
   std::vector<std::string> silent{};   ///< seeds that have not answered for long
-  std::vector<std::string> unknown{};  ///< those of `silent` whose names are not known here
+  std::vector<std::string> unknown{};  ///< seeds in `silent` whose names are not known here
   std::uint64_t refused = 0;           ///< datagrams that did not open, since the start
 };
 
@@ -34,7 +34,7 @@ class RosterSearch {
   std::vector<SiteEvent> due(sites::RosterTime now, const RosterSearchState& state);
 
  private:
-  sites::RosterTime told_{0};  ///< when due() had something to look at last
+  sites::RosterTime told_{0};  ///< time when due() had something to look at last
   std::uint64_t refused_ = 0;  ///< datagrams that were told of
 };
 

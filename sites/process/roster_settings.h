@@ -26,11 +26,11 @@ std::optional<NodeRange> parse_node_range(std::string_view text);
 struct RosterSettings {
   std::string nodes;        ///< "MIN:MAX"
   std::string seeds;        ///< HOST:PORT with commas between them; empty: no such run
-  std::string name;         ///< empty: default_node_name()
-  std::string listen;       ///< empty: as DatagramPlace says
-  std::string key;          ///< file; empty: none
-  bool insecure = false;    ///< without a key beyond this host
-  double leave_within = 5;  ///< seconds
+  std::string name;         ///< this node's name; empty: default_node_name()
+  std::string listen;       ///< address to listen on; empty: as DatagramPlace says
+  std::string key;          ///< file of the key; empty: no key
+  bool insecure = false;    ///< whether plain text is allowed beyond this host
+  double leave_within = 5;  ///< longest wait of a node that leaves, in seconds
 };
 
 /// The settings that no other run has: `nodes`, `key` and `insecure` are the program's. They point

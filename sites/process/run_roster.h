@@ -99,17 +99,17 @@ class RunRoster {
   sites::Roster roster_;
   sites::RosterView view_;
   Clock::time_point ticked_{};
-  RosterPeers peers_;  ///< those in the list
+  RosterPeers peers_;  ///< peers in the list
   struct Seen {
     sites::Incarnation incarnation = 0;
     std::string_view state;
   };
   std::map<std::string, Seen> seen_;
   bool few_ = true;
-  std::optional<sites::OtherRun> other_;  ///< that was told of
+  std::optional<sites::OtherRun> other_;  ///< other run that the operator was told of
   RosterSearch search_;
   std::vector<SiteEvent> news_;
-  mutable BackgroundService service_;  ///< last: it uses all members above
+  mutable BackgroundService service_;  ///< service that uses all members above
 };
 
 }  // namespace sotto

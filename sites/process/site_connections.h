@@ -31,7 +31,7 @@ class SiteConnections {
   /// The parts of the site.
   struct Parts {
     const SiteOptions& options;
-    const std::string& settings;  ///< that sites must share (settings_text)
+    const std::string& settings;  ///< settings that sites must share (settings_text)
     sites::Site& site;
     SiteReporter& reporter;
     const SiteListener& listener;
@@ -74,8 +74,8 @@ class SiteConnections {
   std::unique_ptr<SiteLinks> links_;
   std::unique_ptr<PeerMonitor> monitor_;
   std::mutex news_mutex_;
-  std::vector<std::string> list_news_;  ///< which news_mutex_ guards
-  std::optional<PeersWatch> watch_;     ///< last: its thread uses the two above
+  std::vector<std::string> list_news_;  ///< news of the list, which news_mutex_ guards
+  std::optional<PeersWatch> watch_;     ///< watch of the list, whose thread uses the two above
 };
 
 }  // namespace sotto

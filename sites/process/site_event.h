@@ -27,12 +27,12 @@ struct SiteEvent {
   /// What has happened (docs/operations.md says what to do).
   enum class Kind : std::uint8_t {
     started,                ///< it begins: with a state, or as a new site
-    listening,              ///< where it takes connections
+    listening,              ///< it takes connections at an address
     stopping,               ///< it was told to stop
     ended,                  ///< it has ended in good order
     joining,                ///< it waits for peers, or for a model
     joined,                 ///< it has a model
-    round,                  ///< how it stands, every ten seconds or so
+    round,                  ///< it goes on; told every ten seconds or so
     peer_up,                ///< the channel to a peer is open
     peer_down,              ///< … has closed
     peer_unreachable,       ///< a peer cannot be reached
@@ -41,7 +41,7 @@ struct SiteEvent {
     door_crowded,           ///< connections of strangers were turned away
     peer_contested,         ///< two processes show the key of one peer
     peer_offence,           ///< a peer has broken a rule of the protocol
-    peer_given_up,          ///< what was under way to a peer is written off
+    peer_given_up,          ///< parcels under way to a peer are written off
     send_only,              ///< peers that are sent to, and may not send
     peer_takes,             ///< a peer takes more mass than it gives
     peer_sends_nothing,     ///< a peer confirms, and sends nothing
@@ -59,15 +59,15 @@ struct SiteEvent {
     clock_behind,           ///< the clock is behind that of the last start
     setting,                ///< a setting does not do what it seems to
     exported,               ///< the model was written for other programs
-    list_in_force,          ///< of the audit file: the list that is in force
-    audit_cut,              ///< of the audit file: its last line was cut by a crash
+    list_in_force,          ///< the list that is in force, for the audit file
+    audit_cut,              ///< the audit file's last line was cut by a crash
     audit_failed,           ///< the audit file could not be written
     export_failed,          ///< the model could not be exported
     tensorboard_failed,     ///< the file for TensorBoard could not be written
     state_damaged,          ///< the newest state cannot be read
     state_given_up,         ///< the state was older than the peers' knowledge of it
     budget_spent,           ///< no gradient may leave any more
-    node_came,              ///< a node takes part, or again
+    node_came,              ///< a node takes part, for the first time or again
     node_left,              ///< … leaves, or has left
     node_lost,              ///< … does not answer any more
     node_conflict,          ///< two processes have one name

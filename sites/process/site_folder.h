@@ -32,10 +32,10 @@ namespace sotto {
 
 /// What one file holds of a site.
 struct SiteStateFile {
-  std::uint32_t life = 0;    ///< that wrote it
-  std::uint32_t number = 0;  ///< of the state in that life, from 1
+  std::uint32_t life = 0;    ///< life of the process that wrote it
+  std::uint32_t number = 0;  ///< the state's number in that life, from 1
   Round round = 0;
-  std::string settings;  ///< state_settings
+  std::string settings;  ///< text of state_settings
   std::vector<std::byte> site;
   std::vector<std::byte> run;
 };
@@ -57,7 +57,7 @@ Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes);
 
 /// The section of the run.
 struct SiteRunState {
-  std::uint64_t steps = 0;  ///< gradients that were taken
+  std::uint64_t steps = 0;  ///< number of gradients that were taken
   /// Others know no more of the site than this state: it was written before they were told, or in
   /// the end. False: written while the site went on, so that one that is started from it is
   /// another one, with this one's model.
@@ -72,8 +72,8 @@ Result<SiteRunState> decode_site_run(std::span<const std::byte> bytes);
 /// A state that a folder holds.
 struct FoundSiteState {
   SiteStateFile state;
-  std::string file;     ///< its path
-  std::string warning;  ///< a newer state is damaged, and lost; empty: all is well
+  std::string file;     ///< path of the state's file
+  std::string warning;  ///< note that a newer state is damaged; empty: all is well
 };
 
 /// The newest undamaged state in a folder; no value if the folder has no state. A fault if all its

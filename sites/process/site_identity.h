@@ -14,9 +14,9 @@ namespace sotto {
 
 /// What names a site and its files.
 struct SiteNames {
-  std::string name;    ///< as the others' lists call it
-  std::string key;     ///< file of its key
-  std::string peers;   ///< file of peers
+  std::string name;    ///< this site's name in the lists of the others
+  std::string key;     ///< path of the file of its key
+  std::string peers;   ///< path of the list of peers
   std::string listen;  ///< HOST:PORT, or several with spaces between them; empty: as its line says
 };
 

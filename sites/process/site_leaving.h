@@ -20,7 +20,7 @@ namespace sotto {
 struct LeavingSite {
   sites::Site& site;
   RunRoster& roster;
-  bool gives_all;  ///< what it holds goes to an heir: the exchange is push-sum
+  bool gives_all;  ///< whether what it holds goes to an heir, as with push-sum
   const SiteReporter& reporter;
   /// Makes the state durable, and sends what the site has released.
   std::function<Status()> commit;

@@ -36,7 +36,7 @@ std::vector<sites::SitePeer> site_peers(const std::vector<TrustedPeer>& lines, R
 struct PeerLink {
   Rank rank = -1;             ///< the peer's number in the list; −1: not in the list
   bool open = false;          ///< whether the site was told that its channel is open
-  std::string down_reason{};  ///< why the channel closed last, as the operator was told
+  std::string down_reason{};  ///< reason why the channel closed last, as the operator was told
 };
 
 class SiteLinks {
@@ -75,7 +75,7 @@ class SiteLinks {
   static constexpr int kBatch = 64;
 
   struct Link : PeerLink {
-    Deadline::Clock::time_point since{};  ///< when the channel opened
+    Deadline::Clock::time_point since{};  ///< time when the channel opened
     std::chrono::milliseconds pause = kFirstPause;
     std::uint64_t offences = 0;  ///< broken rules of the wire that the operator was told of
   };
@@ -97,10 +97,10 @@ class SiteLinks {
   const SiteListener listener_;
   std::uint64_t version_ = 0;
   std::vector<TrustedPeer> lines_;
-  std::vector<Link> links_;  ///< by place
+  std::vector<Link> links_;  ///< links by place in the list
   std::map<Rank, std::size_t> places_;
   Deadline look_due_ = Deadline::after(kLookEvery);
-  std::set<Rank> open_;  ///< channels, those of peers that are left out among them
+  std::set<Rank> open_;  ///< peers with channels, also those that are left out
 };
 
 }  // namespace sotto

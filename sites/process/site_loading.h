@@ -17,7 +17,7 @@ namespace sotto {
 /// The parts of a site that begins.
 struct LoadingSite {
   const std::string& name;      ///< the site's
-  const std::string& settings;  ///< that sites must share (settings_text)
+  const std::string& settings;  ///< settings that sites must share (settings_text)
   SiteFolder* folder;           ///< null: it keeps no state
   sites::Site& site;
   SiteGradients& gradients;

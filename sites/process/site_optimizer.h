@@ -43,21 +43,21 @@ namespace sotto {
 
 /// What a site's process came to.
 struct SiteResult {
-  SiteReport report;                  ///< at its end
-  bool stopped = false;               ///< it was told to stop before its rounds were over
-  std::vector<HistoryPoint> history;  ///< of this process
+  SiteReport report;                  ///< report at its end
+  bool stopped = false;               ///< whether it was told to stop before its rounds were over
+  std::vector<HistoryPoint> history;  ///< evaluations of this process
   /// The last one of history; NaN: there was none.
   HistoryPoint final = {.loss = std::numeric_limits<double>::quiet_NaN()};
-  TimeSplit time;              ///< of this process
-  double save_s = 0;           ///< writing its state, of this process
-  std::string export_trouble;  ///< why the model's last export failed; empty: it did not
+  TimeSplit time;              ///< times of this process
+  double save_s = 0;           ///< seconds that this process spent on writing its state
+  std::string export_trouble;  ///< reason why the model's last export failed; empty: none failed
   std::string parameters_sha256;
 };
 
 /// What a step has come to.
 struct SiteStep {
-  Round round = 0;         ///< of the site now; a schedule follows it, and not the caller's count
-  bool exchanged = false;  ///< the step was a round's last: what peers sent is in the parameters
+  Round round = 0;         ///< the site's round now, which schedules follow
+  bool exchanged = false;  ///< whether the step ended a round: parcels are in the parameters
   /// The gradient does not count, as it was taken at a model that is gone: the parameters are a
   /// neighbour's, or again those of before a peer's parcels spoilt them. The next one is to be
   /// computed at the parameters as they are now.

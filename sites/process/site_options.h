@@ -29,12 +29,12 @@ namespace sotto {
 
 struct SiteOptions {
   Security security;
-  Rank rank = 0;       ///< own line in the list of peers
-  std::string name{};  ///< as the others call it
+  Rank rank = 0;       ///< this site's line in the list of peers
+  std::string name{};  ///< this site's name in the lists of the others
   /// HOST:PORT, or several with spaces between them; empty: the addresses of the own line, and
   /// nowhere where that has none
   std::string listen{};
-  std::string source{};  ///< own addresses to dial from, as channels take them
+  std::string source{};  ///< numeric local addresses to dial from; empty: the system chooses
 
   /// The file of the list of peers, which is followed while the site runs: sites that are taken out
   /// of it are cut off. Empty: the list stays as it is, unless its owner changes it.
@@ -47,8 +47,9 @@ struct SiteOptions {
   // What is computed; the same at every site.
   sites::MixingKind exchange = sites::MixingKind::push_sum;
   std::string compressor = "none";
-  std::string rule{};  ///< gossip: optim/robust/aggregation.h; empty: the average
-  std::optional<double> consensus_stepsize{};  ///< by default derived from the compressor
+  std::string rule{};  ///< rule of gossip (optim/robust/aggregation.h); empty: the average
+  /// Step size of gossip; unset: derived from the compressor.
+  std::optional<double> consensus_stepsize{};
   StepRuleOptions step_rule{};
   /// Makes the steps in place of step_rule, of which nothing is used then; `further` says what
   /// sites must agree on of it.
@@ -59,33 +60,34 @@ struct SiteOptions {
   /// How much the rounds of a site count that takes fewer than H steps.
   sites::StepWeighting step_weighting = sites::StepWeighting::work;
   std::size_t window = 2;      ///< parcels under way to a peer, at most
-  std::uint64_t seed = 0;      ///< of the initial model and of rounding
-  sites::MassRule mass{};      ///< push-sum
-  sites::SecureSumRule sum{};  ///< secure_mean
+  std::uint64_t seed = 0;      ///< seed of the initial model and of rounding
+  sites::MassRule mass{};      ///< bounds on mass; push-sum alone
+  sites::SecureSumRule sum{};  ///< setting of secure sums; secure_mean alone
   /// model_digest of the initial model; empty: it is drawn from the seed. Unset: SiteOptimizer
   /// digests the parameters that it is given.
   std::optional<std::string> init{};
-  DataNames data{};       ///< what the model's inputs and outputs stand for
+  DataNames data{};       ///< names of the model's inputs and outputs
   std::string scaling{};  ///< scaling_digest of what scales its inputs; empty: each site's own
 
   // This site's own.
-  Round rounds = 0;  ///< after so many the site ends; 0: it goes on until it is told to stop
-  std::string export_file{};  ///< where the model is put after each evaluation and in the end, for
-                              ///< other programs (exported_model.h); empty: nowhere
-  ModelNotes notes{};         ///< in that file
-  ModelUnits units{};         ///< in which its graph takes data, where it is ONNX
-  bool only_takes =
-      false;  ///< an observer: it takes in what comes, sends nothing and takes no steps
+  Round rounds = 0;  ///< number of rounds; 0: the site goes on until it is told to stop
+  /// File into which the model is put after each evaluation and in the end, for other programs
+  /// (exported_model.h); empty: none.
+  std::string export_file{};
+  ModelNotes notes{};  ///< notes in that file
+  ModelUnits units{};  ///< units of its graph's data, where it is ONNX
+  /// Whether it is an observer: it takes in what comes, sends nothing and takes no steps.
+  bool only_takes = false;
   /// Steps of this site in a round, H_i, 1 … H; unset: H.
   std::optional<Round> own_steps{};
   /// Chooses H_i by the site's speed and that of its neighbours (sites/core/own_steps.h), in place
   /// of own_steps.
   bool adapts_steps = false;
-  sites::PullLimits pull{};  ///< of what one parcel may do to the model
+  sites::PullLimits pull{};  ///< bounds on what one parcel may do to the model
   Round slack = 0;           ///< rounds that a peer may be behind before it is waited for
-  std::chrono::milliseconds timeout{10'000};  ///< of silence, after which a peer is down
-  std::chrono::milliseconds patience{
-      30'000};  ///< in a round, at most, for peers that are up and behind
+  std::chrono::milliseconds timeout{10'000};  ///< silence after which a peer is down
+  /// Longest wait in a round for peers that are up and behind.
+  std::chrono::milliseconds patience{30'000};
   /// Rounds from one write of the state to the next. 1: each is written before anything of it is
   /// told. More: written while the site goes on, and a site that dies comes back as another one,
   /// with a neighbour's model or this one; what it had not yet told, and its mass, is lost.

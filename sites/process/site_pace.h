@@ -43,7 +43,7 @@ class SitePace {
   Round fixed_;
   sites::OwnSteps chosen_;
   Clock::time_point began_ = Clock::now();
-  double step_s_ = 0;  ///< of the round's steps; 0: it was not a whole one
+  double step_s_ = 0;  ///< seconds that the round's steps took; 0: the round was not whole
 };
 
 }  // namespace sotto

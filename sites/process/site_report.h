@@ -24,48 +24,48 @@ namespace sotto {
 
 /// Where the chain of an audit file's records stands (audit_log.h).
 struct AuditHead {
-  std::uint64_t records = 0;  ///< in the file, the first line among them
-  std::uint64_t number = 0;   ///< of the last record; numbers go on in the next file
-  std::string digest;         ///< of the last line
+  std::uint64_t records = 0;  ///< records in the file, the first line among them
+  std::uint64_t number = 0;   ///< number of the last record; numbers go on in the next file
+  std::string digest;         ///< digest of the last line
 };
 
 /// One peer, as site and channels see it.
 struct SitePeerReport {
   sites::PeerState site;
-  bool hears = false;  ///< this site takes in what it sends
-  bool tells = false;  ///< this site sends to it
+  bool hears = false;  ///< whether this site takes in what the peer sends
+  bool tells = false;  ///< whether this site sends to the peer
   bool connected = false;
   PeerStanding standing;
-  bool contested = false;       ///< another process with its key is there too
-  std::string key{};            ///< that it proved last, as text; empty: none yet
-  bool one_connection = false;  ///< the last channel had one connection for both directions
+  bool contested = false;       ///< whether another process with its key is there too
+  std::string key{};            ///< key that it proved last, as text; empty: none yet
+  bool one_connection = false;  ///< whether the last channel had one connection for both ways
   /// Since its round changed last, as this process heard; NaN: not yet.
   double round_age_s = std::numeric_limits<double>::quiet_NaN();
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint64_t ups = 0;
-  std::uint64_t offences = 0;  ///< rules of the wire and of sites that it broke
+  std::uint64_t offences = 0;  ///< times that it broke a rule of the wire or of sites
 };
 
 /// A key that was not let in.
 struct SiteRefusedKey {
   RefusedKey refused;
-  std::string name;     ///< of the peer whose key it is, or was; empty: a stranger
-  bool listed = false;  ///< it is in the list, which allows it nothing
+  std::string name;     ///< name of the peer whose key it is, or was; empty: a stranger
+  bool listed = false;  ///< whether it is in the list, which allows it nothing
 };
 
 /// One node of a run whose nodes come and go, as this one sees it.
 struct SiteMember {
   std::string name;
   std::string address;
-  std::string state;       ///< up, lost, leaving, gone or conflict
-  bool neighbour = false;  ///< the two exchange
+  std::string state;       ///< "up", "lost", "leaving", "gone" or "conflict"
+  bool neighbour = false;  ///< whether the two exchange
 };
 
 /// The nodes of a run whose nodes come and go, as this one sees them.
 struct SiteRosterReport {
-  std::size_t least = 1;  ///< MIN
-  std::size_t most = 1;   ///< MAX
+  std::size_t least = 1;  ///< MIN of the run: the nodes with which it begins
+  std::size_t most = 1;   ///< MAX of the run: newcomers beyond it are refused
   std::size_t up = 0;     ///< nodes that are up, this one among them
   std::vector<SiteMember> members{};
 };
@@ -73,28 +73,29 @@ struct SiteRosterReport {
 /// How a site stands.
 struct SiteReport {
   std::string name;
-  std::string phase;  ///< starting, joining, training, waiting, relaying, done, failed
+  std::string phase;  ///< starting, joining, training, waiting, relaying, done or failed
   std::string address;
-  std::string settings;  ///< that sites must share (settings_text)
-  Round rounds = 0;      ///< after which it ends; 0: never
+  std::string settings;  ///< settings that sites must share (settings_text)
+  Round rounds = 0;      ///< number of rounds; 0: it does not end
   std::size_t dimension = 0;
   sites::SiteState site;
-  double training_loss = std::numeric_limits<double>::quiet_NaN();  ///< NaN where it is private
-  std::optional<HistoryPoint> evaluation;  ///< the last one; bytes and distance are left out
+  /// The latest loss in training; NaN where it is private.
+  double training_loss = std::numeric_limits<double>::quiet_NaN();
+  std::optional<HistoryPoint> evaluation;  ///< last evaluation, without bytes and distance
   std::optional<PrivacySpent> privacy;
-  bool observer = false;           ///< it only takes in what comes
-  double patience_s = 0;           ///< for which a round waits now
-  std::uint64_t put_backs = 0;     ///< how often its model was put back
-  std::uint64_t jumps = 0;         ///< how often its loss jumped after what came
-  double saved_at = 0;             ///< seconds since 1970; 0: not yet
-  double started_at = 0;           ///< the same
-  std::optional<AuditHead> audit;  ///< of its audit file; empty: it keeps none
+  bool observer = false;           ///< whether it only takes in what comes
+  double patience_s = 0;           ///< seconds for which a round waits now
+  std::uint64_t put_backs = 0;     ///< times that its model was put back
+  std::uint64_t jumps = 0;         ///< times that its loss jumped after an intake
+  double saved_at = 0;             ///< time of the last write, in seconds since 1970; 0: none yet
+  double started_at = 0;           ///< time of the start, in seconds since 1970
+  std::optional<AuditHead> audit;  ///< head of its audit file; unset: it keeps none
   std::vector<SitePeerReport> peers;
-  std::string list_trouble;  ///< why the list of peers as it is now is not in force; empty: it is
-  std::uint64_t keys_refused = 0;            ///< connections with keys that were not let in
-  std::vector<SiteRefusedKey> refused_keys;  ///< the latest of them
+  std::string list_trouble;        ///< reason why the present list is not in force; empty: it is
+  std::uint64_t keys_refused = 0;  ///< connections with keys that were not let in
+  std::vector<SiteRefusedKey> refused_keys;  ///< latest of these keys
   Strangers strangers;                       ///< connections without a proof
-  std::optional<SiteRosterReport> roster;    ///< where nodes find each other by one
+  std::optional<SiteRosterReport> roster;  ///< roster by which nodes find each other; unset: a list
 };
 
 /// Where the site's thread leaves its report for others.

@@ -31,13 +31,13 @@ namespace sotto {
 /// The parts of a site that runs, as far as others are told of them.
 struct SiteParts {
   const SiteOptions& options;
-  const std::string& settings;  ///< that sites share, in words
+  const std::string& settings;  ///< settings that sites share, in words
   const ParameterLayout& layout;
   const sites::Site& site;
   const SiteGradients& gradients;
   const SiteGuard& guard;
   const sites::Patience& patience;
-  const SiteFolder* folder;  ///< null: it keeps no state
+  const SiteFolder* folder;  ///< folder of the state; null: it keeps none
 };
 
 /// A listener that may be called whether there is one or not; in a run by roster it is not told of

@@ -32,7 +32,7 @@ struct SiteSettings {
   std::string state{kNoStateGiven};
   std::string source;  ///< addresses to dial from, with spaces between them; empty: any
   std::uint64_t seed = 0;
-  Round rounds = 0;  ///< after which the site ends; 0: it goes on
+  Round rounds = 0;  ///< number of rounds; 0: the site goes on
   /// Algorithm and compressor, step rule and communication interval; others are not used.
   OptimizerSettings training = [] {
     OptimizerSettings settings;
@@ -41,14 +41,14 @@ struct SiteSettings {
   }();
 
   std::string step_weighting = "work";
-  std::string own_steps;  ///< H_i, or "auto"; empty: H
+  std::string own_steps;  ///< H_i, steps of a round, or "auto"; empty: H
 
   double timeout_s = 10;
   double patience_s = 30;
   double found_after_s = 30;
   Round slack = 0;
-  Round save_every = 1;         ///< rounds; 1: before anything is told
-  std::optional<Round> window;  ///< unset: what the exchange needs to keep pace
+  Round save_every = 1;         ///< rounds between writes; 1: before anything is told
+  std::optional<Round> window;  ///< parcels under way to a peer; unset: as the exchange needs
   bool observer = false;
   bool secure_sum = false;
   Round secure_colluders = sites::SecureSumRule().colluders;

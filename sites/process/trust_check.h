@@ -14,7 +14,7 @@ namespace sotto {
 struct SharedSetting {
   std::string name;
   std::string value;
-  std::string place;  ///< where its file sets it, "site.toml:9"; empty: by default
+  std::string place;  ///< place in its file, as "site.toml:9"; empty: it is the default
 
   auto operator<=>(const SharedSetting&) const = default;
 };
@@ -22,25 +22,25 @@ struct SharedSetting {
 /// What is public of one site.
 struct SiteView {
   std::string name;
-  std::vector<TrustedPeer> lines{};  ///< its list, itself included
-  bool observer = false;             ///< it sends to nobody, whatever its list says
-  bool secure_sum = false;           ///< it sums in secret, for which all must exchange with all
-  std::size_t colluders = 0;         ///< … of which so many may collude
+  std::vector<TrustedPeer> lines{};  ///< lines of the site's list, its own included
+  bool observer = false;             ///< whether it sends to nobody, whatever its list says
+  bool secure_sum = false;           ///< whether it sums in secret: all must exchange with all
+  std::size_t colluders = 0;         ///< sites that may collude against a secret sum
   std::vector<SharedSetting> settings{};
-  std::string file{};        ///< its site.toml, for messages
-  std::string peers_file{};  ///< its list, likewise
-  std::string monitor{};     ///< HOST:PORT; empty: it has none
+  std::string file{};        ///< path of its site.toml, for messages
+  std::string peers_file{};  ///< path of its list, for messages
+  std::string monitor{};     ///< HOST:PORT of its monitor; empty: it has none
   /// It listens elsewhere than its own line says, so that the line does not tell its host.
   bool listens_elsewhere = false;
 };
 
 /// One thing that does not fit.
 struct TrustFinding {
-  std::string kind;  ///< "edge", "key", "address", "missing", "settings", "reach", "takes",
-                     ///< "gives", "sum", "monitor"
-  std::string site;  ///< at which it was seen
-  std::string peer;  ///< empty where it concerns the site alone
-  std::string text;  ///< what it is
+  std::string kind;  ///< kind of the finding: "edge", "key", "address", "missing", "settings",
+                     ///< "reach", "takes", "gives", "sum", "monitor"
+  std::string site;  ///< site at which the finding was made
+  std::string peer;  ///< peer that it concerns; empty: the site alone
+  std::string text;  ///< description for people
 };
 
 /// What a check found, and figures of the graph of edges to which both ends agree.
@@ -48,8 +48,8 @@ struct TrustReport {
   std::vector<TrustFinding> findings;
   /// (sender, receiver): places of the sites given, sorted.
   std::vector<std::pair<std::size_t, std::size_t>> edges;
-  std::size_t degree_min = 0;  ///< of senders to one site: the fewest
-  std::size_t degree_max = 0;  ///< likewise: the most
+  std::size_t degree_min = 0;  ///< fewest senders to one site
+  std::size_t degree_max = 0;  ///< most senders to one site
 };
 
 /// Compares the sites with each other. Throws Error for two sites of one name.

@@ -13,8 +13,8 @@ namespace sotto {
 /// One site of a plan.
 struct PlannedSite {
   std::string name;
-  std::string address;    ///< as in a list of peers; empty: it only dials
-  bool observer = false;  ///< it sends to nobody
+  std::string address;    ///< address as in a list of peers; empty: the site only dials
+  bool observer = false;  ///< whether it sends to nobody
 };
 
 /// Sites, by their place in the file, and the edges along which they send.

@@ -47,7 +47,7 @@ struct RosterSetup {
   std::string name{};                  ///< this node's name, unique in the run
   Incarnation incarnation = 0;         ///< drawn for this process, not 0
   std::uint32_t life = 1;              ///< grows with each start of the process
-  std::string address{};               ///< where others reach this node
+  std::string address{};               ///< address at which others reach this node
   std::vector<std::string> seeds{};    ///< addresses that are probed for ever, but the own one
   std::size_t least = 1;               ///< MIN: while fewer are up, seeds are probed more often
   std::size_t most = 64;               ///< MAX: a newcomer is refused where so many are up
@@ -58,8 +58,8 @@ struct RosterSetup {
 
 /// A datagram that is to go out.
 struct RosterDatagram {
-  std::string to{};                  ///< address
-  std::vector<std::byte> message{};  ///< at most kMostRosterBytes
+  std::string to{};                  ///< address of the receiver
+  std::vector<std::byte> message{};  ///< bytes to send, kMostRosterBytes at most
 };
 
 /// How this node stands in the run.
@@ -75,15 +75,15 @@ enum class RosterStanding : std::uint8_t {
 
 /// A node of the roster, as this one sees it.
 struct RosterMember {
-  RosterEntry entry{};     ///< as it says itself
-  bool suspected = false;  ///< it does not answer this node
-  bool conflict = false;   ///< two processes have its name
-  bool neighbour = false;  ///< both ends keep an edge
+  RosterEntry entry{};     ///< entry that the node made itself
+  bool suspected = false;  ///< whether it does not answer this node
+  bool conflict = false;   ///< whether two processes have its name
+  bool neighbour = false;  ///< whether both ends keep an edge
 };
 
 /// A run with other settings, at the address of a seed.
 struct OtherRun {
-  std::string address{};  ///< where it answered
+  std::string address{};  ///< address at which it answered
   /// The first line of the own settings that the other run does not have; empty: it has more.
   std::string line{};
   auto operator<=>(const OtherRun&) const = default;
@@ -91,7 +91,7 @@ struct OtherRun {
 
 /// The nodes that are there.
 struct RosterView {
-  RosterStanding standing = RosterStanding::joining;  ///< how this node stands
+  RosterStanding standing = RosterStanding::joining;  ///< standing of this node
   std::vector<RosterMember> members{};  ///< nodes by name; this one among them, once it has joined
   std::size_t up = 0;                   ///< nodes that are up and unsuspected, this one among them
   std::optional<OtherRun> other{};      ///< the latest run with other settings that answered
@@ -100,13 +100,16 @@ struct RosterView {
 
 class Roster {
  public:
-  static constexpr RosterTime kSuspectAfter{
-      6'000};  ///< silence after a probe that makes a node suspected
-  static constexpr RosterTime kForgetAfter{
-      600'000};  ///< since a node was suspected, or said that it was gone
-  static constexpr RosterTime kAloneAfter{3'000};       ///< time for which seeds are asked in vain
-  static constexpr RosterTime kLongestBackOff{30'000};  ///< between two probes of a silent node
-  /// … and of a silent seed: one that begins anew waits for the others, half a minute by default.
+  /// Silence after a probe that makes a node suspected.
+  static constexpr RosterTime kSuspectAfter{6'000};
+  /// Time from suspicion, or from a goodbye, until a node is forgotten.
+  static constexpr RosterTime kForgetAfter{600'000};
+  /// Time for which seeds are asked in vain before a node takes itself for the first.
+  static constexpr RosterTime kAloneAfter{3'000};
+  /// Longest time between two probes of a silent node.
+  static constexpr RosterTime kLongestBackOff{30'000};
+  /// Longest time between two probes of a silent seed: one that begins anew waits for the others,
+  /// half a minute by default.
   static constexpr RosterTime kLongestSeedBackOff{8'000};
   static constexpr std::size_t kMostBesides = 1024;  ///< entries beside those of MAX nodes
 
@@ -143,19 +146,19 @@ class Roster {
     std::string address{};
     NodePhase phase = NodePhase::up;
     std::optional<RosterTime> asked{};  ///< the first probe without an answer
-    RosterTime next{0};                 ///< when it is probed again
-    RosterTime pause{0};                ///< between probes while it is suspected
+    RosterTime next{0};                 ///< time of the next probe
+    RosterTime pause{0};                ///< time between probes while it is suspected
     std::uint64_t nonce = 0;            ///< number of the probes since `asked`; 0: none
     bool answered = false;              ///< the node has answered a probe
     bool suspected = false;
-    RosterTime since{0};              ///< when it was suspected, or said that it was gone
-    bool wishes = false;              ///< it wishes an edge with this node
-    bool takes = false;               ///< it keeps one, if this node does
-    bool wished = false;              ///< this node wishes one
-    bool mine = false;                ///< this node keeps one, if the other does
+    RosterTime since{0};              ///< time when it was suspected, or said that it was gone
+    bool wishes = false;              ///< whether it wishes an edge with this node
+    bool takes = false;               ///< whether it keeps one, if this node does
+    bool wished = false;              ///< whether this node wishes one
+    bool mine = false;                ///< whether this node keeps one, if the other does
     std::uint8_t telling = 0;         ///< flags of the last probe
     bool doubted = false;             ///< while it is asked, its own probe has said other flags
-    RosterTime compared{-1'000'000};  ///< when marks were sent last
+    RosterTime compared{-1'000'000};  ///< time when marks were sent last
   };
   /// Two nodes compare their books after an answer of one of them.
   struct Comparison {

@@ -39,9 +39,9 @@ inline constexpr std::size_t kMostRosterBytes = 1200;  ///< longest message, whi
 /// A question whether the receiver is there, or the answer to one.
 struct RosterProbe {
   std::uint64_t run = 0;             ///< the sender's run
-  bool answers = false;              ///< it is an answer
+  bool answers = false;              ///< whether it is an answer
   std::uint64_t nonce = 0;           ///< number of the probe
-  std::uint64_t ticket = 0;          ///< of an answer: drawn for it; marks that follow name it
+  std::uint64_t ticket = 0;          ///< an answer's number, which the marks that follow name
   RosterDigest digest{};             ///< digest of the sender's book
   bool wishes = false;               ///< the sender wishes an edge with the receiver
   bool takes = false;                ///< the sender keeps an edge with the receiver, if it does
@@ -52,7 +52,7 @@ struct RosterProbe {
 /// Which versions the sender has of entries whose keys lie in first … last.
 struct RosterMarks {
   std::uint64_t run = 0;            ///< the sender's run
-  std::uint64_t ticket = 0;         ///< of the answer that they follow
+  std::uint64_t ticket = 0;         ///< ticket of the answer that they follow
   bool wants_yours = false;         ///< the receiver is to send its marks of the range, too
   std::uint64_t first = 0;          ///< the range's first key
   std::uint64_t last = 0;           ///< the range's last key

@@ -29,12 +29,12 @@ enum class FaultKind : std::uint8_t {
   one_way,    ///< nothing gets from the sites to the peers, while all gets from the peers to them
   partition,  ///< nothing gets across, either way
   slow,       ///< a link has another bandwidth and latency
-  restore,    ///< killed, and its state replaced by an older one
+  restore,    ///< is killed, and its state replaced by an older one
   lose,       ///< killed, and its state gone
   corrupt,    ///< killed, and its state damaged: refused when it is read, then as good as gone
   forget,     ///< takes peers from its list, and back on it after a while
   clock,      ///< its wall clock jumps
-  join,       ///< is not there before
+  join,       ///< begins late
   leave,      ///< ends in good order; comes back after a while
 };
 
@@ -46,10 +46,10 @@ struct FaultKindInfo {
   FaultKind kind;
   std::string_view name;
   std::string_view summary;
-  bool between = false;  ///< happens between sites and peers
-  bool lasts = false;    ///< is over after a while
-  bool random = false;   ///< may be drawn
-  bool loses = false;    ///< mass may be gone with a state
+  bool between = false;  ///< whether it happens between sites and peers
+  bool lasts = false;    ///< whether it is over after a while
+  bool random = false;   ///< whether it may be drawn
+  bool loses = false;    ///< whether mass may be gone with a state
 };
 
 /// All kinds, in the order of the enumeration.
@@ -77,14 +77,14 @@ enum class FaultMoment : std::uint8_t {
 struct PlannedFault {
   FaultKind kind = FaultKind::kill;
   std::vector<Rank> sites;
-  std::vector<Rank> peers = {};     ///< the other ends; empty: all
-  SimTime at = 0;                   ///< not before
-  std::optional<Round> round = {};  ///< nor before the site itself is in this round
+  std::vector<Rank> peers = {};     ///< sites at the other ends; empty: all
+  SimTime at = 0;                   ///< earliest time
+  std::optional<Round> round = {};  ///< round of the site before which it waits; unset: none
   FaultMoment moment = FaultMoment::any;
-  SimTime lasting = kNever;  ///< until it is over
-  std::uint64_t bytes = 0;   ///< reset: when so many more have gone
-  std::uint64_t back = 1;    ///< restore: states before the last
-  LinkSpec link = {};        ///< slow
+  SimTime lasting = kNever;  ///< time from its beginning to its end
+  std::uint64_t bytes = 0;   ///< reset: bytes that still go before it
+  std::uint64_t back = 1;    ///< restore: number of states before the last
+  LinkSpec link = {};        ///< slow: the link in its place
 };
 
 /// Faults to be drawn, at times spread evenly over a span.
@@ -93,7 +93,7 @@ struct RandomFaults {
   std::vector<FaultKind> kinds;
   SimTime from = 0;
   SimTime until = 0;
-  SimTime longest = 0;  ///< what lasts, lasts up to this
+  SimTime longest = 0;  ///< longest duration of a fault that lasts
 };
 
 /// What a site that lies does, from its beginning on. It is listed by all its neighbours.
@@ -127,12 +127,12 @@ struct PlannedLie {
 struct FaultPlan {
   std::string title;
   int sites = 0;
-  std::string graph = "ring";  ///< a topology, whose edges run from sender to receiver
+  std::string graph = "ring";  ///< topology, whose edges run from sender to receiver
   sites::MixingKind exchange = sites::MixingKind::push_sum;
-  sites::SecureSumRule sum{};  ///< secure_mean
+  sites::SecureSumRule sum{};  ///< setting of secure sums; secure_mean alone
   std::string compressor = "none";
-  std::string rule = {};  ///< gossip: of aggregation
-  Round interval = 1;     ///< steps a round
+  std::string rule = {};  ///< rule of aggregation; gossip alone
+  Round interval = 1;     ///< steps of a round
   Round slack = 0;        ///< rounds that a peer may be behind before it is waited for
   std::size_t window = 2;
   /// The run ends after `duration`; or, with `rounds`, as soon as all running sites have done so
@@ -140,13 +140,13 @@ struct FaultPlan {
   SimTime duration = 0;
   std::optional<Round> rounds = {};
 
-  SimTime gradient = 100'000'000;       ///< a step takes about so long
-  SimTime commit = 5'000'000;           ///< and a durable write
+  SimTime gradient = 100'000'000;       ///< usual duration of a step
+  SimTime commit = 5'000'000;           ///< duration of a durable write
   SimTime patience = 2'000'000'000;     ///< longest wait for peers in a round
-  SimTime silence = 5'000'000'000;      ///< after which a peer is down
-  SimTime found_after = 6'000'000'000;  ///< a site without state starts on its own
-  SimTime reconnect = 500'000'000;      ///< between tries
-  LinkSpec link = {.bytes_per_s = 1.25e6, .latency = 10'000'000};  ///< between any two
+  SimTime silence = 5'000'000'000;      ///< silence after which a peer is down
+  SimTime found_after = 6'000'000'000;  ///< wait of a site without state before it starts alone
+  SimTime reconnect = 500'000'000;      ///< time between tries to connect
+  LinkSpec link = {.bytes_per_s = 1.25e6, .latency = 10'000'000};  ///< link between any two sites
 
   std::vector<PlannedFault> faults;
   std::optional<RandomFaults> random = {};

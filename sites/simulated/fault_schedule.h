@@ -110,7 +110,7 @@ class FaultSchedule {
 
   std::vector<PlannedFault> faults_;
   FaultTarget& target_;
-  std::vector<std::vector<std::size_t>> waiting_;  ///< by site: faults for a round or a moment
+  std::vector<std::vector<std::size_t>> waiting_;  ///< faults for a round or a moment, by site
   std::vector<Active> active_;
   std::array<std::uint64_t, kFaultKindCount> injected_ = {};
 };

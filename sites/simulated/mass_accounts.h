@@ -38,15 +38,15 @@ struct PeerAccount {
   // What it sends.
   StreamId stream = 0;
   Incarnation to = 0;
-  double made = 0;    ///< in this stream
-  double closed = 0;  ///< in earlier ones
+  double made = 0;    ///< mass of parcels made in this stream
+  double closed = 0;  ///< mass of parcels made in earlier streams
   std::deque<Made> recent;
-  Sequence written_off = 0;  ///< up to this parcel, as the site was off the list
+  Sequence written_off = 0;  ///< last parcel written off, as the site was off the list
   // What it hears.
-  std::deque<Incarnation> past;  ///< of the other site, that others have replaced
+  std::deque<Incarnation> past;  ///< the other site's incarnations that were replaced
   StreamId heard = 0;
-  double applied = 0;         ///< of this stream
-  double applied_before = 0;  ///< of earlier ones
+  double applied = 0;         ///< mass applied of this stream
+  double applied_before = 0;  ///< mass applied of earlier streams
 };
 
 /// A site's account: what it holds, and what went each way.
@@ -54,9 +54,9 @@ struct MassAccount {
   Incarnation incarnation = 0;
   double mass = 0;
   double minted = 0;
-  double returned = 0;  ///< so that its mass comes back to 1: made, less what was taken away
+  double returned = 0;  ///< mass made, less what was taken away, to come back to 1
   double given_up = 0;
-  std::vector<PeerAccount> peers;  ///< by site
+  std::vector<PeerAccount> peers;  ///< accounts by site
 
   /// Zero, up to rounding.
   double imbalance() const {

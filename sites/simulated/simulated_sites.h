@@ -32,18 +32,18 @@ struct SimulatedSiteEvent {
   /// What happened.
   enum class Kind : std::uint32_t {
     began,  ///< a process; value: its life
-    ended,  ///< value: 1 in good order
+    ended,  ///< a process ended; value: 1 in good order
     stopped,
     resumed,
-    fault,  ///< value: its kind
+    fault,  ///< a fault; value: its kind
     fault_over,
     up,  ///< the channel to peer
     down,
-    sent,       ///< to peer; value: XXH3 of the message
-    received,   ///< from peer; value: its length
-    committed,  ///< value: XXH3 of the state
-    finished,   ///< value: the rounds now done
-    renewed,    ///< a new incarnation; value: it
+    sent,       ///< a message went to peer; value: its XXH3
+    received,   ///< a message came from peer; value: its length
+    committed,  ///< a state was written; value: its XXH3
+    finished,   ///< a round ended; value: the rounds now done
+    renewed,    ///< the site has a new incarnation, the value
   };
   SimTime time = 0;
   Kind kind = Kind::began;
@@ -58,19 +58,19 @@ std::string to_string(const SimulatedSiteEvent& event);
 /// What a run of simulated sites is made of besides its plan.
 struct SimulatedSitesOptions {
   std::uint64_t seed = 0;
-  std::size_t dimension = 12;  ///< of the model
+  std::size_t dimension = 12;  ///< elements of the model
   /// The ways into a site and out of it, by its number; tests of the checker put broken ones in.
   std::function<std::unique_ptr<SiteAccess>(Rank, sites::Site&)> access =
       [](Rank /*number*/, sites::Site& site) { return std::make_unique<SiteAccess>(site); };
   std::function<void(const SimulatedSiteEvent&)> trace = {};
-  std::function<bool()> stop = {};  ///< asked now and then: true ends the run early
+  std::function<bool()> stop = {};  ///< called now and then; true ends the run early
 };
 
 /// The first violation found.
 struct SimulatedSiteViolation {
   SimTime time = 0;
   Rank site = -1;
-  std::string during;  ///< the event
+  std::string during;  ///< event in which it was found
   std::string what;
 };
 
@@ -78,23 +78,23 @@ struct SimulatedSiteViolation {
 struct SimulatedSitesReport {
   std::uint64_t seed = 0;
   std::optional<SimulatedSiteViolation> violation;
-  std::array<std::uint64_t, kFaultKindCount> injected = {};  ///< by kind; those that had an effect
+  std::array<std::uint64_t, kFaultKindCount> injected = {};  ///< faults that had an effect, by kind
   std::uint64_t events = 0;
   SimTime end = 0;
-  Round rounds_least = 0;  ///< of the honest sites that are there in the end
+  Round rounds_least = 0;  ///< fewest rounds of an honest site that is there in the end
   Round rounds_most = 0;
   std::uint64_t resets = 0;     ///< states given up, or begun anew
-  SimTime worst_recovery = 0;   ///< from a disturbance until sites and their neighbours are well
-  double worst_mass_error = 0;  ///< of any event
+  SimTime worst_recovery = 0;   ///< longest time from a disturbance until all is well
+  double worst_mass_error = 0;  ///< largest error of the mass after any event
   double minted = 0;
-  double lost = 0;   ///< with states that are gone
-  double error = 0;  ///< rms distance of honest models from the optimum of their own losses
-  std::uint64_t put_backs = 0;    ///< models that were put back, as they were spoiled
-  std::uint64_t cuts = 0;         ///< pulls that were cut, of all honest sites in the end
-  std::uint64_t habits = 0;       ///< peers in the end of which honest sites say that they should
-                                  ///< be asked about
-  std::size_t most_pending = 0;   ///< parcels from one peer, arrived and not applied
-  std::size_t largest_state = 0;  ///< bytes
+  double lost = 0;              ///< mass that went with lost states
+  double error = 0;             ///< rms distance of honest models from the optimum of their losses
+  std::uint64_t put_backs = 0;  ///< models that were put back, as they were spoiled
+  std::uint64_t cuts = 0;       ///< pulls that were cut, of all honest sites in the end
+  /// Peers of which honest sites say in the end that they should be asked about.
+  std::uint64_t habits = 0;
+  std::size_t most_pending = 0;   ///< most parcels of one peer that waited to be applied
+  std::size_t largest_state = 0;  ///< size of the largest state in bytes
   std::string trace_sha256;
 };
 

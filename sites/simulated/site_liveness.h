@@ -27,13 +27,13 @@ namespace sotto::sites {
 /// A site, as an onlooker sees its present process.
 struct SiteView {
   Rank site = -1;
-  bool running = false;  ///< there, and not stopped
+  bool running = false;  ///< whether it is there, and not stopped
   bool waits_for_model = false;
-  SimTime moved = 0;                  ///< when it last got on
-  std::span<const Rank> listed = {};  ///< its peers' sites, by place
+  SimTime moved = 0;                  ///< time when it last got on
+  std::span<const Rank> listed = {};  ///< sites of its peers, by place
   const SiteState* state = nullptr;
-  std::span<const PeerState> peers = {};  ///< by place
-  const Site* node = nullptr;             ///< for whom it waits; null: it cannot be asked
+  std::span<const PeerState> peers = {};  ///< states of its peers, by place
+  const Site* node = nullptr;  ///< site that says for whom it waits; null: it cannot be asked
 };
 
 /// What lies between sites.
@@ -81,7 +81,7 @@ class Liveness {
 
   struct Pair {
     SimTime possible_since = kNever;
-    SimTime asked_since = kNever;  ///< of a recovery under way
+    SimTime asked_since = kNever;  ///< beginning of a recovery under way
   };
   struct Way {
     Sequence applied = 0;
@@ -100,7 +100,7 @@ class Liveness {
   SimTime found_after_;
   std::vector<SimTime> disturbed_;
   std::vector<char> contested_;
-  std::vector<char> lies_;  ///< by site: nothing is promised to it, nor asked of it
+  std::vector<char> lies_;  ///< whether a site lies, by site: nothing is promised to it
   std::vector<Pair> pairs_;
   std::vector<Way> ways_;
   SimTime worst_recovery_ = 0;

@@ -25,7 +25,7 @@ struct FinishedRun {
   /// Seconds in training, mean over nodes; of a simulation virtual ones, until the last node ended.
   double seconds = 0;
   std::optional<double> time_to_target_s = {};  ///< none without a target, or for trained runs
-  std::optional<double> bytes_to_target = {};   ///< as time_to_target_s
+  std::optional<double> bytes_to_target = {};   ///< bytes sent until time_to_target_s
   std::optional<Bill> bill = {};                ///< none where nothing has a cost
   std::vector<Bill> bills = {};  ///< cost up to each point of the history; empty without costs
   Json json = {};                ///< the whole result, as the command itself has it

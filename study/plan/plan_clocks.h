@@ -55,7 +55,7 @@ class PlanClocks {
  private:
   /// When the buckets of a frame are through a stage that takes them one by one.
   struct Span {
-    double first = 0;  ///< when the first is through
+    double first = 0;  ///< time when the first is through
     double last = 0;
   };
 
@@ -66,9 +66,10 @@ class PlanClocks {
   };
   /// What goes from one node to another.
   struct Connection {
-    std::deque<double> arrivals = {};  ///< of the last frames, as many as the peer has room for
-    double window = 0;                 ///< bytes; 0: nothing was sent yet
-    std::vector<int> exchanges;        ///< so far, by their places in a round
+    std::deque<double> arrivals =
+        {};                      ///< arrivals of the last frames, as many as the peer has room for
+    double window = 0;           ///< bytes; 0: nothing was sent yet
+    std::vector<int> exchanges;  ///< exchanges so far, by their places in a round
   };
 
   /// Posts from the nodes' threads, which encode the first of several exchanges.
@@ -94,14 +95,14 @@ class PlanClocks {
   const Platform& platform_;
   const Pace& pace_;
   const std::size_t ahead_;
-  std::vector<double> thread_;  ///< when a node's thread is at the start of the round
-  std::vector<double> model_;   ///< when the model is there of which it takes a gradient
-  std::vector<double> codec_;   ///< when all is encoded and decoded that it was asked for
-  Ends heard_;                  ///< when what it posted before a gradient is over
+  std::vector<double> thread_;  ///< time when a node's thread is at the start of the round
+  std::vector<double> model_;   ///< time when the model of its gradient is there
+  std::vector<double> codec_;   ///< time when all its encoding and decoding is done
+  Ends heard_;                  ///< time when what it posted before a gradient is over
   Ends exchanged_;              ///< and what it posted after one
-  std::vector<double> free_;    ///< when a link has done all that was posted
+  std::vector<double> free_;    ///< time when a link has done all that was posted
   std::map<std::pair<Rank, Rank>, Connection> connections_;
-  RandomStream noise_;  ///< of the jitter
+  RandomStream noise_;  ///< draws of the jitter
 };
 
 }  // namespace sotto::study

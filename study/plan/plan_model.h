@@ -43,10 +43,10 @@ namespace sotto::study {
 
 /// How quick the nodes and the protocol between them are.
 struct Pace {
-  std::vector<NodeSpec> nodes;  ///< by rank
+  std::vector<NodeSpec> nodes;  ///< nodes by rank
   bool overlap = true;          ///< exchanges hide behind gradients where the algorithm allows it
-  std::uint64_t seed = 0;       ///< of compute times, whose draws are the simulator's, and jitter
-  NetworkModel network = {};    ///< what the protocol makes of the platform's bandwidths
+  std::uint64_t seed = 0;       ///< seed of compute times, drawn as the simulator does, and jitter
+  NetworkModel network = {};    ///< effect of the protocol on the platform's bandwidths
   TransportModel transport = {};
 };
 

@@ -17,7 +17,7 @@ struct PlannedFrame {
   std::uint64_t bytes = 0;
   bool encoded = true;         ///< false: the same frame as the one before it, for another peer
   std::uint64_t elements = 0;  ///< parameters that it encodes
-  std::uint32_t buckets = 1;   ///< for which it stands: encoded, sent and decoded one by one
+  std::uint32_t buckets = 1;   ///< buckets for which it stands, handled one by one
 };
 
 /// The frames that all nodes exchange at one time.
@@ -28,7 +28,7 @@ struct PlannedRound {
   std::vector<PlannedExchange> before;  ///< posted at its start, one after another
   std::vector<PlannedExchange> after;   ///< posted once the gradient is there
   bool hides = false;                   ///< those behind the next gradient
-  bool waits = true;                    ///< for what is under way; false: a local step
+  bool waits = true;  ///< whether it waits for what is under way; false: a local step
 };
 
 /// The rounds of a job: for a while those of its beginning, in turn, then the steady ones.

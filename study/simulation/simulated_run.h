@@ -46,8 +46,8 @@ using MakeObserver = std::function<std::unique_ptr<Observer>(Round rounds)>;
 /// How a run is simulated, and what is kept of it; its result depends on none of it, but for
 /// `enough` and `stop`.
 struct SimulationRequest {
-  std::string name = {};                 ///< what warnings and the watcher call it; empty: its own
-  int threads = 1;                       ///< that take gradients
+  std::string name = {};                 ///< name in warnings and for the watcher; empty: its own
+  int threads = 1;                       ///< threads that take gradients
   bool timeline = false;                 ///< keep what the nodes did over time
   SimulationWatcher* watcher = nullptr;  ///< hears all of it, where there is one
   bool by_worst = false;       ///< the history is the worst node's of those judged, not the mean's

@@ -17,7 +17,7 @@ namespace sotto::study {
 /// What one node of such a run does.
 struct RosterPlan {
   SiteOptions run;
-  std::unique_ptr<Task> task;     ///< on all data, in an order that follows from seed and name
+  std::unique_ptr<Task> task;     ///< task on all data, in an order that follows from seed and name
   std::vector<float> parameters;  ///< the initial model
   Round eval_every = 0;           ///< rounds of the site between evaluations; 0: only at the end
   Json config;                    ///< all settings as used

@@ -23,7 +23,7 @@ struct AveragedModel {
   std::vector<float> parameters;              ///< x̄, weighted, summed in double in rank order
   double consensus_distance = 0;              ///< (1/n) Σ‖x_i − x̄‖²
   double bytes_per_node = 0;                  ///< bytes sent, mean over nodes
-  std::vector<std::vector<std::byte>> notes;  ///< of all nodes, in rank order
+  std::vector<std::vector<std::byte>> notes;  ///< notes of all nodes, in rank order
 };
 
 class ModelAverage {

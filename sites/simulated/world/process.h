@@ -37,10 +37,10 @@ struct Commit {
 struct Disk {
   static constexpr std::size_t kKept = 8;
 
-  std::uint32_t life = 0;      ///< of the last process that began; written before it says anything
+  std::uint32_t life = 0;      ///< life of the last process that began, written at once
   std::deque<Commit> commits;  ///< oldest first; those before the last may be restored
-  bool damaged = false;        ///< the last one does not match its checksum
-  MassAccount bare;            ///< of a site without state
+  bool damaged = false;        ///< whether the last one does not match its checksum
+  MassAccount bare;            ///< account of a site without state
 
   const MassAccount& account() const { return commits.empty() ? bare : commits.back().account; }
 };
@@ -55,7 +55,7 @@ struct Arrival {
 struct Handed {
   Rank from = 0;
   Incarnation incarnation = 0;
-  std::uint32_t life = 0;  ///< of the process that sent it
+  std::uint32_t life = 0;  ///< life of the process that sent it
   Sequence sequence = 0;
   Arrival arrival;
 };
@@ -63,14 +63,14 @@ struct Handed {
 /// What waits for a process to look at it.
 struct Incoming {
   ChannelNews news;
-  std::optional<Handed> parcel;  ///< that the message holds
+  std::optional<Handed> parcel;  ///< parcel that the message holds
 };
 
 enum class Phase : std::uint8_t {
-  waiting,     ///< for a model
-  computing,   ///< gradients
-  writing,     ///< its state, with the parcels of this round
-  collecting,  ///< until its peers have come as far
+  waiting,     ///< it waits for a model
+  computing,   ///< it computes gradients
+  writing,     ///< it writes its state, with this round's parcels
+  collecting,  ///< it waits for its peers
 };
 
 struct Process {
@@ -80,26 +80,26 @@ struct Process {
   std::shared_ptr<Disk> disk;
   std::vector<float> parameters;
   std::unique_ptr<Site> node;
-  std::unique_ptr<SiteAccess> access;  ///< to node
+  std::unique_ptr<SiteAccess> access;  ///< way to the node
   std::vector<Rank> listed;            ///< the peers' sites, by place
-  std::vector<ConnectionId> channels;  ///< by place, as it knows them
-  std::vector<Sequence> resumes;       ///< by site: the oldest parcel that may still come
+  std::vector<ConnectionId> channels;  ///< channels that it knows, by place
+  std::vector<Sequence> resumes;       ///< oldest parcel that may still come, by site
 
   bool alive = true;
   bool stopped = false;
   bool leaving = false;
-  bool offered = false;  ///< in this round
-  bool fenced = false;   ///< another process has its site
+  bool offered = false;  ///< whether it has offered in this round
+  bool fenced = false;   ///< whether another process has its site
   Phase phase = Phase::waiting;
-  SimTime due = kNever;       ///< when the phase ends at the latest
-  std::uint32_t version = 0;  ///< of the event that says so
+  SimTime due = kNever;       ///< latest end of the phase
+  std::uint32_t version = 0;  ///< version of the event at that time
   SimTime stopped_at = 0;
-  SimTime alone_until = 0;  ///< fenced: since then it could have heard of it
-  bool reachable = false;   ///< it has channels: once a first state is written
+  SimTime alone_until = 0;  ///< fenced: time since which it could have heard of it
+  bool reachable = false;   ///< whether it has channels, once a first state is written
   SimTime waits_since = 0;
   Patience patience{1};
   SimTime collects_since = 0;
-  SimTime moved = 0;  ///< when it last got on
+  SimTime moved = 0;  ///< time when it last got on
   std::deque<Incoming> inbox;
   bool draining = false;
   std::optional<Commit> writing;
@@ -108,7 +108,7 @@ struct Process {
   MassAccount account;
   SiteState state;
   std::vector<PeerState> peers;
-  std::vector<std::map<Sequence, Arrival>> arrivals;  ///< by site
+  std::vector<std::map<Sequence, Arrival>> arrivals;  ///< arrivals by site
   std::optional<Handed> handed;
 
   bool running() const { return alive && !stopped; }

@@ -40,7 +40,7 @@ struct ChannelNews {
   Kind kind = Kind::down;
   Rank peer = -1;
   ConnectionId connection = kNoConnection;
-  ProcessId from = 0;  ///< at the other end
+  ProcessId from = 0;  ///< process at the other end
   std::vector<std::byte> message = {};
 };
 
@@ -90,16 +90,16 @@ class Wires final : public Ways {
   struct End {
     ProcessId process = 0;
     bool open = true;
-    bool told = false;          ///< that it is up
-    std::deque<Coming> coming;  ///< to this end
-    SimTime line_free = 0;      ///< of the way to this end
+    bool told = false;          ///< whether the end was told that it is up
+    std::deque<Coming> coming;  ///< messages on the way to this end
+    SimTime line_free = 0;      ///< time when the way to this end is free
     SimTime quiet_since = kNever;
     std::uint32_t quiet_version = 0;
   };
   struct Connection {
     std::array<End, 2> ends;
-    std::optional<std::uint64_t> bytes_left;  ///< until it breaks
-    bool snapped = false;                     ///< what is sent now gets lost
+    std::optional<std::uint64_t> bytes_left;  ///< bytes until it breaks; unset: it does not
+    bool snapped = false;                     ///< whether messages get lost from now on
   };
   struct Process {
     Rank site = 0;
@@ -107,7 +107,7 @@ class Wires final : public Ways {
     bool stopped = false;
     std::vector<char> listed;              ///< by site
     std::vector<ConnectionId> connection;  ///< by site
-    std::vector<char> dialing;             ///< by site: a try is due
+    std::vector<char> dialing;             ///< whether a try is due, by site
   };
 
   std::size_t way(Rank from, Rank to) const {
@@ -143,8 +143,8 @@ class Wires final : public Ways {
   std::vector<Process> processes_;
   std::vector<ProcessId> newest_;                 ///< by site
   std::vector<char> has_process_;                 ///< by site
-  std::vector<int> blocked_;                      ///< by way: so many times
-  std::vector<std::optional<LinkSpec>> changed_;  ///< by way
+  std::vector<int> blocked_;                      ///< times that a way is blocked
+  std::vector<std::optional<LinkSpec>> changed_;  ///< changed links by way
   std::map<ConnectionId, Connection> connections_;
   ConnectionId last_ = kNoConnection;
 };

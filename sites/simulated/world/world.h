@@ -119,7 +119,7 @@ class World final : private FaultTarget {
   EventQueue queue_;
   RandomStream random_;
   Wires wires_;
-  std::unique_ptr<Compressor> forger_;  ///< of those that lie
+  std::unique_ptr<Compressor> forger_;  ///< compressor of those that lie
   Audit audit_;
   Liveness liveness_;
   TraceHash hash_;
@@ -127,7 +127,7 @@ class World final : private FaultTarget {
   bool whole_;  ///< nobody lies, and no state was given up so far
   std::deque<Process> processes_;
   std::vector<Slot> slots_;
-  SimTime last_over_ = 0;  ///< when the last planned fault is over
+  SimTime last_over_ = 0;  ///< time when the last planned fault is over
   SimulatedSitesReport report_;
 };
 

@@ -61,7 +61,7 @@ class NodeRun {
   const bool health_;  ///< an observer wants to know how the nodes stand
   Optimizer optimizer_;
   StoreCollectives& collectives_;              ///< those of the optimizer
-  ModelAverage& average_;                      ///< that of the optimizer
+  ModelAverage& average_;                      ///< average of the optimizer
   std::optional<RunCheckpoints> checkpoints_;  ///< none where the run has no folder
   Round end_;                                  ///< rounds in all
   Evaluations evaluations_;
