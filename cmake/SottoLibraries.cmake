@@ -15,3 +15,13 @@ set(SOTTO_LIBRARIES
     sites_epochs
     sites_process
     sites_simulated)
+
+# Components that are libraries apart, each with the variable that says whether it is built:
+# find_package asks for them by name, and their targets are installed as sottoNAMETargets, NAME with
+# a capital.
+set(SOTTO_COMPONENTS
+    c=SOTTO_BUILD_BINDINGS
+    torch=SOTTO_HAVE_TORCH
+    observe=SOTTO_HAVE_OBSERVE
+    study=SOTTO_HAVE_STUDY
+    cuda=SOTTO_HAVE_CUDA)

@@ -1,7 +1,11 @@
 # The Debian package, by `cpack --config build/CPackConfig.cmake`. It is one, as program, libraries and
 # headers are of one version and of no use to each other in different ones.
-set(suggested python3-numpy libtorch-dev libfmt-dev libsodium-dev zlib1g-dev libhwy-dev libzmq3-dev
-              libgloo-dev libhiredis-dev libcpp-httplib-dev libisal-dev libxxhash-dev libtomlplusplus-dev)
+set(suggested python3-numpy libtorch-dev libfmt-dev libsodium-dev zlib1g-dev libcpp-httplib-dev
+              libisal-dev libxxhash-dev libtomlplusplus-dev)
+foreach(name IN LISTS SOTTO_EXTERNALS)
+  list(APPEND suggested ${SOTTO_EXTERNAL_${name}_DEBIAN})
+endforeach()
+list(REMOVE_ITEM suggested cppzmq-dev)  # headers that sotto's own build alone includes
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME sotto)
 set(CPACK_PACKAGE_CONTACT "the sotto authors")

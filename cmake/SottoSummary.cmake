@@ -8,13 +8,11 @@ function(sotto_report name have present absent)
 endfunction()
 
 message(STATUS "sotto ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID}")
-sotto_report("Highway" SOTTO_HAVE_HIGHWAY "SIMD kernels, chosen at run time"
-             "plain loops only: codecs several times slower (libhwy-dev)")
-sotto_report("Gloo" SOTTO_HAVE_GLOO "--transport gloo" "no --transport gloo (libgloo-dev)")
-sotto_report("ZeroMQ" SOTTO_HAVE_ZMQ "--transport zmq, tcp:// rendezvous"
-             "no --transport zmq, no tcp:// rendezvous (libzmq3-dev cppzmq-dev)")
-sotto_report("hiredis" SOTTO_HAVE_REDIS "redis:// rendezvous"
-             "no redis:// rendezvous (libhiredis-dev)")
+foreach(name IN LISTS SOTTO_EXTERNALS)
+  list(JOIN SOTTO_EXTERNAL_${name}_DEBIAN " " packages)
+  sotto_report("${SOTTO_EXTERNAL_${name}_LABEL}" SOTTO_HAVE_${name} "${SOTTO_EXTERNAL_${name}_PRESENT}"
+               "${SOTTO_EXTERNAL_${name}_ABSENT} (${packages})")
+endforeach()
 sotto_report("cpp-httplib" SOTTO_HAVE_OBSERVE "sotto::observe, a run's figures for dashboards"
              "no sotto::observe (libcpp-httplib-dev)")
 sotto_report("toml++" SOTTO_HAVE_STUDY "sotto::study, scenarios that are simulated and planned"

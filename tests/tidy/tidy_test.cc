@@ -38,7 +38,6 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"sites/core", {"base", "kernels", "compress", "optim"}},
     {"sites/roster", {"base", "sites/core"}},
     {"sites/epochs", {"base", "kernels", "compress", "optim", "sites/core"}},
-    {"sites/epochs", {"base", "kernels", "compress", "optim", "sites/core"}},
     {"sites/process",
      {"base", "kernels", "compress", "optim", "comm", "trainers", "sites/core", "sites/roster"}},
     {"sites/torch", {"trainers", "sites/process"}},
