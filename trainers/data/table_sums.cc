@@ -15,6 +15,7 @@
 #include <sotto/base/text.h>
 #include <sotto/optim/privacy/private_moments.h>
 
+#include "loaders/column_checks.h"
 #include "loaders/table.h"
 #include "loaders/table_request.h"
 #include "loaders/table_roles.h"

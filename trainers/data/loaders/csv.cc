@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/trainers/data/loaders.h>
 
+#include "column_checks.h"
 #include "file.h"
 #include "labels.h"
 #include "table.h"

@@ -171,6 +171,14 @@ TableLayout read_layout(const TextFile& file, const TableRequest& request) {
 
 }  // namespace
 
+std::string in_quotes(std::string_view name) { return fmt::format("'{}'", excerpt(name)); }
+
+std::string column_called(const TableFile& table, std::size_t column) {
+  const std::string& name = table.columns[column].name;
+  return name.empty() ? fmt::format("column {}", column + 1)
+                      : fmt::format("column {}", in_quotes(name));
+}
+
 void ColumnSurvey::add(std::string_view field, std::size_t line) {
   ++fields;
   const FieldValue value = value_of(field);

@@ -76,6 +76,11 @@ struct TableFile {
   const std::filesystem::path& path() const { return file.path; }
 };
 
+/// A column's name as messages show it, in quotes and cut where it is long.
+std::string in_quotes(std::string_view name);
+/// "column 'age'"; a nameless one is called by its number.
+std::string column_called(const TableFile& table, std::size_t column);
+
 /// Reads and surveys a table; without a header its columns are called 1, 2, …. Throws Error with
 /// file and line for a missing header, a row that is longer or shorter than the others, an open
 /// quote, and no rows at all. Rows may open with one field more than the header names (as R writes

@@ -34,11 +34,6 @@ struct TableRoles {
 /// is not clear which column is to be predicted.
 TableRoles choose_roles(const TableFile& table, const TableRequest& request);
 
-/// Throws Error unless the columns hold what their roles need: features numbers or true and false,
-/// targets of a regression numbers, classes anything, with nothing missing but where rows are to be
-/// skipped for it; all with one decimal mark.
-void check_columns(const TableFile& table, const TableRoles& roles, const TableRequest& request);
-
 /// Whether a row, given by its fields, lacks a value that is used.
 bool lacks_value(const std::vector<std::string_view>& fields, const TableRoles& roles);
 
