@@ -25,6 +25,7 @@
 #include "internal/agreement/run_agreement.h"
 #include "internal/agreement/run_settings.h"
 #include "internal/optimizer/compression_watch.h"
+#include "internal/optimizer/early_stop.h"
 #include "internal/optimizer/gradient_parts.h"
 #include "internal/optimizer/step_settings.h"
 #include "internal/optimizer/whole_model.h"
@@ -34,23 +35,14 @@
 namespace sotto {
 namespace {
 
-/// How much longer nodes that were stopped may still meet where no round has begun: each has time
-/// to tell the store why it leaves.
-constexpr std::chrono::milliseconds kMeeting{700};
-static_assert(kMeeting > after_stop::kStore);
-
 OptimizerOptions with_place(OptimizerOptions options) {
   if (options.nodes == 0) {
-    const auto launched = read_launcher();
-    if (!launched) {
-      throw Error("nodes", "0",
-                  "set the number of nodes and this node's rank, or start the program "
-                  "with mpirun, srun or torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT)");
-    }
-    options.nodes = launched->nodes;
-    options.rank = launched->rank;
+    const LaunchedNode launched =
+        launched_node("nodes", "set the number of nodes and this node's rank");
+    options.nodes = launched.nodes;
+    options.rank = launched.rank;
     if (options.rendezvous.empty() && options.nodes > 1) {
-      options.rendezvous = launched->rendezvous;
+      options.rendezvous = launched.rendezvous;
     }
   }
   if (options.nodes == 1 && options.rendezvous.empty()) {
@@ -98,7 +90,7 @@ void check_accelerator(const OptimizerOptions& options, std::span<const float> p
   if (!options.accelerator) {
     return;
   }
-  if (const Status status = options.accelerator->finish(); !status.ok()) {
+  if (const Status status = options.accelerator->finish(); !status) {
     throw Error(status.message());
   }
   require_reached(options, parameters, "parameters");
@@ -116,30 +108,11 @@ void check_accelerator(const OptimizerOptions& options, std::span<const float> p
 
 }  // namespace
 
-/// A stop before the first round: nodes that are all told may still meet and agree on an end, but
-/// nobody waits for one that is not there.
-struct Optimizer::EarlyStop {
-  using Clock = std::chrono::steady_clock;
-
-  bool ends_wait(const std::atomic<bool>* stop) {
-    if (over || stop == nullptr || !*stop) {
-      return false;
-    }
-    const auto now = Clock::now().time_since_epoch().count();
-    Clock::rep none = 0;
-    seen.compare_exchange_strong(none, now);
-    return now - seen >= Clock::duration(kMeeting).count();
-  }
-
-  std::atomic<bool> over{false};  ///< a round has begun, or the optimizer is gone
-  std::atomic<Clock::rep> seen{0};
-};
-
 Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
                      const ParameterLayout& layout)
     : options_(with_place(std::move(options))),
-      early_stop_(std::make_shared<EarlyStop>()),
-      stop_request_(stop_request()),
+      early_stop_(std::make_shared<internal::EarlyStop>()),
+      stop_request_(internal::EarlyStop::request(options_, early_stop_)),
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())),
       model_(std::make_unique<internal::WholeModel>(parameters, options_.accelerator.get())),
@@ -162,7 +135,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   terms_->agreed_rate = options_.step_rule.learning_rate;
   const auto steps = setup.privacy;
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
-  if (Status status = model_->accelerator_status(); !status.ok()) {
+  if (Status status = model_->accelerator_status(); !status) {
     throw Error(status.message());
   }
   peers_ = algorithm_->peers();
@@ -194,7 +167,7 @@ Optimizer::~Optimizer() {
   driver_.reset();
   transport_.reset();
   algorithm_.reset();
-  early_stop_->over = true;
+  early_stop_->end();
 }
 
 Status Optimizer::named(const Status& status) const {
@@ -213,20 +186,11 @@ TransportOptions Optimizer::transport_options() const {
   return transport;
 }
 
-StopRequest Optimizer::stop_request() const {
-  if (options_.stop == nullptr && !options_.interrupted) {
-    return {};
-  }
-  return [stop = options_.stop, interrupted = options_.interrupted, early = early_stop_] {
-    return (interrupted && interrupted()) || early->ends_wait(stop);
-  };
-}
-
 Status Optimizer::connect() {
   if (driver_ || !status_.ok()) {
     return status_;
   }
-  if (Status status = agreement_->agree([this] { return starting_point(); }); !status.ok()) {
+  if (Status status = agreement_->agree([this] { return starting_point(); }); !status) {
     return ended_by(status);
   }
   if (options_.weight) {
@@ -278,7 +242,7 @@ Result<internal::StartingPoint> Optimizer::starting_point() const {
 }
 
 Status Optimizer::begin_step() {
-  if (Status status = connect(); !status.ok() || begun_) {
+  if (Status status = connect(); !status || begun_) {
     return status;
   }
   const auto from = reporter_->clock().now();
@@ -288,11 +252,11 @@ Status Optimizer::begin_step() {
 }
 
 Status Optimizer::start_round() {
-  if (Status status = begin_report(); !status.ok() || begun_) {
+  if (Status status = begin_report(); !status || begun_) {
     return status;
   }
-  early_stop_->over = true;  // from here on the nodes agree on an end
-  if (Status status = agreement_->begin_round(round_); !status.ok()) {
+  early_stop_->end();  // from here on the nodes agree on an end
+  if (Status status = agreement_->begin_round(round_); !status) {
     return status.fault() == Fault::ended ? status : ended_by(status);
   }
   begun_ = true;
@@ -306,7 +270,7 @@ Status Optimizer::step(std::span<const float> gradient) {
   }
   require_reached(options_, gradient, "gradient");
   require_whole_step();
-  if (Status status = connect(); !status.ok()) {
+  if (Status status = connect(); !status) {
     return status;
   }
   reporter_->clock().enter(round_);
@@ -359,7 +323,7 @@ bool Optimizer::takes_parts() const {
 Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) {
   require_part(first, part.size());
   require_reached(options_, part, "gradient part");
-  if (Status status = connect(); !status.ok()) {
+  if (Status status = connect(); !status) {
     return status;
   }
   reporter_->clock().pause();

@@ -35,6 +35,7 @@ namespace sotto {
 
 namespace internal {
 class CompressionWatch;
+class EarlyStop;
 class GradientParts;
 class RunAgreement;
 class RunReporter;
@@ -212,18 +213,15 @@ class Optimizer {
   /// Tells it how the run has ended.
   void end_report();
   TransportOptions transport_options() const;
-  /// The request that ends waits: `interrupted` always, `stop` until a round has begun.
-  StopRequest stop_request() const;
   /// A number that differs between runs with different settings; frames carry it.
   std::uint64_t run_id() const;
   /// The settings and parameters that are compared with node 0's before the first round.
   Result<internal::StartingPoint> starting_point() const;
 
   OptimizerOptions options_;
-  struct EarlyStop;
-  /// The effect of options_.stop on waits; shared with the store, which may outlive this object.
-  std::shared_ptr<EarlyStop> early_stop_;
-  StopRequest stop_request_;
+  /// Shared with stop_request_, and so with the store, which may outlive this object.
+  std::shared_ptr<internal::EarlyStop> early_stop_;
+  StopRequest stop_request_;  ///< request that ends waits
   std::shared_ptr<Session> session_;
   std::vector<std::string> warnings_;
   std::span<float> parameters_;

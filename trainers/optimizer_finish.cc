@@ -29,7 +29,7 @@ void Optimizer::carry_along(std::span<const float> values) {
 }
 
 Status Optimizer::take_from_node_0(std::span<float> values) {
-  if (Status status = connect(); !status.ok() || options_.nodes == 1) {
+  if (Status status = connect(); !status || options_.nodes == 1) {
     return status;
   }
   return ended_by(agreement_->take_from_node_0(values));
@@ -41,7 +41,7 @@ Result<double> Optimizer::mean_model(std::span<float> mean) {
     refuse("mean", "0 elements", fmt::format("the parameters have {}", parameters_.size()));
   }
   model_->require_length(mean);
-  if (Status status = connect(); !status.ok()) {
+  if (Status status = connect(); !status) {
     return status;
   }
   auto distance = meet_for_mean(mean);
@@ -126,12 +126,12 @@ Result<double> Optimizer::finish_with_mean(std::span<float> mean) {
 Status Optimizer::end_together() {
   if (agreement_->entered()) {
     if (Status status = agreement_->whereabouts().come(internal::MeetingPlace::finish, round_);
-        !status.ok()) {
+        !status) {
       return ended_by(status);
     }
   }
   reporter_->leave(standing(), options_.timeout);
-  if (Status status = agreement_->end(); !status.ok()) {
+  if (Status status = agreement_->end(); !status) {
     return ended_by(status);
   }
   finished_ = true;

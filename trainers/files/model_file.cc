@@ -316,7 +316,7 @@ Result<ModelTensors> read_model_tensors(std::span<const std::byte> bytes) {
       end = tensor.bytes.data() + tensor.bytes.size();
       const std::size_t offset = append_block(model.layout, name, tensor.shape);
       model.parameters.resize(dimension_of(model.layout));
-      if (Status filled = fill(std::span(model.parameters).subspan(offset), tensor); !filled.ok()) {
+      if (Status filled = fill(std::span(model.parameters).subspan(offset), tensor); !filled) {
         return filled.with_context(fmt::format("tensor '{}'", excerpt(name)));
       }
     }
@@ -339,7 +339,7 @@ Result<std::vector<float>> decode_model_file(std::span<const std::byte> bytes,
   Status filled;
   if (is_flat(*tensors, parameters.size())) {
     filled = fill(parameters, tensors->begin()->second);
-  } else if (Status differs = compare(*tensors, layout); !differs.ok()) {
+  } else if (Status differs = compare(*tensors, layout); !differs) {
     return differs;
   } else {
     for (const ParameterBlock& block : layout) {

@@ -159,4 +159,16 @@ std::optional<LaunchedNode> read_launcher(const Environment& environment) {
   return std::nullopt;
 }
 
+LaunchedNode launched_node(std::string_view field, std::string_view instead, int nodes) {
+  auto launched = read_launcher();
+  if (!launched || (nodes > 0 && launched->nodes != nodes)) {
+    throw Error(field,
+                fmt::format("{}, or start the program{} with mpirun, srun or torchrun (RANK, "
+                            "WORLD_SIZE{}, MASTER_ADDR, MASTER_PORT)",
+                            instead, nodes > 0 ? fmt::format(" as one of {} processes", nodes) : "",
+                            nodes > 0 ? fmt::format("={}", nodes) : ""));
+  }
+  return *launched;
+}
+
 }  // namespace sotto

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <sotto/base/ids.h>
 
@@ -37,5 +38,10 @@ using Environment = std::function<const char*(const char*)>;
 std::optional<LaunchedNode> read_launcher();
 /// The place that given variables say, for tests.
 std::optional<LaunchedNode> read_launcher(const Environment& environment);
+
+/// read_launcher(), for a program that was not told its place. Throws Error (this field) unless a
+/// launcher gave one, in a job of `nodes` nodes; 0: of any number. The advice begins with
+/// `instead`, what sets the place without a launcher.
+LaunchedNode launched_node(std::string_view field, std::string_view instead, int nodes = 0);
 
 }  // namespace sotto

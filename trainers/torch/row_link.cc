@@ -74,15 +74,10 @@ class TurnProgram final : public Program {
 
 RowLinkOptions with_rank(RowLinkOptions options) {
   if (!options.rank) {
-    const auto launched = read_launcher();
-    if (!launched || launched->nodes != kEnds) {
-      throw Error("rank",
-                  "set it to 0 or 1, or start the program as one of two processes with "
-                  "mpirun, srun or torchrun (RANK, WORLD_SIZE=2, MASTER_ADDR, MASTER_PORT)");
-    }
-    options.rank = launched->rank;
+    const LaunchedNode launched = launched_node("rank", "set it to 0 or 1", kEnds);
+    options.rank = launched.rank;
     if (options.rendezvous.empty()) {
-      options.rendezvous = launched->rendezvous;
+      options.rendezvous = launched.rendezvous;
     }
   }
   if (*options.rank < 0 || *options.rank >= kEnds) {

@@ -61,7 +61,7 @@ Status StopAgreement::begin(Round done) {
     }
     answer();
   }
-  if (Status status = await_decision(); !status.ok()) {
+  if (Status status = await_decision(); !status) {
     return status;
   }
   const std::lock_guard lock(mutex_);

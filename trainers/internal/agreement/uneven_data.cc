@@ -58,11 +58,11 @@ Status UnevenData::leave(Round rounds) {
   {
     const std::lock_guard lock(mutex_);
     left_ = rounds;  // round_fault() says no more that there are data
-    if (Status status = publish({rounds, true}); !status.ok()) {
+    if (Status status = publish({rounds, true}); !status) {
       return status;
     }
   }
-  if (Status status = set_once(store_, some_out_key()); !status.ok()) {
+  if (Status status = set_once(store_, some_out_key()); !status) {
     return status;
   }
   return news_.announce();
@@ -124,7 +124,7 @@ Result<UnevenData::Next> UnevenData::await(Round done, const Whereabouts& wherea
     if (interrupted()) {
       return Next::round;
     }
-    if (Status cause = fault_notice.given_up(); !cause.ok()) {
+    if (Status cause = fault_notice.given_up(); !cause) {
       return cause;
     }
     const std::pair<Rank, Round> seen(*peer, state.rounds);

@@ -72,7 +72,7 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
     refuse("rounds", "0", "at least one is needed");
   }
   if (const std::string& dump = options.dump_parameters; rank_ == 0 && !dump.empty()) {
-    if (const Status status = check_replaceable(dump); !status.ok()) {
+    if (const Status status = check_replaceable(dump); !status) {
       refuse("dump_parameters", dump, status.message());
     }
   }
@@ -175,7 +175,7 @@ bool NodeRun::due(Round every) const {
 
 Status NodeRun::end_early(const Status& ended) {
   if (checkpoints_ && checkpoints_->saved() != optimizer_.round()) {
-    if (Status status = save(); !status.ok()) {
+    if (Status status = save(); !status) {
       return status;
     }
   }
@@ -221,7 +221,7 @@ void NodeRun::warn(const std::string& text) {
 }
 
 Status NodeRun::step() {
-  if (Status status = optimizer_.begin_step(); !status.ok()) {
+  if (Status status = optimizer_.begin_step(); !status) {
     return status;
   }
   compute_.go();
@@ -232,7 +232,7 @@ Status NodeRun::step() {
 
 Status NodeRun::evaluate(bool last) {
   const ScopedPhase whole(hooks_.observer, rank_, RunPhase::evaluation, last_round());
-  if (Status status = optimizer_.drain(); !status.ok()) {
+  if (Status status = optimizer_.drain(); !status) {
     return status;
   }
   wall_.pause();
@@ -265,7 +265,7 @@ Status NodeRun::evaluate(bool last) {
 
 Status NodeRun::save() {
   const ScopedPhase whole(hooks_.observer, rank_, RunPhase::checkpoint, last_round());
-  if (Status status = optimizer_.drain(); !status.ok()) {
+  if (Status status = optimizer_.drain(); !status) {
     return status;
   }
   wall_.pause();
@@ -306,7 +306,7 @@ Result<RunResult> NodeRun::conclude() {
   if (!all.ok()) {
     return all.status();
   }
-  if (Status status = optimizer_.finish(); !status.ok()) {
+  if (Status status = optimizer_.finish(); !status) {
     return status;
   }
   RunResult result;
