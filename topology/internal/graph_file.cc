@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -398,10 +400,11 @@ std::string read_graph_text(const std::string& path) {
   auto bytes = read_input(path, kMaxGraphFileBytes);
   if (!bytes.ok()) {
     const std::string& why = bytes.status().message();
-    refuse("topology file", path,
-           why.find("no such file") == std::string::npos
-               ? why
-               : fmt::format("{}; {}", why, kExpectedHeader));
+    std::error_code unknown;
+    const auto type = std::filesystem::status(path, unknown).type();
+    const bool missing = type == std::filesystem::file_type::not_found ||
+                         type == std::filesystem::file_type::directory;
+    refuse("topology file", path, missing ? fmt::format("{}; {}", why, kExpectedHeader) : why);
   }
   return decode_text(std::move(*bytes), path, kMaxGraphFileBytes).text;
 }
