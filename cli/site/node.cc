@@ -185,7 +185,10 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   console::ignore_hangup();
   NodeOutputs outputs(options, flags, config, plan, log);
   std::optional<SiteExit> exit;
-  exit.emplace(log, !options.common.json.empty() || !config.training.dump_parameters.empty());
+  exit.emplace(log, SiteExit::Site{.keeps_state = true,
+                                   .asked_for_results = !options.common.json.empty() ||
+                                                        !config.training.dump_parameters.empty(),
+                                   .within = SiteExit::kUsual});
   const auto result = [&] {
     try {
       return run_site(plan.run, std::move(folder), *plan.task, plan.parameters, plan.eval_every,

@@ -2,26 +2,16 @@
 
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 #include <sotto/base/start_threads.h>
 #include <sotto/console/command.h>
 #include <sotto/console/signals.h>
 
 namespace sotto::cli {
 
-SiteExit::SiteExit(EventLog& log, bool asked_for_results, std::chrono::seconds within)
-    : log_(log), thread_(start_thread("the end of a site", [this, &log, asked_for_results, within] {
-        std::unique_lock lock(mutex_);
-        while (!over_ && !console::stop_requested()) {
-          change_.wait_for(lock, kLook);
-        }
-        tell_of_stop();
-        if (!change_.wait_for(lock, within, [this] { return over_; })) {
-          log.write({SiteEvent::Level::warning, SiteEvent::Kind::ended,
-                     "was told to stop in the middle of a long step, which is dropped: the site "
-                     "goes on from the state before it; no result is written"});
-          std::_Exit(asked_for_results ? console::kFailed : console::kDone);
-        }
-      })) {}
+SiteExit::SiteExit(EventLog& log, const Site& site)
+    : log_(log), site_(site), thread_(start_thread("the end of a site", [this] { watch(); })) {}
 
 SiteExit::~SiteExit() {
   {
@@ -35,7 +25,24 @@ SiteExit::~SiteExit() {
 void SiteExit::tell_of_stop() {
   if (console::stop_requested() && !told_.exchange(true)) {
     log_.write({SiteEvent::Level::info, SiteEvent::Kind::stopping,
-                "was told to stop: ends what it is at, and saves"});
+                site_.keeps_state ? "was told to stop: ends what it is at, and saves"
+                                  : "was told to stop: ends what it is at; it keeps no state"});
+  }
+}
+
+void SiteExit::watch() {
+  std::unique_lock lock(mutex_);
+  while (!over_ && !console::stop_requested()) {
+    change_.wait_for(lock, kLook);
+  }
+  tell_of_stop();
+  if (!change_.wait_for(lock, site_.within, [this] { return over_; })) {
+    log_.write({SiteEvent::Level::warning, SiteEvent::Kind::ended,
+                fmt::format("was told to stop in the middle of a long step, which is dropped: {}; "
+                            "no result is written",
+                            site_.keeps_state ? "the site goes on from the state before it"
+                                              : "it keeps no state")});
+    std::_Exit(site_.asked_for_results ? console::kFailed : console::kDone);
   }
 }
 

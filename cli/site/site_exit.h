@@ -18,9 +18,15 @@ class SiteExit {
  public:
   static constexpr std::chrono::seconds kUsual{5};
 
-  /// `asked_for_results`: they are not written where the process is ended, so that the run has
-  /// failed. A site may take `within` from when it was told to stop.
-  SiteExit(EventLog& log, bool asked_for_results, std::chrono::seconds within = kUsual);
+  /// What the process was asked for.
+  struct Site {
+    bool keeps_state = true;         ///< whether it saves as it ends
+    bool asked_for_results = false;  ///< whether results are due: ended without them, it has failed
+    std::chrono::seconds within = kUsual;  ///< time from when it was told to stop
+  };
+
+  /// Begins to watch for the signal.
+  SiteExit(EventLog& log, const Site& site);
   ~SiteExit();
   SiteExit(const SiteExit&) = delete;
   SiteExit& operator=(const SiteExit&) = delete;
@@ -31,7 +37,11 @@ class SiteExit {
  private:
   static constexpr std::chrono::milliseconds kLook{50};
 
+  /// Ends the process if the site has not ended in time.
+  void watch();
+
   EventLog& log_;
+  const Site site_;
   std::atomic<bool> told_{false};
   std::mutex mutex_;
   std::condition_variable change_;

@@ -127,9 +127,13 @@ int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
   console::catch_stop_signals();
   NodeWatch watch(observe, options.common.quiet, flags, plan);
   std::optional<SiteExit> exit;
-  exit.emplace(watch.log(), !options.common.json.empty() || !options.dump_parameters.empty(),
-               SiteExit::kUsual + std::chrono::duration_cast<std::chrono::seconds>(
-                                      plan.run.roster->leave_patience));
+  exit.emplace(
+      watch.log(),
+      SiteExit::Site{
+          .keeps_state = false,
+          .asked_for_results = !options.common.json.empty() || !options.dump_parameters.empty(),
+          .within = SiteExit::kUsual + std::chrono::duration_cast<std::chrono::seconds>(
+                                           plan.run.roster->leave_patience)});
   const auto result = run_site(plan.run, nullptr, *plan.task, plan.parameters, plan.eval_every,
                                [&](const SiteEvent& event) {
                                  exit->tell_of_stop();
