@@ -5,7 +5,7 @@
 namespace sotto::sites {
 
 Hello Neighbour::greet(Hello mine) {
-  channel.link = Link::greeting;
+  channel.stage = ChannelStage::greeting;
   channel.asked = mine.wants_model && entry.hears;
   mine.wants_model = channel.asked;
   mine.hears = entry.hears;
@@ -36,7 +36,7 @@ double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
     out.receipt(hello.applied);
   }
   in.announce(knows_us ? hello.oldest : 1, knows_us ? hello.next : 1);
-  channel.link = Link::up;
+  channel.stage = ChannelStage::up;
   refused.reset();
   trouble.clear();
   settings.clear();

@@ -26,7 +26,7 @@ inline constexpr Round kLongWhile = 64;
 inline constexpr std::size_t kMaxName = 256;  ///< longest name of a site, in bytes
 
 /// How far the channel to a peer has come.
-enum class Link : std::uint8_t {
+enum class ChannelStage : std::uint8_t {
   down,
   greeting,  ///< the peer's hello has not come yet
   up,
@@ -35,7 +35,7 @@ enum class Link : std::uint8_t {
 
 /// What one channel to a peer has brought. A new channel has brought nothing.
 struct PeerChannel {
-  Link link = Link::down;
+  ChannelStage stage = ChannelStage::down;
   bool asked = false;        ///< our hello asked for the peer's model, and it has not come
   bool model_due = false;    ///< the peer's hello promised that model
   bool joining = false;      ///< the peer has got our model, and has not begun yet
@@ -82,8 +82,8 @@ struct Neighbour {
 
   PeerChannel channel;
 
-  bool up() const { return channel.link == Link::up; }
-  bool connected() const { return channel.link != Link::down; }
+  bool up() const { return channel.stage == ChannelStage::up; }
+  bool connected() const { return channel.stage != ChannelStage::down; }
   /// Parcels go from it to us.
   bool heard() const { return up() && entry.hears && channel.tells_us; }
   /// Parcels go from us to it.

@@ -80,7 +80,7 @@ void Site::close(std::size_t peer) {
   outbox_.drop(peer);
   if (peers_[peer].connected()) {
     outbox_.hang_up(peer);
-    peers_[peer].channel.link = Link::refused;
+    peers_[peer].channel.stage = ChannelStage::refused;
   }
 }
 

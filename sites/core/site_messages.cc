@@ -12,11 +12,11 @@ namespace sotto::sites {
 
 Status Site::receive(std::size_t peer, std::span<const std::byte> message) {
   Neighbour& from = neighbour(peer);
-  if (from.channel.link == Link::down || outdated_ || !alive_) {
+  if (from.channel.stage == ChannelStage::down || outdated_ || !alive_) {
     return {};
   }
   const auto parsed = parse(message, setup_.parameters.size());
-  if (from.channel.link == Link::refused) {
+  if (from.channel.stage == ChannelStage::refused) {
     // It may have a reason to refuse this site, too.
     return parsed && std::holds_alternative<Refusal>(*parsed)
                ? take(peer, std::get<Refusal>(*parsed))
@@ -30,7 +30,7 @@ Status Site::receive(std::size_t peer, std::span<const std::byte> message) {
 
 Status Site::take(std::size_t peer, const Hello& hello) {
   Neighbour& from = peers_[peer];
-  if (from.channel.link != Link::greeting) {
+  if (from.channel.stage != ChannelStage::greeting) {
     return offence(peer, Fault::unexpected, "a second hello");
   }
   if (hello.agreement != setup_.agreement) {
@@ -69,7 +69,7 @@ Status Site::take(std::size_t peer, const Hello& hello) {
       return {};
     case Verdict::undecided:
       from.trouble = "one of the two sites has an old state";
-      from.channel.link = Link::refused;
+      from.channel.stage = ChannelStage::refused;
       return {};
   }
   return {};
@@ -119,13 +119,13 @@ Status Site::take(std::size_t peer, const Refusal& refusal) {
   if (refusal.reason == RefusalReason::other_settings) {
     from.trouble = "its settings are not those of this site";
     from.settings = refusal.text;
-    if (from.channel.link !=
-        Link::refused) {  // it has not seen ours, and may have taken back its hello
+    if (from.channel.stage !=
+        ChannelStage::refused) {  // it has not seen ours, and may have taken back its hello
       outbox_.drop(peer);
       outbox_.send(peer, encode(Refusal{.reason = refusal.reason, .text = setup_.settings}));
     }
   }
-  from.channel.link = Link::refused;
+  from.channel.stage = ChannelStage::refused;
   if (refusal.reason == RefusalReason::stale || refusal.reason == RefusalReason::already_running) {
     accused(peer, refusal.text);
   }
@@ -233,7 +233,7 @@ void Site::refuse(std::size_t peer, RefusalReason reason, std::string_view text)
   if (from.connected()) {  // what it sent may have outlived its channel
     outbox_.drop(peer);
     outbox_.send(peer, encode(Refusal{.reason = reason, .text = std::string(text)}));
-    from.channel.link = Link::refused;
+    from.channel.stage = ChannelStage::refused;
   }
 }
 

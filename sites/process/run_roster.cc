@@ -231,7 +231,7 @@ bool RunRoster::may_begin(std::chrono::milliseconds alone_after) const {
 Status RunRoster::await_nodes(const std::atomic<bool>* stop, std::chrono::milliseconds alone_after,
                               const std::function<void()>& meanwhile) const {
   while (!may_begin(alone_after)) {
-    if (Status status = standing(); !status.ok()) {
+    if (Status status = standing(); !status) {
       return status;
     }
     if (stop != nullptr && *stop) {

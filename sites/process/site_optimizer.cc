@@ -22,6 +22,7 @@
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
+#include <sotto/sites/process/site_joining.h>
 #include <sotto/sites/process/site_leaving.h>
 #include <sotto/sites/process/site_loading.h>
 #include <sotto/sites/process/site_of_options.h>
@@ -40,8 +41,6 @@ using namespace std::chrono_literals;
 constexpr auto kSlice = 50ms;
 /// While the caller is away, peers are looked after this often.
 constexpr auto kServeEvery = 10ms;
-/// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
-constexpr double kSlowestBytesPerS = 16e3;
 
 }  // namespace
 
@@ -255,7 +254,7 @@ void SiteOptimizer::Run::serve() {
     return;  // a site that waits for a model would take one, and the parameters are the caller's
   }
   try {
-    if (Status status = pump(0ms); !status.ok()) {
+    if (Status status = pump(0ms); !status) {
       (void)fail(std::move(status));
     }
   } catch (const std::exception& exception) {
@@ -301,44 +300,14 @@ Status SiteOptimizer::Run::pump(Clock::duration longest) {
 }
 
 Status SiteOptimizer::Run::join() {
-  if (site_.try_begin(false)) {
-    return {};
-  }
-  if (Status status = writer_.save_new_incarnation(); !status.ok()) {
-    return status;
-  }
-  reporter_.enter("joining");
-  reporter_.tell(Level::info, SiteEvent::Kind::joining,
-                 fmt::format("waits for peers, or for one's model, for {} s at most",
-                             options_.found_after.count() / 1000),
-                 {{"found_after_s", static_cast<double>(options_.found_after.count()) / 1000}});
-  const auto begin = Clock::now();
-  const auto owed = std::chrono::duration_cast<Clock::duration>(
-      options_.patience + std::chrono::duration<double>(
-                              static_cast<double>(site_.max_message_bytes()) / kSlowestBytesPerS));
-  auto asked = begin;
-  while (!site_.try_begin(Clock::now() - begin >= options_.found_after)) {
-    if (Status status = writer_.save_new_incarnation(); !status.ok()) {
-      return status;
-    }
-    if (Status status = pump(kSlice); !status.ok() || stopped()) {
-      return status;
-    }
-    const auto debtors = site_.awaited();
-    if (debtors.empty()) {
-      asked = Clock::now();
-    } else if (Clock::now() - asked > owed) {
-      for (const std::size_t peer : debtors) {
-        connections_.links().give_up_on(peer, "it has promised its model and does not deliver it");
-      }
-      asked = Clock::now();
-    }
-  }
-  const bool alone = std::ranges::none_of(site_.peers(), &sites::PeerState::up);
-  reporter_.tell(alone ? Level::warning : Level::info, SiteEvent::Kind::joined,
-                 words_of_beginning(site_.state(), alone, std::exchange(disowned_, false)),
-                 {{"said_by", static_cast<std::uint64_t>(site_.state().round_said_by)}});
-  return {};
+  return join_sites({.options = options_,
+                     .site = site_,
+                     .writer = writer_,
+                     .reporter = reporter_,
+                     .links = connections_.links(),
+                     .disowned = disowned_,
+                     .pump = [this](Clock::duration span) { return pump(span); },
+                     .stopped = [this] { return stopped(); }});
 }
 
 Status SiteOptimizer::Run::open() {
@@ -358,10 +327,10 @@ Status SiteOptimizer::Run::begin() {
   }
   begun_ = false;
   return guarded([&]() -> Status {
-    if (Status status = open(); !status.ok()) {
+    if (Status status = open(); !status) {
       return status.fault() == Fault::stopped ? status : fail(std::move(status));
     }
-    if (Status status = join(); !status.ok()) {
+    if (Status status = join(); !status) {
       return fail(std::move(status));
     }
     begun_ = site_.try_begin(false);
@@ -392,7 +361,7 @@ Result<SiteStep> SiteOptimizer::Run::step(std::span<const float> gradient, doubl
   }
   if (!begun_ || !site_.try_begin(false)) {
     const std::vector<float> before(parameters_.begin(), parameters_.end());
-    if (Status status = begin(); !status.ok()) {
+    if (Status status = begin(); !status) {
       return status;
     }
     if (!std::ranges::equal(parameters_, before)) {
@@ -419,7 +388,7 @@ Result<SiteStep> SiteOptimizer::Run::take(std::span<const float> gradient,
   if (steps_ == 0) {
     guard_.look_at(gradients_.loss());
   }
-  if (Status status = site_.step(*released); !status.ok()) {
+  if (Status status = site_.step(*released); !status) {
     return put_back(status);
   }
   ++steps_;
@@ -428,7 +397,7 @@ Result<SiteStep> SiteOptimizer::Run::take(std::span<const float> gradient,
   if (steps_ >= pace_.steps()) {
     return exchange();
   }
-  if (Status status = pump(0ms); !status.ok()) {
+  if (Status status = pump(0ms); !status) {
     return fail(std::move(status));
   }
   return SiteStep{.round = site_.round()};
@@ -448,7 +417,7 @@ Result<SiteStep> SiteOptimizer::Run::relay() {
   if (!status_.ok()) {
     return status_;
   }
-  if (Status status = begin(); !status.ok()) {
+  if (Status status = begin(); !status) {
     return status;
   }
   reporter_.tell_of_round();
@@ -456,28 +425,28 @@ Result<SiteStep> SiteOptimizer::Run::relay() {
 }
 
 Status SiteOptimizer::Run::run_round() {
-  if (Status status = commit(); !status.ok()) {
+  if (Status status = commit(); !status) {
     return status;
   }
   reporter_.enter(trains() ? "waiting" : "relaying");
-  if (Status status = wait_for_peers(patience_); !status.ok()) {
+  if (Status status = wait_for_peers(patience_); !status) {
     return status;
   }
   if (pace_.adapts()) {
     pace_.end_round(connections_.monitor().reports(), site_.round());
   }
   if (site_.ask_for_sum()) {
-    if (Status status = wait_for_peers(answers_); !status.ok()) {
+    if (Status status = wait_for_peers(answers_); !status) {
       return status;
     }
   }
-  if (Status status = site_.collect(); !status.ok()) {
+  if (Status status = site_.collect(); !status) {
     return status;
   }
-  if (Status status = writer_.save_new_incarnation(); !status.ok()) {
+  if (Status status = writer_.save_new_incarnation(); !status) {
     return status;
   }
-  if (Status status = pump(0ms); !status.ok()) {
+  if (Status status = pump(0ms); !status) {
     return status;
   }
   return over() ? Status() : join();
@@ -485,7 +454,7 @@ Status SiteOptimizer::Run::run_round() {
 
 Result<SiteStep> SiteOptimizer::Run::exchange() {
   pace_.end_steps(steps_);
-  if (Status status = guarded([&] { return run_round(); }); !status.ok()) {
+  if (Status status = guarded([&] { return run_round(); }); !status) {
     return fail(std::move(status));
   }
   steps_ = 0;
@@ -503,7 +472,7 @@ Status SiteOptimizer::Run::commit() {
 }
 
 Status SiteOptimizer::Run::keep_and_send() {
-  if (Status status = writer_.keep(); !status.ok()) {
+  if (Status status = writer_.keep(); !status) {
     return status;
   }
   connections_.links().send();
@@ -550,7 +519,7 @@ Status SiteOptimizer::Run::finish() {
     Status status = leaving_ && connections_.roster() != nullptr ? hand_over() : Status();
     return status.ok() ? end() : status;
   };
-  if (Status status = guarded(leave_and_end); !status.ok()) {
+  if (Status status = guarded(leave_and_end); !status) {
     return fail(std::move(status));
   }
   time_.wall_s = seconds_since(reporter_.began());
@@ -576,10 +545,10 @@ Status SiteOptimizer::Run::hand_over() {
 
 Status SiteOptimizer::Run::end() {
   reporter_.tell_of_round();
-  if (Status status = writer_.save(true); !status.ok()) {
+  if (Status status = writer_.save(true); !status) {
     return status;
   }
-  if (Status status = gradients_.settle(); !status.ok()) {
+  if (Status status = gradients_.settle(); !status) {
     return status;
   }
   reporter_.export_model();

@@ -134,7 +134,8 @@ void World::resume(Rank /*site*/, std::uint64_t id) {
     wires_.resume(process.id);
   }
   // While the process stood still its work did not go on, but the time of its deadlines passed.
-  const bool works = process.phase == Phase::computing || process.phase == Phase::writing;
+  const bool works =
+      process.phase == ProcessPhase::computing || process.phase == ProcessPhase::writing;
   const SimTime due = works ? plus(process.due, queue_.now() - process.stopped_at)
                             : std::max(process.due, queue_.now());
   enter(process, process.phase, due - queue_.now());

@@ -66,7 +66,7 @@ struct Incoming {
   std::optional<Handed> parcel;  ///< parcel that the message holds
 };
 
-enum class Phase : std::uint8_t {
+enum class ProcessPhase : std::uint8_t {
   waiting,     ///< it waits for a model
   computing,   ///< it computes gradients
   writing,     ///< it writes its state, with this round's parcels
@@ -90,7 +90,7 @@ struct Process {
   bool leaving = false;
   bool offered = false;  ///< whether it has offered in this round
   bool fenced = false;   ///< whether another process has its site
-  Phase phase = Phase::waiting;
+  ProcessPhase phase = ProcessPhase::waiting;
   SimTime due = kNever;       ///< latest end of the phase
   std::uint32_t version = 0;  ///< version of the event at that time
   SimTime stopped_at = 0;
@@ -115,7 +115,7 @@ struct Process {
   SiteView view() const {
     return {.site = site,
             .running = running(),
-            .waits_for_model = phase == Phase::waiting,
+            .waits_for_model = phase == ProcessPhase::waiting,
             .moved = moved,
             .listed = listed,
             .state = &state,

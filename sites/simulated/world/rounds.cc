@@ -12,7 +12,7 @@ namespace sotto::sites {
 
 // Rounds.
 
-void World::enter(Process& process, Phase phase, SimTime lasting) {
+void World::enter(Process& process, ProcessPhase phase, SimTime lasting) {
   process.phase = phase;
   process.due = plus(queue_.now(), lasting);
   queue_.push({.time = process.due,
@@ -23,14 +23,14 @@ void World::enter(Process& process, Phase phase, SimTime lasting) {
 
 void World::on_phase_over(Process& process) {
   switch (process.phase) {
-    case Phase::computing:
+    case ProcessPhase::computing:
       offer(process);
       break;
-    case Phase::writing:
+    case ProcessPhase::writing:
       commit(process);
       break;
-    case Phase::waiting:
-    case Phase::collecting:
+    case ProcessPhase::waiting:
+    case ProcessPhase::collecting:
       advance(process);
       break;
   }
@@ -38,7 +38,7 @@ void World::on_phase_over(Process& process) {
 
 /// Goes on if there is nothing more to wait for.
 void World::advance(Process& process) {
-  if (process.phase == Phase::waiting) {
+  if (process.phase == ProcessPhase::waiting) {
     if (process.state.incarnation != process.disk->account().incarnation) {
       write(process);  // so that its incarnation outlives a crash
       return;
@@ -55,9 +55,9 @@ void World::advance(Process& process) {
     if (ready) {
       begin_round(process);
     } else if (queue_.now() >= process.due) {
-      enter(process, Phase::waiting, plan_.reconnect);
+      enter(process, ProcessPhase::waiting, plan_.reconnect);
     }
-  } else if (process.phase == Phase::collecting) {
+  } else if (process.phase == ProcessPhase::collecting) {
     const double waited = to_seconds(queue_.now() - process.collects_since);
     process.patience.look(waited, process.node->awaited());
     if (process.node->complete() || queue_.now() >= process.due) {
@@ -86,7 +86,7 @@ void World::begin_round(Process& process) {
   if (plan_.lie_of(process.site) == LieKind::late) {
     takes = plus(takes, from_nanoseconds(0.9 * static_cast<double>(plan_.patience)));
   }
-  enter(process, Phase::computing, takes);
+  enter(process, ProcessPhase::computing, takes);
 }
 
 /// f(x) = ½ ‖x − c‖², another c at each site.
@@ -126,12 +126,12 @@ Status World::take_steps(Process& process) {
 
 void World::offer(Process& process) {
   audit_.begin_event(queue_.now(), process.site, "its steps");
-  if (const Status status = take_steps(process); !status.ok()) {
+  if (const Status status = take_steps(process); !status) {
     audit_.fail(status.message());
   }
   audit_.stepped(process);
   audit_.begin_event(queue_.now(), process.site, "making parcels");
-  if (const Status status = process.node->offer(); !status.ok()) {
+  if (const Status status = process.node->offer(); !status) {
     audit_.fail(status.message());
   }
   audit_.offered(process);
@@ -152,7 +152,7 @@ void World::write(Process& process) {
                      .listed = process.listed};
   report_.largest_state = std::max(report_.largest_state, process.writing->bytes.size());
   if (!reach(process, FaultMoment::before_commit)) {
-    enter(process, Phase::writing, plan_.commit);
+    enter(process, ProcessPhase::writing, plan_.commit);
   }
 }
 
@@ -182,7 +182,7 @@ void World::commit(Process& process) {
     return;
   }
   drain(process);
-  if (process.running() && process.phase == Phase::collecting) {
+  if (process.running() && process.phase == ProcessPhase::collecting) {
     advance(process);
   }
 }
@@ -192,12 +192,12 @@ void World::await_peers(Process& process) {
   const auto heard = std::ranges::count_if(
       process.peers, [](const PeerState& peer) { return peer.heard && peer.waited_for; });
   process.patience.begin(0, process.node->awaited(), static_cast<std::size_t>(heard));
-  enter(process, Phase::collecting, from_seconds(process.patience.lasts()));
+  enter(process, ProcessPhase::collecting, from_seconds(process.patience.lasts()));
 }
 
 void World::collect(Process& process) {
   audit_.begin_event(queue_.now(), process.site, "taking parcels in");
-  if (const Status status = process.node->collect(); !status.ok()) {
+  if (const Status status = process.node->collect(); !status) {
     audit_.fail(status.message());
   }
   const Incarnation before = process.state.incarnation;
@@ -244,7 +244,8 @@ void World::tell(ProcessId id, ChannelNews news) {
 
 void World::drain(Process& process) {
   const auto may_poll = [&] {
-    const bool busy = process.phase == Phase::computing || process.phase == Phase::writing;
+    const bool busy =
+        process.phase == ProcessPhase::computing || process.phase == ProcessPhase::writing;
     return process.running() && (polls_while_busy_ || !busy);
   };
   if (process.draining) {
@@ -298,7 +299,7 @@ void World::hear(Process& process, const Incoming& incoming) {
 }
 
 void World::flush(Process& process) {
-  if (process.phase == Phase::writing) {
+  if (process.phase == ProcessPhase::writing) {
     return;
   }
   for (const Released& released : process.access->released()) {

@@ -136,9 +136,9 @@ void World::open_channels(Process& process) {
 
 void World::await_model(Process& process) {
   process.offered = false;
-  enter(process, Phase::waiting, plan_.found_after);
+  enter(process, ProcessPhase::waiting, plan_.found_after);
   drain(process);
-  if (process.running() && process.phase == Phase::waiting) {
+  if (process.running() && process.phase == ProcessPhase::waiting) {
     advance(process);
   }
 }

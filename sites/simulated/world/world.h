@@ -54,7 +54,7 @@ class World final : private FaultTarget {
   void open_channels(Process& process);
   void await_model(Process& process);
   void try_damaged(Process& process);
-  void enter(Process& process, Phase phase, SimTime lasting);
+  void enter(Process& process, ProcessPhase phase, SimTime lasting);
   void on_phase_over(Process& process);
   void advance(Process& process);
   void begin_round(Process& process);

@@ -16,7 +16,7 @@ namespace {
 Neighbour peer_named(const std::string& name) {
   Neighbour peer;
   peer.entry = {.name = name, .hears = true, .tells = true};
-  peer.channel = {.link = Link::up, .hears_us = true, .tells_us = true};
+  peer.channel = {.stage = ChannelStage::up, .hears_us = true, .tells_us = true};
   return peer;
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("the heir is the first by name that can take a parcel") {
   SUBCASE("not one that leaves") { peers[1].draining = true; }
   SUBCASE("not an observer") { peers[1].observer = true; }
   SUBCASE("not one that is barred in this round") { peers[1].barred_until = 6; }
-  SUBCASE("not one that is down") { peers[1].channel.link = Link::down; }
+  SUBCASE("not one that is down") { peers[1].channel.stage = ChannelStage::down; }
   SUBCASE("not one that sends nothing") { peers[1].channel.tells_us = false; }
   SUBCASE("not one that does not take what is sent") { peers[1].channel.hears_us = false; }
   SUBCASE("not one without room") {

@@ -17,7 +17,7 @@ constexpr std::size_t kWindowOfSums = 4;
 Neighbour peer_in(Round round) {
   Neighbour peer;
   peer.entry = {.name = "peer", .hears = true, .tells = true};
-  peer.channel = {.link = Link::up, .hears_us = true, .tells_us = true};
+  peer.channel = {.stage = ChannelStage::up, .hears_us = true, .tells_us = true};
   peer.known.round = round;
   return peer;
 }
@@ -49,7 +49,7 @@ TEST_CASE("a round can have a sum while enough peers have come or may come") {
   peers[2].known.round = 8;  // it has gone on without this site
   CHECK(sum_hope(peers, 7, 3) == SumHope::none);
   peers[2].known.round = 7;
-  peers[2].channel.link = Link::down;
+  peers[2].channel.stage = ChannelStage::down;
   CHECK(sum_hope(peers, 7, 3) == SumHope::none);
 }
 
