@@ -21,9 +21,11 @@ struct CollectiveOptions {
   /// updates its shard, all-gather; "hierarchical": a reduction within groups, an all-reduce
   /// between their first members, a broadcast within groups.
   std::string name = "ring";
-  bool half = false;   ///< values travel as fp16
-  bool fused = true;   ///< as one buffer; otherwise a tensor of a deep network after the other
-  int group_size = 0;  ///< of hierarchical; 0: the divisor next to the square root
+  bool half = false;  ///< values travel as fp16
+  bool fused =
+      true;  ///< whether the model is one buffer; else one tensor of a deep network after the other
+  int group_size =
+      0;  ///< the size of hierarchical's groups; 0: the divisor next to the square root
 };
 
 class Averager {
@@ -55,10 +57,10 @@ class Averager {
   std::size_t elements_;
   std::shared_ptr<gloo::Context> context_;
   std::vector<std::shared_ptr<gloo::Context>> groups_;
-  std::vector<float> values_;                ///< with room for shards of equal length
-  std::vector<gloo::float16> half_;          ///< as long, or empty
-  std::vector<std::function<void()>> sums_;  ///< after all of which the sum is there
-  float share_ = 1;                          ///< of the sum that is the average
+  std::vector<float> values_;                ///< the values, with room for shards of equal length
+  std::vector<gloo::float16> half_;          ///< the values as halves, or empty
+  std::vector<std::function<void()>> sums_;  ///< the calls after which the sum is there
+  float share_ = 1;  ///< what the sum is multiplied by, which makes it the average
   bool sharded_ = false;
   std::optional<double> bytes_;
 };

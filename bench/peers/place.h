@@ -11,9 +11,9 @@ namespace sotto::peers {
 struct Place {
   int rank = 0;
   int size = 1;
-  std::string address = "127.0.0.1";  ///< to listen on
+  std::string address = "127.0.0.1";  ///< the IP address to listen on
   std::string store;                  ///< an empty folder to meet in
-  double timeout_s = 120;             ///< after which any wait is a failure
+  double timeout_s = 120;             ///< the longest that any wait may take
 };
 
 /// `place` must live as long as the program.

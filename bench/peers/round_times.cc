@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "../quantile.h"
+#include "bench/support/quantile.h"
 
 namespace sotto::peers {
 namespace {

@@ -14,7 +14,7 @@ struct RoundTimesRequest {
   /// Rounds before those that are measured, after which all go at their pace: sotto over Gloo tells
   /// of its receives ahead from the third on, PyTorch's DDP orders its buckets after its first.
   int warm_up = 4;
-  int rounds = 10;  ///< that are measured, at least one
+  int rounds = 10;  ///< rounds that are measured, at least one
 };
 
 /// `request` must live as long as the program.
@@ -26,13 +26,13 @@ struct TimedPeer {
   std::function<void()> round;
   std::function<void()> meet;             ///< returns when all processes are there
   std::function<double(double)> slowest;  ///< the longest of all processes' times, on rank 0
-  std::function<void()> end = [] {};      ///< of what is still under way after a round
+  std::function<void()> end = [] {};      ///< ends what is still under way after a round
 };
 
 /// Seconds from the common start on.
 struct RoundTimes {
-  double total_s = 0;          ///< until the slowest process has ended its last round, on rank 0
-  std::vector<double> sorted;  ///< of each round of this process
+  double total_s = 0;  ///< the time until the slowest process ended its last round; rank 0 knows it
+  std::vector<double> sorted;  ///< the seconds of each round of this process
 };
 
 /// Rank 0 prints "warm" when the measured rounds begin.

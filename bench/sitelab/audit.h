@@ -16,7 +16,7 @@
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/simulated/mass_accounts.h>
 
-#include "../quantile.h"
+#include "bench/support/quantile.h"
 #include "site_files.h"
 
 namespace sotto::sitelab {
@@ -40,8 +40,9 @@ struct MassAudit {
   double returned = 0;  ///< so that masses come back to 1
   double held = 0;
   double under_way = 0;
-  double lost = 0;         ///< neither held nor under way; 0 where no state was given up
-  double worst_error = 0;  ///< of one site: |ω + given up + Σ made − Σ applied − minted|
+  double lost = 0;  ///< neither held nor under way; 0 where no state was given up
+  double worst_error =
+      0;  ///< the largest error of one site: |ω + given up + Σ made − Σ applied − minted|
 };
 
 /// Adds up what all sites hold. `worst_error` covers the sites none of whose streams has begun

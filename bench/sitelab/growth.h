@@ -13,9 +13,9 @@ namespace sotto::sitelab {
 /// Means over all processes that have run for a while.
 struct Growth {
   std::size_t samples = 0;
-  Footprint early;    ///< in the first third of the run
-  Footprint late;     ///< in the last third
-  Footprint largest;  ///< of any process, each on its own
+  Footprint early;    ///< the median in the first third of the run
+  Footprint late;     ///< the median in the last third
+  Footprint largest;  ///< the largest figures of any process, each on its own
   /// None: it cannot be told, as the run is too short.
   std::optional<bool> flat;
 };

@@ -18,19 +18,11 @@
 #include <sotto/study/scenario/fault_file.h>
 #include <sotto/trainers/launch/private_directory.h>
 
-#include "../command_line.h"
+#include "bench/support/command_line.h"
 #include "report.h"
 
 namespace sotto::sitelab {
 namespace {
-
-/// As shells have it: 128 + SIGINT.
-constexpr int kInterrupted = 130;
-
-int complain(const std::string& what, int status) {
-  fmt::print(stderr, "sitelab: {}\n", what);
-  return status;
-}
 
 struct Request {
   console::OutputOptions output;
@@ -70,7 +62,7 @@ std::string make_folder(const std::string& path) {
   return std::filesystem::absolute(path).string();
 }
 
-int run(const Request& request) {
+int run(const Request& request, const CLI::App& app) {
   const FaultPlan plan = study::read_fault_plan(request.plan);
   check_real(plan);  // before a folder is made
   const console::Output output(request.output);
@@ -93,7 +85,7 @@ int run(const Request& request) {
                                 },
                             .stop = console::stop_request()});
   if (console::stop_requested()) {
-    return complain("interrupted", kInterrupted);
+    return console::kFailed;
   }
   if (output.talks()) {
     show(plan, report);
@@ -103,7 +95,8 @@ int run(const Request& request) {
     return console::kDone;
   }
   const SimulatedSiteViolation& violation = *report.violation;
-  return complain(
+  return bench::complain(
+      app,
       fmt::format("seed {}, at {:.3f} s: {}: {}{}{}", report.seed, to_seconds(violation.time),
                   violation.during,
                   violation.site >= 0 ? fmt::format("site {} ", violation.site) : "",
@@ -133,5 +126,5 @@ int main(int argc, char** argv) {
       ->type_name("PATH")
       ->check(CLI::ExistingFile);
   app.add_flag("--quiet", request.output.quiet, "Say nothing but what went wrong");
-  return sotto::bench::run_main(app, argc, argv, [&] { return run(request); });
+  return sotto::bench::run_main(app, argc, argv, [&] { return run(request, app); });
 }

@@ -18,7 +18,7 @@
 #include <sotto/base/unix_time.h>
 #include <sotto/topology/registry.h>
 
-#include "../loopback.h"
+#include "bench/support/loopback.h"
 
 namespace sotto::sitelab {
 namespace {

@@ -44,17 +44,17 @@ class RealRun final : private sites::FaultTarget {
     FileDescriptor monitor_holder;
     int port = 0;
     int monitor = 0;
-    int watch = -1;  ///< of inotify, on its state
+    int watch = -1;  ///< the inotify watch on its state
   };
   /// A site; it outlives processes.
   struct Slot {
     Home home;
-    std::deque<std::string> logs;  ///< of all its homes
+    std::deque<std::string> logs;  ///< the logs of all its homes
     KeyPair keys = make_key_pair();
     std::map<Rank, int> doors;  ///< where it reaches others
-    std::vector<Rank> listed;   ///< as its list says now
+    std::vector<Rank> listed;   ///< the peers that its list has now
     std::unique_ptr<console::Child> process;
-    std::uint64_t number = 0;  ///< of the process, in this run
+    std::uint64_t number = 0;  ///< the number of its process in this run
     bool stopped = false;
     std::optional<SimTime> leaving;  ///< since
     SimTime began = 0;
@@ -162,8 +162,8 @@ class RealRun final : private sites::FaultTarget {
   std::vector<End> ends_;
   std::vector<Begin> begins_;
   std::vector<Gone> gone_;
-  double returned_before_ = 0;         ///< by all such states
-  std::vector<double> minted_before_;  ///< by site: of states that are gone
+  double returned_before_ = 0;         ///< what all such states gave back
+  std::vector<double> minted_before_;  ///< what states that are gone had minted, by site
   Footprints footprints_;
   SimTime last_over_ = 0;
   SimTime sampled_ = 0;

@@ -32,7 +32,7 @@ void check_real(const FaultPlan& plan);
 
 struct RealProgress {
   double run_s = 0;
-  std::uint64_t faults = 0;  ///< that had an effect
+  std::uint64_t faults = 0;  ///< the faults that had an effect
   int running = 0;           ///< sites
   Round least = 0;           ///< rounds of those that run
   Round most = 0;
@@ -41,7 +41,7 @@ struct RealProgress {
 struct RealOptions {
   std::string program;  ///< the sotto that runs the sites
   std::uint64_t seed = 0;
-  std::string folder;  ///< for the sites' files; there, and empty
+  std::string folder;  ///< an empty folder, which gets the sites' files
   std::function<void(const RealProgress&)> progress = {};
   std::function<bool()> stop = {};  ///< asked now and then: true ends the run early
 };
@@ -49,18 +49,20 @@ struct RealOptions {
 struct RealReport {
   std::uint64_t seed = 0;
   std::optional<SimulatedSiteViolation> violation;
-  std::array<std::uint64_t, kFaultKindCount> injected = {};  ///< by kind; those that had an effect
+  std::array<std::uint64_t, kFaultKindCount> injected =
+      {};  ///< the faults that had an effect, by kind
   double run_s = 0;
-  double pauses_s = 0;       ///< in which this process itself got no time
-  std::uint64_t starts = 0;  ///< of processes
-  Round rounds_least = 0;    ///< of all that have a state
+  double pauses_s = 0;       ///< seconds in which this process itself got no processor
+  std::uint64_t starts = 0;  ///< how often a process was started
+  Round rounds_least = 0;    ///< the fewest of all sites that have a state
   Round rounds_most = 0;
   std::uint64_t resets = 0;
-  double bound_s = 0;           ///< that nobody may wait longer than
-  double worst_recovery_s = 0;  ///< from a disturbance until two neighbours were in touch again
-  double worst_leave_s = 0;     ///< from SIGTERM to the end of a process
-  Detections killed;            ///< by neighbours in touch
-  Detections stopped;           ///< … that stood still for longer than the silence time-out
+  double bound_s = 0;  ///< the longest that a site may wait
+  double worst_recovery_s =
+      0;                     ///< the longest from a disturbance until two neighbours were in touch
+  double worst_leave_s = 0;  ///< the longest from SIGTERM to the end of a process
+  Detections killed;         ///< how neighbours in touch noticed
+  Detections stopped;        ///< … that stood still for longer than the silence time-out
   std::uint64_t offences = 0;
   MassAudit mass;
   bool whole = true;  ///< no fault that loses states happened

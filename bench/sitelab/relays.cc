@@ -18,7 +18,7 @@
 
 #include <sotto/base/start_threads.h>
 
-#include "../loopback.h"
+#include "bench/support/loopback.h"
 
 namespace sotto::sitelab {
 namespace {

@@ -61,7 +61,7 @@ class Relays final : public sites::Ways {
   struct Way {
     int blocked = 0;
     std::optional<LinkSpec> changed;
-    Clock::time_point free{};  ///< when what was last taken is through
+    Clock::time_point free{};  ///< the time when what was last taken is through
   };
   struct Door {
     FileDescriptor listener;
@@ -77,8 +77,8 @@ class Relays final : public sites::Ways {
   struct Flow {
     std::deque<Piece> pieces;
     std::size_t held = 0;
-    bool ended = false;  ///< its sender sends no more
-    bool lost = false;   ///< its receiver takes no more
+    bool ended = false;  ///< whether its sender sends no more
+    bool lost = false;   ///< whether its receiver takes no more
   };
   /// Joins who has connected (end 0) and whom it wants (end 1); flow k comes from end k.
   struct Connection {
@@ -119,7 +119,7 @@ class Relays final : public sites::Ways {
   LinkSpec link_;
   mutable std::mutex mutex_;
   std::vector<Way> ways_;
-  std::vector<int> ports_;  ///< by site
+  std::vector<int> ports_;  ///< each site's port
   std::vector<Door> doors_;
   std::vector<std::unique_ptr<Connection>> connections_;
   FileDescriptor bell_;

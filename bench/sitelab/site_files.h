@@ -25,7 +25,7 @@ namespace sotto::sitelab {
 struct RealPeer {
   Rank site = 0;
   PublicKey key{};
-  int port = 0;  ///< of loopback, at which it is reached
+  int port = 0;  ///< the port of loopback at which it is reached
   bool may_send = false;
   bool send_to = false;
 };

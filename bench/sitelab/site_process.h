@@ -35,7 +35,7 @@ std::optional<Footprint> footprint_of(pid_t process);
 
 /// How a site stood when its monitor was asked last.
 struct SiteStatus {
-  std::uint64_t process = 0;  ///< of which it was asked
+  std::uint64_t process = 0;  ///< the number of the process that was asked
   bool waits_for_model = true;
   sites::SiteState state;
   std::vector<Rank> listed;

@@ -36,7 +36,7 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/trust/key_file.h>
 
-#include "../command_line.h"
+#include "bench/support/command_line.h"
 #include "strangers.h"
 
 namespace {
@@ -55,7 +55,8 @@ struct CrowdSettings {
   std::string sources = "same";
   int restarts = 3;
   double seconds = 5;
-  rlim_t descriptors = 0;   ///< that the sites' process may have; 0: as many as the system gives
+  rlim_t descriptors =
+      0;  ///< the most that the sites' process may have; 0: as many as the system gives
   bool dials_only = false;  ///< the list has no address for the site that starts again
   std::string json;
 };
@@ -63,7 +64,7 @@ struct CrowdSettings {
 /// What both processes see.
 struct CrowdCounts {
   std::atomic<std::uint64_t> dialled{0};
-  std::atomic<std::uint64_t> cut{0};  ///< by the site
+  std::atomic<std::uint64_t> cut{0};  ///< connections that the site cut
   std::atomic<std::uint64_t> held{0};
 };
 

@@ -30,8 +30,8 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/trust/key_file.h>
 
-#include "../command_line.h"
-#include "../quantile.h"
+#include "bench/support/command_line.h"
+#include "bench/support/quantile.h"
 #include "strangers.h"
 
 namespace {
@@ -53,7 +53,7 @@ struct FloodSettings {
 struct FloodCounts {
   std::atomic<bool> attack{false};
   std::atomic<std::uint64_t> dialled{0};
-  std::atomic<std::uint64_t> cut{0};  ///< by the site
+  std::atomic<std::uint64_t> cut{0};  ///< connections that the site cut
   std::atomic<std::uint64_t> bytes{0};
 };
 
@@ -206,7 +206,8 @@ double cpu_seconds() {
 /// What both sites hear, in MiB.
 struct Rate {
   double per_s = 0;
-  double per_cpu_s = 0;  ///< of this process: what others do on the machine does not count
+  double per_cpu_s =
+      0;  ///< over this process's own processor time, so that other programs do not count
 };
 
 Rate rate(const Site& a, const Site& b, double seconds) {

@@ -17,7 +17,7 @@
 
 #include <sotto/base/check.h>
 
-#include "../loopback.h"
+#include "bench/support/loopback.h"
 
 namespace sotto::bench {
 

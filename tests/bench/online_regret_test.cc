@@ -16,8 +16,8 @@
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/data/loaders.h>
 
-#include "bench/online/report.h"
-#include "bench/online/study.h"
+#include "bench/learning/online/report.h"
+#include "bench/learning/online/study.h"
 #include "support/skip.h"
 
 using namespace sotto;

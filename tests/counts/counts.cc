@@ -22,7 +22,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "bench/running_job.h"
+#include "bench/support/running_job.h"
 #include "counted_work.h"
 
 namespace {

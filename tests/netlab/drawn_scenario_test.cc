@@ -6,9 +6,9 @@
 
 #include <sotto/study/simulation/scenario_runs.h>
 
-#include "drawn_scenario.h"
-#include "scenario_lab.h"
-#include "scenario_text.h"
+#include "bench/netlab/network/scenario_network.h"
+#include "bench/netlab/prediction/drawn_scenario.h"
+#include "bench/netlab/prediction/scenario_text.h"
 
 using namespace sotto;
 using namespace sotto::netlab;

@@ -1,11 +1,12 @@
-// From a scenario's events to what the lab does, and one run that ends early.
+// From a scenario's events to what the network does, and one run that ends early.
 #include <atomic>
 
 #include <doctest/doctest.h>
 
-#include "bench/netlab/comparison.h"
-#include "bench/netlab/emulated_events.h"
-#include "bench/netlab/scenario_text.h"
+#include "bench/netlab/prediction/comparison.h"
+#include "bench/netlab/prediction/comparison_report.h"
+#include "bench/netlab/prediction/emulated_events.h"
+#include "bench/netlab/prediction/scenario_text.h"
 #include "support/skip.h"
 
 using namespace sotto;
@@ -80,11 +81,11 @@ TEST_CASE("a real node that is killed takes those down that were predicted to go
     SOTTO_SKIP(*why);
   }
   const std::atomic<bool> stop{false};
-  const Laboratory laboratory = {.program = SOTTO_PROGRAM, .stop = &stop};
+  const RealProgram program = {.path = SOTTO_PROGRAM, .stop = &stop};
   const MadeScenario made = three();
   const Comparison found =
       compare(scenario_from(made.text() + "[[events]]\nat = \"200 ms\"\ncrash = \"1\"\n"),
-              made.words, "gloo", laboratory);
+              made.words, "gloo", program);
   if (!found.links.empty() && !found.links[0].good()) {
     SOTTO_SKIP(found.failure);
   }

@@ -3,10 +3,12 @@
 
 #include <doctest/doctest.h>
 
-#include "bench/netlab/calibration.h"
-#include "bench/netlab/lab_commands.h"
-#include "bench/netlab/probe.h"
-#include "bench/netlab/scenario_text.h"
+#include "bench/netlab/command_options.h"
+#include "bench/netlab/network/probe.h"
+#include "bench/netlab/network/scenario_network.h"
+#include "bench/netlab/prediction/calibration.h"
+#include "bench/netlab/prediction/comparison.h"
+#include "bench/netlab/prediction/scenario_text.h"
 #include "support/skip.h"
 
 using namespace sotto;
@@ -32,9 +34,9 @@ TEST_CASE("two real nodes send the bytes and find the models of the simulation")
     SOTTO_SKIP(*why);
   }
   const std::atomic<bool> stop{false};
-  const Laboratory laboratory = {SOTTO_PROGRAM, &stop};
+  const RealProgram program = {SOTTO_PROGRAM, &stop};
   const MadeScenario made = brief();
-  const Comparison found = compare(scenario_from(made.text()), made.words, "gloo", laboratory);
+  const Comparison found = compare(scenario_from(made.text()), made.words, "gloo", program);
   // A busy machine may make links slow, which is no fault of the code.
   if (!found.ok() && found.links.size() == 1 && !found.links[0].good()) {
     SOTTO_SKIP(found.failure);
@@ -74,12 +76,12 @@ TEST_CASE("what the links carry is counted, and nothing passes a link that is do
   if (const auto why = unavailable()) {
     SOTTO_SKIP(*why);
   }
-  Lab lab({.hosts = 2});
-  REQUIRE(measure_round_trip(lab, 0, 1, 3, 10).ok());
-  CHECK(lab.carried(0, 1).packets >= 5);
-  CHECK(lab.carried(0, 1).bytes >= 5 * 52);
-  lab.set_link(0, 1, {.bytes_per_s = 0});
-  CHECK_FALSE(measure_round_trip(lab, 0, 1, 1, 0.2).ok());
+  EmulatedNetwork network({.hosts = 2});
+  REQUIRE(measure_round_trip(network, 0, 1, 3, 10).ok());
+  CHECK(network.carried(0, 1).packets >= 5);
+  CHECK(network.carried(0, 1).bytes >= 5 * 52);
+  network.set_link(0, 1, {.bytes_per_s = 0});
+  CHECK_FALSE(measure_round_trip(network, 0, 1, 1, 0.2).ok());
 }
 
 TEST_CASE("a program that fails is told, with its status, long before a run's patience ends") {
@@ -87,9 +89,9 @@ TEST_CASE("a program that fails is told, with its status, long before a run's pa
     SOTTO_SKIP(*why);
   }
   const std::atomic<bool> stop{false};
-  const Laboratory laboratory = {"/bin/false", &stop};
+  const RealProgram program = {"/bin/false", &stop};
   const MadeScenario made = brief();
-  const Comparison found = compare(scenario_from(made.text()), made.words, "gloo", laboratory);
+  const Comparison found = compare(scenario_from(made.text()), made.words, "gloo", program);
   if (found.links.size() == 1 && !found.links[0].good()) {
     SOTTO_SKIP(found.failure);
   }
@@ -98,12 +100,12 @@ TEST_CASE("a program that fails is told, with its status, long before a run's pa
 }
 
 TEST_CASE("a program that is none is refused before anything is measured") {
-  LabRequest request;
+  CommandOptions request;
   request.program = "/nowhere/sotto";
-  CHECK_THROWS_WITH(request.laboratory(),
+  CHECK_THROWS_WITH(request.real_program(),
                     doctest::Contains("--program: '/nowhere/sotto' is refused"));
   request.program = "/bin/false";
-  CHECK_NOTHROW(request.laboratory());
+  CHECK_NOTHROW(request.real_program());
 }
 
 TEST_CASE("what cannot be emulated is refused, with what can") {

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "bench/netlab/fabric.h"
+#include "bench/netlab/network/fabric.h"
 
 using namespace sotto;
 using namespace sotto::netlab;

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "bench/netlab/packet.h"
+#include "bench/netlab/network/packet.h"
 
 using namespace sotto::netlab;
 

@@ -7,9 +7,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "bench/netlab/contender_result.h"
-#include "bench/netlab/contender_words.h"
-#include "bench/netlab/race_plot.h"
+#include "bench/netlab/commands/race_plot.h"
+#include "bench/netlab/contest/contender_result.h"
+#include "bench/netlab/contest/contender_words.h"
 #include "support/skip.h"
 
 #include <sotto/comm/transport.h>
@@ -161,10 +161,10 @@ TEST_CASE("a race has failed when every contender has, and says why with the fir
 }
 
 TEST_CASE("bars are drawn for what there is, and none for what failed") {
-  const BarPlot plot = {
-      .title = "a < b",
-      .series = {"1000 elements"},
-      .groups = {{"fast", {{.median = 8, .low = 7, .high = 9}}}, {"failed", {spread_of({})}}}};
+  const BarPlot plot = {.title = "a < b",
+                        .series = {"1000 elements"},
+                        .groups = {{"fast", {{.median = 8, .low = 7, .high = 9}}},
+                                   {"failed", {bench::spread_of({})}}}};
   const std::string svg = draw_bars(plot);
   CHECK(svg.find("a &lt; b") != std::string::npos);
   CHECK(svg.find(">8</text>") != std::string::npos);

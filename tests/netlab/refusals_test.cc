@@ -13,8 +13,9 @@
 #include <sotto/study/units.h>
 #include <sotto/trainers/launch/private_directory.h>
 
-#include "bench/command_line.h"
-#include "bench/netlab/lab_commands.h"
+#include "bench/netlab/command_options.h"
+#include "bench/netlab/commands/commands.h"
+#include "bench/support/command_line.h"
 
 using namespace sotto;
 using namespace sotto::netlab;

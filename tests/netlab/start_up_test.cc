@@ -7,7 +7,7 @@
 
 #include <sotto/comm/transport.h>
 
-#include "bench/running_job.h"
+#include "bench/support/running_job.h"
 #include "support/skip.h"
 
 using namespace sotto;

@@ -5,9 +5,9 @@
 
 #include <doctest/doctest.h>
 
-#include "bench/netlab/statistics.h"
+#include "bench/support/statistics.h"
 
-using namespace sotto::netlab;
+using namespace sotto::bench;
 
 TEST_CASE("quantiles lie between their neighbours") {
   const std::array<double, 5> values = {5, 1, 3, 2, 4};

@@ -12,11 +12,11 @@
 
 #include <sotto/sites/process/site_folder.h>
 
-#include "bench/loopback.h"
 #include "bench/sitelab/audit.h"
 #include "bench/sitelab/growth.h"
 #include "bench/sitelab/relays.h"
 #include "bench/sitelab/site_files.h"
+#include "bench/support/loopback.h"
 #include "support/free_port.h"
 #include "support/scratch.h"
 

@@ -1,0 +1,54 @@
+// What is started on which host so that a contender runs, and whether it can be here. One thread at
+// a time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "contender.h"
+#include "contender_job.h"
+#include "testbed.h"
+
+namespace sotto::netlab {
+
+/// Paths of what is run.
+struct Runners {
+  std::string sotto;
+  std::string python = "/usr/bin/python3";
+
+  /// Why a contender's program cannot run here, with the package that it needs; nothing when it
+  /// can. Looks once for each program.
+  std::optional<std::string> missing(Runner runner) const;
+};
+
+/// Settings of a training that all have that train.
+struct TrainingSettings {
+  std::string mnist;  ///< the folder of MNIST's IDX files
+  int batch = 32;     ///< examples of a node in a step
+  double lr = 0.3;
+  std::uint64_t eval_every = 10;
+};
+
+/// A job: the model is `mlp:hidden` on images of 28 × 28, and peers that do not train average as
+/// many values.
+struct JobRequest {
+  int hidden = 0;
+  int rounds = 0;
+  std::uint64_t seed = 0;
+  double timeout_s = 60;  ///< the longest that any wait of the programs may take
+  std::optional<TrainingSettings>
+      training;  ///< the training; without one only communication is measured
+};
+
+/// Parameters of `mlp:hidden`.
+std::size_t elements_of(int hidden);
+/// The smallest such model that has `elements` or more.
+int hidden_for(std::size_t elements);
+
+/// `folder` is empty, and the job's to meet in.
+std::vector<Process> processes_of(const Contender& contender, const JobRequest& request,
+                                  const Testbed& testbed, const Runners& runners,
+                                  const std::string& folder);
+
+}  // namespace sotto::netlab
