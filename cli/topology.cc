@@ -1,4 +1,4 @@
-// `sotto topology`: inspects a graph, sets DCD's theory against the compressors, draws it.
+// `sotto topology`: shows a graph's study (study/measure/graph_study.h), and draws the graph.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,14 +11,12 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/compress/registry.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
+#include <sotto/study/json/graph_study.h>
 #include <sotto/study/train/train_options.h>
 #include <sotto/topology/drawing.h>
-#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
-#include <sotto/topology/spectrum.h>
 #include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
@@ -34,17 +32,9 @@ constexpr const char* kTopologyExamples =
     "  sotto topology file:graph.csv --weighting metropolis --lazy --json graph.json\n"
     "  sotto topology regular:4 --nodes 64 --seed 7 --compressor quant:3 --compressor randk:0.25";
 
-/// How much of the mixing matrix is printed, and how much of it goes into JSON.
+/// How much of the mixing matrix is printed.
 constexpr Rank kPrintedNodes = 16;
 constexpr std::size_t kPrintedPeers = 8;
-constexpr std::size_t kMaxJsonEdges = 20000;
-/// Enough for an α that is steady in its second digit.
-constexpr std::size_t kMeasuredElements = 16384;
-constexpr int kMeasuredSamples = 4;
-
-constexpr const char* kDefaultCompressors[] = {"quant:8",  "quant:6",   "quant:4",   "quant:2",
-                                               "quant:1",  "randk:0.5", "randk:0.1", "sign",
-                                               "topk:0.1", "topk:0.01"};
 
 struct TopologyRequest {
   console::CommonOptions common;
@@ -55,16 +45,6 @@ struct TopologyRequest {
   Round round = 0;
   std::string svg;
   std::vector<std::string> compressors;
-};
-
-/// A compressor held against the limit of DCD-PSGD's theory.
-struct Candidate {
-  std::string spec;
-  bool unbiased = false;
-  double measured = 0;  ///< α on Gaussian vectors
-  double worst = 0;     ///< α of the contract
-
-  bool within(double limit) const { return unbiased && measured < limit; }
 };
 
 std::shared_ptr<const Topology> build(const TopologyRequest& request) {
@@ -82,23 +62,6 @@ std::shared_ptr<const Topology> build(const TopologyRequest& request) {
   return make_topology(spec, request.nodes.value_or(otherwise), options);
 }
 
-std::vector<Candidate> measure(const TopologyRequest& request) {
-  std::vector<std::string> specs = request.compressors;
-  if (specs.empty()) {
-    specs.assign(std::begin(kDefaultCompressors), std::end(kDefaultCompressors));
-  }
-  std::vector<Candidate> candidates;
-  for (const std::string& spec : specs) {
-    const auto compressor = make_compressor(spec, ContractKind::unbiased);
-    const Contract contract = compressor->contract(kMeasuredElements);
-    candidates.push_back(
-        {spec, contract.unbiased,
-         measure_alpha(*compressor, kMeasuredElements, kMeasuredSamples, request.common.seed),
-         contract.alpha});
-  }
-  return candidates;
-}
-
 const char* yes_no(bool value) { return value ? "yes" : "no"; }
 
 std::string weights_line(const GraphProperties& graph) {
@@ -110,14 +73,10 @@ std::string weights_line(const GraphProperties& graph) {
                                    : "neither rows nor columns sum to 1";
 }
 
-/// DCD's proof is for symmetric weights that stay.
-bool suits_dcd(const Topology& topology) {
-  return properties(topology).symmetric && !topology.time_varying();
-}
-
-void print_summary(const console::Output& output, const Topology& topology,
-                   const Spectrum& figures) {
-  const GraphProperties graph = properties(topology);
+void print_summary(const console::Output& output, const study::GraphStudy& study) {
+  const Topology& topology = *study.topology;
+  const GraphProperties& graph = study.properties;
+  const Spectrum& figures = study.spectrum;
   std::vector<std::vector<std::string>> rows = {
       {"nodes", fmt::to_string(topology.nodes())},
       {"edges", fmt::format("{}{}", graph.edges, graph.directed ? ", directed" : "")},
@@ -135,7 +94,7 @@ void print_summary(const console::Output& output, const Topology& topology,
   rows.push_back({"ρ", fmt::format("{:.6g}", std::abs(figures.rho) < 1e-7 ? 0.0 : figures.rho)});
   rows.push_back({"spectral gap", fmt::format("{:.6g}", figures.spectral_gap)});
   rows.push_back({"μ", fmt::format("{:.6g}", figures.mu)});
-  if (suits_dcd(topology)) {
+  if (study.suits_dcd) {
     rows.push_back({"DCD's α limit", std::isfinite(figures.dcd_alpha_limit)
                                          ? fmt::format("{:.4g}", figures.dcd_alpha_limit)
                                          : "none: one node mixes with nobody"});
@@ -167,19 +126,18 @@ void print_mixing(const console::Output& output, const Topology& topology, Round
   }
 }
 
-void print_candidates(const console::Output& output, const std::vector<Candidate>& candidates,
-                      double limit) {
+void print_compressors(const console::Output& output, const study::GraphStudy& study) {
   bool outside = false;
   std::vector<std::vector<std::string>> rows;
-  for (const Candidate& candidate : candidates) {
-    const bool within = candidate.within(limit);
-    outside |= candidate.unbiased && !within;
-    rows.push_back({candidate.spec, fmt::format("{:.4f}", candidate.measured),
-                    std::isfinite(candidate.worst) ? fmt::format("{:.4f}", candidate.worst) : "-",
-                    !candidate.unbiased       ? "biased: for DeepSqueeze and CHOCO, not for DCD"
-                    : !within                 ? "outside"
-                    : candidate.worst < limit ? "within theory"
-                                              : "within theory, though not at worst"});
+  for (const study::CompressorFit& fit : study.compressors) {
+    outside |= fit.unbiased && !fit.within_theory;
+    rows.push_back({fit.compressor, fmt::format("{:.4f}", fit.alpha),
+                    std::isfinite(fit.worst_alpha) ? fmt::format("{:.4f}", fit.worst_alpha) : "-",
+                    !fit.unbiased        ? "biased: for DeepSqueeze and CHOCO, not for DCD"
+                    : !fit.within_theory ? "outside"
+                    : fit.worst_alpha < study.spectrum.dcd_alpha_limit
+                        ? "within theory"
+                        : "within theory, though not at worst"});
   }
   output.line("");
   output.table({"compressor", "α measured", "α at worst", "DCD-PSGD on this graph"}, rows);
@@ -189,103 +147,48 @@ void print_candidates(const console::Output& output, const std::vector<Candidate
 }
 
 /// Why models would not come together on this graph; empty when they do.
-std::string_view obstacle(const Topology& topology, const Spectrum& figures) {
-  constexpr double kNoGap = 1e-9;
-  const GraphProperties graph = properties(topology);
-  if (!graph.connected) {
-    return graph.directed
-               ? "Not strongly connected: what some nodes know never reaches some others, so that "
-                 "their models cannot agree. Training refuses such a graph; add edges."
-               : "Not connected: its parts never hear of each other, so that their models cannot "
-                 "agree. Training refuses such a graph; add edges between the parts.";
+std::string_view obstacle(const study::GraphStudy& study) {
+  switch (study.obstacle) {
+    case study::GraphObstacle::none:
+      return "";
+    case study::GraphObstacle::no_gap:
+      return "No spectral gap: the nodes' models would not come together; --lazy may help.";
+    case study::GraphObstacle::not_connected:
+      break;
   }
-  return graph.doubly_stochastic() && topology.nodes() > 1 && figures.spectral_gap < kNoGap
-             ? "No spectral gap: the nodes' models would not come together; --lazy may help."
-             : "";
-}
-
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
-/// The mixing matrix of one round, without it for graphs of very many edges.
-void add_mixing(const Topology& topology, Round round, Json& result) {
-  result["round"] = round;
-  result["self_weights"] = nullptr;
-  result["weights"] = nullptr;
-  if (topology.edge_count(round) > kMaxJsonEdges) {
-    return;
-  }
-  Json self = Json::array();
-  Json weights = Json::array();
-  for (Rank node = 0; node < topology.nodes(); ++node) {
-    self.push_back(topology.self_weight(node, round));
-    for (const Edge& edge : topology.in_edges(node, round)) {
-      weights.push_back({{"from", edge.peer}, {"to", node}, {"weight", edge.weight}});
-    }
-  }
-  result["self_weights"] = std::move(self);
-  result["weights"] = std::move(weights);
-}
-
-Json to_json(const TopologyRequest& request, const Topology& topology, const Spectrum& figures,
-             const std::vector<Candidate>& candidates) {
-  const GraphProperties graph = properties(topology);
-  Json result = {
-      {"sotto", SOTTO_VERSION},
-      {"topology", topology.name()},
-      {"nodes", topology.nodes()},
-      {"directed", graph.directed},
-      {"edges", graph.edges},
-      {"degree_min", graph.degree_min},
-      {"degree_max", graph.degree_max},
-      {"connected", graph.connected},
-      {"rho", figures.rho},
-      {"spectral_gap", figures.spectral_gap},
-      {"mu", figures.mu},
-      {"dcd_alpha_limit",
-       suits_dcd(topology) ? finite_or_null(figures.dcd_alpha_limit) : Json(nullptr)},
-      {"period", topology.period()},
-      {"symmetric", graph.symmetric},
-      {"row_stochastic", graph.row_stochastic},
-      {"column_stochastic", graph.column_stochastic},
-      {"lazy", request.lazy},
-      {"seed", request.common.seed},
-  };
-  Json& compressors = result["compressors"] = Json::array();
-  for (const Candidate& candidate : candidates) {
-    compressors.push_back(
-        {{"compressor", candidate.spec},
-         {"unbiased", candidate.unbiased},
-         {"alpha", candidate.measured},
-         {"alpha_worst", finite_or_null(candidate.worst)},
-         {"within_theory", suits_dcd(topology) && candidate.within(figures.dcd_alpha_limit)}});
-  }
-  add_mixing(topology, request.round, result);
-  return result;
+  return study.properties.directed
+             ? "Not strongly connected: what some nodes know never reaches some others, so that "
+               "their models cannot agree. Training refuses such a graph; add edges."
+             : "Not connected: its parts never hear of each other, so that their models cannot "
+               "agree. Training refuses such a graph; add edges between the parts.";
 }
 
 int run(const TopologyRequest& request) {
   check_writable("--svg", request.svg);
   const console::Output output(request.common);
-  const auto topology = build(request);
-  const Spectrum figures = spectrum(*topology);
-  const std::vector<Candidate> candidates = measure(request);
+  const auto compressors =
+      request.compressors.empty() ? study::usual_compressors() : request.compressors;
+  const study::GraphStudy study =
+      study::study_graph(build(request), compressors, request.common.seed);
   if (!request.svg.empty()) {
-    write_result_file("--svg", request.svg, draw_svg(*topology));
+    write_result_file("--svg", request.svg, draw_svg(*study.topology));
   }
-  print_summary(output, *topology, figures);
-  print_mixing(output, *topology, request.round);
-  if (const auto why = obstacle(*topology, figures); !why.empty()) {
+  print_summary(output, study);
+  print_mixing(output, *study.topology, request.round);
+  if (const auto why = obstacle(study); !why.empty()) {
     output.line(fmt::format("\n{}", why));
-  } else if (suits_dcd(*topology)) {
-    print_candidates(output, candidates, figures.dcd_alpha_limit);
-  } else if (properties(*topology).symmetric) {
+  } else if (study.suits_dcd) {
+    print_compressors(output, study);
+  } else if (study.properties.symmetric) {
     output.line(
         "\nDCD-PSGD runs on this graph, and hands whole models over along edges that are new; its "
         "theory is for graphs that stay.");
   } else {
     output.line("\nDCD-PSGD needs symmetric weights: this graph is not for it.");
   }
-  output.json(to_json(request, *topology, figures, candidates));
+  Json result = {{"sotto", SOTTO_VERSION}, {"lazy", request.lazy}, {"seed", request.common.seed}};
+  result.update(study::graph_study_json(study, request.round));
+  output.json(result);
   return console::kDone;
 }
 
