@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -14,7 +13,6 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <sotto/base/error.h>
 #include <sotto/optim/algorithms/robust_gossip.h>
@@ -25,6 +23,7 @@
 #include <sotto/trainers/tasks/task_registry.h>
 
 #include "bench/support/command_line.h"
+#include "bench/support/json_file.h"
 
 namespace {
 
@@ -210,15 +209,15 @@ std::vector<Cell> run(const ByzantineSettings& settings) {
   return cells;
 }
 
-void write_json(const std::string& path, const std::vector<Cell>& cells) {
-  auto all = nlohmann::json::array();
+Json to_json(const std::vector<Cell>& cells) {
+  Json all = Json::array();
   for (const Cell& cell : cells) {
     all.push_back({{"partition", cell.partition},
                    {"rule", cell.rule},
                    {"attack", cell.attack},
                    {"accuracies", cell.accuracies}});
   }
-  std::ofstream(path) << all.dump(1) << '\n';
+  return all;
 }
 
 }  // namespace
@@ -228,10 +227,8 @@ int main(int argc, char** argv) {
   ByzantineSettings settings;
   add_options(app, settings);
   return bench::run_main(app, argc, argv, [&] {
-    const auto cells = run(settings);
-    if (!settings.json.empty()) {
-      write_json(settings.json, cells);
-    }
+    const bench::JsonFile file(settings.json);
+    file.write(to_json(run(settings)));
     return console::kDone;
   });
 }

@@ -29,7 +29,6 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <sotto/base/check.h>
 #include <sotto/base/number.h>
@@ -159,8 +158,7 @@ double seconds_to_meet(Channels& end) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-nlohmann::json measure(const CrowdSettings& settings, const std::vector<int>& ports,
-                       CrowdCounts& counts) {
+Json measure(const CrowdSettings& settings, const std::vector<int>& ports, CrowdCounts& counts) {
   const std::vector<KeyPair> keys = {make_key_pair(), make_key_pair()};
   std::vector<TrustedPeer> list;
   for (std::size_t i = 0; i < 2; ++i) {

@@ -23,7 +23,6 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <sotto/base/check.h>
 #include <sotto/base/philox.h>
@@ -231,8 +230,7 @@ struct Stretches {
   }
 };
 
-nlohmann::json measure(const FloodSettings& settings, const std::vector<int>& ports,
-                       FloodCounts& counts) {
+Json measure(const FloodSettings& settings, const std::vector<int>& ports, FloodCounts& counts) {
   const std::vector<KeyPair> keys = {make_key_pair(), make_key_pair()};
   std::vector<TrustedPeer> list;
   for (std::size_t i = 0; i < 2; ++i) {

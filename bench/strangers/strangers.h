@@ -10,13 +10,13 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <new>
 #include <string>
 #include <vector>
 
 #include <sotto/base/check.h>
 
+#include "bench/support/json_file.h"
 #include "bench/support/loopback.h"
 
 namespace sotto::bench {
@@ -45,6 +45,7 @@ inline void raise_file_limit() {
 /// where that is not empty.
 template <typename Counts, typename Attack, typename Measure>
 void measure_beside(const std::string& json, const Attack& attack, const Measure& measure) {
+  const JsonFile file(json);
   raise_file_limit();
   void* memory =
       ::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -59,14 +60,12 @@ void measure_beside(const std::string& json, const Attack& attack, const Measure
   if (strangers == 0) {
     attack(ports[0], counts);
   }
-  const auto result = measure(ports, counts);
+  const Json result = measure(ports, counts);
   (void)::kill(strangers, SIGKILL);
   (void)::waitpid(strangers, nullptr, 0);
   const std::string text = result.dump(2) + "\n";
   std::fputs(text.c_str(), stdout);
-  if (!json.empty()) {
-    std::ofstream(json) << text;
-  }
+  file.write(result);
 }
 
 }  // namespace sotto::bench

@@ -101,7 +101,7 @@ struct sotto_optimizer {
   std::size_t dimension;
   bool begun = false;     ///< begin_step without its step
   bool finished = false;  ///< no step may follow
-  sotto::Status broken;   ///< by a state or gradient taken in part
+  sotto::Status broken;   ///< the fault of a state or gradient that was taken in part
   std::atomic_flag busy;
   std::optional<sotto::PeersWatch> watch;  ///< uses `notices`
 };

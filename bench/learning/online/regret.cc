@@ -6,19 +6,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <sotto/base/error.h>
 #include <sotto/trainers/data/loaders.h>
 
 #include "bench/support/command_line.h"
+#include "bench/support/json_file.h"
 #include "report.h"
 #include "study.h"
 
@@ -85,18 +84,6 @@ std::shared_ptr<const Dataset> load(const RegretSettings& settings, const std::s
                     : load_occupancy(settings.data / "occupancy"));
 }
 
-/// Opens the file for the result before any work is done; none is asked for where it has no name.
-std::ofstream open_result(const std::string& file) {
-  std::ofstream out;
-  if (!file.empty()) {
-    out.open(file);
-    if (!out) {
-      refuse("json", file, "it cannot be written");
-    }
-  }
-  return out;
-}
-
 void run(RegretSettings settings) {
   if (settings.data.empty()) {
     refuse("data", "none", "name the folder of the data with --data or SOTTO_DATA");
@@ -110,8 +97,8 @@ void run(RegretSettings settings) {
     settings.adversarial = {0};
     settings.study.seeds = 2;
   }
-  std::ofstream out = open_result(settings.json);
-  nlohmann::ordered_json all = {{"threshold", settings.threshold}};
+  const JsonFile out(settings.json);
+  Json all = {{"threshold", settings.threshold}};
   const std::string file = fmt::format("file:{},threshold={}", settings.trust, settings.threshold);
   for (const int nodes : settings.nodes) {
     const auto entrants = learners(file, nodes);
@@ -129,13 +116,7 @@ void run(RegretSettings settings) {
       }
     }
   }
-  if (out.is_open()) {
-    out << all.dump(2) << '\n';
-    out.close();
-    if (!out) {
-      refuse("json", settings.json, "it could not be written");
-    }
-  }
+  out.write(all);
 }
 
 }  // namespace
