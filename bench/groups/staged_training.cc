@@ -104,13 +104,12 @@ class Stage final : public PipelineStage {
 
 /// A node that runs stage `at` of the pipeline on its parameters; `spec` gets its speed.
 std::unique_ptr<Algorithm> make_node(const Way& way, int at, std::span<float> parameters,
-                                     const Dataset& data, std::uint64_t seed,
-                                     NodeSpec& spec) {
+                                     const Dataset& data, std::uint64_t seed, NodeSpec& spec) {
   const auto build = [&](const ProgramNode& node) {
     auto stage = std::make_unique<Stage>(parameters, at, way, data, seed);
     const double flops = stage->flops();
     spec = {.compute = {.seconds = at == 0 ? flops / kFlopsPerSecond : 0},
-               .flops_per_second = kFlopsPerSecond};
+            .flops_per_second = kFlopsPerSecond};
     return std::make_unique<Pipeline>(
         node,
         PipelineOptions{.batches = kMicroBatches,
@@ -130,8 +129,7 @@ std::unique_ptr<Algorithm> make_node(const Way& way, int at, std::span<float> pa
                    .grid = "data=1,stage=" + std::to_string(way.stages),
                    .parameters = parameters,
                    .seed = seed},
-      build,
-      GroupAlgorithm{.axis = "data", .step_rule = {.learning_rate = 0.05, .momentum = 0.9}});
+      build, GroupAlgorithm{.axis = "data", .step_rule = {.learning_rate = 0.05, .momentum = 0.9}});
 }
 
 }  // namespace
