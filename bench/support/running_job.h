@@ -14,12 +14,13 @@
 
 namespace sotto::bench {
 
+/// A program that was started, and ends with the object.
 class RunningJob {
  public:
   /// Starts a program (a path and its arguments). Throws std::runtime_error when it
   /// cannot.
   explicit RunningJob(const std::vector<std::string>& words);
-  /// Asks it to end, and waits until it is gone.
+  /// Asks the program to end, and waits until it is gone.
   ~RunningJob();
   RunningJob(const RunningJob&) = delete;
   RunningJob& operator=(const RunningJob&) = delete;
@@ -27,9 +28,9 @@ class RunningJob {
   /// Waits for `lines` lines on its standard output. Returns the seconds since the start. Throws
   /// std::runtime_error with what it said when it ends before, or says nothing until the deadline.
   double wait_for_lines(int lines, Deadline deadline);
-  /// What it has said by then.
+  /// What the program has said by then.
   const std::string& output() const { return said_; }
-  /// The processes that it has forked.
+  /// The processes that the program has forked.
   std::vector<pid_t> nodes() const;
 
  private:

@@ -28,8 +28,9 @@ enum class Baseline {
   ddp_hook,  ///< DistributedDataParallel with a communication hook
 };
 
+/// A program and a method that take part.
 struct Contender {
-  std::string_view name;
+  std::string_view name;  ///< as tables have it
   Runner runner = Runner::sotto;
   std::string_view
       words;  ///< what the runner is told; for both of sotto's, a run as `sotto compare` has it

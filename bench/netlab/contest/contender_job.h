@@ -13,13 +13,15 @@
 
 namespace sotto::netlab {
 
+/// A process of a job.
 struct Process {
-  Host host = 0;
+  Host host = 0;                   ///< the host on which it runs
   std::vector<std::string> words;  ///< a path and its arguments
   std::map<std::string, std::string>
       variables;  ///< variables of its environment, as Child takes them
 };
 
+/// What a job left.
 struct JobEnd {
   std::string output;         ///< what the first process printed
   std::uint64_t carried = 0;  ///< bytes on the wire of all hosts since that process printed "warm"

@@ -33,10 +33,10 @@ struct TrainingSettings {
 /// A job: the model is `mlp:hidden` on images of 28 × 28, and peers that do not train average as
 /// many values.
 struct JobRequest {
-  int hidden = 0;
-  int rounds = 0;
-  std::uint64_t seed = 0;
-  double timeout_s = 60;  ///< the longest that any wait of the programs may take
+  int hidden = 0;          ///< the width of the hidden layer
+  int rounds = 0;          ///< rounds that are timed, or trained
+  std::uint64_t seed = 0;  ///< the seed of models and batches
+  double timeout_s = 60;   ///< the longest that any wait of the programs may take
   std::optional<TrainingSettings>
       training;  ///< the training; without one only communication is measured
 };

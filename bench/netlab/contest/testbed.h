@@ -15,19 +15,22 @@
 
 namespace sotto::netlab {
 
+/// What a testbed is to be like.
 struct TestbedShape {
-  int hosts = 8;
+  int hosts = 8;                         ///< how many nodes can run
   std::string bandwidth = "100 Mbit/s";  ///< the bandwidth of each host, up and down
   std::string latency = "10 ms";         ///< the latency of each link, one way
   bool loopback = false;  ///< this machine's loopback, where the two above do not count
 };
 
+/// Hosts on which jobs run one after the other.
 class Testbed {
  public:
   /// Throws Error for a shape that cannot be, and where no network can be emulated.
   explicit Testbed(const TestbedShape& shape);
 
   int hosts() const { return shape_.hosts; }
+  /// Whether the hosts are emulated; else all are this machine.
   bool emulated() const { return network_ != nullptr; }
   /// Null on loopback, as Child takes it.
   const NetworkNamespace* at(Host host) const;
@@ -43,6 +46,7 @@ class Testbed {
   std::vector<LinkCheck> check() const;
   /// "8 hosts, 100 Mbit/s, 10 ms one way"
   std::string text() const;
+  /// The shape, for --json.
   Json json() const;
 
  private:

@@ -15,8 +15,9 @@
 
 namespace sotto::netlab {
 
+/// What an emulated network is to have.
 struct EmulatedNetworkOptions {
-  int hosts = 2;
+  int hosts = 2;           ///< how many hosts
   bool free_net = true;    ///< whether each host has a second address, past all links
   std::uint64_t seed = 0;  ///< the seed of jitter and loss
 };
@@ -47,17 +48,21 @@ class EmulatedNetwork {
   EmulatedNetwork& operator=(const EmulatedNetwork&) = delete;
 
   int hosts() const { return static_cast<int>(namespaces_.size()); }
+  /// The host, in which programs are started.
   const NetworkNamespace& at(Host host) const {
     return namespaces_[static_cast<std::size_t>(host)];
   }
+  /// Shapes one direction between two hosts, for packets that leave from now on.
   void set_link(Host from, Host to, const LinkShape& shape);
+  /// Limits a host to bytes per second out and in, all peers together.
   void set_host(Host host, double up, double down);
+  /// What went from one host to another so far.
   Carried carried(Host from, Host to) const;
-  /// Nothing is under way.
+  /// Whether nothing is under way.
   bool idle() const;
   /// Wire bytes over all pairs.
   std::uint64_t carried() const;
-  /// Found no room, over all pairs: 0 unless something here is wrong.
+  /// Packets that found no room, over all pairs: 0 unless something here is wrong.
   std::uint64_t dropped() const;
 
  private:

@@ -41,6 +41,7 @@ struct Carried {
   std::uint64_t dropped = 0;  ///< packets that found no room in the queue
 };
 
+/// Decides when each packet leaves, arrives or is lost. It knows no clock: callers say the time.
 class Fabric {
  public:
   /// Queues hold `queue_bytes` for each pair. `seed` is that of jitter and loss.

@@ -27,7 +27,8 @@ struct LinkCheck {
   bool good() const { return wrong.empty(); }
 };
 
-/// How far a link may be off. This machine's scheduling delays packets now and then.
+/// How far a link may be off, as a share, and in seconds of a round trip. This machine's scheduling
+/// delays packets now and then.
 inline constexpr double kTolerance = 0.02;
 inline constexpr double kDelaySlack_s = 0.0006;
 

@@ -15,13 +15,14 @@
 
 namespace sotto::netlab {
 
+/// One host, for as long as the object lives.
 class NetworkNamespace {
  public:
   /// Without `free_net` it has no address past the links. Throws Error saying what this machine
   /// lacks.
   explicit NetworkNamespace(Host host, bool free_net = true);
 
-  /// To setns into.
+  /// The namespace's descriptor, for setns.
   int fd() const { return namespace_.get(); }
   /// Non-blocking. A read gives one packet, or a piece of a TCP stream as large as the kernel
   /// likes, behind its virtio_net_hdr; a write takes one.

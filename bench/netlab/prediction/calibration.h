@@ -23,10 +23,11 @@ struct TransportCost {
       0;  ///< what encoding, sending, receiving and decoding take, per byte of float32
 };
 
+/// What all predictions of a session are made with.
 struct Calibration {
-  double share = 1;         ///< the payload's share of the bandwidth
-  double window_bytes = 0;  ///< the bytes that a connection sends at first
-  std::map<std::string, TransportCost> transports;
+  double share = 1;                                 ///< the payload's share of the bandwidth
+  double window_bytes = 0;                          ///< the bytes that a connection sends at first
+  std::map<std::string, TransportCost> transports;  ///< by name: gloo, zmq
 };
 
 /// A long transfer, and over each of `transports` short runs of the program with two nodes: on a

@@ -11,6 +11,7 @@
 
 namespace sotto::netlab {
 
+/// Something that happens to a link or a host.
 struct EmulatedEvent {
   enum class Kind : std::uint8_t {
     link,     ///< a link has this shape from now on

@@ -15,6 +15,7 @@
 
 namespace sotto::netlab {
 
+/// What is run on all hosts.
 struct ProgramRun {
   std::string program;    ///< the path of `sotto`
   std::string words;      ///< the run, as `sotto compare --run` takes it
@@ -27,9 +28,10 @@ struct NodeFault {
   Host node = 0;
   /// Seconds after the first step, or after the start of the first process where one joins late.
   double at_s = 0;
-  std::string what;
+  std::string what;  ///< its last words, or how it ended
 };
 
+/// How a run went.
 struct ProgramEnd {
   Json result;         ///< node 0's result; null when it did not finish
   double seconds = 0;  ///< the time until node 0 was done or, after faults, the last node ended

@@ -14,6 +14,7 @@
 
 namespace sotto::netlab {
 
+/// Watches for the moment at which all nodes begin.
 class StartBarrier {
  public:
   using Clock = std::chrono::steady_clock;
