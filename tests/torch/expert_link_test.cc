@@ -67,7 +67,7 @@ struct ExpertWork {
   torch::Tensor x, scores, loss;
 };
 
-/// The same work for each of two nodes; made in one thread, as torch has one generator.
+/// Equal work for each of two nodes, made in one thread, as torch has one generator.
 std::vector<ExpertWork> two_alike() {
   std::vector<ExpertWork> works;
   works.emplace_back();
