@@ -23,7 +23,7 @@ HaloCache::HaloCache(std::size_t rows, const HaloLists& lists, const HaloCacheOp
     boundary_.insert(boundary_.end(), edge.rows.begin(), edge.rows.end());
   }
   std::ranges::sort(boundary_);
-  boundary_.erase(std::ranges::unique(boundary_).begin(), boundary_.end());
+  boundary_.erase(std::unique(boundary_.begin(), boundary_.end()), boundary_.end());
   check(boundary_.empty() || boundary_.back() < rows, "lists name rows of the matrix");
   ages_.assign(boundary_.size(), kNeverSent);
   sorted_.resize(boundary_.size());

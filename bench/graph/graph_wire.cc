@@ -85,6 +85,7 @@ class Judge {
     }
     constexpr std::size_t kRow = 16;
     std::vector<double> scores;
+    scores.reserve(test_.size());
     for (const sotto::GraphLink& link : test_) {
       scores.push_back(network_->score(network_->embeddings().subspan(link.from * kRow, kRow),
                                        network_->embeddings().subspan(link.to * kRow, kRow)));
@@ -132,6 +133,7 @@ Outcome run_way(const Way& way, const Ratings& ratings, std::uint64_t seed) {
   std::vector<std::vector<float>> weights(kSites, first_weights(options, seed));
   std::vector<const sotto::GraphNetwork*> networks;
   std::vector<std::unique_ptr<sotto::Algorithm>> nodes;
+  nodes.reserve(kSites);
   for (sotto::Rank rank = 0; rank < kSites; ++rank) {
     nodes.push_back(std::make_unique<sotto::ProgramGradient>(
         sotto::ProgramSetup{.rank = rank,
