@@ -86,8 +86,11 @@ bool is_ours(const std::string& word) {
   const std::string name = fs::path(word).filename();
   const fs::path folder = fs::path(word).parent_path().lexically_relative("build");
   const bool torch = name.starts_with("torch_");
-  const auto source = kRoot / folder / ((torch ? name.substr(6) : name) + ".cc");
-  return fs::exists(source) || fs::is_directory(kRoot / folder / name);
+  const std::string source = (torch ? name.substr(6) : name) + ".cc";
+  // Programs of bench/ lie in folders, as bench/groups/graph_wire.cc does.
+  return fs::exists(kRoot / folder / source) || fs::is_directory(kRoot / folder / name) ||
+         std::ranges::any_of(fs::directory_iterator(kRoot / folder),
+                             [&](const auto& entry) { return fs::exists(entry.path() / source); });
 }
 
 }  // namespace

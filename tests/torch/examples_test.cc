@@ -65,7 +65,7 @@ bool has_zmq() {
 
 /// What node 0 of `nodes` processes prints; the others print nothing.
 std::string launch(const Arguments& words, int nodes) {
-  const std::string port = std::to_string(free_port());
+  const std::string port = std::to_string(free_ports(2));  // the experts' nodes take the second
   std::vector<std::unique_ptr<Process>> processes;
   for (int rank = 0; rank < nodes; ++rank) {
     Variables variables = {{"OMP_NUM_THREADS", "1"}};
@@ -161,6 +161,19 @@ TEST_CASE("two processes train the two parts of a network on MNIST") {
   }
   const std::string said = launch({SOTTO_TORCH_TWO_PARTS, (*folder / "mnist").string(), "120"}, 2);
   CHECK(said.starts_with("4096 rows in full and 3584 as differences"));
+  CHECK(number_behind("loss ", said) < 0.6);
+}
+
+TEST_CASE("four processes train a network whose experts lie at them on MNIST") {
+  const auto folder = real_data();
+  if (!folder) {
+    SOTTO_SKIP("SOTTO_DATA is not set");
+  }
+  if (!has_zmq()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const std::string said = launch({SOTTO_TORCH_EXPERTS, (*folder / "mnist").string(), "150"}, 4);
+  CHECK(said.starts_with("150 steps, "));
   CHECK(number_behind("loss ", said) < 0.6);
 }
 

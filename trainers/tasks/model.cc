@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxWidth = 1 << 16;
 constexpr std::size_t kMaxLayers = 16;
+constexpr std::size_t kMaxExperts = 256;
 
 constexpr std::array<ModelInfo, 5> kModels = {{
     {"softmax", "softmax", "multinomial logistic regression: one linear layer, a convex loss",
@@ -28,9 +29,9 @@ constexpr std::array<ModelInfo, 5> kModels = {{
     {"cnn", "cnn[:C1,C2]",
      "two convolutions to C1 = 8 and C2 = 16 channels, each with ReLU and 2×2 maximum; for images",
      "cnn:8,16"},
-    {"transformer", "transformer[:LAYERS,WIDTH,HEADS[,share=N]]",
+    {"transformer", "transformer[:LAYERS,WIDTH,HEADS[,share=N|,experts=E]]",
      "causal self-attention, 2 layers of width 64 with 4 heads by default, each N layers with one "
-     "set of weights; for text, at every position",
+     "set of weights, or E experts in each; for text, at every position",
      "transformer:2,64,4"},
     {"linear", "linear",
      "one linear layer: of a regression least squares, of classes softmax; a convex loss",
@@ -103,10 +104,31 @@ std::size_t take_share(std::string_view spec, std::string_view& argument) {
   return *share;
 }
 
+/// Cuts ",experts=E" off `argument`; 1 where there is none. Throws Error where E is no number of
+/// experts, and beside layers that share.
+std::size_t take_experts(std::string_view spec, std::string_view& argument) {
+  constexpr std::string_view kExperts = ",experts=";
+  const std::size_t at = argument.find(kExperts);
+  if (at == std::string_view::npos) {
+    return 1;
+  }
+  const auto experts =
+      parse_number<std::size_t>(argument.substr(at + kExperts.size()), 2, kMaxExperts);
+  argument = argument.substr(0, at);
+  if (!experts || argument.find('=') != std::string_view::npos) {
+    refuse("model", spec,
+           fmt::format("experts is how many mlps each layer has, 2 to {}, as in "
+                       "transformer:2,64,4,experts=8; layers with experts share no weights",
+                       kMaxExperts));
+  }
+  return *experts;
+}
+
 std::unique_ptr<Model> make_transformer(std::string_view spec,
                                         std::optional<std::string_view> argument,
                                         const ModelInput& input) {
   std::string_view list = argument.value_or("2,64,4");
+  const std::size_t experts = take_experts(spec, list);
   const std::size_t share = take_share(spec, list);
   const auto sizes = parse_sizes(list);
   if (sizes.size() != 3 || sizes[0] > kMaxLayers || sizes[1] % sizes[2] != 0) {
@@ -121,9 +143,12 @@ std::unique_ptr<Model> make_transformer(std::string_view spec,
            fmt::format("expected a task with text, as text:FILE,context=32; use {} or mlp",
                        input.targets > 0 ? "linear" : "softmax"));
   }
-  return std::make_unique<Transformer>(
-      *input.sequence, input.classes,
-      TransformerSize{.layers = sizes[0], .width = sizes[1], .heads = sizes[2], .share = share});
+  return std::make_unique<Transformer>(*input.sequence, input.classes,
+                                       TransformerSize{.layers = sizes[0],
+                                                       .width = sizes[1],
+                                                       .heads = sizes[2],
+                                                       .share = share,
+                                                       .experts = experts});
 }
 
 }  // namespace

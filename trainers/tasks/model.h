@@ -69,17 +69,18 @@ std::span<const ModelInfo> models();
 /// Builds the model that `spec` names. Throws Error for an unknown name, a width out of range, a
 /// model above kMaxDimension parameters, a `softmax` for a regression, a `cnn` without images, or a
 /// `transformer` without text, with heads that do not divide its width, or with a `share` that does
-/// not divide its layers.
+/// not divide its layers or beside `experts`.
 ///
 /// softmax   scores = W x + b (multinomial logistic regression; convex)
 /// linear    y = W x + b: least squares for a regression, softmax for classes
 /// mlp:H1,…  fully connected layers of H1, … units with ReLU between them
 /// cnn[:C1,C2]  5×5 convolution to C1 = 8 channels, ReLU, 2×2 maximum; 3×3 convolution to C2 = 16
 ///           channels, ReLU, 2×2 maximum; a fully connected layer. Convolutions keep the size.
-/// transformer[:LAYERS,WIDTH,HEADS[,share=N]]  causal, in the form of GPT-2 with ReLU; 2 layers,
-///           width 64 and 4 heads by default. It predicts the symbol behind every position
-///           (models/transformer.h). Each N layers that follow each other have their weights in
-///           common, but for normalizations; N divides LAYERS.
+/// transformer[:LAYERS,WIDTH,HEADS[,share=N|,experts=E]]  causal, in the form of GPT-2 with
+///           ReLU; 2 layers, width 64 and 4 heads by default. It predicts the symbol behind every
+///           position (models/transformer.h). Each N layers that follow each other have their
+///           weights in common, but for normalizations; N divides LAYERS. Or each layer has E mlps,
+///           2 to 256, of which a position goes to one (models/expert_mlp.h).
 ///
 /// Weights are stored as torch.nn does: [out, in] and [out, in, height, width]. They start uniform
 /// in ±√(6/in) before a ReLU (He et al. 2015, arXiv:1502.01852) and ±√(6/(in + out)) in the last

@@ -9,14 +9,9 @@
 #include <torch/autograd.h>
 
 #include <sotto/base/error.h>
-#include <sotto/comm/session.h>
-#include <sotto/comm/transport.h>
 #include <sotto/groups/program.h>
-#include <sotto/trainers/driver.h>
-#include <sotto/trainers/launch/launcher.h>
-#include <sotto/trainers/node_transport.h>
 
-#include "distributed_run.h"
+#include "link_rounds.h"
 
 namespace sotto::torch {
 
@@ -72,27 +67,6 @@ class TurnProgram final : public Program {
   std::vector<ProgramStage> stages_;
 };
 
-RowLinkOptions with_rank(RowLinkOptions options) {
-  if (!options.rank) {
-    const LaunchedNode launched = launched_node("rank", "set it to 0 or 1", kEnds);
-    options.rank = launched.rank;
-    if (options.rendezvous.empty()) {
-      options.rendezvous = launched.rendezvous;
-    }
-  }
-  if (*options.rank < 0 || *options.rank >= kEnds) {
-    refuse("rank", fmt::format("{}", *options.rank), "a link has the nodes 0 and 1");
-  }
-  if (!options.store) {
-    options.store =
-        make_store(options.rendezvous, *options.rank,
-                   {.insecure = options.insecure,
-                    .security = options.security,
-                    .known_by = Deadline::after(options.timeout, &options.interrupted)});
-  }
-  return options;
-}
-
 std::vector<std::uint64_t> keys_of(const ::torch::Tensor& keys, const KeyedLinkOptions& link) {
   if (keys.dim() != 1 || keys.scalar_type() != ::torch::kInt64 ||
       static_cast<std::size_t>(keys.numel()) > link.rows) {
@@ -106,27 +80,14 @@ std::vector<std::uint64_t> keys_of(const ::torch::Tensor& keys, const KeyedLinkO
   return {values, values + here.numel()};
 }
 
-::torch::Tensor tensor_of(std::span<const float> values, std::size_t width) {
-  const auto columns = static_cast<std::int64_t>(width);
-  const auto rows = static_cast<std::int64_t>(values.size() / width);
-  ::torch::Tensor out = ::torch::empty({rows, columns});
-  std::copy(values.begin(), values.end(), out.data_ptr<float>());
-  return out;
-}
-
-std::vector<float> floats_of(const ::torch::Tensor& rows) {
-  const auto here = rows.detach().to(::torch::kCPU, ::torch::kFloat32).contiguous();
-  const auto* const values = here.data_ptr<float>();
-  return {values, values + here.numel()};
-}
-
 }  // namespace
 
 /// What a link consists of, in the order in which the parts use each other.
 struct RowLink::Run {
   explicit Run(RowLinkOptions given)
-      : options(with_rank(std::move(given))),
-        algorithm({.rank = *options.rank,
+      : options(std::move(given)),
+        place(settled(place_of(options, kEnds, kRunId))),
+        algorithm({.rank = *place.rank,
                    .nodes = kEnds,
                    .grid = "end=2",
                    .parameters = parameters,
@@ -136,43 +97,9 @@ struct RowLink::Run {
                     auto made = std::make_unique<TurnProgram>(node, options.link, turn);
                     link = &made->link();
                     return made;
-                  }) {
-    check_transport(options.transport, transport_options());
-  }
+                  }),
+        rounds(algorithm, place) {}
 
-  TransportOptions transport_options() const {
-    TransportOptions made = sotto::transport_options(algorithm.peers(), *options.rank, kEnds);
-    made.run_id = kRunId;
-    made.store = options.store;
-    made.bind = options.bind;
-    made.insecure = options.insecure;
-    made.security = options.security;
-    made.connect_timeout = options.timeout;
-    made.stop = options.interrupted;
-    return made;
-  }
-
-  /// Meets the other node, once.
-  void connect() {
-    if (driver) {
-      return;
-    }
-    require_ok(failed);
-    session =
-        make_session(options.store, *options.rank, kEnds, options.timeout, options.interrupted);
-    failed = session->enter();
-    require_ok(failed);
-    auto made = make_transport(options.transport, transport_options());
-    failed = made.status();
-    require_ok(failed);
-    transport = std::move(*made);
-    // A round is one exchange, for which the caller waits.
-    driver = std::make_unique<Driver>(algorithm, *transport,
-                                      DriverOptions{.rank = *options.rank,
-                                                    .overlap = false,
-                                                    .timeout = options.timeout,
-                                                    .interrupted = options.interrupted});
-  }
   /// Rows that have gone under a batch's number so far.
   std::uint64_t& visits_of(int batch) { return visits.at(static_cast<std::size_t>(batch)); }
   /// Carries the turn's batch, of which this node sends `rows`.
@@ -183,32 +110,17 @@ struct RowLink::Run {
     carry();
   }
   /// Carries the turn.
-  void carry() {
-    connect();
-    Status status = driver->begin_round();
-    if (status.ok()) {
-      status = driver->gradient_ready(input);
-    }
-    if (!status.ok()) {
-      failed = status;
-      driver.reset();
-      transport.reset();  // so that the other end does not wait for this one
-    }
-    require_ok(status);
-  }
+  void carry() { rounds.carry(parameters); }
 
   RowLinkOptions options;
+  LinkPlace place;
   RowTurn turn;
   std::vector<float> parameters = std::vector<float>(1);  // a program has some; these are not used
-  std::vector<float> input = std::vector<float>(1);
   KeyedLink* link = nullptr;
   ProgramAlgorithm algorithm;
+  LinkRounds rounds;
   std::vector<std::uint64_t> visits = std::vector<std::uint64_t>(
       static_cast<std::size_t>(options.link.batches));  // checked by the link
-  Status failed;
-  std::shared_ptr<Session> session;  ///< claims the node's rank as long as it lives
-  std::unique_ptr<Transport> transport;
-  std::unique_ptr<Driver> driver;
 };
 
 /// What a graph remembers of an exchange, for its backward pass.
@@ -287,7 +199,7 @@ bool RowLink::sends() const { return run_->link->sends(); }
 
 void RowLink::require_call(bool sending, int batch) const {
   if (sending != sends()) {
-    refuse("rank", fmt::format("{}", *run_->options.rank),
+    refuse("rank", fmt::format("{}", *run_->place.rank),
            sending ? "it receives; rows are sent by the node `from`"
                    : "it sends; rows come to the node `to`");
   }
@@ -326,14 +238,6 @@ void RowLink::require_call(bool sending, int batch) const {
 
 KeyedLink& RowLink::link() const { return *run_->link; }
 
-std::uint64_t RowLink::bytes_sent() const {
-  std::uint64_t bytes = 0;
-  if (run_->driver) {
-    for (const LinkTraffic& traffic : run_->driver->traffic()) {
-      bytes += traffic.bytes;
-    }
-  }
-  return bytes;
-}
+std::uint64_t RowLink::bytes_sent() const { return run_->rounds.bytes_sent(); }
 
 }  // namespace sotto::torch

@@ -52,6 +52,8 @@ const std::vector<Case>& cases() {
       {"transformer:1,12,3", sequences(9, 7)},
       {"transformer:4,8,2,share=2", sequences(4, 3)},
       {"transformer:3,6,3,share=3", sequences(3, 2)},
+      {"transformer:1,6,2,experts=3", sequences(5, 4)},
+      {"transformer:2,4,2,experts=9", sequences(2, 3)},
   };
   return all;
 }
@@ -74,7 +76,8 @@ std::vector<double> expected_scores(const Model& model, const Case& c,
                                     const std::vector<float>& x, std::size_t rows) {
   if (c.input.sequence) {
     const std::string spec(c.spec);
-    const std::string sizes = spec.substr(0, spec.find(",share="));
+    const std::string sizes =
+        spec.substr(0, std::min(spec.find(",share="), spec.find(",experts=")));
     const std::size_t heads = std::stoul(sizes.substr(sizes.rfind(',') + 1));
     return test::TransformerReference(model.layout(), *c.input.sequence, heads)
         .scores(parameters, test::widen(x));
@@ -340,4 +343,46 @@ TEST_CASE("every listed example builds") {
     CAPTURE(info.name);
     CHECK(make_model(info.example, input) != nullptr);
   }
+}
+
+TEST_CASE("layers with experts have a gate and as many mlps, and share no weights") {
+  const auto model = make_model("transformer:2,8,2,experts=3", sequences(4, 3));
+  for (const char* name : {"h.0.mlp.gate.weight", "h.0.mlp.gate.bias", "h.1.mlp.2.c_fc.weight",
+                           "h.1.mlp.2.c_proj.bias"}) {
+    CAPTURE(name);
+    CHECK(std::ranges::count(model->layout(), name, &ParameterBlock::name) == 1);
+  }
+  CHECK(std::ranges::count(model->layout(), "h.0.mlp.c_fc.weight", &ParameterBlock::name) == 0);
+  const auto plain = make_model("transformer:2,8,2", sequences(4, 3));
+  const std::size_t mlp = 2 * 8 * 32 + 32 + 8;
+  CHECK(dimension_of(*model) == dimension_of(*plain) + 2 * (2 * mlp + 3 * 8 + 3));
+  for (const char* spec :
+       {"transformer:2,8,2,experts=1", "transformer:2,8,2,experts=257",
+        "transformer:2,8,2,experts=", "transformer:2,8,2,experts=two",
+        "transformer:2,8,2,share=2,experts=2", "transformer:2,8,2,experts=2,share=2"}) {
+    CAPTURE(spec);
+    CHECK_THROWS_WITH_AS(make_model(spec, sequences(4, 3)),
+                         doctest::Contains("transformer:2,64,4,experts=8"), Error);
+  }
+}
+
+TEST_CASE("an expert without rows has no gradient") {
+  // One row goes to one expert of three.
+  const auto model = make_model("transformer:1,4,2,experts=3", sequences(1, 2));
+  const auto parameters = some_parameters(*model);
+  const auto x = uniform(2, 1.0F, 2);
+  std::vector<float> gradient(parameters.size(), 1e30F);
+  model->forward(parameters, x, 1);
+  model->backward(parameters, uniform(3, 1.0F, 3), gradient);
+  int silent = 0;
+  for (const ParameterBlock& block : model->layout()) {
+    if (block.name.ends_with(".c_fc.weight") || block.name.ends_with(".c_proj.bias")) {
+      const auto values = block.of(std::span<const float>(gradient));
+      silent += std::ranges::all_of(values, [](float value) { return value == 0; }) &&
+                        block.name.find(".mlp.") != std::string::npos
+                    ? 1
+                    : 0;
+    }
+  }
+  CHECK(silent == 4);
 }

@@ -104,6 +104,33 @@ class TransformerReference {
     return y;
   }
 
+  bool has(const std::string& name) const {
+    return std::any_of(layout_.begin(), layout_.end(),
+                       [&](const ParameterBlock& b) { return b.name == name; });
+  }
+
+  /// The mlp, or the expert with the highest score times its share of their softmax.
+  Vector mlp(std::string name, const Vector& x) const {
+    double weight = 1;
+    if (has(name + ".gate.weight")) {
+      const Vector scores = linear(name + ".gate", x);
+      const auto best = std::max_element(scores.begin(), scores.end());
+      double total = 0;
+      for (const double score : scores) {
+        total += std::exp(score - *best);
+      }
+      weight = 1 / total;
+      name += "." + std::to_string(best - scores.begin());
+    }
+    Vector inside = linear(name + ".c_fc", x);
+    rectify(inside);
+    Vector y = linear(name + ".c_proj", inside);
+    for (double& value : y) {
+      value *= weight;
+    }
+    return y;
+  }
+
   Rows sequence(std::span<const double> x) const {
     const ParameterBlock& symbol = block("wte.weight");
     const std::size_t width = symbol.shape[1];
@@ -133,9 +160,7 @@ class TransformerReference {
       }
       for (std::size_t i = 0; i < h.size(); ++i) {
         add(h[i], linear(name + ".attn.c_proj", attended(qkv, i, width)));
-        Vector inside = linear(name + ".mlp.c_fc", normalized(name + ".ln_2", h[i]));
-        rectify(inside);
-        add(h[i], linear(name + ".mlp.c_proj", inside));
+        add(h[i], mlp(name + ".mlp", normalized(name + ".ln_2", h[i])));
       }
     }
     for (Vector& row : h) {

@@ -15,9 +15,15 @@ Transformer::Layer::Layer(ParameterLayout& layout, std::string_view name,
                           const SequenceShape& input, const TransformerSize& size)
     : norm1(layout, fmt::format("{}.ln_1", name), size.width),
       attention(layout, fmt::format("{}.attn", name), size.width, size.heads, input.positions),
-      norm2(layout, fmt::format("{}.ln_2", name), size.width),
-      expand(layout, fmt::format("{}.mlp.c_fc", name), size.width, 4 * size.width),
-      contract(layout, fmt::format("{}.mlp.c_proj", name), 4 * size.width, size.width) {}
+      norm2(layout, fmt::format("{}.ln_2", name), size.width) {
+  const std::string mlp = fmt::format("{}.mlp", name);
+  if (size.experts > 1) {
+    experts.emplace(layout, mlp, size.experts, size.width, 4 * size.width);
+    return;
+  }
+  expand.emplace(layout, mlp + ".c_fc", size.width, 4 * size.width);
+  contract.emplace(layout, mlp + ".c_proj", 4 * size.width, size.width);
+}
 
 Transformer::Layer::Layer(ParameterLayout& layout, std::string_view name,
                           const TransformerSize& size, const Layer& tied)
@@ -66,7 +72,8 @@ void Transformer::initialize(std::span<float> parameters, std::uint64_t seed) co
 }
 
 std::size_t Transformer::activations() const {
-  const std::size_t layer = 16 * size_.width + size_.heads * input_.positions;
+  const std::size_t routed = size_.experts == 1 ? 0 : 7 * size_.width + 2 * size_.experts;
+  const std::size_t layer = 16 * size_.width + size_.heads * input_.positions + routed;
   return input_.positions * (size_.layers * layer + 9 * size_.width + 2 * head_.out);
 }
 
@@ -109,16 +116,26 @@ void Transformer::forward(Layer& layer, std::span<const float> parameters) {
   MutableMatrixView branch = rows_of(branch_, width);
   layer.normalized1.resize(state_.size());
   layer.normalized2.resize(state_.size());
-  layer.expanded.resize(rows_ * layer.expand.out);
   layer.norm1.forward(parameters, state_, layer.normalized1);
   layer.attention.forward(parameters, view(layer.normalized1, rows_, width), branch);
   state += branch;
   layer.norm2.forward(parameters, state_, layer.normalized2);
-  layer.expand.forward(parameters, view(layer.normalized2, rows_, width),
-                       rows_of(layer.expanded, layer.expand.out));
-  relu(layer.expanded);
-  layer.contract.forward(parameters, view(layer.expanded, rows_, layer.expand.out), branch);
+  mlp_forward(layer, parameters);
   state += branch;
+}
+
+void Transformer::mlp_forward(Layer& layer, std::span<const float> parameters) {
+  const MatrixView x = view(layer.normalized2, rows_, size_.width);
+  MutableMatrixView branch = rows_of(branch_, size_.width);
+  if (layer.experts) {
+    layer.experts->forward(parameters, x, branch);
+    return;
+  }
+  const std::size_t inside = layer.expand->out;
+  layer.expanded.resize(rows_ * inside);
+  layer.expand->forward(parameters, x, rows_of(layer.expanded, inside));
+  relu(layer.expanded);
+  layer.contract->forward(parameters, view(layer.expanded, rows_, inside), branch);
 }
 
 void Transformer::backward(std::span<const float> parameters, std::span<const float> score_gradient,
@@ -154,19 +171,31 @@ void Transformer::add_use(std::size_t l, std::span<float> gradient) const {
 void Transformer::backward(Layer& layer, std::span<const float> parameters,
                            std::span<float> gradient, std::span<float> blocks) {
   const std::size_t width = size_.width;
-  const std::size_t inside = layer.expand.out;
   const MatrixView delta = view(delta_, rows_, width);
-  expanded_delta_.resize(layer.expanded.size());
-  layer.contract.backward(view(layer.expanded, rows_, inside), delta, blocks);
-  layer.contract.backward_input(parameters, delta, rows_of(expanded_delta_, inside));
-  relu_backward(layer.expanded, expanded_delta_);
-  const MatrixView expanded_delta = view(expanded_delta_, rows_, inside);
-  layer.expand.backward(view(layer.normalized2, rows_, width), expanded_delta, blocks);
-  layer.expand.backward_input(parameters, expanded_delta, rows_of(branch_, width));
+  mlp_backward(layer, parameters, blocks);
   layer.norm2.backward(parameters, branch_, gradient, delta_);
   layer.attention.backward(parameters, view(layer.normalized1, rows_, width), delta, blocks,
                            rows_of(branch_, width));
   layer.norm1.backward(parameters, branch_, gradient, delta_);
+}
+
+void Transformer::mlp_backward(Layer& layer, std::span<const float> parameters,
+                               std::span<float> blocks) {
+  const MatrixView x = view(layer.normalized2, rows_, size_.width);
+  const MatrixView delta = view(delta_, rows_, size_.width);
+  MutableMatrixView dx = rows_of(branch_, size_.width);
+  if (layer.experts) {
+    layer.experts->backward(parameters, x, delta, blocks, dx);
+    return;
+  }
+  const std::size_t inside = layer.expand->out;
+  expanded_delta_.resize(layer.expanded.size());
+  layer.contract->backward(view(layer.expanded, rows_, inside), delta, blocks);
+  layer.contract->backward_input(parameters, delta, rows_of(expanded_delta_, inside));
+  relu_backward(layer.expanded, expanded_delta_);
+  const MatrixView expanded_delta = view(expanded_delta_, rows_, inside);
+  layer.expand->backward(x, expanded_delta, blocks);
+  layer.expand->backward_input(parameters, expanded_delta, dx);
 }
 
 void Transformer::embed_backward(std::span<float> gradient) const {

@@ -11,6 +11,9 @@
 // Weights start uniform with GPT-2's deviations: 0.02, and 0.02 / √(2 layers) in every c_proj,
 // which adds to h; those of normalizations at 1, biases at 0.
 //
+// Experts: with `experts` E, each layer has E mlps, of which every position goes to one, and a gate
+// (expert_mlp.h): h.l.mlp.gate, and h.l.mlp.e.c_fc and h.l.mlp.e.c_proj of expert e.
+//
 // Tied layers: with `share` s, each s layers that follow each other have one attention and one mlp,
 // and normalizations of their own, as in WideNet (Xue et al. 2022, arXiv:2107.11817). The tensors
 // have the name of the first of the s layers, the others lack them; their gradient is the sum over
@@ -20,6 +23,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -28,6 +32,7 @@
 
 #include "attention.h"
 #include "dense_layer.h"
+#include "expert_mlp.h"
 #include "layer_norm.h"
 
 namespace sotto {
@@ -35,8 +40,9 @@ namespace sotto {
 struct TransformerSize {
   std::size_t layers = 2;
   std::size_t width = 64;
-  std::size_t heads = 4;  ///< divides the width
-  std::size_t share = 1;  ///< layers that have their tensors in common; divides the layers
+  std::size_t heads = 4;    ///< divides the width
+  std::size_t share = 1;    ///< layers that have their tensors in common; divides the layers
+  std::size_t experts = 1;  ///< mlps of a layer; more than 1 only where no layers share
 };
 
 class Transformer final : public Model {
@@ -65,8 +71,9 @@ class Transformer final : public Model {
     LayerNorm norm1;
     Attention attention;
     LayerNorm norm2;
-    DenseLayer expand;    // A and a
-    DenseLayer contract;  // B and c
+    std::optional<DenseLayer> expand;    // A and a, where there are no experts
+    std::optional<DenseLayer> contract;  // B and c
+    std::optional<ExpertMlp> experts;
     std::vector<float> normalized1;
     std::vector<float> normalized2;
     std::vector<float> expanded;
@@ -76,6 +83,10 @@ class Transformer final : public Model {
   MutableMatrixView rows_of(std::vector<float>& values, std::size_t width) const;
   void embed(std::span<const float> parameters);
   void forward(Layer& layer, std::span<const float> parameters);
+  /// branch_ = mlp(normalized2).
+  void mlp_forward(Layer& layer, std::span<const float> parameters);
+  /// branch_ = ∂loss/∂normalized2, from delta_.
+  void mlp_backward(Layer& layer, std::span<const float> parameters, std::span<float> blocks);
   /// delta_, from ∂loss/∂h behind the layer to that in front of it. Writes the gradient of its
   /// normalizations to `gradient` and that of all else to `blocks`.
   void backward(Layer& layer, std::span<const float> parameters, std::span<float> gradient,

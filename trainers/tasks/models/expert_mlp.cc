@@ -1,0 +1,111 @@
+#include "expert_mlp.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace sotto {
+
+ExpertMlp::ExpertMlp(ParameterLayout& layout, std::string_view name, std::size_t experts,
+                     std::size_t width, std::size_t inside)
+    : width_(width),
+      inside_(inside),
+      gate_("prototypes:1", experts),
+      scorer_(layout, fmt::format("{}.gate", name), width, experts) {
+  experts_.reserve(experts);
+  for (std::size_t e = 0; e < experts; ++e) {
+    experts_.push_back({DenseLayer(layout, fmt::format("{}.{}.c_fc", name, e), width, inside),
+                        DenseLayer(layout, fmt::format("{}.{}.c_proj", name, e), inside, width)});
+  }
+}
+
+void ExpertMlp::route() {
+  begins_.assign(experts_.size() + 1, 0);
+  for (const std::uint32_t e : chosen_) {
+    ++begins_[e + 1];
+  }
+  for (std::size_t e = 0; e < experts_.size(); ++e) {
+    begins_[e + 1] += begins_[e];
+  }
+  std::vector<std::size_t> next = begins_;
+  place_.resize(chosen_.size());
+  for (std::size_t row = 0; row < chosen_.size(); ++row) {
+    place_[row] = next[chosen_[row]]++;
+  }
+}
+
+void ExpertMlp::forward(std::span<const float> parameters, const MatrixView& x,
+                        MutableMatrixView y) {
+  const auto rows = static_cast<std::size_t>(x.rows());
+  scores_.resize(rows * experts_.size());
+  chosen_.resize(rows);
+  weights_.resize(rows);
+  scorer_.forward(parameters, x, mutable_view(scores_, rows, experts_.size()));
+  gate_.choose(scores_, chosen_, weights_);
+  route();
+  sorted_.resize(rows * width_);
+  made_.resize(rows * width_);
+  expanded_.resize(rows * inside_);
+  MutableMatrixView sorted = mutable_view(sorted_, rows, width_);
+  for (std::size_t row = 0; row < rows; ++row) {
+    sorted.row(to_index(place_[row])) = x.row(to_index(row));
+  }
+  for (std::size_t e = 0; e < experts_.size(); ++e) {
+    const std::size_t count = begins_[e + 1] - begins_[e];
+    if (count == 0) {
+      continue;
+    }
+    const auto inside = rows_of(expanded_, e, inside_);
+    experts_[e].expand.forward(parameters, view(rows_of(sorted_, e, width_), count, width_),
+                               mutable_view(inside, count, inside_));
+    relu(inside);
+    experts_[e].contract.forward(parameters, view(inside, count, inside_),
+                                 mutable_view(rows_of(made_, e, width_), count, width_));
+  }
+  const MatrixView made = view(made_, rows, width_);
+  for (std::size_t row = 0; row < rows; ++row) {
+    y.row(to_index(row)) = weights_[row] * made.row(to_index(place_[row]));
+  }
+}
+
+void ExpertMlp::backward(std::span<const float> parameters, const MatrixView& x,
+                         const MatrixView& dy, std::span<float> gradient, MutableMatrixView dx) {
+  const auto rows = static_cast<std::size_t>(x.rows());
+  delta_.resize(rows * width_);
+  expanded_delta_.resize(rows * inside_);
+  std::vector<float> weight_delta(rows);
+  MutableMatrixView delta = mutable_view(delta_, rows, width_);
+  const MatrixView made = view(made_, rows, width_);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto at = to_index(place_[row]);
+    for (Eigen::Index k = 0; k < made.cols(); ++k) {
+      weight_delta[row] += dy(to_index(row), k) * made(at, k);
+    }
+    delta.row(at) = weights_[row] * dy.row(to_index(row));
+  }
+  for (std::size_t e = 0; e < experts_.size(); ++e) {
+    const std::size_t count = begins_[e + 1] - begins_[e];
+    const MatrixView inside = view(rows_of(expanded_, e, inside_), count, inside_);
+    const auto inside_delta = rows_of(expanded_delta_, e, inside_);
+    const MatrixView at_made = view(rows_of(delta_, e, width_), count, width_);
+    experts_[e].contract.backward(inside, at_made, gradient);
+    experts_[e].contract.backward_input(parameters, at_made,
+                                        mutable_view(inside_delta, count, inside_));
+    relu_backward(rows_of(expanded_, e, inside_), inside_delta);
+    const MatrixView at_inside = view(inside_delta, count, inside_);
+    experts_[e].expand.backward(view(rows_of(sorted_, e, width_), count, width_), at_inside,
+                                gradient);
+    experts_[e].expand.backward_input(parameters, at_inside,
+                                      mutable_view(rows_of(delta_, e, width_), count, width_));
+  }
+  score_delta_.resize(scores_.size());
+  gate_.backward(scores_, chosen_, weights_, weight_delta, score_delta_);
+  const MatrixView at_scores = view(score_delta_, rows, experts_.size());
+  scorer_.backward(x, at_scores, gradient);
+  scorer_.backward_input(parameters, at_scores, dx);
+  for (std::size_t row = 0; row < rows; ++row) {
+    dx.row(to_index(row)) += delta.row(to_index(place_[row]));
+  }
+}
+
+}  // namespace sotto
