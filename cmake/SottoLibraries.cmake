@@ -14,4 +14,5 @@ set(SOTTO_LIBRARIES
     sites_roster
     sites_epochs
     sites_process
+    sites_live
     sites_simulated)

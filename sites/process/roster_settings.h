@@ -28,6 +28,7 @@ struct RosterSettings {
   std::string seeds;        ///< HOST:PORT with commas between them; empty: no such run
   std::string name;         ///< empty: default_node_name()
   std::string listen;       ///< empty: as DatagramPlace says
+  std::string state;        ///< folder, for runs with one model; empty: none
   std::string key;          ///< file; empty: none
   bool insecure = false;    ///< without a key beyond this host
   double leave_within = 5;  ///< seconds

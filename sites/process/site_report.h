@@ -70,6 +70,17 @@ struct SiteRosterReport {
   std::vector<SiteMember> members{};
 };
 
+/// How a node of an all-reduce whose nodes come and go stands (docs/epochs.md).
+struct SiteEpochReport {
+  std::string standing;              ///< founding, joining, member, leaving, left or failed
+  std::string run;                   ///< the run's 128 bits in hex; empty: none yet
+  std::uint64_t epoch = 0;           ///< the epoch; 0: before the first
+  Round base = 0;                    ///< steps that all had applied when it began
+  std::vector<std::string> members;  ///< names of its members, eldest first
+  std::uint64_t left_out = 0;        ///< gradients of this node that are in no mean
+  std::uint64_t put_out = 0;         ///< times that it was no member any more
+};
+
 /// How a site stands.
 struct SiteReport {
   std::string name;
@@ -95,6 +106,7 @@ struct SiteReport {
   std::vector<SiteRefusedKey> refused_keys;  ///< the latest of them
   Strangers strangers;                       ///< connections without a proof
   std::optional<SiteRosterReport> roster;    ///< where nodes find each other by one
+  std::optional<SiteEpochReport> epoch;      ///< where they train one model by all-reduce
 };
 
 /// Where the site's thread leaves its report for others.

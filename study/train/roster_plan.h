@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <sotto/sites/live/epoch_options.h>
 #include <sotto/sites/process/roster_settings.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/study/json/figures.h>
@@ -17,6 +19,7 @@ namespace sotto::study {
 /// What one node of such a run does.
 struct RosterPlan {
   SiteOptions run;
+  std::optional<EpochOptions> epochs{};  ///< with one model at all nodes: then `run` is not used
   std::unique_ptr<Task> task;     ///< on all data, in an order that follows from seed and name
   std::vector<float> parameters;  ///< the initial model
   Round eval_every = 0;           ///< rounds of the site between evaluations; 0: only at the end
