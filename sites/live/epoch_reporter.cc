@@ -69,6 +69,7 @@ void EpochReporter::tell(SiteEvent::Level level, SiteEvent::Kind kind, std::stri
 void EpochReporter::tell_of_epoch(const EpochMember& member) {
   const bool is_member = member.standing() == EpochStanding::member;
   if (is_member && std::exchange(epoch_, member.epoch()) != member.epoch()) {
+    told_ = {};  // the first step of each epoch is told
     if (!was_member_) {
       tell(SiteEvent::Level::info, SiteEvent::Kind::joined,
            fmt::format("takes part, at step {} of the run", member.base()));
@@ -91,7 +92,7 @@ void EpochReporter::tell_of_epoch(const EpochMember& member) {
 }
 
 void EpochReporter::tell_of_step(const EpochMember& member) {
-  if (step_ == 0 || !was_member_ ||
+  if (!was_member_ || step_ <= member.base() ||
       (told_ != Clock::time_point() && Clock::now() - told_ < kTellStepAgain)) {
     return;
   }

@@ -43,7 +43,8 @@ void RosterPeers::drop_oldest(std::map<std::string, RosterPeer>& next) const {
 }
 
 bool RosterPeers::wanted(const RosterMember& member) const {
-  return reach_ == RosterReach::all ? is_there(member) : member.neighbour;
+  return reach_ == RosterReach::all ? is_there(member) && member.entry.name != self_
+                                    : member.neighbour;
 }
 
 bool RosterPeers::follow(const sites::RosterView& view, sites::RosterTime now) {

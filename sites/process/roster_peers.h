@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/ids.h>
@@ -37,8 +38,9 @@ enum class RosterReach : std::uint8_t {
 
 class RosterPeers {
  public:
-  /// The list is empty until it follows a view.
-  explicit RosterPeers(RosterReach reach = RosterReach::neighbours) : reach_(reach) {}
+  /// The list of the node `self`, in which it is not; empty until it follows a view.
+  explicit RosterPeers(std::string self = {}, RosterReach reach = RosterReach::neighbours)
+      : self_(std::move(self)), reach_(reach) {}
 
   /// The time for which a peer whose edge has gone stays in the list.
   static constexpr sites::RosterTime kDrainFor{5'000};
@@ -63,6 +65,7 @@ class RosterPeers {
   /// Whether a node is one of those that the list is to have.
   bool wanted(const sites::RosterMember& member) const;
 
+  const std::string self_;
   const RosterReach reach_;
   std::map<std::string, RosterPeer> peers_;
   Rank last_rank_ = 0;  ///< that was given to a peer

@@ -74,7 +74,7 @@ RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
       address_(datagrams_.address()),
       roster_(roster_setup(options, name, incarnation, life, address_, settings), now()),
       view_(roster_.view()),
-      peers_(reach),
+      peers_(name, reach),
       service_("a roster", kLookEvery, [this] { work(); }) {
   const auto lock = service_.pause();
   tell(SiteEvent::Level::info, SiteEvent::Kind::joining,
