@@ -12,12 +12,12 @@
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/philox.h>
-#include <sotto/base/unix_time.h>
 #include <sotto/observe/monitor.h>
 
 #include "cli/program.h"
 #include "support/free_port.h"
 #include "support/scratch.h"
+#include "support/seed.h"
 
 using namespace sotto::test;
 
@@ -165,12 +165,12 @@ void churn(const Arguments& algorithm, std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("train one model: nodes are killed, come and leave, and all that live have one model") {
-  churn({"--algorithm", "allreduce"}, static_cast<std::uint64_t>(sotto::unix_seconds()));
+  churn({"--algorithm", "allreduce"}, drawn_seed());
 }
 
 TEST_CASE("train one model: the same in few bits") {
   churn({"--algorithm", "qmean", "--compressor", "quant:8", "--step-rule", "adam", "--lr", "0.01"},
-        static_cast<std::uint64_t>(sotto::unix_seconds()));
+        drawn_seed());
 }
 
 TEST_CASE("train one model: below MIN nobody steps, and all go on when one more is there") {
