@@ -66,8 +66,9 @@ void EpochReporter::tell(SiteEvent::Level level, SiteEvent::Kind kind, std::stri
   }
 }
 
-void EpochReporter::tell_of_epoch(const EpochMember& member) {
+bool EpochReporter::tell_of_epoch(const EpochMember& member) {
   const bool is_member = member.standing() == EpochStanding::member;
+  const bool changed = is_member != was_member_ || epoch_ != member.epoch();
   if (is_member && std::exchange(epoch_, member.epoch()) != member.epoch()) {
     told_ = {};  // the first step of each epoch is told
     if (!was_member_) {
@@ -89,6 +90,7 @@ void EpochReporter::tell_of_epoch(const EpochMember& member) {
   if (is_member || member.standing() == EpochStanding::joining) {
     was_member_ = is_member;
   }
+  return changed;
 }
 
 void EpochReporter::tell_of_step(const EpochMember& member) {
@@ -114,12 +116,13 @@ void EpochReporter::tell_of_step(const EpochMember& member) {
 }
 
 void EpochReporter::follow(const EpochNodeParts& parts) {
+  bool changed = false;
   if (parts.member != nullptr) {
     step_ = parts.member->step();
-    tell_of_epoch(*parts.member);
+    changed = tell_of_epoch(*parts.member);
     tell_of_step(*parts.member);
   }
-  if (Clock::now() - reported_ >= kReportAgain) {
+  if (changed || Clock::now() - reported_ >= kReportAgain) {
     refresh(parts);
   }
 }

@@ -57,7 +57,8 @@ class EpochReporter {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void tell_of_epoch(const sites::EpochMember& member);
+  /// Whether the epoch, or whether this node is a member, has changed.
+  bool tell_of_epoch(const sites::EpochMember& member);
   void tell_of_step(const sites::EpochMember& member);
   SiteReport present(const EpochNodeParts& parts) const;
 
