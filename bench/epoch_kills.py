@@ -3,7 +3,8 @@
 place, and says how long the survivors stood still.
 
 A kill's time is from SIGKILL until the last survivor has made its next step, by the logs of the
-nodes, in milliseconds. A node is killed while more than two are members, since of two the younger
+nodes, in milliseconds; `died_median_ms` of that is until the kernel has ended the process, which
+takes long where processors are busy. A node is killed while more than two are members, since of two the younger
 cannot go on alone. The node `kept` is never killed: it shows whether memory and descriptors grow.
 At the end all nodes are told to end, and their models are compared: the test losses of all steps
 that two nodes have evaluated, and the digests of those that ended at one step, must be equal.
@@ -157,9 +158,11 @@ def play(options, folder):
         since = time.time()
         victim.process.kill()
         victim.process.wait()
+        died = time.time()
         nodes.remove(victim)
         took = await_step(survivors, since)
-        kills.append({"victim": victim.name, "survivors": len(survivors), "ms": took})
+        kills.append({"victim": victim.name, "survivors": len(survivors), "ms": took,
+                      "died_ms": 1000 * (died - since)})
         usage.append(kept.usage())
         if took is None:
             raise SystemExit(f"after the kill of {victim.name} the others stood still: {folder}")
@@ -193,6 +196,7 @@ def main():
         "median_ms": statistics.median(times),
         "p95_ms": times[min(len(times) - 1, int(0.95 * len(times)))],
         "slowest_ms": times[-1],
+        "died_median_ms": statistics.median(kill["died_ms"] for kill in kills),
         "memory_kib": [usage[0][0], usage[-1][0]],
         "descriptors": [usage[0][1], usage[-1][1]],
         "compared": compared,
@@ -200,8 +204,8 @@ def main():
         "each": kills,
     }
     print("from a kill to the survivors' next step")
-    for name in ("kills", "median_ms", "p95_ms", "slowest_ms"):
-        print(f"  {name:12} {figures[name]:.1f}")
+    for name in ("kills", "median_ms", "p95_ms", "slowest_ms", "died_median_ms"):
+        print(f"  {name:16} {figures[name]:.1f}")
     print(f"  memory of the node that stays, KiB: {usage[0][0]} at first, {usage[-1][0]} at last")
     print(f"  its descriptors: {usage[0][1]} at first, {usage[-1][1]} at last")
     print(f"  {compared} evaluations and digests compared between nodes, {len(differ)} differ")

@@ -111,10 +111,7 @@ class EpochMember {
   static constexpr Epoch kDecisionsKept = 8;
   /// Steps by which a newcomer may lag behind when an epoch is ended for it.
   static constexpr Round kNear = 16;
-  static constexpr EpochTime kAgain{500};  ///< until something is said again
-  /// … the first time in an epoch: members enter it one after the other, and what one says to
-  /// another that has not entered is lost.
-  static constexpr EpochTime kAgainFirst{20};
+  static constexpr EpochTime kAgain{500};              ///< until something is said again
   static constexpr EpochTime kBetweenPlanned{10'000};  ///< between two epochs for newcomers alone
   static constexpr EpochTime kNewcomerSilent{10'000};  ///< after which a newcomer is forgotten
 

@@ -406,7 +406,6 @@ void EpochMember::enter(Epoch epoch, const EpochValue& value, EpochTime now) {
     newcomers_.erase(member);
   }
   entered_at_ = now;
-  said_ = now + kAgainFirst - kAgain;
   due_.reset();
   asked_.reset();
   if (mean_) {

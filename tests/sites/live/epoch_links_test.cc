@@ -64,6 +64,9 @@ class MemoryChannels final : public Channels {
   std::deque<Arrival> arrivals;
 };
 
+/// A newcomer takes part where it lags by few steps.
+constexpr EpochTime kGradientTime{40};
+
 /// A few nodes, each with links, in virtual time.
 class World {
  public:
@@ -74,7 +77,8 @@ class World {
     std::optional<EpochMember> member;
     std::optional<EpochLinks> links;
     std::vector<SiteEvent> events;
-    std::size_t kept = 0;  ///< writes of a founder's votes
+    std::optional<EpochTime> wanted;  ///< since when it computes
+    std::size_t kept = 0;             ///< writes of a founder's votes
     bool alive = true;
   };
 
@@ -173,7 +177,9 @@ class World {
       }
       node.links->set_nodes(known);
       REQUIRE(node.links->pump(Deadline::after({}), &*node.member).ok());
-      if (node.member->wants_gradient()) {
+      node.wanted = node.member->wants_gradient() ? node.wanted.value_or(now_) : std::nullopt;
+      if (node.wanted && now_ - *node.wanted >= kGradientTime) {
+        node.wanted.reset();
         const std::vector<float> gradient(node.x.size(), 0.01F * static_cast<float>(k + 1));
         REQUIRE(node.member->offer(gradient, now_).ok());
       }
