@@ -100,7 +100,7 @@ TaskFactory make_tasks(const TrainOptions& o, std::uint64_t seed) {
   return {load_task(o.task, scaling ? &*scaling : nullptr), task};
 }
 
-/// Of SiteOptions or EpochOptions; `exchange` is what the nodes do.
+/// All settings as used. `run` is SiteOptions or EpochOptions, `exchange` what the nodes do.
 template <typename Options>
 Json config_json(const TrainOptions& o, const RosterSettings& roster, const TaskFactory& tasks,
                  std::string_view exchange, const Options& run, Round eval_every) {

@@ -177,7 +177,8 @@ class World {
       }
       node.links->set_nodes(known);
       REQUIRE(node.links->pump(Deadline::after({}), &*node.member).ok());
-      node.wanted = node.member->wants_gradient() ? node.wanted.value_or(now_) : std::nullopt;
+      node.wanted =
+          node.member->wants_gradient() ? std::optional(node.wanted.value_or(now_)) : std::nullopt;
       if (node.wanted && now_ - *node.wanted >= kGradientTime) {
         node.wanted.reset();
         const std::vector<float> gradient(node.x.size(), 0.01F * static_cast<float>(k + 1));
