@@ -30,9 +30,9 @@ namespace sotto {
 class RunRoster {
  public:
   /// Binds, and begins to ask who is there. `name` is this node's, `list` that of its peers, which
-  /// is kept from now on at those nodes that `reach` says. `settings` are those that all nodes of the run have besides MIN and MAX,
-  /// as settings_text() gives them. Throws Error for a name, an address or numbers that are
-  /// refused.
+  /// is kept from now on at those nodes that `reach` says. `settings` are those that all nodes of
+  /// the run have besides MIN and MAX, as settings_text() gives them. Throws Error for a name, an
+  /// address or numbers that are refused.
   RunRoster(const RosterOptions& options, const std::string& name, const std::string& listen,
             sites::Incarnation incarnation, std::uint32_t life, std::shared_ptr<AllowList> list,
             const std::string& settings, RosterReach reach = RosterReach::neighbours);

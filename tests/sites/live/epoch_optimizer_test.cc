@@ -38,6 +38,7 @@ EpochOptions options_for(const std::string& name, const std::string& seed, std::
   options.step_rule = {.rule = "adam", .learning_rate = 0.05};
   options.seed = 11;
   options.rounds = kSteps;
+  options.wait_limit = std::chrono::minutes(2);  // a test that fails ends
   return options;
 }
 
@@ -51,9 +52,10 @@ struct Ended {
 /// A node in a loop; `gradient` takes its place among the members.
 Ended train(const EpochOptions& options, std::vector<float> x,
             const std::function<void(const std::vector<std::string>&, Round, std::span<const float>,
-                                     std::span<float>)>& gradient) {
+                                     std::span<float>)>& gradient,
+            const SiteListener& listener) {
   Ended ended;
-  EpochOptimizer node(options, x);
+  EpochOptimizer node(options, x, {}, listener);
   ended.status = node.connect();
   std::vector<float> g(x.size());
   while (ended.status.ok() && !node.over()) {
@@ -92,6 +94,7 @@ TEST_CASE("live epochs: where nothing fails the models are those of allreduce an
     const std::string seed = "127.0.0.1:" + std::to_string(free_port());
     std::vector<std::future<Ended>> nodes;
     std::mutex mutex;
+    std::promise<void> bound;  // n0 has the seed's address, before another one takes it
     for (std::size_t k = 0; k < kNodes; ++k) {
       EpochOptions options = options_for("n" + std::to_string(k), seed, kNodes);
       options.compressor = compressor;
@@ -99,12 +102,22 @@ TEST_CASE("live epochs: where nothing fails the models are those of allreduce an
       // or where one came later than the others, another: each is its place's node.
       const std::vector<float> own = k == 0 ? start : std::vector<float>(kDimension, 7);
       nodes.push_back(std::async(std::launch::async, [&, options, own] {
-        return train(options, own, [&](const auto& members, Round round, auto x, auto g) {
-          const auto place = std::ranges::find(members, options.name) - members.begin();
-          const std::lock_guard lock(mutex);
-          gradient_of(static_cast<Rank>(place), round, x, g);
-        });
+        return train(
+            options, own,
+            [&](const auto& members, Round round, auto x, auto g) {
+              const auto place = std::ranges::find(members, options.name) - members.begin();
+              const std::lock_guard lock(mutex);
+              gradient_of(static_cast<Rank>(place), round, x, g);
+            },
+            [&, k](const SiteEvent& event) {
+              if (k == 0 && event.kind == SiteEvent::Kind::listening) {
+                bound.set_value();
+              }
+            });
       }));
+      if (k == 0) {
+        REQUIRE(bound.get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready);
+      }
     }
     for (auto& node : nodes) {
       const Ended ended = node.get();
