@@ -1,4 +1,5 @@
 // `sotto train --nodes MIN:MAX --algorithm allreduce` with processes that come, go and are killed.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -33,23 +34,14 @@ class EpochsRun {
 
   void start(const std::string& name, const Arguments& own = {}) {
     monitors_[name] = free_port();
-    Arguments words = {"train",
-                       "--task",
-                       "digits,train=600,test=200",
-                       "--model",
-                       "softmax",
-                       "--nodes",
-                       nodes_,
-                       "--seeds",
-                       seed_,
-                       "--name",
-                       name,
-                       "--lr",
-                       "0.5",
-                       "--json",
-                       result(name),
-                       "--metrics",
-                       std::to_string(monitors_[name])};
+    Arguments words = {"train",      "--task",    "digits,train=600,test=200",
+                       "--model",    "softmax",   "--nodes",
+                       nodes_,       "--seeds",   seed_,
+                       "--name",     name,        "--json",
+                       result(name), "--metrics", std::to_string(monitors_[name])};
+    if (std::ranges::find(more_, "--lr") == more_.end()) {
+      words.insert(words.end(), {"--lr", "0.5"});
+    }
     words.insert(words.end(), more_.begin(), more_.end());
     words.insert(words.end(), own.begin(), own.end());
     processes_[name] = std::make_unique<Process>(command(words));
