@@ -23,10 +23,10 @@ namespace sotto {
 
 /// The parts of a node as far as they are there yet; null: not yet.
 struct EpochNodeParts {
-  const sites::EpochMember* member = nullptr;
-  const Channels* channels = nullptr;
-  RunRoster* roster = nullptr;
-  sites::Incarnation incarnation = 0;  ///< this process
+  const sites::EpochMember* member = nullptr;  ///< the state machine
+  const Channels* channels = nullptr;          ///< to all others
+  RunRoster* roster = nullptr;                 ///< who is there
+  sites::Incarnation incarnation = 0;          ///< this process
 };
 
 class EpochReporter {
