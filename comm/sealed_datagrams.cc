@@ -255,6 +255,17 @@ std::optional<std::string> SealedDatagrams::endpoint_of(const std::string& to) {
   return name->endpoint.empty() ? std::nullopt : std::optional(name->endpoint);
 }
 
+bool SealedDatagrams::is_at(const std::string& to) {
+  const auto endpoint = endpoint_of(to);
+  const auto own = endpoint_of(address_);
+  if (!endpoint || !own) {
+    return false;
+  }
+  const auto port_of = [](const std::string& text) { return text.substr(text.rfind(':')); };
+  const bool here = endpoint->starts_with("tcp://127.") || endpoint->starts_with("tcp://[::1]");
+  return *endpoint == *own || (here && port_of(*endpoint) == port_of(*own));
+}
+
 void SealedDatagrams::send(const std::string& to, std::span<const std::byte> message) {
   const auto endpoint = endpoint_of(to);
   if (!endpoint || message.size() + kSealBytes > kLongestDatagram) {

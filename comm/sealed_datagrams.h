@@ -65,6 +65,9 @@ class SealedDatagrams {
   std::uint64_t refused() const { return refused_; }
   /// Whether the host of HOST:PORT is one in numbers, or a name that was found.
   bool knows(const std::string& to) { return endpoint_of(to).has_value(); }
+  /// Whether HOST:PORT is where it is bound, also by a name that stands for loopback here, as a
+  /// machine's own often does. False while the name is looked up.
+  bool is_at(const std::string& to);
 
  private:
   struct Name;

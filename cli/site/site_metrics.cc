@@ -104,6 +104,17 @@ void add_roster(MetricsText& metrics, const SiteRosterReport& roster) {
   }
 }
 
+void add_epoch(MetricsText& metrics, const SiteEpochReport& epoch) {
+  metrics.one("epoch", "gauge", "The epoch of a run with one model",
+              static_cast<double>(epoch.epoch));
+  metrics.one("epoch_members", "gauge", "Nodes whose gradients each step of the epoch takes",
+              static_cast<double>(epoch.members.size()));
+  metrics.one("gradients_left_out_total", "counter", "Gradients of this node that are in no mean",
+              static_cast<double>(epoch.left_out));
+  metrics.one("put_out_total", "counter", "How often the others went on without this node",
+              static_cast<double>(epoch.put_out));
+}
+
 }  // namespace
 
 std::string site_metrics(const SiteReport& report, double now) {
@@ -157,6 +168,9 @@ std::string site_metrics(const SiteReport& report, double now) {
   }
   if (report.roster) {
     add_roster(metrics, *report.roster);
+  }
+  if (report.epoch) {
+    add_epoch(metrics, *report.epoch);
   }
   add_peers(metrics, report);
   metrics.one("peers_file_refused", "gauge", "1 while the file of peers is wrong and not in force",

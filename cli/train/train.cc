@@ -89,7 +89,8 @@ void refuse_roster_settings(const RosterSettings& roster) {
        {std::pair{"nodes", range},
         {"name", !roster.name.empty()},
         {"leave-within", roster.leave_within != RosterSettings().leave_within},
-        {"listen", !roster.listen.empty()}}) {
+        {"listen", !roster.listen.empty()},
+        {"state", !roster.state.empty()}}) {
     if (given) {
       throw Error(setting, "it is for a run whose nodes come and go: give " + mention("seeds"));
     }

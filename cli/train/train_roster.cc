@@ -16,6 +16,7 @@
 #include <sotto/console/signals.h>
 #include <sotto/observe/monitor.h>
 #include <sotto/observe/tensorboard.h>
+#include <sotto/sites/live/epoch_run.h>
 #include <sotto/sites/process/site_run.h>
 #include <sotto/study/train/roster_plan.h>
 #include <sotto/trainers/files/parameter_file.h>
@@ -126,19 +127,27 @@ int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
   plan.run.stop = &console::stop_requested();
   console::catch_stop_signals();
   NodeWatch watch(observe, options.common.quiet, flags, plan);
+  if (plan.epochs) {
+    plan.epochs->stop = plan.run.stop;
+    plan.epochs->board = plan.run.board;
+    plan.epochs->observer = plan.run.observer;
+  }
   std::optional<SiteExit> exit;
   exit.emplace(
       watch.log(),
       SiteExit::Site{
-          .keeps_state = false,
+          .keeps_state = plan.epochs && !plan.epochs->state.empty(),
           .asked_for_results = !options.common.json.empty() || !options.dump_parameters.empty(),
           .within = SiteExit::kUsual + std::chrono::duration_cast<std::chrono::seconds>(
                                            plan.run.roster->leave_patience)});
-  const auto result = run_site(plan.run, nullptr, *plan.task, plan.parameters, plan.eval_every,
-                               [&](const SiteEvent& event) {
-                                 exit->tell_of_stop();
-                                 watch.tell(event);
-                               });
+  const SiteListener listener = [&](const SiteEvent& event) {
+    exit->tell_of_stop();
+    watch.tell(event);
+  };
+  const auto result =
+      plan.epochs
+          ? run_epochs(*plan.epochs, *plan.task, plan.parameters, plan.eval_every, listener)
+          : run_site(plan.run, nullptr, *plan.task, plan.parameters, plan.eval_every, listener);
   exit.reset();
   if (!result.ok()) {
     return console::kFailed;  // the log has why

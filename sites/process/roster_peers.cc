@@ -42,11 +42,16 @@ void RosterPeers::drop_oldest(std::map<std::string, RosterPeer>& next) const {
   }
 }
 
+bool RosterPeers::wanted(const RosterMember& member) const {
+  return reach_ == RosterReach::all ? is_there(member) && member.entry.name != self_
+                                    : member.neighbour;
+}
+
 bool RosterPeers::follow(const sites::RosterView& view, sites::RosterTime now) {
   std::map<std::string, RosterPeer> next;
   for (const RosterMember& member : view.members) {
     const std::string& name = member.entry.name;
-    if (member.neighbour) {
+    if (wanted(member)) {
       next[name] = {.rank = rank_of(name, next), .address = member.entry.address, .until = {}};
       continue;
     }

@@ -28,6 +28,7 @@ struct RosterSettings {
   std::string seeds;        ///< HOST:PORT with commas between them; empty: no such run
   std::string name;         ///< this node's name; empty: default_node_name()
   std::string listen;       ///< address to listen on; empty: as DatagramPlace says
+  std::string state;        ///< folder of the state, for runs with one model; empty: none
   std::string key;          ///< file of the key; empty: no key
   bool insecure = false;    ///< whether plain text is allowed beyond this host
   double leave_within = 5;  ///< longest wait of a node that leaves, in seconds

@@ -62,7 +62,8 @@ std::string words_of(const sites::OtherRun& other) {
 
 RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
                      const std::string& listen, sites::Incarnation incarnation, std::uint32_t life,
-                     std::shared_ptr<AllowList> list, const std::string& settings)
+                     std::shared_ptr<AllowList> list, const std::string& settings,
+                     RosterReach reach)
     : options_(options),
       name_(name),
       list_(std::move(list)),
@@ -73,6 +74,7 @@ RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
       address_(datagrams_.address()),
       roster_(roster_setup(options, name, incarnation, life, address_, settings), now()),
       view_(roster_.view()),
+      peers_(name, reach),
       service_("a roster", kLookEvery, [this] { work(); }) {
   const auto lock = service_.pause();
   tell(SiteEvent::Level::info, SiteEvent::Kind::joining,
@@ -253,6 +255,16 @@ SiteRosterReport RunRoster::report() const {
                               .neighbour = member.neighbour});
   }
   return report;
+}
+
+sites::RosterView RunRoster::view() const {
+  const auto lock = service_.pause();
+  return view_;
+}
+
+bool RunRoster::has_first_seed() {
+  const auto lock = service_.pause();
+  return options_.seeds.empty() || datagrams_.is_at(options_.seeds.front());
 }
 
 std::vector<sites::DrainingPeer> RunRoster::draining() const {

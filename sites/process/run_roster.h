@@ -30,12 +30,12 @@ namespace sotto {
 class RunRoster {
  public:
   /// Binds, and begins to ask who is there. `name` is this node's, `list` that of its peers, which
-  /// is kept from now on. `settings` are those that all nodes of the run have besides MIN and MAX,
-  /// as settings_text() gives them. Throws Error for a name, an address or numbers that are
-  /// refused.
+  /// is kept from now on at those nodes that `reach` says. `settings` are those that all nodes of
+  /// the run have besides MIN and MAX, as settings_text() gives them. Throws Error for a name, an
+  /// address or numbers that are refused.
   RunRoster(const RosterOptions& options, const std::string& name, const std::string& listen,
             sites::Incarnation incarnation, std::uint32_t life, std::shared_ptr<AllowList> list,
-            const std::string& settings);
+            const std::string& settings, RosterReach reach = RosterReach::neighbours);
   /// Tells the others that this node is gone.
   ~RunRoster();
   RunRoster(const RunRoster&) = delete;
@@ -54,6 +54,11 @@ class RunRoster {
                      const std::function<void()>& meanwhile) const;
   /// The nodes that are there.
   SiteRosterReport report() const;
+  /// What the roster knows, by name; this node among them once it has joined.
+  sites::RosterView view() const;
+  /// Whether this node is to begin the run where one node must: it has the address of the first
+  /// seed, or there are no seeds. False, too, while the seed's name is looked up.
+  bool has_first_seed();
   /// Peers that are to get no more parcels: they leave, or their edge has gone.
   std::vector<sites::DrainingPeer> draining() const;
   /// Other nodes that are up.

@@ -63,6 +63,9 @@ constexpr auto kNames = std::to_array<Named>({
     {Kind::nodes_enough, "nodes-enough"},
     {Kind::seeds_silent, "seeds-silent"},
     {Kind::datagrams_refused, "datagrams-refused"},
+    {Kind::epoch_began, "epoch-began"},
+    {Kind::put_out, "put-out"},
+    {Kind::other_run, "other-run"},
     {Kind::undelivered, "undelivered"},
     {Kind::failed, "failed"},
 });

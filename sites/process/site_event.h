@@ -76,6 +76,9 @@ struct SiteEvent {
     nodes_enough,           ///< MIN are up
     seeds_silent,           ///< seeds do not answer
     datagrams_refused,      ///< datagrams came that the run's key does not open
+    epoch_began,            ///< all-reduce: an epoch with other members has begun
+    put_out,                ///< … this node is no member any more, and joins anew
+    other_run,              ///< … a node is in a run that was begun apart from this one
     undelivered,            ///< the node left with what no heir has confirmed
     failed,                 ///< the site ends, and why
   };

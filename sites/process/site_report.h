@@ -70,6 +70,17 @@ struct SiteRosterReport {
   std::vector<SiteMember> members{};
 };
 
+/// How a node of an all-reduce whose nodes come and go stands (docs/epochs.md).
+struct SiteEpochReport {
+  std::string standing;              ///< founding, joining, member, leaving, left or failed
+  std::string run;                   ///< the run's 128 bits in hex; empty: none yet
+  std::uint64_t epoch = 0;           ///< the epoch; 0: before the first
+  Round base = 0;                    ///< steps that all had applied when it began
+  std::vector<std::string> members;  ///< names of its members, eldest first
+  std::uint64_t left_out = 0;        ///< gradients of this node that are in no mean
+  std::uint64_t put_out = 0;         ///< times that it was no member any more
+};
+
 /// How a site stands.
 struct SiteReport {
   std::string name;
@@ -96,6 +107,8 @@ struct SiteReport {
   std::vector<SiteRefusedKey> refused_keys;  ///< latest of these keys
   Strangers strangers;                       ///< connections without a proof
   std::optional<SiteRosterReport> roster;  ///< roster by which nodes find each other; unset: a list
+  /// Epoch of the nodes that train one model by all-reduce; unset: each has a model of its own.
+  std::optional<SiteEpochReport> epoch;
 };
 
 /// Where the site's thread leaves its report for others.

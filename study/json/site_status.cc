@@ -67,6 +67,12 @@ Json roster_json(const SiteRosterReport& roster) {
   return {{"least", roster.least}, {"most", roster.most}, {"up", roster.up}, {"nodes", nodes}};
 }
 
+Json epoch_json(const SiteEpochReport& epoch) {
+  return {{"standing", epoch.standing}, {"run", epoch.run},         {"epoch", epoch.epoch},
+          {"base", epoch.base},         {"members", epoch.members}, {"left_out", epoch.left_out},
+          {"put_out", epoch.put_out}};
+}
+
 }  // namespace
 
 Json site_status_json(const SiteReport& report) {
@@ -128,7 +134,8 @@ Json site_status_json(const SiteReport& report) {
           {"strangers_room", report.strangers.room},
           {"strangers_cut", report.strangers.cut},
           {"refused_keys", keys},
-          {"roster", report.roster ? roster_json(*report.roster) : Json()}};
+          {"roster", report.roster ? roster_json(*report.roster) : Json()},
+          {"epoch", report.epoch ? epoch_json(*report.epoch) : Json()}};
 }
 
 }  // namespace sotto::study

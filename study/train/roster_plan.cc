@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/xxh3.h>
 #include <sotto/sites/process/site_settings.h>
+#include <sotto/study/train/epoch_plan.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
 #include <sotto/study/train/train_checks.h>
@@ -60,6 +61,7 @@ constexpr auto kHere = std::to_array<std::string_view>({
     "name",
     "listen",
     "leave-within",
+    "state",
 });
 
 /// Throws Error for the first of the settings that does nothing here.
@@ -98,25 +100,47 @@ TaskFactory make_tasks(const TrainOptions& o, std::uint64_t seed) {
   return {load_task(o.task, scaling ? &*scaling : nullptr), task};
 }
 
+/// All settings as used. `run` is SiteOptions or EpochOptions, `exchange` what the nodes do.
+template <typename Options>
 Json config_json(const TrainOptions& o, const RosterSettings& roster, const TaskFactory& tasks,
-                 const RosterPlan& plan) {
-  const SiteOptions& run = plan.run;
+                 std::string_view exchange, const Options& run, Round eval_every) {
   return {{"name", run.name},
           {"nodes", roster.nodes},
           {"seeds", roster.seeds},
           {"task", tasks.data().spec},
           {"model", tasks.options().model},
           {"batch", tasks.options().batch},
-          {"exchange", sites::name_of(run.exchange)},
+          {"exchange", exchange},
           {"compressor", run.compressor},
           {"step_rule", run.step_rule.rule},
           {"lr", run.step_rule.learning_rate},
           {"schedule", run.step_rule.schedule.spec()},
-          {"communication_interval", run.communication_interval},
+          {"communication_interval", o.communication_interval},
           {"rounds", run.rounds},
-          {"eval_every", plan.eval_every},
+          {"eval_every", eval_every},
           {"gradient_time", o.gradient_time},
           {"seed", run.seed}};
+}
+
+/// What nodes must share beside the optimizer's settings.
+AgreedSettings further_of(const TaskFactory& tasks, Round rounds) {
+  return {{"task", tasks.data().spec},
+          {"model", tasks.options().model},
+          {"rounds", fmt::to_string(rounds)}};
+}
+
+void take_model(const TrainOptions& o, RosterPlan& plan) {
+  if (o.init.empty()) {
+    plan.run.init = "";
+    plan.parameters.resize(plan.task->dimension());
+    plan.task->initialize(plan.parameters, o.seed);
+    return;
+  }
+  Start start = read_start(o.init, plan.task->layout());
+  plan.parameters = std::move(start.parameters);
+  if (!start.left_behind.empty()) {
+    plan.warnings.push_back("init: " + start.left_behind);
+  }
 }
 
 }  // namespace
@@ -143,26 +167,23 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
   const Round alone = plan.task->rounds_per_epoch();
   const auto per_epoch = std::max<Round>((alone + nodes.least - 1) / nodes.least, 1);
   const Round steps = count_rounds(o, per_epoch);
-  take_settings(site_settings(o, steps), plan.run);
-  plan.run.listen = roster.listen;
-  plan.run.scaling = tasks.data().scaling;
-  plan.run.further = {{"task", tasks.data().spec},
-                      {"model", tasks.options().model},
-                      {"rounds", fmt::to_string(plan.run.rounds)}};
+  if (has_one_model(o.algorithm)) {
+    roster.name = name;
+    plan.epochs = make_epoch_options(o, roster, steps);
+    plan.epochs->further = further_of(tasks, steps);
+  } else {
+    if (!roster.state.empty()) {
+      refuse("state", roster.state, "it is for allreduce and qmean: others keep nothing");
+    }
+    take_settings(site_settings(o, steps), plan.run);
+    plan.run.listen = roster.listen;
+    plan.run.scaling = tasks.data().scaling;
+    plan.run.further = further_of(tasks, plan.run.rounds);
+  }
   plan.eval_every = o.eval_every
                         ? (*o.eval_every + o.communication_interval - 1) / o.communication_interval
                         : std::max<Round>(per_epoch / o.communication_interval, 1);
-  if (o.init.empty()) {
-    plan.run.init = "";
-    plan.parameters.resize(plan.task->dimension());
-    plan.task->initialize(plan.parameters, o.seed);
-  } else {
-    Start start = read_start(o.init, plan.task->layout());
-    plan.parameters = std::move(start.parameters);
-    if (!start.left_behind.empty()) {
-      plan.warnings.push_back("init: " + start.left_behind);
-    }
-  }
+  take_model(o, plan);
   if (!o.gradient_time.empty()) {
     plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.seed, 0);
   }
@@ -171,7 +192,9 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
         "without a key anybody who reaches this node can take part and read all of it: make one "
         "with `sotto keygen`, and give it to each node");
   }
-  plan.config = config_json(o, roster, tasks, plan);
+  plan.config = plan.epochs ? config_json(o, roster, tasks, "epochs", *plan.epochs, plan.eval_every)
+                            : config_json(o, roster, tasks, sites::name_of(plan.run.exchange),
+                                          plan.run, plan.eval_every);
   return plan;
 }
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <sotto/sites/live/epoch_options.h>
 #include <sotto/sites/process/roster_settings.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/study/json/figures.h>
@@ -17,6 +19,8 @@ namespace sotto::study {
 /// What one node of such a run does.
 struct RosterPlan {
   SiteOptions run;
+  /// The run in epochs, where all nodes have one model; `run` is not used then.
+  std::optional<EpochOptions> epochs{};
   std::unique_ptr<Task> task;     ///< task on all data, in an order that follows from seed and name
   std::vector<float> parameters;  ///< the initial model
   Round eval_every = 0;           ///< rounds of the site between evaluations; 0: only at the end

@@ -1,0 +1,226 @@
+#include <sotto/sites/live/epoch_links.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sotto {
+
+using sites::EpochMember;
+using sites::EpochParcel;
+using sites::EpochPeer;
+using sites::EpochTime;
+using sites::History;
+using Level = SiteEvent::Level;
+using Kind = SiteEvent::Kind;
+
+void EpochLinks::tell(Level level, Kind kind, std::string text, const std::string& peer) const {
+  if (parts_.listener) {
+    parts_.listener({level, kind, std::move(text), peer, {}, {}});
+  }
+}
+
+void EpochLinks::follow_list() {
+  const std::uint64_t version = parts_.list.version();
+  if (version == list_version_ && !names_.empty()) {
+    return;
+  }
+  list_version_ = version;
+  names_.clear();
+  ranks_.clear();
+  for (const TrustedPeer& line : parts_.list.peers()) {
+    names_[line.rank] = line.name;
+    ranks_[line.name] = line.rank;
+  }
+}
+
+// -- what comes -----------------------------------------------------------------------------------
+
+void EpochLinks::take(const ChannelEvent& event, EpochMember* member) {
+  if (event.kind == ChannelEvent::Kind::up) {
+    follow_list();
+    links_[event.peer] = {.name = names_[event.peer], .hello = {}, .told_other = false};
+    // One that is lost before it arrives is said anew with the next channel.
+    static_cast<void>(parts_.channels.send(
+        event.peer, encode(EpochHello{.incarnation = parts_.incarnation, .history = history_})));
+    return;
+  }
+  const auto link = links_.find(event.peer);
+  if (link == links_.end()) {
+    return;
+  }
+  if (event.kind == ChannelEvent::Kind::message) {
+    take_message(event.peer, event.message, member);
+    return;
+  }
+  const bool greeted = link->second.hello.has_value();
+  const std::string name = link->second.name;
+  links_.erase(link);
+  if (greeted) {
+    tell(Level::warning, Kind::peer_down, event.reason, name);
+  }
+}
+
+void EpochLinks::take_message(Rank peer, std::span<const std::byte> message, EpochMember* member) {
+  if (is_hello(message)) {
+    if (const auto hello = parse_hello(message)) {
+      greet(peer, *hello);
+    } else {
+      refuse_peer(peer, "its hello is malformed, or of another version of sotto");
+    }
+    return;
+  }
+  const Link& link = links_.at(peer);
+  if (!link.hello) {
+    refuse_peer(peer, "it sent a message before its hello");
+  } else if (member != nullptr) {
+    const Status status =
+        member->receive(link.name, link.hello->incarnation, message, parts_.clock());
+    if (!status.ok()) {
+      refuse_peer(peer, status.message());
+    }
+  }
+}
+
+void EpochLinks::greet(Rank peer, const EpochHello& hello) {
+  Link& link = links_.at(peer);
+  if (link.hello && link.hello->incarnation != hello.incarnation) {
+    refuse_peer(peer, "it named two processes on one channel");
+    return;
+  }
+  if (!link.hello) {
+    tell(Level::info, Kind::peer_up, "the channel is open", link.name);
+  }
+  link.hello = hello;
+  met_.insert({link.name, hello.incarnation});
+}
+
+void EpochLinks::refuse_peer(Rank peer, const std::string& why) {
+  tell(Level::warning, Kind::peer_offence, why, links_.at(peer).name);
+  parts_.channels.close(peer, kPause);
+}
+
+// -- what the member is told ----------------------------------------------------------------------
+
+std::vector<EpochPeer> EpochLinks::peers_now() {
+  const EpochTime now = parts_.clock();
+  std::map<Key, bool> suspected;
+  for (const KnownNode& node : nodes_) {
+    const Key key{node.name, node.incarnation};
+    const EpochTime since = since_.try_emplace(key, now).first->second;
+    const bool comes =
+        !node.suspected && !met_.contains(key) && now - since < parts_.connect_within;
+    suspected[key] = !comes;
+  }
+  for (const auto& [rank, link] : links_) {
+    if (link.hello) {
+      suspected[{link.name, link.hello->incarnation}] = false;
+    }
+  }
+  std::erase_if(since_, [&](const auto& item) { return !suspected.contains(item.first); });
+  std::erase_if(met_, [&](const Key& key) { return !suspected.contains(key); });
+  std::vector<EpochPeer> peers;
+  for (const auto& [key, is_suspected] : suspected) {
+    peers.push_back({key.first, key.second, is_suspected});
+  }
+  return peers;
+}
+
+void EpochLinks::move_clock(EpochMember& member) {
+  std::vector<EpochPeer> peers = peers_now();
+  const bool changed = peers != told_;
+  if (changed) {
+    member.set_peers(peers);
+    told_ = std::move(peers);
+  }
+  const EpochTime now = parts_.clock();
+  if (changed || !ticked_ || now - *ticked_ >= kTickEvery) {
+    ticked_ = now;
+    member.tick(now);
+  }
+}
+
+void EpochLinks::follow_run(const EpochMember& member) {
+  if (member.history() != history_) {
+    history_ = member.history();
+    for (const auto& [rank, link] : links_) {
+      static_cast<void>(parts_.channels.send(
+          rank, encode(EpochHello{.incarnation = parts_.incarnation, .history = history_})));
+    }
+  }
+  for (auto& [rank, link] : links_) {
+    const bool other = link.hello && link.hello->history != History{} && history_ != History{} &&
+                       link.hello->history != history_;
+    if (other && !link.told_other) {
+      tell(Level::warning, Kind::other_run,
+           "it is in another run, which was begun apart from this one: neither hears the other; "
+           "end the nodes of one of them, and start them again",
+           link.name);
+    }
+    link.told_other = other;
+  }
+}
+
+Status EpochLinks::send(EpochMember& member) {
+  if (member.votes_changed()) {
+    const std::vector<std::byte> votes = member.founding_votes();
+    if (Status status = parts_.keep(votes); !status.ok()) {
+      return status;
+    }
+  }
+  for (const EpochParcel& parcel : member.released()) {
+    const auto rank = ranks_.find(parcel.name);
+    const auto link = rank == ranks_.end() ? links_.end() : links_.find(rank->second);
+    if (link != links_.end() && link->second.hello &&
+        link->second.hello->incarnation == parcel.incarnation) {
+      // What a full queue or a lost channel drops is said again by the protocol.
+      static_cast<void>(parts_.channels.send(link->first, parcel.message));
+    }
+  }
+  return {};
+}
+
+Status EpochLinks::pump(Deadline deadline, EpochMember* member) {
+  follow_list();
+  for (int taken = 0; taken < kBatch; ++taken) {
+    const auto event = parts_.channels.poll(taken == 0 ? deadline : Deadline::after({}));
+    if (!event.ok()) {
+      if (event.status().fault() != Fault::deadline) {
+        return event.status();
+      }
+      break;
+    }
+    take(*event, member);
+  }
+  if (member == nullptr) {
+    return {};
+  }
+  follow_run(*member);
+  move_clock(*member);
+  return send(*member);
+}
+
+// -- what the founder asks ------------------------------------------------------------------------
+
+bool EpochLinks::is_greeted(const std::string& name) const {
+  return std::ranges::any_of(links_, [&](const auto& item) {
+    return item.second.name == name && item.second.hello.has_value();
+  });
+}
+
+bool EpochLinks::all_greeted() const {
+  return std::ranges::all_of(nodes_, [&](const KnownNode& node) {
+    return node.suspected || std::ranges::any_of(links_, [&](const auto& item) {
+             const auto& hello = item.second.hello;
+             return item.second.name == node.name && hello &&
+                    hello->incarnation == node.incarnation;
+           });
+  });
+}
+
+bool EpochLinks::hears_of_run() const {
+  return std::ranges::any_of(links_, [](const auto& item) {
+    return item.second.hello && item.second.hello->history != History{};
+  });
+}
+
+}  // namespace sotto

@@ -1,0 +1,116 @@
+// Between an EpochMember, which knows nodes by name and incarnation, and Channels, which know them
+// by their number in a list of peers: carries messages both ways, says which nodes are suspected,
+// and moves the member's clock.
+//
+// A node is suspected as soon as its channel is down, which a killed process's is at once, and
+// until it has said hello again. One that the roster has just named is given time to connect.
+//
+// Thread safety: one thread at a time. Channels and list are the caller's and must outlive it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+#include <sotto/comm/channels.h>
+#include <sotto/comm/deadline.h>
+#include <sotto/comm/trust/allow_list.h>
+#include <sotto/sites/epochs/epoch_member.h>
+#include <sotto/sites/live/epoch_hello.h>
+#include <sotto/sites/process/site_event.h>
+
+namespace sotto {
+
+/// A node that the roster knows.
+struct KnownNode {
+  std::string name{};                  ///< its name
+  sites::Incarnation incarnation = 0;  ///< its process
+  bool suspected = false;              ///< it does not answer the roster
+  auto operator<=>(const KnownNode&) const = default;
+};
+
+class EpochLinks {
+ public:
+  /// A peer that breaks a rule is let in again after this time.
+  static constexpr std::chrono::milliseconds kPause{30'000};
+
+  /// What the links are made of.
+  struct Parts {
+    std::string name{};                         ///< this node's name
+    sites::Incarnation incarnation = 0;         ///< this process, not 0
+    Channels& channels;                         ///< to the peers in `list`
+    const AllowList& list;                      ///< names by their numbers
+    sites::EpochTime connect_within{};          ///< time that a new node has to connect
+    std::function<sites::EpochTime()> clock{};  ///< the member's time
+    /// Writes a founder's votes; nothing is sent before it returns. A fault is final.
+    std::function<Status(std::span<const std::byte>)> keep{};
+    SiteListener listener{};  ///< hears of channels, of offences and of other runs
+  };
+  /// Sends nothing yet.
+  explicit EpochLinks(Parts parts) : parts_(std::move(parts)) {}
+
+  /// The nodes that the roster knows now, this one not among them.
+  void set_nodes(std::vector<KnownNode> nodes) { nodes_ = std::move(nodes); }
+  /// Takes in what has come, waiting for the first of it until `deadline`; moves the member's
+  /// clock, and sends what it releases. `member` is null before this node has one: then channels
+  /// open, hellos are said, and other messages are dropped. Fault::io: the sockets failed, or the
+  /// votes could not be kept.
+  Status pump(Deadline deadline, sites::EpochMember* member);
+
+  /// Whether all nodes that the roster knows and does not suspect have said hello.
+  bool all_greeted() const;
+  /// Whether one that has said hello is in a run.
+  bool hears_of_run() const;
+  /// Whether the channel to this node is open, and it has said hello.
+  bool is_greeted(const std::string& name) const;
+
+ private:
+  using Key = std::pair<std::string, sites::Incarnation>;
+  /// Events that are taken in before what they led to is sent.
+  static constexpr int kBatch = 256;
+  /// Time between two ticks of the member.
+  static constexpr sites::EpochTime kTickEvery{50};
+
+  struct Link {
+    std::string name{};
+    std::optional<EpochHello> hello{};
+    bool told_other = false;  ///< that it is in another run was told
+  };
+
+  void take(const ChannelEvent& event, sites::EpochMember* member);
+  void take_message(Rank peer, std::span<const std::byte> message, sites::EpochMember* member);
+  void greet(Rank peer, const EpochHello& hello);
+  void refuse_peer(Rank peer, const std::string& why);
+  /// Says hello again where this node's run has become known, and tells of peers in another one.
+  void follow_run(const sites::EpochMember& member);
+  /// Names of those with a channel, by what the list says now.
+  void follow_list();
+  void move_clock(sites::EpochMember& member);
+  Status send(sites::EpochMember& member);
+  std::vector<sites::EpochPeer> peers_now();
+  void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text,
+            const std::string& peer) const;
+
+  const Parts parts_;
+  std::vector<KnownNode> nodes_;
+  std::map<Rank, Link> links_;  ///< channels that are open
+  std::map<std::string, Rank> ranks_;
+  std::map<Rank, std::string> names_;
+  std::uint64_t list_version_ = 0;
+  std::map<Key, sites::EpochTime> since_;  ///< when the roster named a node first
+  std::set<Key> met_;                      ///< those that have said hello since
+  std::vector<sites::EpochPeer> told_;     ///< what the member knows
+  sites::History history_{};               ///< the run that was said in hellos
+  std::optional<sites::EpochTime> ticked_;
+};
+
+}  // namespace sotto

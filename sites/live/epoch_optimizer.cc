@@ -1,0 +1,481 @@
+#include <sotto/sites/live/epoch_optimizer.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/background_service.h>
+#include <sotto/base/digest.h>
+#include <sotto/base/elapsed.h>
+#include <sotto/base/error.h>
+#include <sotto/compress/registry.h>
+#include <sotto/sites/live/epoch_links.h>
+#include <sotto/sites/live/epoch_reporter.h>
+#include <sotto/sites/live/founding_votes.h>
+#include <sotto/sites/process/run_roster.h>
+#include <sotto/sites/process/site_of_options.h>
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using sites::EpochMember;
+using sites::EpochStanding;
+using sites::EpochTime;
+using Level = SiteEvent::Level;
+
+/// A wait looks this often whether it is to end.
+constexpr auto kLook = 20ms;
+/// While the caller is away, the others are answered this often.
+constexpr auto kAnswerEvery = 5ms;
+/// The roster is asked this often who is there.
+constexpr auto kAskRosterEvery = 50ms;
+/// A message has at most so many bytes beside a model or a piece of one: members and digests.
+constexpr std::size_t kMostBesides = 64 * 1024;
+/// Pieces of a copy that wait for a newcomer, beside two of the longest messages.
+constexpr std::size_t kPiecesQueued = 8;
+
+}  // namespace
+
+class EpochOptimizer::Run {
+ public:
+  Run(const EpochOptions& options, std::span<float> parameters, const ParameterLayout& layout,
+      SiteListener listener);
+  ~Run() {
+    const auto lock = service_.pause();
+    close();
+  }
+
+  Status connect();
+  Result<EpochStep> step(std::span<const float> gradient, double loss);
+  Result<EpochStep> wait();
+  void cancel() { cancelled_ = true; }
+  void evaluated(const Evaluation& quality);
+  Status finish();
+
+  bool over() const { return stopped() || rounds_are_over(); }
+  Round round() const { return round_; }
+  SiteReport report() const { return reporter_.report(); }
+  SiteResult result() const;
+
+ private:
+  bool stopped() const { return options_.stop != nullptr && *options_.stop; }
+  bool rounds_are_over() const { return options_.rounds > 0 && round_ >= options_.rounds; }
+  EpochTime now() const { return std::chrono::duration_cast<EpochTime>(Clock::now() - began_); }
+  EpochNodeParts parts() const {
+    return {.member = member_ ? &*member_ : nullptr,
+            .channels = channels_.get(),
+            .roster = roster_.get(),
+            .incarnation = incarnation_};
+  }
+  void require_unfinished() const;
+
+  Status open();
+  Status take_part();
+  ChannelOptions channel_options() const;
+  /// Begins as a newcomer, or as the founder where no run is heard of.
+  void try_begin();
+  void make_member(bool founder);
+  /// Waits until `done` holds, as long as the caller wants to.
+  Status await(const std::function<bool()>& done);
+  Status pump(Clock::duration longest);
+  Status pump_once(Clock::duration longest);
+  void follow_roster();
+  Result<EpochStep> outcome();
+  Status fail(const Status& status);
+  void serve();
+  /// Leaves the channels and the roster. Requires that the own thread is kept out.
+  void close();
+
+  const EpochOptions options_;
+  const std::span<float> parameters_;
+  const ParameterLayout layout_;
+  const SiteListener listener_;
+  const std::string settings_;
+  const sites::Incarnation incarnation_ = draw_incarnation();
+  const FoundingVotes votes_;
+  const std::shared_ptr<AllowList> list_;
+  const Clock::time_point began_ = Clock::now();
+  EpochReporter reporter_;
+
+  std::unique_ptr<RunRoster> roster_;
+  std::unique_ptr<Channels> channels_;
+  std::optional<EpochLinks> links_;
+  std::optional<EpochMember> member_;
+  std::size_t up_ = 0;   ///< nodes that are up, as the roster sees it
+  bool joined_ = false;  ///< the roster has let this node in
+  Clock::time_point asked_{};
+
+  Status status_;  ///< the fault that ended the node
+  bool finished_ = false;
+  std::atomic<bool> cancelled_{false};
+  std::optional<double> pending_;  ///< the loss of the gradient that waits for its mean
+  std::optional<sites::EpochOutcome> outcome_;  ///< of that gradient
+  Round round_ = 0;
+  TimeSplit time_;
+  Clock::time_point left_ = Clock::now();  ///< when the caller went
+  mutable BackgroundService service_;      ///< last: it uses all members above
+};
+
+EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameters,
+                         const ParameterLayout& layout, SiteListener listener)
+    : options_(options),
+      parameters_(parameters),
+      layout_(complete_layout(layout, parameters.size())),
+      listener_(std::move(listener)),
+      settings_(settings_text(agreed_settings(options_, layout_))),
+      votes_(options_.state, options_.name),
+      list_(std::make_shared<AllowList>(std::vector<TrustedPeer>{
+          {.rank = 0,
+           .name = options_.name,
+           .key = options_.roster.key.node_keys(options_.name).public_key}})),
+      reporter_(options_, settings_, parameters.size(), listener_),
+      service_("a node", kAnswerEvery, [this] { serve(); }) {
+  const auto lock = service_.pause();
+  make_member(false);  // what is refused is refused here
+  member_.reset();
+}
+
+void EpochOptimizer::Run::require_unfinished() const {
+  if (finished_) {
+    throw Error("the node is finished: no step follows");
+  }
+}
+
+Status EpochOptimizer::Run::fail(const Status& status) {
+  status_ = status;
+  reporter_.enter("failed");
+  reporter_.tell(Level::error, SiteEvent::Kind::failed, status.message());
+  reporter_.refresh(parts());
+  close();
+  return status;
+}
+
+void EpochOptimizer::Run::close() {
+  links_.reset();
+  channels_.reset();
+  roster_.reset();
+}
+
+// -- beginning ------------------------------------------------------------------------------------
+
+void EpochOptimizer::Run::make_member(bool founder) {
+  auto compressor = make_compressor(options_.compressor, ContractKind::contraction);
+  member_.emplace(
+      sites::EpochSetup{
+          .name = options_.name,
+          .incarnation = incarnation_,
+          .founders = founder ? std::vector{options_.name} : std::vector<std::string>(),
+          .least = options_.roster.least,
+          .most = options_.roster.most,
+          .parameters = parameters_,
+          .layout = layout_,
+          .step_rule = options_.own_step_rule ? options_.own_step_rule()
+                                              : make_step_rule(options_.step_rule),
+          .learning_rate = options_.step_rule.learning_rate,
+          .compressor = std::move(compressor),
+          .seed = options_.seed,
+          .grace = options_.grace},
+      now());
+}
+
+ChannelOptions EpochOptimizer::Run::channel_options() const {
+  const auto compressor = make_compressor(options_.compressor, ContractKind::contraction);
+  const sites::EpochSetup usual;
+  ChannelOptions channels{
+      .security = {.own = options_.roster.key.node_keys(options_.name), .peers = list_}};
+  channels.rank = 0;
+  channels.bind = roster_->address();
+  channels.max_message_bytes =
+      std::max(compressor->max_bytes(parameters_.size()), usual.piece_bytes) + kMostBesides;
+  channels.max_queued_bytes =
+      2 * channels.max_message_bytes + kPiecesQueued * (usual.piece_bytes + kMostBesides);
+  channels.timeout = options_.timeout;
+  return channels;
+}
+
+Status EpochOptimizer::Run::open() {
+  if (links_) {
+    return {};
+  }
+  reporter_.enter("joining");
+  if (!roster_) {
+    roster_ = std::make_unique<RunRoster>(options_.roster, options_.name, options_.listen,
+                                          incarnation_, SiteFolder::life_by_clock(), list_,
+                                          settings_, RosterReach::all);
+  }
+  auto made = make_channels(channel_options());
+  if (!made.ok()) {
+    return made.status();
+  }
+  channels_ = std::move(*made);
+  links_.emplace(EpochLinks::Parts{
+      .name = options_.name,
+      .incarnation = incarnation_,
+      .channels = *channels_,
+      .list = *list_,
+      .connect_within = options_.timeout,
+      .clock = [this] { return now(); },
+      .keep = [this](std::span<const std::byte> votes) { return votes_.keep(votes); },
+      .listener = listener_});
+  reporter_.tell(Level::info, SiteEvent::Kind::listening, channels_->address());
+  roster_->list_again();
+  return {};
+}
+
+void EpochOptimizer::Run::try_begin() {
+  const bool founder = roster_->has_first_seed();
+  if (founder && !votes_.found().empty()) {
+    make_member(true);
+    if (Status status = member_->load_founding_votes(votes_.found()); !status.ok()) {
+      throw Error("state", status.message());
+    }
+    return;
+  }
+  const bool alone = up_ == 1 && (options_.roster.seeds.empty() || now() >= options_.found_after);
+  const bool others = up_ > 1 && links_->all_greeted();
+  if (links_->hears_of_run()) {
+    make_member(false);
+  } else if (founder && joined_ && up_ >= options_.roster.least && (alone || others)) {
+    make_member(true);
+  }
+}
+
+Status EpochOptimizer::Run::take_part() {
+  if (Status status = open(); !status.ok()) {
+    return fail(status);
+  }
+  return await([this] { return member_ && member_->wants_gradient(); });
+}
+
+Status EpochOptimizer::Run::connect() {
+  const auto lock = service_.pause();
+  require_unfinished();
+  if (!status_.ok()) {
+    return status_;
+  }
+  Status status = take_part();
+  left_ = Clock::now();
+  return status;
+}
+
+// -- waiting --------------------------------------------------------------------------------------
+
+void EpochOptimizer::Run::follow_roster() {
+  for (SiteEvent& event : roster_->news()) {
+    event.round = round_;
+    if (listener_) {
+      listener_(event);
+    }
+  }
+  if (Clock::now() - asked_ < kAskRosterEvery) {
+    return;
+  }
+  asked_ = Clock::now();
+  const sites::RosterView view = roster_->view();
+  std::vector<KnownNode> nodes;
+  for (const sites::RosterMember& member : view.members) {
+    const sites::RosterEntry& entry = member.entry;
+    if (entry.name != options_.name && entry.phase != sites::NodePhase::gone && !member.conflict) {
+      nodes.push_back({entry.name, entry.incarnation, member.suspected});
+    }
+  }
+  up_ = view.up;
+  joined_ = view.standing == sites::RosterStanding::up;
+  links_->set_nodes(std::move(nodes));
+}
+
+Status EpochOptimizer::Run::pump_once(Clock::duration longest) {
+  follow_roster();
+  if (Status status = roster_->standing(); !status.ok()) {
+    return status;
+  }
+  if (!member_) {
+    try_begin();
+  }
+  Status status = links_->pump(Deadline::after(longest), member_ ? &*member_ : nullptr);
+  if (status.ok() && member_) {
+    status = member_->fault();
+  }
+  reporter_.follow(parts());
+  return status;
+}
+
+Status EpochOptimizer::Run::pump(Clock::duration longest) {
+  try {
+    const Status status = pump_once(longest);
+    return status.ok() ? status : fail(status);
+  } catch (const std::exception& exception) {
+    static_cast<void>(fail(Status(Fault::unexpected, exception.what())));
+    throw;
+  }
+}
+
+Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
+  const auto start = Clock::now();
+  while (!done()) {
+    if (stopped() || cancelled_.exchange(false)) {
+      return {Fault::stopped, "was told to stop before the wait was over"};
+    }
+    if (options_.wait_limit && Clock::now() - start >= *options_.wait_limit) {
+      return {
+          Fault::deadline,
+          fmt::format("the wait limit of {} ms is over: the run waits for nodes; start more, or "
+                      "wait on",
+                      options_.wait_limit->count())};
+    }
+    if (Status status = pump(kLook); !status.ok()) {
+      return status;
+    }
+    // While the caller waits no mean is kept back from the parameters.
+    round_ = member_ ? member_->step() : round_;
+  }
+  return {};
+}
+
+void EpochOptimizer::Run::serve() {
+  if (!links_ || finished_ || !status_.ok()) {
+    return;
+  }
+  try {
+    static_cast<void>(pump(0ms));    // the caller's next call returns the fault
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): pump has noted it
+  }
+}
+
+// -- steps ----------------------------------------------------------------------------------------
+
+Result<EpochStep> EpochOptimizer::Run::outcome() {
+  const auto start = Clock::now();
+  reporter_.enter("waiting");
+  Status status = await([this] {
+    if (!outcome_) {
+      outcome_ = member_->outcome();
+    }
+    return outcome_ && (member_->wants_gradient() || rounds_are_over());
+  });
+  time_.wait_s += seconds_since(start);
+  left_ = Clock::now();
+  if (!status.ok()) {
+    return status;
+  }
+  reporter_.enter("training");
+  reporter_.step_done(*std::exchange(pending_, {}), outcome_->left_out);
+  return EpochStep{.round = round_, .left_out = std::exchange(outcome_, {})->left_out};
+}
+
+Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, double loss) {
+  const auto lock = service_.pause();
+  require_unfinished();
+  if (!status_.ok()) {
+    return status_;
+  }
+  if (pending_) {
+    throw Error("gradient", "one is pending: go on with wait()");
+  }
+  time_.compute_s += member_ ? seconds_since(left_) : 0;
+  if (!member_ || !member_->wants_gradient()) {
+    const std::vector<float> before(parameters_.begin(), parameters_.end());
+    if (Status status = take_part(); !status.ok()) {
+      return status;
+    }
+    if (round_ > 0 || !std::ranges::equal(before, parameters_)) {
+      return EpochStep{.round = round_, .left_out = true};  // it is one at another model
+    }
+  }
+  if (Status status = member_->offer(gradient, now()); !status.ok()) {
+    return status.fault() == Fault::non_finite && member_->fault().ok() ? status : fail(status);
+  }
+  pending_ = loss;
+  return outcome();
+}
+
+Result<EpochStep> EpochOptimizer::Run::wait() {
+  const auto lock = service_.pause();
+  require_unfinished();
+  if (!status_.ok()) {
+    return status_;
+  }
+  if (!pending_) {
+    throw Error("gradient", "none is pending: give one to step()");
+  }
+  return outcome();
+}
+
+// -- the end --------------------------------------------------------------------------------------
+
+void EpochOptimizer::Run::evaluated(const Evaluation& quality) {
+  const auto lock = service_.pause();
+  reporter_.evaluated(parts(), quality);
+}
+
+Status EpochOptimizer::Run::finish() {
+  const auto lock = service_.pause();
+  if (finished_ || !status_.ok()) {
+    return status_;
+  }
+  const auto end = Clock::now() + options_.roster.leave_patience;
+  if (links_ && member_) {
+    roster_->leave();
+    member_->leave(now());
+    while (Clock::now() < end && member_->standing() != EpochStanding::left) {
+      if (Status status = pump(kLook); !status.ok()) {
+        return status;
+      }
+    }
+  }
+  finished_ = true;
+  time_.wall_s = seconds_since(began_);
+  if (rounds_are_over()) {
+    reporter_.enter("done");
+  }
+  reporter_.refresh(parts());
+  close();
+  return {};
+}
+
+SiteResult EpochOptimizer::Run::result() const {
+  const auto lock = service_.pause();
+  SiteResult result;
+  result.report = reporter_.report();
+  result.stopped = stopped() && !rounds_are_over();
+  result.history = reporter_.history().points();
+  if (!result.history.empty()) {
+    result.final = result.history.back();
+  }
+  result.time = time_;
+  if (!finished_) {
+    result.time.wall_s = seconds_since(began_);
+  }
+  result.parameters_sha256 = sha256_hex(std::as_bytes(parameters_));
+  return result;
+}
+
+EpochOptimizer::EpochOptimizer(const EpochOptions& options, std::span<float> parameters,
+                               const ParameterLayout& layout, SiteListener listener)
+    : run_(std::make_unique<Run>(options, parameters, layout, std::move(listener))) {}
+EpochOptimizer::~EpochOptimizer() = default;
+
+Status EpochOptimizer::connect() { return run_->connect(); }
+Result<EpochStep> EpochOptimizer::step(std::span<const float> gradient, double loss) {
+  return run_->step(gradient, loss);
+}
+Result<EpochStep> EpochOptimizer::wait() { return run_->wait(); }
+void EpochOptimizer::cancel() { run_->cancel(); }
+void EpochOptimizer::evaluated(const Evaluation& quality) { run_->evaluated(quality); }
+Status EpochOptimizer::finish() { return run_->finish(); }
+bool EpochOptimizer::over() const { return run_->over(); }
+Round EpochOptimizer::round() const { return run_->round(); }
+SiteReport EpochOptimizer::report() const { return run_->report(); }
+SiteResult EpochOptimizer::result() const { return run_->result(); }
+
+}  // namespace sotto

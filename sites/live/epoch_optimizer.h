@@ -1,0 +1,95 @@
+// The optimizer of a program that is one node of an all-reduce whose nodes come and go
+// (docs/epochs.md): all nodes have one model, and each step is committed at all of them.
+//
+//   sotto::EpochOptimizer node(options, parameters, layout);
+//   node.connect();
+//   while (!node.over()) {  compute loss and gradient at `parameters`;  node.step(gradient, loss);
+//   } node.finish();
+//
+// A step never fails because of a peer: those that live begin another epoch, and the step is made
+// again of the same gradients. Where too few are there it waits, until options.wait_limit, cancel()
+// or options.stop.
+//
+// The parameters change in connect(), step() and wait() alone. EpochMember and its clock belong to
+// one thread at a time: to the caller while it waits in a call, and between calls to a thread of
+// the optimizer's own, which answers the others.
+//
+// Thread safety: one thread at a time; report() and cancel() may be called by others meanwhile. The
+// listener is called by the caller's thread and by the optimizer's own, one at a time, and must not
+// call the optimizer back but for report(). What it throws ends the node.
+// Ownership: parameters, and what options point to, are the caller's, must outlive the optimizer
+// and stay where they are. Memory: that of EpochMember.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <span>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/parameter_layout.h>
+#include <sotto/base/status.h>
+#include <sotto/sites/live/epoch_options.h>
+#include <sotto/sites/process/site_optimizer.h>
+#include <sotto/trainers/tasks/task.h>
+
+namespace sotto {
+
+/// What a step has come to.
+struct EpochStep {
+  Round round = 0;  ///< steps of the run that the parameters have had; a schedule follows it
+  /// The gradient, or a part of it, is in no mean: it came after `grace`, or this node was put out.
+  bool left_out = false;
+  auto operator<=>(const EpochStep&) const = default;
+};
+
+class EpochOptimizer {
+ public:
+  /// `parameters` are the initial model: that of the node that begins the run counts, and others
+  /// take over the run's. `layout` names its tensors; empty: one tensor of all. Connects to nobody
+  /// yet. Throws Error for an option that is refused, and where another process holds the folder.
+  EpochOptimizer(const EpochOptions& options, std::span<float> parameters,
+                 const ParameterLayout& layout = {}, SiteListener listener = {});
+  /// Leaves at once, as a process that dies does.
+  ~EpochOptimizer();
+  EpochOptimizer(const EpochOptimizer&) = delete;
+  EpochOptimizer& operator=(const EpochOptimizer&) = delete;
+
+  // A fault is of this node alone, never of a peer. Fault::deadline: options.wait_limit is over.
+  // Fault::stopped: options.stop, or cancel(). After these two a further call goes on. Other faults
+  // are final, and later calls return them again: the sockets failed, the run refused this node, or
+  // it has another mean than the others (Fault::unexpected).
+
+  /// Finds the others, and waits until this node takes part: the parameters are the run's then. The
+  /// first step does it when the caller did not.
+  Status connect();
+  /// A step by the gradient at the parameters, of as many elements; returns when the mean of all is
+  /// in the parameters, or the gradient is left out. `loss` at the same parameters is for reports.
+  /// Fault::non_finite for a gradient that is not finite, which changes nothing. Throws Error while
+  /// a gradient is pending after a wait that ended early: wait() goes on with it.
+  Result<EpochStep> step(std::span<const float> gradient,
+                         double loss = std::numeric_limits<double>::quiet_NaN());
+  /// Goes on with the wait of a step() that ended early. Throws Error where none did.
+  Result<EpochStep> wait();
+  /// Ends the present wait, or else the next one, with Fault::stopped. Any thread may call it.
+  void cancel();
+  /// Notes how good the model is, for the report, the observer and the log.
+  void evaluated(const Evaluation& quality);
+  /// Leaves in good order: the others go on without this node, and have what it alone may know.
+  /// Takes RosterOptions::leave_patience at most. No step may follow: Error is thrown.
+  Status finish();
+
+  /// Whether options.rounds steps are over, or it is to stop.
+  bool over() const;
+  /// Steps of the run that the parameters have had.
+  Round round() const;
+  /// How the node stands. Any thread may ask.
+  SiteReport report() const;
+  /// What this process has come to so far, or in all.
+  SiteResult result() const;
+
+ private:
+  class Run;
+  std::unique_ptr<Run> run_;
+};
+
+}  // namespace sotto

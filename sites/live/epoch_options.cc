@@ -1,0 +1,38 @@
+#include <sotto/sites/live/epoch_options.h>
+
+#include <span>
+
+#include <fmt/format.h>
+
+#include <sotto/base/digest.h>
+#include <sotto/compress/registry.h>
+#include <sotto/trainers/settings/step_rule_settings.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t kDigestShown = 16;  // characters
+
+}  // namespace
+
+AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayout& layout) {
+  const std::string shapes = layout_text(layout);
+  const auto compressor = make_compressor(options.compressor, ContractKind::contraction);
+  AgreedSettings settings = {
+      {"parameters", fmt::to_string(dimension_of(layout))},
+      {"layout", sha256_hex(std::as_bytes(std::span(shapes))).substr(0, kDigestShown)},
+      {"exchange", "epochs"},
+      {"compressor", compressor->spec()},
+      {"seed", fmt::to_string(options.seed)},
+      // One node begins the run: all must mean the same.
+      {"first-seed", options.roster.seeds.empty() ? options.listen : options.roster.seeds.front()},
+      {"grace", options.grace ? fmt::format("{} ms", options.grace->count()) : "none"},
+  };
+  const AgreedSettings steps = options.own_step_rule ? AgreedSettings{{"step-rule", "own"}}
+                                                     : step_rule_settings(options.step_rule);
+  settings.insert(settings.end(), steps.begin(), steps.end());
+  settings.insert(settings.end(), options.further.begin(), options.further.end());
+  return settings;
+}
+
+}  // namespace sotto

@@ -1,0 +1,63 @@
+// What one node of an all-reduce whose nodes come and go is told to do. Plain values; pure
+// functions.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/parameter_layout.h>
+#include <sotto/optim/step_rule.h>
+#include <sotto/sites/process/roster_options.h>
+#include <sotto/sites/process/site_report.h>
+#include <sotto/trainers/observer.h>
+#include <sotto/trainers/settings/agreed_settings.h>
+
+namespace sotto {
+
+struct EpochOptions {
+  std::string name{};    ///< this node's name, unlike any other's; 1 … 100 printable bytes
+  std::string listen{};  ///< HOST:PORT; empty: as DatagramPlace says
+  /// The nodes find each other by these. The node that has the address of the first seed begins the
+  /// run, where none of those that it sees is in one; with fewer than `least` members no step
+  /// begins.
+  RosterOptions roster{};
+
+  // What is computed; the same at every node.
+  /// `none` for the mean of `allreduce`, else one that compresses it, as in `qmean`.
+  std::string compressor = "none";
+  StepRuleOptions step_rule{};  ///< from a mean gradient to the step
+  /// Makes the steps in place of step_rule; `further` says what nodes must agree on of it.
+  StepRuleFactory own_step_rule{};
+  /// What else nodes must share, by name: settings of a program's own.
+  AgreedSettings further{};
+  std::uint64_t seed = 0;  ///< of rounding
+  /// How long the owner of a chunk waits for the slowest gradient, once more than half have come;
+  /// none: for ever. What comes later is left out (EpochStep::left_out).
+  std::optional<std::chrono::milliseconds> grace{};
+
+  // This node's own.
+  Round rounds = 0;  ///< after so many steps of the run this node ends; 0: it goes on
+  std::chrono::milliseconds timeout{10'000};  ///< of silence, after which a peer is down
+  /// How long a node that is to begin the run alone waits for others, which may be in one.
+  std::chrono::milliseconds found_after{30'000};
+  /// How long step() and connect() wait at most; none: for ever, as where no quorum is there.
+  std::optional<std::chrono::milliseconds> wait_limit{};
+  /// Folder in which the node that begins the run keeps its votes, so that it never begins a second
+  /// one; made if it is absent, and held by one process. Empty: none (docs/epochs.md).
+  std::string state{};
+  /// Once true, every wait ends; a signal handler may set it. Null: nobody does.
+  const std::atomic<bool>* stop = nullptr;
+  /// Where its reports go, for others to read meanwhile; null: nowhere else.
+  SiteBoard* board = nullptr;
+  /// Receives evaluations, with this node as the only one; null: no observer.
+  Observer* observer = nullptr;
+};
+
+/// What nodes must share, in words. `layout` is the model's.
+AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayout& layout);
+
+}  // namespace sotto

@@ -1,0 +1,203 @@
+#include <sotto/sites/live/epoch_reporter.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/elapsed.h>
+#include <sotto/base/unix_time.h>
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using sites::EpochMember;
+using sites::EpochNode;
+using sites::EpochStanding;
+
+constexpr auto kReportAgain = 250ms;
+constexpr auto kTellStepAgain = 10s;
+
+std::string_view standing_name(EpochStanding standing) {
+  switch (standing) {
+    case EpochStanding::founding:
+      return "founding";
+    case EpochStanding::joining:
+      return "joining";
+    case EpochStanding::member:
+      return "member";
+    case EpochStanding::leaving:
+      return "leaving";
+    case EpochStanding::left:
+      return "left";
+    case EpochStanding::failed:
+      return "failed";
+  }
+  return "";
+}
+
+std::vector<std::string> names_of(const std::vector<EpochNode>& members) {
+  std::vector<std::string> names;
+  for (const EpochNode& member : members) {
+    names.push_back(member.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+EpochReporter::EpochReporter(const EpochOptions& options, std::string settings,
+                             std::size_t dimension, SiteListener listener)
+    : options_(options),
+      settings_(std::move(settings)),
+      dimension_(dimension),
+      listener_(std::move(listener)),
+      started_at_(unix_time()),
+      loss_(std::numeric_limits<double>::quiet_NaN()) {}
+
+void EpochReporter::tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text) const {
+  if (listener_) {
+    listener_({level, kind, std::move(text), {}, step_, {}});
+  }
+}
+
+bool EpochReporter::tell_of_epoch(const EpochMember& member) {
+  const bool is_member = member.standing() == EpochStanding::member;
+  const bool changed = is_member != was_member_ || epoch_ != member.epoch();
+  if (is_member && std::exchange(epoch_, member.epoch()) != member.epoch()) {
+    told_ = {};  // the first step of each epoch is told
+    if (!was_member_) {
+      tell(SiteEvent::Level::info, SiteEvent::Kind::joined,
+           fmt::format("takes part, at step {} of the run", member.base()));
+    }
+    tell(SiteEvent::Level::info, SiteEvent::Kind::epoch_began,
+         fmt::format("epoch {} begins after step {}, with {} nodes: {}", member.epoch(),
+                     member.base(), member.members().size(),
+                     fmt::join(names_of(member.members()), ", ")));
+  }
+  if (was_member_ && member.standing() == EpochStanding::joining) {
+    ++put_out_;
+    tell(
+        SiteEvent::Level::warning, SiteEvent::Kind::put_out,
+        "the others went on without this node: it joins anew, and the gradient that it had offered "
+        "is left out");
+  }
+  if (is_member || member.standing() == EpochStanding::joining) {
+    was_member_ = is_member;
+  }
+  return changed;
+}
+
+void EpochReporter::tell_of_step(const EpochMember& member) {
+  if (!was_member_ || step_ <= member.base() ||
+      (told_ != Clock::time_point() && Clock::now() - told_ < kTellStepAgain)) {
+    return;
+  }
+  told_ = Clock::now();
+  SiteEvent event = {
+      .kind = SiteEvent::Kind::round,
+      .text = fmt::format("epoch {} of {} nodes", member.epoch(), member.members().size()),
+      .round = step_,
+      .figures = {{"epoch", member.epoch()}, {"members", std::uint64_t{member.members().size()}}}};
+  if (std::isfinite(loss_)) {
+    event.text = fmt::format("loss {:.4f}, {}", loss_, event.text);
+    event.figures.push_back({"loss", loss_});
+  }
+  event.text += history_.text();
+  event.figures = history_.with_figures(std::move(event.figures));
+  if (listener_) {
+    listener_(event);
+  }
+}
+
+void EpochReporter::follow(const EpochNodeParts& parts) {
+  bool changed = false;
+  if (parts.member != nullptr) {
+    step_ = parts.member->step();
+    changed = tell_of_epoch(*parts.member);
+    tell_of_step(*parts.member);
+  }
+  if (changed || Clock::now() - reported_ >= kReportAgain) {
+    refresh(parts);
+  }
+}
+
+void EpochReporter::step_done(double loss, bool left_out) {
+  loss_ = loss;
+  left_out_ += left_out ? 1 : 0;
+}
+
+void EpochReporter::evaluated(const EpochNodeParts& parts, const Evaluation& quality) {
+  if (history_.reaches(step_)) {
+    return;
+  }
+  HistoryPoint point;
+  point.round = step_;
+  point.time_s = seconds_since(began_);
+  set_quality(point, quality);
+  if (parts.channels != nullptr) {
+    for (const ChannelTraffic& passed : parts.channels->traffic()) {
+      point.bytes_per_node += static_cast<double>(passed.bytes_sent);
+    }
+  }
+  history_.add(point, SiteStanding{}, options_.observer);
+  refresh(parts);
+}
+
+void EpochReporter::refresh(const EpochNodeParts& parts) {
+  reported_ = Clock::now();
+  SiteReport report = present(parts);
+  if (options_.board != nullptr) {
+    options_.board->put(report);
+  }
+  board_.put(std::move(report));
+}
+
+SiteReport EpochReporter::present(const EpochNodeParts& parts) const {
+  SiteReport report;
+  report.name = options_.name;
+  report.phase = phase_;
+  report.settings = settings_;
+  report.rounds = options_.rounds;
+  report.dimension = dimension_;
+  report.training_loss = loss_;
+  report.started_at = started_at_;
+  report.site.round = step_;
+  report.site.incarnation = parts.incarnation;
+  report.site.has_model = was_member_;
+  if (const HistoryPoint* last = history_.last()) {
+    report.evaluation = *last;
+  }
+  std::set<std::string> members;
+  if (parts.member != nullptr) {
+    const EpochMember& member = *parts.member;
+    SiteEpochReport& epoch = report.epoch.emplace();
+    epoch.standing = standing_name(member.standing());
+    if (member.history() != sites::History{}) {
+      epoch.run = fmt::format("{:016x}{:016x}", member.history()[1], member.history()[0]);
+    }
+    epoch.epoch = member.epoch();
+    epoch.base = member.base();
+    epoch.members = names_of(member.members());
+    epoch.left_out = left_out_;
+    epoch.put_out = put_out_;
+    members.insert(epoch.members.begin(), epoch.members.end());
+  }
+  if (parts.channels != nullptr) {
+    report.address = parts.channels->address();
+  }
+  if (parts.roster != nullptr) {
+    report.roster = parts.roster->report();
+    for (SiteMember& member : report.roster->members) {
+      member.neighbour = member.name != options_.name && members.contains(member.name);
+    }
+  }
+  return report;
+}
+
+}  // namespace sotto

@@ -1,0 +1,84 @@
+// What a node of an all-reduce whose nodes come and go tells of itself: events as its standing
+// changes, reports, and evaluations.
+//
+// Thread safety: one thread at a time, but for report(), which any may ask. Ownership: the options
+// are the caller's and must outlive it.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/comm/channels.h>
+#include <sotto/sites/epochs/epoch_member.h>
+#include <sotto/sites/live/epoch_options.h>
+#include <sotto/sites/process/run_roster.h>
+#include <sotto/sites/process/site_history.h>
+#include <sotto/sites/process/site_report.h>
+#include <sotto/trainers/tasks/task.h>
+
+namespace sotto {
+
+/// The parts of a node as far as they are there yet; null: not yet.
+struct EpochNodeParts {
+  const sites::EpochMember* member = nullptr;  ///< the state machine
+  const Channels* channels = nullptr;          ///< to all others
+  RunRoster* roster = nullptr;                 ///< who is there
+  sites::Incarnation incarnation = 0;          ///< this process
+};
+
+class EpochReporter {
+ public:
+  /// `settings` are those that nodes share, in words; `dimension` is the model's.
+  EpochReporter(const EpochOptions& options, std::string settings, std::size_t dimension,
+                SiteListener listener);
+
+  /// Tells an event, with the run's step.
+  void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text) const;
+  /// Tells what has changed since the last call, and makes a report if the last was long ago.
+  void follow(const EpochNodeParts& parts);
+  /// A word of SiteReport::phase.
+  void enter(std::string_view phase) { phase_ = phase; }
+  /// A step has come to this: the loss of its batch, or NaN, and whether the gradient counts.
+  void step_done(double loss, bool left_out);
+  /// Notes how good the model is, once a step.
+  void evaluated(const EpochNodeParts& parts, const Evaluation& quality);
+  /// Makes a report now.
+  void refresh(const EpochNodeParts& parts);
+  /// The newest report. Any thread may ask.
+  SiteReport report() const { return board_.get(); }
+  /// The evaluations of this process.
+  const SiteHistory& history() const { return history_; }
+  /// When this process began.
+  std::chrono::steady_clock::time_point began() const { return began_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Whether the epoch, or whether this node is a member, has changed.
+  bool tell_of_epoch(const sites::EpochMember& member);
+  void tell_of_step(const sites::EpochMember& member);
+  SiteReport present(const EpochNodeParts& parts) const;
+
+  const EpochOptions& options_;
+  const std::string settings_;
+  const std::size_t dimension_;
+  const SiteListener listener_;
+  const Clock::time_point began_ = Clock::now();
+  const double started_at_;
+  std::string_view phase_ = "starting";
+  Round step_ = 0;
+  double loss_;
+  std::uint64_t left_out_ = 0;
+  std::uint64_t put_out_ = 0;
+  sites::Epoch epoch_ = 0;    ///< that was told of
+  bool was_member_ = false;   ///< as was told last
+  Clock::time_point told_{};  ///< when a step was told of last
+  Clock::time_point reported_{};
+  SiteHistory history_;
+  SiteBoard board_;
+};
+
+}  // namespace sotto

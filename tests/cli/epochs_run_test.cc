@@ -1,0 +1,230 @@
+// `sotto train --nodes MIN:MAX --algorithm allreduce` with processes that come, go and are killed.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <sotto/base/philox.h>
+#include <sotto/observe/monitor.h>
+
+#include "cli/program.h"
+#include "support/free_port.h"
+#include "support/scratch.h"
+#include "support/seed.h"
+
+using namespace sotto::test;
+
+namespace {
+
+/// The processes of one run of one model, on loopback.
+class EpochsRun {
+ public:
+  EpochsRun(std::string nodes, Arguments more)
+      : nodes_(std::move(nodes)),
+        more_(std::move(more)),
+        seed_("127.0.0.1:" + std::to_string(free_port())) {}
+
+  void start(const std::string& name, const Arguments& own = {}) {
+    monitors_[name] = free_port();
+    Arguments words = {"train",      "--task",    "digits,train=600,test=200",
+                       "--model",    "softmax",   "--nodes",
+                       nodes_,       "--seeds",   seed_,
+                       "--name",     name,        "--json",
+                       result(name), "--metrics", std::to_string(monitors_[name])};
+    if (std::ranges::find(more_, "--lr") == more_.end()) {
+      words.insert(words.end(), {"--lr", "0.5"});
+    }
+    words.insert(words.end(), more_.begin(), more_.end());
+    words.insert(words.end(), own.begin(), own.end());
+    processes_[name] = std::make_unique<Process>(command(words));
+  }
+  /// Starts the node that has the seed's address, and waits until it has.
+  void begin(const std::string& name, const Arguments& own = {}) {
+    Arguments words = {"--listen", seed_};
+    words.insert(words.end(), own.begin(), own.end());
+    start(name, words);
+    await(name, [](const auto& status) { return status.at("address") != ""; });
+  }
+  Process& operator[](const std::string& name) { return *processes_.at(name); }
+  std::string result(const std::string& name) const { return scratch_.path() / (name + ".json"); }
+  std::string folder(const std::string& name) const { return scratch_.path() / (name + ".state"); }
+
+  /// Asks until the node's status is as wanted; the test's time limit ends what never is.
+  template <typename Wanted>
+  nlohmann::json await(const std::string& name, const Wanted& wanted) const {
+    while (true) {
+      try {
+        auto status =
+            nlohmann::json::parse(sotto::ask_monitor({"127.0.0.1", monitors_.at(name)}, "/status"));
+        if (wanted(status)) {
+          return status;
+        }
+      } catch (const std::runtime_error&) {
+        REQUIRE_MESSAGE(!over(name), processes_.at(name)->said());  // it does not answer yet
+      } catch (const nlohmann::json::exception&) {
+        // it knows of no epoch yet
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  void await_members(const std::string& name, std::size_t members) const {
+    await(name, [&](const auto& status) {
+      return status.at("epoch").at("standing") == "member" &&
+             status.at("epoch").at("members").size() == members;
+    });
+  }
+  int await_more(const std::string& name, int steps) const {
+    const int from = await(name, [](const auto&) { return true; }).at("round");
+    return await(name, [&](const auto& status) { return status.at("round") >= from + steps; })
+        .at("round");
+  }
+  /// Waits for the end of a node that ends well; what it wrote.
+  nlohmann::json finish(const std::string& name) {
+    const Ended ended = processes_.at(name)->wait();
+    CAPTURE(name);
+    CAPTURE(ended.err);
+    REQUIRE(ended.status == 0);
+    std::ifstream in(result(name));
+    return nlohmann::json::parse(in);
+  }
+
+ private:
+  /// Whether the process has ended.
+  bool over(const std::string& name) const {
+    std::ifstream file("/proc/" + std::to_string(processes_.at(name)->pid()) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    return line.find(") Z ") != std::string::npos;
+  }
+
+  const std::string nodes_;
+  const Arguments more_;
+  const std::string seed_;
+  const Scratch scratch_;
+  std::map<std::string, int> monitors_;
+  std::map<std::string, std::unique_ptr<Process>> processes_;
+};
+
+/// Steps of a run that goes on while the test acts.
+const std::string kLong = "2500";
+
+/// Four nodes; the eldest and a random one are killed, a new one joins, and one leaves.
+void churn(const Arguments& algorithm, std::uint64_t seed) {
+  CAPTURE(seed);
+  sotto::RandomStream draw({.seed = seed, .purpose = sotto::Purpose::faults});
+  Arguments words = algorithm;
+  for (const std::string word : {"--gradient-time", "3 ms", "--rounds", "2500"}) {
+    words.push_back(word);
+  }
+  EpochsRun run("2:6", words);
+  run.begin("a");
+  for (const std::string name : {"b", "c", "d", "e"}) {
+    run.start(name);
+  }
+  run.await_members("e", 5);
+  run["a"].send(SIGKILL);  // the eldest, and the only seed
+  std::vector<std::string> living = {"b", "c", "d", "e"};
+  run.await_members("b", 4);
+  const auto victim = living.begin() + static_cast<std::ptrdiff_t>(draw.below(living.size()));
+  run[*victim].send(SIGKILL);
+  living.erase(victim);
+  CAPTURE(living[0]);
+  run.await_members(living[0], 3);
+  run.start("late");
+  run.await_members("late", 4);
+  run.await_more("late", 5);
+  run[living[2]].send(SIGTERM);
+  const auto left = run.finish(living[2]);
+  CHECK(left.at("stopped") == true);
+  const std::string digest = run.finish("late").at("parameters_sha256");
+  for (const std::string& name : {living[0], living[1]}) {
+    const auto result = run.finish(name);
+    CHECK(result.at("round") == 2500);
+    CHECK(result.at("stopped") == false);
+    CHECK(result.at("parameters_sha256") == digest);
+    CHECK(result.at("final").at("accuracy") > 0.8);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("train one model: nodes are killed, come and leave, and all that live have one model") {
+  churn({"--algorithm", "allreduce"}, drawn_seed());
+}
+
+TEST_CASE("train one model: the same in few bits") {
+  churn({"--algorithm", "qmean", "--compressor", "quant:8", "--step-rule", "adam", "--lr", "0.01"},
+        drawn_seed());
+}
+
+TEST_CASE("train one model: below MIN nobody steps, and all go on when one more is there") {
+  EpochsRun run("2:4", {"--algorithm", "allreduce", "--gradient-time", "3 ms", "--rounds", "600"});
+  run.begin("a");
+  run.start("b");
+  run.await_more("b", 5);
+  run["b"].send(SIGKILL);
+  run.await_members("a", 1);
+  const auto waits =
+      run.await("a", [](const auto& status) { return status.at("phase") == "waiting"; });
+  const int before = waits.at("round");
+  CHECK(run.await("a", [](const auto&) { return true; }).at("round") == before);
+  run.start("c");
+  run.await_members("c", 2);
+  CHECK(run.finish("a").at("round") == 600);
+  CHECK(run.finish("c").at("round") == 600);
+}
+
+TEST_CASE("train one model: a node alone ends within seconds when it is told to") {
+  EpochsRun run("3:4", {"--algorithm", "allreduce", "--rounds", kLong});
+  run.begin("a");
+  run["a"].send(SIGTERM);
+  CHECK(run["a"].wait().status == 0);
+}
+
+TEST_CASE("train one model: the first node that comes back with its votes begins no second run") {
+  EpochsRun run("1:4", {"--algorithm", "allreduce", "--gradient-time", "3 ms", "--rounds", kLong});
+  run.begin("a", {"--state", run.folder("a")});
+  run.start("b");
+  run.await_members("b", 2);
+  const auto first = run.await("b", [](const auto&) { return true; });
+  run["a"].send(SIGKILL);  // the elder of two: the younger may not go on alone
+  CHECK(run["a"].wait().status != 0);
+  run.begin("a", {"--state", run.folder("a")});
+  const auto again =
+      run.await("a", [](const auto& status) { return status.at("epoch").at("run") != ""; });
+  CHECK(again.at("epoch").at("run") == first.at("epoch").at("run"));
+  CHECK(again.at("epoch").at("standing") == "joining");
+  for (const std::string name : {"a", "b"}) {
+    run[name].send(SIGTERM);
+    CHECK(run[name].wait().status == 0);
+  }
+}
+
+TEST_CASE("train one model: settings that such a run does not have are refused, with the reason") {
+  const auto refused = [](const Arguments& more) {
+    Arguments words = {"train", "--nodes", "2:4", "--seeds", "127.0.0.1:9"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ended ended = run(words);
+    CHECK(ended.status == 2);
+    return ended.err;
+  };
+  const auto names = [&](const Arguments& more, const std::string& what) {
+    CHECK_MESSAGE(refused(more).find(what) != std::string::npos, what);
+  };
+  names({"--algorithm", "allreduce", "--compressor", "quant:8"}, "--compressor");
+  names({"--algorithm", "qmean", "--compressor", "none"}, "--compressor");
+  names({"--algorithm", "qmean:decay=0.9"}, "--algorithm");
+  names({"--algorithm", "allreduce", "--communication-interval", "4"}, "--communication-interval");
+  names({"--algorithm", "pushsum", "--state", "folder"}, "--state");
+  const Ended fixed = run({"train", "--nodes", "2", "--state", "folder"});
+  CHECK(fixed.status == 2);
+  CHECK(fixed.err.find("--state") != std::string::npos);
+}

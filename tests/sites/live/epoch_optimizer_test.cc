@@ -1,0 +1,180 @@
+// EpochOptimizer over real channels on loopback: threads of this process are the nodes.
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/sites/live/epoch_optimizer.h>
+#include <sotto/sites/live/founding_votes.h>
+
+#include "optim/cluster.h"
+#include "support/free_port.h"
+#include "support/scratch.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+constexpr std::size_t kNodes = 3;
+constexpr std::size_t kDimension = 37;
+constexpr Round kSteps = 12;
+
+EpochOptions options_for(const std::string& name, const std::string& seed, std::size_t nodes) {
+  EpochOptions options;
+  options.name = name;
+  options.roster = {.least = nodes, .most = nodes, .seeds = {seed}};
+  options.listen = name == "n0" ? seed : "";
+  options.step_rule = {.rule = "adam", .learning_rate = 0.05};
+  options.seed = 11;
+  options.rounds = kSteps;
+  options.wait_limit = std::chrono::minutes(2);  // a test that fails ends
+  return options;
+}
+
+/// What became of one node.
+struct Ended {
+  Status status{};
+  std::vector<float> x{};
+  std::vector<std::string> members{};  ///< as it saw them while it took steps
+};
+
+/// A node in a loop; `gradient` takes its place among the members.
+Ended train(const EpochOptions& options, std::vector<float> x,
+            const std::function<void(const std::vector<std::string>&, Round, std::span<const float>,
+                                     std::span<float>)>& gradient,
+            const SiteListener& listener) {
+  Ended ended;
+  EpochOptimizer node(options, x, {}, listener);
+  ended.status = node.connect();
+  std::vector<float> g(x.size());
+  while (ended.status.ok() && !node.over()) {
+    if (node.report().epoch && !node.report().epoch->members.empty()) {
+      ended.members = node.report().epoch->members;
+    }
+    gradient(ended.members, node.round(), x, g);
+    ended.status = node.step(g).status();
+  }
+  if (ended.status.ok()) {
+    ended.status = node.finish();
+  }
+  ended.x = x;
+  return ended;
+}
+
+}  // namespace
+
+TEST_CASE("live epochs: where nothing fails the models are those of allreduce and qmean by bits") {
+  for (const std::string compressor : {"none", "quant:4"}) {
+    CAPTURE(compressor);
+    const bool exact = compressor == "none";
+    const ClusterOptions fixed{.algorithm = exact ? "allreduce" : "qmean",
+                               .compressor = exact ? "" : compressor,
+                               .nodes = kNodes,
+                               .dimension = kDimension,
+                               .step = {.rule = "adam", .learning_rate = 0.05},
+                               .seed = 11,
+                               .allow_contract_violation = true};
+    const Quadratic task(kNodes, kDimension, 3, 0.2);
+    const GradientFunction gradient_of = task;
+    Cluster cluster(fixed);
+    const std::vector<float> start = cluster.x[0];
+    REQUIRE(cluster.driver.run(kSteps, gradient_of).ok());
+
+    const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+    std::vector<std::future<Ended>> nodes;
+    std::mutex mutex;
+    std::promise<void> bound;  // n0 has the seed's address, before another one takes it
+    for (std::size_t k = 0; k < kNodes; ++k) {
+      EpochOptions options = options_for("n" + std::to_string(k), seed, kNodes);
+      options.compressor = compressor;
+      // Only the model of the node that begins counts. The order of nodes is that of their names,
+      // or where one came later than the others, another: each is its place's node.
+      const std::vector<float> own = k == 0 ? start : std::vector<float>(kDimension, 7);
+      nodes.push_back(std::async(std::launch::async, [&, options, own] {
+        return train(
+            options, own,
+            [&](const auto& members, Round round, auto x, auto g) {
+              const auto place = std::ranges::find(members, options.name) - members.begin();
+              const std::lock_guard lock(mutex);
+              gradient_of(static_cast<Rank>(place), round, x, g);
+            },
+            [&, k](const SiteEvent& event) {
+              if (k == 0 && event.kind == SiteEvent::Kind::listening) {
+                bound.set_value();
+              }
+            });
+      }));
+      if (k == 0) {
+        REQUIRE(bound.get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready);
+      }
+    }
+    for (auto& node : nodes) {
+      const Ended ended = node.get();
+      REQUIRE_MESSAGE(ended.status.ok(), ended.status.message());
+      CHECK(ended.members.size() == kNodes);
+      CHECK(ended.x == cluster.x[0]);
+    }
+  }
+}
+
+TEST_CASE("live epochs: a wait ends by its limit, by cancel() and by the stop flag, and goes on") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<float> x(kDimension);
+  EpochOptions options = options_for("n0", seed, 2);
+  std::atomic<bool> stop{false};
+  options.stop = &stop;
+  options.wait_limit = std::chrono::milliseconds(50);
+  EpochOptimizer node(options, x);
+  CHECK(node.connect().fault() == Fault::deadline);  // nobody else is there
+  node.cancel();
+  CHECK(node.connect().fault() == Fault::stopped);
+  CHECK(node.step(x).status().fault() == Fault::deadline);
+  CHECK_THROWS_AS((void)node.wait(), Error);  // no gradient was taken
+  stop = true;
+  CHECK(node.connect().fault() == Fault::stopped);
+  CHECK(node.over());
+  CHECK(node.finish().ok());
+  CHECK_THROWS_AS((void)node.step(x), Error);
+}
+
+TEST_CASE("live epochs: settings are refused before anything is sent") {
+  std::vector<float> x(kDimension);
+  const auto refused = [&](const auto& change) {
+    EpochOptions options = options_for("n0", "127.0.0.1:1", 2);
+    change(options);
+    CHECK_THROWS_AS(EpochOptimizer(options, x), Error);
+  };
+  refused([](EpochOptions& o) { o.name = ""; });
+  refused([](EpochOptions& o) { o.roster.most = 65; });
+  refused([](EpochOptions& o) { o.compressor = "nothing"; });
+  refused([](EpochOptions& o) { o.compressor = "quant:4; 1d=none"; });  // goes by the tensors
+  refused([](EpochOptions& o) { o.step_rule.rule = "nothing"; });
+}
+
+TEST_CASE("live epochs: votes are kept in a folder, for the node that cast them alone") {
+  const Scratch scratch;
+  const std::string folder = scratch.path() / "state";
+  const std::vector<std::byte> votes = {std::byte{1}, std::byte{2}};
+  {
+    const FoundingVotes none(folder, "a");
+    CHECK(none.found().empty());
+    CHECK(none.keep(votes).ok());
+    CHECK_THROWS_AS(FoundingVotes(folder, "a"), Error);  // it is held
+  }
+  CHECK(FoundingVotes(folder, "a").found() == votes);
+  CHECK_THROWS_AS(FoundingVotes(folder, "b"), Error);
+  CHECK(FoundingVotes("", "a").keep(votes).ok());
+  std::ofstream(folder + "/votes", std::ios::binary) << "damaged";
+  CHECK_THROWS_AS(FoundingVotes(folder, "a"), Error);
+}
