@@ -293,6 +293,8 @@ void EpochMember::follow(EpochTime now) {
   const auto& [newest, value] = *decisions_.rbegin();
   if (standing_ == EpochStanding::member && newest > epoch_ && rules_->begins_anew() &&
       (!is_in(value) || newest >= epoch_ + kDecisionsKept)) {
+    // The value is the end of that epoch: told as the end of an earlier one it would be another.
+    epoch_ = newest;
     put_out(value);
   } else if (standing_ == EpochStanding::joining && newest >= epoch_ && is_in(value)) {
     if (rules_->enters(step_, value.base) && fetch_.done()) {
