@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <sotto/base/philox.h>
@@ -319,7 +320,9 @@ class EpochWorld {
     const Key key{process.name, process.incarnation};
     for (sites::EpochParcel& parcel : process.member->released()) {
       const Key to{parcel.name, parcel.incarnation};
-      const bool lost = lost_ && lost_(process, parcel.name, *sites::parse_epoch(parcel.message));
+      const sites::EpochMessage message = *sites::parse_epoch(parcel.message);
+      check_told(process, message);
+      const bool lost = lost_ && lost_(process, parcel.name, message);
       auto& queue = queues_[{key, to}];
       if (!lost && processes_.contains(to) && queue.size() < 400) {
         queue.push_back(std::move(parcel.message));
@@ -328,6 +331,15 @@ class EpochWorld {
     look(process);
     if (process.member->standing() == EpochStanding::left) {
       kill(process, false);
+    }
+  }
+  /// Nobody tells another end of an epoch than the one that was decided.
+  void check_told(const Process& process, const sites::EpochMessage& message) {
+    const auto* const told = std::get_if<sites::DecideMessage>(&message.body);
+    const auto decided = decided_.find(message.header.epoch);
+    if (told != nullptr && decided != decided_.end() && decided->second != told->value) {
+      throw Violated(process.name + "#" + std::to_string(process.incarnation) +
+                     ": tells another end of epoch " + std::to_string(message.header.epoch));
     }
   }
   void look(Process& process) {
