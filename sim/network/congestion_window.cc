@@ -19,7 +19,7 @@ bool CongestionWindow::resume(SimTime now, SimTime round_trip) {
   variation_ = variation_ < 0 ? std::max(plus(round_trip, round_trip), kTimeoutMargin) : variation_;
   const SimTime timeout = plus(round_trip, variation_);
   if (decays_ && last_sent_ >= 0 && now - last_sent_ > timeout) {
-    turn();  // the acknowledgements came meanwhile
+    turn(now);  // the acknowledgements came meanwhile
     threshold_ = std::max(threshold_, 0.75 * window_);
     for (SimTime idle = now - last_sent_; idle > timeout && window_ > initial_; idle -= timeout) {
       window_ = std::max(window_ / 2, initial_);
@@ -33,9 +33,9 @@ bool CongestionWindow::resume(SimTime now, SimTime round_trip) {
   if (now < round_end_) {
     return false;
   }
-  turn();
+  turn(now);
   if (repairs_ && now >= plus(round_end_, round_trip)) {
-    turn();
+    turn(now);
   }
   round_end_ = plus(now, round_trip);
   return true;
@@ -56,7 +56,7 @@ void CongestionWindow::next_round(SimTime now, SimTime round_trip, double bytes_
                                   double rest) {
   const double acknowledged = sent_;
   const double out = out_;
-  turn();
+  turn(now);
   out_ = std::max(out, std::min(window_, acknowledged + rest));
   round_end_ = plus(now, round_trip);
   open_ = open_ || window_ >= bytes_per_s * to_seconds(round_trip);
@@ -66,7 +66,7 @@ double CongestionWindow::allowance() const {
   return open_ ? kInfinite : std::max(room_ - sent_, 0.0);
 }
 
-void CongestionWindow::turn() {
+void CongestionWindow::turn(SimTime now) {
   if (lost_at_ >= 0) {
     halve();
   } else {
@@ -82,6 +82,19 @@ void CongestionWindow::turn() {
   }
   sent_ = 0;
   out_ = 0;
+  if (times_out_at_ >= 0 && now >= times_out_at_) {
+    begin_anew();
+  }
+}
+
+void CongestionWindow::begin_anew() {
+  threshold_ = segment_ * std::max(std::floor(window_ / segment_ / 2), kSmallestWindow);
+  window_ = segment_;
+  room_ = segment_;
+  unheard_ = 0;
+  repairs_ = false;
+  open_ = false;
+  times_out_at_ = -1;
 }
 
 double CongestionWindow::whole(double bytes) const {

@@ -15,7 +15,8 @@
 // after the packet left, and halves its window, once for all losses of that round trip. Until it
 // hears, as much leaves as is acknowledged; then half as much, for a round trip. From half the
 // window on, the window grows by a segment in a round trip in which it is used up (congestion
-// avoidance).
+// avoidance). After a time-out it is one segment, and doubles up to half of what it was (RFC 5681
+// §3.1, eq. 4).
 //
 // One thread at a time. A plain value.
 #pragma once
@@ -51,6 +52,8 @@ class CongestionWindow {
   void sent(double bytes, SimTime now);
   /// The last packet that left is lost.
   void lose();
+  /// The sender waits for a time-out, until `at`; a time before the first wait changes nothing.
+  void time_out(SimTime at) { times_out_at_ = std::max(times_out_at_, at); }
   /// The round trip is over while the sender still has `rest` bytes, and sends at `bytes_per_s`.
   /// Where packets may be lost the window never opens: the rate is infinite.
   void next_round(SimTime now, SimTime round_trip, double bytes_per_s, double rest);
@@ -65,10 +68,12 @@ class CongestionWindow {
   double window() const { return window_; }
 
  private:
-  /// Acknowledges the round trip's bytes.
-  void turn();
+  /// Acknowledges the round trip's bytes at `now`.
+  void turn(SimTime now);
   void widen(double acknowledged);
   void halve();
+  /// The window after a time-out.
+  void begin_anew();
   /// Rounds as a sender counts that has lost something: to whole segments.
   double whole(double bytes) const;
 
@@ -86,6 +91,7 @@ class CongestionWindow {
   double lost_at_ = -1;
   double unheard_ = 0;  ///< bytes that leave before the sender hears of the last round trip's loss
   bool repairs_ = false;
+  SimTime times_out_at_ = -1;  ///< time of a time-out that is to come; −1: none is
   /// Variation that the time-out allows a round trip; −1 before the first.
   SimTime variation_ = -1;
   SimTime round_end_ = -1;

@@ -55,27 +55,28 @@ double LossRepair::until_loss(double remaining) const {
   return behind < 0 ? -1 : std::max(remaining - behind, 0.0);
 }
 
-double LossRepair::lose(const SenderState& sender, const CongestionWindow& window) {
+LossCost LossRepair::lose(const SenderState& sender, const CongestionWindow& window) {
   const double rest = losses_.behind();
   losses_.next();
   const bool last = rest == 0 && !sender.another_waits;
   SimTime heard = sender.hears_after;
-  SimTime once_more = sender.hears_after;
+  SimTime timeout = plus(sender.hears_after, kTimeoutMargin);
   if (last) {
-    heard = once_more = plus(sender.hears_after, kTimeoutMargin);
+    heard = timeout;
     silent_ = true;
   } else if (window.allowance() < segment_) {
     heard = plus(heard, std::max<SimTime>(window.round_end() - sender.now, 0));
   } else if (!sender.another_waits && rest <= 2 * segment_) {
     heard = plus(heard, heard / 4);
   }
+  LossCost cost;
   for (int retry = 0; retry < kMostRetries && losses_.again(); ++retry) {
-    heard = plus(heard, once_more);
-    once_more = last ? plus(once_more, once_more) : once_more;
+    heard = plus(heard, timeout);
+    timeout = plus(timeout, timeout);
+    cost.times_out_at = plus(sender.now, heard);
   }
-  double again = 0;
   if (rest > window.window()) {
-    again = segment_;
+    cost.bytes_again = segment_;
     losses_.delay(segment_);
     heard = std::max(heard, from_seconds(window.window() / sender.bytes_per_s));
   } else {
@@ -83,7 +84,7 @@ double LossRepair::lose(const SenderState& sender, const CongestionWindow& windo
                  from_seconds(segment_ / sender.bytes_per_s));
   }
   whole_at_ = std::max(whole_at_, plus(sender.now, heard));
-  return again;
+  return cost;
 }
 
 SimTime LossRepair::report(SimTime now, SimTime hears_after) {

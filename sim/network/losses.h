@@ -57,6 +57,13 @@ struct SenderState {
   bool another_waits = false;  ///< a message waits behind the one that flows
 };
 
+/// What a lost packet costs its sender.
+struct LossCost {
+  double bytes_again = 0;  ///< bytes of the message that are sent once more
+  /// Time of the last time-out that the packet's repair takes; −1 when it takes none.
+  SimTime times_out_at = -1;
+};
+
 /// The losses of one connection and their repair: Reno as Linux has it, with selective
 /// acknowledgements (RFC 6675), time-based detection (RACK-TLP, RFC 8985) and time-outs, a round
 /// trip at a time.
@@ -64,7 +71,8 @@ struct SenderState {
 /// The window halves as congestion_window.h has it. What was sent behind a lost packet waits for
 /// it: messages are delivered in order. The sender hears of the loss a round trip after the packet
 /// left, a quarter later where fewer than three packets followed it, and by its time-out where none
-/// did: the last packet of a message is what costs most. What is lost again takes as long again.
+/// did: the last packet of a message is what costs most. A packet that is sent again and lost again
+/// waits for the time-out, which doubles each time (RFC 6298 §5.5), and the window begins anew.
 /// Packets that are sent again are bytes of the message once more. Acknowledgements are not lost:
 /// the next one says the same.
 class LossRepair {
@@ -78,9 +86,9 @@ class LossRepair {
   /// Bytes that leave before the next lost packet has, of `remaining` of the message; −1 when none
   /// is lost.
   double until_loss(double remaining) const;
-  /// The lost packet has left, and the window knows. Returns the bytes of the message that are sent
-  /// once more: a packet, where the message goes on past the window, otherwise none.
-  double lose(const SenderState& sender, const CongestionWindow& window);
+  /// The lost packet has left, and the window knows. A packet is sent once more as bytes of the
+  /// message where the message goes on past the window.
+  LossCost lose(const SenderState& sender, const CongestionWindow& window);
   /// A packet that is sent at `now`, and heard of after `hears_after`, makes the receiver report a
   /// loss that nothing has shown it yet. Returns by how much sooner it then has everything; 0 if it
   /// does not.

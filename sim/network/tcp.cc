@@ -166,7 +166,9 @@ void Network::lose(ConnectionId id) {
                               .hears_after = hears_after(connection),
                               .bytes_per_s = connection.rate,
                               .another_waits = !connection.waiting.empty()};
-  connection.remaining += repair_of(connection)->lose(sender, windows_[id]);
+  const LossCost cost = repair_of(connection)->lose(sender, windows_[id]);
+  connection.remaining += cost.bytes_again;
+  windows_[id].time_out(cost.times_out_at);
 }
 
 void Network::report_loss(ConnectionId id) {

@@ -128,8 +128,10 @@ TEST_CASE("a repair lasts as long as its kind of news takes, and what follows wa
       if (until != static_cast<double>(bytes) - rest || draws.again()) {
         continue;
       }
-      CHECK(repair.lose({.hears_after = kTrip, .bytes_per_s = rate, .another_waits = another_waits},
-                        window) == 0);
+      CHECK(repair
+                .lose({.hears_after = kTrip, .bytes_per_s = rate, .another_waits = another_waits},
+                      window)
+                .bytes_again == 0);
       // What is sent afterwards reports a loss that only the time-out would tell of.
       const SimTime before = repair.whole_at();
       const bool silent = rest == 0 && !another_waits;
@@ -169,7 +171,8 @@ TEST_CASE("a message that goes on past the window carries the lost packet once m
       sent += until;
       remaining -= until;
       const bool beyond = remaining > window.window();
-      const double again = repair.lose({.hears_after = 100 * kMs, .bytes_per_s = 1e6}, window);
+      const double again =
+          repair.lose({.hears_after = 100 * kMs, .bytes_per_s = 1e6}, window).bytes_again;
       CHECK(again == (beyond ? kSegment : 0));
       remaining += again;
     }
@@ -198,6 +201,39 @@ TEST_CASE("a lone packet that is lost waits for the time-out, and twice as long 
   }
   CHECK(std::abs(count[0] / 5e3 - 0.9) < 4 * std::sqrt(0.09 / 5e3));
   CHECK(std::abs(count[1] / 5e3 - 0.09) < 4 * std::sqrt(0.09 / 5e3));
+}
+
+TEST_CASE("a packet that is lost again and again waits for time-outs that double") {
+  constexpr double kChance = 0.5;
+  constexpr double kSegment = 1'000;
+  constexpr SimTime kTrip = 100 * kMs;
+  std::vector<int> count(4);
+  for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
+    CAPTURE(seed);
+    const RandomKey key = {.seed = seed, .purpose = Purpose::test};
+    PacketLosses draws(kChance, key);
+    draws.begin(50'000, kSegment);
+    if (draws.behind() < 3'000) {
+      continue;  // too near the end: another rule
+    }
+    const double rest = draws.behind();
+    draws.next();
+    SimTime late = 0;
+    std::size_t again = 0;
+    for (SimTime timeout = 300 * kMs; again < 15 && draws.again(); ++again, timeout *= 2) {
+      late += timeout;
+    }
+    LossRepair repair(kChance, key, kSegment);
+    CongestionWindow window(1e6, true, kSegment);
+    window.resume(0, kTrip);
+    window.sent(50'000 - rest, 0);
+    repair.begin(50'000);
+    const LossCost cost = repair.lose({.hears_after = kTrip, .bytes_per_s = 1e9}, window);
+    CHECK(cost.times_out_at == (again == 0 ? -1 : kTrip + late));
+    CHECK(std::abs(to_seconds(repair.whole_at() - kTrip - late)) < 1e-5);
+    ++count[std::min<std::size_t>(again, 3)];
+  }
+  CHECK(*std::ranges::min_element(count) > 50);
 }
 
 TEST_CASE("what is sent meanwhile tells of a loss before the time-out does") {

@@ -30,14 +30,20 @@ constexpr const char* kLossExamples =
     "  netlab loss\n"
     "  netlab loss --seeds 10 --json loss.json\n"
     "  netlab loss --first 6 --cells 1 --seeds 20\n"
-    "18 cells: 0.1, 0.5 and 2 % loss, round trips of 20, 100 and 300 ms, frames of 100 kB and 1.6 "
-    "MB; four nodes on a ring, 10 Mbit/s, Gloo and ZeroMQ by turns.";
+    "  netlab loss --first 18\n"
+    "24 cells: 0.1, 0.5 and 2 % loss, round trips of 20, 100 and 300 ms, frames of 100 kB and 1.6 "
+    "MB, and after them 5 and 15 % with frames of 100 kB; four nodes on a ring, 10 Mbit/s, Gloo "
+    "and "
+    "ZeroMQ by turns.";
 
 constexpr std::array<double, 3> kLosses = {0.001, 0.005, 0.02};
 constexpr std::array<double, 3> kLossLatencies_ms = {10, 50, 150};
 constexpr std::array<const char*, 2> kModels = {"mlp:32", "mlp:512"};
 constexpr std::array<const char*, 2> kLossTransports = {"gloo", "zmq"};
-constexpr std::size_t kLossCells = kLosses.size() * kLossLatencies_ms.size() * kModels.size();
+/// Losses of the cells behind those, which have the smaller model.
+constexpr std::array<double, 2> kHeavyLosses = {0.05, 0.15};
+constexpr std::size_t kLightCells = kLosses.size() * kLossLatencies_ms.size() * kModels.size();
+constexpr std::size_t kLossCells = kLightCells + kHeavyLosses.size() * kLossLatencies_ms.size();
 /// Seeds of which a prediction is the mean.
 constexpr std::uint64_t kPredictions = 30;
 /// A run has as many rounds as are predicted to take so long, within these.
@@ -52,18 +58,26 @@ struct LossRequest {
   std::uint64_t first = 0;
 };
 
-MadeScenario loss_cell(std::size_t number) {
-  const double loss = kLosses[number % kLosses.size()];
-  const double latency = kLossLatencies_ms[number / kLosses.size() % kLossLatencies_ms.size()];
-  const char* model = kModels[number / kLosses.size() / kLossLatencies_ms.size()];
-  return {.title = fmt::format("{:g} % loss, {:g} ms, {}", 100 * loss, 2 * latency, model),
+MadeScenario made_cell(double loss, double latency_ms, const char* model) {
+  return {.title = fmt::format("{:g} % loss, {:g} ms, {}", 100 * loss, 2 * latency_ms, model),
           .words = "dpsgd ring",
           .nodes = 4,
           .mbit_per_s = 10,
-          .latency_ms = latency,
+          .latency_ms = latency_ms,
           .loss = loss,
           .model = model,
           .rounds = kLossFewestRounds};
+}
+
+MadeScenario loss_cell(std::size_t number) {
+  if (number >= kLightCells) {
+    const std::size_t heavy = number - kLightCells;
+    return made_cell(kHeavyLosses[heavy / kLossLatencies_ms.size()],
+                     kLossLatencies_ms[heavy % kLossLatencies_ms.size()], kModels.front());
+  }
+  return made_cell(kLosses[number % kLosses.size()],
+                   kLossLatencies_ms[number / kLosses.size() % kLossLatencies_ms.size()],
+                   kModels[number / kLosses.size() / kLossLatencies_ms.size()]);
 }
 
 double mean(const std::vector<double>& values) {
