@@ -84,6 +84,7 @@ class EpochOptimizer::Run {
   ChannelOptions channel_options() const;
   /// Begins as a newcomer, or as the founder where no run is heard of.
   void try_begin();
+  std::unique_ptr<StepRule> make_rule() const;
   void make_member(bool founder);
   /// Waits until `done` holds, as long as the caller wants to.
   Status await(const std::function<bool()>& done);
@@ -111,8 +112,9 @@ class EpochOptimizer::Run {
   std::unique_ptr<Channels> channels_;
   std::optional<EpochLinks> links_;
   std::optional<EpochMember> member_;
-  std::size_t up_ = 0;   ///< nodes that are up, as the roster sees it
-  bool joined_ = false;  ///< the roster has let this node in
+  EpochTime search_began_{};  ///< when the roster was opened
+  std::size_t up_ = 0;        ///< nodes that are up, as the roster sees it
+  bool joined_ = false;       ///< the roster has let this node in
   Clock::time_point asked_{};
 
   Status status_;  ///< the fault that ended the node
@@ -153,10 +155,10 @@ void EpochOptimizer::Run::require_unfinished() const {
 
 Status EpochOptimizer::Run::fail(const Status& status) {
   status_ = status;
-  reporter_.enter("failed");
-  reporter_.tell(Level::error, SiteEvent::Kind::failed, status.message());
+  close();  // the others do not wait for a node that cannot go on, whatever the listener does
+  reporter_.enter(SitePhase::failed);
   reporter_.refresh(parts());
-  close();
+  reporter_.tell(Level::error, SiteEvent::Kind::failed, status.message());
   return status;
 }
 
@@ -168,24 +170,33 @@ void EpochOptimizer::Run::close() {
 
 // -- beginning ------------------------------------------------------------------------------------
 
+std::unique_ptr<StepRule> EpochOptimizer::Run::make_rule() const {
+  if (!options_.own_step_rule) {
+    return make_step_rule(options_.step_rule);
+  }
+  auto rule = options_.own_step_rule();
+  if (rule == nullptr) {
+    throw Error("own_step_rule", "it must make a step rule each time that it is called");
+  }
+  return rule;
+}
+
 void EpochOptimizer::Run::make_member(bool founder) {
   auto compressor = make_compressor(options_.compressor, ContractKind::contraction);
-  member_.emplace(
-      sites::EpochSetup{
-          .name = options_.name,
-          .incarnation = incarnation_,
-          .founders = founder ? std::vector{options_.name} : std::vector<std::string>(),
-          .least = options_.roster.least,
-          .most = options_.roster.most,
-          .parameters = parameters_,
-          .layout = layout_,
-          .step_rule = options_.own_step_rule ? options_.own_step_rule()
-                                              : make_step_rule(options_.step_rule),
-          .learning_rate = options_.step_rule.learning_rate,
-          .compressor = std::move(compressor),
-          .seed = options_.seed,
-          .grace = options_.grace},
-      now());
+  member_.emplace(sites::EpochSetup{.name = options_.name,
+                                    .incarnation = incarnation_,
+                                    .founders = founder ? std::vector{options_.name}
+                                                        : std::vector<std::string>(),
+                                    .least = options_.roster.least,
+                                    .most = options_.roster.most,
+                                    .parameters = parameters_,
+                                    .layout = layout_,
+                                    .step_rule = make_rule(),
+                                    .learning_rate = options_.step_rule.learning_rate,
+                                    .compressor = std::move(compressor),
+                                    .seed = options_.seed,
+                                    .grace = options_.grace},
+                  now());
 }
 
 ChannelOptions EpochOptimizer::Run::channel_options() const {
@@ -207,8 +218,9 @@ Status EpochOptimizer::Run::open() {
   if (links_) {
     return {};
   }
-  reporter_.enter("joining");
+  reporter_.enter(SitePhase::joining);
   if (!roster_) {
+    search_began_ = now();
     roster_ = std::make_unique<RunRoster>(options_.roster, options_.name, options_.listen,
                                           incarnation_, SiteFolder::life_by_clock(), list_,
                                           settings_, RosterReach::all);
@@ -241,7 +253,8 @@ void EpochOptimizer::Run::try_begin() {
     }
     return;
   }
-  const bool alone = up_ == 1 && (options_.roster.seeds.empty() || now() >= options_.found_after);
+  const bool alone =
+      up_ == 1 && (options_.roster.seeds.empty() || now() >= search_began_ + options_.found_after);
   const bool others = up_ > 1 && links_->all_greeted();
   if (links_->hears_of_run()) {
     make_member(false);
@@ -251,8 +264,13 @@ void EpochOptimizer::Run::try_begin() {
 }
 
 Status EpochOptimizer::Run::take_part() {
-  if (Status status = open(); !status.ok()) {
-    return fail(status);
+  try {
+    if (Status status = open(); !status.ok()) {
+      return fail(status);
+    }
+  } catch (const std::exception& exception) {
+    (void)fail(Status(Fault::unexpected, exception.what()));
+    throw;
   }
   return await([this] { return member_ && member_->wants_gradient(); });
 }
@@ -315,14 +333,19 @@ Status EpochOptimizer::Run::pump(Clock::duration longest) {
     const Status status = pump_once(longest);
     return status.ok() ? status : fail(status);
   } catch (const std::exception& exception) {
-    static_cast<void>(fail(Status(Fault::unexpected, exception.what())));
+    (void)fail(Status(Fault::unexpected, exception.what()));
     throw;
   }
 }
 
 Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
   const auto start = Clock::now();
-  while (!done()) {
+  while (true) {
+    // While the caller waits no mean is kept back from the parameters.
+    round_ = member_ ? member_->step() : round_;
+    if (done()) {
+      return {};
+    }
     if (stopped() || cancelled_.exchange(false)) {
       return {Fault::stopped, "was told to stop before the wait was over"};
     }
@@ -336,10 +359,7 @@ Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
     if (Status status = pump(kLook); !status.ok()) {
       return status;
     }
-    // While the caller waits no mean is kept back from the parameters.
-    round_ = member_ ? member_->step() : round_;
   }
-  return {};
 }
 
 void EpochOptimizer::Run::serve() {
@@ -347,7 +367,7 @@ void EpochOptimizer::Run::serve() {
     return;
   }
   try {
-    static_cast<void>(pump(0ms));    // the caller's next call returns the fault
+    (void)pump(0ms);                 // the caller's next call returns the fault
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): pump has noted it
   }
 }
@@ -356,7 +376,7 @@ void EpochOptimizer::Run::serve() {
 
 Result<EpochStep> EpochOptimizer::Run::outcome() {
   const auto start = Clock::now();
-  reporter_.enter("waiting");
+  reporter_.enter(SitePhase::waiting);
   Status status = await([this] {
     if (!outcome_) {
       outcome_ = member_->outcome();
@@ -368,7 +388,7 @@ Result<EpochStep> EpochOptimizer::Run::outcome() {
   if (!status.ok()) {
     return status;
   }
-  reporter_.enter("training");
+  reporter_.enter(SitePhase::training);
   reporter_.step_done(*std::exchange(pending_, {}), outcome_->left_out);
   return EpochStep{.round = round_, .left_out = std::exchange(outcome_, {})->left_out};
 }
@@ -381,6 +401,10 @@ Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, dou
   }
   if (pending_) {
     throw Error("gradient", "one is pending: go on with wait()");
+  }
+  if (gradient.size() != parameters_.size()) {
+    refuse("gradient", fmt::format("{} elements", gradient.size()),
+           fmt::format("it must have those of the parameters, {}", parameters_.size()));
   }
   time_.compute_s += member_ ? seconds_since(left_) : 0;
   if (!member_ || !member_->wants_gradient()) {
@@ -415,7 +439,7 @@ Result<EpochStep> EpochOptimizer::Run::wait() {
 
 void EpochOptimizer::Run::evaluated(const Evaluation& quality) {
   const auto lock = service_.pause();
-  reporter_.evaluated(parts(), quality);
+  reporter_.evaluated(parts(), round_, quality);
 }
 
 Status EpochOptimizer::Run::finish() {
@@ -431,12 +455,13 @@ Status EpochOptimizer::Run::finish() {
       if (Status status = pump(kLook); !status.ok()) {
         return status;
       }
+      round_ = member_->step();
     }
   }
   finished_ = true;
   time_.wall_s = seconds_since(began_);
   if (rounds_are_over()) {
-    reporter_.enter("done");
+    reporter_.enter(SitePhase::done);
   }
   reporter_.refresh(parts());
   close();

@@ -10,9 +10,9 @@
 // again of the same gradients. Where too few are there it waits, until options.wait_limit, cancel()
 // or options.stop.
 //
-// The parameters change in connect(), step() and wait() alone. EpochMember and its clock belong to
-// one thread at a time: to the caller while it waits in a call, and between calls to a thread of
-// the optimizer's own, which answers the others.
+// The parameters change in connect(), step(), wait() and finish() alone. EpochMember and its clock
+// belong to one thread at a time: to the caller while it waits in a call, and between calls to a
+// thread of the optimizer's own, which answers the others.
 //
 // Thread safety: one thread at a time; report() and cancel() may be called by others meanwhile. The
 // listener is called by the caller's thread and by the optimizer's own, one at a time, and must not
@@ -64,8 +64,9 @@ class EpochOptimizer {
   Status connect();
   /// A step by the gradient at the parameters, of as many elements; returns when the mean of all is
   /// in the parameters, or the gradient is left out. `loss` at the same parameters is for reports.
-  /// Fault::non_finite for a gradient that is not finite, which changes nothing. Throws Error while
-  /// a gradient is pending after a wait that ended early: wait() goes on with it.
+  /// Fault::non_finite for a gradient that is not finite, which changes nothing. Throws Error for a
+  /// gradient of another length, and while one is pending after a wait that ended early: wait()
+  /// goes on with it.
   Result<EpochStep> step(std::span<const float> gradient,
                          double loss = std::numeric_limits<double>::quiet_NaN());
   /// Goes on with the wait of a step() that ended early. Throws Error where none did.
@@ -74,7 +75,8 @@ class EpochOptimizer {
   void cancel();
   /// Notes how good the model is, for the report, the observer and the log.
   void evaluated(const Evaluation& quality);
-  /// Leaves in good order: the others go on without this node, and have what it alone may know.
+  /// Leaves in good order: the others go on without this node, and have what it alone may know. A
+  /// step that was pending may still be made.
   /// Takes RosterOptions::leave_patience at most. No step may follow: Error is thrown.
   Status finish();
 

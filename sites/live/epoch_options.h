@@ -30,7 +30,9 @@ struct EpochOptions {
   /// `none` for the mean of `allreduce`, else one that compresses it, as in `qmean`.
   std::string compressor = "none";
   StepRuleOptions step_rule{};  ///< from a mean gradient to the step
-  /// Makes the steps in place of step_rule; `further` says what nodes must agree on of it.
+  /// Makes the steps in place of step_rule; `further` says what nodes must agree on of it. It is
+  /// called whenever the node begins anew, on the caller's thread or the node's own, and each rule
+  /// begins without a memory.
   StepRuleFactory own_step_rule{};
   /// What else nodes must share, by name: settings of a program's own.
   AgreedSettings further{};

@@ -132,12 +132,12 @@ void EpochReporter::step_done(double loss, bool left_out) {
   left_out_ += left_out ? 1 : 0;
 }
 
-void EpochReporter::evaluated(const EpochNodeParts& parts, const Evaluation& quality) {
-  if (history_.reaches(step_)) {
+void EpochReporter::evaluated(const EpochNodeParts& parts, Round step, const Evaluation& quality) {
+  if (history_.reaches(step)) {
     return;
   }
   HistoryPoint point;
-  point.round = step_;
+  point.round = step;
   point.time_s = seconds_since(began_);
   set_quality(point, quality);
   if (parts.channels != nullptr) {

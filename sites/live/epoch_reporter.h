@@ -39,12 +39,12 @@ class EpochReporter {
   void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text) const;
   /// Tells what has changed since the last call, and makes a report if the last was long ago.
   void follow(const EpochNodeParts& parts);
-  /// A word of SiteReport::phase.
-  void enter(std::string_view phase) { phase_ = phase; }
+  /// What the node is at.
+  void enter(SitePhase phase) { phase_ = phase; }
   /// A step has come to this: the loss of its batch, or NaN, and whether the gradient counts.
   void step_done(double loss, bool left_out);
-  /// Notes how good the model is, once a step.
-  void evaluated(const EpochNodeParts& parts, const Evaluation& quality);
+  /// Notes how good the model is after `step` steps of the run, once.
+  void evaluated(const EpochNodeParts& parts, Round step, const Evaluation& quality);
   /// Makes a report now.
   void refresh(const EpochNodeParts& parts);
   /// The newest report. Any thread may ask.
@@ -68,7 +68,7 @@ class EpochReporter {
   const SiteListener listener_;
   const Clock::time_point began_ = Clock::now();
   const double started_at_;
-  std::string_view phase_ = "starting";
+  SitePhase phase_ = SitePhase::starting;
   Round step_ = 0;
   double loss_;
   std::uint64_t left_out_ = 0;

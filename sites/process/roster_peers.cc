@@ -12,9 +12,11 @@ using sites::RosterMember;
 /// After this number of a peer comes 1 again.
 constexpr Rank kLastRank = 1'000'000'000;
 
-bool is_there(const RosterMember& member) {
-  return member.entry.phase != NodePhase::gone && !member.suspected && !member.conflict;
+bool has_gone(const RosterMember& member) {
+  return member.entry.phase == NodePhase::gone || member.conflict;
 }
+
+bool is_there(const RosterMember& member) { return !has_gone(member) && !member.suspected; }
 
 }  // namespace
 
@@ -43,7 +45,7 @@ void RosterPeers::drop_oldest(std::map<std::string, RosterPeer>& next) const {
 }
 
 bool RosterPeers::wanted(const RosterMember& member) const {
-  return reach_ == RosterReach::all ? is_there(member) && member.entry.name != self_
+  return reach_ == RosterReach::all ? !has_gone(member) && member.entry.name != self_
                                     : member.neighbour;
 }
 

@@ -1,9 +1,9 @@
 // Which nodes of a roster are in the list of a site's peers, and under which numbers. A pure state
 // machine: no clock, no socket.
 //
-// Neighbours are in the list, or with RosterReach::all all nodes that are there. A peer whose edge
-// has gone, but that is still there, is drained: it stays in the list for kDrainFor, in which it
-// gets no more parcels while those that are under way, both ways, arrive and are confirmed. Both
+// Neighbours are in the list, or with RosterReach::all all nodes that have not gone. A peer whose
+// edge has gone, but that is still there, is drained: it stays in the list for kDrainFor, in which
+// it gets no more parcels while those that are under way, both ways, arrive and are confirmed. Both
 // ends of an edge see it go within a second or so.
 //
 // Thread safety: one thread at a time.
@@ -33,7 +33,7 @@ struct RosterPeer {
 /// Which nodes a roster puts in the list of peers.
 enum class RosterReach : std::uint8_t {
   neighbours,  ///< those with which this node keeps an edge
-  all,         ///< all that are there
+  all,         ///< all that have not gone: whether a silent one is lost, its channel says
 };
 
 class RosterPeers {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -146,6 +147,42 @@ TEST_CASE("live epochs: a wait ends by its limit, by cancel() and by the stop fl
   CHECK(node.over());
   CHECK(node.finish().ok());
   CHECK_THROWS_AS((void)node.step(x), Error);
+}
+
+TEST_CASE("live epochs: a node that is alone counts its steps, and ends after them") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<float> x(3, 1);
+  EpochOptions options = options_for("n0", seed, 1);
+  options.found_after = std::chrono::milliseconds(1);
+  options.step_rule = {.rule = "sgd", .learning_rate = 0.5};
+  EpochOptimizer node(options, x);
+  REQUIRE(node.connect().ok());
+  CHECK_THROWS_AS((void)node.step(std::vector<float>(2)), Error);
+  const std::vector<float> gradient(3, 1);
+  for (Round round = 1; round <= kSteps; ++round) {
+    CHECK(!node.over());
+    const auto done = node.step(gradient);
+    REQUIRE_MESSAGE(done.ok(), done.status().message());
+    CHECK(*done == EpochStep{.round = round, .left_out = false});
+    CHECK(x == std::vector<float>(3, 1 - 0.5F * static_cast<float>(round)));
+  }
+  CHECK(node.over());
+  CHECK(node.finish().ok());
+}
+
+TEST_CASE("live epochs: a listener that throws ends the node, which nobody then waits for") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<float> x(3);
+  EpochOptions options = options_for("n0", seed, 1);
+  int told = 0;
+  EpochOptimizer node(options, x, {}, [&](const SiteEvent&) {
+    ++told;
+    throw std::runtime_error("the disk is full");
+  });
+  CHECK_THROWS_AS((void)node.connect(), std::runtime_error);
+  CHECK(node.connect().fault() == Fault::unexpected);
+  CHECK(node.report().phase == SitePhase::failed);
+  CHECK(told > 0);
 }
 
 TEST_CASE("live epochs: settings are refused before anything is sent") {

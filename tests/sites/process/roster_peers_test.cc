@@ -92,6 +92,19 @@ TEST_CASE("roster peers: nobody waits for one that is silent, gone or there twic
   }
 }
 
+TEST_CASE("roster peers: with all nodes in the list a silent one stays, as its channel judges it") {
+  RosterPeers list("self", RosterReach::all);
+  list.follow(view_of({member("self", false), member("a", false), member("b", false)}),
+              RosterTime(0));
+  CHECK(names(list) == Names{"a", "b"});
+  auto silent = member("a", false);
+  silent.suspected = true;
+  CHECK(!list.follow(view_of({silent, member("b", false)}), RosterTime(1)));
+  CHECK(list.follow(view_of({member("a", false, NodePhase::gone), member("b", false)}),
+                    RosterTime(2)));
+  CHECK(names(list) == Names{"b"});
+}
+
 TEST_CASE("roster peers: the heir of a node that leaves stays, whether it answers or not") {
   RosterPeers list;
   list.follow(view_of({member("a", true)}), RosterTime(0));
