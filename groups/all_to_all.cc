@@ -125,7 +125,8 @@ Result<bool> AllToAll::next_exchange(Exchange& out) {
   if (open() || !begun_) {
     return false;
   }
-  if (Status status = node().require_finite(rows_out_, "matrix of rows that are sent"); !status) {
+  if (Status status = node().require_finite(rows_out_, "matrix of rows that are sent");
+      !status.ok()) {
     return status;
   }
   std::size_t row = 0;
@@ -174,7 +175,7 @@ Status AllToAll::take(int from, std::span<const std::byte> payload) {
   }
   while (reader.remaining() > 0) {
     const auto out = std::span(rows_in_).subspan(elements_in_, room_.width);
-    if (Status status = codec_.decode(reader.take(codec_.row_bytes()), out, false); !status) {
+    if (Status status = codec_.decode(reader.take(codec_.row_bytes()), out, false); !status.ok()) {
       return status;
     }
     elements_in_ += room_.width;
@@ -194,7 +195,7 @@ void AllToAll::take_own(std::size_t first_row) {
 
 Status AllToAll::complete(const Exchange& exchange) {
   const auto judge_edge = [this](std::size_t edge) { return judge(edge); };
-  if (Status status = mail_.accept(exchange, judge_edge); !status) {
+  if (Status status = mail_.accept(exchange, judge_edge); !status.ok()) {
     return status;
   }
   elements_in_ = 0;
@@ -204,7 +205,7 @@ Status AllToAll::complete(const Exchange& exchange) {
       take_own(row);
     } else {
       const std::size_t edge = member_.other(from);
-      if (Status status = take(from, mail_.payload(edge)); !status) {
+      if (Status status = take(from, mail_.payload(edge)); !status.ok()) {
         return mail_.refuse(edge, status);
       }
     }

@@ -71,7 +71,7 @@ Status ExpertExchange::dispatch(std::span<const float> x, std::span<const float>
   check(x.size() == tokens_ * options_.width && tokens_ <= options_.tokens,
         "tokens are rows, as many as the layer is made for at most");
   check(scores.size() == tokens_ * options_.experts, "a token has a score for each expert");
-  if (Status status = node_->require_finite(scores, "matrix of scores"); !status) {
+  if (Status status = node_->require_finite(scores, "matrix of scores"); !status.ok()) {
     return status;
   }
   scores_ = scores;
@@ -195,7 +195,7 @@ void ExpertExchange::gather(std::span<const float> rows, bool weighted,
 }
 
 Status ExpertExchange::finish(std::span<float> y) const {
-  if (Status status = require_counts(back_, counts_); !status) {
+  if (Status status = require_counts(back_, counts_); !status.ok()) {
     return status;
   }
   gather(back_.rows(), true, y);
@@ -216,7 +216,7 @@ void ExpertExchange::dispatch_gradient(std::span<const float> dy) {
 }
 
 Status ExpertExchange::arrive_gradient() {
-  if (Status status = require_counts(gradient_there_, there_.counts()); !status) {
+  if (Status status = require_counts(gradient_there_, there_.counts()); !status.ok()) {
     return status;
   }
   by_expert(gradient_there_.rows(), gradients_);
@@ -224,7 +224,7 @@ Status ExpertExchange::arrive_gradient() {
 }
 
 Status ExpertExchange::finish_gradient(std::span<float> dx, std::span<float> dscores) const {
-  if (Status status = require_counts(gradient_back_, counts_); !status) {
+  if (Status status = require_counts(gradient_back_, counts_); !status.ok()) {
     return status;
   }
   gather(gradient_back_.rows(), false, dx);

@@ -7,13 +7,60 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/base/xxh3.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 namespace {
 
 constexpr std::uint32_t kElsewhere = std::numeric_limits<std::uint32_t>::max();
+
+/// Edges in ascending order, the smaller end of each first.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> sorted_edges(const RatedGraph& graph) {
+  auto edges = graph.edges;
+  for (auto& [a, b] : edges) {
+    if (a > b) {
+      std::swap(a, b);
+    }
+  }
+  std::ranges::sort(edges);
+  return edges;
+}
+
+/// The sum of the weights of the links of all members. Throws Error for a link along no edge.
+double weight_of_all(const RatedGraph& graph) {
+  const auto edges = sorted_edges(graph);
+  double sum = 0;
+  for (const GraphLink& link : graph.links) {
+    const std::pair edge(std::min(link.from, link.to), std::max(link.from, link.to));
+    if (!std::ranges::binary_search(edges, edge) || !(link.weight > 0) ||
+        !std::isfinite(link.weight)) {
+      refuse("links", fmt::format("{}-{} of weight {}", link.from, link.to, link.weight),
+             "links go along edges of the graph, with finite weights above 0");
+    }
+    sum += static_cast<double>(link.weight);
+  }
+  if (graph.total_weight == 0) {
+    return sum;
+  }
+  if (!(graph.total_weight > 0) || !std::isfinite(graph.total_weight)) {
+    refuse("total_weight", fmt::format("{}", graph.total_weight), "it is finite and above 0");
+  }
+  return graph.total_weight;
+}
+
+/// A digest of what all members must know alike, beside `seed`, one of owners and boundaries.
+std::uint64_t digest_of(const RatedGraph& graph, std::uint64_t seed) {
+  ByteBuffer all;
+  for (const auto& [a, b] : sorted_edges(graph)) {
+    all.write(a);
+    all.write(b);
+  }
+  all.write(weight_of_all(graph));
+  return xxh3(all.bytes(), seed);
+}
 
 /// The part of a graph that fits the options, for initializers.
 GraphPart fitting_part(const ProgramNode& node, const RatedGraph& graph,
@@ -30,10 +77,14 @@ GraphPart fitting_part(const ProgramNode& node, const RatedGraph& graph,
     refuse("features", fmt::format("{}", graph.features.size()),
            fmt::format("{} nodes have {} each", graph.owner.size(), options.features));
   }
-  check(node.parameters().size() == options.parameters(),
-        "a network has as many parameters as its options say");
+  if (node.parameters().size() != options.parameters()) {
+    refuse("parameters", fmt::format("{}", node.parameters().size()),
+           fmt::format("a network of this size has {}", options.parameters()));
+  }
   const Group group = node.everyone().group;
-  return graph_part(graph.edges, graph.owner, group.size(), group.position);
+  GraphPart part = graph_part(graph.edges, graph.owner, group.size(), group.position);
+  part.lists.digest = digest_of(graph, part.lists.digest);
+  return part;
 }
 
 /// Row of each node of the graph in a part's matrices; kElsewhere for nodes that it has none of.
@@ -133,7 +184,7 @@ GraphNetwork::GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
   t_norm_.resize(own_rows);
   z_norm_.resize(own_rows);
   find_neighbours(graph);
-  find_links(graph);
+  find_links(graph, weight_of_all(graph));
   add_stages();
 }
 
@@ -167,17 +218,8 @@ void GraphNetwork::find_neighbours(const RatedGraph& graph) {
   }
 }
 
-void GraphNetwork::find_links(const RatedGraph& graph) {
+void GraphNetwork::find_links(const RatedGraph& graph, double total) {
   const auto rows = rows_of(part_, graph.owner.size());
-  double all = 0;
-  for (const GraphLink& link : graph.links) {
-    if (std::max(link.from, link.to) >= rows.size() || !(link.weight > 0)) {
-      refuse("links", fmt::format("{}-{} of weight {}", link.from, link.to, link.weight),
-             fmt::format("links are between the nodes 0 to {}, with weights above 0",
-                         graph.owner.size() - 1));
-    }
-    all += static_cast<double>(link.weight);
-  }
   const std::size_t own_rows = part_.own.size();
   for (const GraphLink& link : graph.links) {
     const std::uint32_t from = rows[link.from];
@@ -185,12 +227,8 @@ void GraphNetwork::find_links(const RatedGraph& graph) {
     if (from >= own_rows && to >= own_rows) {
       continue;
     }
-    if (from == kElsewhere || to == kElsewhere) {
-      refuse("links", fmt::format("{}-{}", link.from, link.to),
-             "links go along edges of the graph");
-    }
     links_.push_back(
-        {from, to, link.positive, static_cast<float>(static_cast<double>(link.weight) / all)});
+        {from, to, link.positive, static_cast<float>(static_cast<double>(link.weight) / total)});
   }
 }
 

@@ -20,9 +20,9 @@
 // Where `cache` has an age above 0, rows are left out (halo_cache.h): those of T and Z by the norm
 // of the gradient that they had in the round before, those of ∂L/∂Z by their own.
 //
-// All members know the edges and who owns which node; features are known to the owner, a link to
-// the owners of both ends. **Boundary rows tell the receiver about people of other members**;
-// privacy/ does not cover them.
+// All members know the edges and who owns which node, and the sum of all links' weights, and must
+// agree on them; features are known to the owner, a link to the owners of both ends at least.
+// **Boundary rows tell the receiver about people of other members**; privacy/ does not cover them.
 //
 // Volume: 3 frames to each neighbouring part, and one more in the first round. Memory: about (4 d +
 // 2 h + f) floats a row of the part, its halo included.
@@ -51,13 +51,15 @@ struct GraphLink {
   float weight = 1;      ///< weight in the loss, above 0
 };
 
-/// A graph, whose links are in one order at all members.
+/// A graph. Links that several members know are in one order at all of them.
 struct RatedGraph {
   /// Edges without direction, each once.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   std::vector<int> owner;        ///< member of each node
   std::vector<float> features;   ///< a row a node; a member reads those of its own nodes only
-  std::vector<GraphLink> links;  ///< what is learnt, each along an edge
+  std::vector<GraphLink> links;  ///< what is learnt, each along an edge; others' may be left out
+  /// Sum of the weights of the links of all members. 0: `links` has all of them.
+  double total_weight = 0;
 };
 
 /// Sizes of a network, and how rows travel; the same at all nodes.
@@ -76,8 +78,8 @@ struct GraphNetworkOptions {
 class GraphNetwork final : public GradientProgram {
  public:
   /// The member's part of a network on `graph`, all of whose nodes are one group. Throws Error
-  /// (fields "features", "hidden", "embedding" and "links") for sizes that do not fit, and as
-  /// graph_part, Halo and HaloCache. The graph may go afterwards.
+  /// (fields "features", "hidden", "embedding", "parameters", "links" and "total_weight") for what
+  /// does not fit, and as graph_part, Halo and HaloCache. The graph may go afterwards.
   GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
                const GraphNetworkOptions& options);
 
@@ -130,7 +132,7 @@ class GraphNetwork final : public GradientProgram {
   }
   Weights weights(std::span<float> all) const;
   void find_neighbours(const RatedGraph& graph);
-  void find_links(const RatedGraph& graph);
+  void find_links(const RatedGraph& graph, double total);
   void add_stages();
   /// out ← Â rows, for own rows of the output.
   void aggregate(std::span<const float> rows, std::size_t width, std::span<float> out) const;

@@ -181,7 +181,7 @@ Result<bool> Halo::next_exchange(Exchange& out) {
   if (open() || !begun_) {
     return false;
   }
-  if (Status status = node().require_finite(from_, "matrix of rows that are sent"); !status) {
+  if (Status status = node().require_finite(from_, "matrix of rows that are sent"); !status.ok()) {
     return status;
   }
   for (std::size_t i = 0; i < lists_.out.size(); ++i) {
@@ -230,7 +230,8 @@ Status Halo::take(const HaloEdge& edge, std::span<const std::byte> payload) {
   for (std::size_t i = 0; i < edge.rows.size(); ++i) {
     if (bit(bitmap, i)) {
       const auto row = reader.take(codec_.row_bytes());
-      if (Status status = codec_.decode(row, row_of(edge.rows[i]), taken_ == Taken::add); !status) {
+      if (Status status = codec_.decode(row, row_of(edge.rows[i]), taken_ == Taken::add);
+          !status.ok()) {
         return status;
       }
     }
@@ -241,11 +242,11 @@ Status Halo::take(const HaloEdge& edge, std::span<const std::byte> payload) {
 Status Halo::complete(const Exchange& exchange) {
   // Every row is tried before any is added.
   const auto judge_edge = [this](std::size_t edge) { return judge(edge); };
-  if (Status status = mail_.accept(exchange, judge_edge); !status) {
+  if (Status status = mail_.accept(exchange, judge_edge); !status.ok()) {
     return status;
   }
   for (std::size_t edge = 0; edge < lists_.in.size(); ++edge) {
-    if (Status status = take(lists_.in[edge], mail_.payload(edge)); !status) {
+    if (Status status = take(lists_.in[edge], mail_.payload(edge)); !status.ok()) {
       return mail_.refuse(edge, status);
     }
   }

@@ -1,6 +1,7 @@
 #include <sotto/groups/halo_cache.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -32,7 +33,9 @@ HaloCache::HaloCache(std::size_t rows, const HaloLists& lists, const HaloCacheOp
 std::span<const std::uint8_t> HaloCache::choose(std::span<const float> norms) {
   check(norms.size() == chosen_.size(), "there is a norm for each row");
   for (std::size_t i = 0; i < boundary_.size(); ++i) {
-    sorted_[i] = norms[boundary_[i]];
+    // A NaN has no place in an order; its row is sent, and refused.
+    const float norm = norms[boundary_[i]];
+    sorted_[i] = std::isnan(norm) ? std::numeric_limits<float>::infinity() : norm;
   }
   const auto below = static_cast<std::size_t>(options_.share * static_cast<double>(sorted_.size()));
   float threshold = std::numeric_limits<float>::infinity();

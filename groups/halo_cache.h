@@ -2,7 +2,7 @@
 // out, and the other ends go on with what they have (Halo::begin).
 //
 // A row is stable while the norm of the loss's gradient at it is below the quantile `share` of all
-// boundary rows of this member, and its copies are younger than `most_age` rounds. Stable rows are
+// boundary rows of this member, and its copies are at most `most_age` rounds old. Stable rows are
 // left out. (A historical cache, as ReFresh has one; ages are counted exactly here.) With `share`
 // or `most_age` 0 every row is sent. A model that is trained on old copies is trained by another
 // method, whose gradient is not that of the graph; `most_age` bounds by how much.

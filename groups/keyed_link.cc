@@ -258,13 +258,13 @@ Result<bool> KeyedLink::Batch::next_exchange(Exchange& out) {
     mail_.post(plan, 0);
     return mail_.next_exchange(out);
   }
-  if (Status status = node().require_finite(rows_, "matrix of rows that are sent"); !status) {
+  if (Status status = node().require_finite(rows_, "matrix of rows that are sent"); !status.ok()) {
     return status;
   }
   plan.to = to_;
   const auto payload = mail_.outgoing();
   ByteWriter writer(payload);
-  if (Status status = write(writer); !status) {
+  if (Status status = write(writer); !status.ok()) {
     return status;
   }
   done(payload.first(writer.position()));
@@ -283,7 +283,8 @@ Status KeyedLink::Batch::judge() {
 }
 
 Status KeyedLink::Batch::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange, [this](std::size_t) { return judge(); }); !status) {
+  if (Status status = mail_.accept(exchange, [this](std::size_t) { return judge(); });
+      !status.ok()) {
     return status;
   }
   if (!sends()) {
@@ -331,7 +332,7 @@ class KeyedLink::Rows final : public Batch {
 Status KeyedLink::Rows::write(ByteWriter& out) {
   out.write(digest());
   for (std::size_t i = 0; i < keys().size(); ++i) {
-    if (Status status = encode(i, out.reserve(shared_->row_bytes(keys()[i]))); !status) {
+    if (Status status = encode(i, out.reserve(shared_->row_bytes(keys()[i]))); !status.ok()) {
       return status;
     }
   }
@@ -351,12 +352,12 @@ Status KeyedLink::Rows::encode(std::size_t i, std::span<std::byte> out) {
     return node().here(shared_->first.decode(out, made, false));
   }
   node().ops().subtract(row, held, made);
-  if (Status status = node().require_finite(made, "change of a row that is sent"); !status) {
+  if (Status status = node().require_finite(made, "change of a row that is sent"); !status.ok()) {
     return status;
   }
   saturated_ += shared_->later.encode(made, key(i), out);
   std::ranges::copy(held, made.begin());
-  if (Status status = shared_->later.decode(out, made, true); !status) {
+  if (Status status = shared_->later.decode(out, made, true); !status.ok()) {
     return node().here(status);
   }
   return node().require_finite(made, "row that both ends hold");
@@ -376,7 +377,7 @@ Status KeyedLink::Rows::read(ByteReader& in) {
     }
     std::ranges::copy(held, row_in(i).begin());
     const RowCodec& codec = shared_->exact || !held.empty() ? shared_->later : shared_->first;
-    if (Status status = codec.decode(bytes, row_in(i), !held.empty()); !status) {
+    if (Status status = codec.decode(bytes, row_in(i), !held.empty()); !status.ok()) {
       return status;
     }
     if (node().ops().count_non_finite(row_in(i)).count > 0) {

@@ -90,7 +90,7 @@ Status KeyedMemory::load(ByteReader& in) {
                 fmt::format("the memory has two rows under the key {}", order_[slot])};
     }
   }
-  if (!status) {
+  if (!status.ok()) {
     clear();
     return status;
   }

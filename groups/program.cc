@@ -120,7 +120,7 @@ Status ProgramAlgorithm::take_gradient(std::span<const float> gradient) {
   }
   check(accepts_gradient(), "a program takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+  if (Status status = node_.require_finite(gradient, "gradient"); !status.ok()) {
     return status;
   }
   input_ = {.round = node_.round(), .gradient = gradient};
@@ -132,7 +132,7 @@ Status ProgramAlgorithm::take_gradient(std::span<const float> gradient) {
 Status ProgramAlgorithm::advance() {
   const auto stages = program_->stages();
   for (; at_ < stages.size(); ++at_) {
-    if (Status status = stage().compute ? stage().compute(input_) : Status(); !status) {
+    if (Status status = stage().compute ? stage().compute(input_) : Status(); !status.ok()) {
       running_ = false;
       return failed_ = in_stage(status);
     }
@@ -181,7 +181,7 @@ Status ProgramAlgorithm::complete(const Exchange& exchange) {
   if (!running_) {
     return node_.fault(Fault::unexpected, "no such exchange is under way");
   }
-  if (Status status = stage().collective->complete(exchange); !status) {
+  if (Status status = stage().collective->complete(exchange); !status.ok()) {
     return in_stage(explained(status, exchange));
   }
   if (stage().collective->busy()) {
@@ -229,7 +229,7 @@ void ProgramAlgorithm::save(ByteBuffer& out) const {
 }
 
 Status ProgramAlgorithm::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   if (in.read<std::uint64_t>() != digest_) {

@@ -83,7 +83,7 @@ void ProgramGradient::begin_round() {
 }
 
 Status ProgramGradient::take_gradient(std::span<const float> gradient) {
-  if (Status status = failed_.ok() ? program_.take_gradient(gradient) : failed_; !status) {
+  if (Status status = failed_.ok() ? program_.take_gradient(gradient) : failed_; !status.ok()) {
     return status;
   }
   running_ = true;
@@ -142,7 +142,7 @@ void ProgramGradient::save(ByteBuffer& out) const {
 }
 
 Status ProgramGradient::load(ByteReader& in) {
-  if (Status status = program_.load(in); !status) {
+  if (Status status = program_.load(in); !status.ok()) {
     return status;
   }
   if (in.read<SettingsStamp>() != stamp_) {

@@ -176,7 +176,7 @@ class LayerProgram final : public Program {
     return {};
   }
   Status loss() {
-    if (Status status = exchange_.finish(own(result_.y)); !status) {
+    if (Status status = exchange_.finish(own(result_.y)); !status.ok()) {
       return status;
     }
     std::vector<float> dy(own_tokens_ * kWidth);
@@ -185,7 +185,7 @@ class LayerProgram final : public Program {
     return {};
   }
   Status backward() {
-    if (Status status = exchange_.arrive_gradient(); !status) {
+    if (Status status = exchange_.arrive_gradient(); !status.ok()) {
       return status;
     }
     for (std::size_t e = 0; e < exchange_.own_experts(); ++e) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -215,6 +216,52 @@ TEST_CASE("parts of a graph have the rows and gradients of the whole one, to the
   }
 }
 
+TEST_CASE(
+    "members that know the links of their own people alone have the same rows and gradients") {
+  CAPTURE(kGraphSeed);
+  const GraphResult whole = of_whole(drawn_weights());
+  const RatedGraph all = drawn_graph(3);
+  std::vector<RatedGraph> known(3, all);
+  for (int member = 0; member < 3; ++member) {
+    RatedGraph& graph = known[static_cast<std::size_t>(member)];
+    for (const GraphLink& link : all.links) {
+      graph.total_weight += static_cast<double>(link.weight);
+    }
+    std::erase_if(graph.links, [&](const GraphLink& link) {
+      return all.owner[link.from] != member && all.owner[link.to] != member;
+    });
+    CHECK(graph.links.size() < all.links.size());
+  }
+  const auto job_of = [&](GraphResult& result) {
+    ProgramJob job = graph_job(all, 3, kNetwork, result);
+    job.build = [&known, &result](const ProgramNode& node) {
+      return std::make_unique<WatchedNetwork>(node, known[static_cast<std::size_t>(node.rank())],
+                                              kNetwork, result);
+    };
+    return job;
+  };
+  GraphResult parts(3);
+  run_graph(job_of(parts), drawn_weights());
+  CHECK(parts.z == whole.z);
+  CHECK(parts.dz == whole.dz);
+  CHECK(parts.loss() == doctest::Approx(whole.loss()).epsilon(1e-9));
+  // Who has another sum, or other edges, is another node's peer no more.
+  const auto refused = [&] {
+    GraphResult result(3);
+    ProgramRunner runner(job_of(result));
+    const ProgramRun run = runner.run("inproc");
+    return std::ranges::any_of(run.statuses, [](const Status& status) { return !status.ok(); });
+  };
+  known[1].total_weight *= 2;
+  CHECK(refused());
+  known[1].total_weight /= 2;
+  CHECK(!refused());
+  std::erase_if(known[2].edges, [&](const auto& edge) {
+    return all.owner[edge.first] == 0 && all.owner[edge.second] == 0;
+  });
+  CHECK(refused());
+}
+
 TEST_CASE("the gradient across cut edges is that of finite differences") {
   CAPTURE(kGraphSeed);
   const RatedGraph graph = drawn_graph(3);
@@ -393,6 +440,14 @@ TEST_CASE("graphs that do not fit a network are refused") {
   CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) { graph.links[0].to = 99; }) == "links");
   CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) { graph.links[0].weight = 0; }) ==
         "links");
+  CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) {
+          graph.links[0].weight = std::numeric_limits<float>::infinity();
+        }) == "links");
+  CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) {  // along no edge
+          graph.links[0].to = graph.links[0].from;
+        }) == "links");
+  CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) { graph.total_weight = -1; }) ==
+        "total_weight");
   CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) { graph.edges[0].second = 99; }) ==
         "edges");
 }
