@@ -299,6 +299,43 @@ TEST_CASE("torchrun starts a libtorch program, and again when it fails in its fi
   CHECK(contains(ended.out, "accuracy "));
 }
 
+#ifdef SOTTO_TORCH_EPOCHS_CNN
+TEST_CASE("nodes that come and go train a network of libtorch's by all-reduce; one is killed") {
+  if (!has_zmq()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto data = real_data();
+  if (!data) {
+    SOTTO_SKIP("SOTTO_DATA is not set");
+  }
+  const std::string seed = "127.0.0.1:" + std::to_string(free_ports(1));
+  const auto start = [&](const std::string& name) {
+    return std::make_unique<Process>(
+        Arguments{SOTTO_TORCH_EPOCHS_CNN, (*data / "mnist").string(), "160", "2:3", seed, name},
+        Variables{{"OMP_NUM_THREADS", "1"}});
+  };
+  std::vector<std::unique_ptr<Process>> nodes;
+  nodes.push_back(start("a"));
+  nodes.push_back(start("b"));
+  nodes.push_back(start("c"));
+  REQUIRE(nodes[1]->wait_for("step 20"));
+  nodes[1]->send(SIGKILL);
+  CHECK(nodes[1]->wait().status == 128 + SIGKILL);
+  REQUIRE(nodes[0]->wait_for("step 60"));  // its step has not failed
+  nodes[1] = start("d");
+  std::set<double> found;
+  for (const auto& node : nodes) {
+    const Ended ended = node->wait();
+    CAPTURE(ended.err);
+    CHECK(ended.status == 0);
+    MESSAGE(ended.out);
+    found.insert(number_behind("accuracy ", ended.out));
+  }
+  CHECK(found.size() == 1);  // one model
+  CHECK(*found.begin() > 80);
+}
+#endif
+
 #ifdef SOTTO_TORCH_SITE_CNN
 namespace {
 

@@ -1,0 +1,80 @@
+// A libtorch model that is trained by all-reduce on nodes that come and go (docs/epochs.md): all
+// nodes have one model, and a step outlives the loss of any of them.
+//
+//   sotto::torch::EpochOptimizer optimizer(std::make_unique<torch::optim::Adam>(…), options);
+//   optimizer.connect();
+//   while (!optimizer.node().over()) {
+//     optimizer.zero_grad();
+//     … loss.backward();
+//     optimizer.step(loss.item<double>());
+//   }
+//   optimizer.finish();
+//
+// The step rule is sotto's, as the options say, or a torch optimizer, whose memory newcomers take
+// over with the model. Buffers, e.g. running statistics of BatchNorm, stay this node's own.
+//
+// Thread safety: one thread; between two calls a thread of its own answers the others.
+// Ownership: it moves the model's parameters into one flat vector, which lives as long as they do.
+// They may be read at any time; connect(), step(), wait() and finish() alone change them.
+// Errors: wrong settings and misuse throw sotto::Error; a fault of this node (never of a peer)
+// throws RunFault: Fault::deadline and Fault::stopped of waits that ended early, others for good.
+// Inside namespace sotto::torch, write ::torch for the library.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include <sotto/sites/live/epoch_optimizer.h>
+#include <sotto/trainers/torch/distributed_optimizer.h>
+
+namespace sotto::torch {
+
+class EpochOptimizer {
+ public:
+  /// A node with these options. `model` as it is counts where this node begins the run; otherwise
+  /// connect() puts the run's in its place. Frozen parameters are left out. `listener` is told of
+  /// events, on this thread and the node's own. Throws Error for an option that is refused, and for
+  /// parameters that are not float32, float64, half or bfloat16.
+  EpochOptimizer(const ::torch::nn::Module& model, const EpochOptions& options,
+                 SiteListener listener = {});
+  /// Takes parameters with names.
+  EpochOptimizer(const NamedParameters& parameters, const EpochOptions& options,
+                 SiteListener listener = {});
+  /// Steps by `local`, a new torch optimizer that is not to be stepped by itself any more, in place
+  /// of options.step_rule: its class and the options of its groups as they are now, which must be
+  /// the same at all nodes. Throws Error for one that evaluates the loss several times a step.
+  EpochOptimizer(std::unique_ptr<::torch::optim::Optimizer> local, const EpochOptions& options,
+                 const NamedParameters& names = NamedParameters(), SiteListener listener = {});
+  /// Leaves at once, as a process that dies does.
+  ~EpochOptimizer();
+  EpochOptimizer(const EpochOptimizer&) = delete;
+  EpochOptimizer& operator=(const EpochOptimizer&) = delete;
+
+  /// Finds the others, and waits until this node takes part: the parameters are the run's then.
+  void connect();
+  /// Takes the parameters' gradients away.
+  void zero_grad();
+  /// A step by the mean of all nodes' gradients; one that is missing counts as 0. `loss` is that of
+  /// the same batch. After a RunFault of a gradient that is not finite nothing has changed.
+  EpochStep step(double loss = std::numeric_limits<double>::quiet_NaN());
+  /// Goes on with the wait of a step() that ended early.
+  EpochStep wait();
+  /// Leaves in good order; no step may follow.
+  void finish();
+
+  /// The parameter groups of the torch optimizer, for schedulers of the caller's own, which all
+  /// nodes follow alike by node().round(); empty without one.
+  std::vector<::torch::optim::OptimizerParamGroup>& param_groups();
+  /// The node itself: rounds, report, cancel().
+  sotto::EpochOptimizer& node();
+
+ private:
+  struct Run;
+  std::unique_ptr<Run> run_;
+};
+
+}  // namespace sotto::torch
