@@ -57,7 +57,7 @@ Result<PipeKey> key_of(InputFile& file) {
 /// What came through a pipe so far.
 struct PipeText {
   std::string text;
-  bool ended = false;  ///< that was all
+  bool ended = false;  ///< the pipe has come to its end
 };
 
 /// What came through pipes.
@@ -111,8 +111,8 @@ Result<Bytes> read_all(InputFile& file, std::uint64_t most) {
 /// Where a reader has what it wants.
 enum class Until : std::uint8_t { end, newline };
 
-/// Reads on until the reader has what it wants, or more than `most` bytes came without it. How long
-/// that is: without the newline.
+/// Reads on until the reader has what it wants, or more than `most` bytes came without it. Returns
+/// the length of what it wants, without the newline.
 Result<std::size_t> read_on(InputFile& file, Until until, std::uint64_t most, PipeText& so_far) {
   std::string& text = so_far.text;
   for (std::size_t searched = 0;;) {
@@ -167,7 +167,7 @@ Result<InputFile> InputFile::open(const std::string& path, const InputOptions& o
   struct stat facts {};
   if (!file) {
     const int error = errno;
-    // What cannot be opened at all may be nothing that is read.
+    // A socket cannot be opened: say that it is one, not that it cannot be read.
     const bool there = ::stat(path.c_str(), &facts) == 0;
     if (Status status = there ? refusal_of(facts, options) : Status(); !status.ok()) {
       return status;

@@ -12,6 +12,7 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view kUnder = "under:";
+constexpr std::string_view kSelector = "a selector is a name with * and ?, 1d, ends, or under:N";
 constexpr std::size_t kFewestWithEnds = 3;  // one is to be left between the ends
 
 bool is_printable(char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; }
@@ -98,7 +99,7 @@ void require_some_left(const TensorSelector& selector, std::span<const SelectedS
 
 TensorSelector::TensorSelector(std::string_view text, std::string_view field) : text_(text) {
   if (text_.empty() || !std::ranges::all_of(text_, is_printable)) {
-    refuse(field, text, "a selector is a name with * and ?, 1d, ends, or under:N");
+    refuse(field, text, kSelector);
   }
   if (text_ == "1d") {
     kind_ = Kind::rank;
@@ -141,7 +142,7 @@ SpecByTensor read_spec_by_tensor(std::string_view text, std::string_view field,
     }
     const std::string_view selector = trimmed(piece.substr(0, equals));
     if (selector.empty()) {
-      refuse(field, piece, "a selector is a name with * and ?, 1d, ends, or under:N");
+      refuse(field, piece, kSelector);
     }
     read.rules.push_back(
         {TensorSelector(selector, field), std::string(trimmed(piece.substr(equals + 1)))});

@@ -35,7 +35,7 @@ Result<std::string> program_output(const std::vector<std::string>& arguments,
     const StopRequest stop = console::stop_request();
     console::Child child(arguments);
     const auto status = child.wait_until(Deadline::after(most, &stop));
-    if (!status) {
+    if (!status.ok()) {
       return fault(console::stop_requested() ? "interrupted" : "it took too long");
     }
     if (*status > kSignalled) {

@@ -6,7 +6,7 @@ include(SottoExternals)
 option(SOTTO_BUILD_PROGRAM "Build the `sotto` program" ${PROJECT_IS_TOP_LEVEL})
 option(SOTTO_BUILD_BINDINGS "Build the C library and the Python module" ${PROJECT_IS_TOP_LEVEL})
 option(SOTTO_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
-option(SOTTO_BUILD_BENCH "Build the micro-benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(SOTTO_BUILD_BENCH "Build the programs that measure (bench/)" ${PROJECT_IS_TOP_LEVEL})
 option(SOTTO_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(SOTTO_BUILD_FUZZERS "Build the libFuzzer targets (Clang only)" OFF)
 foreach(name IN LISTS SOTTO_EXTERNALS)
@@ -24,7 +24,6 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
 endif()
 
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY_DEFAULT ${CMAKE_BINARY_DIR})
 
 # A flag set that all sotto targets use and that is not exported to users.
 add_library(sotto_flags INTERFACE)

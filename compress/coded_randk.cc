@@ -150,7 +150,8 @@ Status CodedRandkCompressor::decode_add(std::span<const std::byte> bytes, float 
                                            bytes.size(), stated, r, y.size()));
   }
   values_.assign(r, 0.0F);
-  if (Status status = within_->decode_add(reader.take(reader.remaining()), 1, values_); !status) {
+  if (Status status = within_->decode_add(reader.take(reader.remaining()), 1, values_);
+      !status.ok()) {
     return status;
   }
   choice_.choose(selection, y.size(), r);

@@ -292,7 +292,7 @@ Status CodedTopkCompressor::judge_values(const KeptRuns& runs,
     const auto codes = parts.codes.subspan(groups.code_offset(group), groups.code_bytes(group));
     if (Status status = values().judge(group, parts.parameters.subspan(group * each, each), codes,
                                        groups.size(group));
-        !status) {
+        !status.ok()) {
       return status;
     }
   }
@@ -341,10 +341,10 @@ Status CodedTopkCompressor::decode_add(std::span<const std::byte> bytes, float s
   if (!parts) {
     return parts.status();
   }
-  if (Status status = judge_values(runs, *parts); !status) {
+  if (Status status = judge_values(runs, *parts); !status.ok()) {
     return status;
   }
-  if (Status status = read_indices(runs, parts->indices); !status) {
+  if (Status status = read_indices(runs, parts->indices); !status.ok()) {
     return status;
   }
   std::array<float, ValueGroups::kLongest> room{};

@@ -61,7 +61,8 @@ Status Compressor::decode_sum(std::span<const Term> terms, std::span<float> scra
                               const Visitor& visit, std::size_t& refused) const {
   std::ranges::fill(scratch, 0.0F);
   for (refused = 0; refused < terms.size(); ++refused) {
-    if (Status status = decode_add(terms[refused].bytes, terms[refused].scale, scratch); !status) {
+    if (Status status = decode_add(terms[refused].bytes, terms[refused].scale, scratch);
+        !status.ok()) {
       return status;
     }
   }

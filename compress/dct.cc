@@ -100,7 +100,7 @@ Status DctCompressor::decode_add(std::span<const std::byte> bytes, float scale,
   }
   coefficients_.assign(y.size(), 0.0F);
   if (Status status = inner_->decode_add(reader.take(reader.remaining()), 1, coefficients_);
-      !status) {
+      !status.ok()) {
     return status.with_context("dct");
   }
   shares(y.size()).each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {

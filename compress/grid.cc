@@ -105,7 +105,8 @@ std::optional<std::size_t> GridCompressor::encode_pieces(std::span<const float> 
 }
 
 Status GridCompressor::verify(std::span<const std::byte> bytes, std::size_t elements) const {
-  if (auto status = internal::check_length("grid", bytes.size(), max_bytes(elements)); !status) {
+  if (auto status = internal::check_length("grid", bytes.size(), max_bytes(elements));
+      !status.ok()) {
     return status;
   }
   ByteReader reader(bytes);

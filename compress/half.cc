@@ -109,7 +109,7 @@ std::optional<std::size_t> HalfCompressor::encode_runs(std::span<const float> x,
 
 Status HalfCompressor::verify(std::span<const std::byte> bytes, std::size_t elements) const {
   if (auto status = internal::check_length(format_.name, bytes.size(), max_bytes(elements));
-      !status) {
+      !status.ok()) {
     return status;
   }
   const auto bad = internal::Shares::of_elements(workers(), elements)

@@ -247,7 +247,8 @@ std::size_t LowRankCompressor::encode(std::span<const float> x, const RandomKey&
 
 Status LowRankCompressor::decode_add(std::span<const std::byte> bytes, float scale,
                                      std::span<float> y) const {
-  if (auto status = internal::check_length("lowrank", bytes.size(), max_bytes(y.size())); !status) {
+  if (auto status = internal::check_length("lowrank", bytes.size(), max_bytes(y.size()));
+      !status.ok()) {
     return status;
   }
   ByteReader reader(bytes);
@@ -276,7 +277,7 @@ Status LowRankCompressor::decode_add(std::span<const std::byte> bytes, float sca
       judge(piece.size, std::numeric_limits<float>::max());
     }
   });
-  if (!judged) {
+  if (!judged.ok()) {
     return judged;
   }
   std::span<const float> left(values_);

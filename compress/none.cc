@@ -59,7 +59,8 @@ class NoneCompressor final : public internal::ChunkedCompressor {
 
  private:
   Status verify(std::span<const std::byte> bytes, std::size_t elements) const override {
-    if (auto status = internal::check_length("none", bytes.size(), max_bytes(elements)); !status) {
+    if (auto status = internal::check_length("none", bytes.size(), max_bytes(elements));
+        !status.ok()) {
       return status;
     }
     const bool sound = internal::Shares::of_elements(workers(), elements)
@@ -80,7 +81,7 @@ class NoneCompressor final : public internal::ChunkedCompressor {
 }  // namespace
 
 Status decode_none(std::span<const std::byte> bytes, std::span<float> y, const Ops& ops) {
-  if (auto status = internal::check_length("none", bytes.size(), y.size_bytes()); !status) {
+  if (auto status = internal::check_length("none", bytes.size(), y.size_bytes()); !status.ok()) {
     return status;
   }
   ops.from_host(bytes, y);

@@ -269,7 +269,7 @@ Status OutlierCompressor::decode_add(std::span<const std::byte> bytes, float sca
     }
   }
   internal::RiceReader indices(reader.take(reader.remaining()), p, y.size());
-  if (Status status = judge_outliers(chunks, codes, values, indices); !status) {
+  if (Status status = judge_outliers(chunks, codes, values, indices); !status.ok()) {
     return status;
   }
   for (std::size_t i = 0; i < chunks.count(); ++i) {

@@ -176,7 +176,7 @@ Status PerTensorCompressor::decode_parts(std::span<const std::byte> bytes, float
                                              bytes.size(), part.tensor.name));
     }
     const Status status = part.compressor->decode_add(encoding, scale, part.tensor.of(y));
-    if (!status) {
+    if (!status.ok()) {
       return status.with_context(fmt::format("tensor '{}'", part.tensor.name));
     }
   }
@@ -191,7 +191,7 @@ Status PerTensorCompressor::decode_add(std::span<const std::byte> bytes, float s
   }
   before_.assign(y.begin(), y.end());
   Status status = decode_parts(bytes, scale, y);
-  if (!status) {
+  if (!status.ok()) {
     std::ranges::copy(before_, y.begin());
   }
   return status;

@@ -163,7 +163,8 @@ std::optional<std::size_t> QuantCompressor::encode_share(const Job& job, std::si
 }
 
 Status QuantCompressor::verify(std::span<const std::byte> bytes, std::size_t elements) const {
-  if (auto status = internal::check_length("quant", bytes.size(), max_bytes(elements)); !status) {
+  if (auto status = internal::check_length("quant", bytes.size(), max_bytes(elements));
+      !status.ok()) {
     return status;
   }
   const Chunks chunks = cut(elements);
@@ -177,7 +178,7 @@ Status QuantCompressor::verify(std::span<const std::byte> bytes, std::size_t ele
   const auto scales = reader.take(chunks.count() * kScaleBytes);
   const auto codes = reader.take(chunks.total_code_bytes());
   for (std::size_t i = 0; i < chunks.count(); ++i) {
-    if (auto status = check_grid(grid_at(scales, i), i); !status) {
+    if (auto status = check_grid(grid_at(scales, i), i); !status.ok()) {
       return status;
     }
     const auto piece = codes.subspan(chunks.code_offset(i), chunks.code_bytes(i));

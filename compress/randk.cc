@@ -157,7 +157,8 @@ std::optional<std::size_t> RandkCompressor::encode_share(const Job& job, std::si
 
 Status RandkCompressor::decode_add(std::span<const std::byte> bytes, float scale,
                                    std::span<float> y) const {
-  if (auto status = internal::check_length("randk", bytes.size(), max_bytes(y.size())); !status) {
+  if (auto status = internal::check_length("randk", bytes.size(), max_bytes(y.size()));
+      !status.ok()) {
     return status;
   }
   const std::size_t k = kept(y.size());

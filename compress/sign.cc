@@ -151,7 +151,8 @@ bool SignCompressor::encode_share(const Job& job, std::size_t begin, std::size_t
 }
 
 Status SignCompressor::verify(std::span<const std::byte> bytes, std::size_t elements) const {
-  if (auto status = internal::check_length("sign", bytes.size(), max_bytes(elements)); !status) {
+  if (auto status = internal::check_length("sign", bytes.size(), max_bytes(elements));
+      !status.ok()) {
     return status;
   }
   const Chunks chunks = cut(elements);

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <sotto/base/text.h>
-#include <sotto/console/plot.h>
 
 namespace sotto::console {
 namespace {

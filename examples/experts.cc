@@ -196,7 +196,8 @@ bool train(sotto::Rank rank, const std::shared_ptr<sotto::Store>& store) {
     first += round < 20 ? layer->loss() / 20 : 0;
     last += round >= kRounds - 20 ? layer->loss() / 20 : 0;
   }
-  if (!driver.drain().ok()) {
+  if (const sotto::Status drained = driver.drain(); !drained.ok()) {
+    std::fprintf(stderr, "%s\n", drained.message().c_str());
     return false;
   }
   std::printf("node %d: loss %.3f, then %.3f; at most %llu bytes of rows a round\n", rank, first,

@@ -133,7 +133,10 @@ bool train(sotto::Rank rank, const std::shared_ptr<sotto::Store>& store) {
       status = driver.gradient_ready(input);
     }
   }
-  if (!status.ok() || !driver.drain().ok()) {
+  if (status.ok()) {
+    status = driver.drain();
+  }
+  if (!status.ok()) {
     std::fprintf(stderr, "%s\n", status.message().c_str());
     return false;
   }

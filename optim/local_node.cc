@@ -69,7 +69,7 @@ Status LocalNode::direction(std::span<const float> gradient, std::span<float> d)
 
 Status LocalNode::direction_at(std::size_t first, std::span<const float> at,
                                std::span<const float> gradient, std::span<float> d) {
-  if (Status status = begin_step(gradient); !status) {
+  if (Status status = begin_step(gradient); !status.ok()) {
     return status;
   }
   Status status = setup_.step_rule->direction(round_, at, gradient, d);
@@ -96,7 +96,7 @@ Status LocalNode::begin_step(std::span<const float> gradient, bool begins) {
     return overflow_;
   }
   if (!setup_.step_rule->stateless()) {
-    if (Status status = require_finite(gradient, "gradient"); !status) {
+    if (Status status = require_finite(gradient, "gradient"); !status.ok()) {
       return status;
     }
   }
@@ -119,7 +119,7 @@ Status LocalNode::leave_step_rule(const Status& status, std::span<const float> g
     return status;
   }
   if (setup_.step_rule->stateless()) {
-    if (Status bad = require_finite(gradient, "gradient"); !bad) {
+    if (Status bad = require_finite(gradient, "gradient"); !bad.ok()) {
       stepped_ = begins ? std::nullopt : stepped_;  // nothing of it stays: another may come
       return bad;
     }
@@ -129,7 +129,7 @@ Status LocalNode::leave_step_rule(const Status& status, std::span<const float> g
 
 Status LocalNode::direction_part(bool begins, std::size_t first, std::span<const float> gradient,
                                  std::span<float> d) {
-  if (Status status = begin_step(gradient, begins); !status) {
+  if (Status status = begin_step(gradient, begins); !status.ok()) {
     return status.with_context(fmt::format("from parameter {} on", first));
   }
   if (begins) {
@@ -143,11 +143,11 @@ Status LocalNode::direction_part(bool begins, std::size_t first, std::span<const
 
 Result<Direction> LocalNode::direction_in(std::span<const float> gradient, std::span<float> room) {
   check(gradient.size() == dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = begin_step(gradient); !status) {
+  if (Status status = begin_step(gradient); !status.ok()) {
     return status;
   }
   auto d = setup_.step_rule->direction_in(round_, x(), gradient, room);
-  if (Status status = leave_step_rule(d.status(), gradient); !status) {
+  if (Status status = leave_step_rule(d.status(), gradient); !status.ok()) {
     return status;
   }
   return d;
@@ -167,15 +167,15 @@ Status LocalNode::step_along(std::span<const float> from, const Direction& d,
 
 Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch) {
   check(!setup_.directed, "the step rule makes the step");
-  if (Status status = begin_step(gradient); !status) {
+  if (Status status = begin_step(gradient); !status.ok()) {
     return status;
   }
   const std::span<float> next = setup_.step_rule->moves_in_place() ? x() : scratch;
   const Status status = setup_.step_rule->next_model(round_, x(), gradient, next, ops());
-  if (!status) {
+  if (!status.ok()) {
     return leave_step_rule(status, gradient);
   }
-  if (Status finite = require_finite(next, kUpdated); !finite) {
+  if (Status finite = require_finite(next, kUpdated); !finite.ok()) {
     return finite;
   }
   if (next.data() != x().data()) {
@@ -189,7 +189,7 @@ Status LocalNode::step_from(std::span<const float> from, std::span<const float> 
   if (nodes() == 1 && !setup_.directed) {
     return step(gradient, scratch);
   }
-  if (Status status = move(from, gradient, scratch); !status) {
+  if (Status status = move(from, gradient, scratch); !status.ok()) {
     return status;
   }
   ops().copy(scratch, x());
@@ -298,10 +298,10 @@ void LocalNode::save(ByteBuffer& out) const {
 }
 
 Status LocalNode::load(ByteReader& in) {
-  if (Status status = expect_name(in, "algorithm", name()); !status) {
+  if (Status status = expect_name(in, "algorithm", name()); !status.ok()) {
     return status;
   }
-  if (Status status = expect_name(in, "compressor", compressor().spec()); !status) {
+  if (Status status = expect_name(in, "compressor", compressor().spec()); !status.ok()) {
     return status;
   }
   const auto saved_rank = in.read<std::int32_t>();

@@ -12,7 +12,7 @@
 namespace sotto {
 
 /// The algorithm of a bucket, or of a model that is not cut: with setup.delayed_gradient in a
-/// DelayedGradient. For classes that are built around an algorithm; likewise:
+/// DelayedGradient. For classes that are built around an algorithm; others call make_algorithm.
 std::unique_ptr<Algorithm> build_piece(const AlgorithmInfo& info, AlgorithmSetup setup);
 /// The algorithm itself or, with setup.buckets above 1, one of each bucket. For classes built
 /// around an algorithm; others call make_algorithm.

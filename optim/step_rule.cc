@@ -54,7 +54,7 @@ void check_step_rule_options(const StepRuleOptions& options) {
 
 Status StepRule::next_model(Round round, std::span<const float> x, std::span<const float> gradient,
                             std::span<float> next, const Ops& ops) {
-  if (Status status = direction(round, x, gradient, next); !status) {
+  if (Status status = direction(round, x, gradient, next); !status.ok()) {
     return status;
   }
   ops.subtract(x, next, next);

@@ -34,7 +34,7 @@ void LockstepDriver::add(std::unique_ptr<Algorithm> algorithm) {
 
 Status LockstepDriver::run(Round rounds, const GradientFunction& gradient) {
   for (Round round = 0; round < rounds; ++round) {
-    if (Status status = run_round(gradient); !status) {
+    if (Status status = run_round(gradient); !status.ok()) {
       return status;
     }
   }
@@ -43,18 +43,18 @@ Status LockstepDriver::run(Round rounds, const GradientFunction& gradient) {
 
 Status LockstepDriver::run_round(const GradientFunction& gradient) {
   if (delivery_ == Delivery::eager || !all_nodes(&Algorithm::parameters_ready)) {
-    if (Status status = deliver(); !status) {
+    if (Status status = deliver(); !status.ok()) {
       return status;
     }
   }
   for (Node& node : nodes_) {
     node.algorithm->begin_round();
-    if (Status status = take_exchange(node); !status) {
+    if (Status status = take_exchange(node); !status.ok()) {
       return status;
     }
   }
   if (delivery_ == Delivery::eager) {
-    if (Status status = deliver(); !status) {
+    if (Status status = deliver(); !status.ok()) {
       return status;
     }
   }
@@ -64,15 +64,15 @@ Status LockstepDriver::run_round(const GradientFunction& gradient) {
              nodes_[rank].gradient);
   }
   if (!all_nodes(&Algorithm::accepts_gradient)) {
-    if (Status status = deliver(); !status) {
+    if (Status status = deliver(); !status.ok()) {
       return status;
     }
   }
   for (Node& node : nodes_) {
-    if (Status status = node.algorithm->take_gradient(node.gradient); !status) {
+    if (Status status = node.algorithm->take_gradient(node.gradient); !status.ok()) {
       return status;
     }
-    if (Status status = take_exchange(node); !status) {
+    if (Status status = take_exchange(node); !status.ok()) {
       return status;
     }
   }
@@ -102,7 +102,7 @@ Status LockstepDriver::deliver() {
         continue;
       }
       // Where none is ready, this says what is missing.
-      if (Status status = hand_over(static_cast<Rank>(rank)); !status) {
+      if (Status status = hand_over(static_cast<Rank>(rank)); !status.ok()) {
         return status;
       }
     }
@@ -113,11 +113,11 @@ Status LockstepDriver::deliver() {
       if (!node.ready) {
         continue;
       }
-      if (Status status = node.algorithm->complete(node.exchange); !status) {
+      if (Status status = node.algorithm->complete(node.exchange); !status.ok()) {
         return status;
       }
       node.posted = false;
-      if (Status status = take_exchange(node); !status) {
+      if (Status status = take_exchange(node); !status.ok()) {
         return status;
       }
     }

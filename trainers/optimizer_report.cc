@@ -30,7 +30,7 @@ Status Optimizer::begin_report() {
 }
 
 Status Optimizer::report(internal::Findings found) {
-  if (Status status = drain(); !status) {
+  if (Status status = drain(); !status.ok()) {
     return status;
   }
   found.consensus_distance = agreement_->distance(round_).value_or(found.consensus_distance);

@@ -25,7 +25,7 @@ void Optimizer::save(ByteBuffer& out) const {
     out.write(options_.weight.value_or(0));
     algorithm_->save(out);
   }
-  if (Status status = model_->accelerator_status(); !status) {
+  if (Status status = model_->accelerator_status(); !status.ok()) {
     throw Error(named(status).message());  // what was written is worthless
   }
   const NodeStanding done = standing();
@@ -55,20 +55,20 @@ Status Optimizer::load(ByteReader& in) {
     model_->ops().from_host(std::as_bytes(std::span(saved)), parameters_);
     status = algorithm_->load(in);
   }
-  if (Status fault = model_->accelerator_status(); !fault) {
+  if (Status fault = model_->accelerator_status(); !fault.ok()) {
     return named(fault);
   }
   if (!status.ok()) {
     return status;
   }
-  if (Status fault = budget_ ? budget_->check_saved(budget_->steps()) : Status(); !fault) {
+  if (Status fault = budget_ ? budget_->check_saved(budget_->steps()) : Status(); !fault.ok()) {
     return fault;
   }
   round_ = algorithm_->round();
-  if (Status fault = before_->load(in); !fault) {
+  if (Status fault = before_->load(in); !fault.ok()) {
     return fault;
   }
-  if (Status fault = step_settings_->load(in); !fault) {
+  if (Status fault = step_settings_->load(in); !fault.ok()) {
     return fault;
   }
   stamp_settings();

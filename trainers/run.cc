@@ -53,7 +53,7 @@ Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks
       std::rethrow_exception(error);
     }
   }
-  if (Status cause = root_cause(faults); !cause) {
+  if (Status cause = root_cause(faults); !cause.ok()) {
     return cause;
   }
   return result;

@@ -114,7 +114,7 @@ class Trial {
         std::fill(g.begin(), g.end(), 0.0F);
       }
     });
-    if (!status) {
+    if (!status.ok()) {
       return std::nan("");
     }
     ModelSum sum;

@@ -34,7 +34,7 @@ class CallersRule final : public StepRule {
   Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                    std::span<float> d) override {
     const std::span<float> next = std::span(next_).first(d.size());
-    if (Status status = function_->call(round, x, gradient, next); !status) {
+    if (Status status = function_->call(round, x, gradient, next); !status.ok()) {
       return status;
     }
     host_ops().subtract(x, next, d);
@@ -44,7 +44,7 @@ class CallersRule final : public StepRule {
                     std::span<float> next, const Ops& ops) override {
     // The function need not read a gradient where it writes the model.
     const std::span<float> own = std::span(next_).first(next.size());
-    if (Status status = function_->call(round, x, gradient, own); !status) {
+    if (Status status = function_->call(round, x, gradient, own); !status.ok()) {
       return status;
     }
     ops.copy(own, next);

@@ -210,7 +210,7 @@ void refuse_out_of_range(const BenchCodecRequest& request) {
 /// Before anything is measured.
 void refuse_unknown_compressors(const std::vector<std::string>& specs) {
   for (const std::string& spec : specs) {
-    static_cast<void>(make_compressor(spec));
+    (void)make_compressor(spec);
   }
 }
 

@@ -107,9 +107,9 @@ class DeviceBench {
 DeviceTimings time_on_device(const std::vector<std::string>& specs, std::size_t elements,
                              std::uint64_t seed, int repeats) {
   for (const std::string& spec : specs) {
-    static_cast<void>(cuda::Codec(spec));  // refuse before measuring
+    (void)cuda::Codec(spec);  // refuse before measuring
   }
-  if (const Status status = cuda::device_status(); !status) {
+  if (const Status status = cuda::device_status(); !status.ok()) {
     refuse("--device", "cuda", status.message());
   }
   DeviceBench bench(elements, seed, repeats);
@@ -119,7 +119,7 @@ DeviceTimings time_on_device(const std::vector<std::string>& specs, std::size_t 
     timings.copy_bandwidth = std::max(timings.copy_bandwidth, bench.copy_bandwidth());
     timings.codecs.push_back(bench.time(spec));
   }
-  if (const Status status = cuda::synchronize(); !status) {
+  if (const Status status = cuda::synchronize(); !status.ok()) {
     throw Error(status.message());
   }
   return timings;

@@ -109,7 +109,6 @@ class Teller {
 SiteReport first_report(const std::string& name) {
   SiteReport report;
   report.name = name;
-  report.phase = "starting";
   return report;
 }
 

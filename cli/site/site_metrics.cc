@@ -23,9 +23,8 @@ void add_by_peer(MetricsText& metrics, const SiteReport& report, std::string_vie
 
 void add_phase(MetricsText& metrics, const SiteReport& report) {
   metrics.begin("phase", "gauge", "1 for what the site is at, 0 for all else");
-  for (const std::string_view phase :
-       {"starting", "joining", "training", "waiting", "relaying", "done"}) {
-    metrics.sample(report.phase == phase ? 1 : 0, metric_label("phase", phase));
+  for (const SitePhase phase : site_phases()) {
+    metrics.sample(report.phase == phase ? 1 : 0, metric_label("phase", name_of(phase)));
   }
 }
 

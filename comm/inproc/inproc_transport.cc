@@ -228,18 +228,18 @@ Result<std::unique_ptr<Transport>> make_inproc_transport(const TransportOptions&
   Status failed;
   for (const Rank peer : neighbours(options)) {
     auto met = hub->meet(peer, deadline);
-    if (!met) {
+    if (!met.ok()) {
       failed = met.status();
       break;
     }
-    if (failed = check_agreement(options, peer, **met); !failed) {
+    if (failed = check_agreement(options, peer, **met); !failed.ok()) {
       break;
     }
     peers.emplace(peer, *met);
   }
   auto transport = std::make_unique<InprocTransport>(options.rank, std::move(hub), std::move(self),
                                                      std::move(peers));
-  if (!failed) {
+  if (!failed.ok()) {
     return failed;
   }
   return Result<std::unique_ptr<Transport>>(std::move(transport));

@@ -186,7 +186,7 @@ Result<Addresses> meet(const TransportOptions& options, std::string_view kind,
     }
     status = meeting.look(deadline);
   }
-  if (!status) {
+  if (!status.ok()) {
     return status.with_context("meeting the neighbours");
   }
   return std::move(meeting).take();

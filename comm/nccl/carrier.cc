@@ -45,7 +45,7 @@ Result<std::unique_ptr<Carrier>> Carrier::make(std::shared_ptr<Device> device,
                                                const std::map<Rank, std::size_t>& to,
                                                const std::map<Rank, std::size_t>& from) {
   std::unique_ptr<Carrier> carrier(new Carrier(std::move(device), std::move(api), communicator));
-  if (auto status = carrier->allocate(to, from); !status) {
+  if (auto status = carrier->allocate(to, from); !status.ok()) {
     carrier->stop(Deadline::after({}));
     return status;
   }
@@ -112,7 +112,7 @@ Result<bool> Carrier::advance() {
     }
     Running& newest = running_.back();
     if (!newest.launched && *settled) {
-      if (auto status = follow(newest); !status) {
+      if (auto status = follow(newest); !status.ok()) {
         return status;
       }
       newest.launched = true;
@@ -134,7 +134,7 @@ Result<bool> Carrier::advance() {
   if (free && !waiting_.empty() && !missed_next() && announced(waiting_.front())) {
     Exchange next = std::move(waiting_.front());
     waiting_.pop_front();
-    if (auto status = begin(std::move(next)); !status) {
+    if (auto status = begin(std::move(next)); !status.ok()) {
       return status;
     }
     moved = true;
@@ -175,7 +175,7 @@ Status Carrier::begin(Exchange exchange) {
     messages.push_back(*message);
   }
   Status status = api_->begin_group();
-  if (!status) {
+  if (!status.ok()) {
     return status;
   }
   for (std::size_t i = 0; i < messages.size() && status.ok(); ++i) {
@@ -201,7 +201,7 @@ Result<std::span<const std::byte>> Carrier::stage(const Send& send, const Slot& 
   const auto pinned = slot.host.bytes().first(send.frame.size());
   std::memcpy(pinned.data(), send.frame.data(), send.frame.size());
   const auto staged = slot.device.bytes().first(send.frame.size());
-  if (auto status = device_->copy(pinned, staged.data(), stream_); !status) {
+  if (auto status = device_->copy(pinned, staged.data(), stream_); !status.ok()) {
     return status;
   }
   return std::span<const std::byte>(staged);
@@ -221,7 +221,7 @@ Status Carrier::follow(const Running& group) {
     const auto frame = landing(receive, slot, group.incoming[i]);
     const bool stays = group.incoming[i].on_device;
     const auto seen = stays ? frame.first(kFrameHeaderBytes) : frame;  // by the host
-    if (auto status = device_->copy(seen, slot.host.bytes().data(), stream_); !status) {
+    if (auto status = device_->copy(seen, slot.host.bytes().data(), stream_); !status.ok()) {
       return status;
     }
   }
@@ -341,7 +341,7 @@ void Carrier::drop(Rank peer) {
 Result<bool> Carrier::flush() {
   if (!flushing_) {
     flushing_ = true;
-    if (auto status = api_->finalize(communicator_); !status) {
+    if (auto status = api_->finalize(communicator_); !status.ok()) {
       return status;
     }
   }

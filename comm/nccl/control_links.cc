@@ -65,7 +65,7 @@ void set_options(int socket) {
   constexpr int kBetweenSeconds = 5;
   constexpr int kProbes = 4;
   const auto set = [&](int level, int name, int value) {
-    static_cast<void>(::setsockopt(socket, level, name, &value, sizeof value));
+    (void)::setsockopt(socket, level, name, &value, sizeof value);
   };
   set(IPPROTO_TCP, TCP_NODELAY, kOn);
   set(SOL_SOCKET, SO_KEEPALIVE, kOn);
@@ -118,7 +118,7 @@ std::optional<Notice> parse_notice(std::span<const std::byte> bytes) {
 ControlLinks::ControlLinks(const TransportOptions& options) : options_(options) {}
 
 Status ControlLinks::connect(const Address& address, Deadline deadline) {
-  if (auto status = listen(address); !status) {
+  if (auto status = listen(address); !status.ok()) {
     return status;
   }
   Addresses mine;
@@ -142,7 +142,7 @@ Status ControlLinks::connect(const Address& address, Deadline deadline) {
   // The higher rank dials. A connection stands before it is accepted, so nobody waits in a circle.
   for (const auto& [peer, card] : cards) {
     if (peer < options_.rank) {
-      if (auto status = dial(peer, card.endpoint, card.token, deadline); !status) {
+      if (auto status = dial(peer, card.endpoint, card.token, deadline); !status.ok()) {
         return status;
       }
     }
@@ -316,7 +316,7 @@ void ControlLinks::tell(Rank peer, const Notice& notice) {
   if (sent < 0 ? errno == EAGAIN : static_cast<std::size_t>(sent) < bytes.size()) {
     // Half a notice, or none, would leave the peer waiting.
     link.stuck = true;
-    static_cast<void>(::shutdown(link.socket.get(), SHUT_RDWR));
+    (void)::shutdown(link.socket.get(), SHUT_RDWR);
   }
 }
 

@@ -78,7 +78,7 @@ Result<NcclLinks> connect(const TransportOptions& options, std::shared_ptr<Devic
   const Deadline deadline = Deadline::after(options.connect_timeout, &options.stop);
   NcclLinks links;
   links.device = device;
-  if (auto status = device->use(); !status) {
+  if (auto status = device->use(); !status.ok()) {
     return status;
   }
   const auto id = share_id(options, *api, deadline);
@@ -86,7 +86,7 @@ Result<NcclLinks> connect(const TransportOptions& options, std::shared_ptr<Devic
     return id.status();
   }
   links.control = std::make_unique<ControlLinks>(options);
-  if (auto status = links.control->connect(address, deadline); !status) {
+  if (auto status = links.control->connect(address, deadline); !status.ok()) {
     return status;
   }
   const auto communicator = api->join(options.nodes, *id, options.rank);
@@ -94,7 +94,7 @@ Result<NcclLinks> connect(const TransportOptions& options, std::shared_ptr<Devic
     return communicator.status();
   }
   if (auto status = await_all(options, *api, *communicator, *links.control, links.early, deadline);
-      !status) {
+      !status.ok()) {
     api->abort(*communicator);
     return status;
   }

@@ -109,7 +109,7 @@ void NcclTransport::interrupt() {
 }
 
 void NcclTransport::run() {
-  if (auto status = links_.device->use(); !status) {
+  if (auto status = links_.device->use(); !status.ok()) {
     broken_ = Broken{status.message(), Deadline::after({})};
   }
   for (const News& news : std::exchange(links_.early, {})) {

@@ -21,7 +21,7 @@ std::size_t piece_length(std::size_t chunk, std::size_t elements) {
 
 Status ChunkedCompressor::decode_add(std::span<const std::byte> bytes, float scale,
                                      std::span<float> y) const {
-  if (Status status = verify(bytes, y.size()); !status) {
+  if (Status status = verify(bytes, y.size()); !status.ok()) {
     return status;
   }
   const Chunks pieces(y.size(), piece_length(chunk_length(y.size()), y.size()), 1);
@@ -36,7 +36,7 @@ Status ChunkedCompressor::decode_add(std::span<const std::byte> bytes, float sca
 Status ChunkedCompressor::decode_sum(std::span<const Term> terms, std::span<float> scratch,
                                      const Visitor& visit, std::size_t& refused) const {
   for (refused = 0; refused < terms.size(); ++refused) {
-    if (Status status = verify(terms[refused].bytes, scratch.size()); !status) {
+    if (Status status = verify(terms[refused].bytes, scratch.size()); !status.ok()) {
       return status;
     }
   }

@@ -1,5 +1,5 @@
-// A convolutional network on MNIST, on many nodes: mpirun -np 8 cnn FOLDER [STEPS]. cnn_plain.cc
-// trains the same alone; `diff cnn_plain.cc cnn.cc` shows what it takes.
+// A convolutional network on MNIST, on many nodes: mpirun -np 8 torch_cnn FOLDER [STEPS].
+// cnn_plain.cc trains the same alone; `diff cnn_plain.cc cnn.cc` shows what it takes.
 #include <cstdio>
 
 #include <torch/torch.h>

@@ -1,5 +1,5 @@
-// A convolutional network on MNIST, in plain libtorch: cnn_plain FOLDER [STEPS]. cnn.cc trains the
-// same on many nodes; `diff cnn_plain.cc cnn.cc` shows what that takes.
+// A convolutional network on MNIST, in plain libtorch: torch_cnn_plain FOLDER [STEPS]. cnn.cc
+// trains the same on many nodes; `diff cnn_plain.cc cnn.cc` shows what that takes.
 #include <cstdio>
 
 #include <torch/torch.h>

@@ -1,6 +1,8 @@
-// A network with a layer of experts that lie at different processes: mpirun -np 4 experts FOLDER
-// [STEPS]. Each process has its own images of MNIST and two of the eight experts, whose parameters
-// nobody else ever sees; the layers around them are the same at all, trained by all-reduce.
+// A network with a layer of experts that lie at different processes: mpirun -np 4 torch_experts
+// FOLDER [STEPS]. Each process has its own images of MNIST and two of the eight experts, whose
+// parameters nobody else ever sees; the layers around them are the same at all, trained by
+// all-reduce.
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -78,7 +80,7 @@ void train(const char* folder, int steps) {
     loss.backward();
     optimizer.step();
     own.step();
-    mean += step >= steps - 10 ? loss.item<double>() / 10 : 0;
+    mean += step >= steps - 10 ? loss.item<double>() / std::min(steps, 10) : 0;
   }
   if (node.rank == 0) {
     std::printf("%d steps, %llu bytes of tokens and gradients sent: loss %.3f\n", steps,

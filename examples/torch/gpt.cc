@@ -1,4 +1,4 @@
-// A small GPT on the characters of a text, on many nodes: mpirun -np 8 gpt FILE [STEPS].
+// A small GPT on the characters of a text, on many nodes: mpirun -np 8 torch_gpt FILE [STEPS].
 // gpt_plain.cc trains the same alone; `diff gpt_plain.cc gpt.cc` shows what it takes.
 #include <cstdio>
 

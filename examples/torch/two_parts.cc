@@ -1,6 +1,8 @@
 // A network whose first layers lie at one process and whose last ones at another: mpirun -np 2
-// two_parts FOLDER [STEPS]. Node 1 uses the images, node 0 the labels, and both know which examples
-// a step has. Rows go in 8 bits when an example is seen first, and as differences of 4 bits later.
+// torch_two_parts FOLDER [STEPS]. Node 1 uses the images, node 0 the labels, and both know which
+// examples a step has. Rows go in 8 bits when an example is seen first, and as differences of 4
+// bits later.
+#include <algorithm>
 #include <cstdio>
 
 #include <torch/torch.h>
@@ -46,7 +48,7 @@ void train_upper(sotto::torch::RowLink& link, const Images& images, int steps) {
     const auto loss = torch::nll_loss(upper->forward(rows), images.labels.index_select(0, keys));
     loss.backward();
     optimizer.step();
-    mean += step >= steps - 10 ? loss.item<double>() / 10 : 0;
+    mean += step >= steps - 10 ? loss.item<double>() / std::min(steps, 10) : 0;
   }
   const sotto::KeyedLinkCounts counts = link.link().counts();
   std::printf("%llu rows in full and %llu as differences, %d steps: loss %.3f\n",

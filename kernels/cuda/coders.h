@@ -1,8 +1,9 @@
 // The formats of single elements: how a value becomes a code, and what is added for one.
 //
-// A coder has kBytes, the bytes of a code before it is packed; kNoisy, whether it takes random
-// bits; packed_size(count), code_of(x, random, saturated), axpy(a, code, y) = y + a × value, and
-// residual(x, code), as axpy(−1, …). `random` is of rounding_noise.
+// A coder has kBytes, the bytes of a code before it is packed; noisy(), whether it takes random
+// bits; bits(), those of a packed code, where it has one byte; code_of(x, random, saturated),
+// axpy(a, code, y) = y + a × value, and residual(x, code), as axpy(−1, …). `random` is of
+// rounding_noise.
 #pragma once
 
 #include <cstddef>

@@ -18,7 +18,7 @@ DeviceOps::DeviceOps(Queue& queue) : queue_(queue), answer_(Queue::kMostAnswer) 
 
 DeviceOps::~DeviceOps() {
   if (!queue_.settle()) {
-    static_cast<void>(answer_.detach());
+    (void)answer_.detach();
     room_.abandon();
   }
 }

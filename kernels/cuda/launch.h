@@ -33,7 +33,7 @@ inline std::size_t pieces_of(std::size_t count, std::size_t length) {
 /// Asks for no wait, unlike a copy.
 inline void set_bytes(void* at, int value, std::size_t count, cudaStream_t stream) {
   // A failure stays the thread's last error, which take_fault reads.
-  static_cast<void>(cudaMemsetAsync(at, value, count, stream));
+  (void)cudaMemsetAsync(at, value, count, stream);
 }
 
 }  // namespace sotto::cuda

@@ -1,4 +1,4 @@
-// Device memory for programs that have none of their own: benchmarks, tests, first steps.
+// Device memory for the operations, and for programs that have none of their own.
 //
 // Unlike the operations (ops.h) these functions wait until the device is done. Not for use from
 // several threads at once. Throws Error where the device refuses.

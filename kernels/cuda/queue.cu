@@ -39,7 +39,7 @@ bool pageable(const void* at) {
 }
 
 void expect(cudaError_t error, const char* what) {
-  if (Status status = told(error, what); !status) {
+  if (Status status = told(error, what); !status.ok()) {
     throw Error(status.message());
   }
 }
@@ -75,7 +75,7 @@ Queue::Queue(double patience_s) {
   if (!(patience_s > 0)) {
     throw Error("the patience with a CUDA device: more than nothing is needed");
   }
-  if (Status status = device_status(); !status) {
+  if (Status status = device_status(); !status.ok()) {
     throw Error(status.message());
   }
   state_ = std::make_unique<State>(patience_s);

@@ -36,7 +36,7 @@ class Room {
   /// Never gives it back: the device may still touch it (Queue::hung).
   void abandon() {
     if (memory_) {
-      static_cast<void>(memory_->detach());
+      (void)memory_->detach();
     }
   }
 

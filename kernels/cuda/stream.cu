@@ -30,12 +30,12 @@ Status device_status() {
   }
   int device = 0;
   int major = 0;
-  if (Status status = told(cudaGetDevice(&device), "CUDA"); !status) {
+  if (Status status = told(cudaGetDevice(&device), "CUDA"); !status.ok()) {
     return status;
   }
   if (Status status =
           told(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "CUDA");
-      !status) {
+      !status.ok()) {
     return status;
   }
   if (major < kOldestMajor) {

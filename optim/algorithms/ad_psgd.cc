@@ -47,14 +47,14 @@ void AdPsgd::post_next() {
 }
 
 Status AdPsgd::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
   // 2. ½ x_i + ½ x_j: the same bits at both nodes, and no overflow.
   node_.ops().copy(mixed_, next_);
   node_.ops().scale(0.5F, next_);
   if (const Status decoded = node_.compressor().decode_add(mail_.payload(0), 0.5F, next_);
-      !decoded) {
+      !decoded.ok()) {
     return mail_.refuse(0, decoded);
   }
   mail_.close();
@@ -68,7 +68,7 @@ Status AdPsgd::complete(const Exchange& exchange) {
 Status AdPsgd::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "AD-PSGD takes a gradient after its pairings");
   // 3. x_i ← x_i − γ g_i
-  if (Status status = node_.step_from(mixed_, gradient, next_); !status) {
+  if (Status status = node_.step_from(mixed_, gradient, next_); !status.ok()) {
     return status;
   }
   node_.finish_round();

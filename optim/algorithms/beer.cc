@@ -54,7 +54,7 @@ Beer::Beer(AlgorithmSetup setup)
 
 Status Beer::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "BEER takes a gradient after the exchange of the round before");
-  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+  if (Status status = node_.require_finite(gradient, "gradient"); !status.ok()) {
     return status;
   }
   const Ops& ops = node_.ops();
@@ -64,16 +64,16 @@ Status Beer::take_gradient(std::span<const float> gradient) {
   ops.copy(shift_, tracked_);
   ops.axpy(eta_, gradient_.pull, tracked_);
   ops.axpy(1, gradient, tracked_);
-  if (Status status = node_.require_finite(tracked_, "tracked gradient"); !status) {
+  if (Status status = node_.require_finite(tracked_, "tracked gradient"); !status.ok()) {
     return status;
   }
 
   // 2. x_i ← x_i + η p_i − d(v_i)
-  if (Status status = node_.move(x, tracked_, next_); !status) {
+  if (Status status = node_.move(x, tracked_, next_); !status.ok()) {
     return status;
   }
   ops.axpy(eta_, model_.pull, next_);
-  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+  if (Status status = node_.require_finite(next_, "updated model"); !status.ok()) {
     return status;
   }
 
@@ -84,13 +84,14 @@ Status Beer::take_gradient(std::span<const float> gradient) {
     ops.subtract(tracked_, gradient_.copy, tracked_);
   }
   if (Status status = node_.require_finite(tracked_, "difference to the public gradient");
-      !status) {
+      !status.ok()) {
     return status;
   }
   const auto payload = mail_.outgoing();
   const std::size_t first = node_.encode(tracked_, payload.subspan(kLengthBytes), 0).size();
   ops.subtract(next_, model_.copy, tracked_);
-  if (Status status = node_.require_finite(tracked_, "difference to the public model"); !status) {
+  if (Status status = node_.require_finite(tracked_, "difference to the public model");
+      !status.ok()) {
     return status;
   }
   const std::size_t second =
@@ -109,21 +110,21 @@ Status Beer::complete(const Exchange& exchange) {
                ? Status()
                : Status{Fault::malformed, "its payload is too short for two encodings"};
   };
-  if (Status status = mail_.accept(exchange, judge); !status) {
+  if (Status status = mail_.accept(exchange, judge); !status.ok()) {
     return status;
   }
   // Nothing is kept before all payloads are known to be right.
-  if (Status status = PublicCopy::sum_changes(node_, mail_, tracked_, encoding<0>); !status) {
+  if (Status status = PublicCopy::sum_changes(node_, mail_, tracked_, encoding<0>); !status.ok()) {
     return status;
   }
-  if (Status status = PublicCopy::sum_changes(node_, mail_, next_, encoding<1>); !status) {
+  if (Status status = PublicCopy::sum_changes(node_, mail_, next_, encoding<1>); !status.ok()) {
     return status;
   }
   mail_.close();
   node_.ops().axpy(1, tracked_, gradient_.pull);
   node_.ops().axpy(1, next_, model_.pull);
   const auto own = mail_.sent();
-  if (Status status = node_.decode_own(encoding<0>(own), 1, gradient_.copy); !status) {
+  if (Status status = node_.decode_own(encoding<0>(own), 1, gradient_.copy); !status.ok()) {
     return status;
   }
   return node_.decode_own(encoding<1>(own), 1, model_.copy);
@@ -137,13 +138,13 @@ void Beer::save(ByteBuffer& out) const {
 }
 
 Status Beer::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
-  if (Status status = model_.load(in, "model"); !status) {
+  if (Status status = model_.load(in, "model"); !status.ok()) {
     return status;
   }
-  if (Status status = gradient_.load(in, "gradient"); !status) {
+  if (Status status = gradient_.load(in, "gradient"); !status.ok()) {
     return status;
   }
   return read_floats(in, "shift", shift_);

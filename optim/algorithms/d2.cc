@@ -18,11 +18,11 @@ D2::D2(AlgorithmSetup setup)
 Status D2::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "D² takes one gradient a round");
   // 1. y_i = x_i − γ g_i + u_i
-  if (Status status = node_.move(node_.x(), gradient, y_); !status) {
+  if (Status status = node_.move(node_.x(), gradient, y_); !status.ok()) {
     return status;
   }
   node_.ops().axpy(1, correction_, y_);
-  if (Status status = node_.require_finite(y_, "corrected model"); !status) {
+  if (Status status = node_.require_finite(y_, "corrected model"); !status.ok()) {
     return status;
   }
   const auto payload = node_.encode(y_, mail_.outgoing());
@@ -31,7 +31,7 @@ Status D2::take_gradient(std::span<const float> gradient) {
 }
 
 Status D2::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
   const Ops& ops = node_.ops();
@@ -40,11 +40,11 @@ Status D2::complete(const Exchange& exchange) {
   ops.fill(0, change_);
   for (std::size_t edge = 0; edge < mail_.from().size(); ++edge) {
     ops.fill(0, difference_);
-    if (Status status = node_.decode_own(mail_.sent(), -1, difference_); !status) {
+    if (Status status = node_.decode_own(mail_.sent(), -1, difference_); !status.ok()) {
       return status;
     }
     const Status decoded = node_.compressor().decode_add(mail_.payload(edge), 1, difference_);
-    if (!decoded) {
+    if (!decoded.ok()) {
       return mail_.refuse(edge, decoded);
     }
     ops.axpy(mail_.from()[edge].weight, difference_, change_);
@@ -57,7 +57,7 @@ Status D2::complete(const Exchange& exchange) {
   ops.axpy(1, change_, correction_);
   for (const auto& next :
        {std::span<const float>(difference_), std::span<const float>(correction_)}) {
-    if (Status status = node_.require_finite(next, "updated model"); !status) {
+    if (Status status = node_.require_finite(next, "updated model"); !status.ok()) {
       return status;
     }
   }
@@ -72,7 +72,7 @@ void D2::save(ByteBuffer& out) const {
 }
 
 Status D2::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   return read_floats(in, "correction", correction_);

@@ -60,7 +60,7 @@ Dion::Dion(AlgorithmSetup setup)
 
 Status Dion::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "Dion takes one gradient a round");
-  if (Status status = node_.enter_step_rule(gradient); !status) {
+  if (Status status = node_.enter_step_rule(gradient); !status.ok()) {
     return status;
   }
   // 1. M_i ← M_i + g_i
@@ -72,7 +72,7 @@ Status Dion::take_gradient(std::span<const float> gradient) {
       node_.ops().copy(part.of(gradient), moment);
     }
   }
-  if (Status status = node_.require_finite(momentum_, "momentum"); !status) {
+  if (Status status = node_.require_finite(momentum_, "momentum"); !status.ok()) {
     return status;
   }
   factors_.begin(momentum_);
@@ -81,7 +81,7 @@ Status Dion::take_gradient(std::span<const float> gradient) {
 
 Status Dion::complete(const Exchange& exchange) {
   const Status status = factors_.complete(exchange);
-  return !status || factors_.busy() ? status : step();
+  return !status.ok() || factors_.busy() ? status : step();
 }
 
 Status Dion::step() {
@@ -92,13 +92,13 @@ Status Dion::step() {
       step_matrix(part, scale_ * adam.learning_rate(node_.round()));
     }
   }
-  if (Status status = step_rest(); !status) {
+  if (Status status = step_rest(); !status.ok()) {
     return node_.here(status);
   }
-  if (Status status = node_.require_finite(momentum_, "momentum"); !status) {
+  if (Status status = node_.require_finite(momentum_, "momentum"); !status.ok()) {
     return status;
   }
-  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+  if (Status status = node_.require_finite(next_, "updated model"); !status.ok()) {
     return status;
   }
   node_.ops().copy(next_, node_.x());
@@ -141,7 +141,7 @@ Status Dion::step_rest() {
     std::ranges::copy(factors_.left(part), &rest_d_[at]);
   });
   if (Status status = node_.step_rule().direction(node_.round(), rest_x_, rest_d_, rest_d_);
-      !status) {
+      !status.ok()) {
     return status;
   }
   each([&](const FactorMeans::Part& part, std::size_t at) {
@@ -162,10 +162,10 @@ void Dion::save(ByteBuffer& out) const {
 }
 
 Status Dion::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
-  if (Status status = read_floats(in, "momentum", momentum_); !status) {
+  if (Status status = read_floats(in, "momentum", momentum_); !status.ok()) {
     return status;
   }
   return factors_.load(in);

@@ -51,7 +51,7 @@ Status EcdPsgd::take(const Direction& d) {
   const Update& update = *encoded;
 
   // 3. y_i^{t+1} = y_i^t + (2/t) (C(z_i) − y_i^t)
-  if (Status status = advance_estimate(node_.round(), update.encoding, own_); !status) {
+  if (Status status = advance_estimate(node_.round(), update.encoding, own_); !status.ok()) {
     return node_.fault(status.fault(), "own encoding: " + status.message());
   }
   ops.copy(next_, x);
@@ -64,7 +64,7 @@ Status EcdPsgd::advance_estimate(Round round, std::span<const std::byte> encodin
                                  std::span<float> y) {
   const Ops& ops = node_.ops();
   ops.combine({{-1, y}}, z_);
-  if (Status status = node_.compressor().decode_add(encoding, 1, z_); !status) {
+  if (Status status = node_.compressor().decode_add(encoding, 1, z_); !status.ok()) {
     return status;
   }
   ops.axpy(2 / clock(round), z_, y);
@@ -76,7 +76,7 @@ Status EcdPsgd::complete(const Exchange& exchange) {
   const auto apply = [&](std::span<const std::byte> encoding, std::span<float> estimate) {
     return advance_estimate(mail_.round(), encoding, estimate);
   };
-  if (Status status = estimates_.accept(exchange, std::ref(apply)); !status) {
+  if (Status status = estimates_.accept(exchange, std::ref(apply)); !status.ok()) {
     return status;
   }
   mail_.close();
@@ -96,10 +96,10 @@ void EcdPsgd::save(ByteBuffer& out) const {
 }
 
 Status EcdPsgd::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
-  if (Status status = read_floats(in, "own estimate", own_); !status) {
+  if (Status status = read_floats(in, "own estimate", own_); !status.ok()) {
     return status;
   }
   return estimates_.load(in);

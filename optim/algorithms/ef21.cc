@@ -40,21 +40,21 @@ std::span<const float> Ef21::next_average(std::span<const float> gradient) {
 Status Ef21::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "EF21 takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+  if (Status status = node_.require_finite(gradient, "gradient"); !status.ok()) {
     return status;
   }
 
   // 0. v_i ← (1 − η) v_i + η ∇_i
   // 1. send c_i = C(v_i − g_i);  g_i ← g_i + c_i
   node_.ops().subtract(next_average(gradient), estimate_, next_);
-  if (Status status = node_.require_finite(next_, "difference of the gradients"); !status) {
+  if (Status status = node_.require_finite(next_, "difference of the gradients"); !status.ok()) {
     return status;
   }
   if (!average_.empty()) {
     std::swap(average_, direction_);
   }
   const auto payload = node_.encode(next_, mail_.outgoing());
-  if (Status status = node_.decode_own(payload, 1, estimate_); !status) {
+  if (Status status = node_.decode_own(payload, 1, estimate_); !status.ok()) {
     return status;
   }
   mail_.post({.tag = {.round = node_.round(), .phase = 0, .bucket = 0},
@@ -71,7 +71,7 @@ Status Ef21::sum_differences() {
   const float share = 1.0F / static_cast<float>(node_.nodes());
   node_.ops().copy(mean_, next_);
   for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (Status status = add_message(from, share, next_); !status) {
+    if (Status status = add_message(from, share, next_); !status.ok()) {
       return status;
     }
   }
@@ -79,16 +79,16 @@ Status Ef21::sum_differences() {
 }
 
 Status Ef21::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
-  if (Status status = sum_differences(); !status) {
+  if (Status status = sum_differences(); !status.ok()) {
     return status;
   }
   mail_.close();
 
   // 3. x ← x − γ G
-  if (Status status = node_.move(node_.x(), next_, direction_); !status) {
+  if (Status status = node_.move(node_.x(), next_, direction_); !status.ok()) {
     return status;
   }
   std::swap(mean_, next_);
@@ -105,13 +105,13 @@ void Ef21::save(ByteBuffer& out) const {
 }
 
 Status Ef21::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
-  if (Status status = read_floats(in, "average of the gradients", average_); !status) {
+  if (Status status = read_floats(in, "average of the gradients", average_); !status.ok()) {
     return status;
   }
-  if (Status status = read_floats(in, "estimate of the gradient", estimate_); !status) {
+  if (Status status = read_floats(in, "estimate of the gradient", estimate_); !status.ok()) {
     return status;
   }
   return read_floats(in, "mean of the estimates", mean_);

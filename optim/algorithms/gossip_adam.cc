@@ -61,8 +61,8 @@ GossipAdam::GossipAdam(AlgorithmSetup setup)
       late_gossip_(late_),
       public_(node_),
       half_(node_.dimension()),
-      scratch_(node_.dimension()),
-      scratch2_(node_.dimension()) {}
+      mixed_model_(node_.dimension()),
+      mixed_variance_(node_.dimension()) {}
 
 ExchangePlan GossipAdam::plan() const {
   ExchangePlan plan = graph_plan(node_);
@@ -98,7 +98,7 @@ Status GossipAdam::complete(const Exchange& exchange) {
                ? Status()
                : Status{Fault::malformed, "its payload is not two vectors long"};
   };
-  if (Status status = mail_.accept(exchange, judge); !status) {
+  if (Status status = mail_.accept(exchange, judge); !status.ok()) {
     return status;
   }
   return squeezing() ? squeeze() : mix();
@@ -106,19 +106,19 @@ Status GossipAdam::complete(const Exchange& exchange) {
 
 Status GossipAdam::mix() {
   const Ops& ops = node_.ops();
-  ops.copy(node_.x(), scratch_);
-  ops.scale(node_.self_weight(), scratch_);
-  ops.copy(adam_.variance(), scratch2_);
+  ops.copy(node_.x(), mixed_model_);
+  ops.scale(node_.self_weight(), mixed_model_);
+  ops.copy(adam_.variance(), mixed_variance_);
   if (learning()) {
-    ops.scale(node_.self_weight(), scratch2_);
+    ops.scale(node_.self_weight(), mixed_variance_);
   }
   for (std::size_t edge = 0; edge < mail_.from().size(); ++edge) {
     const Status decoded =
-        exact_->decode_add(model_of(mail_.payload(edge)), mail_.from()[edge].weight, scratch_);
-    if (!decoded) {
+        exact_->decode_add(model_of(mail_.payload(edge)), mail_.from()[edge].weight, mixed_model_);
+    if (!decoded.ok()) {
       return mail_.refuse(edge, decoded);
     }
-    if (Status status = mix_variance(edge); !status) {
+    if (Status status = mix_variance(edge); !status.ok()) {
       return status;
     }
   }
@@ -131,16 +131,16 @@ Status GossipAdam::mix_variance(std::size_t edge) {
   std::vector<float>& theirs = half_;
   ops.fill(0, theirs);
   const Status decoded = exact_->decode_add(variance_of(mail_.payload(edge)), 1, theirs);
-  if (!decoded) {
+  if (!decoded.ok()) {
     return mail_.refuse(edge, decoded);
   }
   if (ops.min_max(theirs).min < 0) {
     return mail_.refuse(edge, {Fault::malformed, "it has a negative variance"});
   }
   if (learning()) {
-    ops.axpy(mail_.from()[edge].weight, theirs, scratch2_);
+    ops.axpy(mail_.from()[edge].weight, theirs, mixed_variance_);
   } else {
-    std::transform(theirs.begin(), theirs.end(), scratch2_.begin(), scratch2_.begin(),
+    std::transform(theirs.begin(), theirs.end(), mixed_variance_.begin(), mixed_variance_.begin(),
                    [](float a, float b) { return std::max(a, b); });
   }
   return {};
@@ -157,7 +157,7 @@ Status GossipAdam::step_from(std::span<const float> from, std::span<const float>
   zero_where_zero(adam_.variance(), half_);
   ops.copy(half_, adam_.momentum());
   adam_.precondition(adam_.next_rate(node_.round()), adam_.momentum(), half_);
-  if (Status status = node_.here(late_.step(adam_, node_.x(), half_)); !status) {
+  if (Status status = node_.here(late_.step(adam_, node_.x(), half_)); !status.ok()) {
     return status;
   }
   ops.subtract(from, half_, half_);
@@ -167,39 +167,40 @@ Status GossipAdam::step_from(std::span<const float> from, std::span<const float>
 Status GossipAdam::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "decentralized 1-bit Adam takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = node_.enter_step_rule(gradient); !status) {
+  if (Status status = node_.enter_step_rule(gradient); !status.ok()) {
     return status;
   }
   const Ops& ops = node_.ops();
   if (!squeezing()) {
-    ops.copy(scratch2_, adam_.variance());
+    ops.copy(mixed_variance_, adam_.variance());
     if (learning()) {
-      if (Status status = node_.here(adam_.observe(gradient)); !status) {
+      if (Status status = node_.here(adam_.observe(gradient)); !status.ok()) {
         return status;
       }
     }
-    if (Status status = step_from(scratch_, gradient); !status) {
+    if (Status status = step_from(mixed_model_, gradient); !status.ok()) {
       return status;
     }
     // The models just exchanged are where the public copies start.
     ops.copy(node_.x(), public_.copy);
-    ops.subtract(scratch_, node_.x(), public_.pull);
+    ops.subtract(mixed_model_, node_.x(), public_.pull);
     ops.copy(half_, node_.x());
     node_.finish_round();
     return {};
   }
 
   // x_i^½ = x_i − γ m̂_i / (√v̂ + ε)
-  if (Status status = step_from(node_.x(), gradient); !status) {
+  if (Status status = step_from(node_.x(), gradient); !status.ok()) {
     return status;
   }
   // send q_i = C(x_i^½ − x̂_i); x̂_i ← x̂_i + q_i
-  ops.subtract(half_, public_.copy, scratch_);
-  if (Status status = node_.require_finite(scratch_, "difference to the public copy"); !status) {
+  ops.subtract(half_, public_.copy, mixed_model_);
+  if (Status status = node_.require_finite(mixed_model_, "difference to the public copy");
+      !status.ok()) {
     return status;
   }
-  const auto payload = node_.encode(scratch_, mail_.outgoing());
-  if (Status status = node_.decode_own(payload, 1, public_.copy); !status) {
+  const auto payload = node_.encode(mixed_model_, mail_.outgoing());
+  if (Status status = node_.decode_own(payload, 1, public_.copy); !status.ok()) {
     return status;
   }
   mail_.post(plan(), late_gossip_.append(mail_.outgoing(), payload.size()));
@@ -210,7 +211,7 @@ Status GossipAdam::squeeze() {
   const Ops& ops = node_.ops();
   // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
   // x_i ← x_i^½ + η p_i
-  if (Status status = late_gossip_.read(node_, mail_); !status) {
+  if (Status status = late_gossip_.read(node_, mail_); !status.ok()) {
     return status;
   }
   FiniteWatch watch(node_);
@@ -218,17 +219,17 @@ Status GossipAdam::squeeze() {
     const auto half = std::span(half_).subspan(first, pull.size());
     watch.note(ops.combine({{1, half}, {eta_, pull}}, half));
   };
-  if (Status status =
-          public_.take_changes(node_, mail_, scratch_, std::ref(step), late_gossip_.encoding_in());
-      !status) {
+  if (Status status = public_.take_changes(node_, mail_, mixed_model_, std::ref(step),
+                                           late_gossip_.encoding_in());
+      !status.ok()) {
     return status;
   }
   mail_.close();
   late_gossip_.take();
-  if (Status status = node_.here(late_.join(adam_)); !status) {
+  if (Status status = node_.here(late_.join(adam_)); !status.ok()) {
     return status;
   }
-  if (Status status = watch.require(half_, "updated model"); !status) {
+  if (Status status = watch.require(half_, "updated model"); !status.ok()) {
     return status;
   }
   ops.copy(half_, node_.x());
@@ -249,14 +250,14 @@ void GossipAdam::save(ByteBuffer& out) const {
 }
 
 Status GossipAdam::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   const auto freeze_step = in.read<Round>();
   if (in.failed() || freeze_step != freeze_step_) {
     return {Fault::malformed, "checkpoint of a run with another freeze step"};
   }
-  if (Status status = public_.load(in, "model"); !status) {
+  if (Status status = public_.load(in, "model"); !status.ok()) {
     return status;
   }
   return late_.load(in, adam_, freeze_step_);

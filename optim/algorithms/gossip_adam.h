@@ -34,7 +34,8 @@
 //   rule adam. Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1), α measured on Gaussian
 //   vectors.
 //   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
-// Memory: 5 floats a parameter (x̂, p, x^½, two of scratch) besides Adam's 2 and the frames, which
+// Memory: 5 floats a parameter (x̂, p, x^½, the mixed model and variance) besides Adam's 2 and the
+// frames, which
 //   have room for two vectors in full precision, beside an encoding too.
 // Bytes a round to each neighbour: 8 d in the first T_w + D, thereafter |C|; 64 of header.
 // Overlap: in full precision the exchange hides behind the gradient; thereafter none.
@@ -100,10 +101,10 @@ class GossipAdam final : public MailAlgorithm {
   Round agreement_;    // D
   LateElements late_;
   LateGossip late_gossip_;
-  PublicCopy public_;            // x̂_i, p_i
-  std::vector<float> half_;      // x_i^½; the next x
-  std::vector<float> scratch_;   // the mixed model
-  std::vector<float> scratch2_;  // the mixed variance
+  PublicCopy public_;                  // x̂_i, p_i
+  std::vector<float> half_;            // x_i^½; the next x
+  std::vector<float> mixed_model_;     // in squeezed rounds it is scratch
+  std::vector<float> mixed_variance_;  // while the variance is learnt
 };
 
 }  // namespace sotto

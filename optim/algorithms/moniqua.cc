@@ -63,7 +63,7 @@ Status Moniqua::complete(const Exchange& exchange) {
   const auto judge = [this](std::size_t edge) {
     return grid_.check_header(mail_.payload(edge), node_.dimension());
   };
-  if (Status status = mail_.accept(exchange, judge); !status) {
+  if (Status status = mail_.accept(exchange, judge); !status.ok()) {
     return status;
   }
   // 2. and 3. x_i + Σ_j W_ij (x̂_j − x̂_i)
@@ -86,10 +86,10 @@ Status Moniqua::complete(const Exchange& exchange) {
 Status Moniqua::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "Moniqua takes a gradient after its exchange");
   // 3. … − γ g_i
-  if (Status status = node_.move(mixed_, gradient, next_); !status) {
+  if (Status status = node_.move(mixed_, gradient, next_); !status.ok()) {
     return status;
   }
-  if (Status status = require_in_range(next_, "updated model"); !status) {
+  if (Status status = require_in_range(next_, "updated model"); !status.ok()) {
     return status;
   }
   node_.ops().copy(next_, node_.x());

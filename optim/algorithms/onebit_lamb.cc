@@ -37,7 +37,7 @@ OneBitLamb::OneBitLamb(AlgorithmSetup setup)
       direction_(node_.dimension()) {}
 
 Status OneBitLamb::take_gradient(std::span<const float> gradient) {
-  if (Status status = enter(gradient); !status) {
+  if (Status status = enter(gradient); !status.ok()) {
     return status;
   }
   if (frozen()) {
@@ -48,7 +48,7 @@ Status OneBitLamb::take_gradient(std::span<const float> gradient) {
       node_.ops().scale(tensors_[l].scale, lamb_.layout()[l].of(std::span(work_)));
     }
     if (Status status = mean_.begin_compressed(work_, adam_.variance(), late_.gradients());
-        !status) {
+        !status.ok()) {
       return status;
     }
   } else {
@@ -59,17 +59,17 @@ Status OneBitLamb::take_gradient(std::span<const float> gradient) {
 }
 
 Status OneBitLamb::complete(const Exchange& exchange) {
-  if (Status status = mean_.complete(exchange, work_); !status || mean_.open()) {
+  if (Status status = mean_.complete(exchange, work_); !status.ok() || mean_.open()) {
     return status;
   }
   const bool plain = !frozen();
   if (Status status = plain
                           ? node_.here(lamb_.direction(node_.round(), node_.x(), work_, direction_))
                           : squeezed_direction();
-      !status) {
+      !status.ok()) {
     return status;
   }
-  if (Status status = move(); !status) {
+  if (Status status = move(); !status.ok()) {
     return status;
   }
   if (plain) {
@@ -80,7 +80,7 @@ Status OneBitLamb::complete(const Exchange& exchange) {
 
 Status OneBitLamb::move() {
   node_.ops().subtract(node_.x(), direction_, direction_);
-  if (Status status = node_.require_finite(direction_, "updated model"); !status) {
+  if (Status status = node_.require_finite(direction_, "updated model"); !status.ok()) {
     return status;
   }
   node_.ops().copy(direction_, node_.x());
@@ -172,12 +172,12 @@ Status OneBitLamb::squeezed_direction() {
     const float g = (work_[k] - beta1 * momentum[k]) / (1 - beta1);
     fresh_[k] = beta2 * fresh_[k] + (1 - beta2) * g * g;
   }
-  if (Status status = node_.require_finite(fresh_, "fresh variance"); !status) {
+  if (Status status = node_.require_finite(fresh_, "fresh variance"); !status.ok()) {
     return status;
   }
   node_.ops().copy(work_, momentum);
   adam_.frozen_direction(node_.round(), direction_);
-  if (Status status = node_.here(late_.step_and_join(adam_, node_.x(), direction_)); !status) {
+  if (Status status = node_.here(late_.step_and_join(adam_, node_.x(), direction_)); !status.ok()) {
     return status;
   }
   for (const std::size_t k : late_.joined()) {
@@ -228,7 +228,7 @@ void OneBitLamb::save(ByteBuffer& out) const {
 }
 
 Status OneBitLamb::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   const auto freeze_step = in.read<Round>();
@@ -250,10 +250,10 @@ Status OneBitLamb::load(ByteReader& in) {
   if (in.failed() || !std::isfinite(mean_rms_) || mean_rms_ < 0) {
     return {Fault::malformed, "checkpoint without the size of the momenta"};
   }
-  if (Status status = read_floats(in, "fresh variance", fresh_); !status) {
+  if (Status status = read_floats(in, "fresh variance", fresh_); !status.ok()) {
     return status;
   }
-  if (Status status = mean_.load(in); !status) {
+  if (Status status = mean_.load(in); !status.ok()) {
     return status;
   }
   return late_.load(in, adam_, freeze_step_);

@@ -162,7 +162,7 @@ Result<std::span<const float>> PowerGossip::read(std::size_t edge) {
 Status PowerGossip::complete(const Exchange& exchange) {
   if (Status status =
           mail_.accept(exchange, [this](std::size_t edge) { return read(edge).status(); });
-      !status) {
+      !status.ok()) {
     return status;
   }
   if (step_ == 0) {
@@ -184,7 +184,7 @@ Status PowerGossip::complete(const Exchange& exchange) {
     }
   }
   mail_.close();
-  if (Status status = node_.require_finite(mixed_, "mixed model"); !status) {
+  if (Status status = node_.require_finite(mixed_, "mixed model"); !status.ok()) {
     return status;
   }
   if (++step_ < steps_) {
@@ -196,7 +196,7 @@ Status PowerGossip::complete(const Exchange& exchange) {
 Status PowerGossip::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "PowerGossip takes a gradient after its exchanges");
   // 3. x_i ← x_i − γ g_i
-  if (Status status = node_.step_from(mixed_, gradient, next_); !status) {
+  if (Status status = node_.step_from(mixed_, gradient, next_); !status.ok()) {
     return status;
   }
   for (const Edge& edge : node_.in_edges()) {
@@ -222,11 +222,11 @@ void PowerGossip::save(ByteBuffer& out) const {
 }
 
 Status PowerGossip::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   for (PowerLink& link : links_) {
-    if (Status status = link.load(in); !status) {
+    if (Status status = link.load(in); !status.ok()) {
       return status;
     }
   }

@@ -18,12 +18,12 @@ PowerSgd::PowerSgd(AlgorithmSetup setup)
 
 Status PowerSgd::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "PowerSGD takes one gradient a round");
-  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+  if (Status status = node_.require_finite(gradient, "gradient"); !status.ok()) {
     return status;
   }
   node_.ops().copy(gradient, compensated_);
   node_.ops().axpy(1, error_, compensated_);
-  if (Status status = node_.require_finite(compensated_, "compensated gradient"); !status) {
+  if (Status status = node_.require_finite(compensated_, "compensated gradient"); !status.ok()) {
     return status;
   }
   factors_.begin(compensated_);
@@ -32,7 +32,7 @@ Status PowerSgd::take_gradient(std::span<const float> gradient) {
 
 Status PowerSgd::complete(const Exchange& exchange) {
   const Status status = factors_.complete(exchange);
-  return !status || factors_.busy() ? status : step();
+  return !status.ok() || factors_.busy() ? status : step();
 }
 
 Status PowerSgd::step() {
@@ -49,10 +49,10 @@ Status PowerSgd::step() {
       std::ranges::copy(factors_.left(part), update.begin());
     }
   }
-  if (Status status = node_.require_finite(error_, "error"); !status) {
+  if (Status status = node_.require_finite(error_, "error"); !status.ok()) {
     return status;
   }
-  if (Status status = node_.move(node_.x(), update_, direction_); !status) {
+  if (Status status = node_.move(node_.x(), update_, direction_); !status.ok()) {
     return status;
   }
   ops.copy(direction_, node_.x());
@@ -71,10 +71,10 @@ void PowerSgd::save(ByteBuffer& out) const {
 }
 
 Status PowerSgd::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
-  if (Status status = read_floats(in, "error", error_); !status) {
+  if (Status status = read_floats(in, "error", error_); !status.ok()) {
     return status;
   }
   return factors_.load(in);

@@ -50,7 +50,7 @@ bool ZeroOneAdam::exchanges_now() const {
 bool ZeroOneAdam::variance_frozen() const { return freeze_step_ && next_variance_ == kNoRound; }
 
 Status ZeroOneAdam::take_gradient(std::span<const float> gradient) {
-  if (Status status = enter(gradient); !status) {
+  if (Status status = enter(gradient); !status.ok()) {
     return status;
   }
   node_.ops().copy(gradient, gradient_);
@@ -74,11 +74,11 @@ Status ZeroOneAdam::take_gradient(std::span<const float> gradient) {
 
 Status ZeroOneAdam::complete(const Exchange& exchange) {
   const std::span<float> mean = updates_variance() ? gradient_ : work_;
-  if (Status status = mean_.complete(exchange, mean); !status || mean_.open()) {
+  if (Status status = mean_.complete(exchange, mean); !status.ok() || mean_.open()) {
     return status;
   }
   if (updates_variance()) {
-    if (Status status = take_variance(); !status) {
+    if (Status status = take_variance(); !status.ok()) {
       return status;
     }
     adam_.clip(gradient_, work_);
@@ -93,7 +93,7 @@ Status ZeroOneAdam::complete(const Exchange& exchange) {
 
 Status ZeroOneAdam::take_variance() {
   // 1. v ← β₂ v + (1 − β₂) ḡ²
-  if (Status status = node_.here(adam_.observe(gradient_)); !status) {
+  if (Status status = node_.here(adam_.observe(gradient_)); !status.ok()) {
     return status;
   }
   mean_.clear_errors();
@@ -117,10 +117,10 @@ void ZeroOneAdam::step() {
 Status ZeroOneAdam::take_mean() {
   // 3. x' ← x' − ū / (√v̂ + ε);  u_i ← 0
   adam_.precondition(1, work_, gradient_);
-  if (Status status = node_.here(late_.step_and_join(adam_, common_, gradient_)); !status) {
+  if (Status status = node_.here(late_.step_and_join(adam_, common_, gradient_)); !status.ok()) {
     return status;
   }
-  if (Status status = move(); !status) {
+  if (Status status = move(); !status.ok()) {
     return status;
   }
   node_.ops().copy(node_.x(), common_);
@@ -133,7 +133,7 @@ Status ZeroOneAdam::take_mean() {
 
 Status ZeroOneAdam::move() {
   node_.ops().subtract(common_, gradient_, gradient_);
-  if (Status status = node_.require_finite(gradient_, "updated model"); !status) {
+  if (Status status = node_.require_finite(gradient_, "updated model"); !status.ok()) {
     return status;
   }
   node_.ops().copy(gradient_, node_.x());
@@ -161,7 +161,7 @@ void ZeroOneAdam::save(ByteBuffer& out) const {
 }
 
 Status ZeroOneAdam::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   const auto freeze_step = in.read<Round>();
@@ -176,13 +176,13 @@ Status ZeroOneAdam::load(ByteReader& in) {
   if (freeze_step != freeze_step_.value_or(kNoRound)) {
     return {Fault::malformed, "checkpoint of a run with another freeze step"};
   }
-  if (Status status = read_floats(in, "common model", common_); !status) {
+  if (Status status = read_floats(in, "common model", common_); !status.ok()) {
     return status;
   }
-  if (Status status = read_floats(in, "sum of steps", sum_); !status) {
+  if (Status status = read_floats(in, "sum of steps", sum_); !status.ok()) {
     return status;
   }
-  if (Status status = mean_.load(in); !status) {
+  if (Status status = mean_.load(in); !status.ok()) {
     return status;
   }
   return late_.load(in, adam_, freeze_step_.value_or(kNoRound));

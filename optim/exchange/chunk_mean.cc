@@ -92,13 +92,13 @@ void ChunkMean::begin_exact(std::span<float> v) {
 
 Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float> mask,
                                    const ExactElements& exact) {
-  if (Status status = node_.require_finite(exact.values, "late gradient"); !status) {
+  if (Status status = node_.require_finite(exact.values, "late gradient"); !status.ok()) {
     return status;
   }
   pass_ = {.compressed = true, .mask = mask, .exact = exact};
   node_.ops().axpy(error_decay_, error_, v);
   pass_.leave_out(0, v);
-  if (Status status = node_.require_finite(v, "compensated vector"); !status) {
+  if (Status status = node_.require_finite(v, "compensated vector"); !status.ok()) {
     return status;
   }
   scatter(v);
@@ -145,7 +145,7 @@ Status ChunkMean::average() {
   ops.fill(0, average_);
   ops.fill(0, exact);
   for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (Status status = decode(kScatter, from, node_.rank(), average_); !status) {
+    if (Status status = decode(kScatter, from, node_.rank(), average_); !status.ok()) {
       return status;
     }
   }
@@ -155,10 +155,10 @@ Status ChunkMean::average() {
   ops.scale(share, exact);
   const bool makes = pass_.compressed && at_owner_;
   if (makes) {
-    if (Status status = node_.require_finite(average_, kMean); !status) {
+    if (Status status = node_.require_finite(average_, kMean); !status.ok()) {
       return status;
     }
-    if (Status status = at_owner_(average_); !status) {
+    if (Status status = at_owner_(average_); !status.ok()) {
       return status;
     }
   }
@@ -167,7 +167,7 @@ Status ChunkMean::average() {
     pass_.leave_out(chunk(node_.rank()).offset, average_);
   }
   for (const std::span<const float> means : {std::span<const float>(average_), {exact}}) {
-    if (Status status = node_.require_finite(means, makes ? "update" : kMean); !status) {
+    if (Status status = node_.require_finite(means, makes ? "update" : kMean); !status.ok()) {
       return status;
     }
   }
@@ -181,7 +181,7 @@ Status ChunkMean::average() {
 }
 
 Status ChunkMean::complete(const Exchange& exchange, std::span<float> mean) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
   if (mail_.phase() == kScatter) {
@@ -190,7 +190,7 @@ Status ChunkMean::complete(const Exchange& exchange, std::span<float> mean) {
   node_.ops().fill(0, mean);
   node_.ops().fill(0, pass_.exact.values);
   for (Rank owner = 0; owner < node_.nodes(); ++owner) {
-    if (Status status = decode(kGather, owner, owner, chunk(owner).of(mean)); !status) {
+    if (Status status = decode(kGather, owner, owner, chunk(owner).of(mean)); !status.ok()) {
       return status;
     }
   }
@@ -215,7 +215,7 @@ void ChunkMean::save(ByteBuffer& out) const {
 }
 
 Status ChunkMean::load(ByteReader& in) {
-  if (Status status = read_floats(in, "error", error_); !status) {
+  if (Status status = read_floats(in, "error", error_); !status.ok()) {
     return status;
   }
   const Status status = read_floats(in, "error of the chunk", chunk_error_);

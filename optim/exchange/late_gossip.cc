@@ -50,7 +50,7 @@ Status LateGossip::read(const LocalNode& node, Mailbox& mail) {
     const auto before = add_exact_part(mail.payload(edge), their_ages_);
     const auto encoding = before.ok() ? add_exact_part(*before, theirs_) : before;
     const Status status = encoding.ok() ? add(mail.from()[edge].weight) : encoding.status();
-    if (!status) {
+    if (!status.ok()) {
       return mail.refuse(edge, status);
     }
   }

@@ -116,17 +116,17 @@ Status Mailbox::accept(const Exchange& exchange, const Judge& judge) {
       exchange.receives.size() != plan_.from.size()) {
     return node_.fault(Fault::unexpected, "no such exchange is under way");
   }
-  if (Status status = require_frames(exchange); !status) {
+  if (Status status = require_frames(exchange); !status.ok()) {
     return status;
   }
   for (std::size_t edge = 0; edge < plan_.from.size(); ++edge) {
     if (slots_[edge].arrived) {
       continue;
     }
-    if (Status status = accept(edge, exchange.receives[edge].frame()); !status) {
+    if (Status status = accept(edge, exchange.receives[edge].frame()); !status.ok()) {
       return status;
     }
-    if (Status status = judge ? judge(edge) : Status(); !status) {
+    if (Status status = judge ? judge(edge) : Status(); !status.ok()) {
       return refuse(edge, status);
     }
   }
@@ -150,7 +150,7 @@ Status Mailbox::accept(std::size_t edge, std::span<const std::byte> frame) {
   }
   if (const Status agreed =
           node_.terms().compare(from, plan_.tag.round, view->header.settings, settings_);
-      !agreed) {
+      !agreed.ok()) {
     return refusal(agreed.fault(), from, agreed.message());
   }
   if (frame.data() != room.data()) {

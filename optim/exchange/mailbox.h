@@ -2,9 +2,9 @@
 // coming in from each peer.
 //
 // A building block of the algorithms, not for users. An algorithm encodes into outgoing() and
-// posts; the exchange is then due until `take` hands it out. Once it is complete, `accept` takes
-// its frames, and payloads are read by edge, in rank order. Payloads stand behind their headers, so
-// nothing is copied on either side.
+// posts; the exchange is then due until next_exchange() hands it out. Once it is complete, `accept`
+// takes its frames, and payloads are read by edge, in rank order. Payloads stand behind their
+// headers, so nothing is copied on either side.
 //
 // One thread at a time. Owns all frame buffers; allocates only in the constructor.
 #pragma once

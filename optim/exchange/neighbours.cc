@@ -60,7 +60,7 @@ Status decode_neighbours(const LocalNode& node, Mailbox& mail, std::span<float> 
   for (std::size_t edge = 0; edge < mail.from().size(); ++edge) {
     const Status decoded =
         node.compressor().decode_add(encoding_in(mail.payload(edge)), mail.from()[edge].weight, y);
-    if (!decoded) {
+    if (!decoded.ok()) {
       return mail.refuse(edge, decoded);
     }
   }

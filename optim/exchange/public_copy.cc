@@ -35,7 +35,7 @@ void PublicCopy::save(ByteBuffer& out) const {
 }
 
 Status PublicCopy::load(ByteReader& in, std::string_view what) {
-  if (Status status = read_floats(in, fmt::format("public {}", what), copy); !status) {
+  if (Status status = read_floats(in, fmt::format("public {}", what), copy); !status.ok()) {
     return status;
   }
   return read_floats(in, fmt::format("pull on the {}", what), pull);

@@ -225,7 +225,7 @@ Status ReplicaExchange::take_frame(std::size_t edge, const Apply& apply) {
 }
 
 Status ReplicaExchange::take_whole(const Update& update, Replica& replica) {
-  if (Status status = decode_none(update.encoding, replica.model, node_.ops()); !status) {
+  if (Status status = decode_none(update.encoding, replica.model, node_.ops()); !status.ok()) {
     return status.with_context("its vector");
   }
   replica.version = ModelVersion(update.version);
@@ -284,7 +284,7 @@ Status ReplicaExchange::load(ByteReader& in) {
         fmt::format("checkpoint has replicas of {} neighbours where there are {}", count, held_)};
   }
   for (Replica& replica : std::span(pool_).first(held_)) {
-    if (Status status = load_replica(in, replica); !status) {
+    if (Status status = load_replica(in, replica); !status.ok()) {
       return status;
     }
   }

@@ -43,7 +43,7 @@ Result<std::size_t> RingMean::encode(std::span<float> x) {
   if (summed) {
     node_.ops().scale(factor, x);
   }
-  if (Status status = node_.require_finite(x, what_); !status) {
+  if (Status status = node_.require_finite(x, what_); !status.ok()) {
     return status;
   }
   // The first n phases encode; means go on as they are.
@@ -53,7 +53,7 @@ Result<std::size_t> RingMean::encode(std::span<float> x) {
   if (summed) {
     // The owner of a mean takes what it sends, so that all nodes hold the same bits.
     node_.ops().fill(0, x);
-    if (Status status = node_.decode_own(payload, 1, x); !status) {
+    if (Status status = node_.decode_own(payload, 1, x); !status.ok()) {
       return status;
     }
   }
@@ -88,7 +88,7 @@ Result<bool> RingMean::next_exchange(Exchange& out) {
   if (open() || !more()) {
     return false;
   }
-  if (Status status = post(); !status) {
+  if (Status status = post(); !status.ok()) {
     return status;
   }
   return mail_.next_exchange(out);
@@ -123,7 +123,7 @@ Status RingMean::post() {
 }
 
 Status RingMean::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
   const auto taken = chunk(phase_);
@@ -138,7 +138,7 @@ Status RingMean::complete(const Exchange& exchange) {
     }
     decoded = codec().decode_add(payload, 1, taken);
   }
-  if (!decoded) {
+  if (!decoded.ok()) {
     return mail_.refuse(0, decoded);
   }
   mail_.close();

@@ -191,10 +191,10 @@ Status LateElements::load(ByteReader& in, const Adam& adam, Round freeze_step) {
       std::ranges::any_of(ages_, [&](std::uint32_t t) { return t >= learning_ + agreement_; })) {
     return malformed;
   }
-  if (Status status = read_floats(in, "late first moment", first_); !status) {
+  if (Status status = read_floats(in, "late first moment", first_); !status.ok()) {
     return status;
   }
-  if (Status status = read_floats(in, "late second moment", second_); !status) {
+  if (Status status = read_floats(in, "late second moment", second_); !status.ok()) {
     return status;
   }
   return read_floats(in, "late gradient", gradient_);

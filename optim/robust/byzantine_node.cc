@@ -87,7 +87,7 @@ void ByzantineNode::lie_to(Rank victim) {
 
 Status ByzantineNode::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "a Byzantine node takes one gradient a round");
-  if (Status status = node_.move(node_.x(), gradient, half_); !status) {
+  if (Status status = node_.move(node_.x(), gradient, half_); !status.ok()) {
     return status;
   }
   parcels_.clear();
@@ -101,7 +101,7 @@ Status ByzantineNode::take_gradient(std::span<const float> gradient) {
 }
 
 Status ByzantineNode::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
   const Ops& ops = node_.ops();
@@ -140,15 +140,15 @@ void ByzantineNode::save(ByteBuffer& out) const {
 }
 
 Status ByzantineNode::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
-  if (Status status = expect_name(in, "attack", adversary_->attack.spec()); !status) {
+  if (Status status = expect_name(in, "attack", adversary_->attack.spec()); !status.ok()) {
     return status;
   }
   for (std::size_t i = 0; i < heard_.size(); ++i) {
     remembered_[i] = in.read<std::uint8_t>() != 0;
-    if (Status status = read_floats(in, "memory", memory_[i]); !status) {
+    if (Status status = read_floats(in, "memory", memory_[i]); !status.ok()) {
       return status;
     }
   }

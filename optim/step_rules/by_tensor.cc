@@ -83,7 +83,7 @@ Status RulesByTensor::direction_part(std::size_t first, std::span<const float> x
     const auto part = [&](auto whole) { return whole.subspan(from - first, to - from); };
     Status status = rules_[run.rule]->direction_part(run.own_offset + (from - run.offset), part(x),
                                                      part(gradient), part(d));
-    if (!status) {
+    if (!status.ok()) {
       return status;
     }
   }

@@ -36,7 +36,7 @@ void Lamb::resize(const ParameterLayout& layout) {
 Status Lamb::direction(Round round, std::span<const float> x, std::span<const float> gradient,
                        std::span<float> d) {
   const double gamma = rate_.at(round);
-  if (Status status = adam_.direction(round, x, gradient, d); !status) {
+  if (Status status = adam_.direction(round, x, gradient, d); !status.ok()) {
     return status;
   }
   for (std::size_t i = 0; i < layout_.size(); ++i) {
@@ -80,7 +80,7 @@ void Lamb::save(ByteBuffer& out) const {
 }
 
 Status Lamb::load(ByteReader& in) {
-  if (Status status = expect_name(in, "step rule", name()); !status) {
+  if (Status status = expect_name(in, "step rule", name()); !status.ok()) {
     return status;
   }
   return adam_.load(in);

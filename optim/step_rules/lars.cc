@@ -54,7 +54,7 @@ void Lars::save(ByteBuffer& out) const {
 }
 
 Status Lars::load(ByteReader& in) {
-  if (Status status = expect_name(in, "step rule", name()); !status) {
+  if (Status status = expect_name(in, "step rule", name()); !status.ok()) {
     return status;
   }
   return read_floats(in, "momentum", velocity_);

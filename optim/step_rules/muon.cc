@@ -121,7 +121,7 @@ void Muon::save(ByteBuffer& out) const {
 }
 
 Status Muon::load(ByteReader& in) {
-  if (Status status = expect_name(in, "step rule", name()); !status) {
+  if (Status status = expect_name(in, "step rule", name()); !status.ok()) {
     return status;
   }
   return read_floats(in, "momentum", moment_);

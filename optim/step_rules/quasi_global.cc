@@ -77,14 +77,14 @@ void QuasiGlobal::save(ByteBuffer& out) const {
 }
 
 Status QuasiGlobal::load(ByteReader& in) {
-  if (Status status = expect_name(in, "step rule", name()); !status) {
+  if (Status status = expect_name(in, "step rule", name()); !status.ok()) {
     return status;
   }
   round_rate_ = in.read<double>();
   if (in.failed() || !is_learning_rate(round_rate_)) {
     return {Fault::malformed, "checkpoint without the learning rate of the last step"};
   }
-  if (Status status = read_floats(in, "momentum", moment_); !status) {
+  if (Status status = read_floats(in, "momentum", moment_); !status.ok()) {
     return status;
   }
   return read_floats(in, "model of the step before", before_);

@@ -68,7 +68,7 @@ void Sgd::save(ByteBuffer& out) const {
 }
 
 Status Sgd::load(ByteReader& in) {
-  if (Status status = expect_name(in, "step rule", name()); !status) {
+  if (Status status = expect_name(in, "step rule", name()); !status.ok()) {
     return status;
   }
   return read_floats(in, "momentum", velocity_);

@@ -108,7 +108,7 @@ Status Bucketed::gradient_part(std::size_t first, std::span<const float> part) {
     cut({1, direction_});
   }
   const auto d = std::span(direction_).subspan(first, part.size());
-  if (Status status = node_.direction_part(begins, first, part, d); !status) {
+  if (Status status = node_.direction_part(begins, first, part, d); !status.ok()) {
     return status;
   }
   queue_.give(first, part.size());
@@ -140,7 +140,7 @@ Result<bool> Bucketed::next_exchange(Exchange& out) {
   const auto whole = queue_.whole();
   while (stepped_ < whole.size() && buckets_[whole[stepped_]]->accepts_gradient()) {
     const std::size_t b = whole[stepped_++];
-    if (Status status = buckets_[b]->take_direction({scale_, directions_[b]}); !status) {
+    if (Status status = buckets_[b]->take_direction({scale_, directions_[b]}); !status.ok()) {
       return placed(b, status);
     }
     auto posted = buckets_[b]->next_exchange(out);
@@ -177,7 +177,7 @@ Status Bucketed::placed(std::size_t bucket, const Status& status) const {
 }
 
 Status Bucketed::complete(const Exchange& exchange) {
-  if (Status status = at(exchange.tag).complete(exchange); !status) {
+  if (Status status = at(exchange.tag).complete(exchange); !status.ok()) {
     return placed(exchange.tag.bucket, status);
   }
   finish_if_done();
@@ -211,7 +211,7 @@ void Bucketed::save(ByteBuffer& out) const {
 }
 
 Status Bucketed::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   const auto count = in.read<std::uint32_t>();
@@ -220,7 +220,7 @@ Status Bucketed::load(ByteReader& in) {
                                           count, buckets_.size())};
   }
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    if (Status status = buckets_[b]->load(in); !status) {
+    if (Status status = buckets_[b]->load(in); !status.ok()) {
       return placed(b, status);
     }
     if (buckets_[b]->round() != node_.round()) {

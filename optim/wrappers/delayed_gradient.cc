@@ -31,7 +31,7 @@ Status DelayedGradient::take_direction(const Direction& d) {
 
 Status DelayedGradient::take(const Direction& d) {
   // 3. A steps from x_t, which stays as it is until its exchange is over; z_{t+1} is where to
-  if (Status status = inner_->step_ahead(d, node_.x()); !status) {
+  if (Status status = inner_->step_ahead(d, node_.x()); !status.ok()) {
     Status own = node_.require_finite(node_.x(), "updated model");
     node_.ops().copy(x_, node_.x());
     return own.ok() ? status : own;
@@ -47,10 +47,10 @@ void DelayedGradient::save(ByteBuffer& out) const {
 }
 
 Status DelayedGradient::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
-  if (Status status = inner_->load(in); !status) {
+  if (Status status = inner_->load(in); !status.ok()) {
     return status;
   }
   if (inner_->round() != node_.round()) {

@@ -55,7 +55,7 @@ Status LocalSteps::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "local steps take one gradient a round");
 
   // 1. Δ_i ← Δ_i + d(g_i)
-  if (Status status = node_.direction(gradient, work_); !status) {
+  if (Status status = node_.direction(gradient, work_); !status.ok()) {
     return status;
   }
   node_.ops().axpy(1, moved_, work_);
@@ -67,10 +67,11 @@ Status LocalSteps::take_gradient(std::span<const float> gradient) {
   if (weighted_) {
     node_.ops().scale(node_.terms().share, work_);
   }
-  if (Status status = node_.require_finite(work_, "movement since the last exchange"); !status) {
+  if (Status status = node_.require_finite(work_, "movement since the last exchange");
+      !status.ok()) {
     return status;
   }
-  if (Status status = inner_->take_gradient(work_); !status) {
+  if (Status status = inner_->take_gradient(work_); !status.ok()) {
     return placed(status);
   }
   handed_over_ = true;
@@ -80,7 +81,7 @@ Status LocalSteps::take_gradient(std::span<const float> gradient) {
 
 Status LocalSteps::step() {
   node_.ops().subtract(synced_, work_, node_.x());
-  if (Status status = node_.require_finite(node_.x(), "updated model"); !status) {
+  if (Status status = node_.require_finite(node_.x(), "updated model"); !status.ok()) {
     node_.ops().subtract(synced_, moved_, node_.x());  // as it was
     return status;
   }
@@ -111,7 +112,7 @@ Result<bool> LocalSteps::next_exchange(Exchange& out) {
 }
 
 Status LocalSteps::complete(const Exchange& exchange) {
-  if (Status status = inner_->complete(exchange); !status) {
+  if (Status status = inner_->complete(exchange); !status.ok()) {
     return placed(status);
   }
   --under_way_;
@@ -128,7 +129,7 @@ void LocalSteps::save(ByteBuffer& out) const {
 }
 
 Status LocalSteps::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   const auto interval = in.read<Round>();
@@ -137,13 +138,13 @@ Status LocalSteps::load(ByteReader& in) {
             fmt::format("checkpoint of a run that exchanges every {} rounds where every {} is due",
                         interval, interval_)};
   }
-  if (Status status = read_floats(in, "model of the last exchange", synced_); !status) {
+  if (Status status = read_floats(in, "model of the last exchange", synced_); !status.ok()) {
     return status;
   }
-  if (Status status = read_floats(in, "movement since the last exchange", moved_); !status) {
+  if (Status status = read_floats(in, "movement since the last exchange", moved_); !status.ok()) {
     return status;
   }
-  if (Status status = inner_->load(in); !status) {
+  if (Status status = inner_->load(in); !status.ok()) {
     return status;
   }
   if (inner_->round() != node_.round() / interval_) {

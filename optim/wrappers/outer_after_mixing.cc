@@ -26,7 +26,7 @@ Status OuterAfterMixing::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "the outer rule takes one movement a round");
   // 1. p_i = φ_i − Δ_i
   node_.ops().subtract(node_.x(), gradient, mixed_);
-  if (Status status = node_.require_finite(mixed_, "model after its own movement"); !status) {
+  if (Status status = node_.require_finite(mixed_, "model after its own movement"); !status.ok()) {
     return status;
   }
   // 2. the gossip mixes it
@@ -53,7 +53,7 @@ Result<bool> OuterAfterMixing::advance() {
 Status OuterAfterMixing::step() {
   // 3. φ_i ← φ_i − d(φ_i − m_i)
   node_.ops().subtract(node_.x(), mixed_, work_);
-  if (Status status = node_.step(work_, mixed_); !status) {
+  if (Status status = node_.step(work_, mixed_); !status.ok()) {
     return status;
   }
   mixing_ = false;
@@ -75,7 +75,7 @@ Result<bool> OuterAfterMixing::next_exchange(Exchange& out) {
 }
 
 Status OuterAfterMixing::complete(const Exchange& exchange) {
-  if (Status status = inner_->complete(exchange); !status) {
+  if (Status status = inner_->complete(exchange); !status.ok()) {
     return status;
   }
   return advance().status();
@@ -87,10 +87,10 @@ void OuterAfterMixing::save(ByteBuffer& out) const {
 }
 
 Status OuterAfterMixing::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
-  if (Status status = inner_->load(in); !status) {
+  if (Status status = inner_->load(in); !status.ok()) {
     return status;
   }
   if (inner_->round() != node_.round()) {

@@ -117,11 +117,11 @@ void StreamedSteps::begin_round() {
 Status StreamedSteps::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "streamed steps take one gradient a round");
   const bool applies = applies_next();
-  if (Status status = step(gradient); !status) {
+  if (Status status = step(gradient); !status.ok()) {
     return status;
   }
   if (applies) {
-    if (Status status = apply(); !status) {
+    if (Status status = apply(); !status.ok()) {
       return status;
     }
   }
@@ -130,7 +130,7 @@ Status StreamedSteps::take_gradient(std::span<const float> gradient) {
     node_.finish_round();
     return {};
   }
-  if (Status status = send(*fragment); !status) {
+  if (Status status = send(*fragment); !status.ok()) {
     return status;
   }
   awaits_ = streaming_.delay == 0;
@@ -152,12 +152,12 @@ void StreamedSteps::place(std::span<const float> moved) {
 
 Status StreamedSteps::step(std::span<const float> gradient) {
   // 1. Δ_i ← Δ_i + d(g_i)
-  if (Status status = node_.direction(gradient, work_); !status) {
+  if (Status status = node_.direction(gradient, work_); !status.ok()) {
     return status;
   }
   node_.ops().axpy(1, moved_, work_);
   place(work_);
-  if (Status status = node_.require_finite(node_.x(), "updated model"); !status) {
+  if (Status status = node_.require_finite(node_.x(), "updated model"); !status.ok()) {
     place(moved_);  // as it was
     return status;
   }
@@ -175,7 +175,8 @@ Status StreamedSteps::send(std::size_t fragment) {
   ops.copy(moved, handed);
   if (weighted_) {
     ops.scale(node_.terms().share, handed);
-    if (Status status = node_.require_finite(handed, "movement since the last exchange"); !status) {
+    if (Status status = node_.require_finite(handed, "movement since the last exchange");
+        !status.ok()) {
       return status;
     }
   }
@@ -212,7 +213,7 @@ Status StreamedSteps::settle() {
     return {};
   }
   awaits_ = false;
-  if (Status status = apply(); !status) {
+  if (Status status = apply(); !status.ok()) {
     return status;
   }
   node_.finish_round();
@@ -229,7 +230,7 @@ Result<bool> StreamedSteps::next_exchange(Exchange& out) {
     return placed(fragment, more.status());
   }
   exchanging_ += *more ? 1U : 0U;
-  if (Status status = settle(); !status) {
+  if (Status status = settle(); !status.ok()) {
     return status;
   }
   return more;
@@ -237,7 +238,7 @@ Result<bool> StreamedSteps::next_exchange(Exchange& out) {
 
 Status StreamedSteps::complete(const Exchange& exchange) {
   check(current_ && exchange.tag.bucket == *current_, "an exchange is of the fragment under way");
-  if (Status status = fragments_[*current_].inner->complete(exchange); !status) {
+  if (Status status = fragments_[*current_].inner->complete(exchange); !status.ok()) {
     return placed(*current_, status);
   }
   --exchanging_;
@@ -274,7 +275,7 @@ void StreamedSteps::save(ByteBuffer& out) const {
 }
 
 Status StreamedSteps::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   const auto interval = in.read<Round>();
@@ -288,18 +289,18 @@ Status StreamedSteps::load(ByteReader& in) {
                     "delay of {} where {} every {} with a delay of {} are due",
                     fragments, interval, delay, streaming_.fragments, interval_, streaming_.delay)};
   }
-  if (Status status = read_floats(in, "model of the last exchanges", synced_); !status) {
+  if (Status status = read_floats(in, "model of the last exchanges", synced_); !status.ok()) {
     return status;
   }
-  if (Status status = read_floats(in, "movement since the last exchanges", moved_); !status) {
+  if (Status status = read_floats(in, "movement since the last exchanges", moved_); !status.ok()) {
     return status;
   }
-  if (Status status = read_floats(in, "model as it was sent", sent_from_); !status) {
+  if (Status status = read_floats(in, "model as it was sent", sent_from_); !status.ok()) {
     return status;
   }
   for (std::size_t p = 0; p < fragments_.size(); ++p) {
     const Fragment& fragment = fragments_[p];
-    if (Status status = fragment.inner->load(in); !status) {
+    if (Status status = fragment.inner->load(in); !status.ok()) {
       return placed(p, status);
     }
     const Round due = exchanges_in(fragment, node_.round());

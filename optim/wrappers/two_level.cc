@@ -221,16 +221,12 @@ void TwoLevel::scatter(std::span<const float> gradient) {
 }
 
 Status TwoLevel::average(const Exchange& exchange) {
-  std::ranges::fill(mean_, 0.0F);
   if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
-  const auto own = chunk(position_).of(gradient_);
-  const auto add_own = [&] {
-    for (std::size_t k = 0; k < mean_.size(); ++k) {
-      mean_[k] += own[k];
-    }
-  };
+  const Ops& ops = node_.ops();
+  ops.fill(0, mean_);
+  const auto add_own = [&] { ops.axpy(1, chunk(position_).of(gradient_), mean_); };
   for (std::size_t edge = 0; edge < others_.size(); ++edge) {
     if (position_of(edge) == position_ + 1) {
       add_own();
@@ -243,10 +239,7 @@ Status TwoLevel::average(const Exchange& exchange) {
     add_own();
   }
   mail_.close();
-  const float share = 1.0F / static_cast<float>(size_);
-  for (float& value : mean_) {
-    value *= share;
-  }
+  ops.scale(1.0F / static_cast<float>(size_), mean_);
   stage_ = Stage::averaged;
   return {};
 }

@@ -346,7 +346,7 @@ SimTime Simulator::Engine::gradient_time(Rank rank) {
 bool Simulator::Engine::take_gradient(Rank rank) {
   Node& node = at(rank);
   node.stage = Stage::stepping;
-  if (Status status = node.algorithm->take_gradient(node.gradient); !status) {
+  if (Status status = node.algorithm->take_gradient(node.gradient); !status.ok()) {
     end(rank, std::move(status));
     return false;
   }
@@ -378,7 +378,7 @@ bool Simulator::Engine::start_exchanges(Rank rank, Codec how) {
     // What it is at goes on with this.
     const Result<bool> more =
         node.codec == Codec::idle ? node.algorithm->next_exchange(scratch_) : false;
-    if (!more) {
+    if (!more.ok()) {
       end(rank, more.status());
       return false;
     }

@@ -79,7 +79,7 @@ void Simulator::Engine::carried_exchange(Rank rank) {
     }
   }
   node.codec = Codec::idle;
-  if (Status status = node.algorithm->complete(done.exchange); !status) {
+  if (Status status = node.algorithm->complete(done.exchange); !status.ok()) {
     end(rank, std::move(status));
     return;
   }

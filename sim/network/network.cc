@@ -95,7 +95,7 @@ void Network::reserve(std::size_t connections) {
   // Most connections share a way out of their host and a way into another one with others.
   share_.reserve(connections, 2);
   if (slow_start()) {
-    windows_.reserve(windows_.size() + connections);
+    tcp_.reserve(tcp_.size() + connections);
   }
 }
 
@@ -118,7 +118,7 @@ ConnectionId Network::connect(Rank from, Rank to) {
   share_.add_flow(crossed);
   connections_.push_back(std::move(connection));
   if (slow_start()) {
-    windows_.push_back(fresh_window());
+    tcp_.emplace_back(fresh_window());
   }
   expect_losses(id);
   find_reverse(id);
@@ -163,11 +163,12 @@ std::vector<Crossing> Network::crossings(const Connection& connection) const {
   return crossed;
 }
 
-SimTime Network::round_trip(const Connection& connection) const {
+SimTime Network::round_trip(ConnectionId id) const {
+  const Connection& connection = connections_[id];
   const std::span<const LinkId> there = links(connection.path);
   const SimTime ways =
       plus(links_.latency_along(there), links_.latency_along(reverse_links(connection)));
-  if (connection.lossy == kNone) {
+  if (repair_of(id) == nullptr) {
     return ways;
   }
   // A receiver acknowledges two packets together. Along a link that is cut nothing is sent that
@@ -186,7 +187,7 @@ SimTime Network::latency_back(ConnectionId id) const {
 void Network::update_route(ConnectionId id) {
   Connection& connection = connections_[id];
   const SimTime there = links_.latency_along(links(connection.path));
-  const double round_trip_s = to_seconds(round_trip(connection));
+  const double round_trip_s = to_seconds(round_trip(id));
   const double latency = model_.latency_factor * static_cast<double>(there);
   connection.latency = from_nanoseconds(std::round(latency));
   double penalty = to_seconds(there);
@@ -259,9 +260,9 @@ void Network::begin(ConnectionId id) {
     flow(id);
     return;
   }
-  CongestionWindow& window = windows_[id];
-  if (window.resume(queue_.now(), round_trip(connection))) {
-    start_round(id);
+  CongestionWindow& window = tcp_[id].window();
+  if (window.resume(queue_.now(), round_trip(id))) {
+    tcp_[id].start_round();
   }
   window.offer(connection.remaining);
   if (window.allowance() > 0) {
@@ -309,10 +310,8 @@ void Network::advance(ConnectionId id) {
   } else if (connection.rate > 0 && now > connection.since) {
     double passed = connection.rate * to_seconds(now - connection.since);
     if (slow_start()) {
-      passed = std::min(passed, windows_[id].allowance());
-      const double left = std::min(passed, connection.remaining);
-      windows_[id].sent(left, now);
-      connection.bytes_sent += left;
+      passed = std::min(passed, tcp_[id].window().allowance());
+      tcp_[id].sent(std::min(passed, connection.remaining), now);
     }
     connection.remaining -= passed;
   }
@@ -335,12 +334,12 @@ void Network::schedule(ConnectionId id) {
               .subject = id,
               .version = connection.version,
               .kind = message_ends};
-  if (const double until = until_loss(connection); until >= 0 && after(until) < event.time) {
+  if (const double until = until_loss(id); until >= 0 && after(until) < event.time) {
     event.time = after(until);
     event.kind = packet_lost;
   }
-  if (slow_start() && !windows_[id].open()) {
-    const SimTime turns = std::min(after(windows_[id].allowance()), next_turn(id));
+  if (slow_start() && !tcp_[id].window().open()) {
+    const SimTime turns = std::min(after(tcp_[id].window().allowance()), next_turn(id));
     if (turns < event.time) {
       event.time = std::max(turns, queue_.now());
       event.kind = window_turns;
@@ -352,7 +351,7 @@ void Network::schedule(ConnectionId id) {
 std::optional<Arrival> Network::end(ConnectionId id) {
   Connection& connection = connections_[id];
   advance(id);
-  while (until_loss(connection) >= 0) {
+  while (until_loss(id) >= 0) {
     lose(id);  // its last packet, or in its last nanosecond
   }
   const std::uint64_t bytes = connection.bytes;
@@ -361,9 +360,9 @@ std::optional<Arrival> Network::end(ConnectionId id) {
   if (model_.latency_first) {
     return arrive(id, bytes);
   }
-  const SimTime left = connection.lossy == kNone
-                           ? queue_.now()
-                           : std::max(queue_.now(), repairs_[connection.lossy].whole_at());
+  const LossRepair* const repair = repair_of(id);
+  const SimTime left =
+      repair == nullptr ? queue_.now() : std::max(queue_.now(), repair->whole_at());
   const SimTime lands =
       std::max(plus(left, plus(latency_of_next(connection), connection.queueing_delay)),
                connection.last_landing);
@@ -392,7 +391,7 @@ void Network::go_on(ConnectionId id, double ahead) {
     // The stream goes on: no share changes.
     connection.remaining = static_cast<double>(next.bytes) - ahead;
     if (slow_start()) {
-      windows_[id].offer(connection.remaining);
+      tcp_[id].window().offer(connection.remaining);
     }
     choose_loss(id);
     schedule(id);
@@ -420,48 +419,57 @@ void Network::abort(ConnectionId id) {
   connection.waiting.clear();
   connection.landing.clear();
   connection.last_landing = 0;
-  if (LossRepair* const repair = repair_of(connection)) {
-    repair->abort();
-  }
   if (slow_start()) {
-    windows_[id] = fresh_window();
-    connection.acknowledgements = {};
+    tcp_[id].abort(fresh_window());
   }
 }
 
 std::optional<Arrival> Network::handle(const Event& event) {
+  switch (event.kind) {
+    case link_changes: {
+      const LinkChange& change_now = changes_[event.subject];
+      change(change_now.link, change_now.bytes_per_s, change_now.latency);
+      return {};
+    }
+    case trace_steps:
+      step_trace(event.subject);
+      return {};
+    case message_arrives:
+      return land(event);
+    default:
+      return connections_[event.subject].version == event.version ? go_on_with(event)
+                                                                  : std::nullopt;
+  }
+}
+
+std::optional<Arrival> Network::land(const Event& event) {
+  Connection& connection = connections_[event.subject];
+  const bool lands = event.version == connection.epoch && !connection.landing.empty() &&
+                     connection.landing.front().at <= queue_.now();
+  return lands ? std::optional(arrive(event.subject, connection.landing.pop().bytes))
+               : std::nullopt;
+}
+
+std::optional<Arrival> Network::go_on_with(const Event& event) {
   const ConnectionId id = event.subject;
-  if (event.kind == link_changes) {
-    const LinkChange& change_now = changes_[event.subject];
-    change(change_now.link, change_now.bytes_per_s, change_now.latency);
-    return {};
+  switch (event.kind) {
+    case message_ends:
+      return end(id);
+    case message_begins:
+      begin(id);
+      return {};
+    case packet_lost:
+      advance(id);
+      lose(id);
+      schedule(id);
+      return {};
+    case window_turns:
+      turn_window(id);
+      return {};
+    default:
+      check(false, "an event of another kind is not the network's");
+      return {};
   }
-  if (event.kind == trace_steps) {
-    step_trace(event.subject);
-    return {};
-  }
-  if (event.kind == message_arrives) {
-    Connection& connection = connections_[id];
-    const bool lands = event.version == connection.epoch && !connection.landing.empty() &&
-                       connection.landing.front().at <= queue_.now();
-    return lands ? std::optional(arrive(id, connection.landing.pop().bytes)) : std::nullopt;
-  }
-  if (connections_[id].version != event.version) {
-    return {};
-  }
-  if (event.kind == message_ends) {
-    return end(id);
-  }
-  if (event.kind == message_begins) {
-    begin(id);
-  } else if (event.kind == packet_lost) {
-    advance(id);
-    lose(id);
-    schedule(id);
-  } else {
-    turn_window(id);
-  }
-  return {};
 }
 
 void Network::acknowledge(ConnectionId id, double rate) {

@@ -20,14 +20,13 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/sim/network/acknowledgements.h>
 #include <sotto/sim/network/congestion_window.h>
 #include <sotto/sim/network/event_queue.h>
 #include <sotto/sim/network/fair_share.h>
 #include <sotto/sim/network/fifo.h>
 #include <sotto/sim/network/link_states.h>
-#include <sotto/sim/network/losses.h>
 #include <sotto/sim/network/platform.h>
+#include <sotto/sim/network/tcp_stream.h>
 
 namespace sotto {
 
@@ -170,7 +169,6 @@ class Network {
   std::size_t trace_events() const { return trace_events_; }
 
  private:
-  static constexpr ConnectionId kNone = ~ConnectionId{0};
   struct Waiting {
     std::uint64_t bytes = 0;
     SimTime begin = 0;  ///< the flow may begin from this time on
@@ -207,14 +205,8 @@ class Network {
     Rank from = 0;
     Rank to = 0;
     Path path;
-    Path reverse_path;  ///< the way back; empty: there is none
-    // Where windows and packets are modelled.
-    Acknowledgements acknowledgements;
-    /// The connection back, which shares its queue with acknowledgements.
-    ConnectionId reverse = kNone;
-    std::uint32_t lossy = kNone;  ///< index in repairs_, where windows are modelled too
-    double bytes_sent = 0;        ///< bytes that have left the sender in all
-    double acknowledged = 0;      ///< rate of the flow for which links carry acknowledgements
+    Path reverse_path;        ///< the way back; empty: there is none
+    double acknowledged = 0;  ///< rate of the flow for which links carry acknowledgements
   };
   /// A link that has a trace.
   struct Traced {
@@ -241,7 +233,7 @@ class Network {
   }
   Path add_path(const std::vector<LinkId>& links);
   /// How long a packet and its acknowledgement take, without queues.
-  SimTime round_trip(const Connection& connection) const;
+  SimTime round_trip(ConnectionId id) const;
   SimTime latency_of_next(Connection& connection) const;
   CongestionWindow fresh_window() const {
     return CongestionWindow(model_.initial_window_bytes, model_.window_decays,
@@ -267,17 +259,17 @@ class Network {
   void turn_window(ConnectionId id);
   /// The time when the window turns next, unless it is used up before.
   SimTime next_turn(ConnectionId id) const;
-  void start_round(ConnectionId id);
   /// The window's end waits for its first acknowledgement, which queues on the way back.
   void await_acknowledgement(ConnectionId id);
   void find_reverse(ConnectionId id);
-  /// The state of the stream back. Requires that the connection has a reverse.
-  ReverseStream reverse_stream(const Connection& connection) const;
+  /// The state of the stream back, which is this connection's.
+  ReverseStream state_of_reverse(ConnectionId reverse) const;
   /// Gives the connection its losses, if a link of its way loses packets.
   void expect_losses(ConnectionId id);
-  /// Null where the connection loses nothing.
-  LossRepair* repair_of(const Connection& connection) {
-    return connection.lossy == kNone ? nullptr : &repairs_[connection.lossy];
+  /// Null where the connection loses nothing, or its losses are a mean rate.
+  LossRepair* repair_of(ConnectionId id) { return slow_start() ? tcp_[id].repair() : nullptr; }
+  const LossRepair* repair_of(ConnectionId id) const {
+    return slow_start() ? tcp_[id].repair() : nullptr;
   }
   /// A message begins: which of its packets is the first to be lost, if any.
   void choose_loss(ConnectionId id);
@@ -285,18 +277,21 @@ class Network {
   /// A message that begins while the sender repairs a loss waits for that: true.
   bool await_repair(ConnectionId id);
   /// After what time the sender of a packet that leaves now hears of it, or could.
-  SimTime hears_after(const Connection& connection) const;
+  SimTime hears_after(ConnectionId id) const;
   /// A packet sent now lets the receiver report a loss that nothing has shown it yet.
   void report_loss(ConnectionId id);
   /// Bytes of the message that leave before the next lost packet has; −1: none is lost.
-  double until_loss(const Connection& connection) const {
-    return connection.lossy == kNone ? -1
-                                     : repairs_[connection.lossy].until_loss(connection.remaining);
+  double until_loss(ConnectionId id) const {
+    return slow_start() ? tcp_[id].until_loss(connections_[id].remaining) : -1;
   }
   /// The last byte of a message has left: the message lands a latency later, or arrives now.
   std::optional<Arrival> end(ConnectionId id);
   /// The next message of a connection follows, of which `ahead` bytes have left already.
   void go_on(ConnectionId id, double ahead);
+  /// The message in front arrives, if the event is not of one that was dropped since.
+  std::optional<Arrival> land(const Event& event);
+  /// What happens to the message that flows, or is about to.
+  std::optional<Arrival> go_on_with(const Event& event);
   /// A message is delivered.
   Arrival arrive(ConnectionId id, std::uint64_t bytes);
   /// A link has another bandwidth and latency from now on.
@@ -314,8 +309,7 @@ class Network {
   std::vector<LinkId> path_links_;
   FairShare share_;
   std::vector<Connection> connections_;
-  std::vector<CongestionWindow> windows_;  ///< windows by connection; none without slow start
-  std::vector<LossRepair> repairs_;        ///< repairs of the connections that lose packets
+  std::vector<TcpStream> tcp_;  ///< by connection; none without slow start
   /// Connections by (from, to), where acknowledgements queue.
   std::map<std::pair<Rank, Rank>, ConnectionId> by_ends_;
   std::vector<LinkChange> changes_;

@@ -7,7 +7,8 @@
 namespace sotto {
 namespace {
 
-/// Buckets of the jitter, whose receivers are below it.
+/// Added to the receiver's rank, it keys what a connection loses apart from its jitter: a rank is
+/// below it.
 constexpr std::uint32_t kLosses = 1U << 23U;
 
 }  // namespace
@@ -16,28 +17,28 @@ void Network::find_reverse(ConnectionId id) {
   if (!slow_start() || model_.packet_bytes == 0) {
     return;
   }
-  Connection& connection = connections_[id];
+  const Connection& connection = connections_[id];
   by_ends_.try_emplace({connection.from, connection.to}, id);
   if (const auto back = by_ends_.find({connection.to, connection.from}); back != by_ends_.end()) {
-    connection.reverse = back->second;
-    connections_[back->second].reverse = id;
+    tcp_[id].pair_with(back->second);
+    tcp_[back->second].pair_with(id);
   }
 }
 
-ReverseStream Network::reverse_stream(const Connection& connection) const {
-  const Connection& reverse = connections_[connection.reverse];
-  if (!reverse.flowing) {
-    return {.sent = reverse.bytes_sent, .bytes_per_s = reverse.rate};
+ReverseStream Network::state_of_reverse(ConnectionId reverse) const {
+  const Connection& stream = connections_[reverse];
+  const double sent_before = tcp_[reverse].bytes_sent();
+  if (!stream.flowing) {
+    return {.sent = sent_before, .bytes_per_s = stream.rate};
   }
-  const SimTime since = queue_.now() - reverse.since;
-  const double passed = reverse.rate < kUnlimited
-                            ? std::min(reverse.rate * to_seconds(since), reverse.remaining)
-                            : 0.0;
-  const double sent = reverse.bytes_sent + passed;
-  const double offered = std::min(reverse.remaining, windows_[connection.reverse].allowance());
+  const SimTime since = queue_.now() - stream.since;
+  const double passed =
+      stream.rate < kUnlimited ? std::min(stream.rate * to_seconds(since), stream.remaining) : 0.0;
+  const double sent = sent_before + passed;
+  const double offered = std::min(stream.remaining, tcp_[reverse].window().allowance());
   return {.sent = sent,
-          .queued = std::max(0.0, offered - (sent - reverse.bytes_sent)),
-          .bytes_per_s = reverse.rate,
+          .queued = std::max(0.0, offered - (sent - sent_before)),
+          .bytes_per_s = stream.rate,
           .flowing = true};
 }
 
@@ -50,20 +51,14 @@ void Network::pause(ConnectionId id) {
 }
 
 SimTime Network::next_turn(ConnectionId id) const {
-  const SimTime end = windows_[id].round_end();
+  const SimTime end = tcp_[id].window().round_end();
   // A window that never turns does not turn a little before either.
-  return connections_[id].acknowledgements.returning() || end == kNever ? end
-                                                                        : end - latency_back(id);
-}
-
-void Network::start_round(ConnectionId id) {
-  Connection& connection = connections_[id];
-  connection.acknowledgements.start_round(connection.reverse != kNone);
+  return tcp_[id].acknowledgements().returning() || end == kNever ? end : end - latency_back(id);
 }
 
 void Network::turn_window(ConnectionId id) {
   Connection& connection = connections_[id];
-  CongestionWindow& window = windows_[id];
+  TcpStream& stream = tcp_[id];
   if (connection.flowing) {
     advance(id);
   }
@@ -71,13 +66,14 @@ void Network::turn_window(ConnectionId id) {
     pause(id);
     return;
   }
-  if (!connection.acknowledgements.returning()) {
+  if (!stream.acknowledgements().returning()) {
     await_acknowledgement(id);
     return;
   }
+  CongestionWindow& window = stream.window();
   const double rate = connection.flowing ? connection.rate : kUnlimited;
-  SimTime span = round_trip(connection);
-  if (connection.reverse == kNone && connection.lossy == kNone) {
+  SimTime span = round_trip(id);
+  if (!stream.reverse() && stream.repair() == nullptr) {
     window.next_round(queue_.now(), span, rate, connection.remaining);
   } else {
     // The window limits again when acknowledgements queue, and after a loss: it stays in force.
@@ -85,7 +81,7 @@ void Network::turn_window(ConnectionId id) {
     span = std::max(span, from_seconds(window.window() / (2 * rate)));
     window.next_round(queue_.now(), span, kUnlimited, connection.remaining);
   }
-  start_round(id);
+  stream.start_round();
   if (connection.flowing) {
     schedule(id);
   } else {
@@ -94,11 +90,11 @@ void Network::turn_window(ConnectionId id) {
 }
 
 void Network::await_acknowledgement(ConnectionId id) {
-  Connection& connection = connections_[id];
+  TcpStream& stream = tcp_[id];
   const SimTime wait =
-      connection.acknowledgements.advance(reverse_stream(connection), round_trip(connection));
-  windows_[id].hold(plus(plus(queue_.now(), wait), latency_back(id)));
-  if (connection.flowing) {
+      stream.acknowledgements().advance(state_of_reverse(*stream.reverse()), round_trip(id));
+  stream.window().hold(plus(plus(queue_.now(), wait), latency_back(id)));
+  if (connections_[id].flowing) {
     schedule(id);
   } else {
     pause(id);
@@ -106,30 +102,28 @@ void Network::await_acknowledgement(ConnectionId id) {
 }
 
 void Network::expect_losses(ConnectionId id) {
-  Connection& connection = connections_[id];
+  const Connection& connection = connections_[id];
   const double kept = links_.chance_of_passing(links(connection.path));
   if (kept < 1 && slow_start()) {
     const auto receiver = static_cast<std::uint32_t>(connection.to);
-    connection.lossy = static_cast<std::uint32_t>(repairs_.size());
-    repairs_.emplace_back(1 - kept,
-                          RandomKey{.seed = seed_,
-                                    .rank = connection.from,
-                                    .round = id,
-                                    .purpose = Purpose::jitter,
-                                    .bucket = kLosses + receiver},
-                          model_.segment_bytes);
+    tcp_[id].lose_packets(LossRepair(1 - kept,
+                                     RandomKey{.seed = seed_,
+                                               .rank = connection.from,
+                                               .round = id,
+                                               .purpose = Purpose::jitter,
+                                               .bucket = kLosses + receiver},
+                                     model_.segment_bytes));
   }
 }
 
-SimTime Network::hears_after(const Connection& connection) const {
-  const SimTime queueing =
-      connection.reverse == kNone ? 0 : queueing_time(reverse_stream(connection));
-  return plus(round_trip(connection), queueing);
+SimTime Network::hears_after(ConnectionId id) const {
+  const auto reverse = tcp_[id].reverse();
+  return plus(round_trip(id), reverse ? queueing_time(state_of_reverse(*reverse)) : 0);
 }
 
 void Network::choose_loss(ConnectionId id) {
   const Connection& connection = connections_[id];
-  if (LossRepair* const repair = repair_of(connection)) {
+  if (LossRepair* const repair = repair_of(id)) {
     repair->begin(connection.bytes);
     if (!connection.flowing) {
       report_loss(id);
@@ -138,19 +132,19 @@ void Network::choose_loss(ConnectionId id) {
 }
 
 void Network::notify_back(ConnectionId id) {
-  const ConnectionId back = connections_[id].reverse;
-  if (back != kNone && !connections_[back].flowing) {
-    report_loss(back);
+  const auto back = slow_start() ? tcp_[id].reverse() : std::nullopt;
+  if (back && !connections_[*back].flowing) {
+    report_loss(*back);
   }
 }
 
 bool Network::await_repair(ConnectionId id) {
   Connection& connection = connections_[id];
-  const LossRepair* const repair = repair_of(connection);
+  const LossRepair* const repair = repair_of(id);
   if (repair == nullptr) {
     return false;
   }
-  const SimTime begins = repair->may_begin(queue_.now(), round_trip(connection));
+  const SimTime begins = repair->may_begin(queue_.now(), round_trip(id));
   if (begins == queue_.now()) {
     return false;
   }
@@ -161,24 +155,25 @@ bool Network::await_repair(ConnectionId id) {
 
 void Network::lose(ConnectionId id) {
   Connection& connection = connections_[id];
-  windows_[id].lose();
+  TcpStream& stream = tcp_[id];
+  stream.window().lose();
   const SenderState sender = {.now = queue_.now(),
-                              .hears_after = hears_after(connection),
+                              .hears_after = hears_after(id),
                               .bytes_per_s = connection.rate,
                               .another_waits = !connection.waiting.empty()};
-  const LossCost cost = repair_of(connection)->lose(sender, windows_[id]);
+  const LossCost cost = stream.repair()->lose(sender, stream.window());
   connection.remaining += cost.bytes_again;
-  windows_[id].time_out(cost.times_out_at);
+  stream.window().time_out(cost.times_out_at);
 }
 
 void Network::report_loss(ConnectionId id) {
   Connection& connection = connections_[id];
-  LossRepair* const repair = repair_of(connection);
+  LossRepair* const repair = repair_of(id);
   if (repair == nullptr) {
     return;
   }
   const SimTime was_whole_at = repair->whole_at();
-  const SimTime sooner = repair->report(queue_.now(), hears_after(connection));
+  const SimTime sooner = repair->report(queue_.now(), hears_after(id));
   if (sooner == 0) {
     return;
   }

@@ -103,7 +103,8 @@ Status GossipMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::sp
   }
   const Ops& ops = *setup_.ops;
   ops.subtract(setup_.parameters, own_.model, scratch_);
-  if (Status status = require_finite(ops, scratch_, "difference to the public copy"); !status) {
+  if (Status status = require_finite(ops, scratch_, "difference to the public copy");
+      !status.ok()) {
     return status;
   }
   std::vector<std::byte> payload(max_payload());
@@ -115,10 +116,10 @@ Status GossipMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::sp
                                     scratch_, key, std::span(payload).subspan(kHeaderBytes)));
   const auto encoding = std::span<const std::byte>(payload).subspan(kHeaderBytes);
   ops.copy(own_.model, next_);
-  if (Status status = setup_.compressor->decode_add(encoding, 1, next_); !status) {
+  if (Status status = setup_.compressor->decode_add(encoding, 1, next_); !status.ok()) {
     return status.with_context("own encoding");
   }
-  if (Status status = require_finite(ops, next_, "public copy"); !status) {
+  if (Status status = require_finite(ops, next_, "public copy"); !status.ok()) {
     return status;
   }
   std::swap(own_.model, next_);
@@ -169,7 +170,7 @@ Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byt
     if (!in.read_into(std::span(next_))) {
       return Status(Fault::malformed, "a public copy that ends early");
     }
-    if (Status status = require_finite(*setup_.ops, next_, "public copy"); !status) {
+    if (Status status = require_finite(*setup_.ops, next_, "public copy"); !status.ok()) {
       return status;
     }
     copy.model = next_;
@@ -182,10 +183,10 @@ Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byt
   }
   const auto encoding = in.take(in.remaining());
   setup_.ops->copy(copy.model, next_);
-  if (Status status = setup_.compressor->decode_add(encoding, 1, next_); !status) {
+  if (Status status = setup_.compressor->decode_add(encoding, 1, next_); !status.ok()) {
     return status;
   }
-  if (Status status = require_finite(*setup_.ops, next_, "changed public copy"); !status) {
+  if (Status status = require_finite(*setup_.ops, next_, "changed public copy"); !status.ok()) {
     return status;
   }
   if (changes != copy.changes || version != copy.before()) {
@@ -256,7 +257,7 @@ void GossipMixing::withstand(std::size_t degree, std::span<MixedPeer> peers) {
 }
 
 Status GossipMixing::put_back() {
-  if (Status status = snapshot_.restore(setup_.parameters, *setup_.step_rule); !status) {
+  if (Status status = snapshot_.restore(setup_.parameters, *setup_.step_rule); !status.ok()) {
     return status;
   }
   if (rule_) {

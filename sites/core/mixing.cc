@@ -7,14 +7,15 @@ namespace sotto::sites {
 Status take_step(const MixingSetup& setup, PullBound& bound, Round step,
                  std::span<const float> gradient, std::span<float> room) {
   const Ops& ops = *setup.ops;
-  if (Status status = require_finite(ops, gradient, "gradient"); !status) {
+  if (Status status = require_finite(ops, gradient, "gradient"); !status.ok()) {
     return status;
   }
-  if (Status status = setup.step_rule->direction(step, setup.parameters, gradient, room); !status) {
+  if (Status status = setup.step_rule->direction(step, setup.parameters, gradient, room);
+      !status.ok()) {
     return status;
   }
   ops.subtract(setup.parameters, room, room);
-  if (Status status = require_finite(ops, room, "updated model"); !status) {
+  if (Status status = require_finite(ops, room, "updated model"); !status.ok()) {
     return status;
   }
   bound.stepping(setup.parameters);
@@ -28,7 +29,8 @@ Status stretch_steps(const MixingSetup& setup, const PullBound& bound, float fac
   ops.subtract(setup.parameters, bound.from(), room);
   ops.scale(factor, room);
   ops.axpy(1, bound.from(), room);
-  if (Status status = require_finite(ops, room, "model after steps that count more"); !status) {
+  if (Status status = require_finite(ops, room, "model after steps that count more");
+      !status.ok()) {
     return status;
   }
   ops.copy(room, setup.parameters);

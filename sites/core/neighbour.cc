@@ -132,13 +132,13 @@ Status Neighbour::load(ByteReader& bytes, std::size_t window, std::size_t max_pa
   if (bytes.failed() || known.round > kMaxCount) {
     return {Fault::malformed, "checkpoint has a peer that cannot be"};
   }
-  if (Status status = known.past.load(bytes); !status) {
+  if (Status status = known.past.load(bytes); !status.ok()) {
     return status;
   }
-  if (Status status = out.load(bytes, window, max_payload); !status) {
+  if (Status status = out.load(bytes, window, max_payload); !status.ok()) {
     return status;
   }
-  if (Status status = in.load(bytes); !status) {
+  if (Status status = in.load(bytes); !status.ok()) {
     return status;
   }
   for (std::uint64_t* count : {&cut, &spoiled, &blamed, &barred_until}) {

@@ -116,18 +116,18 @@ Status PushSumMixing::ratio(std::span<const float> x, std::span<const float> pul
 }
 
 Status PushSumMixing::step(Round step, std::span<const float> gradient) {
-  if (Status status = require_finite(*setup_.ops, gradient, "gradient"); !status) {
+  if (Status status = require_finite(*setup_.ops, gradient, "gradient"); !status.ok()) {
     return status;
   }
   if (Status status = setup_.step_rule->direction(step, setup_.parameters, gradient, next_);
-      !status) {
+      !status.ok()) {
     return status;
   }
   if (const double scale = step_scale(mass_); scale != 1) {
     setup_.ops->scale(static_cast<float>(scale), next_);
   }
   setup_.ops->subtract(x_, next_, next_);
-  if (Status status = ratio(next_, pull_, mass_, v_); !status) {
+  if (Status status = ratio(next_, pull_, mass_, v_); !status.ok()) {
     return status;
   }
   bound_.stepping(setup_.parameters);
@@ -142,7 +142,7 @@ Status PushSumMixing::stretch(float factor) {
   ops.subtract(setup_.parameters, bound_.from(), next_);
   ops.scale((factor - 1) * static_cast<float>(mass_), next_);
   ops.axpy(1, x_, next_);
-  if (Status status = ratio(next_, pull_, mass_, v_); !status) {
+  if (Status status = ratio(next_, pull_, mass_, v_); !status.ok()) {
     return status;
   }
   std::swap(x_, next_);
@@ -173,7 +173,7 @@ Status PushSumMixing::offer(const RandomKey& key, std::size_t degree, std::span<
   const Ops& ops = *setup_.ops;
   ops.copy(x_, v_);
   ops.axpy(1, error_, v_);
-  if (Status status = require_finite(ops, v_, "compensated model x + δ"); !status) {
+  if (Status status = require_finite(ops, v_, "compensated model x + δ"); !status.ok()) {
     return status;
   }
   const double mass = share * mass_;
@@ -192,11 +192,11 @@ Status PushSumMixing::offer(const RandomKey& key, std::size_t degree, std::span<
   ops.fill(0, next_);
   for (const float part : {high, low}) {
     const auto encoding = std::span<const std::byte>(payload).subspan(kPushSumHeaderBytes);
-    if (Status status = setup_.compressor->decode_add(encoding, -part, next_); !status) {
+    if (Status status = setup_.compressor->decode_add(encoding, -part, next_); !status.ok()) {
       return status.with_context("own encoding");
     }
   }
-  if (Status status = require_finite(ops, next_, "share given away"); !status) {
+  if (Status status = require_finite(ops, next_, "share given away"); !status.ok()) {
     return status;
   }
   std::swap(pull_, next_);
@@ -248,10 +248,10 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
   const double whole = is_last(header) ? 1 : header.share;
   const double counts = std::min(header.mass, setup_.mass.parcel);
   setup_.ops->fill(0, v_);
-  if (Status status = add_values(payload, static_cast<float>(whole), v_); !status) {
+  if (Status status = add_values(payload, static_cast<float>(whole), v_); !status.ok()) {
     return status;
   }
-  if (Status status = require_finite(*setup_.ops, v_, "share"); !status) {
+  if (Status status = require_finite(*setup_.ops, v_, "share"); !status.ok()) {
     return status;
   }
   const std::span<const float> z = setup_.parameters;
@@ -280,7 +280,7 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
     return Influence{.moved = moved, .cut = 1, .absurd = absurd};
   }
   const double share = whole * (counts / header.mass);
-  if (Status status = add_values(payload, static_cast<float>(share), next_); !status) {
+  if (Status status = add_values(payload, static_cast<float>(share), next_); !status.ok()) {
     return status;
   }
   return Influence{.moved = moved};
@@ -294,7 +294,7 @@ Result<TakenIn> PushSumMixing::take_in(std::size_t /*peer*/, std::span<const std
   }
   const double given = read_header(payload).mass;
   const double counts = std::min(given, setup_.mass.parcel);
-  if (Status status = ratio(x_, next_, mass_ + counts, v_); !status) {
+  if (Status status = ratio(x_, next_, mass_ + counts, v_); !status.ok()) {
     return status;
   }
   std::swap(pull_, next_);
@@ -312,7 +312,7 @@ Status PushSumMixing::mix(std::size_t /*degree*/, std::span<MixedPeer> /*peers*/
 
 Status PushSumMixing::fold() {
   const Ops& ops = *setup_.ops;
-  if (Status status = ratio(x_, pull_, mass_, next_); !status) {
+  if (Status status = ratio(x_, pull_, mass_, next_); !status.ok()) {
     return status;
   }
   ops.axpy(1, x_, pull_);
@@ -350,7 +350,7 @@ Status PushSumMixing::give_back() {
 }
 
 Status PushSumMixing::put_back() {
-  if (Status status = snapshot_.restore(setup_.parameters, *setup_.step_rule); !status) {
+  if (Status status = snapshot_.restore(setup_.parameters, *setup_.step_rule); !status.ok()) {
     return status;
   }
   setup_.ops->copy(setup_.parameters, x_);

@@ -32,7 +32,7 @@ Status SecureMixing::stretch(float factor) { return stretch_steps(setup_, bound_
 
 Status SecureMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::span<Addressee> to) {
   bound_.arrived(setup_.parameters);
-  if (Status status = require_finite(*setup_.ops, setup_.parameters, "model"); !status) {
+  if (Status status = require_finite(*setup_.ops, setup_.parameters, "model"); !status.ok()) {
     return status;
   }
   sum_.open(key.round + 1, setup_.parameters);

@@ -207,7 +207,7 @@ Status Site::step(std::span<const float> gradient) {
   check(phase_ == Phase::training, "a site steps between ready and offer");
   check(gradient.size() == setup_.parameters.size(), "a gradient has the model's dimension");
   const Round number = round_ * setup_.communication_interval + steps_;
-  if (Status status = mixing_->step(number, gradient); !status) {
+  if (Status status = mixing_->step(number, gradient); !status.ok()) {
     return here(status);
   }
   ++steps_;
@@ -225,7 +225,7 @@ Status Site::offer() {
     phase_ = Phase::offered;
     return {};
   }
-  if (Status status = weigh_steps(); !status) {
+  if (Status status = weigh_steps(); !status.ok()) {
     return here(status);
   }
   std::vector<Addressee> to;
@@ -238,7 +238,7 @@ Status Site::offer() {
     }
   }
   if (Status status = mixing_->offer(rounding_key(setup_.seed, incarnation_, round_), tells(), to);
-      !status) {
+      !status.ok()) {
     return here(status);
   }
   phase_ = Phase::offered;
@@ -348,7 +348,7 @@ Status Site::collect() {
           {.peer = k, .degree = peers_[k].channel.degree, .barred = peers_[k].ignored(round_)});
     }
   }
-  if (Status status = mixing_->mix(degree(), mixed); !status) {
+  if (Status status = mixing_->mix(degree(), mixed); !status.ok()) {
     return here(status);
   }
   end_intake(mixed);
@@ -458,7 +458,7 @@ void Site::take_in(std::size_t peer) {
     if (!taken) {
       from.in.drop_pending();
       // The fault is told by the peer's state.
-      static_cast<void>(offence(peer, taken.status().fault(), taken.status().message()));
+      (void)offence(peer, taken.status().fault(), taken.status().message());
       return;
     }
     from.influence.add(taken->influence);

@@ -53,7 +53,7 @@ bool Site::hand_over() {
 }
 
 Status Site::take_back(const Payload& parcel) {
-  if (Status status = mixing_->take_back(*parcel); !status) {
+  if (Status status = mixing_->take_back(*parcel); !status.ok()) {
     return here(status);
   }
   bequest_.take_back();

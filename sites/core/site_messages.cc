@@ -47,7 +47,7 @@ Status Site::take(std::size_t peer, const Hello& hello) {
         mixing_->forget(peer);
         if (const OutStream::Item* gift = bequest_.held_by(from); gift != nullptr) {
           const double mass = gift->mass;
-          if (Status status = take_back(gift->payload); !status) {
+          if (Status status = take_back(gift->payload); !status.ok()) {
             return status;
           }
           written_off_ -= mass;  // it is in what is written off below
@@ -134,7 +134,7 @@ Status Site::take(std::size_t peer, const Refusal& refusal) {
 
 Status Site::take(std::size_t peer, const Model& model) {
   Neighbour& from = peers_[peer];
-  if (Status status = expect(peer, model.incarnation, from.known.incarnation); !status) {
+  if (Status status = expect(peer, model.incarnation, from.known.incarnation); !status.ok()) {
     return status;
   }
   if (!from.channel.asked) {
@@ -154,13 +154,13 @@ Status Site::take(std::size_t peer, const Model& model) {
 
 Status Site::take(std::size_t peer, const Parcel& parcel) {
   Neighbour& from = peers_[peer];
-  if (Status status = expect(peer, parcel.incarnation, from.known.incarnation); !status) {
+  if (Status status = expect(peer, parcel.incarnation, from.known.incarnation); !status.ok()) {
     return status;
   }
   if (!from.heard()) {
     return offence(peer, Fault::unexpected, "a parcel from one that is not heard");
   }
-  if (Status status = mixing_->check_payload(parcel.payload); !status) {
+  if (Status status = mixing_->check_payload(parcel.payload); !status.ok()) {
     return offence(peer, status.fault(), status.message());
   }
   switch (from.in.arrive(parcel, setup_.window)) {
@@ -188,7 +188,7 @@ Status Site::take(std::size_t peer, const Parcel& parcel) {
 
 Status Site::take(std::size_t peer, const Receipt& receipt) {
   Neighbour& from = peers_[peer];
-  if (Status status = expect(peer, receipt.incarnation, incarnation_); !status) {
+  if (Status status = expect(peer, receipt.incarnation, incarnation_); !status.ok()) {
     return status;
   }
   if (receipt.applied < from.out.receipts() || receipt.applied >= from.out.next()) {

@@ -78,7 +78,7 @@ Status Site::load(ByteReader& in) {
 }
 
 Status Site::load_self(ByteReader& in) {
-  if (Status status = expect_name(in, "a", kFormat); !status) {
+  if (Status status = expect_name(in, "a", kFormat); !status.ok()) {
     return status;
   }
   const auto agreement = in.take(setup_.agreement.size());
@@ -87,7 +87,7 @@ Status Site::load_self(ByteReader& in) {
   }
   const auto dimension = in.read<std::uint64_t>();
   incarnation_ = in.read<Incarnation>();
-  if (Status status = past_.load(in); !status) {
+  if (Status status = past_.load(in); !status.ok()) {
     return status;
   }
   round_ = in.read<Round>();
@@ -117,11 +117,11 @@ Status Site::load_peers(ByteReader& in) {
     return {Fault::malformed, "checkpoint has too many peers"};
   }
   for (std::uint32_t k = 0; k < count; ++k) {
-    if (Status status = load_peer(in, peers_); !status) {
+    if (Status status = load_peer(in, peers_); !status.ok()) {
       return status;
     }
     mixing_->rearrange(places(peers_.size()));
-    if (Status status = mixing_->load_peer(k, in); !status) {
+    if (Status status = mixing_->load_peer(k, in); !status.ok()) {
       return status.with_context(peers_[k].entry.name);
     }
   }
@@ -130,7 +130,7 @@ Status Site::load_peers(ByteReader& in) {
     return {Fault::malformed, "checkpoint has too many former peers"};
   }
   for (std::uint32_t k = 0; k < former; ++k) {
-    if (Status status = load_peer(in, former_); !status) {
+    if (Status status = load_peer(in, former_); !status.ok()) {
       return status;
     }
   }

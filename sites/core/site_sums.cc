@@ -41,7 +41,7 @@ void Site::tell(std::vector<std::pair<std::size_t, Masks>> answers) {
 }
 
 Status Site::take(std::size_t peer, const SumKey& key) {
-  if (Status status = expect(peer, key.incarnation, peers_[peer].known.incarnation); !status) {
+  if (Status status = expect(peer, key.incarnation, peers_[peer].known.incarnation); !status.ok()) {
     return status;
   }
   SecureSum* sum = mixing_->secure_sum();
@@ -55,7 +55,8 @@ Status Site::take(std::size_t peer, const SumKey& key) {
 }
 
 Status Site::take(std::size_t peer, const Unmask& question) {
-  if (Status status = expect(peer, question.incarnation, peers_[peer].known.incarnation); !status) {
+  if (Status status = expect(peer, question.incarnation, peers_[peer].known.incarnation);
+      !status.ok()) {
     return status;
   }
   SecureSum* sum = mixing_->secure_sum();
@@ -73,7 +74,8 @@ Status Site::take(std::size_t peer, const Unmask& question) {
 }
 
 Status Site::take(std::size_t peer, const Masks& answer) {
-  if (Status status = expect(peer, answer.incarnation, peers_[peer].known.incarnation); !status) {
+  if (Status status = expect(peer, answer.incarnation, peers_[peer].known.incarnation);
+      !status.ok()) {
     return status;
   }
   SecureSum* sum = mixing_->secure_sum();

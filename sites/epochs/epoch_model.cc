@@ -26,7 +26,7 @@ Status EpochModel::apply(std::span<const float> mean) {
         "the updated model has elements that are not finite; lower the learning rate, or look "
         "at the data"};
   }
-  if (!status) {
+  if (!status.ok()) {
     return status.with_context(fmt::format("step {}", step_ + 1));
   }
   if (next.data() != x_.data()) {
@@ -49,7 +49,7 @@ Status EpochModel::restore(Round step, std::span<const std::byte> snapshot) {
   if (!in.read_into(std::span(x))) {
     return {Fault::malformed, "a copy of a model that is too short"};
   }
-  if (Status status = rule_->load(in); !status) {
+  if (Status status = rule_->load(in); !status.ok()) {
     return status;
   }
   if (!in.finished() || host_ops().count_non_finite(x).count > 0) {

@@ -173,7 +173,7 @@ Status EpochLinks::send(EpochMember& member) {
     if (link != links_.end() && link->second.hello &&
         link->second.hello->incarnation == parcel.incarnation) {
       // What a full queue or a lost channel drops is said again by the protocol.
-      static_cast<void>(parts_.channels.send(link->first, parcel.message));
+      (void)parts_.channels.send(link->first, parcel.message);
     }
   }
   return {};

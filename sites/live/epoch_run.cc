@@ -37,7 +37,7 @@ Result<SiteResult> run_epochs(const EpochOptions& options, Task& task, std::span
     status = node.finish();
   }
   if (!status.ok()) {
-    if (node.report().phase != "failed" && listener) {
+    if (node.report().phase != SitePhase::failed && listener) {
       listener({SiteEvent::Level::error,
                 SiteEvent::Kind::failed,
                 status.message(),

@@ -60,7 +60,7 @@ class Chain {
     }
     const std::string_view text = line.substr(kDigestLength + 1);
     std::optional<std::uint64_t> number;
-    if (Status status = parse(text, number); !status) {
+    if (Status status = parse(text, number); !status.ok()) {
       return status;
     }
     if (chained(head_.digest, text) != line.substr(0, kDigestLength)) {
@@ -128,7 +128,7 @@ Result<Checked> check_lines(const std::string& path) {
     std::size_t begin = 0;
     for (std::size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
       if (Status status = chain.take(std::string_view(pending).substr(begin, end - begin));
-          !status) {
+          !status.ok()) {
         return status;
       }
       checked.whole += end - begin + 1;
@@ -265,7 +265,7 @@ std::string AuditLog::text_of(const SiteEvent& event) const {
 
 Status AuditLog::append(const SiteEvent& event) {
   if (!file_ || moved()) {
-    if (Status status = open(); !status) {
+    if (Status status = open(); !status.ok()) {
       return status;
     }
   }
@@ -274,14 +274,14 @@ Status AuditLog::append(const SiteEvent& event) {
     return failed("cannot be written");
   }
   if (facts.st_size == 0) {  // it is new, or was copied and truncated
-    if (Status status = begin(); !status) {
+    if (Status status = begin(); !status.ok()) {
       return status;
     }
     if (::fstat(file_.get(), &facts) != 0) {
       return failed("cannot be written");
     }
   }
-  if (Status status = write_line(text_of(event), facts.st_size); !status) {
+  if (Status status = write_line(text_of(event), facts.st_size); !status.ok()) {
     return status;
   }
   missing_ = 0;

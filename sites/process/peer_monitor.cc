@@ -1,6 +1,7 @@
 #include <sotto/sites/process/peer_monitor.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,8 +18,8 @@ using Level = SiteEvent::Level;
 
 namespace {
 
-/// The event that tells of a concern about a peer that is up.
-SiteEvent::Kind event_of(PeerConcern concern) {
+/// The event that tells of a concern about a peer that is up; empty: none does.
+std::optional<SiteEvent::Kind> event_of(PeerConcern concern) {
   switch (concern) {
     case PeerConcern::takes:
       return SiteEvent::Kind::peer_takes;
@@ -32,9 +33,26 @@ SiteEvent::Kind event_of(PeerConcern concern) {
       return SiteEvent::Kind::peer_far_ahead;
     case PeerConcern::barred:
       return SiteEvent::Kind::peer_barred;
-    default:
+    case PeerConcern::late:
       return SiteEvent::Kind::peer_late;
+    case PeerConcern::none:
+    case PeerConcern::unreachable:
+    case PeerConcern::awaited:
+    case PeerConcern::unanswered:
+    case PeerConcern::lost:
+    case PeerConcern::left:
+    case PeerConcern::closed:
+    case PeerConcern::other_settings:
+    case PeerConcern::old_state:
+    case PeerConcern::newer_process:
+    case PeerConcern::broke_rule:
+    case PeerConcern::not_admitted:
+    case PeerConcern::other_key:
+    case PeerConcern::one_sided:
+    case PeerConcern::observer:
+      return {};
   }
+  return {};
 }
 
 }  // namespace
@@ -142,9 +160,10 @@ void PeerMonitor::look_at_habit(const PeerStanding& standing, const std::string&
   const bool up = standing.phase == PeerPhase::up && standing.concern != PeerConcern::one_sided;
   if (up && standing.concern != seen.habit) {
     seen.habit = standing.concern;
-    if (!standing.text.empty()) {
-      tell(standing.concern == PeerConcern::late ? Level::info : Level::warning,
-           event_of(standing.concern), standing.text, name);
+    const auto kind = event_of(standing.concern);
+    if (kind && !standing.text.empty()) {
+      tell(*kind == SiteEvent::Kind::peer_late ? Level::info : Level::warning, *kind, standing.text,
+           name);
     }
   }
 }

@@ -92,7 +92,7 @@ void RunRoster::work() {
     }
     heard = true;
     // What is malformed changes nothing, and comes from one that has the run's key.
-    static_cast<void>(roster_.receive(received->from, received->message, now()));
+    (void)roster_.receive(received->from, received->message, now());
   }
   const bool due = Clock::now() - ticked_ >= kTickEvery;
   if (!heard && !due) {
@@ -233,7 +233,7 @@ bool RunRoster::may_begin(std::chrono::milliseconds alone_after) const {
 Status RunRoster::await_nodes(const std::atomic<bool>* stop, std::chrono::milliseconds alone_after,
                               const std::function<void()>& meanwhile) const {
   while (!may_begin(alone_after)) {
-    if (Status status = standing(); !status) {
+    if (Status status = standing(); !status.ok()) {
       return status;
     }
     if (stop != nullptr && *stop) {

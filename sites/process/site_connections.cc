@@ -18,7 +18,7 @@ Status SiteConnections::find_nodes() {
   if (!options.roster) {
     return {};
   }
-  parts_.reporter.enter("joining");
+  parts_.reporter.enter(SitePhase::joining);
   if (!roster_) {  // a call before this one may have been told to stop
     roster_ = std::make_unique<RunRoster>(*options.roster, options.name, options.listen,
                                           draw_incarnation(), parts_.site.state().life,

@@ -223,7 +223,7 @@ void SiteFolder::count_start() {
   const std::string text = fmt::format("{}\n", life_);
   if (Status status =
           write_durably(file("life"), std::as_bytes(std::span(text)), FileReaders::owner);
-      !status) {
+      !status.ok()) {
     refuse("state", path_, status.message());
   }
 }
@@ -244,7 +244,7 @@ Status SiteFolder::write(SiteStateFile state) {
   state.number = number_ + 1;
   if (Status status =
           write_durably(file(kStates[next_]), encode_site_state(state), FileReaders::owner);
-      !status) {
+      !status.ok()) {
     return broken_ = status.with_context("the site's state is not saved");
   }
   ++number_;

@@ -35,7 +35,7 @@ Result<std::span<const float>> SiteGradients::release(std::span<const float> gra
     loss_ = loss.value_or(std::numeric_limits<double>::quiet_NaN());
     return gradient;
   }
-  if (Status status = budget_->enter_step(); !status) {
+  if (Status status = budget_->enter_step(); !status.ok()) {
     return status;
   }
   mechanism_->release(budget_->steps(), gradient, hidden_);

@@ -21,10 +21,10 @@ Status join_sites(const JoiningSite& joiner) {
   if (joiner.site.try_begin(false)) {
     return {};
   }
-  if (Status status = joiner.writer.save_new_incarnation(); !status) {
+  if (Status status = joiner.writer.save_new_incarnation(); !status.ok()) {
     return status;
   }
-  joiner.reporter.enter("joining");
+  joiner.reporter.enter(SitePhase::joining);
   joiner.reporter.tell(
       SiteEvent::Level::info, SiteEvent::Kind::joining,
       fmt::format("waits for peers, or for one's model, for {} s at most",
@@ -37,10 +37,10 @@ Status join_sites(const JoiningSite& joiner) {
                                     kSlowestBytesPerS));
   auto asked = begin;
   while (!joiner.site.try_begin(Clock::now() - begin >= joiner.options.found_after)) {
-    if (Status status = joiner.writer.save_new_incarnation(); !status) {
+    if (Status status = joiner.writer.save_new_incarnation(); !status.ok()) {
       return status;
     }
-    if (Status status = joiner.pump(kJoinSlice); !status || joiner.stopped()) {
+    if (Status status = joiner.pump(kJoinSlice); !status.ok() || joiner.stopped()) {
       return status;
     }
     const auto debtors = joiner.site.awaited();

@@ -21,14 +21,14 @@ Status pump_until(const LeavingSite& leaver, Deadline deadline, const Done& done
 
 /// A round without a step, which takes in what is under way to this site.
 Status pass_on(const LeavingSite& leaver, Deadline deadline) {
-  if (Status status = leaver.site.offer(); !status) {
+  if (Status status = leaver.site.offer(); !status.ok()) {
     return status;
   }
-  if (Status status = leaver.commit(); !status) {
+  if (Status status = leaver.commit(); !status.ok()) {
     return status;
   }
   if (Status status = pump_until(leaver, deadline, [&] { return leaver.site.complete(); });
-      !status) {
+      !status.ok()) {
     return status;
   }
   return leaver.site.collect();

@@ -129,7 +129,7 @@ void SiteLinks::take(const ChannelEvent& event) {
       site_.peer_up(*place);
       return;
     case ChannelEvent::Kind::message:
-      static_cast<void>(site_.receive(*place, event.message));  // look() tells of an offence
+      (void)site_.receive(*place, event.message);  // look() tells of an offence
       return;
     case ChannelEvent::Kind::down:
       if (link.open) {

@@ -66,14 +66,14 @@ Result<bool> load_site(const LoadingSite& parts) {
   }
   admit_state(parts, state);
   ByteReader in(state.site);
-  if (Status status = parts.site.load(in); !status) {
+  if (Status status = parts.site.load(in); !status.ok()) {
     return status.with_context(parts.folder->path());
   }
   const auto run = decode_site_run(state.run);
   if (!run.ok()) {
     return run.status().with_context(parts.folder->path());
   }
-  if (Status status = parts.gradients.expect_steps(run->steps); !status) {
+  if (Status status = parts.gradients.expect_steps(run->steps); !status.ok()) {
     return status;
   }
   parts.writer.loaded();

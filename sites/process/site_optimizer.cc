@@ -103,7 +103,7 @@ class SiteOptimizer::Run {
   /// What is left to be done when no round is under way.
   Status end();
   Status pump(Clock::duration longest);
-  std::string_view busy_phase() const { return trains() ? "training" : "relaying"; }
+  SitePhase busy_phase() const { return trains() ? SitePhase::training : SitePhase::relaying; }
   bool rounds_are_over() const { return options_.rounds > 0 && site_.round() >= options_.rounds; }
 
   const SiteOptions options_;
@@ -226,7 +226,7 @@ sites::SiteSetup SiteOptimizer::Run::setup() {
 Status SiteOptimizer::Run::fail(Status status) {
   status_ = status;
   connections_.close();  // nobody waits for a site that cannot go on
-  reporter_.enter("failed");
+  reporter_.enter(SitePhase::failed);
   reporter_.tell(Level::error, SiteEvent::Kind::failed, status.message());
   reporter_.refresh(true);
   return status;
@@ -254,7 +254,7 @@ void SiteOptimizer::Run::serve() {
     return;  // a site that waits for a model would take one, and the parameters are the caller's
   }
   try {
-    if (Status status = pump(0ms); !status) {
+    if (Status status = pump(0ms); !status.ok()) {
       (void)fail(std::move(status));
     }
   } catch (const std::exception& exception) {
@@ -327,10 +327,10 @@ Status SiteOptimizer::Run::begin() {
   }
   begun_ = false;
   return guarded([&]() -> Status {
-    if (Status status = open(); !status) {
+    if (Status status = open(); !status.ok()) {
       return status.fault() == Fault::stopped ? status : fail(std::move(status));
     }
-    if (Status status = join(); !status) {
+    if (Status status = join(); !status.ok()) {
       return fail(std::move(status));
     }
     begun_ = site_.try_begin(false);
@@ -361,7 +361,7 @@ Result<SiteStep> SiteOptimizer::Run::step(std::span<const float> gradient, doubl
   }
   if (!begun_ || !site_.try_begin(false)) {
     const std::vector<float> before(parameters_.begin(), parameters_.end());
-    if (Status status = begin(); !status) {
+    if (Status status = begin(); !status.ok()) {
       return status;
     }
     if (!std::ranges::equal(parameters_, before)) {
@@ -388,7 +388,7 @@ Result<SiteStep> SiteOptimizer::Run::take(std::span<const float> gradient,
   if (steps_ == 0) {
     guard_.look_at(gradients_.loss());
   }
-  if (Status status = site_.step(*released); !status) {
+  if (Status status = site_.step(*released); !status.ok()) {
     return put_back(status);
   }
   ++steps_;
@@ -397,7 +397,7 @@ Result<SiteStep> SiteOptimizer::Run::take(std::span<const float> gradient,
   if (steps_ >= pace_.steps()) {
     return exchange();
   }
-  if (Status status = pump(0ms); !status) {
+  if (Status status = pump(0ms); !status.ok()) {
     return fail(std::move(status));
   }
   return SiteStep{.round = site_.round()};
@@ -417,7 +417,7 @@ Result<SiteStep> SiteOptimizer::Run::relay() {
   if (!status_.ok()) {
     return status_;
   }
-  if (Status status = begin(); !status) {
+  if (Status status = begin(); !status.ok()) {
     return status;
   }
   reporter_.tell_of_round();
@@ -425,28 +425,28 @@ Result<SiteStep> SiteOptimizer::Run::relay() {
 }
 
 Status SiteOptimizer::Run::run_round() {
-  if (Status status = commit(); !status) {
+  if (Status status = commit(); !status.ok()) {
     return status;
   }
-  reporter_.enter(trains() ? "waiting" : "relaying");
-  if (Status status = wait_for_peers(patience_); !status) {
+  reporter_.enter(trains() ? SitePhase::waiting : SitePhase::relaying);
+  if (Status status = wait_for_peers(patience_); !status.ok()) {
     return status;
   }
   if (pace_.adapts()) {
     pace_.end_round(connections_.monitor().reports(), site_.round());
   }
   if (site_.ask_for_sum()) {
-    if (Status status = wait_for_peers(answers_); !status) {
+    if (Status status = wait_for_peers(answers_); !status.ok()) {
       return status;
     }
   }
-  if (Status status = site_.collect(); !status) {
+  if (Status status = site_.collect(); !status.ok()) {
     return status;
   }
-  if (Status status = writer_.save_new_incarnation(); !status) {
+  if (Status status = writer_.save_new_incarnation(); !status.ok()) {
     return status;
   }
-  if (Status status = pump(0ms); !status) {
+  if (Status status = pump(0ms); !status.ok()) {
     return status;
   }
   return over() ? Status() : join();
@@ -454,7 +454,7 @@ Status SiteOptimizer::Run::run_round() {
 
 Result<SiteStep> SiteOptimizer::Run::exchange() {
   pace_.end_steps(steps_);
-  if (Status status = guarded([&] { return run_round(); }); !status) {
+  if (Status status = guarded([&] { return run_round(); }); !status.ok()) {
     return fail(std::move(status));
   }
   steps_ = 0;
@@ -472,7 +472,7 @@ Status SiteOptimizer::Run::commit() {
 }
 
 Status SiteOptimizer::Run::keep_and_send() {
-  if (Status status = writer_.keep(); !status) {
+  if (Status status = writer_.keep(); !status.ok()) {
     return status;
   }
   connections_.links().send();
@@ -519,11 +519,11 @@ Status SiteOptimizer::Run::finish() {
     Status status = leaving_ && connections_.roster() != nullptr ? hand_over() : Status();
     return status.ok() ? end() : status;
   };
-  if (Status status = guarded(leave_and_end); !status) {
+  if (Status status = guarded(leave_and_end); !status.ok()) {
     return fail(std::move(status));
   }
   time_.wall_s = seconds_since(reporter_.began());
-  reporter_.enter("done");
+  reporter_.enter(SitePhase::done);
   reporter_.refresh(true);
   connections_.close();
   return {};
@@ -545,10 +545,10 @@ Status SiteOptimizer::Run::hand_over() {
 
 Status SiteOptimizer::Run::end() {
   reporter_.tell_of_round();
-  if (Status status = writer_.save(true); !status) {
+  if (Status status = writer_.save(true); !status.ok()) {
     return status;
   }
-  if (Status status = gradients_.settle(); !status) {
+  if (Status status = gradients_.settle(); !status.ok()) {
     return status;
   }
   reporter_.export_model();

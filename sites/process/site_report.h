@@ -17,6 +17,7 @@
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/peer_standing.h>
 #include <sotto/sites/process/site_event.h>
+#include <sotto/sites/process/site_phase.h>
 #include <sotto/trainers/optimizer.h>
 #include <sotto/trainers/result.h>
 
@@ -84,7 +85,7 @@ struct SiteEpochReport {
 /// How a site stands.
 struct SiteReport {
   std::string name;
-  std::string phase;  ///< starting, joining, training, waiting, relaying, done or failed
+  SitePhase phase = SitePhase::starting;
   std::string address;
   std::string settings;  ///< settings that sites must share (settings_text)
   Round rounds = 0;      ///< number of rounds; 0: it does not end

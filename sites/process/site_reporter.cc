@@ -80,7 +80,7 @@ void SiteReporter::tell_of_round() {
   listener_(history_.round_event(parts_.site.state(), peers, parts_.gradients.loss()));
 }
 
-void SiteReporter::enter(std::string_view phase) {
+void SiteReporter::enter(SitePhase phase) {
   phase_ = phase;
   refresh(false);
 }

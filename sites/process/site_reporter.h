@@ -62,9 +62,9 @@ class SiteReporter {
   /// Tells of the last round if it has not been told, and the one before was long enough ago.
   void tell_of_round();
 
-  /// What the site is at, a word of SiteReport::phase. A report follows if the last was long ago.
-  void enter(std::string_view phase);
-  std::string_view phase() const { return phase_; }
+  /// What the site is at. A report follows if the last was long ago.
+  void enter(SitePhase phase);
+  SitePhase phase() const { return phase_; }
   /// Makes a report: at once, or if the last one was long enough ago.
   void refresh(bool now);
   /// The newest report. Any thread may ask.
@@ -91,7 +91,7 @@ class SiteReporter {
   const Channels* channels_ = nullptr;
   const PeerMonitor* monitor_ = nullptr;
   const RunRoster* roster_ = nullptr;
-  std::string_view phase_ = "starting";
+  SitePhase phase_ = SitePhase::starting;
   const Clock::time_point began_ = Clock::now();
   const double started_at_;
   Clock::time_point reported_{};

@@ -38,7 +38,7 @@ class SiteRun {
   SiteResult result() const { return site_.result(); }
   /// The site tells its faults itself, but for a gradient that it did not take.
   void tell_own_fault(const Status& status, const SiteListener& listener) const {
-    if (site_.report().phase != "failed") {
+    if (site_.report().phase != SitePhase::failed) {
       listener({SiteEvent::Level::error,
                 SiteEvent::Kind::failed,
                 status.message(),

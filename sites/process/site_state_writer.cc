@@ -33,7 +33,7 @@ Status SiteStateWriter::save(bool complete) {
     incarnation_ = source_.site.state().incarnation;
     return {};
   }
-  if (Status status = settle(); !status) {
+  if (Status status = settle(); !status.ok()) {
     return status;
   }
   const auto start = Clock::now();

@@ -62,7 +62,10 @@ Roster::Roster(RosterSetup setup, RosterTime now) : setup_(std::move(setup)), be
     left.remove_prefix(std::min(line.size() + 1, left.size()));
     settings_.emplace_back(line);
   }
-  settings_.resize(std::min<std::size_t>(settings_.size(), 255));
+  if (settings_.size() > kMostSettings) {
+    refuse("settings", fmt::format("{} lines", settings_.size()),
+           fmt::format("at most {}", kMostSettings));
+  }
   run_ = setup_.settings.empty() ? 0 : digest_of(setup_.settings);
   self_ = {.name = setup_.name,
            .incarnation = setup_.incarnation,
@@ -278,7 +281,7 @@ void Roster::take(const std::string& from, const RosterMarks& marks, RosterTime 
 
 void Roster::take(const RosterNews& news, RosterTime now) {
   for (const RosterEntry& entry : news.entries) {
-    static_cast<void>(learn(entry, false, now));
+    (void)learn(entry, false, now);
   }
   if (standing_ == RosterStanding::joining) {
     for (Seed& seed : seeds_) {
@@ -394,7 +397,7 @@ void Roster::try_join(RosterTime now) {
 void Roster::become_up(RosterTime now) {
   standing_ = RosterStanding::up;
   self_.version = 1;
-  static_cast<void>(book_.merge(self_, true));
+  (void)book_.merge(self_, true);
   follow_book(now);
   for (auto& [key, contact] : contacts_) {
     contact.next = now;
@@ -441,7 +444,7 @@ void Roster::change_self(NodePhase phase) {
   if (has_joined()) {
     self_.phase = phase;
     ++self_.version;
-    static_cast<void>(book_.merge(self_, true));
+    (void)book_.merge(self_, true);
   }
 }
 

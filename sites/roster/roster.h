@@ -52,7 +52,8 @@ struct RosterSetup {
   std::size_t least = 1;               ///< MIN: while fewer are up, seeds are probed more often
   std::size_t most = 64;               ///< MAX: a newcomer is refused where so many are up
   std::size_t degree = kRosterDegree;  ///< neighbours, on average
-  /// What all nodes of the run must agree on, lines of "name=value" in one order, 255 at most.
+  /// What all nodes of the run must agree on, lines of "name=value" in one order, at most
+  /// kMostSettings.
   std::string settings{};
 };
 

@@ -182,7 +182,7 @@ std::vector<std::byte> encode(const RosterMarks& marks) {
 }
 
 std::vector<std::byte> encode(const RosterOther& other) {
-  check(other.settings.size() <= 255, "a byte counts the settings");
+  check(other.settings.size() <= kMostSettings, "a byte counts the settings");
   ByteBuffer out = begin_message(RosterKind::other, other.run);
   out.write(other.nonce);
   out.write(static_cast<std::uint8_t>(other.settings.size()));

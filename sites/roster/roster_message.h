@@ -78,6 +78,9 @@ using RosterMessage = std::variant<RosterProbe, RosterMarks, RosterNews, RosterO
 /// Marks that one message holds, at most.
 inline constexpr std::size_t kMostMarks = (kMostRosterBytes - 37) / 16;
 
+/// Most settings of which a message tells another run: a byte counts them.
+inline constexpr std::size_t kMostSettings = 255;
+
 /// Appends an entry.
 void write_entry(const RosterEntry& entry, ByteBuffer& out);
 
@@ -85,7 +88,7 @@ void write_entry(const RosterEntry& entry, ByteBuffer& out);
 std::vector<std::byte> encode(const RosterProbe& probe);
 /// The message as bytes. Requires at most kMostMarks.
 std::vector<std::byte> encode(const RosterMarks& marks);
-/// The message as bytes. Requires at most 255 settings.
+/// The message as bytes. Requires at most kMostSettings settings.
 std::vector<std::byte> encode(const RosterOther& other);
 /// The entries as bytes of as many messages as they need.
 std::vector<std::vector<std::byte>> encode_news(std::uint64_t run,

@@ -91,7 +91,7 @@ Json site_status_json(const SiteReport& report) {
   }
   return {{"sotto", SOTTO_VERSION},
           {"name", report.name},
-          {"phase", report.phase},
+          {"phase", name_of(report.phase)},
           {"address", report.address},
           {"round", report.site.round},
           {"rounds", report.rounds},

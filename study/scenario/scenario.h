@@ -1,6 +1,6 @@
 // A scenario: nodes, links, what happens to them, a task, and the runs to compare on them.
 //
-// The format is TOML; docs/simulator.md has it whole, examples/scenarios has examples. Plain
+// The format is TOML; docs/scenario_file.md has it whole, examples/scenarios has examples. Plain
 // values.
 #pragma once
 

@@ -146,7 +146,7 @@ RunSpec parse_run(std::string_view words) {
   if (run.settings.empty()) {
     refuse("run", words, "it starts with an algorithm, e.g. \"dcd quant:8 ring lr=0.05\"");
   }
-  static_cast<void>(algorithm_info(run.algorithm()));  // refuse what is none
+  (void)algorithm_info(run.algorithm());  // refuse what is none
   check_names(run);
   return run;
 }
@@ -173,7 +173,7 @@ TrainOptions with_run(const TrainOptions& shared, const RunSpec& run) {
 }
 
 std::vector<RunSetting> joined_settings(const RunSpec& run, const std::vector<RunSetting>& shared) {
-  static_cast<void>(with_run({}, run));  // refuse what is wrong
+  (void)with_run({}, run);  // refuse what is wrong
   const auto& own = run.settings;
   const bool own_length = std::ranges::any_of(own, &RunSetting::is_length);
   std::vector<RunSetting> all;

@@ -263,7 +263,7 @@ Status Codec::decode_add(std::span<const std::byte> bytes, float scale, std::spa
   put(stream,
       [host = form_->host, scale, bytes = used(bytes), y = used(y), outcome = used(outcome)] {
         *outcome = {};
-        if (const Status status = host->decode_add(bytes, scale, y); !status) {
+        if (const Status status = host->decode_add(bytes, scale, y); !status.ok()) {
           outcome->fault = static_cast<std::uint64_t>(status.fault());
         }
       });

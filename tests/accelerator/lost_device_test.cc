@@ -77,7 +77,7 @@ TEST_CASE("a device that stalls after the last answer is noticed before memory i
   {
     cuda::Queue queue;
     auto ops = std::make_unique<cuda::DeviceOps>(queue);
-    static_cast<void>(ops->sum_squares(Vector(5000, *ops)));
+    (void)ops->sum_squares(Vector(5000, *ops));
     fake_cuda::stall(true);
     ops.reset();
     CHECK(queue.hung());

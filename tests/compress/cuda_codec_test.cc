@@ -147,7 +147,7 @@ void hold_to_compressor(Places& bench, const std::string& spec, const NamedVecto
 }  // namespace
 
 TEST_CASE("codecs on a CUDA device leave the compressors' bytes") {
-  if (const Status status = cuda::device_status(); !status) {
+  if (const Status status = cuda::device_status(); !status.ok()) {
     SOTTO_SKIP(status.message());
   }
   Bench bench;
@@ -161,7 +161,7 @@ TEST_CASE("codecs on a CUDA device leave the compressors' bytes") {
 }
 
 TEST_CASE("codecs on a CUDA device read and write nothing beyond their vectors and frames") {
-  if (const Status status = cuda::device_status(); !status) {
+  if (const Status status = cuda::device_status(); !status.ok()) {
     SOTTO_SKIP(status.message());
   }
   Allotments allotments;
@@ -174,7 +174,7 @@ TEST_CASE("codecs on a CUDA device read and write nothing beyond their vectors a
 }
 
 TEST_CASE("codecs on a CUDA device leave the compressors' bytes of long vectors") {
-  if (const Status status = cuda::device_status(); !status) {
+  if (const Status status = cuda::device_status(); !status.ok()) {
     SOTTO_SKIP(status.message());
   }
   constexpr std::size_t kMany = 3'000'001;
@@ -199,7 +199,7 @@ TEST_CASE("codecs on a CUDA device leave the compressors' bytes of long vectors"
 }
 
 TEST_CASE("codecs on a CUDA device refuse bad encodings and leave y alone") {
-  if (const Status status = cuda::device_status(); !status) {
+  if (const Status status = cuda::device_status(); !status.ok()) {
     SOTTO_SKIP(status.message());
   }
   constexpr std::size_t kElements = 5000;

@@ -22,10 +22,10 @@ void readme(std::span<float> parameters, std::span<const float> gradient, int ba
     // … your gradient, at `parameters`
     const sotto::Status status = optimizer.step(gradient);  // was: parameters -= lr * gradient
     // a lost peer or a NaN: status.message() names it
-    static_cast<void>(status);
+    (void)status;
   }
   const sotto::Status done = optimizer.finish();
-  static_cast<void>(done);
+  (void)done;
 }
 
 void observability(std::span<float> parameters) {
@@ -63,7 +63,7 @@ void accelerator(std::span<float> x, std::span<const float> gradient, sotto::cud
   options.accelerator = sotto::cuda::make_accelerator(stream);  // sotto/compress/cuda/accelerator.h
   sotto::Optimizer optimizer(options, x);
   const sotto::Status status = optimizer.step(gradient);
-  static_cast<void>(status);
+  (void)status;
 }
 
 void gpu(std::span<const float> x, std::span<float> e, std::span<float> y,
@@ -74,5 +74,5 @@ void gpu(std::span<const float> x, std::span<float> e, std::span<float> y,
   codec.encode_residual(x, e, key, frame, work, &outcomes[0], stream);  // e ← x + e − C, one pass
   const sotto::Status status = codec.decode_add(frame, 0.5F, y, &outcomes[1], stream);
   // y ← y + C / 2. When the stream is done: outcomes[k].status() of a copy on the host.
-  static_cast<void>(status);
+  (void)status;
 }

@@ -44,7 +44,7 @@ T expect(Result<T> made) {
 }
 
 void expect(const Status& status) {
-  if (!status) {
+  if (!status.ok()) {
     throw Error(status.message());
   }
 }

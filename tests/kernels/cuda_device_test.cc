@@ -13,7 +13,7 @@ using namespace sotto;
 using namespace sotto::testing;
 
 TEST_CASE("the operations of a CUDA device conform") {
-  if (const Status status = cuda::device_status(); !status) {
+  if (const Status status = cuda::device_status(); !status.ok()) {
     SOTTO_SKIP(status.message());
   }
   MESSAGE(cuda::device_name());
@@ -21,7 +21,7 @@ TEST_CASE("the operations of a CUDA device conform") {
 }
 
 TEST_CASE("a CUDA device reduces and selects from a million elements as the reference") {
-  if (const Status status = cuda::device_status(); !status) {
+  if (const Status status = cuda::device_status(); !status.ok()) {
     SOTTO_SKIP(status.message());
   }
   constexpr std::size_t kMany = 1'000'003;

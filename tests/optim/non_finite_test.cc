@@ -49,10 +49,10 @@ Status lone_round(Algorithm& node, std::span<const float> gradient, bool* final 
   if (!node.accepts_gradient()) {
     node.begin_round();
   }
-  if (Status status = finish(); !status) {
+  if (Status status = finish(); !status.ok()) {
     return status;
   }
-  if (Status status = node.take_gradient(gradient); !status) {
+  if (Status status = node.take_gradient(gradient); !status.ok()) {
     return status;
   }
   return finish();

@@ -20,5 +20,5 @@ TEST_CASE("whichever thread for gradients the system does not give, the simulati
     const ThreadShortage shortage(starts);
     CHECK_THROWS_AS(static_cast<void>(simulate(job, options, platform)), Error);
   }
-  static_cast<void>(simulate(job, options, platform));
+  (void)simulate(job, options, platform);
 }

@@ -43,7 +43,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"sites/live",
      {"base", "compress", "optim", "comm", "trainers", "sites/core", "sites/epochs",
       "sites/process", "sites/roster"}},
-    {"sites/torch", {"trainers", "sites/process"}},
+    {"sites/torch", {"base", "trainers", "sites/process", "sites/live"}},
     {"sites/simulated", {"base", "compress", "topology", "sim", "sites/core"}},
     {"observe", {"base", "trainers"}},
     {"study",
@@ -321,6 +321,19 @@ TEST_CASE("links between the documents lead somewhere") {
       }
     }
   }
+}
+
+TEST_CASE("the README leads to every page") {
+  const std::string readme = read_text(kRoot / "README.md");
+  std::size_t pages = 0;
+  for (const auto& entry : fs::directory_iterator(kRoot / "docs")) {
+    if (entry.path().extension() == ".md") {
+      const std::string page = "docs/" + entry.path().filename().string();
+      CHECK_MESSAGE(readme.find("(" + page + ")") != std::string::npos, "README.md lacks ", page);
+      ++pages;
+    }
+  }
+  CHECK(pages > 20);
 }
 
 TEST_CASE("the README's first sh block runs the demonstration and its second one the tests") {

@@ -124,7 +124,7 @@ Result<Checkpoint> CheckpointFolder::read(Round round) const {
 Status CheckpointFolder::write(const Checkpoint& checkpoint, Round before) {
   check(checkpoint.rank == rank_, "a node writes its own checkpoints");
   if (Status status = write_durably(path_of(checkpoint.round), encode_checkpoint(checkpoint));
-      !status) {
+      !status.ok()) {
     return status;
   }
   for (const Round round : rounds()) {

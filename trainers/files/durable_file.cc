@@ -66,7 +66,7 @@ Status check_target(const std::string& path) {
 }  // namespace
 
 Status check_replaceable(const std::string& path) {
-  if (Status status = check_target(path); !status) {
+  if (Status status = check_target(path); !status.ok()) {
     return status;
   }
   // A name that neither the user nor another process has.
@@ -82,12 +82,12 @@ Status check_replaceable(const std::string& path) {
 
 Status write_durably(const std::string& path, std::span<const std::byte> bytes,
                      FileReaders readers) {
-  if (Status status = check_target(path); !status) {
+  if (Status status = check_target(path); !status.ok()) {
     return status;
   }
   const std::string fresh = beside(path);
   ::unlink(fresh.c_str());  // what a process left that was killed while it wrote
-  if (Status status = write_and_sync(fresh, bytes, mode_for(path, readers)); !status) {
+  if (Status status = write_and_sync(fresh, bytes, mode_for(path, readers)); !status.ok()) {
     ::unlink(fresh.c_str());
     return status;
   }

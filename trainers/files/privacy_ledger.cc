@@ -101,7 +101,7 @@ Status PrivacyLedger::settle(std::uint64_t steps) {
 Status PrivacyLedger::write(std::uint64_t steps) {
   std::string text = fmt::format("{}{}{}{}\n", kTitle, mechanism_, kSteps, steps);
   text += fmt::format("{}{}\n", kDigest, sha256_hex(bytes_of(text)));
-  if (Status status = write_durably(path_, bytes_of(text), FileReaders::owner); !status) {
+  if (Status status = write_durably(path_, bytes_of(text), FileReaders::owner); !status.ok()) {
     return status.with_context("privacy ledger");
   }
   steps_ = steps;

@@ -48,7 +48,7 @@ void check_writable(std::string_view option, const std::string& path) {
     }
     return;
   }
-  if (const Status status = check_replaceable(path); !status) {
+  if (const Status status = check_replaceable(path); !status.ok()) {
     refuse(option, path, status.message());
   }
 }

@@ -164,7 +164,7 @@ std::string section_text(std::span<const std::byte> section) {
 
 Result<SectionFile> decode_sections(const FileKind& kind, std::span<const std::byte> bytes) {
   SectionFile file;
-  if (Status status = read_header(kind, bytes, file); !status) {
+  if (Status status = read_header(kind, bytes, file); !status.ok()) {
     return status;
   }
   ByteReader in(bytes.subspan(kHeaderBytes));

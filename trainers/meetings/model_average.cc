@@ -104,7 +104,7 @@ Status ModelAverage::meet(Round round, std::span<const float> parameters, std::u
   const std::string pulse = models_of(round) + "/pulse";
   if (Status status =
           collectives_.store().set(node_key(models_of(round), collectives_.rank()), value.bytes());
-      !status) {
+      !status.ok()) {
     return status;
   }
   if (collectives_.rank() != 0) {
@@ -112,7 +112,7 @@ Status ModelAverage::meet(Round round, std::span<const float> parameters, std::u
   }
   const Pulse alive(collectives_.store(), pulse,
                     std::max(collectives_.timeout() / kBeats, std::chrono::milliseconds(1)));
-  if (Status status = inspect_all(round, parameters.size(), inspect, visit); !status) {
+  if (Status status = inspect_all(round, parameters.size(), inspect, visit); !status.ok()) {
     return status;
   }
   return collectives_.store().set(done, {});
@@ -126,7 +126,8 @@ Status ModelAverage::inspect_all(Round round, std::size_t dimension, const Inspe
   }
   inspect(*model);
   for (Rank peer = 0; peer < collectives_.nodes(); ++peer) {
-    if (Status status = collectives_.store().remove(node_key(models_of(round), peer)); !status) {
+    if (Status status = collectives_.store().remove(node_key(models_of(round), peer));
+        !status.ok()) {
       return status;
     }
   }

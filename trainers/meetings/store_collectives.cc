@@ -31,13 +31,13 @@ Result<std::vector<std::byte>> StoreCollectives::await(const std::string& key, R
     if (value.ok() || value.status().fault() != Fault::deadline) {
       return value;
     }
-    if (Status cause = fault_notice_.given_up(); !cause) {
+    if (Status cause = fault_notice_.given_up(); !cause.ok()) {
       return cause;
     }
-    if (Status end = look_at(peer); !end) {
+    if (Status end = look_at(peer); !end.ok()) {
       return end;
     }
-    if (Status lost = miss_ ? miss_(peer) : Status(); !lost) {
+    if (Status lost = miss_ ? miss_(peer) : Status(); !lost.ok()) {
       return lost;
     }
     if (!pulse.empty()) {
@@ -65,7 +65,7 @@ Status StoreCollectives::await_all(std::string_view name) {
       return value.status();
     }
     // One that was there before this node, so that nobody waited, may have come from elsewhere.
-    if (Status status = look_at(peer); !status) {
+    if (Status status = look_at(peer); !status.ok()) {
       return status;
     }
   }
@@ -76,10 +76,10 @@ Status StoreCollectives::barrier(std::string_view name) {
   const std::string go = barrier_key(name);
   const std::string left = fmt::format("{}/left", name);
   if (rank_ == 0) {
-    if (Status status = await_all(name); !status) {
+    if (Status status = await_all(name); !status.ok()) {
       return status;
     }
-    if (Status status = store_.set(go, {}); !status) {
+    if (Status status = store_.set(go, {}); !status.ok()) {
       return status;
     }
     for (Rank peer = 1; peer < nodes_; ++peer) {
@@ -91,7 +91,7 @@ Status StoreCollectives::barrier(std::string_view name) {
     }
     return {};
   }
-  if (Status status = store_.set(node_key(name, rank_), {}); !status) {
+  if (Status status = store_.set(node_key(name, rank_), {}); !status.ok()) {
     return status;
   }
   if (const auto value = await_node_0(go); !value.ok()) {
@@ -105,7 +105,7 @@ Status StoreCollectives::barrier(std::string_view name) {
 Result<std::vector<std::vector<std::byte>>> StoreCollectives::gather(
     std::string_view name, std::span<const std::byte> value) {
   std::vector<std::vector<std::byte>> values;
-  if (Status status = store_.set(node_key(name, rank_), value); !status) {
+  if (Status status = store_.set(node_key(name, rank_), value); !status.ok()) {
     return status;
   }
   if (rank_ != 0) {
@@ -124,7 +124,7 @@ Result<std::vector<std::vector<std::byte>>> StoreCollectives::gather(
 Result<std::vector<std::byte>> StoreCollectives::broadcast(std::string_view name,
                                                            std::span<const std::byte> value) {
   if (rank_ == 0) {
-    if (Status status = store_.set(name, value); !status) {
+    if (Status status = store_.set(name, value); !status.ok()) {
       return status;
     }
     return std::vector<std::byte>(value.begin(), value.end());

@@ -62,7 +62,7 @@ class LinkedLayer {
   }
   /// Runs the experts' backward pass, which adds to the gradients of their parameters.
   Status run_backward() {
-    if (Status status = exchange_.arrive_gradient(); !status) {
+    if (Status status = exchange_.arrive_gradient(); !status.ok()) {
       return status;
     }
     return guarded([this] {

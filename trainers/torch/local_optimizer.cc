@@ -186,7 +186,7 @@ Status LocalOptimizer::direction(Round /*round*/, std::span<const float> x,
 
 Status LocalOptimizer::direction_part(std::size_t first, std::span<const float> x,
                                       std::span<const float> gradient, std::span<float> d) {
-  if (Status status = step(tensors_of(first, d.size()), x, gradient, d); !status) {
+  if (Status status = step(tensors_of(first, d.size()), x, gradient, d); !status.ok()) {
     return status;
   }
   host_ops().subtract(x, d, d);
@@ -219,10 +219,10 @@ void LocalOptimizer::save(ByteBuffer& out) const {
 }
 
 Status LocalOptimizer::load(ByteReader& in) {
-  if (Status status = expect_name(in, "step rule", name()); !status) {
+  if (Status status = expect_name(in, "step rule", name()); !status.ok()) {
     return status;
   }
-  if (Status status = expect_name(in, "torch optimizer", kind_of(optimizer_)); !status) {
+  if (Status status = expect_name(in, "torch optimizer", kind_of(optimizer_)); !status.ok()) {
     return status;
   }
   std::vector<std::span<const std::byte>> parts;

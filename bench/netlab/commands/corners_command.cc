@@ -103,7 +103,7 @@ int run_corners(const CornersRequest& request) {
   for (const std::string& transport : request.options.transports()) {
     corners::Survey& survey =
         surveys.emplace_back(transport, request.seconds, request.repeats, *calibration, program);
-    if (Status status = survey.run(); !status) {
+    if (Status status = survey.run(); !status.ok()) {
       fault = fmt::format("{}: {}", transport, status.message());
     }
     show(survey, output);

@@ -62,7 +62,7 @@ Status Survey::run() {
   for (const Edge& edge : edges()) {
     for (const double value : edge.values()) {
       for (std::size_t method = 0; method < kMethods.size(); ++method) {
-        if (Status status = look(edge.at(value), method, edge.measured(value)); !status) {
+        if (Status status = look(edge.at(value), method, edge.measured(value)); !status.ok()) {
           return status.with_context(
               fmt::format("{}, {}", edge.at(value).name(), kMethods[method].name));
         }

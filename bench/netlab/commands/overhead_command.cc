@@ -162,7 +162,7 @@ int run_overhead(const OverheadRequest& request) {
   }
   for (int repeat = 0; repeat < request.repeats; ++repeat) {
     for (Answer& answer : answers) {
-      if (Status status = ask(request, answer, program); !status) {
+      if (Status status = ask(request, answer, program); !status.ok()) {
         return failed(status.message());
       }
     }

@@ -21,14 +21,17 @@ class _Owned:
         self.kind = kind
         self.handle = handle
         self.turn = threading.Lock()
+        # Who destroys the handle, or uses it beside a call. A signal's handler may come in between.
+        self.ending = threading.RLock()
         self.process = os.getpid()
 
     def destroy(self):
         """In this thread's turn. Only in the process that made it: a fork has the memory, but not
         the threads."""
-        handle, self.handle = self.handle, None
-        if handle is not None and os.getpid() == self.process:
-            getattr(library, f"sotto_{self.kind}_destroy")(handle)
+        with self.ending:
+            handle, self.handle = self.handle, None
+            if handle is not None and os.getpid() == self.process:
+                getattr(library, f"sotto_{self.kind}_destroy")(handle)
 
 
 def _end(owned):
@@ -64,6 +67,14 @@ class Handle:
             if own.handle is None:
                 raise Refused(f"{own.kind}: it is closed")
             yield own.handle
+
+    @contextlib.contextmanager
+    def _beside(self):
+        """The handle for what any thread may call beside another call, which stays as long as the
+        block; None once it is destroyed, or in a fork."""
+        own = self._own
+        with own.ending:
+            yield own.handle if own.process == os.getpid() else None
 
     @contextlib.contextmanager
     def _in_turn(self):

@@ -201,10 +201,10 @@ class Optimizer(Handle, RunBlock):
     def ask_to_stop(self) -> None:
         """Wants all nodes to end together: their steps raise Ended, and change nothing, after a round
         that all agree on. May be called from any thread, or by a signal's handler."""
-        handle = self._own.handle
-        if handle is None or self._own.process != os.getpid():
-            raise Refused("optimizer: it is closed")
-        library.sotto_optimizer_ask_to_stop(handle)
+        with self._beside() as handle:
+            if handle is None:
+                raise Refused("optimizer: it is closed")
+            library.sotto_optimizer_ask_to_stop(handle)
 
     def drain(self) -> None:
         """Waits until this node's exchanges are complete."""

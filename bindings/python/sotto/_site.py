@@ -6,7 +6,6 @@ import ctypes
 import dataclasses
 import math
 import os
-import threading
 from types import TracebackType
 from typing import Any, Optional
 
@@ -65,7 +64,6 @@ class Site(Handle):
         site: Optional[Path] = None,
         **settings: Setting,
     ) -> None:
-        self._ending = threading.RLock()  # whoever destroys the handle, or uses it beside another
         address, self._shape = place(parameters, "parameters", writable=True)
         self._parameters = parameters  # which must stay where they are
         given: dict[str, Any] = {"site": None if site is None else os.fspath(site), **settings}
@@ -93,9 +91,8 @@ class Site(Handle):
 
     def _asked(self, name):
         """What a function tells that may be called while another call is under way."""
-        with self._ending:
-            handle = self._own.handle
-            if handle is None or self._own.process != os.getpid():
+        with self._beside() as handle:
+            if handle is None:
                 raise Refused("site: it is closed")
             return call_for_json("site_" + name, handle)
 
@@ -134,15 +131,13 @@ class Site(Handle):
     def stop(self) -> None:
         """Ends what waits within a tenth of a second; `over` is then True. Any thread, or a signal's
         handler, may call it; once the site is closed it does nothing."""
-        with self._ending:
-            handle = self._own.handle
-            if handle is not None and self._own.process == os.getpid():
+        with self._beside() as handle:
+            if handle is not None:
                 library.sotto_site_stop(handle)
 
     def close(self) -> None:
         """Leaves at once; see finish()."""
-        with self._ending:
-            super().close()
+        super().close()
         trained.give_back(self)
 
     def __enter__(self) -> Site:

@@ -12,7 +12,7 @@ Status told(cudaError_t error, std::string_view doing) {
   if (error == cudaSuccess) {
     return {};
   }
-  static_cast<void>(cudaGetLastError());  // it is told here, and not once more
+  (void)cudaGetLastError();  // it is told here, and not once more
   return {Fault::io, fmt::format("CUDA, {}: {}", doing, cudaGetErrorString(error))};
 }
 
@@ -34,10 +34,10 @@ class CudaDevice final : public Device {
         error = cudaStreamSynchronize(nullptr);
       }
       if (error != cudaSuccess) {
-        static_cast<void>(cudaFree(at));
+        (void)cudaFree(at);
       }
     }
-    if (auto status = told(error, fmt::format("allocating {} bytes", bytes)); !status) {
+    if (auto status = told(error, fmt::format("allocating {} bytes", bytes)); !status.ok()) {
       return status;
     }
     return std::span(static_cast<std::byte*>(at), bytes);
@@ -49,7 +49,7 @@ class CudaDevice final : public Device {
   Result<bool> holds(const std::byte* at) const override {
     cudaPointerAttributes attributes{};
     if (auto status = told(cudaPointerGetAttributes(&attributes, at), "asking where memory lies");
-        !status) {
+        !status.ok()) {
       return status;
     }
     return attributes.type == cudaMemoryTypeDevice;
@@ -59,7 +59,7 @@ class CudaDevice final : public Device {
     cudaStream_t stream = nullptr;
     // Not behind the default stream, on which programs put their own work.
     if (auto status = told(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
-        !status) {
+        !status.ok()) {
       return status;
     }
     return stream;
@@ -68,7 +68,7 @@ class CudaDevice final : public Device {
   Result<DeviceEvent> make_event() override {
     cudaEvent_t event = nullptr;
     if (auto status = told(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
-        !status) {
+        !status.ok()) {
       return status;
     }
     return event;
@@ -87,7 +87,7 @@ class CudaDevice final : public Device {
     if (error == cudaErrorNotReady) {
       return false;
     }
-    if (auto status = told(error, "work on a stream"); !status) {
+    if (auto status = told(error, "work on a stream"); !status.ok()) {
       return status;
     }
     return true;
@@ -106,7 +106,7 @@ int count_cuda_devices() {
 
 Result<std::shared_ptr<Device>> make_cuda_device(std::optional<Rank> rank) {
   int count = 0;
-  if (auto status = told(cudaGetDeviceCount(&count), "no device can be used"); !status) {
+  if (auto status = told(cudaGetDeviceCount(&count), "no device can be used"); !status.ok()) {
     return status;
   }
   if (count == 0) {
@@ -115,11 +115,11 @@ Result<std::shared_ptr<Device>> make_cuda_device(std::optional<Rank> rank) {
   int number = 0;
   if (rank) {
     number = *rank % count;
-  } else if (auto status = told(cudaGetDevice(&number), "the thread's device"); !status) {
+  } else if (auto status = told(cudaGetDevice(&number), "the thread's device"); !status.ok()) {
     return status;
   }
   std::shared_ptr<Device> device = std::make_shared<CudaDevice>(number);
-  if (auto status = device->use(); !status) {
+  if (auto status = device->use(); !status.ok()) {
     return status;
   }
   return device;

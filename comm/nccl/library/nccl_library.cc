@@ -27,7 +27,7 @@ class NcclLibrary final : public NcclApi {
  public:
   Result<CommunicatorId> make_id() override {
     ncclUniqueId unique{};
-    if (auto status = told(ncclGetUniqueId(&unique), "an id for the communicator"); !status) {
+    if (auto status = told(ncclGetUniqueId(&unique), "an id for the communicator"); !status.ok()) {
       return status;
     }
     CommunicatorId id{};
@@ -42,7 +42,7 @@ class NcclLibrary final : public NcclApi {
     ncclComm_t communicator = nullptr;
     if (auto status = told(ncclCommInitRankConfig(&communicator, ranks, unique, rank, &config),
                            "joining the communicator");
-        !status) {
+        !status.ok()) {
       if (communicator != nullptr) {
         abort(communicator);
       }
@@ -56,7 +56,7 @@ class NcclLibrary final : public NcclApi {
     if (asked != ncclSuccess && asked != ncclInProgress) {
       state = asked;
     }
-    if (auto status = told(state, "the communicator", communicator); !status) {
+    if (auto status = told(state, "the communicator", communicator); !status.ok()) {
       return status;
     }
     return state == ncclSuccess;
@@ -77,7 +77,7 @@ class NcclLibrary final : public NcclApi {
     return told(ncclCommFinalize(communicator), "flushing the communicator", communicator);
   }
   void destroy(Communicator communicator) override {
-    static_cast<void>(ncclCommDestroy(communicator));
+    (void)ncclCommDestroy(communicator);
   }
   void abort(Communicator communicator) override { static_cast<void>(ncclCommAbort(communicator)); }
 };

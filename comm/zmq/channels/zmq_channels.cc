@@ -223,7 +223,7 @@ Result<ChannelEvent> ZmqChannels::poll(Deadline deadline) {
       }
       return std::move(*event);
     }
-    if (!failure_) {
+    if (!failure_.ok()) {
       return failure_;
     }
     if (deadline.expired()) {

@@ -57,7 +57,7 @@ class TcpStore final : public Store {
       server_ = std::make_unique<TcpStoreServer>(endpoint_, security, stop_);
     }
     if (security) {
-      if (Status held = serve ? server_->test(*security) : Status(); !held) {
+      if (Status held = serve ? server_->test(*security) : Status(); !held.ok()) {
         refuse("store", endpoint_, held.message());
       }
       curve_ = CurveClient{security->own, server_key(*security, serve)};
@@ -156,7 +156,7 @@ Status TcpStore::set(std::string_view key, std::span<const std::byte> value) {
         const Piece piece = piece_at(value, sent, store_wire::kPieceBytes);
         Status asked = send(
             connection, {.kind = store_wire::Kind::set, .key = std::string(key), .piece = piece});
-        if (!asked) {
+        if (!asked.ok()) {
           return asked;
         }
         sent += piece.bytes.size();
@@ -191,7 +191,7 @@ Status TcpStore::remove(std::string_view key) {
   return talk(key, server_deadline(kPatience, stop_), [&](Connection& connection) -> Status {
     if (Status asked =
             send(connection, {.kind = store_wire::Kind::remove, .key = std::string(key)});
-        !asked) {
+        !asked.ok()) {
       return asked;
     }
     return receive(connection, key, server_deadline(kPatience, stop_)).status();
@@ -229,7 +229,7 @@ Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const 
   const auto wait_ms = static_cast<std::uint32_t>(deadline.left_ms(kLongestWaitMs));
   if (Status asked =
           send(connection, {.kind = store_wire::Kind::get, .key = key, .wait_ms = wait_ms});
-      !asked) {
+      !asked.ok()) {
     return asked;
   }
   const auto span = std::chrono::milliseconds(wait_ms) + kRoundTrip;
@@ -246,7 +246,7 @@ Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const 
                                       .key = key,
                                       .piece = {.offset = asked},
                                       .version = first->version});
-      if (!sent) {
+      if (!sent.ok()) {
         return sent;
       }
       asked += std::min(store_wire::kPieceBytes, total - asked);

@@ -31,7 +31,7 @@ class DeviceCodec final : public DeviceCompressor {
     }
     queue().copy(bytes, places.frame.data());
     if (Status status = codec_.decode_add(places.frame, scale, y, places.outcome, queue().stream());
-        !status) {
+        !status.ok()) {
       queue().wait();  // for the copy: the bytes are the caller's
       return status;
     }

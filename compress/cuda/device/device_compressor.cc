@@ -41,7 +41,8 @@ Status DeviceCompressor::decode_sum(std::span<const Term> terms, std::span<float
                                     const Visitor& visit, std::size_t& refused) const {
   ops_.fill(0, scratch);
   for (refused = 0; refused < terms.size(); ++refused) {
-    if (Status status = decode_add(terms[refused].bytes, terms[refused].scale, scratch); !status) {
+    if (Status status = decode_add(terms[refused].bytes, terms[refused].scale, scratch);
+        !status.ok()) {
       return status;
     }
   }

@@ -29,7 +29,7 @@ class DeviceTopk final : public DeviceCompressor {
       : DeviceCompressor(std::move(host), ops, queue), keep_ratio_(keep_ratio) {}
   ~DeviceTopk() override {
     if (!queue().settle()) {
-      static_cast<void>(lists_.release());  // the device may still touch them
+      (void)lists_.release();  // the device may still touch them
     }
   }
   DeviceTopk(const DeviceTopk&) = delete;

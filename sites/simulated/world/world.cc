@@ -402,7 +402,7 @@ void check_sites(const FaultPlan& plan) {
   moment.faults.clear();
   moment.random.reset();
   moment.rounds.reset();
-  static_cast<void>(simulate_sites(moment, {}));
+  (void)simulate_sites(moment, {});
 }
 
 }  // namespace sotto

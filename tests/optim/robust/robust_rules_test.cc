@@ -261,7 +261,7 @@ TEST_CASE("what is no rule is refused with the rules there are") {
         "geometric-median:", "mean:1"}) {
     CAPTURE(rule);
     try {
-      static_cast<void>(make_aggregation(rule, 3, 4, host_ops()));
+      (void)make_aggregation(rule, 3, 4, host_ops());
       FAIL("it was taken");
     } catch (const Error& error) {
       const std::string why = error.what();

@@ -475,7 +475,7 @@ TEST_CASE("no step follows the end, and a fault of the site is in its report") {
   SiteOptions options = all.alone(0);
   std::vector<float> x(kDimension);
   SiteOptimizer site(options, all.folder(0), x);
-  CHECK(site.report().phase == "starting");
+  CHECK(site.report().phase == SitePhase::starting);
   REQUIRE(site.connect().ok());
   REQUIRE(site.step(x).ok());
 
@@ -486,12 +486,12 @@ TEST_CASE("no step follows the end, and a fault of the site is in its report") {
   SiteOptimizer other(taken, all.folder(1), y, {},
                       [&](const SiteEvent& event) { events.emplace_back(name_of(event.kind)); });
   CHECK_FALSE(other.connect().ok());
-  CHECK(other.report().phase == "failed");
+  CHECK(other.report().phase == SitePhase::failed);
   CHECK(events.back() == "failed");
   CHECK_FALSE(other.step(y).ok());
 
   REQUIRE(site.finish().ok());
-  CHECK(site.report().phase == "done");
+  CHECK(site.report().phase == SitePhase::done);
   CHECK(site.result().report.peers.size() == 1);
   CHECK_THROWS_AS((void)site.step(x), Error);
   CHECK_THROWS_AS((void)site.relay(), Error);

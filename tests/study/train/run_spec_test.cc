@@ -20,7 +20,7 @@ namespace {
 
 std::string refusal_of(const std::string& words) {
   try {
-    static_cast<void>(joined_settings(parse_run(words), {}));
+    (void)joined_settings(parse_run(words), {});
   } catch (const Error& error) {
     return error.what();
   }

@@ -43,7 +43,7 @@ Status RunAgreement::named(const Status& status) const {
 }
 
 Status RunAgreement::agree(const std::function<Result<StartingPoint>()>& start) {
-  if (Status status = naming_timeout(session_.enter(), timeout_); !status) {
+  if (Status status = naming_timeout(session_.enter(), timeout_); !status.ok()) {
     if (rank_ == 0) {
       collectives_.fault_notice().give_up(status);
     }
@@ -56,7 +56,7 @@ Status RunAgreement::agree(const std::function<Result<StartingPoint>()>& start) 
     collectives_.fault_notice().give_up(cause);
     return cause;
   }
-  if (Status status = compare(*mine); !status) {
+  if (Status status = compare(*mine); !status.ok()) {
     if (status.fault() == Fault::unexpected) {
       collectives_.fault_notice().give_up(status);
     }
@@ -177,12 +177,12 @@ Status RunAgreement::wait_fault(std::span<const Rank> peers) {
     return {};
   }
   if (join_ == Join::zeros) {
-    if (Status status = data_.round_fault(); !status) {
+    if (Status status = data_.round_fault(); !status.ok()) {
       return status;
     }
   }
   for (const Rank peer : peers) {
-    if (Status status = whereabouts_.wait_fault(peer); !status) {
+    if (Status status = whereabouts_.wait_fault(peer); !status.ok()) {
       return status;
     }
   }
@@ -192,7 +192,7 @@ Status RunAgreement::wait_fault(std::span<const Rank> peers) {
 Result<UnevenData::Next> RunAgreement::next_without_data(Round done) {
   if (!out_of_data_) {
     out_of_data_ = true;
-    if (Status status = data_.leave(done); !status) {
+    if (Status status = data_.leave(done); !status.ok()) {
       return status;
     }
     if (join_ == Join::stop) {
@@ -270,7 +270,7 @@ Status RunAgreement::give_up(const Status& fault) {
 }
 
 Status RunAgreement::end() {
-  if (Status status = collectives_.barrier("end"); !status) {
+  if (Status status = collectives_.barrier("end"); !status.ok()) {
     return status;
   }
   forget_mean();

@@ -61,7 +61,7 @@ Status StopAgreement::begin(Round done) {
     }
     answer();
   }
-  if (Status status = await_decision(); !status) {
+  if (Status status = await_decision(); !status.ok()) {
     return status;
   }
   const std::lock_guard lock(mutex_);

@@ -58,11 +58,11 @@ Status UnevenData::leave(Round rounds) {
   {
     const std::lock_guard lock(mutex_);
     left_ = rounds;  // round_fault() says no more that there are data
-    if (Status status = publish({rounds, true}); !status) {
+    if (Status status = publish({rounds, true}); !status.ok()) {
       return status;
     }
   }
-  if (Status status = set_once(store_, some_out_key()); !status) {
+  if (Status status = set_once(store_, some_out_key()); !status.ok()) {
     return status;
   }
   return news_.announce();
@@ -124,7 +124,7 @@ Result<UnevenData::Next> UnevenData::await(Round done, const Whereabouts& wherea
     if (interrupted()) {
       return Next::round;
     }
-    if (Status cause = fault_notice.given_up(); !cause) {
+    if (Status cause = fault_notice.given_up(); !cause.ok()) {
       return cause;
     }
     const std::pair<Rank, Round> seen(*peer, state.rounds);

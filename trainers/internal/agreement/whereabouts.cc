@@ -35,7 +35,7 @@ Status Whereabouts::come(MeetingPlace place, Round rounds) {
     value.write(met_);
     value.write(rounds);
   }
-  if (Status status = store_.set(place_key(rank_), value.bytes()); !status) {
+  if (Status status = store_.set(place_key(rank_), value.bytes()); !status.ok()) {
     return status;
   }
   return news_.announce();

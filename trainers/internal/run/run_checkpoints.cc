@@ -46,7 +46,7 @@ Result<RunState> RunCheckpoints::load(Round round, Optimizer& optimizer) {
     return checkpoint.status();
   }
   ByteReader saved(checkpoint->optimizer);
-  if (Status status = optimizer.load(saved); !status) {
+  if (Status status = optimizer.load(saved); !status.ok()) {
     return status.with_context("resuming");
   }
   ByteReader run(checkpoint->run);

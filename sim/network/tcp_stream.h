@@ -1,0 +1,72 @@
+// TCP's part of a connection whose windows are modelled: the window, its acknowledgements, and the
+// repair of losses. Network (network.h) has one for each connection, and moves the bytes.
+//
+// One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <sotto/sim/network/acknowledgements.h>
+#include <sotto/sim/network/congestion_window.h>
+#include <sotto/sim/network/losses.h>
+#include <sotto/sim/time.h>
+
+namespace sotto {
+
+class TcpStream {
+ public:
+  explicit TcpStream(const CongestionWindow& window) : window_(window) {}
+
+  CongestionWindow& window() { return window_; }
+  const CongestionWindow& window() const { return window_; }
+  Acknowledgements& acknowledgements() { return acknowledgements_; }
+  const Acknowledgements& acknowledgements() const { return acknowledgements_; }
+
+  /// Its way loses packets, which it sends again as `repair` says.
+  void lose_packets(LossRepair repair) { repair_ = std::make_unique<LossRepair>(repair); }
+  /// Null where its way loses nothing.
+  LossRepair* repair() { return repair_.get(); }
+  const LossRepair* repair() const { return repair_.get(); }
+  /// Bytes of `remaining` that leave before the next lost packet has; −1: none is lost.
+  double until_loss(double remaining) const {
+    return repair_ == nullptr ? -1 : repair_->until_loss(remaining);
+  }
+
+  /// The stream of the other direction, in whose queue acknowledgements wait, is this connection's.
+  void pair_with(std::uint32_t reverse) { reverse_ = reverse; }
+  /// Its number; empty: acknowledgements wait in no queue.
+  std::optional<std::uint32_t> reverse() const {
+    return reverse_ == kNone ? std::nullopt : std::optional(reverse_);
+  }
+
+  /// A round trip of the window begins.
+  void start_round() { acknowledgements_.start_round(reverse_ != kNone); }
+  /// `bytes` left the sender, the last of them at `now`.
+  void sent(double bytes, SimTime now) {
+    window_.sent(bytes, now);
+    bytes_sent_ += bytes;
+  }
+  /// Bytes that have left the sender since the connection began.
+  double bytes_sent() const { return bytes_sent_; }
+  /// All that is under way is dropped, and the connection begins anew with `window`.
+  void abort(const CongestionWindow& window) {
+    window_ = window;
+    acknowledgements_ = {};
+    if (repair_ != nullptr) {
+      repair_->abort();
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  CongestionWindow window_;
+  Acknowledgements acknowledgements_;
+  std::unique_ptr<LossRepair> repair_;
+  std::uint32_t reverse_ = kNone;
+  double bytes_sent_ = 0;
+};
+
+}  // namespace sotto
