@@ -105,11 +105,11 @@ bool EpochMember::change_due(EpochTime now) const {
     return true;
   }
   const bool planned = now - entered_at_ >= kBetweenPlanned || members_.size() < setup_.least;
-  const auto near = [&](const auto& item) {
-    return item.second.ready && item.second.behind <= kNear && !suspected(item.first);
+  const auto comes = [&](const auto& item) {
+    return item.second.ready && item.second.behind <= near() && !suspected(item.first);
   };
   return planned && members_.size() < setup_.most && !carrying() && !mean_ &&
-         std::ranges::any_of(newcomers_, near);
+         std::ranges::any_of(newcomers_, comes);
 }
 
 void EpochMember::watch_for_change(EpochTime now) {
@@ -179,7 +179,7 @@ void EpochMember::try_choose(EpochTime now) {
     return promised.contains(voter) || (epoch_ > 0 && suspected(voter));
   });
   const auto catches_up = [&](const auto& item) {
-    return item.second + kNear >= top && item.second < top && !suspected(item.first);
+    return item.second + near() >= top && item.second < top && !suspected(item.first);
   };
   const bool soon = std::ranges::any_of(ready(), catches_up);
   if (!rules_->quorum(promised, all) || (!everybody && now - *asked_ < setup_.delta) ||
@@ -258,6 +258,9 @@ void EpochMember::on_ask(const EpochNode& from, Epoch epoch) {
   if (known != decisions_.end()) {
     // A node that asks about the founding knows no history, and the founding has none.
     send(from, known->first, DecideMessage{known->second});
+    if (known->first + 1 == epoch_) {
+      catch_up(from);  // what this node said since then has reached it too early
+    }
   }
 }
 
@@ -335,16 +338,25 @@ void EpochMember::linger() {
     return;
   }
   bool all = true;
+  bool another_knows = false;
+  bool one_may_return = false;
   for (const EpochNode& member : waits_for_) {
     const auto stay = stays_.find({member.name, member.incarnation});
     const EpochNode now{member.name, member.incarnation,
                         stay == stays_.end() ? member.stay : stay->second};
-    if (member != self_ && !entered_.contains(now) && !suspected(now)) {
-      all = false;
-      send(member, epoch_, DecideMessage{*lingers_});
+    if (member == self_) {
+      continue;
     }
+    if (entered_.contains(now)) {
+      another_knows = true;
+      continue;
+    }
+    all = all && suspected(now);
+    one_may_return = one_may_return || peers_.contains({now.name, now.incarnation, true});
+    send(member, epoch_, DecideMessage{*lingers_});
   }
-  if (all) {
+  // Who knows an end alone takes it away, and a suspicion may be wrong.
+  if (all && (another_knows || !one_may_return || !rules_->leaver_waits_for_suspects())) {
     standing_ = EpochStanding::left;
   }
 }
@@ -400,6 +412,8 @@ void EpochMember::enter(Epoch epoch, const EpochValue& value, EpochTime now) {
   works_.clear();
   held_.clear();
   carry_ = ahead ? std::nullopt : value.carry;
+  asked_carry_ = false;
+  caught_up_.clear();
   const bool holds = mean_ && carry_ && mean_digest_ == *carry_;
   if (!holds) {
     mean_.reset();
@@ -408,6 +422,8 @@ void EpochMember::enter(Epoch epoch, const EpochValue& value, EpochTime now) {
     newcomers_.erase(member);
   }
   entered_at_ = now;
+  paced_at_ = now;
+  paced_step_ = step_;
   due_.reset();
   asked_.reset();
   if (mean_) {

@@ -26,6 +26,9 @@ struct NoLapse final : EpochRules {
 struct LeavesAtOnce final : EpochRules {
   bool leaver_waits() const override { return false; }
 };
+struct SuspectsAreDead final : EpochRules {
+  bool leaver_waits_for_suspects() const override { return false; }
+};
 struct StaysBehind final : EpochRules {
   bool begins_anew() const override { return false; }
 };
@@ -276,6 +279,31 @@ TEST_CASE("epochs: the leaver who knew alone stays until the others know") {
   CHECK_FALSE(story(std::make_shared<LeavesAtOnce>()));
 }
 
+TEST_CASE("epochs: the leaver who knew alone does not go while it may suspect the other wrongly") {
+  const auto story = [](const std::shared_ptr<const EpochRules>& rules, bool dies) {
+    EpochWorld world = running({"a", "b"}, rules);
+    Process& elder = world.at("a");
+    Process& other = world.at("b");
+    world.lose([](const Process& from, const std::string&, const EpochMessage& message) {
+      return from.name == "a" && is<DecideMessage>(message);
+    });
+    world.leave(elder);
+    world.run(EpochTime(1'000), [&] { return elder.member->standing() != EpochStanding::member; });
+    world.suspect(elder, other);
+    world.run(EpochTime(2'000));
+    if (dies) {
+      world.kill(other, false);
+    } else {
+      world.suspect_exactly();
+    }
+    world.lose({});
+    return (dies || goes_on(world)) && (world.run(EpochTime(2'000)), world.find("a") == nullptr);
+  };
+  CHECK(story(std::make_shared<EpochRules>(), false));
+  CHECK(story(std::make_shared<EpochRules>(), true));
+  CHECK_FALSE(story(std::make_shared<SuspectsAreDead>(), false));
+}
+
 TEST_CASE("epochs: a leaver that is told twice stays until the others know") {
   EpochWorld world = running({"a", "b"});
   world.lose([](const Process& from, const std::string&, const EpochMessage& message) {
@@ -343,6 +371,56 @@ TEST_CASE("epochs: seeds that are born again found no second run") {
   CHECK(world.decided().at(0) == first);
 }
 
+TEST_CASE("epochs: who hears of a new epoch late is told its step at once, and none waits") {
+  EpochWorld world = running({"a", "b", "c", "d"});
+  world.kill(world.at("d"), false);
+  // c hears of the epoch from b alone, which has said its part of the step by then.
+  world.block(world.at("a"), world.at("c"));
+  const auto computed = [&] {
+    for (Process* process : world.all()) {
+      world.offer(*process);
+    }
+    world.settle();
+  };
+  for (int k = 0; k < 20 && world.at("b").member->epoch() == 1; ++k) {
+    world.pass(EpochTime(50));
+    world.tick(world.at("a"));
+    computed();
+  }
+  REQUIRE(world.at("b").member->epoch() == 2);
+  const Round before = world.at("b").member->step();
+  world.unblock();
+  computed();
+  computed();
+  for (const Process* process :
+       world.all()) {  // no time has passed, so that nothing was said again
+    CHECK(process->member->epoch() == 2);
+    CHECK(process->member->step() > before);
+  }
+}
+
+TEST_CASE("epochs: who lacks the mean that is carried asks the first that says it has it") {
+  EpochWorld world = running({"a", "b", "c", "d", "e"});
+  world.lose([](const Process& from, const std::string& to, const EpochMessage& message) {
+    const auto* const part = std::get_if<PartMessage>(&message.body);
+    return (to == "e" && part != nullptr && part->standing == PartMessage::Standing::made) ||
+           (from.name == "e" && is<PromiseMessage>(message));
+  });
+  world.run(EpochTime(1'000));
+  const Round before = world.at("e").member->step();
+  world.kill(world.at("d"), false);
+  for (int k = 0; k < 100 && world.at("e").member->epoch() == 1; ++k) {
+    world.pass(EpochTime(20));
+    for (Process* process : world.all()) {
+      world.tick(*process);
+    }
+    world.settle();
+  }
+  CHECK(world.carried() == 1);
+  CHECK(world.at("e").member->epoch() == 2);
+  CHECK(world.at("e").member->step() == before + 1);  // no time has passed since it entered
+}
+
 TEST_CASE("epochs: with fewer than MIN members no step begins") {
   EpochWorld world({.seed = 5, .least = 3, .founders = {"a", "b"}});
   world.start("a");
@@ -351,6 +429,32 @@ TEST_CASE("epochs: with fewer than MIN members no step begins") {
   CHECK(world.at("a").member->epoch() == 1);
   CHECK(world.committed() == 0);
   world.start("p");
+  CHECK(goes_on(world));
+}
+
+TEST_CASE("epochs: a newcomer that is many steps behind a fast run is taken in") {
+  EpochWorld world = running({"a", "b", "c"});
+  Process& newcomer = world.start("p");
+  // The members make 20 steps in the time in which a message to or from the newcomer comes.
+  Round behind = 0;
+  for (int k = 0; k < 600 && newcomer.member->standing() != EpochStanding::member; ++k) {
+    world.pass(EpochTime(50));
+    for (int step = 0; step < 20; ++step) {
+      for (Process* process : world.all()) {
+        world.offer(*process);
+      }
+      world.settle("p");
+    }
+    behind = std::max(behind, newcomer.member->step() > 0 && !world.at("a").member->frozen()
+                                  ? world.at("a").member->step() - newcomer.member->step()
+                                  : Round{0});
+    for (Process* process : world.all()) {
+      world.tick(*process);
+    }
+    world.deliver_once("p");
+  }
+  CHECK(behind > EpochMember::kNear);
+  CHECK(newcomer.member->standing() == EpochStanding::member);
   CHECK(goes_on(world));
 }
 
