@@ -147,8 +147,8 @@ void EpochMember::take(const EpochNode& from, const EpochHeader& header, const B
   } else if constexpr (std::is_same_v<Body, FetchMessage>) {
     on_fetch(from, body, now);
   } else if constexpr (std::is_same_v<Body, PieceMessage>) {
-    if (standing_ == EpochStanding::joining && !computing_ && fetch_.donors().contains(from) &&
-        fetch_.take(body, now)) {
+    if (standing_ == EpochStanding::joining && !parameters_taken() &&
+        fetch_.donors().contains(from) && fetch_.take(body, now)) {
       restore();
     }
   } else {
@@ -198,6 +198,13 @@ Status EpochMember::offer(std::span<const float> gradient, EpochTime now) {
   }
   advance(now);
   return fault_;
+}
+
+void EpochMember::keep_parameters(bool kept) {
+  kept_ = kept;
+  if (!parameters_taken()) {
+    apply_parked();
+  }
 }
 
 void EpochMember::leave(EpochTime now) {

@@ -137,6 +137,9 @@ class EpochMember {
   Status offer(std::span<const float> gradient, EpochTime now);
   /// What became of the latest gradient, once; none while it waits.
   std::optional<EpochOutcome> outcome() { return std::exchange(outcome_, std::nullopt); }
+  /// While true the parameters stay as they are, though no gradient is awaited: means wait, as they
+  /// do while the caller computes, and a newcomer takes no model over.
+  void keep_parameters(bool kept);
   /// From now on the node wants to leave, and computes no gradient.
   void leave(EpochTime now);
 
@@ -158,6 +161,8 @@ class EpochMember {
   Round base() const { return base_; }
   /// Steps that this node knows to be committed.
   Round step() const { return step_; }
+  /// Steps that the parameters have had: step(), but for means that wait.
+  Round applied() const { return model_.step(); }
   /// Digest of the latest committed mean.
   std::optional<EpochDigest> latest() const { return log_.digest(step_); }
   /// The mean of a committed step, while it is kept.
@@ -239,6 +244,8 @@ class EpochMember {
   bool try_commit();
   void hold(StepMean mean, const EpochDigest& digest);
   void commit(const StepMean& mean, const EpochDigest& digest);
+  /// Whether the parameters are not to change.
+  bool parameters_taken() const { return computing_ || kept_; }
   void apply_parked();
   void apply(const StepMean& mean);
   void hand_over();
@@ -327,7 +334,8 @@ class EpochMember {
   std::optional<std::vector<float>> gradient_;  ///< of step_ + 1
   std::vector<float> room_;
   std::optional<EpochOutcome> outcome_;
-  bool computing_ = false;  ///< the parameters are the caller's
+  bool computing_ = false;  ///< a gradient is computed at the parameters
+  bool kept_ = false;       ///< see keep_parameters
 
   EpochTime now_{0};                ///< of the latest call
   EpochTime said_{0};               ///< when things were said again last

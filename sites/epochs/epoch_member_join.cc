@@ -83,7 +83,7 @@ void EpochMember::seek(EpochTime now) {
     return suspected(donor) || now - heard > kNewcomerSilent;
   });
   fetch_.choose(now, 4 * setup_.delta + 4 * kAgain);
-  const bool free = standing_ == EpochStanding::joining && !computing_;
+  const bool free = standing_ == EpochStanding::joining && !parameters_taken();
   const std::optional<Round> ready = fetch_.done() ? std::optional(step_) : std::nullopt;
   for (const EpochPeer& peer : peers_) {
     if (!peer.suspected) {
@@ -112,7 +112,7 @@ void EpochMember::fetch() {
   for (const auto& [node, donor] : fetch_.donors()) {
     donors.push_back(node);
   }
-  if (standing_ != EpochStanding::joining || computing_ || donors.empty()) {
+  if (standing_ != EpochStanding::joining || parameters_taken() || donors.empty()) {
     return;
   }
   for (const std::uint32_t index : fetch_.ask(kPiecesAsked)) {
@@ -121,7 +121,7 @@ void EpochMember::fetch() {
 }
 
 void EpochMember::pull() {
-  if (standing_ != EpochStanding::joining || !fetch_.done() || computing_) {
+  if (standing_ != EpochStanding::joining || !fetch_.done() || parameters_taken()) {
     return;
   }
   const auto serves = [&](const EpochNode& node, const StateFetch::Donor& donor) {

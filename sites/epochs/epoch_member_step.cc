@@ -235,7 +235,7 @@ void EpochMember::commit(const StepMean& mean, const EpochDigest& digest) {
   parked_.push_back(mean);
   works_.erase(works_.begin(), works_.upper_bound(step_));
   held_.clear();
-  if (!computing_) {
+  if (!parameters_taken()) {
     apply_parked();
   }
   if (offered) {

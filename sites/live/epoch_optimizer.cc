@@ -86,6 +86,8 @@ class EpochOptimizer::Run {
   void try_begin();
   std::unique_ptr<StepRule> make_rule() const;
   void make_member(bool founder);
+  /// Whether the parameters stay as they are.
+  void keep_parameters(bool kept);
   /// Waits until `done` holds, as long as the caller wants to.
   Status await(const std::function<bool()>& done);
   Status pump(Clock::duration longest);
@@ -117,7 +119,8 @@ class EpochOptimizer::Run {
   bool joined_ = false;       ///< the roster has let this node in
   Clock::time_point asked_{};
 
-  Status status_;  ///< the fault that ended the node
+  bool kept_ = false;  ///< the caller is away, and the parameters stay as they are
+  Status status_;      ///< the fault that ended the node
   bool finished_ = false;
   std::atomic<bool> cancelled_{false};
   std::optional<double> pending_;  ///< the loss of the gradient that waits for its mean
@@ -197,6 +200,14 @@ void EpochOptimizer::Run::make_member(bool founder) {
                                     .seed = options_.seed,
                                     .grace = options_.grace},
                   now());
+  member_->keep_parameters(kept_);
+}
+
+void EpochOptimizer::Run::keep_parameters(bool kept) {
+  kept_ = kept;
+  if (member_) {
+    member_->keep_parameters(kept);
+  }
 }
 
 ChannelOptions EpochOptimizer::Run::channel_options() const {
@@ -340,9 +351,9 @@ Status EpochOptimizer::Run::pump(Clock::duration longest) {
 
 Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
   const auto start = Clock::now();
+  keep_parameters(false);
   while (true) {
-    // While the caller waits no mean is kept back from the parameters.
-    round_ = member_ ? member_->step() : round_;
+    round_ = member_ ? member_->applied() : round_;
     if (done()) {
       return {};
     }
@@ -366,6 +377,7 @@ void EpochOptimizer::Run::serve() {
   if (!links_ || finished_ || !status_.ok()) {
     return;
   }
+  keep_parameters(true);  // they are the caller's between two calls
   try {
     (void)pump(0ms);                 // the caller's next call returns the fault
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): pump has noted it
@@ -448,6 +460,7 @@ Status EpochOptimizer::Run::finish() {
     return status_;
   }
   const auto end = Clock::now() + options_.roster.leave_patience;
+  keep_parameters(false);
   if (links_ && member_) {
     roster_->leave();
     member_->leave(now());
@@ -455,7 +468,7 @@ Status EpochOptimizer::Run::finish() {
       if (Status status = pump(kLook); !status.ok()) {
         return status;
       }
-      round_ = member_->step();
+      round_ = member_->applied();
     }
   }
   finished_ = true;

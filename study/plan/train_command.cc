@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -10,9 +11,20 @@
 namespace sotto::study {
 namespace {
 
-/// One word of a shell.
+/// One word of a POSIX shell.
 std::string as_word(const std::string& text) {
-  return text.find_first_of(" ;*?'\"$") == std::string::npos ? text : "'" + text + "'";
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_@%+=:,./-").find(c) != std::string_view::npos;
+  };
+  if (std::ranges::all_of(text, plain)) {
+    return text;
+  }
+  std::string word = "'";
+  for (const char c : text) {
+    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return word + "'";
 }
 
 /// The transport that the scenario is about, else one for several hosts; empty: this build has

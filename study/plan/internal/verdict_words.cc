@@ -47,18 +47,28 @@ std::string VerdictWords::plain(std::size_t winner, Index compressed, Index allr
     line += over_allreduce(winner, *allreduce);
   }
   if (compressed) {
-    const double gain = figure(winner) / figure(*compressed);
-    line += gain > 1 / kWorthwhile
-                ? fmt::format(
-                      "; from the best compressed run ({}) it differs by no more than a "
-                      "prediction is good for",
-                      named(*compressed))
-                : fmt::format("; the best compressed run takes {} as long ({})",
-                              factor_text(1 / gain), named(*compressed));
+    line += "; " + against_compressed(figure(winner) / figure(*compressed), *compressed);
   } else {
     line += any_compressed() ? "; no compressed run gets there" : "; no compressed run was tried";
   }
   return line + "." + (compressed ? more_bytes(winner, *compressed) : "") + missed(allreduce);
+}
+
+/// How the best compressed run, which is `gain` times as good as the winner, is set beside it.
+std::string VerdictWords::against_compressed(double gain, std::size_t compressed) const {
+  if (gain > kWorthwhile) {
+    return fmt::format("the best compressed run ({}) is {} {}, but not with every seed",
+                       named(compressed), factor_text(gain), ranking_.better());
+  }
+  if (gain * kWorthwhile > 1) {
+    return fmt::format(
+        "from the best compressed run ({}) it differs by no more than a prediction is good for",
+        named(compressed));
+  }
+  return ranking_.money ? fmt::format("the best compressed run costs {} as much ({})",
+                                      factor_text(1 / gain), named(compressed))
+                        : fmt::format("the best compressed run takes {} as long ({})",
+                                      factor_text(1 / gain), named(compressed));
 }
 
 std::string VerdictWords::apart(std::size_t winner) const {

@@ -44,6 +44,7 @@ class VerdictWords {
   std::string more_bytes(std::size_t winner, std::size_t compressed) const;
   bool any_compressed() const;
   std::string over_allreduce(std::size_t winner, std::size_t allreduce) const;
+  std::string against_compressed(double gain, std::size_t compressed) const;
   std::string missed(std::optional<std::size_t> allreduce) const;
 
   const std::vector<PlannedRun>& runs_;

@@ -1,5 +1,6 @@
 // What may go wrong in an all-reduce whose nodes come and go, one story each; and what a rule is
 // for that random schedules seldom need.
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -455,6 +456,37 @@ TEST_CASE("epochs: a newcomer that is many steps behind a fast run is taken in")
   }
   CHECK(behind > EpochMember::kNear);
   CHECK(newcomer.member->standing() == EpochStanding::member);
+  CHECK(goes_on(world));
+}
+
+TEST_CASE("epochs: parameters that are kept wait for their means, and for a newcomer's model") {
+  EpochWorld world = running({"a", "b"});
+  EpochMember& a = *world.at("a").member;
+  const auto copy = [&a] {
+    return std::vector<float>(a.parameters().begin(), a.parameters().end());
+  };
+  world.offer(world.at("a"));
+  a.keep_parameters(true);
+  const Round before = a.applied();
+  const std::vector<float> x = copy();
+  world.run(kLong, [&] { return a.step() > before; });
+  CHECK(a.step() == before + 1);
+  CHECK(a.applied() == before);
+  CHECK(!a.wants_gradient());
+  CHECK(copy() == x);
+  a.keep_parameters(false);
+  CHECK(a.applied() == before + 1);
+  CHECK(copy() != x);
+  CHECK(goes_on(world));
+
+  Process& newcomer = world.start("p");
+  newcomer.member->keep_parameters(true);
+  const std::vector<float> own(newcomer.member->parameters().begin(),
+                               newcomer.member->parameters().end());
+  world.run(EpochTime(5'000));
+  CHECK(newcomer.member->standing() == EpochStanding::joining);
+  CHECK(std::ranges::equal(own, newcomer.member->parameters()));
+  newcomer.member->keep_parameters(false);
   CHECK(goes_on(world));
 }
 

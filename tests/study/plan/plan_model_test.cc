@@ -421,6 +421,10 @@ TEST_CASE("the command has the scenario's settings, and the run's own in their p
   CHECK(train_command(parse_run("dcd quant:4 ring lr=0.2"), scenario, 100)
             .starts_with("sotto train --nodes=8 '--task=text:my notes.txt' --rounds=30 "
                          "--algorithm=dcd --compressor=quant:4 --topology=ring --lr=0.2"));
+  // A shell takes what it reads for what it is.
+  scenario.task_settings = {{"task", "text:o'brien & (sons)`ls`.txt"}};
+  CHECK(train_command(parse_run("allreduce"), scenario, 100)
+            .find(" '--task=text:o'\\''brien & (sons)`ls`.txt' ") != std::string::npos);
   scenario.task.seed = 7;
   CHECK(train_command(parse_run("allreduce"), scenario, 100)
             .find(" --algorithm=allreduce --seed=7") != std::string::npos);
