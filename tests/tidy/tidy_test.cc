@@ -219,6 +219,23 @@ TEST_CASE("files and lines keep their length, and nothing is left undone") {
   }
 }
 
+TEST_CASE("whether a status is a fault is asked by ok()") {
+  // `if (!status) return status;` reads as its opposite.
+  constexpr std::string_view kBare = "!status";
+  for (const auto& path : all_sources()) {
+    const auto lines = read_lines(path);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const std::size_t at = lines[i].find(kBare);
+      const char next = at == std::string::npos || at + kBare.size() >= lines[i].size()
+                            ? ' '
+                            : lines[i][at + kBare.size()];
+      const bool bare = at != std::string::npos && (next == ')' || next == ' ' || next == ';');
+      CHECK_MESSAGE((!bare || path.filename() == "tidy_test.cc"), shown(path), ":", i + 1, ": ",
+                    lines[i]);
+    }
+  }
+}
+
 TEST_CASE("functions keep their length") {
   // In this layout a function at namespace scope opens in column 0 and ends with a lone "}".
   const std::regex opener(R"(^[A-Za-z_].*)");
