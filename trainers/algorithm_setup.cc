@@ -28,20 +28,18 @@ std::unique_ptr<StepRule> make_outer_rule(const StepRuleOptions& options, const 
   }
 }
 
-/// Null where all nodes are honest. Sorts options.byzantine.
-std::shared_ptr<const Adversary> make_adversary(OptimizerOptions& options) {
+/// Checks who lies, and how; sorts and spells it out.
+void resolve_adversary(OptimizerOptions& options) {
   auto& liars = options.byzantine;
   if (liars.empty() && options.attack.empty()) {
-    return nullptr;
+    return;
   }
   std::sort(liars.begin(), liars.end());
   const std::string listed = fmt::format("{}", fmt::join(liars, ","));
   if (options.attack.empty()) {
     refuse("byzantine", listed, "say what they do with an attack, e.g. sign-flip");
   }
-  auto adversary = std::make_shared<Adversary>();
-  adversary->attack = parse_attack(options.attack);
-  options.attack = adversary->attack.spec();
+  options.attack = parse_attack(options.attack).spec();
   if (liars.empty()) {
     refuse("attack", options.attack, "say which nodes attack, with " + mention("byzantine"));
   }
@@ -52,7 +50,16 @@ std::shared_ptr<const Adversary> make_adversary(OptimizerOptions& options) {
            fmt::format("they are ranks below {}, each once, and one node at least is honest",
                        options.nodes));
   }
-  adversary->nodes = liars;
+}
+
+/// Null where all nodes are honest.
+std::shared_ptr<const Adversary> adversary_of(const OptimizerOptions& options) {
+  if (options.byzantine.empty()) {
+    return nullptr;
+  }
+  auto adversary = std::make_shared<Adversary>();
+  adversary->attack = parse_attack(options.attack);
+  adversary->nodes = options.byzantine;
   return adversary;
 }
 
@@ -63,6 +70,26 @@ std::shared_ptr<Workers> make_workers(int threads) {
   }
   return std::make_shared<Workers>(threads);
 }
+
+/// The piece of the model that a node sends.
+struct SentModel {
+  SentModel(const OptimizerOptions& options, std::size_t parameters, const ParameterLayout& whole)
+      : length(parameters), layout(whole) {
+    if (options.groups.empty()) {
+      return;
+    }
+    groups = std::make_shared<const NodeGroups>(options.groups);
+    if (groups->size() > 1) {
+      // Each node of a group sends a chunk, and the first chunk is as long as any.
+      length = longest_chunk(parameters, groups->size());
+      layout = {};
+    }
+  }
+
+  std::shared_ptr<const NodeGroups> groups;  ///< null: each node is on its own
+  std::size_t length;                        ///< parameters in it
+  ParameterLayout layout;                    ///< empty: one tensor
+};
 
 }  // namespace
 
@@ -75,32 +102,31 @@ std::shared_ptr<const Topology> make_job_topology(const OptimizerOptions& option
   return make_topology(options.topology, groups > 0 ? groups : options.nodes, graph);
 }
 
-AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> parameters,
-                                    const ParameterLayout& layout,
-                                    std::shared_ptr<const Topology> topology) {
+OptimizerOptions resolved(OptimizerOptions options, std::size_t parameters,
+                          const ParameterLayout& layout) {
   AlgorithmSpec algorithm = parse_algorithm(options.algorithm);
   const AlgorithmInfo& info = *algorithm.info;
-  const auto groups =
-      options.groups.empty() ? nullptr : std::make_shared<const NodeGroups>(options.groups);
-  // In groups each node sends a chunk of the model, and the first chunk is as long as any.
-  const bool chunks = groups != nullptr && groups->size() > 1;
-  const std::size_t sent =
-      chunks ? longest_chunk(parameters.size(), groups->size()) : parameters.size();
+  const SentModel sent(options, parameters, layout);
   if (options.compressor.empty()) {
     options.compressor = info.default_compressor;
   }
-  auto compressor = make_compressor(options.compressor, info.contract, host_ops(),
-                                    chunks ? ParameterLayout() : layout);
+  const auto compressor =
+      make_compressor(options.compressor, info.contract, host_ops(), sent.layout);
   options.compressor = compressor->spec();
-  if (options.codec_threads != 1) {
-    compressor->set_workers(make_workers(options.codec_threads));
-  }
-  algorithm.hyperparameters.derive(*compressor, sent);
+  algorithm.hyperparameters.derive(*compressor, sent.length);
   options.algorithm = algorithm.text();
   if (!options.buckets) {
     const bool whole = !info.separable || !compressor->divisible() || options.streaming.on();
-    options.buckets = whole ? 1 : default_buckets(sent);
+    options.buckets = whole ? 1 : default_buckets(sent.length);
   }
+  resolve_adversary(options);
+  return options;
+}
+
+AlgorithmSetup make_algorithm_setup(const OptimizerOptions& options, std::span<float> parameters,
+                                    const ParameterLayout& layout,
+                                    std::shared_ptr<const Topology> topology) {
+  const SentModel sent(options, parameters.size(), layout);
   const Ops& ops = options.accelerator ? options.accelerator->ops() : host_ops();
   AlgorithmSetup setup;
   setup.accelerator = options.accelerator;
@@ -109,13 +135,14 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   setup.parameters = parameters;
   setup.layout = complete_layout(layout, parameters.size());
   setup.topology = std::move(topology);
-  setup.groups = groups;
-  if (options.own_step_rule) {
-    setup.step_rule = options.own_step_rule();
-    options.step_rule.rule = setup.step_rule->name();
-  } else {
-    setup.step_rule = make_step_rule(options.step_rule, ops);
+  setup.groups = sent.groups;
+  setup.compressor = make_compressor(options.compressor, algorithm_info(options.algorithm).contract,
+                                     host_ops(), sent.layout);
+  if (options.codec_threads != 1) {
+    setup.compressor->set_workers(make_workers(options.codec_threads));
   }
+  setup.step_rule =
+      options.own_step_rule ? options.own_step_rule() : make_step_rule(options.step_rule, ops);
   setup.communication_interval = options.communication_interval;
   if (options.outer_step_rule) {
     setup.outer_step_rule = make_outer_rule(*options.outer_step_rule, ops);
@@ -130,9 +157,8 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
     setup.privacy = std::make_shared<StepBudget>(*options.privacy);
   }
   setup.weighted = options.weight.has_value();
-  setup.compressor = std::move(compressor);
-  setup.adversary = make_adversary(options);
-  setup.buckets = *options.buckets;
+  setup.adversary = adversary_of(options);
+  setup.buckets = options.buckets.value();
   setup.seed = options.seed;
   setup.allow_contract_violation = options.allow_contract_violation;
   return setup;

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include <sotto/base/elapsed.h>
+
 #include "internal/driver/exchange_carrier.h"
 #include "internal/reporting/phases.h"
 
@@ -11,8 +13,6 @@ namespace sotto {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds(Clock::duration length) { return std::chrono::duration<double>(length).count(); }
 
 auto find_edge(std::vector<LinkTraffic>& traffic, Rank to) {
   const auto edge = std::lower_bound(traffic.begin(), traffic.end(), to,
@@ -29,7 +29,7 @@ class Driver::Timed {
       : driver_(driver), phase_(phase), round_(round), start_(Clock::now()) {}
   ~Timed() {
     const auto now = Clock::now();
-    driver_.times_.algorithm_s += seconds(now - start_);
+    driver_.times_.algorithm_s += seconds_of(now - start_);
     if (shown_) {
       driver_.tell(phase_, round_, start_, now);
     }
@@ -265,7 +265,7 @@ void Driver::carry_here(Lock& lock) {
 
 void Driver::count_wait(Time start, double encoded, Round round) {
   const auto now = Clock::now();
-  times_.wait_s += std::max(0.0, seconds(now - start) - (times_.algorithm_s - encoded));
+  times_.wait_s += std::max(0.0, seconds_of(now - start) - (times_.algorithm_s - encoded));
   tell(RunPhase::wait, round, start, now);
 }
 

@@ -124,7 +124,11 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
     options_.metered |= options_.observer->wants_health();
   }
   check_accelerator(options_, parameters_);
+  options_ = resolved(std::move(options_), parameters_.size(), layout);
   AlgorithmSetup setup = make_algorithm_setup(options_, parameters_, layout, topology_);
+  if (options_.own_step_rule) {
+    options_.step_rule.rule = setup.step_rule->name();
+  }
   if (options_.metered) {
     setup.compressor = make_metered(std::move(setup.compressor), compression_->start());
   }

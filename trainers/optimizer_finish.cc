@@ -2,6 +2,7 @@
 #include <sotto/trainers/optimizer.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -100,27 +101,33 @@ Status Optimizer::finish() { return finish_with_mean({}).status(); }
 Result<double> Optimizer::finish_with_mean(std::span<float> mean) {
   require_whole_step();
   model_->require_length(mean);
-  Status status = status_;
-  if (status.ok() && !finished_ && options_.nodes > 1 &&
-      (options_.join != Join::none || !mean.empty())) {
-    status = connect();
+  if (!status_.ok()) {
+    return status_;
   }
-  if (status.ok() && !finished_ && options_.join != Join::none && options_.nodes > 1) {
-    status = outlast_data();
+  const bool meets_others = !finished_ && options_.nodes > 1;
+  const bool outlasts = meets_others && options_.join != Join::none;
+  if (outlasts || (meets_others && !mean.empty())) {
+    if (Status status = connect(); !status) {
+      return status;
+    }
   }
-  if (status.ok()) {
-    status = drain();
+  if (outlasts) {
+    if (Status status = outlast_data(); !status) {
+      return status;
+    }
   }
-  double distance = 0;
-  if (status.ok() && !mean.empty()) {
-    auto met = meet_for_mean(mean);
-    status = met.status();
-    distance = met.ok() ? *met : 0;
+  if (Status status = drain(); !status) {
+    return status;
   }
-  if (status.ok()) {
-    status = end_together();
+  Result<double> distance = 0.0;
+  if (!mean.empty()) {
+    distance = meet_for_mean(mean);
+    if (!distance.ok()) {
+      return distance;
+    }
   }
-  return status.ok() ? Result<double>(distance) : status;
+  Status status = end_together();
+  return status.ok() ? distance : Result<double>(std::move(status));
 }
 
 Status Optimizer::end_together() {

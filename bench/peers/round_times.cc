@@ -9,6 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <sotto/base/elapsed.h>
+
 #include "bench/support/quantile.h"
 
 namespace sotto::peers {
@@ -18,8 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 /// For who reads "warm", before more goes over the wire; less than any TCP takes for idle.
 constexpr std::chrono::milliseconds kMarkTime{50};
-
-double seconds(Clock::duration span) { return std::chrono::duration<double>(span).count(); }
 
 }  // namespace
 
@@ -51,10 +51,10 @@ RoundTimes time_rounds(const RoundTimesRequest& request, const TimedPeer& peer) 
       peer.end();
     }
     const auto now = Clock::now();
-    times.sorted.push_back(seconds(now - before));
+    times.sorted.push_back(seconds_of(now - before));
     before = now;
   }
-  times.total_s = peer.slowest(seconds(before - begin));
+  times.total_s = peer.slowest(seconds_of(before - begin));
   std::ranges::sort(times.sorted);
   return times;
 }

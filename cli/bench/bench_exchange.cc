@@ -28,6 +28,7 @@
 #include <sotto/trainers/launch/launcher.h>
 #include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/run.h>
+#include <sotto/trainers/settings/time_limit.h>
 
 #include "commands.h"
 #include "local_job.h"
@@ -130,20 +131,17 @@ ProbeJob settle(const BenchExchangeRequest& request) {
     refuse("--bytes", fmt::to_string(request.bytes),
            fmt::format("it must be {} to {}", kLeastBytes, kMostBytes));
   }
-  if (!(request.timeout_s >= 0.001 && request.timeout_s <= 1e6)) {
-    refuse("--timeout", fmt::to_string(request.timeout_s), "it must be 0.001 to 1000000 seconds");
-  }
+  const auto timeout = time_limit("--timeout", request.timeout_s, kMostTimeoutSeconds);
   const TransportInfo& transport = chosen_transport(request, job.launched.has_value());
   job.transport = transport.name;
   job.processes = transport.processes;
-  job.probe = {
-      .rank = job.launched ? job.launched->rank : 0,
-      .nodes = nodes,
-      .edges = edges_of(request.topology, nodes),
-      .seconds = request.seconds,
-      .most_bytes = request.bytes,
-      .timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * request.timeout_s)),
-      .stop = console::stop_request()};
+  job.probe = {.rank = job.launched ? job.launched->rank : 0,
+               .nodes = nodes,
+               .edges = edges_of(request.topology, nodes),
+               .seconds = request.seconds,
+               .most_bytes = request.bytes,
+               .timeout = timeout,
+               .stop = console::stop_request()};
   return job;
 }
 

@@ -24,8 +24,7 @@ constexpr const char* kDataCheckExamples =
     "  sotto data check csv:houses.csv,target=price,regression --json -\n"
     "  sotto data check digits\n"
     "FILE is a file, a folder, or a task as --task takes it. Exits with 2 when it cannot be "
-    "trained "
-    "on.";
+    "trained on.";
 
 constexpr std::size_t kRowsShown = 40;
 

@@ -61,8 +61,7 @@ void add_notes(ComparisonTable& table, const study::PlanSearch& search,
     table.add_note(
         search.ranking().money
             ? "ranked by the money for a pass over the data, whatever the loss: the scenario has "
-              "no "
-              "[target]"
+              "no [target]"
             : "ranked by the time for a pass over the data, whatever the loss: the scenario has no "
               "[target]");
   }

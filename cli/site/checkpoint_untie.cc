@@ -32,8 +32,7 @@ constexpr const char* kCheckpointUntieExamples =
     "  sotto checkpoint untie tied untied.safetensors\n"
     "  sotto train --task text:book.txt --model transformer:4,64,4 --init untied.safetensors\n"
     "The untied model computes what the tied one did. What a compressor, a step rule and the "
-    "clocks "
-    "remember stays in the checkpoint.";
+    "clocks remember stays in the checkpoint.";
 
 struct UntieOptions {
   console::CommonOptions common;

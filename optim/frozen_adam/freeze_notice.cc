@@ -51,8 +51,7 @@ std::optional<std::string> describe_zero_variance(const ParameterLayout& layout,
   return fmt::format(
       "{} of {} parameters had no gradient before Adam's variance was frozen (freeze_step {}): {}; "
       "those that get one now send it in full precision until they have a variance too, a few "
-      "bytes "
-      "each instead of a bit; where most of them are to learn, freeze later",
+      "bytes each instead of a bit; where most of them are to learn, freeze later",
       still, variance.size(), freeze_step, name_largest(std::move(tensors)));
 }
 

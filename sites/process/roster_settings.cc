@@ -63,13 +63,11 @@ SettingGroup settings_of(RosterSettings& o) {
         "This node's name, unlike any other's; by default the host's and a random number"},
        {"listen", &o.listen, "HOST:PORT",
         "Where this node listens, for connections and for datagrams; by default at a seed's "
-        "address "
-        "if that is this machine's and free, else at any port of the address that reaches the "
-        "first seed"},
+        "address if that is this machine's and free, else at any port of the address that reaches "
+        "the first seed"},
        {"state", &o.state, "DIR",
         "With allreduce and qmean: folder in which the node that begins the run keeps its votes, "
-        "so "
-        "that it never begins a second one; by default none"},
+        "so that it never begins a second one; by default none"},
        {"leave-within", &o.leave_within, "SECONDS",
         "How long a node that is told to end waits at most for what it sent to arrive"}}};
 }

@@ -16,8 +16,7 @@ namespace sotto {
 /// Why steps are not adapted where sites may be ahead of each other.
 inline constexpr std::string_view kNoPace =
     "with slack, when a parcel arrives says how far its site is ahead, and not how fast it is; "
-    "give "
-    "slack 0, or a count of steps";
+    "give slack 0, or a count of steps";
 
 class SitePace {
  public:

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -14,6 +13,7 @@
 #include <sotto/sites/core/site_admission.h>
 #include <sotto/sites/process/site_exchange.h>
 #include <sotto/sites/process/site_pace.h>
+#include <sotto/trainers/settings/time_limit.h>
 
 namespace sotto {
 namespace {
@@ -94,13 +94,6 @@ SettingGroup pace_settings(SiteSettings& o) {
         "Rounds after which a long step of one's own is forgotten"}}};
 }
 
-std::chrono::milliseconds span_of(std::string_view setting, double seconds) {
-  if (!(seconds >= 0.001 && seconds <= kLongest)) {
-    refuse(setting, fmt::to_string(seconds), "it must be 0.001 to 86400 seconds");
-  }
-  return std::chrono::milliseconds(std::llround(seconds * 1000));
-}
-
 /// How many steps a round has here.
 void take_own_steps(const SiteSettings& o, SiteOptions& options) {
   options.adapts_steps = o.own_steps == "auto";
@@ -176,9 +169,9 @@ void take_settings(const SiteSettings& o, SiteOptions& options) {
     refuse("save_every", "0", "it is 1 or more rounds; without a state nothing is saved");
   }
   options.save_every = o.save_every;
-  options.timeout = span_of("timeout", o.timeout_s);
-  options.patience = span_of("patience", o.patience_s);
-  options.found_after = span_of("found-after", o.found_after_s);
+  options.timeout = time_limit("timeout", o.timeout_s, kLongest);
+  options.patience = time_limit("patience", o.patience_s, kLongest);
+  options.found_after = time_limit("found-after", o.found_after_s, kLongest);
 }
 
 SiteOptions options_of(const SiteSettings& o) {

@@ -53,8 +53,7 @@ std::vector<std::string> outside_validated_range(const Scenario& scenario) {
   if (worst.loss > 0 && scenario.network.initial_window_bytes == kUnlimited) {
     found.emplace_back(
         "links lose packets, but the scenario has no [network] tcp: times are bounded by TCP's "
-        "mean "
-        "rate alone, and too short; add tcp = {}");
+        "mean rate alone, and too short; add tcp = {}");
   } else if (worst.loss > kMostLoss) {
     found.push_back(
         fmt::format("links lose {} of their packets: times were compared with real ones up to {}, "

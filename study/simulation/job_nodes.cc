@@ -17,8 +17,8 @@ JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options) {
   }
   // One thread drives all nodes of a simulation, so that they can use it in turn, as buckets do.
   const auto scratch = std::make_shared<Vector>(job.start.size(), host_ops());
-  job.make = [options, sample, scratch, topology = job.topology, weights = plan.run.weights](
-                 Rank rank, std::span<float> x) {
+  job.make = [options = resolved(options, job.start.size(), sample->layout()), sample, scratch,
+              topology = job.topology, weights = plan.run.weights](Rank rank, std::span<float> x) {
     OptimizerOptions own = options;
     own.rank = rank;
     const auto terms = std::make_shared<RoundTerms>();

@@ -143,8 +143,7 @@ TEST_CASE("the model knows that buckets are encoded, sent and waited for one by 
     const auto plan = planned(
         fmt::format(
             "sotto-scenario = 1\ntitle = \"buckets\"\nrun = [\"choco sign ring\", \"choco sign "
-            "ring "
-            "delayed-gradient=true\", \"dcd quant:8 ring\", \"dpsgd ring\", \"allreduce\"]\n"
+            "ring delayed-gradient=true\", \"dcd quant:8 ring\", \"dpsgd ring\", \"allreduce\"]\n"
             "nodes = {{ count = 4, gradient = \"2 ms\", codec = \"{}\" }}\nnetwork = {{ {} }}\n"
             "task = {{ task = \"digits,train=320,test=10\", model = \"mlp:1258\", batch = 1, "
             "rounds = 8, lr = 0.05 }}\n",

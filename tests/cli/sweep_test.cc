@@ -17,11 +17,9 @@ std::string timed(const std::string& sweep, const std::string& latency = "10 ms"
   return "sotto-scenario = 1\nrun = [\"allreduce\", \"dpsgd ring\"]\ntiming-only = true\n" + sweep +
          "[nodes]\ncount = 4\ngradient = \"1 ms\"\n[network]\nlink = { latency = \"" + latency +
          "\" }\nhosts = [{ nodes = \"0\", up = \"10 Mbit/s\" }, { nodes = \"1\", up = \"10 "
-         "Mbit/s\" "
-         "}]\ntrunk = [{ name = \"a\", nodes = \"0\", link = { latency = \"1 ms\" } }, { name = "
-         "\"b\", "
-         "nodes = \"1\", link = { latency = \"1 ms\" } }]\n[task]\nmodel = \"softmax\"\nrounds = "
-         "5\n";
+         "Mbit/s\" }]\ntrunk = [{ name = \"a\", nodes = \"0\", link = { latency = \"1 ms\" } }, { "
+         "name = \"b\", nodes = \"1\", link = { latency = \"1 ms\" } }]\n[task]\nmodel = "
+         "\"softmax\"\nrounds = 5\n";
 }
 
 }  // namespace

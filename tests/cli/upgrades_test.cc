@@ -71,8 +71,7 @@ TEST_CASE("each link, trunk, connection, channel and slow group is an upgrade of
               "hosts = [{ nodes = \"2-3\", up = \"100 Mbit/s\" }]\n"
               "shared = [{ nodes = \"3\", bandwidth = \"500 Mbit/s\" }]\n"
               "trunk = [{ name = \"ocean\", nodes = \"0-1\", link = { bandwidth = \"800 Mbit/s\", "
-              "latency = "
-              "\"10 us\" } }]");
+              "latency = \"10 us\" } }]");
   for (const char* name : {"link: 2 Gbit/s", "between node 0 and node 1: 2 Mbit/s",
                            "from node 2 to node 3: 4 Mbit/s", "ocean: 1.6 Gbit/s", "ocean: 5 µs",
                            "up of nodes 2-3: 200 Mbit/s", "channel of node 3: 1 Gbit/s",

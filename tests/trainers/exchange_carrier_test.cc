@@ -137,6 +137,22 @@ TEST_CASE("silence is a fault that names the node, and waits are asked for their
   CHECK(curious.faults[0].message() == "node 3, round 0: it trains something else");
 }
 
+TEST_CASE("a wait is asked whether another node gave up, whatever else it is asked for") {
+  DriverOptions told = kThread;
+  told.overlap = false;
+  told.given_up = [] { return Status(Fault::peer_lost, "node 5: out of memory"); };
+  const auto cause_of = [](const DriverOptions& options) {
+    Owner owner({}, options);
+    REQUIRE(owner.hand_over(0).ok());
+    owner.carrier.carry();
+    REQUIRE(owner.faults.size() == 1);
+    return owner.faults[0].message();
+  };
+  CHECK(cause_of(told) == "node 5: out of memory");
+  told.wait_fault = [](std::span<const Rank>) { return Status(Fault::unexpected, "it waits"); };
+  CHECK(cause_of(told) == "node 5: out of memory");
+}
+
 TEST_CASE("a lost neighbour is found while nothing is under way, and by node 0's peers any") {
   Owner owner({lost(kPeer, false)}, kHere);
   CHECK(owner.carrier.lost_neighbour(5).ok());

@@ -237,6 +237,14 @@ Status fill(std::span<float> values, const Tensor& tensor) {
   }
 }
 
+/// Fault::malformed where a model of these numbers could not be trained.
+Status require_finite(std::span<const float> parameters) {
+  const auto bad = host_ops().count_non_finite(parameters);
+  return bad.count == 0
+             ? Status()
+             : malformed(fmt::format("{} of its numbers are NaN or infinite", bad.count));
+}
+
 }  // namespace
 
 bool encodes_files(std::string_view spec) {
@@ -323,8 +331,8 @@ Result<ModelTensors> read_model_tensors(std::span<const std::byte> bytes) {
   } catch (const Error& error) {
     return malformed(error.what());
   }
-  if (const auto bad = host_ops().count_non_finite(model.parameters); bad.count > 0) {
-    return malformed(fmt::format("{} of its numbers are NaN or infinite", bad.count));
+  if (Status finite = require_finite(model.parameters); !finite) {
+    return finite;
   }
   return model;
 }
@@ -353,8 +361,8 @@ Result<std::vector<float>> decode_model_file(std::span<const std::byte> bytes,
   if (!filled.ok()) {
     return filled;
   }
-  if (const auto bad = host_ops().count_non_finite(parameters); bad.count > 0) {
-    return malformed(fmt::format("{} of its numbers are NaN or infinite", bad.count));
+  if (Status finite = require_finite(parameters); !finite) {
+    return finite;
   }
   return parameters;
 }

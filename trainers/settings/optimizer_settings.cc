@@ -17,6 +17,7 @@
 #include <sotto/optim/step_rule_spec.h>
 #include <sotto/topology/node_groups.h>
 #include <sotto/trainers/files/durable_file.h>
+#include <sotto/trainers/settings/time_limit.h>
 
 namespace sotto {
 namespace {
@@ -73,13 +74,6 @@ bool parse_switch(std::string_view field, std::string_view value) {
     refuse(field, value, "it is on or off");
   }
   return value == "on";
-}
-
-std::chrono::milliseconds parse_timeout(double seconds) {
-  if (!(seconds >= 0.001 && seconds <= 1e6)) {
-    refuse("timeout", fmt::to_string(seconds), "it must be 0.001 to 1000000 seconds");
-  }
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
 std::optional<double> momentum_of(const OptimizerSettings& o) {
@@ -291,7 +285,7 @@ OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
   made.overlap = parse_switch("overlap", o.overlap);
   made.codec_threads = o.codec_threads;
   made.buckets = o.buckets;
-  made.timeout = parse_timeout(o.timeout_s);
+  made.timeout = time_limit("timeout", o.timeout_s, kMostTimeoutSeconds);
   made.join = o.join.empty() ? Join::none : parse_join(o.join);
   if (!o.weight.empty()) {
     made.weight = parse_weight(o.weight);

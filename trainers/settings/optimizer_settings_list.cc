@@ -157,8 +157,7 @@ SettingGroup network_settings(OptimizerSettings& o) {
           {"rendezvous", &o.rendezvous, "URL",
            "Where the nodes of a launched job meet: tcp://HOST:PORT, file:DIR, "
            "redis://HOST:PORT/PREFIX, torch://HOST:PORT/PREFIX (a TCPStore of PyTorch's); by "
-           "default "
-           "from MASTER_ADDR and MASTER_PORT"},
+           "default from MASTER_ADDR and MASTER_PORT"},
           {"bind", &o.bind, "ADDRESS", "Address to listen on"},
           {"insecure", &o.insecure, "", "Allow listening beyond this host without encryption"},
           {"key", &o.key, "FILE",
@@ -186,8 +185,7 @@ SettingGroup algorithm_settings(OptimizerSettings& o) {
            "have"},
           {"compressor", &o.compressor, "SPEC",
            "See `sotto list`; by default the algorithm's own. In runs and scenarios auto:BYTES "
-           "chooses "
-           "by tensor what errs least in a message of this many bytes"},
+           "chooses by tensor what errs least in a message of this many bytes"},
           {"consensus-stepsize", &o.consensus_stepsize, "ETA",
            "Another way to write eta=ETA behind the algorithm"},
           {"extrapolation-clock", &o.extrapolation_clock, "T",

@@ -216,8 +216,7 @@ void DistributedOptimizer::begin() {
     if (!run_->flat->frozen_since().empty()) {
       throw Error(
           "a step rule of sotto's cannot leave out a layer that is frozen after the nodes have "
-          "met: "
-          "freeze it before the first step, or give a torch optimizer");
+          "met: freeze it before the first step, or give a torch optimizer");
     }
     const double rate = param_groups_.front().options().get_lr();
     if (rate != run_->rate) {
@@ -302,8 +301,7 @@ bool DistributedOptimizer::start_in_backward() {
   if (early && rates_of(param_groups_) != run_->rates) {
     throw Error(
         "the learning rate was changed between start_in_backward() and step(), when some "
-        "parameters "
-        "had been stepped with the old one: change it before zero_grad()");
+        "parameters had been stepped with the old one: change it before zero_grad()");
   }
   begin();
   ::torch::Tensor loss;

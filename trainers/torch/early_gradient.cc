@@ -26,8 +26,7 @@ void EarlyGradient::forget() {
   if (std::ranges::any_of(given_, [](const auto& sum) { return sum.has_value(); })) {
     throw Error(
         "a part of this step's gradient has been sent during the backward pass, and there is no "
-        "way "
-        "back: call step() before the next zero_grad()");
+        "way back: call step() before the next zero_grad()");
   }
   started_ = false;
   failure_ = nullptr;
@@ -66,8 +65,8 @@ void EarlyGradient::require_unchanged() {
     if (given_[i] && *given_[i] != host_ops().sum_abs(flat_.gather_gradient(i))) {
       throw Error(fmt::format(
           "the gradient of parameter {} was changed after it had been sent during the backward "
-          "pass "
-          "(clipped, or scaled?), which would be without effect: leave start_in_backward() out",
+          "pass (clipped, or scaled?), which would be without effect: "
+          "leave start_in_backward() out",
           flat_.layout()[i].name));
     }
   }

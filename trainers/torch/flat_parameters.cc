@@ -42,8 +42,7 @@ void require_usable(const ::torch::Tensor& parameter, const std::string& name) {
       type != ::torch::kBFloat16) {
     refuse(fmt::format("parameter {}", name), c10::toString(type),
            "sotto trains float32, and float64 and half precision with a float32 copy: convert the "
-           "model with "
-           "model->to(torch::kFloat), or freeze this one (set_requires_grad(false))");
+           "model with model->to(torch::kFloat), or freeze this one (set_requires_grad(false))");
   }
   if (!parameter.is_leaf()) {
     refuse(fmt::format("parameter {}", name), "not a leaf", "torch cannot optimize it either");
@@ -221,8 +220,7 @@ void FlatParameters::require_unchanged() const {
       throw Error(fmt::format(
           "parameter {} of shape {} was frozen when the nodes met and requires a gradient now, but "
           "is not trained: freeze layers that are to be unfrozen later after the first "
-          "zero_grad(), "
-          "or make a new optimizer",
+          "zero_grad(), or make a new optimizer",
           name, shape_text(parameter.sizes())));
     }
   }

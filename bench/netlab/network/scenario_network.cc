@@ -57,8 +57,7 @@ void check_emulable(const study::Scenario& scenario) {
     if (event.kind == NodeEvent::Kind::leave) {
       refuse(
           fmt::format("node {} leaves after {:g} s: that cannot be emulated, for the program knows "
-                      "no node that "
-                      "leaves a run in good order (crash and vanish can)",
+                      "no node that leaves a run in good order (crash and vanish can)",
                       event.node, to_seconds(event.at)));
     }
   }

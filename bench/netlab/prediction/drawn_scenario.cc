@@ -83,8 +83,7 @@ DrawnScenario draw_scenario(std::uint64_t seed, std::uint64_t number, std::uint6
     const double rate = draw.figure(3, 30);
     events = fmt::format(
         "[[events]]\nat = \"{} s\"\nfrom = \"{}\"\nto = \"{}\"\nlink = {{ bandwidth = \"{} "
-        "Mbit/s\" "
-        "}}\n",
+        "Mbit/s\" }}\n",
         at, first, second, rate);
     made.title += fmt::format(", {} Mbit/s from {} s on", rate, at);
   }

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/elapsed.h>
 #include <sotto/console/child.h>
 #include <sotto/study/compute_spec.h>
 #include <sotto/study/train/run_spec.h>
@@ -51,8 +52,6 @@ std::vector<std::string> words_of(const study::Scenario& scenario, const Program
   }
   return words;
 }
-
-double seconds(Clock::duration span) { return std::chrono::duration<double>(span).count(); }
 
 /// Until the last node has ended, as the simulator counts: with losses they end apart.
 double training_s(const Json& result) { return result.at("time").at("slowest_s"); }
@@ -137,7 +136,8 @@ class Job {
  private:
   void start_those_due() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (!nodes_[i] && seconds(Clock::now() - started_) >= to_seconds(scenario_.paces[i].start)) {
+      if (!nodes_[i] &&
+          seconds_of(Clock::now() - started_) >= to_seconds(scenario_.paces[i].start)) {
         const auto host = static_cast<Host>(i);
         nodes_[i] = std::make_unique<console::Child>(
             words_of(scenario_, run_, host),
@@ -153,8 +153,8 @@ class Job {
   /// What has passed of the scenario's time.
   double now_s() const {
     const auto begun = barrier_ ? barrier_->passed() : std::nullopt;
-    return begun ? joined_s_ + seconds(Clock::now() - *begun)
-                 : std::min(joined_s_, seconds(Clock::now() - started_));
+    return begun ? joined_s_ + seconds_of(Clock::now() - *begun)
+                 : std::min(joined_s_, seconds_of(Clock::now() - started_));
   }
   bool due(SimTime at) const {
     return (barrier_->passed() || to_seconds(at) < joined_s_) && now_s() >= to_seconds(at);

@@ -158,8 +158,7 @@ TEST_CASE("phases of an all-reduce that cross a distance are as long as in the s
         "sotto-scenario = 1\nrun = \"allreduce\"\ntiming-only = true\n[nodes]\ncount = {}\n"
         "gradient = \"{:.1f} ms\"\n[network]\ntransport = \"zmq\"\nlink = {{ bandwidth = \"{:.0f} "
         "Mbit/s\", latency = \"{:.2f} ms\" }}\nbetween = [{{ from = \"0-1\", to = \"2-{}\", link = "
-        "{{ "
-        "bandwidth = \"{:.0f} Mbit/s\", latency = \"{:.1f} ms\" }} }}]\n[task]\nmodel = "
+        "{{ bandwidth = \"{:.0f} Mbit/s\", latency = \"{:.1f} ms\" }} }}]\n[task]\nmodel = "
         "\"mlp:{}\"\nrounds = 12\n",
         nodes, between(1, 20), between(100, 1000), between(0.1, 3), nodes - 1, between(10, 100),
         between(10, 100), 16 + static_cast<int>(48 * random.uniform()));

@@ -221,7 +221,7 @@ Result<TransportEvent> ExchangeCarrier::await_event(Round round) {
     return event.ok() ? std::move(event)
                       : Result<TransportEvent>(named_status(event.status(), options_, round));
   };
-  if (!options_.wait_fault) {
+  if (!options_.wait_fault && !options_.given_up) {
     return of_here(transport_.poll(deadline_));
   }
   for (auto pause = kFirstLook;; pause = std::min(2 * pause, kLongestLook)) {
@@ -233,7 +233,8 @@ Result<TransportEvent> ExchangeCarrier::await_event(Round round) {
     if (Status cause = options_.given_up ? options_.given_up() : Status(); !cause) {
       return cause;
     }
-    if (Status status = options_.wait_fault(missing()); !status) {
+    const Status status = options_.wait_fault ? options_.wait_fault(missing()) : Status();
+    if (!status.ok()) {
       return named_status(status, options_, round);
     }
   }

@@ -105,28 +105,10 @@ Result<RunResult> NodeRun::run() {
 }
 
 Result<RunResult> NodeRun::run_to_end() {
-  Status status = optimizer_.connect();
-  if (status.ok() && options_.resume) {
-    status = resume();
-  }
+  Status status = begin();
   if (status.ok()) {
-    status = agree_on_end();
+    status = all_rounds();
   }
-  if (status.ok()) {
-    // Connecting takes some nodes longer than others: that is no part of anybody's training.
-    status = collectives_.barrier(kBeginBarrier);
-  }
-  if (status.ok()) {
-    tell_start();
-  }
-  wall_.go();
-  if (status.ok() && optimizer_.round() == end_) {
-    status = evaluate(true);  // the checkpoint was the end already
-  }
-  while (status.ok() && optimizer_.round() < end_) {
-    status = one_round();
-  }
-  wall_.pause();
   if (status.fault() == Fault::ended) {
     status = end_early(status);
   }
@@ -138,6 +120,39 @@ Result<RunResult> NodeRun::run_to_end() {
   }
   auto result = conclude();
   return result.ok() ? result : Result<RunResult>(explain(result.status()));
+}
+
+Status NodeRun::begin() {
+  if (Status status = optimizer_.connect(); !status) {
+    return status;
+  }
+  if (options_.resume) {
+    if (Status status = resume(); !status) {
+      return status;
+    }
+  }
+  if (Status status = agree_on_end(); !status) {
+    return status;
+  }
+  // Connecting takes some nodes longer than others: that is no part of anybody's training.
+  if (Status status = collectives_.barrier(kBeginBarrier); !status) {
+    return status;
+  }
+  tell_start();
+  return {};
+}
+
+Status NodeRun::all_rounds() {
+  wall_.go();
+  Status status;
+  if (optimizer_.round() == end_) {
+    status = evaluate(true);  // the checkpoint was the end already
+  }
+  while (status.ok() && optimizer_.round() < end_) {
+    status = one_round();
+  }
+  wall_.pause();
+  return status;
 }
 
 void NodeRun::tell_start() {

@@ -26,6 +26,10 @@ class NodeRun {
 
  private:
   Result<RunResult> run_to_end();
+  /// Meets the others, takes up the checkpoint if there is one, and agrees with them on the end.
+  Status begin();
+  /// Rounds, and what is between them, until the end or a fault.
+  Status all_rounds();
   /// Node 0's observer, which is told what happens; null on other nodes, and where there is none.
   Observer* node_0_observer() const { return rank_ == 0 ? hooks_.observer : nullptr; }
   void tell_start();
