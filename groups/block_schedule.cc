@@ -95,6 +95,25 @@ BlockSchedule all_gather_schedule(CollectiveForm form, int members, int position
   return schedule;
 }
 
+BlockSchedule reduce_schedule(int members, int position, int root, std::size_t elements) {
+  BlockSchedule schedule{.phases = 0, .blocks = {{.offset = 0, .size = elements}}, .steps = {}};
+  if (members == 1) {
+    return schedule;
+  }
+  ScheduleStep step{.phase = 0, .transfer = BlockTransfer::sum, .sends = {}, .receives = {}};
+  for (int q = 0; q < members; ++q) {
+    if (q != root && position == root) {
+      step.receives.push_back({q, 0});
+    }
+  }
+  if (position != root) {
+    step.sends.push_back({root, 0});
+  }
+  schedule.phases = 1;
+  schedule.steps.push_back(std::move(step));
+  return schedule;
+}
+
 BlockSchedule reduce_scatter_schedule(CollectiveForm form, int members, int position,
                                       std::size_t elements) {
   check(form != CollectiveForm::tree, "a reduction goes directly or round the ring");

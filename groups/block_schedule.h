@@ -58,6 +58,8 @@ BlockSchedule broadcast_schedule(CollectiveForm form, int members, int position,
 /// Chunk i of the vector (chunks.h), which the member at i has, goes to all; direct or ring.
 BlockSchedule all_gather_schedule(CollectiveForm form, int members, int position,
                                   std::size_t elements);
+/// All members' vectors are summed at the member at `root`, directly.
+BlockSchedule reduce_schedule(int members, int position, int root, std::size_t elements);
 /// Chunk i of all members' vectors is summed at the member at i; direct or ring.
 BlockSchedule reduce_scatter_schedule(CollectiveForm form, int members, int position,
                                       std::size_t elements);

@@ -38,14 +38,15 @@ std::size_t most_senders(const BlockSchedule& schedule) {
 }
 
 /// A frame for each receiver of a sum, else one for all of them.
-std::vector<std::size_t> parcels_for(const BlockSchedule& schedule, const Encoding& encoding) {
+std::vector<std::size_t> parcels_for(const BlockSchedule& schedule, const Encoding& encoding,
+                                     const VectorBound& bound) {
   std::size_t parcels = 1;
   for (const ScheduleStep& step : schedule.steps) {
     parcels = std::max(parcels, step.transfer == BlockTransfer::sum ? step.sends.size() : 1);
   }
   // The encoder that the collective has is made, with its checks, when the rooms are there.
-  const std::size_t bytes =
-      make_compressor(encoding.compressor)->max_bytes(longest_block(schedule));
+  const std::size_t bytes = make_compressor(encoding.compressor)
+                                ->max_bytes(std::max(longest_block(schedule), bound.block));
   return std::vector<std::size_t>(parcels, bytes);
 }
 
@@ -63,7 +64,7 @@ std::string_view form_name(CollectiveForm form) {
 void require_form(const VectorOptions& options, CollectiveForm refused, std::string_view instead) {
   if (options.form == refused) {
     refuse("form", form_name(refused),
-           fmt::format("this collective has no such schedule; take direct or {}", instead));
+           fmt::format("this collective has no such schedule; take {}", instead));
   }
 }
 
@@ -71,21 +72,37 @@ std::unique_ptr<VectorCollective> make_formed(std::string_view kind, GroupMember
                                               const VectorOptions& options,
                                               BlockSchedule (*schedule)(CollectiveForm, int, int,
                                                                         std::size_t)) {
-  require_form(options, CollectiveForm::tree, "ring");
+  require_form(options, CollectiveForm::tree, "direct or ring");
+  if (options.row == 0 || options.elements % options.row != 0) {
+    refuse("row", fmt::format("{}", options.row),
+           fmt::format("{} elements are no whole rows; take a divisor", options.elements));
+  }
   const Group& group = member.group;
-  BlockSchedule part = schedule(options.form, group.size(), group.position, options.elements);
+  BlockSchedule part =
+      schedule(options.form, group.size(), group.position, options.elements / options.row);
+  for (Chunk& block : part.blocks) {
+    block = {.offset = block.offset * options.row, .size = block.size * options.row};
+  }
   return std::make_unique<VectorCollective>(std::move(member),
                                             fmt::format("{}, {}", kind, form_name(options.form)),
-                                            std::move(part), options.encoding);
+                                            std::move(part), options.encoding, options.bound);
+}
+
+void require_root(const Group& group, int root) {
+  if (root < 0 || root >= group.size()) {
+    refuse("root", fmt::format("{}", root),
+           fmt::format("the group has the positions 0 to {}; take one of these", group.size() - 1));
+  }
 }
 
 }  // namespace
 
 VectorCollective::VectorCollective(GroupMember member, std::string name, BlockSchedule schedule,
-                                   const Encoding& encoding)
-    : Collective(std::move(member), most_senders(schedule), parcels_for(schedule, encoding)),
+                                   const Encoding& encoding, const VectorBound& bound)
+    : Collective(std::move(member), most_senders(schedule), parcels_for(schedule, encoding, bound)),
       name_(std::move(name)),
       schedule_(std::move(schedule)),
+      bound_(bound),
       encoding_(encoding),
       compressor_(make_encoder(encoding, longest_block(schedule_), node().ops())),
       held_(mail_.outgoing().size()),
@@ -104,8 +121,8 @@ VectorCollective::VectorCollective(GroupMember member, std::string name, BlockSc
     const bool several = schedule_.blocks.size() > 1;
     const bool receives_first =
         schedule_.steps.empty() || !schedule_.steps.front().receives.empty();
-    const bool makes = several ? has(schedule_, BlockTransfer::sum)
-                               : has(schedule_, BlockTransfer::exchange) || !receives_first;
+    const bool makes = has(schedule_, BlockTransfer::sum) ||
+                       (!several && (has(schedule_, BlockTransfer::exchange) || !receives_first));
     error_.resize(makes ? elements() : 0);
     own_error_.resize(several ? own_block().size : 0);
   }
@@ -113,12 +130,12 @@ VectorCollective::VectorCollective(GroupMember member, std::string name, BlockSc
 
 std::size_t VectorCollective::elements() const { return elements_of(schedule_); }
 
-Chunk VectorCollective::own_block() const {
-  return schedule_.blocks[schedule_.blocks.size() == 1 ? 0 : own_index()];
-}
+Chunk VectorCollective::own_block() const { return schedule_.blocks[summed_index()]; }
 
 std::string VectorCollective::signature() const {
-  return fmt::format("{} of {} elements by {} ({}, {}) among {} of group {}", name_, elements(),
+  const bool alike = bound_.elements == 0;
+  return fmt::format("{} of {}{} elements by {} ({}, {}) among {} of group {}", name_,
+                     alike ? "" : "up to ", alike ? elements() : bound_.elements,
                      compressor_->spec(), carried_name(encoding_.data),
                      memory_name(encoding_.memory), members(), group().number);
 }
@@ -241,8 +258,8 @@ Status VectorCollective::post(const ScheduleStep& step) {
     }
     parcels_.push_back({.elements = schedule_.blocks[hop.block].size, .payload_bytes = *bytes});
   }
-  if (step.transfer == BlockTransfer::sum) {
-    const auto bytes = encode(own_index(), own_index(), own_);
+  if (sums(step)) {
+    const auto bytes = encode(summed_index(), own_index(), own_);
     if (!bytes) {
       return bytes.status();
     }
@@ -272,7 +289,7 @@ Status VectorCollective::replace(std::span<const std::byte> payload, std::span<f
 }
 
 Status VectorCollective::take_sum(const ScheduleStep& step) {
-  const auto sum = block(own_index());
+  const auto sum = block(summed_index());
   node().ops().fill(0, sum);
   std::size_t edge = 0;
   for (int from = 0; from < members(); ++from) {
@@ -316,8 +333,7 @@ Status VectorCollective::complete(const Exchange& exchange) {
     return status;
   }
   const ScheduleStep& step = schedule_.steps[at_];
-  if (Status status = step.transfer == BlockTransfer::sum ? take_sum(step) : take_blocks(step);
-      !status) {
+  if (Status status = sums(step) ? take_sum(step) : take_blocks(step); !status) {
     return status;
   }
   mail_.close();
@@ -341,17 +357,25 @@ Status VectorCollective::load(ByteReader& in) {
 
 std::unique_ptr<VectorCollective> make_broadcast(GroupMember member, const VectorOptions& options,
                                                  int root) {
-  require_form(options, CollectiveForm::ring, "tree");
+  require_form(options, CollectiveForm::ring, "direct or tree");
   const Group& group = member.group;
-  if (root < 0 || root >= group.size()) {
-    refuse("root", fmt::format("{}", root),
-           fmt::format("the group has the positions 0 to {}; take one of these", group.size() - 1));
-  }
+  require_root(group, root);
   BlockSchedule part =
       broadcast_schedule(options.form, group.size(), group.position, root, options.elements);
   return std::make_unique<VectorCollective>(
       std::move(member), fmt::format("broadcast from {}, {}", root, form_name(options.form)),
-      std::move(part), options.encoding);
+      std::move(part), options.encoding, options.bound);
+}
+
+std::unique_ptr<VectorCollective> make_reduce(GroupMember member, const VectorOptions& options,
+                                              int root) {
+  require_form(options, CollectiveForm::ring, "direct");
+  require_form(options, CollectiveForm::tree, "direct");
+  const Group& group = member.group;
+  require_root(group, root);
+  BlockSchedule part = reduce_schedule(group.size(), group.position, root, options.elements);
+  return std::make_unique<VectorCollective>(std::move(member), fmt::format("reduce to {}", root),
+                                            std::move(part), options.encoding, options.bound);
 }
 
 std::unique_ptr<VectorCollective> make_all_gather(GroupMember member,
@@ -374,7 +398,7 @@ std::unique_ptr<VectorCollective> make_ring_shift(GroupMember member, const Vect
   const Group& group = member.group;
   BlockSchedule part = ring_shift_schedule(group.size(), group.position, by, options.elements);
   return std::make_unique<VectorCollective>(std::move(member), fmt::format("ring shift by {}", by),
-                                            std::move(part), options.encoding);
+                                            std::move(part), options.encoding, options.bound);
 }
 
 CollectiveForm usual_broadcast_form(int members) {

@@ -1,5 +1,5 @@
-// The collectives on vectors: broadcast, all-gather, reduce-scatter, all-reduce and ring shift,
-// each a schedule (block_schedule.h) that one class runs.
+// The collectives on vectors: broadcast, reduce, all-gather, reduce-scatter, all-reduce and ring
+// shift, each a schedule (block_schedule.h) that one class runs.
 //
 // An encoding that several members are to hold is passed on byte for byte and never encoded anew;
 // its maker takes it, too. All of them are then equal to the bit, one encoding away from the
@@ -12,6 +12,7 @@
 // | ----------------------- | ----------- | ----------- | ---------------------- |
 // | broadcast, direct       | 1           | p − 1       | (p − 1) |C(d)|         |
 // | broadcast, tree         | ⌈log₂ p⌉    | ⌈log₂ p⌉    | ⌈log₂ p⌉ |C(d)|        |
+// | reduce                  | 1           | 1           | |C(d)|                 |
 // | all-gather, direct      | 1           | p − 1       | (p − 1)/p |C(d)|       |
 // | all-gather, ring        | p − 1       | p − 1       | (p − 1)/p |C(d)|       |
 // | reduce-scatter          | as all-gather                                        |
@@ -37,12 +38,19 @@
 
 namespace sotto {
 
+/// What no group of a number exceeds, where the vectors of such groups differ in length.
+struct VectorBound {
+  std::size_t elements = 0;  ///< elements of the longest vector; 0: all are as long as this one
+  std::size_t block = 0;     ///< elements of the longest block that travels alone
+};
+
 class VectorCollective final : public Collective {
  public:
   /// Runs `schedule`, the member's part, which `name` names for messages and the signature. Throws
-  /// Error (field "compressor") for an encoding that does not fit the data, or the form.
+  /// Error (field "compressor") for an encoding that does not fit the data, or the form. The bound
+  /// stands in the signature in place of the elements, so that all nodes have one list of stages.
   VectorCollective(GroupMember member, std::string name, BlockSchedule schedule,
-                   const Encoding& encoding);
+                   const Encoding& encoding, const VectorBound& bound = {});
 
   /// Starts with `v`, which has all elements, is changed in place and must stay where it is until
   /// the collective is done. Elsewhere than in the blocks that this member ends up with, v is as
@@ -66,6 +74,12 @@ class VectorCollective final : public Collective {
   /// Frames to all receivers carry the same bytes.
   bool one_frame(const ScheduleStep& step) const { return step.transfer != BlockTransfer::sum; }
   std::size_t own_index() const { return static_cast<std::size_t>(position()); }
+  /// Index of the block that this member sums.
+  std::size_t summed_index() const { return schedule_.blocks.size() == 1 ? 0 : own_index(); }
+  /// Whether this member takes the sum of a step.
+  bool sums(const ScheduleStep& step) const {
+    return step.transfer == BlockTransfer::sum && !step.receives.empty();
+  }
   std::span<float> block(std::size_t index) const { return schedule_.blocks[index].of(v_); }
   bool exact() const { return is_exact(*compressor_); }
   std::size_t elements() const;
@@ -83,6 +97,7 @@ class VectorCollective final : public Collective {
 
   std::string name_;
   BlockSchedule schedule_;
+  VectorBound bound_;
   Encoding encoding_;
   std::unique_ptr<Compressor> compressor_;
   std::vector<Edge> to_;    // receivers in the step under way
@@ -105,12 +120,21 @@ struct VectorOptions {
   std::size_t elements = 0;
   CollectiveForm form = CollectiveForm::direct;
   Encoding encoding = {};
+  /// Elements of a row: all-gather and reduce-scatter cut the vector between rows only. It divides
+  /// the elements.
+  std::size_t row = 1;
+  VectorBound bound = {};  ///< of all groups of this number, where their vectors differ in length
 };
 
 /// The vector of the member at position `root` goes to all. Throws Error (field "root") for one
 /// that is none, (field "form") for a ring, and as VectorCollective.
 std::unique_ptr<VectorCollective> make_broadcast(GroupMember member, const VectorOptions& options,
                                                  int root);
+/// The sum of all v is at the member at position `root`; the others' v stay as they are. Throws
+/// Error (field "root") for one that is none, (field "form") for another form than direct, and as
+/// VectorCollective.
+std::unique_ptr<VectorCollective> make_reduce(GroupMember member, const VectorOptions& options,
+                                              int root);
 /// Chunk i of v, which the member at position i has, goes to all. Throws Error (field "form") for
 /// a tree, and as VectorCollective; so do the next two.
 std::unique_ptr<VectorCollective> make_all_gather(GroupMember member, const VectorOptions& options);
