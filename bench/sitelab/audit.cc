@@ -79,7 +79,9 @@ Result<std::optional<DurableSite>> read_durable(const FaultPlan& plan, const Sit
                          .state = node->state(),
                          .listed = {},
                          .peers = node->peers(),
+                         .parameters = {},
                          .bytes = file.site.size()};
+  durable.parameters.assign(node->parameters().begin(), node->parameters().end());
   for (const sites::PeerState& peer : durable.peers) {
     durable.listed.push_back(site_rank(peer.name));
   }

@@ -27,6 +27,7 @@ struct DurableSite {
   sites::SiteState state;
   std::vector<Rank> listed;
   std::vector<sites::PeerState> peers;
+  std::vector<float> parameters = {};
   std::size_t bytes = 0;
 };
 

@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <stdexcept>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include <sotto/observe/monitor.h>
 
 #include "real_run.h"
 
@@ -67,6 +71,9 @@ void RealRun::audit() {
   }
   std::vector<DurableSite> durable;
   for (Rank site = 0; site < plan_.sites; ++site) {
+    if (lies(site)) {
+      continue;
+    }
     auto found = read_durable(plan_, *slot(site).home.files, site);
     if (!found.ok()) {
       fail(site, "the end of the run", fmt::format("its state: {}", found.status().message()));
@@ -81,6 +88,7 @@ void RealRun::audit() {
     report_.rounds_most = std::max(report_.rounds_most, site.state.round);
     report_.largest_state = std::max(report_.largest_state, site.bytes);
   }
+  judge(durable);
   read_logs();
   if (plan_.exchange != sites::MixingKind::push_sum) {
     return;
@@ -92,6 +100,14 @@ void RealRun::audit() {
   }
   mass.lost += returned_before_;
   const double tolerance = kTolerance * std::max(1.0, mass.minted);
+  if (!plan_.lies.empty()) {
+    // What liars hold, or say that they give, is nobody's. Sites take away again what is minted.
+    if (report_.whole && mass.worst_error > std::max(tolerance, kTolerance * -mass.returned)) {
+      fail(-1, "the audit",
+           fmt::format("the accounts of a site are out of balance by {:.3g}", mass.worst_error));
+    }
+    return;
+  }
   if (report_.whole && !(std::abs(mass.lost) <= tolerance && mass.worst_error <= tolerance)) {
     fail(-1, "the audit",
          fmt::format(
@@ -100,6 +116,31 @@ void RealRun::audit() {
              mass.minted, mass.lost, mass.worst_error));
   } else if (!(mass.lost >= -tolerance)) {
     fail(-1, "the audit", fmt::format("{:.3g} more mass is there than was minted", -mass.lost));
+  }
+}
+
+/// What the honest sites say of liars in their metrics, before they end.
+void RealRun::ask_for_metrics() {
+  for (Rank site = 0; !plan_.lies.empty() && site < plan_.sites; ++site) {
+    const Slot& own = slot(site);
+    if (lies(site) || !own.process || own.stopped || own.leaving) {
+      continue;
+    }
+    try {
+      naming_.see_metrics(site, ask_monitor({"127.0.0.1", own.home.monitor}, "/metrics"));
+    } catch (const std::runtime_error& error) {
+      fail(site, "the end of the run", fmt::format("has no metrics: {}", error.what()));
+    }
+  }
+}
+
+/// How far the honest sites have come, and how good their models are.
+void RealRun::judge(const std::vector<DurableSite>& durable) {
+  SiteJudge judge(plan_);
+  report_.outcomes.resize(slots_.size());
+  for (const DurableSite& site : durable) {
+    report_.outcomes[static_cast<std::size_t>(site.site)] = {
+        .round = site.state.round, .accuracy = judge.accuracy(site.parameters)};
   }
 }
 
@@ -112,12 +153,21 @@ void RealRun::read_logs() {
     }
     for (const LogEntry& entry : logs[site]) {
       report_.resets += static_cast<std::uint64_t>(entry.event == "state-given-up");
-      if (entry.event == "peer-offence") {
+      if (entry.event == "peer-offence" && !lies(entry.peer)) {
         ++report_.offences;
         fail(static_cast<Rank>(site), "a round", "accuses an honest site: " + entry.text);
       }
     }
   }
+  std::vector<std::vector<Rank>> near;
+  for (Rank site = 0; site < plan_.sites; ++site) {
+    near.push_back(sites::neighbours(*topology_, site));
+    if (!lies(site)) {
+      naming_.see_log(site, logs[static_cast<std::size_t>(site)]);
+    }
+  }
+  report_.named = naming_.named(near);
+  report_.honest_accused = naming_.honest_accused();
   for (const Gone& gone : gone_) {
     measure(gone, logs);
   }

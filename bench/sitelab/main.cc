@@ -2,6 +2,8 @@
 //
 //   build/bench/sitelab examples/faults/real-minute.toml [--seed N] [--json FILE] [--keep FOLDER]
 //
+// A site that the plan says lies is another process of this program, with `--lie SITE`.
+//
 // Ends with 0 when everything held, 1 when something did not, 2 for a plan or an option that cannot
 // be, and 130 when it was interrupted. What is looked at: docs/faults.md.
 #include <cstdio>
@@ -19,6 +21,7 @@
 #include <sotto/trainers/launch/private_directory.h>
 
 #include "bench/support/command_line.h"
+#include "liar.h"
 #include "report.h"
 
 namespace sotto::sitelab {
@@ -30,6 +33,8 @@ struct Request {
   std::string program = SOTTO_PROGRAM;
   std::uint64_t seed = 0;
   std::string keep;
+  std::optional<Rank> lie;  ///< this process is such a site, at `port`, with the folder `keep`
+  int port = 0;
 };
 
 /// Tells now and then how a run stands.
@@ -62,8 +67,25 @@ std::string make_folder(const std::string& path) {
   return std::filesystem::absolute(path).string();
 }
 
+/// Lies in place of a site, until it is told to end.
+int lie(const Request& request, const FaultPlan& plan) {
+  console::catch_stop_signals();
+  const Status status = run_liar(plan, {.site = *request.lie,
+                                        .seed = request.seed,
+                                        .folder = request.keep,
+                                        .port = request.port,
+                                        .stop = console::stop_request()});
+  if (!status.ok()) {
+    console::say(status.message());
+  }
+  return status.ok() ? console::kDone : console::kFailed;
+}
+
 int run(const Request& request, const CLI::App& app) {
   const FaultPlan plan = study::read_fault_plan(request.plan);
+  if (request.lie) {
+    return lie(request, plan);
+  }
   check_real(plan);  // before a folder is made
   const console::Output output(request.output);
   std::optional<PrivateDirectory> temporary;
@@ -75,6 +97,7 @@ int run(const Request& request, const CLI::App& app) {
   ProgressTeller progress(to_seconds(plan.duration));
   const RealReport report =
       run_real_sites(plan, {.program = request.program,
+                            .liar = {"/proc/self/exe", request.plan},
                             .seed = request.seed,
                             .folder = temporary ? temporary->path() : make_folder(request.keep),
                             .progress =
@@ -125,6 +148,8 @@ int main(int argc, char** argv) {
   app.add_option("--program", request.program, "The sotto that runs the sites")
       ->type_name("PATH")
       ->check(CLI::ExistingFile);
+  app.add_option("--lie", request.lie, "Be this site of the plan, which lies")->group("");
+  app.add_option("--port", request.port, "Where it listens")->group("");
   app.add_flag("--quiet", request.output.quiet, "Say nothing but what went wrong");
   return sotto::bench::run_main(app, argc, argv, [&] { return run(request, app); });
 }

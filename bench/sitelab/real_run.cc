@@ -41,8 +41,8 @@ constexpr std::size_t kMessageBytes = 4 * 7850 + 256;
 
 void check_real(const FaultPlan& plan) {
   check_sites(plan);
-  if (!plan.lies.empty()) {
-    refuse("liar", plan.title, "real sites do not lie: [[liar]] is for simulated ones");
+  if (!plan.lies.empty() && plan.exchange == sites::MixingKind::secure_mean) {
+    refuse("liar", plan.title, "real sites that sum in secret do not lie");
   }
   if (plan.sites > kMostProcesses) {
     refuse("sites", fmt::to_string(plan.sites),
@@ -89,7 +89,8 @@ RealRun::RealRun(const FaultPlan& plan, const RealOptions& options)
       inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
       start_(std::chrono::steady_clock::now()),
       unix_start_(unix_time()),
-      minted_before_(static_cast<std::size_t>(plan.sites)) {
+      minted_before_(static_cast<std::size_t>(plan.sites)),
+      naming_(plan) {
   if (!inotify_) {
     throw std::runtime_error(fmt::format("files cannot be watched: {}", std::strerror(errno)));
   }
@@ -158,19 +159,30 @@ void RealRun::begin_process(Rank site) {
   if (own.process) {
     return;
   }
-  const SiteFiles& files = *own.home.files;
   own.process = std::make_unique<console::Child>(
-      std::vector<std::string>{options_.program, "node", files.site_file(), "--log", "json",
-                               "--json", files.result()},
+      words_of(site),
       // Ctrl-C is for this process, which ends its sites in good order.
-      console::ChildSetup{.log = files.log(), .own_group = true});
+      console::ChildSetup{.log = own.home.files->log(), .own_group = true});
   own.number = ++report_.starts;
   own.stopped = false;
   own.leaving.reset();
   own.began = own.moved = now();
   own.seen = {};
-  own.watch.follow(own.home.monitor, own.number);
+  own.watch.follow(lies(site) ? 0 : own.home.monitor, lies(site) ? 0 : own.number);
   disturb(site);
+}
+
+/// What runs the site: `sotto node`, or what lies in its place.
+std::vector<std::string> RealRun::words_of(Rank site) const {
+  const Home& home = slot(site).home;
+  if (!lies(site)) {
+    return {options_.program, "node",   home.files->site_file(), "--log",
+            "json",           "--json", home.files->result()};
+  }
+  std::vector<std::string> words = options_.liar;
+  const auto more = liar_words(site, options_.seed, home.files->folder(), home.port);
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
 }
 
 /// Finds processes that have ended, and whether that is as it should be.
@@ -233,9 +245,10 @@ void RealRun::look_at_sites() {
       own.moved = now();
     }
     own.seen = *latest;
+    naming_.see_status(site, own.seen);
     for (const sites::PeerState& peer : own.seen.peers) {
       report_.offences = std::max(report_.offences, peer.offences);
-      if (peer.offences > 0) {
+      if (peer.offences > 0 && !lies(site_rank(peer.name))) {
         fail(site, "a round",
              fmt::format("accuses {}, which is honest: {}", peer.name, peer.trouble));
       }
@@ -315,7 +328,8 @@ void RealRun::look_at_states() {
 bool RealRun::all_done() const {
   return plan_.rounds && now() > last_over_ &&
          std::all_of(slots_.begin(), slots_.end(), [&](const auto& own) {
-           return !own->process || own->seen.state.round >= *plan_.rounds;
+           const Rank site = static_cast<Rank>(&own - slots_.data());
+           return !own->process || lies(site) || own->seen.state.round >= *plan_.rounds;
          });
 }
 
@@ -402,9 +416,16 @@ RealReport RealRun::run() {
   report_.run_s = to_seconds(now());
   report_.worst_recovery_s = to_seconds(liveness_.worst_recovery());
   report_.injected = faults_.injected();
+  ask_for_metrics();
   end_all();
   audit();
   return std::move(report_);
+}
+
+std::vector<std::string> liar_words(Rank site, std::uint64_t seed, const std::string& folder,
+                                    int port) {
+  return {"--lie",  fmt::to_string(site), "--seed", fmt::to_string(seed), "--keep", folder,
+          "--port", fmt::to_string(port)};
 }
 
 RealReport run_real_sites(const FaultPlan& plan, const RealOptions& options) {

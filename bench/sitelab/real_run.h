@@ -100,6 +100,8 @@ class RealRun final : private sites::FaultTarget {
   void ended(Rank site, int status);
   void look_at_sites();
   void look_for_hangs();
+  std::vector<std::string> words_of(Rank site) const;
+  bool lies(Rank site) const { return plan_.lie_of(site).has_value(); }
   void take_footprints();
   void look_at_states();
   bool all_done() const;
@@ -138,6 +140,8 @@ class RealRun final : private sites::FaultTarget {
   // The end (end.cc).
   bool steady() const;
   void end_all();
+  void ask_for_metrics();
+  void judge(const std::vector<DurableSite>& durable);
   void audit();
   void read_logs();
   void measure(const Gone& gone, const std::vector<std::vector<LogEntry>>& logs);
@@ -165,6 +169,7 @@ class RealRun final : private sites::FaultTarget {
   double returned_before_ = 0;         ///< what all such states gave back
   std::vector<double> minted_before_;  ///< what states that are gone had minted, by site
   Footprints footprints_;
+  Naming naming_;
   SimTime last_over_ = 0;
   SimTime sampled_ = 0;
   SimTime looked_ = 0;

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sotto/base/ids.h>
 #include <sotto/sites/simulated/fault_plan.h>
@@ -24,6 +25,7 @@
 
 #include "audit.h"
 #include "growth.h"
+#include "naming.h"
 
 namespace sotto::sitelab {
 
@@ -40,10 +42,18 @@ struct RealProgress {
 
 struct RealOptions {
   std::string program;  ///< the sotto that runs the sites
+  /// The words that run a site that lies, before those that say which (liar_words).
+  std::vector<std::string> liar = {};
   std::uint64_t seed = 0;
   std::string folder;  ///< an empty folder, which gets the sites' files
   std::function<void(const RealProgress&)> progress = {};
   std::function<bool()> stop = {};  ///< asked now and then: true ends the run early
+};
+
+/// What a site has come to.
+struct SiteOutcome {
+  Round round = 0;
+  double accuracy = 0;  ///< of its model, on the test set: 0 … 1
 };
 
 struct RealReport {
@@ -54,7 +64,7 @@ struct RealReport {
   double run_s = 0;
   double pauses_s = 0;       ///< seconds in which this process itself got no processor
   std::uint64_t starts = 0;  ///< how often a process was started
-  Round rounds_least = 0;    ///< the fewest of all sites that have a state
+  Round rounds_least = 0;    ///< the fewest of all honest sites that have a state
   Round rounds_most = 0;
   std::uint64_t resets = 0;
   double bound_s = 0;  ///< the longest that a site may wait
@@ -64,11 +74,20 @@ struct RealReport {
   Detections killed;         ///< how neighbours in touch noticed
   Detections stopped;        ///< … that stood still for longer than the silence time-out
   std::uint64_t offences = 0;
+  /// By site; nothing for one that lies, and for one without a state.
+  std::vector<std::optional<SiteOutcome>> outcomes;
+  std::vector<NamedLiar> named;
+  std::uint64_t honest_accused = 0;  ///< events that blame an honest site for what liars do
   MassAudit mass;
   bool whole = true;  ///< no fault that loses states happened
   std::size_t largest_state = 0;
   Growth growth;
 };
+
+/// The words of a process that lies, after its program and the plan: which site, of which run, in
+/// which folder, and at which port of loopback.
+std::vector<std::string> liar_words(Rank site, std::uint64_t seed, const std::string& folder,
+                                    int port);
 
 /// Runs the plan, until its end or the first violation. Throws Error for a plan that is refused.
 RealReport run_real_sites(const FaultPlan& plan, const RealOptions& options);

@@ -1,6 +1,8 @@
 #include "report.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +23,11 @@ Json detections_json(const Detections& seen) {
           {"longest_s", any ? Json(seen.longest()) : Json()}};
 }
 
+std::string kind_name(LieKind kind) {
+  const auto info = std::ranges::find(lie_kinds(), kind, &LieKindInfo::kind);
+  return std::string(info->name);
+}
+
 Json footprint_json(const Footprint& taken) {
   return {{"resident_bytes", taken.resident_bytes}, {"descriptors", taken.descriptors}};
 }
@@ -31,6 +38,28 @@ std::string detections_text(const Detections& seen) {
   }
   return fmt::format("after {:.3f} s (median), {:.3f} s at most; {} not", seen.median(),
                      seen.longest(), seen.missed);
+}
+
+template <typename Figure>
+Json outcomes_json(const RealReport& report, const Figure& figure) {
+  Json all = Json::array();
+  for (const auto& outcome : report.outcomes) {
+    all.push_back(outcome ? Json(figure(*outcome)) : Json());
+  }
+  return all;
+}
+
+Json named_json(const std::vector<NamedLiar>& named) {
+  Json all = Json::array();
+  for (const NamedLiar& liar : named) {
+    all.push_back({{"site", liar.site},
+                   {"kind", kind_name(liar.kind)},
+                   {"neighbours", liar.neighbours},
+                   {"log", liar.log},
+                   {"status", liar.status},
+                   {"metrics", liar.metrics}});
+  }
+  return all;
 }
 
 /// What is told, and the figure.
@@ -58,6 +87,10 @@ Json to_json(const FaultPlan& plan, const RealReport& report) {
           {"killed_noticed", detections_json(report.killed)},
           {"stopped_noticed", detections_json(report.stopped)},
           {"offences", report.offences},
+          {"rounds_of", outcomes_json(report, [](const SiteOutcome& o) { return o.round; })},
+          {"accuracy_of", outcomes_json(report, [](const SiteOutcome& o) { return o.accuracy; })},
+          {"named", named_json(report.named)},
+          {"honest_accused", report.honest_accused},
           {"states_lost", !report.whole},
           {"mass", has_mass ? Json{{"minted", report.mass.minted},
                                    {"held", report.mass.held},
@@ -100,12 +133,32 @@ void show(const FaultPlan& plan, const RealReport& report) {
       {"a stopped peer is missed", detections_text(report.stopped)},
       {"offences", fmt::to_string(report.offences)}};
   rows.insert(rows.end(), figures.begin(), figures.end());
+  std::optional<double> worst;
+  for (const auto& outcome : report.outcomes) {
+    if (outcome) {
+      worst = std::min(worst.value_or(outcome->accuracy), outcome->accuracy);
+    }
+  }
+  if (worst) {
+    rows.push_back({"accuracy of the worst site", fmt::format("{:.2f} %", 100 * *worst)});
+  }
+  for (const NamedLiar& liar : report.named) {
+    rows.push_back({fmt::format("site {} {}", liar.site, kind_name(liar.kind)),
+                    fmt::format("named by {} of {} neighbours in the log, {} in the status, {} in "
+                                "the metrics",
+                                liar.log, liar.neighbours, liar.status, liar.metrics)});
+  }
+  if (!report.named.empty()) {
+    rows.push_back({"honest sites accused", fmt::to_string(report.honest_accused)});
+  }
   if (plan.exchange == sites::MixingKind::push_sum) {
     rows.push_back(
         {"mass minted, held, under way", fmt::format("{:g}, {:.9f}, {:.9f}", report.mass.minted,
                                                      report.mass.held, report.mass.under_way)});
-    rows.push_back({report.whole ? "error of all mass" : "mass lost with states",
-                    fmt::format("{:.2e}", report.mass.lost)});
+    if (plan.lies.empty()) {
+      rows.push_back({report.whole ? "error of all mass" : "mass lost with states",
+                      fmt::format("{:.2e}", report.mass.lost)});
+    }
     if (report.whole) {
       rows.push_back({"largest error of a site", fmt::format("{:.2e}", report.mass.worst_error)});
     }

@@ -12,7 +12,6 @@
 #include <sotto/comm/trust/key_file.h>
 #include <sotto/comm/trust/peers_file.h>
 #include <sotto/sites/process/site_folder.h>
-#include <sotto/trainers/tasks/task_registry.h>
 
 #include "site_process.h"
 
@@ -23,6 +22,7 @@ namespace fs = std::filesystem;
 
 /// Examples of a site, and steps between evaluations, of which there are none on the way.
 constexpr int kExamples = 100;
+constexpr int kJudged = 2000;
 constexpr std::uint64_t kSeldom = 1'000'000'000;
 
 void write_text(const std::string& path, const std::string& text) {
@@ -37,8 +37,8 @@ void write_text(const std::string& path, const std::string& text) {
 constexpr const char* kModel = "softmax";
 constexpr double kRate = 0.05;
 
-std::string task_of(const FaultPlan& plan) {
-  return fmt::format("digits,train={},test={}", kExamples * plan.sites, kExamples);
+std::string task_of(const FaultPlan& plan, int tested = kExamples) {
+  return fmt::format("digits,train={},test={}", kExamples * plan.sites, tested);
 }
 
 std::string training_text(const FaultPlan& plan, Rank site, std::uint64_t seed) {
@@ -62,10 +62,21 @@ std::string training_text(const FaultPlan& plan, Rank site, std::uint64_t seed) 
 
 }  // namespace
 
-std::unique_ptr<Task> make_site_task(const FaultPlan& plan) {
+std::shared_ptr<const TaskData> load_site_data(const FaultPlan& plan) {
+  return load_task(task_of(plan));
+}
+
+std::unique_ptr<Task> make_site_task(const FaultPlan& plan, std::optional<Rank> site) {
   TaskOptions options;
   options.model = kModel;
-  return TaskFactory(load_task(task_of(plan)), std::move(options)).make(0);
+  options.nodes = site ? plan.sites : 1;
+  return TaskFactory(load_site_data(plan), std::move(options)).make(site.value_or(0));
+}
+
+SiteJudge::SiteJudge(const FaultPlan& plan) {
+  TaskOptions options;
+  options.model = kModel;
+  task_ = TaskFactory(load_task(task_of(plan, kJudged)), std::move(options)).make(0);
 }
 
 SiteFiles::SiteFiles(std::string folder, Rank site, const KeyPair& keys, std::uint64_t seed)

@@ -9,8 +9,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/ids.h>
@@ -18,6 +21,7 @@
 #include <sotto/sites/process/site_options.h>
 #include <sotto/sites/simulated/fault_plan.h>
 #include <sotto/trainers/tasks/task.h>
+#include <sotto/trainers/tasks/task_registry.h>
 
 namespace sotto::sitelab {
 
@@ -30,14 +34,29 @@ struct RealPeer {
   bool send_to = false;
 };
 
-/// The task that all sites of a plan train.
-std::unique_ptr<Task> make_site_task(const FaultPlan& plan);
+/// The data that all sites of a plan share out among them.
+std::shared_ptr<const TaskData> load_site_data(const FaultPlan& plan);
+/// The task that sites of a plan train: of this one, which has its part of the data, or on all.
+std::unique_ptr<Task> make_site_task(const FaultPlan& plan, std::optional<Rank> site = {});
+/// The test accuracy of a model that sites of a plan have trained, on two thousand examples.
+class SiteJudge {
+ public:
+  explicit SiteJudge(const FaultPlan& plan);
+  double accuracy(std::span<const float> model) { return task_->evaluate(model).accuracy; }
+
+ private:
+  std::unique_ptr<Task> task_;
+};
 
 class SiteFiles {
  public:
   /// Makes the folder with the site's key in it. `seed` is that of the run.
   SiteFiles(std::string folder, Rank site, const KeyPair& keys, std::uint64_t seed);
+  /// A folder that was made so before.
+  SiteFiles(std::string folder, Rank site, std::uint64_t seed)
+      : folder_(std::move(folder)), site_(site), seed_(seed) {}
 
+  const std::string& folder() const { return folder_; }
   std::string site_file() const { return folder_ + "/site.toml"; }
   std::string state() const { return folder_ + "/state"; }
   std::string log() const { return folder_ + "/log"; }

@@ -83,6 +83,7 @@ SiteStatus parse_site_status(const std::string& text) try {
                   .resets = json.at("resets")};
   for (const auto& peer : json.at("peers")) {
     status.listed.push_back(site_rank(peer.at("name").get<std::string>()));
+    status.reasons.push_back(peer.at("reason"));
     sites::PeerState& seen = status.peers.emplace_back();
     seen.name = peer.at("name");
     seen.up = peer.at("up");

@@ -40,6 +40,7 @@ struct SiteStatus {
   sites::SiteState state;
   std::vector<Rank> listed;
   std::vector<sites::PeerState> peers;
+  std::vector<std::string> reasons;  ///< of each peer: what is to be asked about it
 };
 
 /// What `/status` says. Throws std::runtime_error for what no site says.

@@ -2,10 +2,12 @@
 // other one.
 //   build/bench/crowd [--strangers N] [--kind idle|greeting|garbage|mix] [--sources N|same]
 //                     [--dials-only] [--descriptors N] [--restarts N] [--seconds S] [--json FILE]
+//                     [--port P]
 // The strangers are a process of their own, with a lower priority. Each dials again as soon as it
 // is cut. `--sources N` spreads them over 127.1.0.1 and up; with `same` they have the address of
 // the site that starts again, 127.0.0.1. The strangers have `--seconds` to settle in before it
-// begins, and between two starts.
+// begins, and between two starts. With `--port P` they crowd that port of loopback until they are
+// ended, and nothing is measured: for a site that runs elsewhere.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -55,7 +57,8 @@ struct CrowdSettings {
   int restarts = 3;
   double seconds = 5;
   rlim_t descriptors =
-      0;  ///< the most that the sites' process may have; 0: as many as the system gives
+      0;         ///< the most that the sites' process may have; 0: as many as the system gives
+  int port = 0;  ///< the port that is crowded; 0: that of a site of its own
   bool dials_only = false;  ///< the list has no address for the site that starts again
   std::string json;
 };
@@ -204,6 +207,11 @@ void lower_file_limit(const CrowdSettings& settings) {
 }
 
 void run(const CrowdSettings& settings) {
+  if (settings.port > 0) {
+    raise_file_limit();
+    CrowdCounts counts;
+    Strangers(settings, settings.port, counts).attack();
+  }
   measure_beside<CrowdCounts>(
       settings.json,
       [&](int port, CrowdCounts& counts) { Strangers(settings, port, counts).attack(); },
@@ -227,6 +235,7 @@ int main(int argc, char** argv) {
   app.add_option("--restarts", settings.restarts, "Starts that are measured")
       ->capture_default_str();
   app.add_option("--seconds", settings.seconds, "Before each start")->capture_default_str();
+  app.add_option("--port", settings.port, "Only crowd this port of loopback, until it is ended");
   app.add_option("--json", settings.json, "Write the result to this file")->type_name("FILE");
   return bench::run_main(app, argc, argv, [&] {
     run(settings);

@@ -103,9 +103,12 @@ std::vector<std::optional<PresentSite>> read_federation(const std::string& place
     refuse("--out", place, "it is there already, and holds no folder of a site; name a new folder");
   }
   if (count == plan.sites.size()) {
-    refuse("--out", place,
-           fmt::format("all sites of {} are there already; to add one, give it a line in that file",
-                       plan_path));
+    refuse(
+        "--out", place,
+        fmt::format(
+            "all sites of {} are there already; to add one, give it a line in that file; to make "
+            "all anew, name another folder",
+            plan_path));
   }
   require_settled(place, plan);
   return present;

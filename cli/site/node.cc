@@ -129,8 +129,10 @@ class NodeOutputs {
             {SiteEvent::Level::warning, SiteEvent::Kind::tensorboard_failed, trouble.text(flags)});
       });
     }
-    for (const std::string& warning : plan.warnings) {
-      log.write({SiteEvent::Level::warning, SiteEvent::Kind::setting, warning});
+    for (const auto* const warnings : {&plan.warnings, &plan.of_data}) {
+      for (const std::string& warning : *warnings) {
+        log.write({SiteEvent::Level::warning, SiteEvent::Kind::setting, warning});
+      }
     }
     for (const std::string& notice : plan.notices) {
       log.write({SiteEvent::Level::info, SiteEvent::Kind::setting, notice});

@@ -113,7 +113,7 @@ void take_task(const SiteConfig& config, const TaskFactory& tasks, SitePlan& pla
 void take_export(const SiteConfig& config, const TaskFactory& tasks, SitePlan& plan) {
   SiteOptions& run = plan.run;
   if (const auto& data = tasks.data().dataset) {
-    plan.warnings.insert(plan.warnings.end(), data->warnings().begin(), data->warnings().end());
+    plan.of_data = data->warnings();
     run.data = data->names();
     run.notes = notes_on(*data);
     run.units = units_of(*data);
@@ -234,6 +234,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
                   .parameters = {},
                   .config = {},
                   .warnings = {},
+                  .of_data = {},
                   .notices = {}};
     SiteOptions& run = plan.run;
     check_guarded(config, plan.warnings);

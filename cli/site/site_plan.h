@@ -23,6 +23,7 @@ struct SitePlan {
   std::size_t examples = 0;       ///< of this site; 0 where the task has none
   Json config;                    ///< all settings as used
   std::vector<std::string> warnings;
+  std::vector<std::string> of_data;  ///< what its loader left out, or found odd
   std::vector<std::string> notices;  ///< what its operator should know, though nothing is amiss
 };
 

@@ -34,6 +34,18 @@ std::string direction(const Json& peer) {
   return hears && tells ? "both" : hears ? "heard" : tells ? "told" : "none";
 }
 
+void print_crowd(const console::Output& output, const Json& status) {
+  const auto cut = status.at("strangers_cut").get<std::uint64_t>();
+  if (cut > 0) {
+    output.line("");
+    output.line(fmt::format(
+        "A CROWD AT THE DOOR: {} connections without a listed key are there, of {} that there is "
+        "room for; {} were ended to make room",
+        status.at("strangers").get<std::uint64_t>(),
+        status.at("strangers_room").get<std::uint64_t>(), cut));
+  }
+}
+
 void print_refused_keys(const console::Output& output, const Json& status) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& key : status.at("refused_keys")) {
@@ -151,6 +163,7 @@ void print_site(const console::Output& output, const Json& status, double now) {
   output.line("");
   print_peers(output, status.at("peers"));
   print_refused_keys(output, status);
+  print_crowd(output, status);
 }
 
 }  // namespace sotto::cli

@@ -50,12 +50,21 @@ def number(field):
     return TRUTH[field.lower()] if field.lower() in TRUTH else float(field)
 
 
+def rows_of(file):
+    """The rows by column. Where each row has one field more than the header, the first is its number,
+    as in files that R writes, and no column."""
+    lines = csv.reader(file)
+    header = next(lines)
+    for line in filter(None, lines):
+        yield dict(zip(header, line[1:] if len(line) == len(header) + 1 else line))
+
+
 def main(model, table):
     tensors, notes = read_model(model)
     columns, classes = json.loads(notes["columns"]), json.loads(notes["classes"])
     mean, deviation = json.loads(notes["mean"]), json.loads(notes["deviation"])
     with open(table, newline="") as file:
-        for row in csv.DictReader(file):
+        for row in rows_of(file):
             # The columns of the training data, in their order, scaled as they were there.
             x = [(number(row[c]) - m) / d for c, m, d in zip(columns, mean, deviation)]
             all_scores = scores(tensors, x)

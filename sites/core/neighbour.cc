@@ -71,12 +71,13 @@ void Neighbour::take_blame(Round round) {
 }
 
 PeerHabit Neighbour::habit() const {
-  if (!up() || draining) {  // while it is drained neither end sends
+  constexpr Round kHeavy = 3;  // no honest site makes one such parcel
+  if (!up() || draining) {     // while it is drained neither end sends
     return PeerHabit::none;
   }
   return full_rounds >= kLongWhile     ? PeerHabit::confirms_nothing
          : takes                       ? PeerHabit::takes
-         : heavy_rounds >= kLongWhile  ? PeerHabit::mints
+         : heavy_rounds >= kHeavy      ? PeerHabit::mints
          : silent_rounds >= kLongWhile ? PeerHabit::sends_nothing
          : far_ahead                   ? PeerHabit::far_ahead
                                        : PeerHabit::none;

@@ -162,6 +162,7 @@ double PushSumMixing::share_of(double fair) const {
 
 Status PushSumMixing::offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) {
   bound_.arrived(setup_.parameters);
+  gave_ = 0;
   if (to.empty()) {
     return {};
   }
@@ -177,6 +178,7 @@ Status PushSumMixing::offer(const RandomKey& key, std::size_t degree, std::span<
     return status;
   }
   const double mass = share * mass_;
+  gave_ = mass;
   std::vector<std::byte> payload(max_payload());
   ByteWriter header(payload);
   header.write(share);
@@ -243,10 +245,16 @@ Status PushSumMixing::add_values(std::span<const std::byte> payload, float facto
   return {};
 }
 
+/// A parcel with more than one may hold is that of no honest site (share_of). It counts as if its
+/// sender had given back what this site gave it, with this site's model: nothing is won by minting.
+double PushSumMixing::counts_of(double mass) const {
+  return mints(mass) ? std::min(gave_, setup_.mass.parcel) : std::min(mass, setup_.mass.parcel);
+}
+
 Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, bool barred) {
   const Header header = read_header(payload);
   const double whole = is_last(header) ? 1 : header.share;
-  const double counts = std::min(header.mass, setup_.mass.parcel);
+  const double counts = counts_of(header.mass);
   setup_.ops->fill(0, v_);
   if (Status status = add_values(payload, static_cast<float>(whole), v_); !status.ok()) {
     return status;
@@ -288,19 +296,19 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
 
 Result<TakenIn> PushSumMixing::take_in(std::size_t /*peer*/, std::span<const std::byte> payload,
                                        bool barred) {
-  auto influence = add_share(payload, barred);
+  const double given = read_header(payload).mass;
+  auto influence = add_share(payload, barred || mints(given));
   if (!influence) {
     return influence.status();
   }
-  const double given = read_header(payload).mass;
-  const double counts = std::min(given, setup_.mass.parcel);
+  const double counts = counts_of(given);
   if (Status status = ratio(x_, next_, mass_ + counts, v_); !status.ok()) {
     return status;
   }
   std::swap(pull_, next_);
   mass_ += counts;
   balance_.lowered += given - counts;
-  influence->excess = given - counts;
+  influence->excess = mints(given) ? given - counts : 0;
   influence->parcels = 1;
   return TakenIn{given, *influence};
 }

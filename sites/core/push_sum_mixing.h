@@ -71,9 +71,15 @@ class PushSumMixing final : public Mixing {
   std::span<const float> pull() const { return pull_; }
 
  private:
+  static constexpr double kRounding = 1e-9;
+
   /// The share of x and ω that each neighbour gets: `fair`, or less where that would be more mass
   /// than a parcel may hold.
   double share_of(double fair) const;
+  /// Whether a parcel says that it has more mass than one may hold, rounding aside.
+  bool mints(double mass) const { return mass > setup_.mass.parcel * (1 + kRounding); }
+  /// The mass with which a parcel counts that says that it has so much.
+  double counts_of(double mass) const;
   /// z ← (x + p) / mass. Fault::non_finite when it overflows.
   Status ratio(std::span<const float> x, std::span<const float> pull, double mass,
                std::span<float> z) const;
@@ -91,6 +97,7 @@ class PushSumMixing final : public Mixing {
   ModelSnapshot snapshot_;
   MassBalance balance_;
   double mass_ = 0;           // ω; 0 before begin
+  double gave_ = 0;           // mass of each parcel that was made last
   std::vector<float> x_;      // x
   std::vector<float> pull_;   // p
   std::vector<float> error_;  // δ

@@ -128,7 +128,22 @@ void PeerMonitor::look() {
   }
 }
 
+/// A peer that falls behind by more than its window is not waited for, and never late for a round;
+/// it is told by how many rounds it does.
+void PeerMonitor::count_rounds(const PeerState& peer, Seen& seen) const {
+  const Round own = site_.round() - std::min(seen.counted_from.first, site_.round());
+  if (!peer.heard || !seen.met) {
+    seen.counted_from = {site_.round(), peer.round};
+    seen.slow = false;
+  } else if (own >= sites::kLongWhile) {
+    const Round done = peer.round - std::min(seen.counted_from.second, peer.round);
+    seen.slow = 2 * done < own;
+    seen.counted_from = {site_.round(), peer.round};
+  }
+}
+
 void PeerMonitor::look_at(const PeerState& peer, const PeerLink& link, Seen& seen) const {
+  count_rounds(peer, seen);
   if (peer.round != seen.round || (peer.up && !seen.advanced)) {
     seen.round = peer.round;
     seen.advanced = Deadline::Clock::now();
@@ -227,9 +242,16 @@ PeerStanding PeerMonitor::standing_of(const PeerState& peer, const PeerLink& lin
     trust.hears = line->may_send;
     trust.tells = line->send_to;
   }
-  return sotto::standing_of(
-      peer, trust, link.open, channel,
-      peer.settings.empty() ? "" : first_difference(settings_, peer.settings));
+  PeerStanding standing =
+      sotto::standing_of(peer, trust, link.open, channel,
+                         peer.settings.empty() ? "" : first_difference(settings_, peer.settings));
+  const auto seen = seen_.find(peer.name);
+  if (standing.phase == PeerPhase::up && standing.concern == PeerConcern::none &&
+      seen != seen_.end() && seen->second.slow) {
+    standing = {PeerPhase::up, PeerConcern::late,
+                "it does less than half as many rounds as this site: rounds do not wait for it"};
+  }
+  return standing;
 }
 
 std::vector<SitePeerReport> PeerMonitor::reports() const {

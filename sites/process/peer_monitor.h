@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/ids.h>
@@ -52,11 +53,15 @@ class PeerMonitor {
     bool contested = false;
     Round round = 0;
     std::optional<Deadline::Clock::time_point> advanced{};  ///< time when its round changed last
+    /// Rounds of this site and of the peer, since when they are counted.
+    std::pair<Round, Round> counted_from{};
+    bool slow = false;  ///< it did less than half as many rounds as this site, as last counted
   };
 
   void follow_list();
   void name_send_only() const;
   void look_at(const sites::PeerState& peer, const PeerLink& link, Seen& seen) const;
+  void count_rounds(const sites::PeerState& peer, Seen& seen) const;
   void look_at_habit(const PeerStanding& standing, const std::string& name, Seen& seen) const;
   void look_at_channels();
   PeerStanding standing_of(const sites::PeerState& peer, const PeerLink& link,

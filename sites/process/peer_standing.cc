@@ -90,8 +90,7 @@ PeerStanding habit_of(const PeerState& peer) {
                   "it may send, says that it does, and has not for many rounds");
     case PeerHabit::mints:
       return with(PeerConcern::mints,
-                  "its parcels have had more mass for many rounds than one may have: what is too "
-                  "much is cut off");
+                  "its parcels have more mass than one may have: they count for nothing");
     case PeerHabit::far_ahead:
       return with(PeerConcern::far_ahead,
                   fmt::format("it says that it has come to round {}", peer.round));

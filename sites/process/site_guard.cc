@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <deque>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +14,20 @@ namespace sotto {
 
 using sites::Suspect;
 using Level = SiteEvent::Level;
+
+namespace {
+
+/// The lower one of an even number; 0 of none.
+double median(std::deque<double> values) {
+  if (values.empty()) {
+    return 0;
+  }
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
 
 void SiteGuard::tell(SiteEvent::Kind kind, std::string text, std::string peer,
                      std::vector<SiteFigure> figures) const {
@@ -59,8 +76,11 @@ void SiteGuard::look_at(double loss) {
     return;
   }
   const auto influences = site_.influences();
+  const double moved =
+      std::accumulate(influences.begin(), influences.end(), 0.0,
+                      [](double sum, const Suspect& suspect) { return sum + suspect.moved; });
   const double largest = losses_.empty() ? 0 : *std::max_element(losses_.begin(), losses_.end());
-  if (losses_.size() >= kEnough && loss > kJump * largest && !influences.empty()) {
+  if (losses_.size() >= kEnough && loss > kJump * largest && moved > kMoved * median(moved_)) {
     ++jumps_;
     tell(SiteEvent::Kind::loss_jump,
          fmt::format("the loss is {:.4g} after what came last, and was {:.4g} at most in the {} "
@@ -69,8 +89,10 @@ void SiteGuard::look_at(double loss) {
          {}, {{"loss", loss}});
   }
   losses_.push_back(loss);
+  moved_.push_back(moved);
   if (losses_.size() > kRemembered) {
     losses_.pop_front();
+    moved_.pop_front();
   }
 }
 

@@ -36,6 +36,9 @@ class SiteGuard {
   static constexpr std::size_t kRemembered = 32;
   static constexpr std::size_t kEnough = 8;
   static constexpr double kJump = 4;
+  /// … that the round's parcels may have caused: they moved the model so many times as far as in
+  /// the median of the rounds before. The loss of a batch jumps by itself where it is near 0.
+  static constexpr double kMoved = 2;
 
   void tell(SiteEvent::Kind kind, std::string text, std::string peer = {},
             std::vector<SiteFigure> figures = {}) const;
@@ -44,6 +47,7 @@ class SiteGuard {
   sites::Site& site_;
   const SiteListener listener_;
   std::deque<double> losses_;
+  std::deque<double> moved_;  ///< distances by which a round's parcels moved the model, in all
   std::uint64_t put_backs_ = 0;
   std::uint64_t jumps_ = 0;
 };

@@ -50,7 +50,7 @@ class Ways {
 std::vector<Rank> neighbours(const Topology& topology, Rank site);
 
 /// The longest time that a site may wait for a message that must come, of about `message_bytes`
-/// bytes: two silence time-outs, the patience, and some round trips.
+/// bytes: two silence time-outs, the patience, twice where sites lie, and some round trips.
 SimTime recovery_bound(const FaultPlan& plan, std::size_t message_bytes);
 
 /// Watches one run. One thread at a time.

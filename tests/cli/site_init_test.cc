@@ -200,6 +200,26 @@ TEST_CASE("site check: says whose file has which value, and whose list lacks wha
   CHECK(contains(read_file(out + "/south/site.toml"), "monitor = \"127.0.0.1:9101\""));
 }
 
+TEST_CASE("site check: what the loader leaves out is told, and is nothing that does not fit") {
+  const Scratch folder;
+  const auto sites = folder.write("sites.csv", "name,address\nlab,h:1\nsouth,h:2\n").string();
+  const auto shared =
+      folder.write("shared.toml", "[training]\ntask = \"csv:patients.csv\"\nlr = 0.1\n").string();
+  const auto out = (folder.path() / "f").string();
+  REQUIRE(run({"site", "init", sites, "--template", shared, "--out", out}).status == 0);
+  std::string table = "age,ill\n";  // R numbers the rows, and gives the numbers no name
+  for (int row = 1; row <= 40; ++row) {
+    table += std::to_string(row) + "," + std::to_string(30 + row) + "," +
+             (row % 3 == 0 ? "yes" : "no") + "\n";
+  }
+  std::ofstream(out + "/lab/patients.csv") << table;
+  const Ended found = run({"site", "check", out + "/lab/site.toml", out, "--json", "-"});
+  CHECK_MESSAGE(found.status == 0, found.out);
+  const auto findings = found.json().at("findings");
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].at("kind") == "data");
+}
+
 TEST_CASE("six sites sum in secret, and one is killed: examples/sites/secure-sum.sh") {
   if (!has_transport("zmq")) {
     SOTTO_SKIP("built without ZeroMQ");

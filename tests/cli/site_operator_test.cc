@@ -507,6 +507,9 @@ TEST_CASE("the exported model says the same elsewhere: docs/operations.md's exam
     table << "pressure,label,\"age, years\"\n";
     for (int i = 0; i < 300; ++i) {
       const int sick = (i * 7 + i / 5) % 2;
+      if (name == std::string("b")) {
+        table << '"' << i + 1 << "\",";  // as R writes rows: the header has one field less
+      }
       table << 90'000 + 20'000 * sick + (i * 37) % 9'000 << ',' << (sick == 0 ? 3 : 7) << ','
             << 40 - 12 * sick + (i * 13) % 11 << '\n';
     }
@@ -538,19 +541,22 @@ TEST_CASE("the exported model says the same elsewhere: docs/operations.md's exam
   if (Process({"sh", "-c", "python3 -c pass"}).wait().status != 0) {
     SOTTO_SKIP("no python3");
   }
-  const Ended said = Process({"python3", SOTTO_FAULT_PLANS "/../sites/predict.py",
-                              (sites.folder("a") / "model.safetensors").string(),
-                              (sites.folder("a") / "patients.csv").string()})
-                         .wait();
-  CHECK_MESSAGE(said.status == 0, said.err);
-  std::istringstream rows(read(sites.folder("a") / "patients.csv"));
-  std::istringstream answers(said.out);
-  std::string row;
-  std::getline(rows, row);
-  int right = 0;
-  for (std::string answer; std::getline(answers, answer);) {
-    REQUIRE(std::getline(rows, row));
-    right += row.find("," + answer + ",") != std::string::npos ? 1 : 0;
+  for (const char* name : {"a", "b"}) {
+    CAPTURE(name);
+    const Ended said = Process({"python3", SOTTO_FAULT_PLANS "/../sites/predict.py",
+                                (sites.folder(name) / "model.safetensors").string(),
+                                (sites.folder(name) / "patients.csv").string()})
+                           .wait();
+    CHECK_MESSAGE(said.status == 0, said.err);
+    std::istringstream rows(read(sites.folder(name) / "patients.csv"));
+    std::istringstream answers(said.out);
+    std::string row;
+    std::getline(rows, row);
+    int right = 0;
+    for (std::string answer; std::getline(answers, answer);) {
+      REQUIRE(std::getline(rows, row));
+      right += row.find("," + answer + ",") != std::string::npos ? 1 : 0;
+    }
+    CHECK(right == 300);
   }
-  CHECK(right == 300);
 }

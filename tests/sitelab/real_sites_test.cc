@@ -141,6 +141,37 @@ TEST_CASE("real sites: 64 MiB message at 1 Mbit/s, in small: nobody is taken for
   }
 }
 
+TEST_CASE("real sites beside real liars go on, and name them in log, status and metrics") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Scratch scratch;
+  const auto found =
+      faults(scratch,
+             "sotto-faults = 1\ngraph = \"complete\"\nsites = 6\nduration = \"18 s\"\n"
+             "compressor = \"quant:8\"\n"
+             "link = { bandwidth = \"1 Gbit/s\", latency = \"1 ms\" }\n"
+             "[site]\ngradient = \"40 ms\"\npatience = \"1 s\"\nsilence = \"2 s\"\n"
+             "found-after = \"2 s\"\n"
+             "[[liar]]\nkind = \"mints\"\nsites = \"1\"\n"
+             "[[liar]]\nkind = \"kills\"\nsites = \"4\"\n"
+             "[[liar]]\nkind = \"late\"\nsites = \"5\"\n")
+          .json();
+  CAPTURE(found.dump());
+  CHECK(found.at("violation").is_null());
+  CHECK(found.at("rounds")[0] > 100);
+  CHECK(found.at("honest_accused") == 0);
+  CHECK(found.at("rounds_of")[1].is_null());
+  CHECK(found.at("accuracy_of")[0] > 0.3);
+  REQUIRE(found.at("named").size() == 3);
+  for (const auto& liar : found.at("named")) {
+    for (const char* place : {"log", "status", "metrics"}) {
+      CAPTURE(place);
+      CHECK(liar.at(place) == liar.at("neighbours"));
+    }
+  }
+}
+
 TEST_CASE("a real run that does not hold says so, and fails") {
   if (!has_transport("zmq")) {
     SOTTO_SKIP("built without ZeroMQ");
@@ -175,9 +206,10 @@ TEST_CASE("what cannot be done to real sites is refused by name") {
   const Ended kept = faults(scratch, kHead, {"--keep", scratch.path().string()});
   CHECK(kept.status == 2);
   CHECK(contains(kept.err, "--keep"));
-  const Ended lies = faults(scratch, kHead + "[[liar]]\nkind = \"takes\"\nsites = \"1\"\n");
+  const Ended lies = faults(scratch, "exchange = \"secure-mean\"\n" + kHead +
+                                         "[[liar]]\nkind = \"takes\"\nsites = \"1\"\n");
   CHECK(lies.status == 2);
-  CHECK_MESSAGE(contains(lies.err, "real sites do not lie"), lies.err);
+  CHECK_MESSAGE(contains(lies.err, "secret"), lies.err);
   const Ended refused = faults(scratch, "exchange = \"push-sum\"\nrule = \"median\"\n" + kHead);
   CHECK(refused.status == 2);
   CHECK_MESSAGE(contains(refused.err, "push-sum"), refused.err);

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "lies.h"
+#include <sotto/sites/simulated/lies.h>
 
 namespace sotto::sites {
 

@@ -5,7 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "lies.h"
+#include <sotto/sites/simulated/lies.h>
+
 #include "world.h"
 
 namespace sotto::sites {

@@ -170,6 +170,14 @@ TEST_CASE("core: a minter counts as one site, whatever it mints, and nobody is a
         CHECK(peer.up);
       }
       CHECK(norm(scene.network.site(i).parameters()) > 0);
+      if (minted > 1) {
+        // As without it: steps are as long, and the optimum is that of the three.
+        CHECK(scene.network.state(i).mass == doctest::Approx(1).epsilon(0.1));
+        for (std::size_t k = 0; k < kDimension; ++k) {
+          CHECK(scene.network.site(i).parameters()[k] ==
+                doctest::Approx(k < 3 ? 1.0 / 3 : 0).epsilon(0.05).scale(1));
+        }
+      }
     }
     CHECK(scene.applied(0, 1) >= 590);
   }

@@ -104,6 +104,19 @@ TEST_CASE("faults: on rings, too, who is just in time for the longest patience s
   }
 }
 
+TEST_CASE("faults: a patience longer than the silence, which a liar uses up twice in a row") {
+  // What an honest neighbour sent for the second of the two rounds is applied after both.
+  FaultPlan plan = mesh(7, "sign", MixingKind::push_sum);
+  plan.graph = "erdos:0.6";
+  plan.gradient = 300 * kMillisecond;
+  plan.patience = 12 * kSecond;
+  plan.duration = 50 * kSecond;
+  plan.lies = {{LieKind::swallows, {0}}};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    REQUIRE_FALSE(play(plan, seed).violation.has_value());
+  }
+}
+
 TEST_CASE("faults: liars under random faults, over many seeds") {
 #ifdef SOTTO_SANITIZED
   constexpr std::uint64_t kSeeds = 3;

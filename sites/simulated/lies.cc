@@ -1,4 +1,4 @@
-#include "lies.h"
+#include <sotto/sites/simulated/lies.h>
 
 #include <algorithm>
 #include <cstring>
