@@ -141,7 +141,7 @@ void RingAttention::list_forward(const AttentionInput& in, std::span<float> out,
         fmt::format("step {}", step), flops,
         [this, in, out, step, hop, last] {
           if (step == 0) {
-            if (Status status = begin_round_trip(in, hop); !status) {
+            if (Status status = begin_round_trip(in, hop); !status.ok()) {
               return status;
             }
             block_.begin(out);
@@ -174,7 +174,7 @@ void RingAttention::list_backward(const AttentionInput& in, std::span<const floa
         fmt::format("step {} back", step), flops,
         [this, in, out, dout, gradient, step, hop] {
           if (step == 0) {
-            if (Status status = repeat_round_trip(in); !status) {
+            if (Status status = repeat_round_trip(in); !status.ok()) {
               return status;
             }
             std::ranges::fill(gradient.q, 0.0F);
@@ -203,7 +203,7 @@ void RingAttention::list_backward(const AttentionInput& in, std::span<const floa
         std::ranges::copy(whole.subspan(size, size), gradient.v.begin());
         for (const auto part : {gradient.q, gradient.k, gradient.v}) {
           if (Status status = member_.node->require_finite(part, "gradient of the attention");
-              !status) {
+              !status.ok()) {
             return status;
           }
         }
@@ -238,7 +238,7 @@ Status RingAttention::repeat_round_trip(const AttentionInput& in) {
   for (std::size_t i = 0; i < 2 * rows(); ++i) {
     const auto bytes = std::span(own_bytes_).subspan(i * codec_.row_bytes(), codec_.row_bytes());
     const auto row = std::span(moving_).subspan(i * elements(), elements());
-    if (Status status = codec_.decode(bytes, row, false); !status) {
+    if (Status status = codec_.decode(bytes, row, false); !status.ok()) {
       return member_.node->here(status);
     }
   }
@@ -258,7 +258,7 @@ Status RingAttention::pass_gradient_on(RingHop& hop, int step) {
   const std::size_t in = 2 * rows_of(source(step + 1));
   const auto room = std::span(gradient_bytes_);
   if (Status status = hop.encode(std::span(moving_gradient_).first(out * elements()), room);
-      !status) {
+      !status.ok()) {
     return status;
   }
   hop.begin(room.first(out * exact_.row_bytes()), room.first(in * exact_.row_bytes()),

@@ -36,7 +36,7 @@ ExchangeVolume RingHop::volume() const {
 }
 
 Status RingHop::encode(std::span<const float> rows, std::span<std::byte> out) {
-  if (Status status = node().require_finite(rows, what_); !status) {
+  if (Status status = node().require_finite(rows, what_); !status.ok()) {
     return status;
   }
   const std::size_t width = codec_->width();
@@ -89,7 +89,7 @@ Status RingHop::decode() {
     const auto bytes = payload.subspan(i * codec_->row_bytes(), codec_->row_bytes());
     if (Status status =
             codec_->decode(bytes, rows_in_.subspan(i * codec_->width(), codec_->width()), false);
-        !status) {
+        !status.ok()) {
       return status;
     }
   }
@@ -97,7 +97,8 @@ Status RingHop::decode() {
 }
 
 Status RingHop::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange, [this](std::size_t) { return decode(); }); !status) {
+  if (Status status = mail_.accept(exchange, [this](std::size_t) { return decode(); });
+      !status.ok()) {
     return status;
   }
   std::ranges::copy(mail_.payload(0), in_.begin());

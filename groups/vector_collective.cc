@@ -175,7 +175,7 @@ Result<bool> VectorCollective::next_exchange(Exchange& out) {
   if (open() || !busy()) {
     return false;
   }
-  if (Status status = post(schedule_.steps[at_]); !status) {
+  if (Status status = post(schedule_.steps[at_]); !status.ok()) {
     return status;
   }
   return mail_.next_exchange(out);
@@ -184,7 +184,7 @@ Result<bool> VectorCollective::next_exchange(Exchange& out) {
 Result<std::size_t> VectorCollective::encode(std::size_t index, std::size_t hop,
                                              std::span<std::byte> out) {
   const auto x = block(index);
-  if (Status status = node().require_finite(x, kVector); !status) {
+  if (Status status = node().require_finite(x, kVector); !status.ok()) {
     return status;
   }
   const auto number = static_cast<std::uint64_t>(schedule_.steps[at_].phase) *
@@ -197,7 +197,7 @@ Result<std::size_t> VectorCollective::encode(std::size_t index, std::size_t hop,
     const auto error = published ? std::span<float>(own_error_)
                                  : schedule_.blocks[index].of(std::span<float>(error_));
     node().ops().axpy(1, x, error);
-    if (Status status = node().require_finite(error, "vector with its error"); !status) {
+    if (Status status = node().require_finite(error, "vector with its error"); !status.ok()) {
       return status;
     }
     bytes = compressor_->encode_residual(error, rounding, out);
@@ -227,7 +227,7 @@ Result<std::size_t> VectorCollective::make_common(std::size_t index, std::span<s
   hold(index, out.first(*bytes));
   if (!exact()) {
     // The maker takes what it sends, so that all hold the same bits.
-    if (Status status = replace(out.first(*bytes), block(index)); !status) {
+    if (Status status = replace(out.first(*bytes), block(index)); !status.ok()) {
       return node().fault(status.fault(), "own encoding: " + status.message());
     }
   }
@@ -296,7 +296,7 @@ Status VectorCollective::take_sum(const ScheduleStep& step) {
     const bool own = from == position();
     const auto payload =
         own ? std::span<const std::byte>(own_).first(own_bytes_) : mail_.payload(edge);
-    if (Status decoded = compressor_->decode_add(payload, 1, sum); !decoded) {
+    if (Status decoded = compressor_->decode_add(payload, 1, sum); !decoded.ok()) {
       return own ? node().fault(decoded.fault(), "own encoding: " + decoded.message())
                  : mail_.refuse(edge, decoded);
     }
@@ -313,7 +313,7 @@ Status VectorCollective::take_blocks(const ScheduleStep& step) {
     const Status decoded = step.transfer == BlockTransfer::add
                                ? compressor_->decode_add(payload, 1, block(index))
                                : replace(payload, block(index));
-    if (!decoded) {
+    if (!decoded.ok()) {
       return mail_.refuse(edge, decoded);
     }
     const bool goes_on =
@@ -329,11 +329,11 @@ Status VectorCollective::take_blocks(const ScheduleStep& step) {
 }
 
 Status VectorCollective::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
   const ScheduleStep& step = schedule_.steps[at_];
-  if (Status status = sums(step) ? take_sum(step) : take_blocks(step); !status) {
+  if (Status status = sums(step) ? take_sum(step) : take_blocks(step); !status.ok()) {
     return status;
   }
   mail_.close();
@@ -348,7 +348,7 @@ void VectorCollective::save(ByteBuffer& out) const {
 }
 
 Status VectorCollective::load(ByteReader& in) {
-  if (Status status = read_floats(in, "error", error_); !status) {
+  if (Status status = read_floats(in, "error", error_); !status.ok()) {
     return status;
   }
   const Status status = read_floats(in, "error of the own block", own_error_);

@@ -50,7 +50,7 @@ class Driver::Timed {
 
 Status Driver::note_accelerator_fault(Status otherwise) {
   if (options_.accelerator != nullptr) {
-    if (Status fault = options_.accelerator->status(); !fault) {
+    if (Status fault = options_.accelerator->status(); !fault.ok()) {
       return status_ = named(fault);
     }
   }
@@ -80,7 +80,8 @@ Status Driver::named(const Status& status) const {
 
 Status Driver::begin_round() {
   Lock lock(mutex_);
-  if (Status status = wait_until(lock, [this] { return algorithm_.parameters_ready(); }); !status) {
+  if (Status status = wait_until(lock, [this] { return algorithm_.parameters_ready(); });
+      !status.ok()) {
     return status;
   }
   {
@@ -104,7 +105,8 @@ Status Driver::begin_round() {
 
 Status Driver::gradient_ready(std::span<const float> gradient) {
   Lock lock(mutex_);
-  if (Status status = wait_until(lock, [this] { return algorithm_.accepts_gradient(); }); !status) {
+  if (Status status = wait_until(lock, [this] { return algorithm_.accepts_gradient(); });
+      !status.ok()) {
     return status;
   }
   Status status;
@@ -151,7 +153,7 @@ Status Driver::take_gradient(Lock& lock, std::span<const float> gradient) {
 Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
   Lock lock(mutex_);
   const auto acceptable = [this] { return parts_ || algorithm_.accepts_gradient(); };
-  if (Status status = wait_until(lock, acceptable); !status) {
+  if (Status status = wait_until(lock, acceptable); !status.ok()) {
     return status;
   }
   if (!parts_) {
@@ -244,7 +246,7 @@ Status Driver::start_exchanges(Result<bool> first) {
     count_sends(next_);
     // Where processors are few, the frame goes before the next is made. Beside a gradient that is
     // still computed it waits for its turn.
-    if (Status status = carrier_->hand_over(next_, !parts_); !status) {
+    if (Status status = carrier_->hand_over(next_, !parts_); !status.ok()) {
       return status;
     }
   }
@@ -287,7 +289,7 @@ Status Driver::complete(const Exchange& exchange) {
   }
   {
     const Timed timed(*this, RunPhase::decode, exchange.tag.round);
-    if (Status status = algorithm_.complete(exchange); !status) {
+    if (Status status = algorithm_.complete(exchange); !status.ok()) {
       return status;
     }
   }

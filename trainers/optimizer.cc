@@ -90,7 +90,7 @@ void check_accelerator(const OptimizerOptions& options, std::span<const float> p
   if (!options.accelerator) {
     return;
   }
-  if (const Status status = options.accelerator->finish(); !status) {
+  if (const Status status = options.accelerator->finish(); !status.ok()) {
     throw Error(status.message());
   }
   require_reached(options, parameters, "parameters");
@@ -139,7 +139,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   terms_->agreed_rate = options_.step_rule.learning_rate;
   const auto steps = setup.privacy;
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
-  if (Status status = model_->accelerator_status(); !status) {
+  if (Status status = model_->accelerator_status(); !status.ok()) {
     throw Error(status.message());
   }
   peers_ = algorithm_->peers();
@@ -194,7 +194,7 @@ Status Optimizer::connect() {
   if (driver_ || !status_.ok()) {
     return status_;
   }
-  if (Status status = agreement_->agree([this] { return starting_point(); }); !status) {
+  if (Status status = agreement_->agree([this] { return starting_point(); }); !status.ok()) {
     return ended_by(status);
   }
   if (options_.weight) {
@@ -246,7 +246,7 @@ Result<internal::StartingPoint> Optimizer::starting_point() const {
 }
 
 Status Optimizer::begin_step() {
-  if (Status status = connect(); !status || begun_) {
+  if (Status status = connect(); !status.ok() || begun_) {
     return status;
   }
   const auto from = reporter_->clock().now();
@@ -256,11 +256,11 @@ Status Optimizer::begin_step() {
 }
 
 Status Optimizer::start_round() {
-  if (Status status = begin_report(); !status || begun_) {
+  if (Status status = begin_report(); !status.ok() || begun_) {
     return status;
   }
   early_stop_->end();  // from here on the nodes agree on an end
-  if (Status status = agreement_->begin_round(round_); !status) {
+  if (Status status = agreement_->begin_round(round_); !status.ok()) {
     return status.fault() == Fault::ended ? status : ended_by(status);
   }
   begun_ = true;
@@ -274,7 +274,7 @@ Status Optimizer::step(std::span<const float> gradient) {
   }
   require_reached(options_, gradient, "gradient");
   require_whole_step();
-  if (Status status = connect(); !status) {
+  if (Status status = connect(); !status.ok()) {
     return status;
   }
   reporter_->clock().enter(round_);
@@ -327,7 +327,7 @@ bool Optimizer::takes_parts() const {
 Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) {
   require_part(first, part.size());
   require_reached(options_, part, "gradient part");
-  if (Status status = connect(); !status) {
+  if (Status status = connect(); !status.ok()) {
     return status;
   }
   reporter_->clock().pause();

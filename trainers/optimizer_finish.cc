@@ -30,7 +30,7 @@ void Optimizer::carry_along(std::span<const float> values) {
 }
 
 Status Optimizer::take_from_node_0(std::span<float> values) {
-  if (Status status = connect(); !status || options_.nodes == 1) {
+  if (Status status = connect(); !status.ok() || options_.nodes == 1) {
     return status;
   }
   return ended_by(agreement_->take_from_node_0(values));
@@ -42,7 +42,7 @@ Result<double> Optimizer::mean_model(std::span<float> mean) {
     refuse("mean", "0 elements", fmt::format("the parameters have {}", parameters_.size()));
   }
   model_->require_length(mean);
-  if (Status status = connect(); !status) {
+  if (Status status = connect(); !status.ok()) {
     return status;
   }
   auto distance = meet_for_mean(mean);
@@ -107,16 +107,16 @@ Result<double> Optimizer::finish_with_mean(std::span<float> mean) {
   const bool meets_others = !finished_ && options_.nodes > 1;
   const bool outlasts = meets_others && options_.join != Join::none;
   if (outlasts || (meets_others && !mean.empty())) {
-    if (Status status = connect(); !status) {
+    if (Status status = connect(); !status.ok()) {
       return status;
     }
   }
   if (outlasts) {
-    if (Status status = outlast_data(); !status) {
+    if (Status status = outlast_data(); !status.ok()) {
       return status;
     }
   }
-  if (Status status = drain(); !status) {
+  if (Status status = drain(); !status.ok()) {
     return status;
   }
   Result<double> distance = 0.0;
@@ -133,12 +133,12 @@ Result<double> Optimizer::finish_with_mean(std::span<float> mean) {
 Status Optimizer::end_together() {
   if (agreement_->entered()) {
     if (Status status = agreement_->whereabouts().come(internal::MeetingPlace::finish, round_);
-        !status) {
+        !status.ok()) {
       return ended_by(status);
     }
   }
   reporter_->leave(standing(), options_.timeout);
-  if (Status status = agreement_->end(); !status) {
+  if (Status status = agreement_->end(); !status.ok()) {
     return ended_by(status);
   }
   finished_ = true;

@@ -51,7 +51,7 @@ Result<bool> AllReduceSgd::next_exchange(Exchange& out) {
 }
 
 Status AllReduceSgd::complete(const Exchange& exchange) {
-  if (const Status status = ring(exchange.tag).complete(exchange); !status) {
+  if (const Status status = ring(exchange.tag).complete(exchange); !status.ok()) {
     return placed(exchange.tag.bucket, status);
   }
   return step_if_done();
@@ -64,7 +64,7 @@ Status AllReduceSgd::step_if_done() {
 
 Status AllReduceSgd::step() {
   summing_ = false;  // also where the step overflows: a lone node may be asked again
-  if (Status status = node_.step(sum_, next_); !status) {
+  if (Status status = node_.step(sum_, next_); !status.ok()) {
     return status;
   }
   node_.finish_round();

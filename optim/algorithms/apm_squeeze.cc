@@ -18,13 +18,14 @@ ApmSqueeze::ApmSqueeze(const AlgorithmInfo& info, AlgorithmSetup setup)
       freeze_round_(given_freeze_.value_or(kNotYet)) {}
 
 Status ApmSqueeze::take_gradient(std::span<const float> gradient) {
-  if (Status status = enter(gradient); !status) {
+  if (Status status = enter(gradient); !status.ok()) {
     return status;
   }
   if (frozen()) {
     freeze_gradient(gradient, freeze_round_, work_);
     adam_.momentum_after(work_);
-    if (Status status = mean_.begin_compressed(work_, variance(), late_.gradients()); !status) {
+    if (Status status = mean_.begin_compressed(work_, variance(), late_.gradients());
+        !status.ok()) {
       return status;
     }
   } else {
@@ -36,7 +37,7 @@ Status ApmSqueeze::take_gradient(std::span<const float> gradient) {
 
 Status ApmSqueeze::complete(const Exchange& exchange) {
   const Status status = mean_.complete(exchange, work_);
-  return !status || mean_.open() ? status : step();
+  return !status.ok() || mean_.open() ? status : step();
 }
 
 Status ApmSqueeze::step() {
@@ -44,16 +45,17 @@ Status ApmSqueeze::step() {
   if (frozen()) {
     ops.copy(work_, adam_.momentum());
     adam_.frozen_direction(node_.round(), direction_);
-    if (Status status = node_.here(late_.step_and_join(adam_, node_.x(), direction_)); !status) {
+    if (Status status = node_.here(late_.step_and_join(adam_, node_.x(), direction_));
+        !status.ok()) {
       return status;
     }
   } else if (Status status =
                  node_.here(adam_.direction(node_.round(), node_.x(), work_, direction_));
-             !status) {
+             !status.ok()) {
     return status;
   }
   ops.subtract(node_.x(), direction_, direction_);
-  if (Status status = node_.require_finite(direction_, "updated model"); !status) {
+  if (Status status = node_.require_finite(direction_, "updated model"); !status.ok()) {
     return status;
   }
   ops.copy(direction_, node_.x());
@@ -88,7 +90,7 @@ void ApmSqueeze::save(ByteBuffer& out) const {
 }
 
 Status ApmSqueeze::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   const auto saved_freeze = in.read<Round>();
@@ -105,7 +107,7 @@ Status ApmSqueeze::load(ByteReader& in) {
                 *given_freeze_)};
   }
   freeze_round_ = saved_freeze;
-  if (Status status = mean_.load(in); !status) {
+  if (Status status = mean_.load(in); !status.ok()) {
     return status;
   }
   return late_.load(in, adam_, freeze_round_);

@@ -85,7 +85,7 @@ Status ChocoSgd::accept(const Exchange& exchange) {
 }
 
 Status ChocoSgd::complete(const Exchange& exchange) {
-  if (Status status = accept(exchange); !status) {
+  if (Status status = accept(exchange); !status.ok()) {
     return status;
   }
   FiniteWatch watch(node_);
@@ -96,11 +96,11 @@ Status ChocoSgd::complete(const Exchange& exchange) {
     sum_pull();
     step(0, public_.pull);
   } else if (Status status = public_.take_changes(node_, mail_, scratch_, std::cref(step));
-             !status) {  // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
+             !status.ok()) {  // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
     return status;
   }
   mail_.close();
-  if (Status status = watch.require(node_.x(), "updated model"); !status) {
+  if (Status status = watch.require(node_.x(), "updated model"); !status.ok()) {
     return status;
   }
   node_.finish_round();
@@ -140,13 +140,13 @@ void ChocoSgd::save(ByteBuffer& out) const {
 }
 
 Status ChocoSgd::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   if (!copies_) {
     return public_.load(in, "model");
   }
-  if (Status status = read_floats(in, "public model", public_.copy); !status) {
+  if (Status status = read_floats(in, "public model", public_.copy); !status.ok()) {
     return status;
   }
   return copies_->load(in);

@@ -17,12 +17,12 @@ void DPsgd::begin_round() {
 }
 
 Status DPsgd::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
   // Σ_j W_ij x_j, the own term first, then the neighbours in rank order.
   node_.ops().combine({{node_.self_weight(), node_.x()}}, mixed_);
-  if (Status status = decode_neighbours(node_, mail_, mixed_); !status) {
+  if (Status status = decode_neighbours(node_, mail_, mixed_); !status.ok()) {
     return status;
   }
   mail_.close();
@@ -41,7 +41,7 @@ Status DPsgd::take_gradient(std::span<const float> gradient) {
 
 Status DPsgd::take_direction(const Direction& d) {
   check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
-  if (Status status = node_.step_along(mixed_, d, next_); !status) {
+  if (Status status = node_.step_along(mixed_, d, next_); !status.ok()) {
     return status;
   }
   node_.ops().copy(next_, node_.x());

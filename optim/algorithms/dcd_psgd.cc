@@ -47,7 +47,7 @@ Status DcdPsgd::complete(const Exchange& exchange) {
   const auto apply = [&](std::span<const std::byte> encoding, std::span<float> replica) {
     return node_.compressor().decode_add(encoding, 1, replica);
   };
-  if (Status status = replicas_.accept(exchange, std::ref(apply)); !status) {
+  if (Status status = replicas_.accept(exchange, std::ref(apply)); !status.ok()) {
     return status;
   }
   mail_.close();
@@ -66,7 +66,7 @@ void DcdPsgd::save(ByteBuffer& out) const {
 }
 
 Status DcdPsgd::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   return replicas_.load(in);

@@ -24,7 +24,7 @@ Status DeepSqueeze::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "DeepSqueeze takes one gradient a round");
   // 1. x_i^½ = x_i − γ g_i
   half_ = own_half_;
-  if (Status status = node_.move(node_.x(), gradient, half_); !status) {
+  if (Status status = node_.move(node_.x(), gradient, half_); !status.ok()) {
     return status;
   }
   return send_compensated();
@@ -33,7 +33,7 @@ Status DeepSqueeze::take_gradient(std::span<const float> gradient) {
 Status DeepSqueeze::take_direction(const Direction& d) {
   check(accepts_gradient(), "DeepSqueeze takes one gradient a round");
   half_ = own_half_;
-  if (Status status = node_.step_along(node_.x(), d, half_); !status) {
+  if (Status status = node_.step_along(node_.x(), d, half_); !status.ok()) {
     return status;
   }
   return send_compensated();
@@ -42,7 +42,7 @@ Status DeepSqueeze::take_direction(const Direction& d) {
 Status DeepSqueeze::step_ahead(const Direction& d, std::span<float> stepped) {
   begin_round();
   half_ = stepped;
-  if (Status status = node_.step_along(node_.x(), d, half_); !status) {
+  if (Status status = node_.step_along(node_.x(), d, half_); !status.ok()) {
     return status;
   }
   return send_compensated();
@@ -60,7 +60,7 @@ Status DeepSqueeze::send_compensated() {
 }
 
 Status DeepSqueeze::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
   // 3. x_i ← x_i^½ + η Σ_j (W_ij − 1[i = j]) C(v_j)
@@ -71,11 +71,11 @@ Status DeepSqueeze::complete(const Exchange& exchange) {
         node_.ops().combine({{1, half}, {eta_, change}}, node_.x().subspan(first, change.size())));
   };
   sum_.take_gossip(node_, mail_);
-  if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status) {
+  if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status.ok()) {
     return status;
   }
   mail_.close();
-  if (Status status = watch.require(node_.x(), "updated model"); !status) {
+  if (Status status = watch.require(node_.x(), "updated model"); !status.ok()) {
     return status;
   }
   node_.finish_round();
@@ -88,7 +88,7 @@ void DeepSqueeze::save(ByteBuffer& out) const {
 }
 
 Status DeepSqueeze::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   return read_floats(in, "error", error_);

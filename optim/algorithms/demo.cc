@@ -42,13 +42,13 @@ Peers Demo::peers() const { return peers_along(others_, mail_); }
 Status Demo::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "DeMo takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = node_.enter_step_rule(gradient); !status) {
+  if (Status status = node_.enter_step_rule(gradient); !status.ok()) {
     return status;
   }
   // 1. m_i ← β m_i + γ g_i; send c_i = C(m_i); m_i ← m_i − c_i
   const auto gamma = static_cast<float>(Sgd::of(node_.step_rule()).learning_rate(node_.round()));
   node_.ops().combine({{decay_, momentum_}, {gamma, gradient}}, work_);
-  if (Status status = node_.require_finite(work_, "momentum"); !status) {
+  if (Status status = node_.require_finite(work_, "momentum"); !status.ok()) {
     return status;
   }
   const auto payload = node_.encode_residual(work_, mail_.outgoing());
@@ -67,7 +67,7 @@ Status Demo::average() {
   const float share = 1.0F / static_cast<float>(node_.nodes());
   node_.ops().fill(0, work_);
   for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (Status status = add_message(from, share, work_); !status) {
+    if (Status status = add_message(from, share, work_); !status.ok()) {
       return status;
     }
   }
@@ -75,10 +75,10 @@ Status Demo::average() {
 }
 
 Status Demo::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
-  if (Status status = average(); !status) {
+  if (Status status = average(); !status.ok()) {
     return status;
   }
   mail_.close();
@@ -90,7 +90,7 @@ Status Demo::complete(const Exchange& exchange) {
   if (!d) {
     return node_.here(d.status());
   }
-  if (Status status = node_.step_along(node_.x(), *d, next_); !status) {
+  if (Status status = node_.step_along(node_.x(), *d, next_); !status.ok()) {
     return status;
   }
   node_.ops().copy(next_, node_.x());

@@ -53,13 +53,13 @@ Status Lead::take_gradient(std::span<const float> gradient) {
   ops.combine(
       {{1, node_.x()}, {-d->scale, d->values}, {gamma > 0 ? -correction_scale_ : 0, correction_}},
       y_);
-  if (Status status = node_.require_finite(y_, "corrected model"); !status) {
+  if (Status status = node_.require_finite(y_, "corrected model"); !status.ok()) {
     return status;
   }
 
   // 2. send q_i = C(y_i − ĥ_i)
   ops.subtract(y_, public_.copy, work_);
-  if (Status status = node_.require_finite(work_, "difference to the public copy"); !status) {
+  if (Status status = node_.require_finite(work_, "difference to the public copy"); !status.ok()) {
     return status;
   }
   const auto payload = node_.encode(work_, mail_.outgoing());
@@ -68,11 +68,11 @@ Status Lead::take_gradient(std::span<const float> gradient) {
 }
 
 Status Lead::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
   // 3. Σ_j (W_ij − 1[i = j]) q_j; nothing is kept before all payloads are known to be right
-  if (Status status = PublicCopy::sum_changes(node_, mail_, work_); !status) {
+  if (Status status = PublicCopy::sum_changes(node_, mail_, work_); !status.ok()) {
     return status;
   }
   mail_.close();
@@ -80,7 +80,7 @@ Status Lead::complete(const Exchange& exchange) {
 
   // 4. s_i = p_i + that sum; x_i ← y_i + (γ_c/2) s_i; U_i ← U_i − (γ_c/2) s_i
   ops.combine({{1, y_}, {half_step_, public_.pull}, {half_step_, work_}}, y_);
-  if (Status status = node_.require_finite(y_, "updated model"); !status) {
+  if (Status status = node_.require_finite(y_, "updated model"); !status.ok()) {
     return status;
   }
   if (!stands_) {
@@ -88,12 +88,12 @@ Status Lead::complete(const Exchange& exchange) {
         {{correction_scale_, correction_}, {-half_step_, public_.pull}, {-half_step_, work_}},
         correction_);
   }
-  if (Status status = node_.require_finite(correction_, "correction"); !status) {
+  if (Status status = node_.require_finite(correction_, "correction"); !status.ok()) {
     return status;
   }
   correction_rate_ = round_rate_;
   ops.axpy(copy_step_, work_, public_.pull);
-  if (Status status = node_.decode_own(mail_.sent(), copy_step_, public_.copy); !status) {
+  if (Status status = node_.decode_own(mail_.sent(), copy_step_, public_.copy); !status.ok()) {
     return status;
   }
   ops.copy(y_, node_.x());
@@ -109,13 +109,13 @@ void Lead::save(ByteBuffer& out) const {
 }
 
 Status Lead::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
-  if (Status status = public_.load(in, "model"); !status) {
+  if (Status status = public_.load(in, "model"); !status.ok()) {
     return status;
   }
-  if (Status status = read_floats(in, "correction", correction_); !status) {
+  if (Status status = read_floats(in, "correction", correction_); !status.ok()) {
     return status;
   }
   correction_rate_ = in.read<double>();

@@ -75,7 +75,7 @@ double PushSum::given() const {
 Status PushSum::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "push-sum takes one gradient a round");
   // 1. x_i^½ = x_i − γ ∇f_i(z_i)
-  if (Status status = node_.move(x_, gradient, half_); !status) {
+  if (Status status = node_.move(x_, gradient, half_); !status.ok()) {
     return status;
   }
   return send_share();
@@ -83,7 +83,7 @@ Status PushSum::take_gradient(std::span<const float> gradient) {
 
 Status PushSum::take_direction(const Direction& d) {
   check(accepts_gradient(), "push-sum takes one gradient a round");
-  if (Status status = node_.step_along(x_, d, half_); !status) {
+  if (Status status = node_.step_along(x_, d, half_); !status.ok()) {
     return status;
   }
   return send_share();
@@ -91,7 +91,7 @@ Status PushSum::take_direction(const Direction& d) {
 
 Status PushSum::step_ahead(const Direction& d, std::span<float> stepped) {
   begin_round();
-  if (Status status = node_.step_along(x_, d, half_); !status) {
+  if (Status status = node_.step_along(x_, d, half_); !status.ok()) {
     return status;
   }
   // x_i^½ / ω_i
@@ -167,7 +167,7 @@ Status PushSum::read_header(std::size_t edge) {
     return {Fault::malformed,
             fmt::format("its share is {}, outside {} … 1", header.share, kLeastMass)};
   }
-  if (Status status = check_mass(header.mass); !status) {
+  if (Status status = check_mass(header.mass); !status.ok()) {
     return status;
   }
   heard_[edge] = header;
@@ -177,7 +177,7 @@ Status PushSum::read_header(std::size_t edge) {
 Status PushSum::complete(const Exchange& exchange) {
   if (Status status =
           mail_.accept(exchange, [this](std::size_t edge) { return read_header(edge); });
-      !status) {
+      !status.ok()) {
     return status;
   }
   const double gives = given();
@@ -192,7 +192,7 @@ Status PushSum::complete(const Exchange& exchange) {
   // 3. x_i ← x_i^½ + η (Σ_j P_ij C(v_j) − C(v_i)),  z_i = x_i / ω_i
   FiniteWatch watch(node_);
   const auto step = [&](std::size_t first, std::span<const float> change) {
-    if (!weighed) {
+    if (!weighed.ok()) {
       return;
     }
     const Ops& ops = node_.ops();
@@ -202,15 +202,15 @@ Status PushSum::complete(const Exchange& exchange) {
     watch.note(ops.combine({{static_cast<float>(1 / mass), x}}, z));
   };
   sum_changes(gives);
-  if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status) {
+  if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status.ok()) {
     return status;
   }
   mail_.close();
-  if (!weighed) {
+  if (!weighed.ok()) {
     return node_.fault(weighed.fault(), "after mixing, " + weighed.message());
   }
   // Where x_i is not finite, z_i is not.
-  if (Status status = watch.require(node_.x(), "updated model"); !status) {
+  if (Status status = watch.require(node_.x(), "updated model"); !status.ok()) {
     return status;
   }
   mass_ = mass;
@@ -247,18 +247,18 @@ void PushSum::save(ByteBuffer& out) const {
 }
 
 Status PushSum::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   const auto mass = in.read<double>();
   if (in.failed()) {
     return {Fault::malformed, "checkpoint ends before ω"};
   }
-  if (Status status = check_mass(mass); !status) {
+  if (Status status = check_mass(mass); !status.ok()) {
     return status.with_context("checkpoint");
   }
   mass_ = mass;
-  if (Status status = read_floats(in, "x", x_); !status) {
+  if (Status status = read_floats(in, "x", x_); !status.ok()) {
     return status;
   }
   return read_floats(in, "error", error_);

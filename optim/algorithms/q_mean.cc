@@ -19,7 +19,7 @@ QMean::QMean(AlgorithmSetup setup)
 }
 
 Status QMean::take_gradient(std::span<const float> gradient) {
-  if (Status status = enter(gradient); !status) {
+  if (Status status = enter(gradient); !status.ok()) {
     return status;
   }
   // 1. e_i ← β e_i + v_i; send C(e_i)
@@ -29,11 +29,11 @@ Status QMean::take_gradient(std::span<const float> gradient) {
 
 Status QMean::complete(const Exchange& exchange) {
   // 2. a = (1/n) Σ_j c_j + ē; c̄ = C(a)
-  if (Status status = mean_.complete(exchange, work_); !status || mean_.open()) {
+  if (Status status = mean_.complete(exchange, work_); !status.ok() || mean_.open()) {
     return status;
   }
   // 3. x ← x − d(c̄)
-  if (Status status = node_.step(work_, next_); !status) {
+  if (Status status = node_.step(work_, next_); !status.ok()) {
     return status;
   }
   node_.finish_round();

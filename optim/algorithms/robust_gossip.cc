@@ -24,7 +24,7 @@ RobustGossip::RobustGossip(AlgorithmSetup setup)
 Status RobustGossip::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "robust gossip takes one gradient a round");
   // x_i^½ = x_i − γ g_i
-  if (Status status = node_.move(node_.x(), gradient, next_); !status) {
+  if (Status status = node_.move(node_.x(), gradient, next_); !status.ok()) {
     return status;
   }
   std::swap(half_, next_);
@@ -48,13 +48,13 @@ void RobustGossip::open_mail() {
 }
 
 Status RobustGossip::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
   open_mail();
   // x_i ← A(x_i^½; x_j^½)
   set_aside_ += rule_->aggregate({.own = half_, .step = step_, .received = received_}, next_);
-  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+  if (Status status = node_.require_finite(next_, "updated model"); !status.ok()) {
     return status;
   }
   node_.ops().copy(next_, node_.x());
@@ -73,7 +73,7 @@ void RobustGossip::save(ByteBuffer& out) const {
 }
 
 Status RobustGossip::load(ByteReader& in) {
-  if (Status status = node_.load(in); !status) {
+  if (Status status = node_.load(in); !status.ok()) {
     return status;
   }
   return expect_name(in, "rule", rule_->spec());

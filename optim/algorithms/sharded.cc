@@ -35,7 +35,7 @@ Sharded::Sharded(Chunk owned, AlgorithmSetup&& setup)
 }
 
 Status Sharded::take_gradient(std::span<const float> gradient) {
-  if (Status status = enter(gradient); !status) {
+  if (Status status = enter(gradient); !status.ok()) {
     return status;
   }
   // 1. v = g_i + δ_i; send C(v); δ_i ← v − C(v)
@@ -47,7 +47,7 @@ Status Sharded::step(std::span<float> mean) {
   // 2. d_k = d(ḡ_k) at x_k + e_k
   const auto exact = std::span(work_).first(owned_.size);
   node_.ops().combine({{1, owned_.of(node_.x())}, {1, mean_.chunk_error()}}, exact);
-  if (Status status = node_.direction_at(owned_.offset, exact, mean, mean); !status) {
+  if (Status status = node_.direction_at(owned_.offset, exact, mean, mean); !status.ok()) {
     return status;
   }
   node_.ops().scale(-1, mean);
@@ -56,12 +56,12 @@ Status Sharded::step(std::span<float> mean) {
 
 Status Sharded::complete(const Exchange& exchange) {
   // 3. u_k = e_k − d_k; send C′(u_k); e_k ← u_k − C′(u_k)
-  if (Status status = mean_.complete(exchange, work_); !status || mean_.open()) {
+  if (Status status = mean_.complete(exchange, work_); !status.ok() || mean_.open()) {
     return status;
   }
   // 4. x ← x + C′(u)
   node_.ops().axpy(1, node_.x(), work_);
-  if (Status status = node_.require_finite(work_, "updated model"); !status) {
+  if (Status status = node_.require_finite(work_, "updated model"); !status.ok()) {
     return status;
   }
   node_.ops().copy(work_, node_.x());

@@ -46,13 +46,13 @@ Peers SparseLoco::peers() const { return peers_along(others_, mail_); }
 Status SparseLoco::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "SparseLoCo takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+  if (Status status = node_.require_finite(gradient, "gradient"); !status.ok()) {
     return status;
   }
   // 1. e_i ← β e_i + v_i; send c_i = C(e_i); e_i ← e_i − c_i
   node_.ops().copy(gradient, work_);
   node_.ops().axpy(decay_, error_, work_);
-  if (Status status = node_.require_finite(work_, "compensated vector"); !status) {
+  if (Status status = node_.require_finite(work_, "compensated vector"); !status.ok()) {
     return status;
   }
   const auto payload = node_.encode_residual(work_, mail_.outgoing());
@@ -70,7 +70,7 @@ Status SparseLoco::take_gradient(std::span<const float> gradient) {
 Status SparseLoco::clip_to_median() {
   for (Rank from = 0; from < node_.nodes(); ++from) {
     node_.ops().fill(0, next_);
-    if (Status status = add_message(from, 1, next_); !status) {
+    if (Status status = add_message(from, 1, next_); !status.ok()) {
       return status;
     }
     norms_[static_cast<std::size_t>(from)] = length_of(next_);
@@ -92,7 +92,7 @@ Status SparseLoco::average() {
   node_.ops().fill(0, work_);
   for (Rank from = 0; from < node_.nodes(); ++from) {
     if (Status status = add_message(from, share * factors_[static_cast<std::size_t>(from)], work_);
-        !status) {
+        !status.ok()) {
       return status;
     }
   }
@@ -105,7 +105,7 @@ Status SparseLoco::average_by_count() {
   for (Rank from = 0; from < node_.nodes(); ++from) {
     node_.ops().fill(0, next_);
     if (Status status = add_message(from, factors_[static_cast<std::size_t>(from)], next_);
-        !status) {
+        !status.ok()) {
       return status;
     }
     node_.ops().axpy(1, next_, work_);
@@ -120,18 +120,18 @@ Status SparseLoco::average_by_count() {
 }
 
 Status SparseLoco::complete(const Exchange& exchange) {
-  if (Status status = mail_.accept(exchange); !status) {
+  if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
-  if (Status status = clips_ ? clip_to_median() : Status(); !status) {
+  if (Status status = clips_ ? clip_to_median() : Status(); !status.ok()) {
     return status;
   }
-  if (Status status = average(); !status) {
+  if (Status status = average(); !status.ok()) {
     return status;
   }
   mail_.close();
   // 2. x ← x − d of the mean
-  if (Status status = node_.step(work_, next_); !status) {
+  if (Status status = node_.step(work_, next_); !status.ok()) {
     return status;
   }
   node_.finish_round();

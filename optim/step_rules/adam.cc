@@ -185,7 +185,7 @@ void Adam::save(ByteBuffer& out) const {
 }
 
 Status Adam::load(ByteReader& in) {
-  if (Status status = expect_name(in, "step rule", name()); !status) {
+  if (Status status = expect_name(in, "step rule", name()); !status.ok()) {
     return status;
   }
   beta1_power_ = in.read<double>();
@@ -195,7 +195,7 @@ Status Adam::load(ByteReader& in) {
     return {Fault::malformed,
             fmt::format("powers of β, {} and {}, do not lie in 0 … 1", beta1_power_, beta2_power_)};
   }
-  if (Status status = read_floats(in, "first moment", first_); !status) {
+  if (Status status = read_floats(in, "first moment", first_); !status.ok()) {
     return status;
   }
   return read_floats(in, "second moment", second_);

@@ -168,7 +168,7 @@ void EpochMember::restore() {
   if (!copy) {
     return;
   }
-  if (Status status = model_.restore(step, *copy); !status) {
+  if (Status status = model_.restore(step, *copy); !status.ok()) {
     fail(status);
     return;
   }

@@ -144,7 +144,7 @@ void EpochMember::push() {
   if (!gradient_ || carrying() || work.pushed || members_.size() < setup_.least) {
     return;
   }
-  if (Status status = reducer_.begin(place(), *gradient_); !status) {
+  if (Status status = reducer_.begin(place(), *gradient_); !status.ok()) {
     fail(status);
     return;
   }
@@ -255,7 +255,7 @@ void EpochMember::apply_parked() {
 void EpochMember::apply(const StepMean& mean) {
   room_.resize(setup_.parameters.size());
   check(reducer_.decode(mean, room_), "a mean was decoded when it came");
-  if (Status status = model_.apply(room_); !status) {
+  if (Status status = model_.apply(room_); !status.ok()) {
     fail(status);
     return;
   }

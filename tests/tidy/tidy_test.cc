@@ -220,8 +220,8 @@ TEST_CASE("files and lines keep their length, and nothing is left undone") {
 }
 
 TEST_CASE("whether a status is a fault is asked by ok()") {
-  // `if (!status) return status;` reads as its opposite.
-  constexpr std::string_view kBare = "!status";
+  // `if (!status.ok()) return status;` reads as its opposite.
+  constexpr std::string_view kBare = "!status.ok()";
   for (const auto& path : all_sources()) {
     const auto lines = read_lines(path);
     for (std::size_t i = 0; i < lines.size(); ++i) {

@@ -324,14 +324,14 @@ Result<ModelTensors> read_model_tensors(std::span<const std::byte> bytes) {
       end = tensor.bytes.data() + tensor.bytes.size();
       const std::size_t offset = append_block(model.layout, name, tensor.shape);
       model.parameters.resize(dimension_of(model.layout));
-      if (Status filled = fill(std::span(model.parameters).subspan(offset), tensor); !filled) {
+      if (Status filled = fill(std::span(model.parameters).subspan(offset), tensor); !filled.ok()) {
         return filled.with_context(fmt::format("tensor '{}'", excerpt(name)));
       }
     }
   } catch (const Error& error) {
     return malformed(error.what());
   }
-  if (Status finite = require_finite(model.parameters); !finite) {
+  if (Status finite = require_finite(model.parameters); !finite.ok()) {
     return finite;
   }
   return model;
@@ -347,7 +347,7 @@ Result<std::vector<float>> decode_model_file(std::span<const std::byte> bytes,
   Status filled;
   if (is_flat(*tensors, parameters.size())) {
     filled = fill(parameters, tensors->begin()->second);
-  } else if (Status differs = compare(*tensors, layout); !differs) {
+  } else if (Status differs = compare(*tensors, layout); !differs.ok()) {
     return differs;
   } else {
     for (const ParameterBlock& block : layout) {
@@ -361,7 +361,7 @@ Result<std::vector<float>> decode_model_file(std::span<const std::byte> bytes,
   if (!filled.ok()) {
     return filled;
   }
-  if (Status finite = require_finite(parameters); !finite) {
+  if (Status finite = require_finite(parameters); !finite.ok()) {
     return finite;
   }
   return parameters;

@@ -127,12 +127,12 @@ Status World::take_steps(Process& process) {
 
 void World::offer(Process& process) {
   audit_.begin_event(queue_.now(), process.site, "its steps");
-  if (const Status status = take_steps(process); !status) {
+  if (const Status status = take_steps(process); !status.ok()) {
     audit_.fail(status.message());
   }
   audit_.stepped(process);
   audit_.begin_event(queue_.now(), process.site, "making parcels");
-  if (const Status status = process.node->offer(); !status) {
+  if (const Status status = process.node->offer(); !status.ok()) {
     audit_.fail(status.message());
   }
   audit_.offered(process);
@@ -198,7 +198,7 @@ void World::await_peers(Process& process) {
 
 void World::collect(Process& process) {
   audit_.begin_event(queue_.now(), process.site, "taking parcels in");
-  if (const Status status = process.node->collect(); !status) {
+  if (const Status status = process.node->collect(); !status.ok()) {
     audit_.fail(status.message());
   }
   const Incarnation before = process.state.incarnation;

@@ -149,13 +149,13 @@ void ExchangeCarrier::carry() {
 Status ExchangeCarrier::carry_all() {
   deadline_ = patience();
   for (;;) {
-    if (Status status = post(); !status) {
+    if (Status status = post(); !status.ok()) {
       return status;
     }
     if (posted_.empty()) {
       return {};
     }
-    if (Status status = handle_event(); !status) {
+    if (Status status = handle_event(); !status.ok()) {
       return status;
     }
   }
@@ -174,7 +174,7 @@ Status ExchangeCarrier::post() {
     if (observer_ != nullptr) {
       next.posted = PhaseSpan::Time::clock::now();
     }
-    if (Status status = transport_.post(next.exchange); !status) {
+    if (Status status = transport_.post(next.exchange); !status.ok()) {
       return named_status(status, options_, next.exchange.tag.round);
     }
     deadline_ = patience();
@@ -200,7 +200,7 @@ Status ExchangeCarrier::handle_event() {
       note_frame(find(event->tag)->exchange, *event);
       break;
     case TransportEvent::Kind::exchange_done:
-      if (Status status = complete(find(event->tag)); !status) {
+      if (Status status = complete(find(event->tag)); !status.ok()) {
         return status;
       }
       break;
@@ -230,7 +230,7 @@ Result<TransportEvent> ExchangeCarrier::await_event(Round round) {
     if (last || event.ok() || event.status().fault() != Fault::deadline) {
       return of_here(std::move(event));
     }
-    if (Status cause = options_.given_up ? options_.given_up() : Status(); !cause) {
+    if (Status cause = options_.given_up ? options_.given_up() : Status(); !cause.ok()) {
       return cause;
     }
     const Status status = options_.wait_fault ? options_.wait_fault(missing()) : Status();

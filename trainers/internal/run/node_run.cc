@@ -72,7 +72,7 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
     refuse("rounds", "0", "at least one is needed");
   }
   if (const std::string& dump = options.dump_parameters; rank_ == 0 && !dump.empty()) {
-    if (const Status status = check_replaceable(dump); !status) {
+    if (const Status status = check_replaceable(dump); !status.ok()) {
       refuse("dump_parameters", dump, status.message());
     }
   }
@@ -123,19 +123,19 @@ Result<RunResult> NodeRun::run_to_end() {
 }
 
 Status NodeRun::begin() {
-  if (Status status = optimizer_.connect(); !status) {
+  if (Status status = optimizer_.connect(); !status.ok()) {
     return status;
   }
   if (options_.resume) {
-    if (Status status = resume(); !status) {
+    if (Status status = resume(); !status.ok()) {
       return status;
     }
   }
-  if (Status status = agree_on_end(); !status) {
+  if (Status status = agree_on_end(); !status.ok()) {
     return status;
   }
   // Connecting takes some nodes longer than others: that is no part of anybody's training.
-  if (Status status = collectives_.barrier(kBeginBarrier); !status) {
+  if (Status status = collectives_.barrier(kBeginBarrier); !status.ok()) {
     return status;
   }
   tell_start();
@@ -190,7 +190,7 @@ bool NodeRun::due(Round every) const {
 
 Status NodeRun::end_early(const Status& ended) {
   if (checkpoints_ && checkpoints_->saved() != optimizer_.round()) {
-    if (Status status = save(); !status) {
+    if (Status status = save(); !status.ok()) {
       return status;
     }
   }
@@ -236,7 +236,7 @@ void NodeRun::warn(const std::string& text) {
 }
 
 Status NodeRun::step() {
-  if (Status status = optimizer_.begin_step(); !status) {
+  if (Status status = optimizer_.begin_step(); !status.ok()) {
     return status;
   }
   compute_.go();
@@ -247,7 +247,7 @@ Status NodeRun::step() {
 
 Status NodeRun::evaluate(bool last) {
   const ScopedPhase whole(hooks_.observer, rank_, RunPhase::evaluation, last_round());
-  if (Status status = optimizer_.drain(); !status) {
+  if (Status status = optimizer_.drain(); !status.ok()) {
     return status;
   }
   wall_.pause();
@@ -280,7 +280,7 @@ Status NodeRun::evaluate(bool last) {
 
 Status NodeRun::save() {
   const ScopedPhase whole(hooks_.observer, rank_, RunPhase::checkpoint, last_round());
-  if (Status status = optimizer_.drain(); !status) {
+  if (Status status = optimizer_.drain(); !status.ok()) {
     return status;
   }
   wall_.pause();
@@ -321,7 +321,7 @@ Result<RunResult> NodeRun::conclude() {
   if (!all.ok()) {
     return all.status();
   }
-  if (Status status = optimizer_.finish(); !status) {
+  if (Status status = optimizer_.finish(); !status.ok()) {
     return status;
   }
   RunResult result;
