@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
-#include <span>
+#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -32,8 +33,6 @@ constexpr double kShorter = 0.9;
 /// Exchanges are tried in this many fragments, each applied as late as it may be.
 constexpr std::uint32_t kFragments = 2;
 constexpr Round kShortestStreamed = 2 * kFragments;
-/// Part of the rounds before a variance is frozen, as in the papers.
-constexpr double kWarmUp = 0.15;
 constexpr const char* kAdamRate = "0.001";
 
 /// What is considered unasked.
@@ -64,22 +63,20 @@ std::vector<Settings> rules(std::size_t liars) {
   return all;
 }
 
+std::vector<std::string> words_in(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+/// All algorithms whose facts say that plans try them.
 std::vector<Family> families(const Scenario& scenario) {
-  if (scenario.attack) {
-    return {{"robust", {"none"}}};
+  std::vector<Family> found;
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (!info.planned_compressors.empty() && info.robust == scenario.attack.has_value()) {
+      found.push_back({info.name, words_in(info.planned_compressors)});
+    }
   }
-  return {{"allreduce", {"none"}},
-          {"dpsgd", {"none"}},
-          {"dcd", {"quant:8", "quant:4"}},
-          {"choco", {"quant:8", "quant:4", "quant:2", "sign", "topk:0.05", "topk:0.05,values=2"}},
-          {"deepsqueeze", {"quant:4", "sign"}},
-          {"lead", {"quant:8", "quant:4"}},
-          {"pushsum", {"none", "quant:8"}},
-          {"qmean", {"quant:8", "quant:4", "sign"}},
-          {"sharded", {"quant:8", "quant:4"}},
-          {"sparseloco", {"topk:0.03,values=2"}},
-          {"demo", {std::string(algorithm_info("demo").default_compressor)}},
-          {"onebit-adam", {"sign"}}};
+  return found;
 }
 
 /// A rate that was chosen for another rule would be far too large.
@@ -94,9 +91,8 @@ Settings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenari
   const bool given = algorithm.hyperparameters.has(kFreezeStep) ||
                      (!scenario.task.freeze_step.empty() && scenario.task.freeze_step != "auto");
   if (info.has(kFreezeStep) && !given) {
-    const auto freeze = static_cast<Round>(kWarmUp * static_cast<double>(rounds));
     const Hyperparameter& step = *algorithm.hyperparameters.find(kFreezeStep);
-    settings.push_back({dashed(step.setting), fmt::to_string(std::max<Round>(freeze, 1))});
+    settings.push_back({dashed(step.setting), fmt::to_string(usual_freeze_step(rounds))});
   }
   const bool adam = info.step_rule == "adam" || info.step_rule == "adamw";
   if (adam && scenario.task.step_rule != info.step_rule) {

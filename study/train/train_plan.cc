@@ -1,9 +1,7 @@
 #include <sotto/study/train/train_plan.h>
-#include <sotto/trainers/launch/node_place.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,6 +24,7 @@
 #include <sotto/topology/node_groups.h>
 #include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/start_file.h>
+#include <sotto/trainers/launch/node_place.h>
 
 namespace sotto::study {
 namespace {
@@ -210,14 +209,16 @@ void warn_of_late_freeze(const OptimizerOptions& optimizer, Round exchanges,
     }
     return;
   }
-  // optim/algorithms/apm_squeeze.h: the variance is compared first at twice its memory.
-  const double earliest = 2 * std::round(1 / (1 - beta2));
-  if (algorithm.info->finds_freeze && static_cast<double>(exchanges) <= earliest) {
+  if (algorithm.info->earliest_freeze == nullptr) {
+    return;
+  }
+  const Round earliest = algorithm.info->earliest_freeze(static_cast<float>(beta2));
+  if (exchanges <= earliest) {
     warnings.push_back(fmt::format(
-        "{} finds no freeze step before exchange {:.0f}, and the run has {}: it sends full "
-        "precision throughout; say when, e.g. {}:freeze={}",
+        "{} finds no freeze step before exchange {}, and the run has {}: it sends full precision "
+        "throughout; say when, e.g. {}:freeze={}",
         optimizer.algorithm, earliest, exchanges, algorithm.info->name,
-        (exchanges * 15 + 99) / 100));
+        usual_freeze_step(exchanges)));
   }
 }
 
