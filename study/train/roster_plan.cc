@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/xxh3.h>
 #include <sotto/sites/process/site_settings.h>
+#include <sotto/study/json/roster_config.h>
 #include <sotto/study/train/epoch_plan.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
@@ -100,28 +101,6 @@ TaskFactory make_tasks(const TrainOptions& o, std::uint64_t seed) {
   return {load_task(o.task, scaling ? &*scaling : nullptr), task};
 }
 
-/// All settings as used. `run` is SiteOptions or EpochOptions, `exchange` what the nodes do.
-template <typename Options>
-Json config_json(const TrainOptions& o, const RosterSettings& roster, const TaskFactory& tasks,
-                 std::string_view exchange, const Options& run, Round eval_every) {
-  return {{"name", run.name},
-          {"nodes", roster.nodes},
-          {"seeds", roster.seeds},
-          {"task", tasks.data().spec},
-          {"model", tasks.options().model},
-          {"batch", tasks.options().batch},
-          {"exchange", exchange},
-          {"compressor", run.compressor},
-          {"step_rule", run.step_rule.rule},
-          {"lr", run.step_rule.learning_rate},
-          {"schedule", run.step_rule.schedule.spec()},
-          {"communication_interval", o.communication_interval},
-          {"rounds", run.rounds},
-          {"eval_every", eval_every},
-          {"gradient_time", o.gradient_time},
-          {"seed", run.seed}};
-}
-
 /// What nodes must share beside the optimizer's settings.
 AgreedSettings further_of(const TaskFactory& tasks, Round rounds) {
   return {{"task", tasks.data().spec},
@@ -192,9 +171,7 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
         "without a key anybody who reaches this node can take part and read all of it: make one "
         "with `sotto keygen`, and give it to each node");
   }
-  plan.config = plan.epochs ? config_json(o, roster, tasks, "epochs", *plan.epochs, plan.eval_every)
-                            : config_json(o, roster, tasks, sites::name_of(plan.run.exchange),
-                                          plan.run, plan.eval_every);
+  plan.config = roster_config_json(o, roster, tasks, plan);
   return plan;
 }
 
