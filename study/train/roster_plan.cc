@@ -1,7 +1,6 @@
 #include <sotto/study/train/roster_plan.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <span>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/xxh3.h>
 #include <sotto/sites/process/site_settings.h>
+#include <sotto/study/internal/setting_text.h>
 #include <sotto/study/json/roster_config.h>
 #include <sotto/study/train/epoch_plan.h>
 #include <sotto/study/train/paced_task.h>
@@ -22,53 +22,16 @@
 namespace sotto::study {
 namespace {
 
-/// Settings of `sotto train` that a run whose nodes come and go has, too.
-constexpr auto kHere = std::to_array<std::string_view>({
-    "seed",
-    "task",
-    "model",
-    "batch",
-    "gradient-time",
-    "init",
-    "scaling",
-    "timeout",
-    "insecure",
-    "key",
-    "algorithm",
-    "compressor",
-    "consensus-stepsize",
-    "rule",
-    "step-rule",
-    "lr",
-    "momentum",
-    "quasi-global-momentum",
-    "nesterov",
-    "weight-decay",
-    "beta1",
-    "beta2",
-    "epsilon",
-    "bias-correction",
-    "trust-coefficient",
-    "update-scale",
-    "clip-norm",
-    "schedule",
-    "communication-interval",
-    "epochs",
-    "rounds",
-    "eval-every",
-    "dump-parameters",
-    "nodes",
-    "seeds",
-    "name",
-    "listen",
-    "leave-within",
-    "state",
-});
-
 /// Throws Error for the first of the settings that does nothing here.
 void refuse_others(const std::vector<std::string>& given) {
+  TrainOptions options;
+  RosterSettings roster;
+  const auto of_trains = train_settings(options);
+  const std::vector<SettingGroup> of_rosters = {settings_of(roster)};
   for (const std::string& setting : given) {
-    if (std::ranges::find(kHere, setting) == kHere.end()) {
+    const Setting* const known = find_setting(of_trains, setting);
+    const bool shared = known != nullptr && known->in_rosters;
+    if (!shared && find_setting(of_rosters, setting) == nullptr) {
       throw Error(setting,
                   "a run whose nodes come and go does not have it: leave it out, or give a number "
                   "of nodes and no seeds");
