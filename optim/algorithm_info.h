@@ -71,9 +71,11 @@ struct AlgorithmInfo {
   bool encodes_chunks = false;   ///< messages are chunks of the model, not tensors
   double learning_rate = 0;      ///< usual learning rate; 0: that of the step rule
   std::string_view family = {};  ///< family of the compressors that it takes; empty: any
-  bool finds_freeze = false;     ///< freezes Adam's variance by itself, unless told when
   bool accelerated = false;      ///< the vectors may lie where the host cannot reach them
   bool robust = false;           ///< meant for neighbours that may be Byzantine
+  /// The first exchange after which it may freeze Adam's variance by itself, by β₂; null: it
+  /// freezes none unless told when.
+  Round (*earliest_freeze)(float beta2) = nullptr;
   /// The largest job: beyond, the phases of a round are more than a frame can number.
   int most_nodes = std::numeric_limits<int>::max();
   /// The treatment of nodes with step settings that have come to differ.
@@ -84,6 +86,10 @@ struct AlgorithmInfo {
   std::string_view bytes;
   StateMemory memory;
   std::string_view default_compressor;
+  /// Specifications of the compressors with which plans try it unasked, with spaces between them;
+  /// empty: they do not. Of algorithms that are `robust` plans try it where nodes lie, else no
+  /// such.
+  std::string_view planned_compressors = {};
   std::uint16_t wire_id = 0;
   /// Constructs it from a setup that make_algorithm has approved; call make_algorithm instead.
   std::unique_ptr<Algorithm> (*build)(AlgorithmSetup setup) = nullptr;

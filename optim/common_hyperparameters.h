@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include <sotto/base/ids.h>
 #include <sotto/optim/hyperparameters.h>
 
 namespace sotto {
@@ -42,6 +43,12 @@ constexpr Hyperparameter freeze_step(std::string_view fallback) {
           .why = "15 to 25 % of the run is usual; onebit-adam finds it by itself",
           .fallback = fallback,
           .setting = "freeze_step"};
+}
+
+/// The usual T_w of a run with so many exchanges: 15 % of them, and at least 1.
+constexpr Round usual_freeze_step(Round exchanges) {
+  const auto part = static_cast<Round>(0.15 * static_cast<double>(exchanges));
+  return part > 1 ? part : 1;
 }
 
 }  // namespace sotto

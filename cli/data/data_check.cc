@@ -9,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/console/output.h>
+#include <sotto/study/json/figures.h>
 #include <sotto/study/train/scaling_file.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/data/data_check.h>
@@ -34,11 +35,6 @@ struct DataCheckOptions {
   std::string scaling;
 };
 
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 Json check_json(const DataCheck& check) {
   Json columns = Json::array();
   for (const ColumnFacts& column : check.columns) {
@@ -46,8 +42,8 @@ Json check_json(const DataCheck& check) {
                        {"role", printable(column.role)},
                        {"holds", column.holds},
                        {"missing", column.missing},
-                       {"least", or_null(column.least)},
-                       {"largest", or_null(column.largest)}});
+                       {"least", study::or_null(column.least)},
+                       {"largest", study::or_null(column.largest)}});
   }
   Json classes = Json::array();
   for (const ClassFacts& one : check.classes) {
@@ -79,9 +75,9 @@ Json check_json(const DataCheck& check) {
           {"task", printable(check.task)},
           {"format", check.format},
           {"text", text},
-          {"rows", or_null(check.rows)},
+          {"rows", study::or_null(check.rows)},
           {"columns", columns},
-          {"features", or_null(check.features)},
+          {"features", study::or_null(check.features)},
           {"image", image},
           {"train", check.train},
           {"test", check.test},

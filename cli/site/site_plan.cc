@@ -12,7 +12,7 @@
 #include <sotto/base/names.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
-#include <sotto/study/json/run_config.h>
+#include <sotto/study/json/site_config.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
 #include <sotto/study/train/scaling_file.h>
@@ -154,51 +154,6 @@ std::optional<PrivacyOptions> site_privacy(const study::TrainOptions& o, const T
   return privacy;
 }
 
-Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFactory& tasks) {
-  const SiteOptions& run = plan.run;
-  Json json = {
-      {"name", run.name},
-      {"task", tasks.data().spec},
-      {"model", tasks.options().model},
-      {"batch", tasks.options().batch},
-      {"scaling", run.scaling},
-      {"part", fmt::format("{}/{}", config.part.number, config.part.of)},
-      {"partition", tasks.options().partition},
-      {"algorithm", config.training.algorithm},
-      {"compressor", run.compressor},
-      {"rule", run.rule},
-      {"step_rule", run.step_rule.rule},
-      {"lr", run.step_rule.learning_rate},
-      {"momentum", run.step_rule.momentum},
-      {"weight_decay", run.step_rule.weight_decay},
-      {"schedule", run.step_rule.schedule.spec()},
-      {"privacy", study::privacy_config_json(run.privacy)},
-      {"communication_interval", run.communication_interval},
-      {"own_steps",
-       run.adapts_steps ? Json("auto") : Json(run.own_steps.value_or(run.communication_interval))},
-      {"step_weighting", name_of(run.step_weighting)},
-      {"rounds", run.rounds},
-      {"eval_every", plan.eval_every},
-      {"seed", run.seed},
-      {"window", run.window},
-      {"slack", run.slack},
-      {"save_every", run.save_every},
-      {"observer", run.only_takes},
-      {"mass_return", run.mass.back},
-      {"parcel_mass", run.mass.parcel},
-      {"exchange", sites::name_of(run.exchange)},
-      {"secure_colluders", run.sum.colluders},
-      {"secure_range", run.sum.range},
-      {"pull_most", run.pull.most},
-      {"pull_memory", run.pull.memory}};
-  for (const auto& [name, span] : {std::pair{"timeout", run.timeout},
-                                   {"patience", run.patience},
-                                   {"found_after", run.found_after}}) {
-    json[name] = static_cast<double>(span.count()) / 1000;
-  }
-  return json;
-}
-
 }  // namespace
 
 AgreedSettings settings_in_file(const SiteConfig& config) {
@@ -249,7 +204,9 @@ SitePlan make_site_plan(const SiteConfig& config) {
     take_start(o, plan);
     run.privacy = site_privacy(
         o, tasks, shared, run.rounds * run.own_steps.value_or(run.communication_interval), plan);
-    plan.config = config_json(config, plan, tasks);
+    plan.config = study::site_config_json(run, tasks,
+                                          fmt::format("{}/{}", config.part.number, config.part.of),
+                                          o.algorithm, plan.eval_every);
     return plan;
   } catch (const Error& error) {
     const std::string what = error.what();

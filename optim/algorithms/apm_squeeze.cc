@@ -124,6 +124,9 @@ std::unique_ptr<Algorithm> build_squeeze(AlgorithmSetup setup) {
   return std::make_unique<ApmSqueeze>(info, std::move(setup));
 }
 
+/// watch_variance compares the variance at every multiple of its memory with the one before.
+Round earliest_freeze(float beta2) { return 2 * Adam::variance_memory(beta2); }
+
 constexpr Hyperparameter kApmSqueezeHyperparameters[] = {freeze_step("")};
 constexpr Hyperparameter kOneBitAdamHyperparameters[] = {freeze_step("auto")};
 
@@ -160,11 +163,12 @@ constinit const AlgorithmInfo ApmSqueeze::kOneBitAdam = {
     .time_varying = true,
     .step_rule = "adam",
     .encodes_chunks = true,
-    .finds_freeze = true,
+    .earliest_freeze = earliest_freeze,
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · |C|; 4d for |C| before the freeze",
     .memory = {.floats = 3, .per_nth = 3},
     .default_compressor = "sign",
+    .planned_compressors = "sign",
     .wire_id = wire_id(AlgorithmId::onebit_adam),
     .build = build_squeeze<ApmSqueeze::kOneBitAdam>};
 

@@ -180,6 +180,7 @@ constinit const AlgorithmInfo ChocoSgd::kInfo = {
     .bytes = "degree · |C|; 4d along a new edge",
     .memory = {.floats = 4, .per_changing_neighbour = 1},
     .default_compressor = "topk:0.1",
+    .planned_compressors = "quant:8 quant:4 quant:2 sign topk:0.05 topk:0.05,values=2",
     .wire_id = wire_id(AlgorithmId::choco),
     .build = build_algorithm<ChocoSgd>};
 

@@ -121,6 +121,7 @@ constinit const AlgorithmInfo DeepSqueeze::kInfo = {
     .bytes = "degree · |C|",
     .memory = {.floats = 3},
     .default_compressor = "sign",
+    .planned_compressors = "quant:4 sign",
     .wire_id = wire_id(AlgorithmId::deepsqueeze),
     .build = build_algorithm<DeepSqueeze>};
 

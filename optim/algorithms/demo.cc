@@ -110,6 +110,8 @@ Status Demo::load(ByteReader& in) {
 
 namespace {
 
+constexpr std::string_view kPapersCompressor = "dct/topk:0.0078125,chunk=4096";
+
 constexpr Hyperparameter kDemoHyperparameters[] = {
     {.key = kMomentumDecay,
      .symbol = "β",
@@ -139,7 +141,8 @@ constinit const AlgorithmInfo Demo::kInfo = {
     .agreement = SettingsAgreement::required,
     .bytes = "(n−1) · |C|",
     .memory = {.floats = 3},
-    .default_compressor = "dct/topk:0.0078125,chunk=4096",
+    .default_compressor = kPapersCompressor,
+    .planned_compressors = kPapersCompressor,
     .wire_id = wire_id(AlgorithmId::demo),
     .build = build_algorithm<Demo>};
 

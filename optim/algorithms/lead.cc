@@ -178,6 +178,7 @@ constinit const AlgorithmInfo Lead::kInfo = {
     .bytes = "degree · |C|",
     .memory = {.floats = 5},
     .default_compressor = "quant:4",
+    .planned_compressors = "quant:8 quant:4",
     .wire_id = wire_id(AlgorithmId::lead),
     .build = build_algorithm<Lead>};
 

@@ -287,6 +287,7 @@ constinit const AlgorithmInfo PushSum::kInfo = {
     .bytes = "out-degree · (|C| + 16)",
     .memory = {.floats = 4},
     .default_compressor = "none",
+    .planned_compressors = "none quant:8",
     .wire_id = wire_id(AlgorithmId::pushsum),
     .build = build_algorithm<PushSum>};
 

@@ -118,6 +118,7 @@ constinit const AlgorithmInfo RobustGossip::kInfo = {
     .bytes = "degree · 4d",
     .memory = {.floats = 3, .per_neighbour = 1},
     .default_compressor = "none",
+    .planned_compressors = "none",
     .wire_id = wire_id(AlgorithmId::robust),
     .build = build_robust};
 

@@ -115,6 +115,7 @@ constinit const AlgorithmInfo Sharded::kInfo = {
     .bytes = "(n−1)/n · (|C| + |C′|)",
     .memory = {.floats = 2, .per_nth = 3},
     .default_compressor = "quant:8",
+    .planned_compressors = "quant:8 quant:4",
     .wire_id = wire_id(AlgorithmId::sharded),
     .build = build_algorithm<Sharded>};
 

@@ -197,6 +197,7 @@ constinit const AlgorithmInfo SparseLoco::kInfo = {
     .bytes = "(n−1) · |C|",
     .memory = {.floats = 3},
     .default_compressor = "topk:0.03,values=2",
+    .planned_compressors = "topk:0.03,values=2",
     .wire_id = wire_id(AlgorithmId::sparseloco),
     .build = build_algorithm<SparseLoco>};
 

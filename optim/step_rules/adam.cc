@@ -105,10 +105,9 @@ double Adam::variance_norm() const {
   return beta2_power_ == 1 ? 0 : ops_.sum(second_) / (1 - beta2_power_);
 }
 
-Round Adam::variance_memory() const {
+Round Adam::variance_memory(float beta2) {
   constexpr double kLongest = 1e15;  // for a β₂ that float32 rounds to 1
-  return static_cast<Round>(
-      std::llround(std::min(kLongest, 1 / (1 - static_cast<double>(beta2_)))));
+  return static_cast<Round>(std::llround(std::min(kLongest, 1 / (1 - static_cast<double>(beta2)))));
 }
 
 void Adam::penalize(std::span<const float> x, std::span<float> g) const {

@@ -55,7 +55,9 @@ class Adam final : public StepRule {
   /// ‖v̂‖₁; 0 before the first direction.
   double variance_norm() const;
   /// 1 / (1 − β₂) in whole rounds, at least 1: how far back v remembers.
-  Round variance_memory() const;
+  Round variance_memory() const { return variance_memory(beta2_); }
+  /// variance_memory of a rule with this β₂.
+  static Round variance_memory(float beta2);
   /// out ← g, clipped.
   void clip(std::span<const float> gradient, std::span<float> out) const {
     clip_.take(gradient, out);

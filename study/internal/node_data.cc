@@ -41,22 +41,23 @@ class EndingTask final : public Task {
 
 }  // namespace
 
-std::vector<double> weights_of_nodes(const TrainOptions& options, const TrainPlan& plan) {
+std::vector<double> weights_of_nodes(const TrainOptions& options, const TaskFactory& tasks,
+                                     bool launched) {
   if (options.weight != kWeightByExamples) {
-    if (!options.weight.empty() && !plan.launched) {
+    if (!options.weight.empty() && !launched) {
       refuse("weight", options.weight,
              "here all nodes have the options of one command, and would count alike; give "
              "examples");
     }
     return {};
   }
-  const auto examples = plan.tasks->examples_per_node();
-  if (examples.empty() && plan.tasks->options().deal) {
+  const auto examples = tasks.examples_per_node();
+  if (examples.empty() && tasks.options().deal) {
     refuse("weight", options.weight,
-           fmt::format("{} has no examples that could be counted", plan.tasks->data().spec));
+           fmt::format("{} has no examples that could be counted", tasks.data().spec));
   }
   if (examples.empty()) {  // nobody takes a gradient
-    return std::vector<double>(static_cast<std::size_t>(plan.tasks->options().nodes), 1.0);
+    return std::vector<double>(static_cast<std::size_t>(tasks.options().nodes), 1.0);
   }
   return {examples.begin(), examples.end()};
 }

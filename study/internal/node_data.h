@@ -5,15 +5,16 @@
 #include <memory>
 #include <vector>
 
-#include <sotto/study/train/train_plan.h>
+#include <sotto/study/train/train_options.h>
 #include <sotto/trainers/tasks/task.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
 namespace sotto::study {
 
-/// The weight of each node by --weight, by rank; empty: all count alike. Throws Error where it says
-/// nothing.
-std::vector<double> weights_of_nodes(const TrainOptions& options, const TrainPlan& plan);
+/// The weight of each node by --weight, by rank; empty: all count alike. `launched`: this process
+/// is one node of a launched job. Throws Error where the setting says nothing.
+std::vector<double> weights_of_nodes(const TrainOptions& options, const TaskFactory& tasks,
+                                     bool launched);
 
 /// With --join: for how many rounds each node has data, by rank, where all nodes together have them
 /// for `rounds`. Empty without it: data are gone through again and again. Throws Error where that

@@ -7,6 +7,9 @@
 
 namespace sotto::study {
 
+/// The value of an optional, or null.
+Json or_null(const auto& value) { return value ? Json(*value) : Json(); }
+
 /// Adds accuracy, r2 and rmse; those that a task does not have become null.
 template <typename Found>
 void add_quality(const Found& found, Json& json) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include <sotto/study/json/config_parts.h>
 #include <sotto/topology/node_groups.h>
 
 namespace sotto::study {
@@ -12,69 +13,59 @@ Json settings_json(const RunSettings& settings) {
   const TrainOptions& o = settings.options;
   const RunOptions& run = settings.run;
   const OptimizerOptions& used = run.optimizer;
-  const TaskOptions& task = settings.task;
   const auto& outer = used.outer_step_rule;
-  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
-  return {{"task", settings.task_spec},
-          {"model", task.model},
-          {"batch", task.batch},
-          {"gradient_time", o.gradient_time},
-          {"partition", task.partition},
-          {"nodes", used.nodes},
-          {"transport", used.transport},
-          {"topology", used.topology},
-          {"groups", used.groups.empty() ? Json(nullptr) : Json(NodeGroups(used.groups).text())},
-          {"weighting", o.weighting.empty() ? "default" : o.weighting},
-          {"join", o.join.empty() ? "none" : o.join},
-          {"weight", o.weight.empty() ? "none" : o.weight},
-          {"lazy", used.lazy},
-          {"algorithm", algorithm_info(used.algorithm).name},
-          {"hyperparameters", hyperparameters_json(used.algorithm)},
-          {"compressor", used.compressor},
-          {"byzantine", used.byzantine},
-          {"attack", used.attack},
-          {"allow_contract_violation", used.allow_contract_violation},
-          {"step_rule", used.step_rule.rule},
-          {"lr", used.step_rule.learning_rate},
-          {"momentum", used.step_rule.momentum},
-          {"nesterov", used.step_rule.nesterov},
-          {"weight_decay", used.step_rule.weight_decay},
-          {"beta1", used.step_rule.beta1},
-          {"beta2", used.step_rule.beta2},
-          {"epsilon", used.step_rule.epsilon},
-          {"bias_correction", bias_correction_name(used.step_rule.bias_correction)},
-          {"trust_coefficient", used.step_rule.trust_coefficient},
-          {"update_scale", update_scale_name(used.step_rule.update_scale)},
-          {"clip_norm", optional(o.clip_norm)},
-          {"schedule", used.step_rule.schedule.spec()},
-          {"privacy", privacy_config_json(used.privacy)},
-          {"communication_interval", used.communication_interval},
-          {"outer_step_rule", optional(outer ? std::optional(outer->rule) : std::nullopt)},
-          {"outer_lr", optional(outer ? std::optional(outer->learning_rate) : std::nullopt)},
-          {"outer_momentum", outer ? outer->momentum : 0},
-          {"outer_nesterov", o.outer_nesterov},
-          {"outer_after_mixing", used.outer_after_mixing},
-          {"fragments", used.streaming.fragments},
-          {"sync_delay", used.streaming.delay},
-          {"sync_mix", sync_mix_text(used.streaming.mix)},
-          {"rounds", run.rounds},
-          {"eval_every", run.eval_every},
-          {"delayed_gradient", used.delayed_gradient},
-          {"overlap", used.overlap ? "on" : "off"},
-          {"codec_threads", used.codec_threads},
-          {"buckets", optional(used.buckets)},
-          {"timeout", o.timeout_s},
-          {"init", o.init},
-          {"scaling", o.scaling},
-          {"own_sums", o.own_sums},
-          {"checkpoint", run.checkpoint},
-          {"checkpoint_every", run.checkpoint_every},
-          {"resume", run.resume},
-          {"bind", used.bind},
-          {"insecure", used.insecure},
-          {"encrypted", used.security.has_value()},
-          {"peers", o.peers},
-          {"seed", used.seed}};
+  Json config = task_config_json(settings.task_spec, settings.task);
+  config.update(
+      {{"gradient_time", o.gradient_time},
+       {"partition", settings.task.partition},
+       {"nodes", used.nodes},
+       {"transport", used.transport},
+       {"topology", used.topology},
+       {"groups", used.groups.empty() ? Json(nullptr) : Json(NodeGroups(used.groups).text())},
+       {"weighting", o.weighting.empty() ? "default" : o.weighting},
+       {"join", o.join.empty() ? "none" : o.join},
+       {"weight", o.weight.empty() ? "none" : o.weight},
+       {"lazy", used.lazy},
+       {"algorithm", algorithm_info(used.algorithm).name},
+       {"hyperparameters", hyperparameters_json(used.algorithm)},
+       {"compressor", used.compressor},
+       {"byzantine", used.byzantine},
+       {"attack", used.attack},
+       {"allow_contract_violation", used.allow_contract_violation}});
+  config.update(step_rule_config_json(
+      used.step_rule, {"step_rule", "lr", "momentum", "nesterov", "weight_decay", "beta1", "beta2",
+                       "epsilon", "bias_correction", "trust_coefficient", "update_scale"}));
+  config["clip_norm"] = or_null(o.clip_norm);
+  config.update(step_rule_config_json(used.step_rule, {"schedule"}));
+  config.update({{"privacy", privacy_config_json(used.privacy)},
+                 {"communication_interval", used.communication_interval},
+                 {"outer_step_rule", outer ? Json(outer->rule) : Json()},
+                 {"outer_lr", outer ? Json(outer->learning_rate) : Json()},
+                 {"outer_momentum", outer ? outer->momentum : 0},
+                 {"outer_nesterov", o.outer_nesterov},
+                 {"outer_after_mixing", used.outer_after_mixing},
+                 {"fragments", used.streaming.fragments},
+                 {"sync_delay", used.streaming.delay},
+                 {"sync_mix", sync_mix_text(used.streaming.mix)},
+                 {"rounds", run.rounds},
+                 {"eval_every", run.eval_every},
+                 {"delayed_gradient", used.delayed_gradient},
+                 {"overlap", used.overlap ? "on" : "off"},
+                 {"codec_threads", used.codec_threads},
+                 {"buckets", or_null(used.buckets)},
+                 {"timeout", o.timeout_s},
+                 {"init", o.init},
+                 {"scaling", o.scaling},
+                 {"own_sums", o.own_sums},
+                 {"checkpoint", run.checkpoint},
+                 {"checkpoint_every", run.checkpoint_every},
+                 {"resume", run.resume},
+                 {"bind", used.bind},
+                 {"insecure", used.insecure},
+                 {"encrypted", used.security.has_value()},
+                 {"peers", o.peers},
+                 {"seed", used.seed}});
+  return config;
 }
 
 /// The keys that configurations had before algorithms had hyperparameters; null where this
@@ -120,10 +111,10 @@ Json privacy_config_json(const std::optional<PrivacyOptions>& privacy) {
   return {{"unit", privacy_unit_name(privacy->unit)},
           {"noise_multiplier", privacy->noise_multiplier},
           {"sampling_rate", privacy->sampling_rate},
-          {"epsilon", privacy->epsilon ? Json(*privacy->epsilon) : Json()},
+          {"epsilon", or_null(privacy->epsilon)},
           {"delta", privacy->delta},
           {"before", told_before_text(privacy->before)},
-          {"seed", privacy->test_seed ? Json(*privacy->test_seed) : Json()}};
+          {"seed", or_null(privacy->test_seed)}};
 }
 
 Json train_config_json(const RunSettings& settings) {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include <sotto/study/json/figures.h>
 #include <sotto/study/json/simulation.h>
 #include <sotto/study/scenario/scenario_marks.h>
 #include <sotto/study/spread.h>
@@ -32,16 +33,13 @@ std::vector<RepeatedRun> repeated_runs(const std::vector<RunOutcome>& outcomes, 
 }
 
 Json upgrades_json(const std::vector<UpgradeValue>& values) {
-  const auto optional = [](const std::optional<double>& value) {
-    return value ? Json(*value) : Json();
-  };
   Json all = Json::array();
   for (const UpgradeValue& value : values) {
     all.push_back({{"upgrade", value.upgrade},
                    {"run", value.run},
-                   {"before_s", optional(value.before_s)},
-                   {"after_s", optional(value.after_s)},
-                   {"saved", optional(value.saved())}});
+                   {"before_s", or_null(value.before_s)},
+                   {"after_s", or_null(value.after_s)},
+                   {"saved", or_null(value.saved())}});
   }
   return all;
 }

@@ -1,12 +1,11 @@
 #include <sotto/study/json/search.h>
 
+#include <sotto/study/json/figures.h>
 #include <sotto/study/json/simulation.h>
 #include <sotto/study/plan/train_command.h>
 
 namespace sotto::study {
 namespace {
-
-Json or_null(const auto& value) { return value ? Json(*value) : Json(); }
 
 Json candidates_json(const PlanSearch& search) {
   Json candidates = Json::array();

@@ -1,13 +1,12 @@
 #include <sotto/study/json/simulation.h>
 
+#include <sotto/study/json/figures.h>
 #include <sotto/study/json/run_config.h>
 #include <sotto/study/quality.h>
 #include <sotto/study/units.h>
 
 namespace sotto::study {
 namespace {
-
-Json optional(const auto& value) { return value ? Json(*value) : Json(); }
 
 Json final_json(const std::optional<FinalModels>& models) {
   if (!models) {
@@ -103,8 +102,8 @@ Json simulation_json(const SimulationResult& result, bool edges) {
           {"sweep", swept_json(result)},
           {"rounds", result.rounds},
           {"virtual_s", result.virtual_s},
-          {"time_to_target_s", optional(result.time_to_target_s)},
-          {"bytes_to_target", optional(result.bytes_to_target)},
+          {"time_to_target_s", or_null(result.time_to_target_s)},
+          {"bytes_to_target", or_null(result.bytes_to_target)},
           {"bytes_sent_per_node", result.bytes_sent},
           {"bill", bill_json(result.bill)},
           {"bill_to_target", bill_json(result.bill_to_target)},
@@ -120,8 +119,8 @@ Json simulation_json(const SimulationResult& result, bool edges) {
             {"wire", shares.wire},
             {"idle", shares.idle}}},
           {"staleness",
-           {{"mean", optional(result.staleness.mean)},
-            {"most", optional(result.staleness.most)},
+           {{"mean", or_null(result.staleness.mean)},
+            {"most", or_null(result.staleness.most)},
             {"largest_lead", result.staleness.largest_lead}}},
           {"links", links_json(result.links)},
           {"bytes_per_edge", edges ? edges_json(result.edges) : Json()},

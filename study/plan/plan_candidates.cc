@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <map>
-#include <span>
+#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -32,8 +34,6 @@ constexpr double kShorter = 0.9;
 /// Exchanges are tried in this many fragments, each applied as late as it may be.
 constexpr std::uint32_t kFragments = 2;
 constexpr Round kShortestStreamed = 2 * kFragments;
-/// Part of the rounds before a variance is frozen, as in the papers.
-constexpr double kWarmUp = 0.15;
 constexpr const char* kAdamRate = "0.001";
 
 /// What is considered unasked.
@@ -64,22 +64,20 @@ std::vector<Settings> rules(std::size_t liars) {
   return all;
 }
 
+std::vector<std::string> words_in(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+/// All algorithms whose facts say that plans try them.
 std::vector<Family> families(const Scenario& scenario) {
-  if (scenario.attack) {
-    return {{"robust", {"none"}}};
+  std::vector<Family> found;
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (!info.planned_compressors.empty() && info.robust == scenario.attack.has_value()) {
+      found.push_back({info.name, words_in(info.planned_compressors)});
+    }
   }
-  return {{"allreduce", {"none"}},
-          {"dpsgd", {"none"}},
-          {"dcd", {"quant:8", "quant:4"}},
-          {"choco", {"quant:8", "quant:4", "quant:2", "sign", "topk:0.05", "topk:0.05,values=2"}},
-          {"deepsqueeze", {"quant:4", "sign"}},
-          {"lead", {"quant:8", "quant:4"}},
-          {"pushsum", {"none", "quant:8"}},
-          {"qmean", {"quant:8", "quant:4", "sign"}},
-          {"sharded", {"quant:8", "quant:4"}},
-          {"sparseloco", {"topk:0.03,values=2"}},
-          {"demo", {std::string(algorithm_info("demo").default_compressor)}},
-          {"onebit-adam", {"sign"}}};
+  return found;
 }
 
 /// A rate that was chosen for another rule would be far too large.
@@ -94,9 +92,8 @@ Settings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenari
   const bool given = algorithm.hyperparameters.has(kFreezeStep) ||
                      (!scenario.task.freeze_step.empty() && scenario.task.freeze_step != "auto");
   if (info.has(kFreezeStep) && !given) {
-    const auto freeze = static_cast<Round>(kWarmUp * static_cast<double>(rounds));
     const Hyperparameter& step = *algorithm.hyperparameters.find(kFreezeStep);
-    settings.push_back({dashed(step.setting), fmt::to_string(std::max<Round>(freeze, 1))});
+    settings.push_back({dashed(step.setting), fmt::to_string(usual_freeze_step(rounds))});
   }
   const bool adam = info.step_rule == "adam" || info.step_rule == "adamw";
   if (adam && scenario.task.step_rule != info.step_rule) {
@@ -236,6 +233,46 @@ void add_if_shorter(Candidate candidate, double seconds, std::vector<Candidate>&
   }
 }
 
+/// The candidate with its time by the model, if its exchange is cut so.
+using Predicted = std::function<Candidate(Candidate, const Streaming&)>;
+
+/// Adds the only candidate with each of the intervals, where that is shorter than the one before.
+void add_intervals(const std::vector<Round>& intervals, const Predicted& predicted,
+                   std::vector<Candidate>& found) {
+  const Candidate every_round = found.front();
+  for (const Round interval : intervals) {
+    Candidate local = every_round;
+    local.interval = interval;
+    local.run = local.run.with("communication-interval", fmt::to_string(interval));
+    add_if_shorter(predicted(std::move(local), {}), found.back().predicted_seconds_per_round,
+                   found);
+  }
+}
+
+/// Adds the candidates with intervals that are long enough with their exchanges in fragments.
+void add_fragments(const Scenario& scenario, const Predicted& predicted,
+                   std::vector<Candidate>& found) {
+  const std::size_t whole = found.size();
+  for (std::size_t k = 0; k < whole; ++k) {
+    if (found[k].interval >= kShortestStreamed) {
+      const Streaming streaming = fragments_of(found[k], scenario);
+      add_if_shorter(predicted(in_fragments(found[k], streaming), streaming),
+                     found[k].predicted_seconds_per_round, found);
+    }
+  }
+}
+
+/// Adds the first `count` candidates with another step rule, and with `more` settings.
+void add_with_rule(const std::string& rule, const Settings& more, std::size_t count,
+                   std::vector<Candidate>& found) {
+  for (std::size_t k = 0; k < count; ++k) {
+    Candidate changed = found[k];
+    changed.run = with_settings(changed.run.with("step-rule", rule), more);
+    changed.step_rule = steps_of(changed.run);
+    found.push_back(std::move(changed));
+  }
+}
+
 }  // namespace
 
 bool tries_adam(const CandidateLists& lists, const Scenario& scenario) {
@@ -259,12 +296,16 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
   if (!scenario.attack) {
     all.add({.run = run_of(kBaseline), .varies = true});
   }
-  for (std::size_t k = 0; lists.empty() && k < scenario.runs.size(); ++k) {
-    all.add({.run = scenario.runs[k], .own = true});
+  if (lists.empty()) {
+    for (const RunSpec& run : scenario.runs) {
+      all.add({.run = run, .own = true});
+    }
   }
   std::vector<std::string> specs = lists.topologies;
-  for (std::size_t k = 0; lists.topologies.empty() && k < graphs.size(); ++k) {
-    specs.push_back(graphs[k].spec);
+  if (specs.empty()) {
+    for (const PlannedGraph& graph : graphs) {
+      specs.push_back(graph.spec);
+    }
   }
   for (const Family& method : chosen_families(lists, scenario)) {
     const AlgorithmInfo& info = algorithm_info(method.algorithm);
@@ -292,25 +333,31 @@ void Screen::predict(Candidate& candidate, const PlannedJob& job, const Platform
   candidate.bytes_per_round = bytes_per_round(job, scenario_.nodes, candidate.rounds);
 }
 
+Candidate Screen::candidate_of(const Proposal& proposal, const TrainPlan& plan,
+                               const ParameterLayout& layout) {
+  const OptimizerOptions& options = plan.run.optimizer;
+  const bool to_all = algorithm_info(options.algorithm).graph == GraphNeed::any;
+  return {.run = proposal.run,
+          .algorithm = std::string(proposal.run.algorithm()),
+          .compressor = options.compressor,
+          .method = fmt::format("{} {}", proposal.run.algorithm(), options.compressor),
+          .graph = to_all ? "" : options.topology,
+          .step_rule = steps_of(proposal.run),
+          .interval = options.communication_interval,
+          .compressed = options.compressor != "none",
+          .own = proposal.own,
+          .spectral_gap = to_all ? 1 : spectrum(*make_job_topology(options)).spectral_gap,
+          .codec = codec_.speed_of(options.compressor, dimension_of(layout))};
+}
+
 std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& variations) {
   const TrainPlan plan = make_train_plan(with_run(scenario_.task, proposal.run));
   const OptimizerOptions& options = plan.run.optimizer;
   const AlgorithmInfo& info = algorithm_info(options.algorithm);
-  const bool to_all = info.graph == GraphNeed::any;
-  require_few(to_all, scenario_.nodes);
+  require_few(info.graph == GraphNeed::any, scenario_.nodes);
   const PlannedJob job = planned_job(scenario_, plan);
   const ParameterLayout layout = plan.tasks->make(0)->layout();
-  Candidate made = {.run = proposal.run,
-                    .algorithm = std::string(proposal.run.algorithm()),
-                    .compressor = options.compressor,
-                    .method = fmt::format("{} {}", proposal.run.algorithm(), options.compressor),
-                    .graph = to_all ? "" : options.topology,
-                    .step_rule = steps_of(proposal.run),
-                    .interval = options.communication_interval,
-                    .compressed = options.compressor != "none",
-                    .own = proposal.own,
-                    .spectral_gap = to_all ? 1 : spectrum(*make_job_topology(options)).spectral_gap,
-                    .codec = codec_.speed_of(options.compressor, dimension_of(layout))};
+  const Candidate made = candidate_of(proposal, plan, layout);
   Scenario paced = scenario_;
   codec_.apply(made.codec, paced);
   const Platform platform = without_traces(scenario_).platform(pairs_of(job));
@@ -321,41 +368,26 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
     predict(one, with_local_steps(job, one.interval, streaming), platform, pace, plan.run.rounds);
     return one;
   };
-  made = predicted(std::move(made), options.streaming);
-  std::vector<Candidate> found = {made};
+  std::vector<Candidate> found = {predicted(made, options.streaming)};
   if (!proposal.varies) {
     return found;
   }
-  for (std::size_t k = 0; made.interval == 1 && k < variations.intervals.size(); ++k) {
-    Candidate local = made;
-    local.interval = variations.intervals[k];
-    local.run = local.run.with("communication-interval", fmt::to_string(local.interval));
-    add_if_shorter(predicted(std::move(local), {}), found.back().predicted_seconds_per_round,
-                   found);
+  if (made.interval == 1) {
+    add_intervals(variations.intervals, predicted, found);
   }
-  for (std::size_t k = 0, whole = found.size(); streams && k < whole; ++k) {
-    if (found[k].interval >= kShortestStreamed) {
-      const Streaming streaming = fragments_of(found[k], scenario_);
-      add_if_shorter(predicted(in_fragments(found[k], streaming), streaming),
-                     found[k].predicted_seconds_per_round, found);
-    }
+  if (streams) {
+    add_fragments(scenario_, predicted, found);
   }
   if (variations.delays && info.delayable) {
     Candidate delayed = of({.run = proposal.run.with("delayed-gradient", "true")}, {}).front();
-    add_if_shorter(std::move(delayed), made.predicted_seconds_per_round, found);
+    add_if_shorter(std::move(delayed), found.front().predicted_seconds_per_round, found);
   }
   const std::size_t plain = found.size();
-  for (std::size_t k = 0; variations.quasi_global && info.keeps_mean && k < plain; ++k) {
-    Candidate mixed = found[k];
-    mixed.run = mixed.run.with("step-rule", "quasi-global");
-    mixed.step_rule = steps_of(mixed.run);
-    found.push_back(std::move(mixed));
+  if (variations.quasi_global && info.keeps_mean) {
+    add_with_rule("quasi-global", {}, plain, found);
   }
-  for (std::size_t k = 0; variations.adam && k < plain; ++k) {
-    Candidate adam = found[k];
-    adam.run = with_settings(adam.run.with("step-rule", "adam"), adam_rate(scenario_));
-    adam.step_rule = steps_of(adam.run);
-    found.push_back(std::move(adam));
+  if (variations.adam) {
+    add_with_rule("adam", adam_rate(scenario_), plain, found);
   }
   return found;
 }

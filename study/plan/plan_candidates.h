@@ -98,6 +98,9 @@ class Screen {
   std::vector<Candidate> of(const Proposal& proposal, const Variations& variations);
 
  private:
+  /// What the proposal says of itself, without a prediction.
+  Candidate candidate_of(const Proposal& proposal, const TrainPlan& plan,
+                         const ParameterLayout& layout);
   void predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
                const Pace& pace, Round rounds) const;
 

@@ -59,9 +59,12 @@ CodecSpeed CodecMeter::speed_of(const std::string& compressor, std::size_t eleme
 }
 
 void CodecMeter::apply(const CodecSpeed& speed, Scenario& scenario) const {
-  for (std::size_t k = 0; !declared_ && k < scenario.paces.size(); ++k) {
-    scenario.paces[k].codec.encode_s_per_byte = speed.encode_s_per_byte;
-    scenario.paces[k].codec.decode_s_per_byte = speed.decode_s_per_byte;
+  if (declared_) {
+    return;
+  }
+  for (NodeSpec& node : scenario.paces) {
+    node.codec.encode_s_per_byte = speed.encode_s_per_byte;
+    node.codec.decode_s_per_byte = speed.decode_s_per_byte;
   }
 }
 

@@ -97,7 +97,10 @@ std::string PlanSearch::label_of(const RunSpec& run) const {
 }
 
 void PlanSearch::check_own_runs() const {
-  for (std::size_t k = 0; options_.lists.empty() && k < scenario_.runs.size(); ++k) {
+  if (!options_.lists.empty()) {
+    return;
+  }
+  for (std::size_t k = 0; k < scenario_.runs.size(); ++k) {
     (void)naming_run(scenario_, k,
                      [&] { return make_train_plan(with_run(scenario_.task, scenario_.runs[k])); });
   }

@@ -70,7 +70,10 @@ void check_attack(const TomlReader& file, const Scenario& scenario) {
   if (scenario.timing_only) {
     refuse_without_models(file, scenario);
   }
-  for (std::size_t i = 0; scenario.attack && i < scenario.runs.size(); ++i) {
+  if (!scenario.attack) {
+    return;
+  }
+  for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
     if (!algorithm_info(scenario.runs[i].algorithm()).robust) {
       throw Error(fmt::format(
           "{}: '{}': under [attack] runs begin with robust; \"robust rule=mean\" is D-PSGD "

@@ -185,16 +185,16 @@ std::vector<std::string> TomlReader::texts(std::string_view key) {
     return {one->get()};
   }
   const auto* list = node->as_array();
+  if (list == nullptr) {
+    refuse(key, "it must be a string, or a list of strings");
+  }
   std::vector<std::string> found;
-  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    const auto* value = list->get(i)->as_string();
+  for (const toml::node& one : *list) {
+    const auto* value = one.as_string();
     if (value == nullptr) {
       refuse(key, "it must be a string, or a list of strings");
     }
     found.push_back(value->get());
-  }
-  if (list == nullptr) {
-    refuse(key, "it must be a string, or a list of strings");
   }
   return found;
 }

@@ -85,9 +85,11 @@ class DepthScan {
     if (rest_.starts_with(end)) {
       rest_.remove_prefix(end.size());
     }
-    // Quotes may stand before the three that end it.
-    for (int more = 0; lines && more < 2 && rest_.starts_with(quote); ++more) {
-      rest_.remove_prefix(1);
+    if (lines) {
+      // Quotes may stand before the three that end it.
+      for (int more = 0; more < 2 && rest_.starts_with(quote); ++more) {
+        rest_.remove_prefix(1);
+      }
     }
   }
 

@@ -1,7 +1,6 @@
 #include <sotto/study/train/roster_plan.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <span>
 #include <string_view>
@@ -12,6 +11,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/xxh3.h>
 #include <sotto/sites/process/site_settings.h>
+#include <sotto/study/internal/setting_text.h>
+#include <sotto/study/json/roster_config.h>
 #include <sotto/study/train/epoch_plan.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
@@ -21,53 +22,16 @@
 namespace sotto::study {
 namespace {
 
-/// Settings of `sotto train` that a run whose nodes come and go has, too.
-constexpr auto kHere = std::to_array<std::string_view>({
-    "seed",
-    "task",
-    "model",
-    "batch",
-    "gradient-time",
-    "init",
-    "scaling",
-    "timeout",
-    "insecure",
-    "key",
-    "algorithm",
-    "compressor",
-    "consensus-stepsize",
-    "rule",
-    "step-rule",
-    "lr",
-    "momentum",
-    "quasi-global-momentum",
-    "nesterov",
-    "weight-decay",
-    "beta1",
-    "beta2",
-    "epsilon",
-    "bias-correction",
-    "trust-coefficient",
-    "update-scale",
-    "clip-norm",
-    "schedule",
-    "communication-interval",
-    "epochs",
-    "rounds",
-    "eval-every",
-    "dump-parameters",
-    "nodes",
-    "seeds",
-    "name",
-    "listen",
-    "leave-within",
-    "state",
-});
-
 /// Throws Error for the first of the settings that does nothing here.
 void refuse_others(const std::vector<std::string>& given) {
+  TrainOptions options;
+  RosterSettings roster;
+  const auto of_trains = train_settings(options);
+  const std::vector<SettingGroup> of_rosters = {settings_of(roster)};
   for (const std::string& setting : given) {
-    if (std::ranges::find(kHere, setting) == kHere.end()) {
+    const Setting* const known = find_setting(of_trains, setting);
+    const bool shared = known != nullptr && known->in_rosters;
+    if (!shared && find_setting(of_rosters, setting) == nullptr) {
       throw Error(setting,
                   "a run whose nodes come and go does not have it: leave it out, or give a number "
                   "of nodes and no seeds");
@@ -98,28 +62,6 @@ TaskFactory make_tasks(const TrainOptions& o, std::uint64_t seed) {
   task.batch = o.batch.value_or(task.batch);
   task.seed = seed;
   return {load_task(o.task, scaling ? &*scaling : nullptr), task};
-}
-
-/// All settings as used. `run` is SiteOptions or EpochOptions, `exchange` what the nodes do.
-template <typename Options>
-Json config_json(const TrainOptions& o, const RosterSettings& roster, const TaskFactory& tasks,
-                 std::string_view exchange, const Options& run, Round eval_every) {
-  return {{"name", run.name},
-          {"nodes", roster.nodes},
-          {"seeds", roster.seeds},
-          {"task", tasks.data().spec},
-          {"model", tasks.options().model},
-          {"batch", tasks.options().batch},
-          {"exchange", exchange},
-          {"compressor", run.compressor},
-          {"step_rule", run.step_rule.rule},
-          {"lr", run.step_rule.learning_rate},
-          {"schedule", run.step_rule.schedule.spec()},
-          {"communication_interval", o.communication_interval},
-          {"rounds", run.rounds},
-          {"eval_every", eval_every},
-          {"gradient_time", o.gradient_time},
-          {"seed", run.seed}};
 }
 
 /// What nodes must share beside the optimizer's settings.
@@ -192,9 +134,7 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
         "without a key anybody who reaches this node can take part and read all of it: make one "
         "with `sotto keygen`, and give it to each node");
   }
-  plan.config = plan.epochs ? config_json(o, roster, tasks, "epochs", *plan.epochs, plan.eval_every)
-                            : config_json(o, roster, tasks, sites::name_of(plan.run.exchange),
-                                          plan.run, plan.eval_every);
+  plan.config = roster_config_json(o, roster, tasks, plan);
   return plan;
 }
 

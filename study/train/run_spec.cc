@@ -112,7 +112,8 @@ std::string words_of(const std::vector<RunSetting>& settings) {
   std::string words;
   for (const RunSetting& setting : settings) {
     const bool unnamed = std::ranges::find(kUnnamed, setting.name) != kUnnamed.end();
-    words += (words.empty() ? "" : " ") + (unnamed ? "" : setting.name + "=") + setting.value;
+    words += words.empty() ? "" : " ";
+    words += unnamed ? setting.value : fmt::format("{}={}", setting.name, setting.value);
   }
   return words;
 }

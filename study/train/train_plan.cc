@@ -1,9 +1,7 @@
 #include <sotto/study/train/train_plan.h>
-#include <sotto/trainers/launch/node_place.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,6 +24,7 @@
 #include <sotto/topology/node_groups.h>
 #include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/start_file.h>
+#include <sotto/trainers/launch/node_place.h>
 
 namespace sotto::study {
 namespace {
@@ -33,26 +32,22 @@ namespace {
 constexpr Round kMostEvaluations = 100;
 
 /// Whether this process is one node of a job, as a launcher or the list of peers says.
-void take_place(const TrainOptions& o, TrainPlan& plan) {
+NodePlace place_of(const TrainOptions& o) {
   if (o.local && !o.key.empty() && !o.peers.empty()) {
     throw Error("local", "with " + mention("key") + " and " + mention("peers") +
                              " this process is one of the nodes; leave one of them out");
   }
   NodePlace place = find_place(o, !o.local);
-  plan.launched = std::move(place.node);
-  if (place.security) {
-    plan.peers = o.peers;
-    plan.run.optimizer.security = std::move(place.security);
-    plan.run.optimizer.bind = std::move(place.bind);
-  } else if (!plan.launched && !o.rendezvous.empty()) {
+  if (!place.security && !place.node && !o.rendezvous.empty()) {
     refuse("rendezvous", o.rendezvous,
            "it is for launched jobs: set RANK and WORLD_SIZE, use mpirun or srun, or give " +
                mention("key") + " and " + mention("peers"));
   }
+  return place;
 }
 
 /// The number of nodes: what was asked for, else what the launcher, the data or the graph says.
-int count_nodes(const TrainOptions& o, const TaskData& data,
+int asked_nodes(const TrainOptions& o, const TaskData& data,
                 const std::optional<LaunchedNode>& launched) {
   if (launched) {
     if (o.nodes && *o.nodes != launched->nodes) {
@@ -75,39 +70,113 @@ int count_nodes(const TrainOptions& o, const TaskData& data,
   return fixes_nodes(o.topology) ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
 }
 
-OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan, int nodes,
-                                   Round rounds) {
+int count_nodes(const TrainOptions& o, const TaskData& data,
+                const std::optional<LaunchedNode>& launched) {
+  const int nodes = asked_nodes(o, data, launched);
+  if (nodes < 1) {
+    refuse("nodes", fmt::to_string(nodes), "at least one is needed");
+  }
+  return nodes;
+}
+
+std::vector<Rank> parse_byzantine(const TrainOptions& o, int nodes) {
+  if (o.byzantine.empty()) {
+    return {};
+  }
+  auto ranks = parse_ranks(o.byzantine, nodes);
+  if (ranks.size() >= static_cast<std::size_t>(nodes)) {
+    refuse("byzantine", o.byzantine, "one node at least must be honest");
+  }
+  return ranks;
+}
+
+TaskOptions task_options(const TrainOptions& o, int nodes) {
+  TaskOptions task;
+  task.model = o.model;
+  task.partition = o.partition;
+  task.batch = o.batch.value_or(task.batch);
+  task.nodes = nodes;
+  task.seed = o.seed;
+  task.deal = o.deal;
+  task.clipping = example_clipping(o);
+  task.byzantine = parse_byzantine(o, nodes);
+  task.flip_labels = !o.attack.empty() && parse_attack(o.attack).kind == Attack::Kind::label_flip;
+  return task;
+}
+
+/// How long a run is, and what each node's data have to do with it.
+struct RunLength {
+  Round asked = 0;   ///< rounds of the node with the most data, or with the least
+  Round rounds = 0;  ///< as many of these as the privacy budget allows
+  std::vector<Round> own_rounds;
+  std::vector<double> weights;
+  std::optional<PrivacyOptions> privacy;
+};
+
+RunLength length_of(const TrainOptions& o, const TaskFactory& tasks, Round per_epoch, bool launched,
+                    const SharedScaling* scaling) {
+  RunLength length;
+  length.asked = count_rounds(o, per_epoch);
+  length.own_rounds = rounds_of_nodes(o, tasks, length.asked);
+  if (!length.own_rounds.empty()) {
+    const auto [least, most] = std::ranges::minmax(length.own_rounds);
+    length.asked = parse_join(o.join) == Join::stop ? least : most;
+  }
+  length.weights = weights_of_nodes(o, tasks, launched);
+  length.rounds = length.asked;
+  length.privacy = plan_privacy(o, tasks, length.rounds, scaling);
+  return length;
+}
+
+/// The run apart from its optimizer, from this start on.
+RunOptions run_options(const TrainOptions& o, const RunLength& length, Round per_epoch,
+                       std::vector<float> start) {
+  RunOptions run;
+  run.weights = length.weights;
+  run.rounds = length.rounds;
+  run.eval_every = o.eval_every.value_or(std::max(per_epoch, length.rounds / kMostEvaluations));
+  run.start = std::move(start);
+  run.checkpoint = o.checkpoint;
+  run.checkpoint_every = o.checkpoint_every.value_or(run.eval_every);
+  run.resume = o.resume;
+  run.dump_parameters = o.dump_parameters;
+  return run;
+}
+
+OptimizerOptions optimizer_options(const TrainOptions& o, const NodePlace& place,
+                                   const TaskFactory& tasks, const RunLength& length) {
   OptimizerSettings settings = o;
   settings.join.clear();  // all nodes know how long the data of each last
-  if (!plan.run.weights.empty()) {
+  if (!length.weights.empty()) {
     settings.weight.clear();
   }
-  OptimizerOptions made = options_of(settings, rounds);
-  if (!plan.run.weights.empty()) {
-    made.weight = plan.run.weights.at(static_cast<std::size_t>(made.rank));
+  OptimizerOptions made = options_of(settings, length.rounds);
+  if (!length.weights.empty()) {
+    made.weight = length.weights.at(static_cast<std::size_t>(made.rank));
   }
-  made.security = plan.run.optimizer.security;
+  made.security = place.security;
   if (made.security) {
-    made.bind = plan.run.optimizer.bind;
+    made.bind = place.bind;
   }
-  made.byzantine = plan.tasks->options().byzantine;
+  const TaskOptions& task = tasks.options();
+  made.byzantine = task.byzantine;
   made.seed = o.seed;
+  made.privacy = length.privacy;
   if (made.transport.empty()) {
-    made.transport = default_transport(plan.launched.has_value(), made.security.has_value());
+    made.transport = default_transport(place.node.has_value(), made.security.has_value());
   }
-  made.nodes = nodes;
+  made.nodes = task.nodes;
   made.rendezvous.clear();
-  const TaskOptions& task = plan.tasks->options();
-  made.job = {{"task", plan.tasks->data().spec},
+  made.job = {{"task", tasks.data().spec},
               {"model", task.model},
               {"batch", fmt::to_string(task.batch)},
               {"partition", task.partition}};
-  if (!plan.tasks->data().scaling.empty()) {
-    made.job.push_back({"scaling", plan.tasks->data().scaling.substr(0, kDigestShown)});
+  if (!tasks.data().scaling.empty()) {
+    made.job.push_back({"scaling", tasks.data().scaling.substr(0, kDigestShown)});
   }
-  if (plan.launched) {
-    made.rank = plan.launched->rank;
-    made.rendezvous = o.rendezvous.empty() ? plan.launched->rendezvous : o.rendezvous;
+  if (place.node) {
+    made.rank = place.node->rank;
+    made.rendezvous = o.rendezvous.empty() ? place.node->rendezvous : o.rendezvous;
   }
   return made;
 }
@@ -130,70 +199,75 @@ void check_transport(const OptimizerOptions& optimizer,
   }
 }
 
-/// Replaces a budget of bytes by the compressor that fits into it best.
-void fit_compressor(const TrainOptions& o, Task& task, TrainPlan& plan) {
-  OptimizerOptions& optimizer = plan.run.optimizer;
+/// The compressor that fits best into a budget of bytes; none where one is named.
+std::optional<BudgetedCompressor> fitting_compressor(const TrainOptions& o,
+                                                     const OptimizerOptions& optimizer, Task& task,
+                                                     const std::vector<float>& given) {
   if (!compressor_budget(optimizer.compressor)) {
-    return;
+    return std::nullopt;
   }
   if (!o.deal) {
     refuse(
         "compressor", optimizer.compressor,
         "it is chosen by gradients, and a scenario of timing only takes none; name a compressor");
   }
-  std::vector<float> start = plan.run.start;
+  std::vector<float> start = given;
   if (start.empty()) {
     start.resize(task.dimension());
     task.initialize(start, optimizer.seed);
   }
-  const BudgetedCompressor found = choose_compressor(optimizer, task, start);
-  plan.notices.push_back(
-      fmt::format("{} is '{}': a message takes {} bytes, with an error of {:.3g} of its norm",
-                  optimizer.compressor, found.spec, found.bytes, found.relative_error));
-  optimizer.compressor = found.spec;
+  return choose_compressor(optimizer, task, start);
 }
 
-/// Builds an optimizer for its refusals and warnings, and fills in what it resolved.
-void resolve_options(TrainPlan& plan, const ParameterLayout& layout) {
-  OptimizerOptions options = plan.run.optimizer;
-  options.store = make_memory_store();
-  options.rank = options.security ? options.rank : 0;
+/// What an optimizer with these options warns of, and what it makes of their specifications.
+struct CheckedOptions {
+  OptimizerOptions options;
+  std::vector<Message> warnings;
+};
+
+/// Builds an optimizer for its refusals.
+CheckedOptions checked_options(OptimizerOptions options, const ParameterLayout& layout) {
+  OptimizerOptions tried = options;
+  tried.store = make_memory_store();
+  tried.rank = tried.security ? tried.rank : 0;
   std::vector<float> parameters(dimension_of(layout));
-  const Optimizer optimizer(options, parameters, layout);
-  plan.run.optimizer.compressor = optimizer.options().compressor;
-  plan.run.optimizer.algorithm = optimizer.options().algorithm;
-  plan.run.optimizer.attack = optimizer.options().attack;
-  plan.warnings.assign(optimizer.warnings().begin(), optimizer.warnings().end());
+  const Optimizer optimizer(tried, parameters, layout);
+  options.compressor = optimizer.options().compressor;
+  options.algorithm = optimizer.options().algorithm;
+  options.attack = optimizer.options().attack;
+  return {std::move(options), {optimizer.warnings().begin(), optimizer.warnings().end()}};
 }
 
 /// Settings that do nothing in this run, though they would in another.
-void warn_of_idle(const TrainOptions& o, const TaskData& data, TrainPlan& plan) {
+void warn_of_idle(const TrainOptions& o, const TaskData& data, const OptimizerOptions& optimizer,
+                  std::vector<Message>& warnings) {
   if (o.batch && data.quadratic) {
-    plan.warnings.push_back(mention("batch") +
-                            fmt::format(" does nothing here: {} has exact gradients", data.spec));
+    warnings.push_back(mention("batch") +
+                       fmt::format(" does nothing here: {} has exact gradients", data.spec));
   }
-  if (o.delayed_gradient && !plan.run.optimizer.overlap) {
-    plan.warnings.push_back(mention("delayed_gradient") + " hides nothing with " +
-                            mention("overlap", "off") + ", and still delays");
+  if (o.delayed_gradient && !optimizer.overlap) {
+    warnings.push_back(mention("delayed_gradient") + " hides nothing with " +
+                       mention("overlap", "off") + ", and still delays");
   }
-  if (o.bind != TrainOptions().bind && !transport_info(plan.run.optimizer.transport).processes) {
-    plan.warnings.push_back(mention("bind") + fmt::format(" does nothing here: {} listens nowhere",
-                                                          plan.run.optimizer.transport));
+  if (o.bind != TrainOptions().bind && !transport_info(optimizer.transport).processes) {
+    warnings.push_back(mention("bind") +
+                       fmt::format(" does nothing here: {} listens nowhere", optimizer.transport));
   }
 }
 
 /// Warns of state that did not come with the start, and of a run that ends with a node's data.
-void warn_of_start_and_end(const std::string& left_behind, const TrainOptions& o, TrainPlan& plan) {
+void warn_of_start_and_end(const std::string& left_behind, const TrainOptions& o,
+                           const RunLength& length, std::vector<Message>& warnings) {
   if (!left_behind.empty()) {
-    plan.warnings.push_back(mention("init") + ": " + left_behind);
+    warnings.push_back(mention("init") + ": " + left_behind);
   }
-  const auto shortest = std::ranges::min_element(plan.own_rounds) - plan.own_rounds.begin();
-  const bool others_go_on = std::ranges::count(plan.own_rounds, plan.run.rounds) <
-                            static_cast<std::ptrdiff_t>(plan.own_rounds.size());
+  const auto shortest = std::ranges::min_element(length.own_rounds) - length.own_rounds.begin();
+  const bool others_go_on = std::ranges::count(length.own_rounds, length.rounds) <
+                            static_cast<std::ptrdiff_t>(length.own_rounds.size());
   if (o.join == join_name(Join::stop) && others_go_on) {
-    plan.warnings.push_back(mention("join", o.join) +
-                            fmt::format(": the run ends after {}, as node {} has no further data",
-                                        counted(plan.run.rounds, "round"), shortest));
+    warnings.push_back(mention("join", o.join) +
+                       fmt::format(": the run ends after {}, as node {} has no further data",
+                                   counted(length.rounds, "round"), shortest));
   }
 }
 
@@ -210,14 +284,16 @@ void warn_of_late_freeze(const OptimizerOptions& optimizer, Round exchanges,
     }
     return;
   }
-  // optim/algorithms/apm_squeeze.h: the variance is compared first at twice its memory.
-  const double earliest = 2 * std::round(1 / (1 - beta2));
-  if (algorithm.info->finds_freeze && static_cast<double>(exchanges) <= earliest) {
+  if (algorithm.info->earliest_freeze == nullptr) {
+    return;
+  }
+  const Round earliest = algorithm.info->earliest_freeze(static_cast<float>(beta2));
+  if (exchanges <= earliest) {
     warnings.push_back(fmt::format(
-        "{} finds no freeze step before exchange {:.0f}, and the run has {}: it sends full "
-        "precision throughout; say when, e.g. {}:freeze={}",
+        "{} finds no freeze step before exchange {}, and the run has {}: it sends full precision "
+        "throughout; say when, e.g. {}:freeze={}",
         optimizer.algorithm, earliest, exchanges, algorithm.info->name,
-        (exchanges * 15 + 99) / 100));
+        usual_freeze_step(exchanges)));
   }
 }
 
@@ -241,39 +317,53 @@ void warn_of_local_steps(const OptimizerOptions& optimizer, Round rounds,
   }
 }
 
-std::vector<Rank> parse_byzantine(const TrainOptions& o, int nodes) {
-  if (o.byzantine.empty()) {
-    return {};
-  }
-  auto ranks = parse_ranks(o.byzantine, nodes);
-  if (ranks.size() >= static_cast<std::size_t>(nodes)) {
-    refuse("byzantine", o.byzantine, "one node at least must be honest");
-  }
-  return ranks;
-}
-
-/// Has the run start where `init` says; what stays behind.
-std::string start_from(const std::string& init, const ParameterLayout& layout, RunOptions& run) {
+/// The model in the file that `init` names; an empty one without it.
+Start start_of(const std::string& init, const ParameterLayout& layout) {
   if (init.empty()) {
     return {};
   }
   try {
-    Start start = read_start(init, layout);
-    run.start = std::move(start.parameters);
-    return start.left_behind;
+    return read_start(init, layout);
   } catch (const Error& error) {
     throw error.about("init");
   }
 }
 
-/// Sets how many rounds the run has: those of the node with the most data, or the least.
-void join_nodes(const TrainOptions& o, TrainPlan& plan) {
-  plan.own_rounds = rounds_of_nodes(o, *plan.tasks, plan.run.rounds);
-  if (!plan.own_rounds.empty()) {
-    const auto [least, most] = std::ranges::minmax(plan.own_rounds);
-    plan.run.rounds = parse_join(o.join) == Join::stop ? least : most;
+/// What the user should know, though nothing is refused.
+std::vector<Message> warnings_of(const TrainOptions& o, const TaskFactory& tasks,
+                                 const RunLength& length, const CheckedOptions& checked,
+                                 const std::string& left_behind) {
+  const TaskData& data = tasks.data();
+  std::vector<Message> warnings;
+  if (data.dataset) {
+    const auto& found = data.dataset->warnings();
+    warnings.assign(found.begin(), found.end());
   }
-  plan.run.weights = weights_of_nodes(o, plan);
+  const OptimizerOptions& optimizer = checked.options;
+  warnings.insert(warnings.end(), checked.warnings.begin(), checked.warnings.end());
+  warn_of_start_and_end(left_behind, o, length, warnings);
+  warn_of_privacy(o, length.privacy, tasks, length.asked, length.rounds, warnings);
+  warn_of_idle(o, data, optimizer, warnings);
+  warn_of_local_steps(optimizer, length.rounds, warnings);
+  warn_of_late_freeze(optimizer, length.rounds / optimizer.communication_interval, warnings);
+  return warnings;
+}
+
+/// What was decided for the user.
+std::vector<std::string> notices_of(const OptimizerOptions& optimizer,
+                                    const std::optional<BudgetedCompressor>& fitted) {
+  std::vector<std::string> notices;
+  if (const auto& groups = optimizer.groups; !groups.empty()) {
+    notices.push_back(fmt::format("{} of {} train one model each, and {} exchanges between them",
+                                  counted(groups.size(), "group"),
+                                  counted(groups.front().size(), "node"), optimizer.algorithm));
+  }
+  if (fitted) {
+    notices.push_back(
+        fmt::format("{} is '{}': a message takes {} bytes, with an error of {:.3g} of its norm",
+                    optimizer.compressor, fitted->spec, fitted->bytes, fitted->relative_error));
+  }
+  return notices;
 }
 
 }  // namespace
@@ -296,68 +386,42 @@ RunSettings settings_of(const TrainPlan& plan) {
 TrainPlan make_train_plan(const TrainOptions& options) {
   check_options(options);
   check_writable("dump_parameters", options.dump_parameters);
-  TrainPlan plan;
-  take_place(options, plan);
+  NodePlace place = place_of(options);
   const auto scaling = scaling_of(options);
   const SharedScaling* const shared = scaling ? &*scaling : nullptr;
   const auto data = load_task(options.task, shared);
-  const int nodes = count_nodes(options, *data, plan.launched);
-  if (plan.launched && nodes == 1) {
-    plan.launched.reset();  // it has nobody to meet
+  const int nodes = count_nodes(options, *data, place.node);
+  if (nodes == 1) {
+    place.node.reset();  // it has nobody to meet
   }
-  if (nodes < 1) {
-    refuse("nodes", fmt::to_string(nodes), "at least one is needed");
-  }
-  TaskOptions task;
-  task.model = options.model;
-  task.partition = options.partition;
-  task.batch = options.batch.value_or(task.batch);
-  task.nodes = nodes;
-  task.seed = options.seed;
-  task.deal = options.deal;
-  task.clipping = example_clipping(options);
-  task.byzantine = parse_byzantine(options, nodes);
-  task.flip_labels =
-      !options.attack.empty() && parse_attack(options.attack).kind == Attack::Kind::label_flip;
-  plan.tasks = std::make_shared<const TaskFactory>(data, task);
-  const auto sample = plan.tasks->make(0);
-
-  plan.run.rounds = count_rounds(options, sample->rounds_per_epoch());
-  join_nodes(options, plan);
-  const Round asked = plan.run.rounds;
-  const auto privacy = plan_privacy(options, *plan.tasks, plan.run.rounds, shared);
-  plan.run.eval_every = options.eval_every.value_or(
-      std::max(sample->rounds_per_epoch(), plan.run.rounds / kMostEvaluations));
-  plan.run.checkpoint = options.checkpoint;
-  plan.run.checkpoint_every = options.checkpoint_every.value_or(plan.run.eval_every);
-  plan.run.resume = options.resume;
-  plan.run.dump_parameters = options.dump_parameters;
-  const std::string left_behind = start_from(options.init, sample->layout(), plan.run);
-  plan.run.optimizer = optimizer_options(options, plan, nodes, plan.run.rounds);
-  plan.run.optimizer.privacy = privacy;
-  check_transport(plan.run.optimizer, plan.launched);
+  const auto tasks = std::make_shared<const TaskFactory>(data, task_options(options, nodes));
+  const auto sample = tasks->make(0);
+  const Round per_epoch = sample->rounds_per_epoch();
+  const RunLength length = length_of(options, *tasks, per_epoch, place.node.has_value(), shared);
+  Start start = start_of(options.init, sample->layout());
+  OptimizerOptions optimizer = optimizer_options(options, place, *tasks, length);
+  check_transport(optimizer, place.node);
+  std::optional<ComputeTime> pace;
   if (!options.gradient_time.empty()) {
-    plan.pace = parse_pace(options.gradient_time);
+    pace = parse_pace(options.gradient_time);
   }
-  if (const auto& groups = plan.run.optimizer.groups; !groups.empty()) {
-    plan.notices.push_back(
-        fmt::format("{} of {} train one model each, and {} exchanges between them",
-                    counted(groups.size(), "group"), counted(groups.front().size(), "node"),
-                    plan.run.optimizer.algorithm));
+  const auto fitted = fitting_compressor(options, optimizer, *sample, start.parameters);
+  std::vector<std::string> notices = notices_of(optimizer, fitted);
+  if (fitted) {
+    optimizer.compressor = fitted->spec;
   }
-  fit_compressor(options, *sample, plan);
-  resolve_options(plan, sample->layout());
-  if (data->dataset) {
-    const auto& warnings = data->dataset->warnings();
-    plan.warnings.insert(plan.warnings.begin(), warnings.begin(), warnings.end());
-  }
-  warn_of_start_and_end(left_behind, options, plan);
-  warn_of_privacy(options, privacy, *plan.tasks, asked, plan.run.rounds, plan.warnings);
-  warn_of_idle(options, *data, plan);
-  warn_of_local_steps(plan.run.optimizer, plan.run.rounds, plan.warnings);
-  warn_of_late_freeze(plan.run.optimizer,
-                      plan.run.rounds / plan.run.optimizer.communication_interval, plan.warnings);
-  plan.options = options;
+  CheckedOptions checked = checked_options(std::move(optimizer), sample->layout());
+  std::vector<Message> warnings = warnings_of(options, *tasks, length, checked, start.left_behind);
+  TrainPlan plan = {.run = run_options(options, length, per_epoch, std::move(start.parameters)),
+                    .tasks = tasks,
+                    .own_rounds = length.own_rounds,
+                    .pace = pace,
+                    .launched = std::move(place.node),
+                    .peers = place.security ? options.peers : "",
+                    .options = options,
+                    .warnings = std::move(warnings),
+                    .notices = std::move(notices)};
+  plan.run.optimizer = std::move(checked.options);
   return plan;
 }
 

@@ -2,6 +2,7 @@
 // docs/step_rules.md every step rule.
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,19 @@ TEST_CASE("the page of algorithms has a row for each, and one for each of its hy
                                         }),
                     "docs/algorithms.md has no row for ", info.name, ":", one.key);
     }
+  }
+}
+
+TEST_CASE("the page of plans names the algorithms that they try unasked") {
+  std::ifstream in(SOTTO_DOCS "/planning.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const std::size_t first = page.find("1. **Candidates**");
+  REQUIRE(first != std::string::npos);
+  const std::string named = page.substr(first, page.find(", on `ring`", first) - first);
+  REQUIRE(named.size() < 500);
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    CHECK(has_cell(named, info.name) == (!info.planned_compressors.empty() && !info.robust));
   }
 }
 

@@ -1,0 +1,136 @@
+// The table [network] of a scenario.
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/study/scenario/internal/links.h>
+#include <sotto/study/scenario/internal/network_table.h>
+#include <sotto/study/scenario/internal/traces.h>
+#include <sotto/study/scenario/internal/trunks.h>
+#include <sotto/study/units.h>
+
+namespace sotto::study {
+namespace {
+
+/// One way of hosts: its limit, by default `usual`, or its trace.
+void read_way(TomlReader& host, const std::string& way, const std::vector<Rank>& ranks,
+              Scenario& scenario, double HostSpec::*limit,
+              std::shared_ptr<const TracedLink> HostSpec::*traced) {
+  const std::string key = way + "-trace";
+  const auto rate = host.parsed(way, parse_bandwidth);
+  const auto trace = read_trace(host, key);
+  if (rate && trace) {
+    host.refuse(key, fmt::format("{} says what they carry, too; give one of the two", way));
+  }
+  for (std::size_t place = 0; place < ranks.size(); ++place) {
+    HostSpec& spec = scenario.hosts[static_cast<std::size_t>(ranks[place])];
+    spec.*limit = trace ? kUnlimited : rate.value_or(spec.*limit);
+    spec.*traced = trace ? trace->of(place) : nullptr;
+  }
+}
+
+/// `own`: what their connections carry where nothing else is said.
+void read_hosts(TomlReader& in, double own, Scenario& scenario, const Names& names) {
+  if (scenario.hosts.empty()) {
+    scenario.hosts.assign(static_cast<std::size_t>(scenario.nodes), {own, own});
+  }
+  if (in.has("hosts") && scenario.sampling.clients != nullptr) {
+    in.refuse("hosts", "clients are drawn for each exchange, and bring their own connections");
+  }
+  SaidOfNodes said;
+  for (TomlReader& host : in.tables("hosts")) {
+    host.allow({"nodes", "up", "down", "up-trace", "down-trace"});
+    if (!host.has("up") && !host.has("down") && !host.has("up-trace") && !host.has("down-trace")) {
+      host.require("up", "what these nodes' own connections carry: up, down or both");
+    }
+    const auto ranks = read_ranks(host, "nodes", names);
+    said.note(ranks, host.place("nodes"), "has two connections of its own");
+    read_way(host, "up", ranks, scenario, &HostSpec::up_bytes_per_s, &HostSpec::up_trace);
+    read_way(host, "down", ranks, scenario, &HostSpec::down_bytes_per_s, &HostSpec::down_trace);
+    host.finish();
+  }
+}
+
+void read_media(TomlReader& in, Scenario& scenario, const Names& names) {
+  SaidOfNodes said;
+  for (TomlReader& medium : in.tables("shared")) {
+    medium.require("bandwidth", "of all that the nodes send and receive, e.g. \"100 Mbit/s\"");
+    SharedMedium& made = scenario.media.emplace_back();
+    made.nodes = read_ranks(medium, "nodes", names);
+    made.bytes_per_s = *medium.parsed("bandwidth", parse_bandwidth);
+    said.note(made.nodes, medium.place("nodes"), "shares two media");
+    medium.finish();
+  }
+}
+
+/// From, to and link; with both directions, unless it is one-way, as two.
+std::vector<LinksBetween> read_between(TomlReader& in, const Names& names) {
+  in.require("link", "a preset of `sotto list`, or a table with bandwidth and latency");
+  const auto [from, to] = read_ends(in, names);
+  const LinksBetween there = {from, to, read_link_between(in, "link")};
+  if (in.truth("one-way").value_or(false)) {
+    return {there};
+  }
+  return {there, {there.to, there.from, there.link}};
+}
+
+/// What packets and TCP make of the bandwidths. An empty table is Linux's TCP over Ethernet.
+NetworkModel read_tcp(TomlReader in) {
+  NetworkModel model = NetworkModel::linux_tcp();
+  model.bandwidth_factor = model.segment_bytes / 1500;  // the rest of a packet is headers
+  model.bandwidth_factor = in.number("share").value_or(model.bandwidth_factor);
+  model.acknowledgements = in.number("acknowledgements").value_or(model.acknowledgements);
+  model.initial_window_bytes = in.number("window").value_or(model.initial_window_bytes);
+  if (!(model.bandwidth_factor > 0 && model.bandwidth_factor <= 1)) {
+    in.refuse("share", "it is what payload has of the bandwidth: above 0, and 1 at most");
+  }
+  if (!(model.acknowledgements >= 0 && model.acknowledgements <= kMostAcknowledgements)) {
+    in.refuse("acknowledgements", "it is their part of the rate that they acknowledge: 0 to 0.1");
+  }
+  if (!(model.initial_window_bytes > 0)) {
+    in.refuse("window", "it is what a connection may send at first, in bytes");
+  }
+  in.finish();
+  return model;
+}
+
+TransportModel parse_transport(const std::string& name) {
+  if (name == "gloo") {
+    return TransportModel::gloo();
+  }
+  if (name == "zmq") {
+    return TransportModel::zmq();
+  }
+  throw Error(fmt::format("'{}' is none of gloo and zmq", name));
+}
+
+}  // namespace
+
+void read_network(TomlReader in, Scenario& scenario, const Names& names) {
+  in.require("link",
+             "what lies between any two nodes: a preset of `sotto list`, or a table with bandwidth "
+             "and latency");
+  const WrittenLink written = read_link(in, "link");
+  scenario.link = written.link;
+  if (auto tcp = in.table("tcp")) {
+    scenario.network = read_tcp(*tcp);
+  }
+  scenario.transport = in.parsed("transport", parse_transport).value_or(TransportModel{});
+  read_hosts(in, written.own_bytes_per_s, scenario, names);
+  read_media(in, scenario, names);
+  read_trunks(in, scenario, names);
+  for (TomlReader& between : in.tables("between")) {
+    for (LinksBetween& links : read_between(between, names)) {
+      scenario.between.push_back(std::move(links));
+    }
+    between.finish();
+  }
+  in.finish();
+}
+
+}  // namespace sotto::study
