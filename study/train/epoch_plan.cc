@@ -45,14 +45,15 @@ bool has_one_model(std::string_view algorithm) {
   return name == "allreduce" || name == "qmean";
 }
 
-EpochOptions make_epoch_options(const TrainOptions& o, const RosterSettings& roster, Round steps) {
+EpochOptions make_epoch_options(const TrainOptions& o, const RosterSettings& roster, Round steps,
+                                std::optional<double> timeout_s) {
   refuse_local(o);
   const AlgorithmSpec algorithm = algorithm_of(o);
   if (algorithm_info(o.algorithm).name == "qmean" && algorithm.hyperparameters.real("decay") != 1) {
     refuse("algorithm", o.algorithm, "where nodes come and go an error stays whole: decay is 1");
   }
-  if (!(o.timeout_s >= kShortestTimeout && o.timeout_s <= kLongestTimeout)) {
-    refuse("timeout", fmt::to_string(o.timeout_s), "it must be 0.1 to 86400 seconds");
+  if (timeout_s && !(*timeout_s >= kShortestTimeout && *timeout_s <= kLongestTimeout)) {
+    refuse("timeout", fmt::to_string(*timeout_s), "it must be 0.1 to 86400 seconds");
   }
   EpochOptions options{.listen = roster.listen, .roster = options_of(roster)};
   options.name = roster.name.empty() ? default_node_name() : roster.name;
@@ -61,8 +62,8 @@ EpochOptions make_epoch_options(const TrainOptions& o, const RosterSettings& ros
   options.seed = o.seed;
   options.rounds = steps;
   options.state = roster.state;
-  if (o.timeout_s != TrainOptions().timeout_s) {
-    options.timeout = std::chrono::milliseconds(std::llround(o.timeout_s * 1000));
+  if (timeout_s) {
+    options.timeout = std::chrono::milliseconds(std::llround(*timeout_s * 1000));
   }
   return options;
 }

@@ -2,6 +2,7 @@
 // functions but for reading a key; thread-safe.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include <sotto/base/ids.h>
@@ -14,9 +15,9 @@ namespace sotto::study {
 /// Whether an algorithm has one model at all nodes: allreduce and qmean.
 bool has_one_model(std::string_view algorithm);
 
-/// What the node computes in a run of `steps` steps. Throws Error for a setting that such a run
-/// does not have.
+/// What the node computes in a run of `steps` steps; `timeout_s` in seconds, none: the default of
+/// EpochOptions. Throws Error for a setting that such a run does not have.
 EpochOptions make_epoch_options(const TrainOptions& options, const RosterSettings& roster,
-                                Round steps);
+                                Round steps, std::optional<double> timeout_s);
 
 }  // namespace sotto::study

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -44,14 +45,16 @@ std::uint64_t order_seed(std::uint64_t seed, std::string_view name) {
   return xxh3(std::as_bytes(std::span(name)), seed);
 }
 
-SiteSettings site_settings(const TrainOptions& o, Round steps) {
+bool is_given(const std::vector<std::string>& given, std::string_view name) {
+  return std::ranges::find(given, name) != given.end();
+}
+
+SiteSettings site_settings(const TrainOptions& o, Round steps, std::optional<double> timeout_s) {
   SiteSettings settings;
   settings.training = o;
   settings.seed = o.seed;
   settings.rounds = (steps + o.communication_interval - 1) / o.communication_interval;
-  if (o.timeout_s != TrainOptions().timeout_s) {
-    settings.timeout_s = o.timeout_s;
-  }
+  settings.timeout_s = timeout_s.value_or(settings.timeout_s);
   return settings;
 }
 
@@ -91,7 +94,7 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
                             RosterSettings roster) {
   refuse_others(given);
   TrainOptions o = options;
-  if (std::ranges::find(given, "algorithm") == given.end()) {
+  if (!is_given(given, "algorithm")) {
     o.algorithm = SiteSettings().training.algorithm;
   }
   check_options(o);
@@ -109,15 +112,18 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
   const Round alone = plan.task->rounds_per_epoch();
   const auto per_epoch = std::max<Round>((alone + nodes.least - 1) / nodes.least, 1);
   const Round steps = count_rounds(o, per_epoch);
+  // A run of fixed nodes has another timeout by default.
+  const auto timeout_s =
+      is_given(given, "timeout") ? std::optional(o.timeout_s) : std::optional<double>();
   if (has_one_model(o.algorithm)) {
     roster.name = name;
-    plan.epochs = make_epoch_options(o, roster, steps);
+    plan.epochs = make_epoch_options(o, roster, steps, timeout_s);
     plan.epochs->further = further_of(tasks, steps);
   } else {
     if (!roster.state.empty()) {
       refuse("state", roster.state, "it is for allreduce and qmean: others keep nothing");
     }
-    take_settings(site_settings(o, steps), plan.run);
+    take_settings(site_settings(o, steps, timeout_s), plan.run);
     plan.run.listen = roster.listen;
     plan.run.scaling = tasks.data().scaling;
     plan.run.further = further_of(tasks, plan.run.rounds);
