@@ -25,12 +25,6 @@ std::unique_ptr<::torch::optim::Optimizer> one_that_steps(
 
 }  // namespace
 
-void require_ok(const Status& status) {
-  if (!status.ok()) {
-    throw RunFault(status);
-  }
-}
-
 TrainedModel::TrainedModel(const NamedParameters& named) : flat_(tensors_of(named), named) {}
 
 TrainedModel::TrainedModel(std::unique_ptr<::torch::optim::Optimizer> local,

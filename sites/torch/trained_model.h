@@ -10,16 +10,13 @@
 
 #include <torch/optim/optimizer.h>
 
-#include <sotto/base/status.h>
 #include <sotto/trainers/torch/distributed_optimizer.h>
+#include <sotto/trainers/torch/distributed_run.h>
 #include <sotto/trainers/torch/flat_parameters.h>
 #include <sotto/trainers/torch/local_optimizer.h>
 #include <sotto/trainers/torch/optimizer_kinds.h>
 
 namespace sotto::torch {
-
-/// Throws RunFault for a fault.
-void require_ok(const Status& status);
 
 class TrainedModel {
  public:

@@ -218,6 +218,11 @@ TEST_CASE("what does not fit a link of experts is refused") {
   };
   CHECK(contains(making([](auto& options) { options.rank = 2; }), "rank"));
   CHECK(contains(making([](auto& options) { options.nodes.reset(); }), "nodes"));
+  CHECK(contains(making([](auto& options) {
+                   options.nodes = -3;
+                   options.rank.reset();
+                 }),
+                 "nodes"));
   CHECK(contains(making([](auto& options) { options.layers = 0; }), "layers"));
   CHECK(contains(making([](auto& options) { options.layer.experts = 3; }), "experts"));
   CHECK(contains(making([](auto& options) { options.store = nullptr; }), "a place to meet"));

@@ -14,6 +14,9 @@
 namespace sotto::torch {
 
 LinkPlace settled(LinkPlace place) {
+  if (place.nodes && *place.nodes < 1) {
+    refuse("nodes", fmt::format("{}", *place.nodes), "a link has one node at least");
+  }
   if (!place.rank) {
     const LaunchedNode launched = launched_node(
         "rank",
@@ -25,9 +28,8 @@ LinkPlace settled(LinkPlace place) {
       place.rendezvous = launched.rendezvous;
     }
   }
-  if (!place.nodes || *place.nodes < 1) {
-    refuse("nodes", fmt::format("{}", place.nodes.value_or(0)),
-           "say how many nodes the link has, where the rank is given");
+  if (!place.nodes) {
+    refuse("nodes", "none", "say how many nodes the link has, where the rank is given");
   }
   if (*place.rank < 0 || *place.rank >= *place.nodes) {
     refuse("rank", fmt::format("{}", *place.rank),
@@ -88,6 +90,7 @@ void LinkRounds::carry(std::span<const float> input) {
   }
   if (!status.ok()) {
     failed_ = status;
+    sent_before_ = bytes_sent();
     driver_.reset();
     transport_.reset();
   }
@@ -95,7 +98,7 @@ void LinkRounds::carry(std::span<const float> input) {
 }
 
 std::uint64_t LinkRounds::bytes_sent() const {
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = sent_before_;
   if (driver_) {
     for (const LinkTraffic& traffic : driver_->traffic()) {
       bytes += traffic.bytes;

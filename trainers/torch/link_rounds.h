@@ -81,6 +81,7 @@ class LinkRounds {
   std::shared_ptr<Session> session_;  // claims the node's rank as long as it lives
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Driver> driver_;
+  std::uint64_t sent_before_ = 0;  // bytes of drivers that are gone
 };
 
 /// A tensor of rows of `width`, float32 on the CPU.
