@@ -4,16 +4,19 @@
 //
 // Y = X W, dX and dW in a step, in float32. Computation takes no time; it is as much in all ways.
 // "In one dimension" has W cut by columns and X too: X is gathered, and dX summed and scattered.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include <sotto/base/frame.h>
 #include <sotto/groups/grid_product.h>
 #include <sotto/sim/simulator.h>
 
