@@ -148,7 +148,8 @@ TEST_CASE("real sites beside real liars go on, and name them in log, status and 
   const Scratch scratch;
   const auto found =
       faults(scratch,
-             "sotto-faults = 1\ngraph = \"complete\"\nsites = 6\nduration = \"18 s\"\n"
+             "sotto-faults = 1\ngraph = \"complete\"\nsites = 6\nduration = \"9 min\"\n"
+             "rounds = 160\n"
              "compressor = \"quant:8\"\n"
              "link = { bandwidth = \"1 Gbit/s\", latency = \"1 ms\" }\n"
              "[site]\ngradient = \"40 ms\"\npatience = \"1 s\"\nsilence = \"2 s\"\n"
@@ -159,7 +160,7 @@ TEST_CASE("real sites beside real liars go on, and name them in log, status and 
           .json();
   CAPTURE(found.dump());
   CHECK(found.at("violation").is_null());
-  CHECK(found.at("rounds")[0] > 100);
+  CHECK(found.at("rounds")[0] >= 160);
   CHECK(found.at("honest_accused") == 0);
   CHECK(found.at("rounds_of")[1].is_null());
   CHECK(found.at("accuracy_of")[0] > 0.3);
@@ -206,10 +207,6 @@ TEST_CASE("what cannot be done to real sites is refused by name") {
   const Ended kept = faults(scratch, kHead, {"--keep", scratch.path().string()});
   CHECK(kept.status == 2);
   CHECK(contains(kept.err, "--keep"));
-  const Ended lies = faults(scratch, "exchange = \"secure-mean\"\n" + kHead +
-                                         "[[liar]]\nkind = \"takes\"\nsites = \"1\"\n");
-  CHECK(lies.status == 2);
-  CHECK_MESSAGE(contains(lies.err, "secret"), lies.err);
   const Ended refused = faults(scratch, "exchange = \"push-sum\"\nrule = \"median\"\n" + kHead);
   CHECK(refused.status == 2);
   CHECK_MESSAGE(contains(refused.err, "push-sum"), refused.err);
