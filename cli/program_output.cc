@@ -34,16 +34,16 @@ Result<std::string> program_output(const std::vector<std::string>& arguments,
   try {
     const StopRequest stop = console::stop_request();
     console::Child child(arguments);
-    const auto status = child.wait_until(Deadline::after(most, &stop));
-    if (!status.ok()) {
+    const auto ended = child.wait_until(Deadline::after(most, &stop));
+    if (!ended) {
       return fault(console::stop_requested() ? "interrupted" : "it took too long");
     }
-    if (*status > kSignalled) {
-      return fault(fmt::format("it ended by signal {}", *status - kSignalled));
+    if (*ended > kSignalled) {
+      return fault(fmt::format("it ended by signal {}", *ended - kSignalled));
     }
     const std::string said = child.errors();
-    return *status == 0 ? Result<std::string>(child.output())
-                        : fault(fmt::format("it ended with exit status {}{}{}", *status,
+    return *ended == 0 ? Result<std::string>(child.output())
+                        : fault(fmt::format("it ended with exit status {}{}{}", *ended,
                                             said.empty() ? "" : ": ", said));
   } catch (const std::exception& error) {
     return fault(error.what());

@@ -13,6 +13,7 @@
 #include <sotto/study/plan/plan_model.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/train/run_spec.h>
+#include <sotto/study/train/train_plan.h>
 
 namespace sotto::study {
 
