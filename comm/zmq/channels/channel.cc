@@ -192,6 +192,15 @@ void Channel::cut(int connection) {
   }
 }
 
+void Channel::notice_end(Time now) {
+  if (connection() == nullptr || !up() || close_due_) {
+    return;
+  }
+  if (auto broken = dialler_.broken()) {
+    close_pair_soon(now, broken->trouble, std::move(broken->reason));
+  }
+}
+
 bool Channel::handle_replies(Time now) {
   for (int taken = 0; connection() != nullptr && taken < kRepliesAtOnce; ++taken) {
     zmq::message_t body;
@@ -367,12 +376,18 @@ void Channel::drop_way_out(Time now, ChannelTrouble trouble, std::string reason)
   traffic_.reason = std::move(reason);
 }
 
+/// The way in may be there while the way out has ended: a process that died ends both, a moment
+/// apart, and of what it said last nothing is to be lost.
+bool Channel::all_has_come(Time now) const {
+  return handshake_.connection() == PeerGreeting::kNoConnection || now - ending_->since >= kSettle;
+}
+
 void Channel::work(Time now, bool drained) {
   if (close_due_) {
     close_connections(now);
   }
   keep_way_out(now);
-  if (ending_ && drained && now - ending_->since >= kSettle) {
+  if (ending_ && drained && all_has_come(now)) {
     close_pair(ending_->trouble, std::string(ending_->reason));
     close_connections(now);
   }
@@ -409,10 +424,7 @@ void Channel::keep_way_out(Time now) {
 void Channel::dial(Time now) {
   const bool dialled = connection() != nullptr;
   if (dialled && up()) {
-    if (auto broken = dialler_.broken()) {
-      close_pair_soon(now, broken->trouble, std::move(broken->reason));
-    }
-    return;
+    return;  // see notice_end
   }
   const Dialler::Phase before = dialler_.phase();
   if (auto failure = dialler_.work(now)) {

@@ -15,8 +15,8 @@
 // it shows; a copy of the key elsewhere gets nowhere.
 //
 // Thread safety: none; the caller locks. What touches sockets is called from their thread only:
-// handle, handle_replies, ended, work, and the accessors for polling. The rest only says what that
-// thread has to do. Ownership: its connection; events and the listener are the caller's.
+// notice_end, handle, handle_replies, ended, work, and the accessors for polling. The rest only says
+// what that thread has to do. Ownership: its connection; events and the listener are the caller's.
 #pragma once
 
 #include <cstddef>
@@ -82,6 +82,9 @@ class Channel {
 
   // From the thread that works.
 
+  /// Looks whether the connection that this side opened has ended. What came before is still to be
+  /// handled.
+  void notice_end(Time now);
   /// Handles a message of a connection that proved this peer's key.
   void handle(const Incoming& incoming, Time now);
   /// Handles what the peer says on the connection that this side opened. True when nothing is left.
@@ -90,7 +93,8 @@ class Channel {
   bool uses(int connection) const { return handshake_.uses(connection); }
   /// Notes that the connection ended.
   void ended(int connection, Time now);
-  /// All that is due. `drained`: nothing is left to be heard.
+  /// All that is due. `drained`: nothing is left to be heard of what had come when ends were
+  /// noticed.
   void work(Time now, bool drained);
   /// Sends what is queued, and a goodbye behind it.
   void leave() { leaving_ = true; }
@@ -105,6 +109,10 @@ class Channel {
   bool pending(Time now) const;
   /// It goes out on the connection that the peer opened.
   bool answering() const { return answering_; }
+  /// The connection that this side opened is ending: see PeerConnection::ending.
+  bool ending() const {
+    return dialler_.connection() != nullptr && dialler_.connection()->ending();
+  }
 
  private:
   /// While the channel is up.
@@ -167,6 +175,8 @@ class Channel {
   /// Down, as far as anybody asks; close_connections does the rest.
   void close_pair(ChannelTrouble trouble, const std::string& reason);
   void close_pair_soon(Time now, ChannelTrouble trouble, std::string reason);
+  /// Whether nothing more of the pair can come, or is waited for no longer.
+  bool all_has_come(Time now) const;
   /// Ends both ways, and lets the rival in.
   void close_connections(Time now);
   /// Ends a connection of the listener, if it is one.

@@ -314,11 +314,15 @@ void ZmqChannels::progress() {
   wakeup_.clear();
   tick();
   heed_list();
+  // What is received from here on has all that came on connections whose end is known.
+  notice_ends();
+  for (auto& [rank, channel] : channels_) {
+    channel.notice_end(now_);
+  }
   bool drained = false;
   for (int i = 0; i < kMessagesAtOnce && !drained; ++i) {
     drained = !take_message();
   }
-  notice_ends();
   keep_order();
   for (auto& [rank, channel] : channels_) {
     drained = channel.handle_replies(now_) && drained;
@@ -409,6 +413,10 @@ std::chrono::milliseconds ZmqChannels::longest_wait() const {
   });
   if (blocked) {
     most = std::min(most, kBlocked);
+  }
+  if (listener_.ending() ||
+      std::ranges::any_of(channels_, [](const auto& entry) { return entry.second.ending(); })) {
+    most = std::min(most, kEndLook);
   }
   if (const auto order = listener_.next_order()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*order - Clock::now());

@@ -92,6 +92,13 @@ std::vector<int> Listener::ended() {
       socket->pause(full());
     }
   }
+  std::erase_if(endings_, [&, now = Deadline::Clock::now()](const auto& item) {
+    const bool complete = item.second.complete(now);
+    if (complete) {
+      ended_.push_back(item.first);
+    }
+    return complete;
+  });
   return std::exchange(ended_, {});
 }
 
@@ -148,23 +155,36 @@ void Listener::look() {
   while (const auto event = monitor_.next()) {
     if (event->kind == ZMQ_EVENT_ACCEPTED) {
       const auto now = Deadline::Clock::now();
-      connections_[event->value] = now;
+      if (endings_.erase(event->value) == 1) {
+        ended_.push_back(event->value);  // its number is another one's: it was closed
+      }
+      connections_[event->value] = {now, OpenFile::at(event->value)};
       if (door_) {
         door_->arrived(event->value, source_of(event->value), now);
       }
-    } else if (connections_.erase(event->value) == 1) {
-      ended_.push_back(event->value);
-      if (door_) {
-        door_->ended(event->value);
-      }
+    } else {
+      note_end(event->value);
     }
+  }
+}
+
+void Listener::note_end(int connection) {
+  const auto known = connections_.find(connection);
+  if (known == connections_.end()) {
+    return;
+  }
+  endings_.insert_or_assign(connection,
+                            ConnectionEnd(connection, known->second.file, Deadline::Clock::now()));
+  connections_.erase(known);
+  if (door_) {
+    door_->ended(connection);
   }
 }
 
 std::vector<int> Listener::older_than(Deadline::Clock::time_point time) const {
   std::vector<int> older;
-  for (const auto& [connection, since] : connections_) {
-    if (since < time) {
+  for (const auto& [connection, there] : connections_) {
+    if (there.since < time) {
       older.push_back(connection);
     }
   }
@@ -178,7 +198,7 @@ void Listener::cut(int connection) {
   const FileDescriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   const bool copied = ::dup3(connection, spare_.get(), O_CLOEXEC) >= 0;
   look();
-  if (copied && alive(connection) &&
+  if (copied && connections_.contains(connection) &&
       std::find(ended_.begin(), ended_.end(), connection) == ended_.end()) {
     (void)::shutdown(spare_.get(), SHUT_RDWR);
   }

@@ -21,6 +21,7 @@
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/trust/keys.h>
 
+#include "connection_end.h"
 #include "door.h"
 #include "listening_socket.h"
 #include "monitor.h"
@@ -66,11 +67,16 @@ class Listener {
 
   /// The next message, if one is there. Messages of several parts are dropped: ours have one.
   std::optional<Incoming> receive();
-  /// The connections that ended since the last call. All that they sent is received, or about to
-  /// be.
+  /// The connections that ended since the last call: receive() finds all that came on them, or has
+  /// given it.
   std::vector<int> ended();
-  /// True while the connection is there; ask right after ended().
-  bool alive(int connection) const { return connections_.contains(connection); }
+  /// Whether a connection is ending, so that ended() is to be called again within kEndLook, though
+  /// nothing becomes readable.
+  bool ending() const { return !endings_.empty(); }
+  /// True until ended() has named the connection; ask right after it.
+  bool alive(int connection) const {
+    return connections_.contains(connection) || endings_.contains(connection);
+  }
   /// Ends a connection, unless that has happened since the last call of ended().
   void cut(int connection);
   /// Connections that were there at the last call of ended(), and came before `time`.
@@ -107,6 +113,7 @@ class Listener {
 
  private:
   void look();
+  void note_end(int connection);
   bool full() const { return connections_.size() >= most_connections_; }
 
   const std::size_t most_connections_;
@@ -116,7 +123,12 @@ class Listener {
   zmq::socket_t router_;
   SocketMonitor monitor_;
   std::vector<std::string> endpoints_;
-  std::map<int, Deadline::Clock::time_point> connections_;  ///< time when each connection came
+  struct Connection {
+    Deadline::Clock::time_point since;
+    std::optional<OpenFile> file;
+  };
+  std::map<int, Connection> connections_;  ///< connections that are there, by their numbers
+  std::map<int, ConnectionEnd> endings_;   ///< ends of which something may still come
   std::vector<int> ended_;  ///< connections that ended since the last call of ended()
 };
 

@@ -1,6 +1,7 @@
 #include "peer_connection.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +18,8 @@ constexpr std::chrono::milliseconds kLongestRetryPause{500};
 /// Messages that the socket holds: enough to keep a link busy, few enough to leave quickly and to
 /// say other things soon.
 constexpr int kQueuedMessages = 4;
+/// Milliseconds until ZeroMQ would connect again by itself: weeks.
+constexpr int kNever = std::numeric_limits<int>::max();
 constexpr int kConnectionEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                                   ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                                   ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_DISCONNECTED |
@@ -34,14 +37,16 @@ void PeerConnection::connect() {
   monitor_.reset();
   state_ = options_.curve ? State::opening : State::open;
   reached_ = false;
+  end_.reset();
   socket_ = zmq::socket_t(context_, zmq::socket_type::dealer);
   set_common_options(socket_, options_.endpoint, options_.max_message_bytes);
   socket_.set(zmq::sockopt::sndhwm, kQueuedMessages);
   socket_.set(zmq::sockopt::rcvhwm, kQueuedMessages);
   // A connection that broke has lost messages; a new one would only hide that.
-  socket_.set(zmq::sockopt::reconnect_ivl, -1);
+  socket_.set(zmq::sockopt::reconnect_ivl, options_.hears ? kNever : -1);
   // Queue for a connection only: what is queued goes with it, and nothing lingers for a lost peer.
-  socket_.set(zmq::sockopt::immediate, 1);
+  // With this, and with an interval of -1, ZeroMQ drops with the connection what had come on it.
+  socket_.set(zmq::sockopt::immediate, options_.hears ? 0 : 1);
   if (options_.curve) {
     set_curve_client(socket_, options_.curve->own, options_.curve->server);
     monitor_ = std::make_unique<SocketMonitor>(context_, socket_, kConnectionEvents);
@@ -57,6 +62,10 @@ PeerConnection::State PeerConnection::look() {
     }
     note(*event);
   }
+  if (end_ && end_->complete(Deadline::Clock::now())) {
+    end_.reset();
+    fail({.kind = ZMQ_EVENT_DISCONNECTED});
+  }
   if (!watched()) {
     monitor_.reset();  // its sockets count: a context has a limited number
   }
@@ -70,6 +79,8 @@ PeerConnection::State PeerConnection::look() {
 void PeerConnection::note(const SocketEvent& event) {
   if (event.kind == ZMQ_EVENT_CONNECTED) {
     reached_ = true;
+    descriptor_ = event.value;
+    file_ = OpenFile::at(descriptor_);
     return;
   }
   if (event.kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
@@ -79,9 +90,17 @@ void PeerConnection::note(const SocketEvent& event) {
     next_attempt_.reset();
     return;
   }
-  if (state_ == State::broken) {
+  if (state_ == State::broken || end_) {
     return;  // one failure has several events
   }
+  if (open()) {
+    end_.emplace(descriptor_, file_, Deadline::Clock::now());
+  } else {
+    fail(event);
+  }
+}
+
+void PeerConnection::fail(const SocketEvent& event) {
   explain(event);
   state_ = State::broken;
   if (options_.retry) {

@@ -23,13 +23,11 @@
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/trust/keys.h>
 
+#include "connection_end.h"
 #include "monitor.h"
 
 namespace sotto::internal {
 
-/// A message that a peer sent before its connection ended may be read this much later than the news
-/// of that end.
-inline constexpr std::chrono::milliseconds kSettle{200};
 /// Reason for cutting the connection of a peer that has left the list.
 inline constexpr const char* kRevoked = "the list of peers does not trust it any more";
 
@@ -45,6 +43,9 @@ struct ConnectionOptions {
   /// Only the holder of its `server` can answer; without it the connection is in plain text.
   std::optional<CurveClient> curve{};
   bool retry = false;
+  /// The peer speaks on it, too: what has come is received after its end as well. Nothing may be
+  /// sent before it is open.
+  bool hears = false;
   std::string_view participant;  ///< the word for both ends in reasons, "node" or "site"
 };
 
@@ -62,6 +63,9 @@ class PeerConnection {
   /// sends.
   State look();
   bool open() const { return state_ == State::open; }
+  /// Whether the open connection is ending, so that look() is to be called again within kEndLook:
+  /// it is broken once receive() finds all that came on it.
+  bool ending() const { return end_.has_value(); }
   /// A process took the connection, whatever it is.
   bool reached() const { return reached_; }
   /// Attempts so far. What the socket of an earlier one held is gone.
@@ -90,6 +94,7 @@ class PeerConnection {
   bool watched() const { return monitor_ && !(options_.retry && open()); }
   void connect();
   void note(const SocketEvent& event);
+  void fail(const SocketEvent& event);
   void explain(const SocketEvent& event);
 
   zmq::context_t& context_;
@@ -98,6 +103,9 @@ class PeerConnection {
   std::unique_ptr<SocketMonitor> monitor_;
   State state_ = State::opening;
   bool reached_ = false;
+  int descriptor_ = -1;           ///< the connection's, once it was reached
+  std::optional<OpenFile> file_;  ///< the file that it was then
+  std::optional<ConnectionEnd> end_;
   ChannelTrouble trouble_ = ChannelTrouble::none;
   std::string reason_;
   int attempts_ = 0;

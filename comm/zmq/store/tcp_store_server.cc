@@ -69,6 +69,9 @@ void TcpStoreServer::serve() {
 /// Milliseconds until a client's wait ends, or the server's.
 int TcpStoreServer::wait_ms(Deadline end) const {
   int shortest = end.left_ms();
+  if (listener_.ending()) {
+    shortest = std::min(shortest, static_cast<int>(kEndLook.count()));
+  }
   for (const auto& [route, waiting] : waiting_) {
     shortest = std::min(shortest, waiting.until.left_ms());
   }

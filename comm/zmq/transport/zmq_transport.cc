@@ -56,7 +56,7 @@ struct Peer {
   FrameReceiver in;
   bool greeted = false;  ///< the peer's hello has come
   bool left = false;     ///< the peer's bye has come
-  std::optional<Clock::time_point> ended;
+  bool ended = false;    ///< its connection has, and all that came on it can be received
 };
 
 /// A context with room for a listener, and a socket with its monitor for each neighbour.
@@ -278,11 +278,11 @@ Result<TransportEvent> ZmqTransport::poll(Deadline deadline) {
 /// Everything that can be done without waiting.
 void ZmqTransport::progress() {
   constexpr int kBatch = 16;  // then the senders get their turn again
+  notice_ends();              // what is received from here on has all that came before those ends
   bool drained = false;
   for (int i = 0; i < kBatch && !drained; ++i) {
     drained = !take_message();
   }
-  notice_ends();
   if (drained) {
     lose_ended();
   }
@@ -354,13 +354,13 @@ void ZmqTransport::take_hello(const Incoming& incoming, const zmq_wire::Hello& h
   // Connection numbers are reused: what is known of older ones must be settled first.
   notice_ends();
   if (const auto older = connections_.find(incoming.connection); older != connections_.end()) {
-    peers_.at(older->second).ended = Clock::now();
+    peers_.at(older->second).ended = true;
   }
   peer->second.greeted = true;
   routes_[incoming.route] = hello.from;
   connections_[incoming.connection] = hello.from;
   if (!listener_.alive(incoming.connection)) {
-    peer->second.ended = Clock::now();
+    peer->second.ended = true;
   }
 }
 
@@ -387,7 +387,7 @@ void ZmqTransport::notice_ends() {
   for (const int connection : listener_.ended()) {
     const auto known = connections_.find(connection);
     if (known != connections_.end()) {
-      peers_.at(known->second).ended = Clock::now();
+      peers_.at(known->second).ended = true;
       connections_.erase(known);
     }
   }
@@ -395,9 +395,8 @@ void ZmqTransport::notice_ends() {
 
 /// Gives up peers whose connection ended without a bye. Called when nothing is left to receive.
 void ZmqTransport::lose_ended() {
-  const auto now = Clock::now();
   for (auto& [rank, peer] : peers_) {
-    if (peer.ended && now - *peer.ended >= kSettle && !peer.left && !ledger_.lost(rank)) {
+    if (peer.ended && !peer.left && !ledger_.lost(rank)) {
       lose(rank, peer, "its connection ended without a goodbye");
     }
   }
@@ -442,9 +441,9 @@ void ZmqTransport::wait(Deadline deadline) {
     if (const auto next = peer.out.next_attempt()) {
       until = std::min(until, *next);
     }
-    if (peer.ended && !peer.left && !ledger_.lost(rank)) {
-      until = std::min(until, *peer.ended + kSettle);
-    }
+  }
+  if (listener_.ending()) {
+    until = std::min(until, Clock::now() + kEndLook);
   }
   // An interrupted wait is as good as one that ended: callers look again.
   (void)zmq_poll(poll_items_.data(), static_cast<int>(poll_items_.size()),
