@@ -239,7 +239,7 @@ void EpochMember::tick(EpochTime now) {
         linger();
         break;
       case EpochStanding::member:
-        say_again(now);
+        say_again();
         break;
       default:
         seek(now);

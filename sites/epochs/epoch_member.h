@@ -206,6 +206,8 @@ class EpochMember {
   void on_held(const EpochNode& from, const PartMessage& part);
   void on_decide(const EpochNode& from, Epoch epoch, const EpochValue& value, EpochTime now);
   void on_ask(const EpochNode& from, Epoch epoch);
+  /// Says the present step again, once an epoch, to a member that was told how the one before ended.
+  void catch_up(const EpochNode& member);
   void on_entered(const EpochNode& from, Epoch epoch);
   void on_join(const EpochNode& from, const JoinMessage& join, EpochTime now);
   void on_fetch(const EpochNode& from, const FetchMessage& fetch, EpochTime now);
@@ -238,7 +240,9 @@ class EpochMember {
   void apply(const StepMean& mean);
   void hand_over();
   void fail(const Status& status);
-  void say_again(EpochTime now);
+  void say_again();
+  /// Says again what the member at this place needs for the present step, and has not shown to have.
+  void say_step_again(std::size_t place);
   /// Parts of a whole mean, to somebody who wants them.
   void send_mean(const EpochNode& to, const StepMean& mean, const EpochDigest& digest,
                  std::uint16_t part);
@@ -291,6 +295,8 @@ class EpochMember {
   std::optional<std::size_t> index_;  ///< this node's place
   Round base_ = 0;
   std::optional<EpochDigest> carry_;  ///< step base + 1 is this mean, and is not applied yet
+  bool asked_carry_ = false;          ///< one that has it was asked for it, lately
+  std::set<std::size_t> caught_up_;   ///< places of members to which the step was said again so
   std::map<Epoch, EpochValue> decisions_;
   EpochVote vote_;
   std::vector<std::byte> votes_;  ///< in the founding

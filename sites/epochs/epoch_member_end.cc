@@ -258,6 +258,9 @@ void EpochMember::on_ask(const EpochNode& from, Epoch epoch) {
   if (known != decisions_.end()) {
     // A node that asks about the founding knows no history, and the founding has none.
     send(from, known->first, DecideMessage{known->second});
+    if (known->first + 1 == epoch_) {
+      catch_up(from);  // what this node said since then has reached it too early
+    }
   }
 }
 
@@ -400,6 +403,8 @@ void EpochMember::enter(Epoch epoch, const EpochValue& value, EpochTime now) {
   works_.clear();
   held_.clear();
   carry_ = ahead ? std::nullopt : value.carry;
+  asked_carry_ = false;
+  caught_up_.clear();
   const bool holds = mean_ && carry_ && mean_digest_ == *carry_;
   if (!holds) {
     mean_.reset();

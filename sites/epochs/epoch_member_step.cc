@@ -50,6 +50,9 @@ void EpochMember::on(const EpochNode& from, const HaveMessage& have, EpochTime /
   }
   if (have.step > step_ && have.step <= step_ + 2) {
     works_[have.step].haves[index_of(from)] = have.digest;
+    if (carrying() && !mean_ && have.digest == *carry_ && !std::exchange(asked_carry_, true)) {
+      send(from, WantMessage{have.step, kAllParts});
+    }
   } else if (const auto digest = log_.digest(have.step);
              digest && !have.answers && rules_->answers_have()) {
     send(from, HaveMessage{have.step, *digest, true});
@@ -265,7 +268,7 @@ void EpochMember::hand_over() {
   }
 }
 
-void EpochMember::say_again(EpochTime /*now*/) {
+void EpochMember::say_again() {
   for (const EpochPeer& peer : peers_) {
     send({peer.name, peer.incarnation, 0}, AskMessage{});
   }
@@ -273,23 +276,35 @@ void EpochMember::say_again(EpochTime /*now*/) {
     return;
   }
   if (carrying() && !mean_) {
+    asked_carry_ = true;
     for (const EpochPeer& peer : peers_) {
       send({peer.name, peer.incarnation, 0}, WantMessage{step_ + 1, kAllParts});
     }
     return;
   }
-  Work& work = works_[step_ + 1];
   for (std::size_t k = 0; k < members_.size(); ++k) {
-    const auto chunk = static_cast<std::uint16_t>(k);
-    if (mean_) {
-      if (!work.haves.contains(chunk)) {
-        send(members_[k], HaveMessage{step_ + 1, mean_digest_, false});
-      }
-    } else if (!work.parts.contains(chunk) && work.pushed) {
-      send(members_[k], ChunkMessage{step_ + 1, chunk, reducer_.encoding(k)});
-    } else if (!work.parts.contains(chunk)) {
-      send(members_[k], WantMessage{step_ + 1, chunk});
+    say_step_again(k);
+  }
+}
+
+void EpochMember::say_step_again(std::size_t place) {
+  const Work& work = works_[step_ + 1];
+  const auto chunk = static_cast<std::uint16_t>(place);
+  if (mean_) {
+    if (!work.haves.contains(chunk)) {
+      send(members_[place], HaveMessage{step_ + 1, mean_digest_, false});
     }
+  } else if (!work.parts.contains(chunk) && work.pushed) {
+    send(members_[place], ChunkMessage{step_ + 1, chunk, reducer_.encoding(place)});
+  } else if (!work.parts.contains(chunk) && !carrying()) {
+    send(members_[place], WantMessage{step_ + 1, chunk});
+  }
+}
+
+void EpochMember::catch_up(const EpochNode& member) {
+  const std::size_t place = index_of(member);
+  if (acting() && place < members_.size() && member != self_ && caught_up_.insert(place).second) {
+    say_step_again(place);
   }
 }
 

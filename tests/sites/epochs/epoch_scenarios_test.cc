@@ -343,6 +343,55 @@ TEST_CASE("epochs: seeds that are born again found no second run") {
   CHECK(world.decided().at(0) == first);
 }
 
+TEST_CASE("epochs: who hears of a new epoch late is told its step at once, and none waits") {
+  EpochWorld world = running({"a", "b", "c", "d"});
+  world.kill(world.at("d"), false);
+  // c hears of the epoch from b alone, which has said its part of the step by then.
+  world.block(world.at("a"), world.at("c"));
+  const auto computed = [&] {
+    for (Process* process : world.all()) {
+      world.offer(*process);
+    }
+    world.settle();
+  };
+  for (int k = 0; k < 20 && world.at("b").member->epoch() == 1; ++k) {
+    world.pass(EpochTime(50));
+    world.tick(world.at("a"));
+    computed();
+  }
+  REQUIRE(world.at("b").member->epoch() == 2);
+  const Round before = world.at("b").member->step();
+  world.unblock();
+  computed();
+  computed();
+  for (const Process* process : world.all()) {  // no time has passed, so that nothing was said again
+    CHECK(process->member->epoch() == 2);
+    CHECK(process->member->step() > before);
+  }
+}
+
+TEST_CASE("epochs: who lacks the mean that is carried asks the first that says it has it") {
+  EpochWorld world = running({"a", "b", "c", "d", "e"});
+  world.lose([](const Process& from, const std::string& to, const EpochMessage& message) {
+    const auto* const part = std::get_if<PartMessage>(&message.body);
+    return (to == "e" && part != nullptr && part->standing == PartMessage::Standing::made) ||
+           (from.name == "e" && is<PromiseMessage>(message));
+  });
+  world.run(EpochTime(1'000));
+  const Round before = world.at("e").member->step();
+  world.kill(world.at("d"), false);
+  for (int k = 0; k < 100 && world.at("e").member->epoch() == 1; ++k) {
+    world.pass(EpochTime(20));
+    for (Process* process : world.all()) {
+      world.tick(*process);
+    }
+    world.settle();
+  }
+  CHECK(world.carried() == 1);
+  CHECK(world.at("e").member->epoch() == 2);
+  CHECK(world.at("e").member->step() == before + 1);  // no time has passed since it entered
+}
+
 TEST_CASE("epochs: with fewer than MIN members no step begins") {
   EpochWorld world({.seed = 5, .least = 3, .founders = {"a", "b"}});
   world.start("a");
