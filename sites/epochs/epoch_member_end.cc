@@ -338,16 +338,25 @@ void EpochMember::linger() {
     return;
   }
   bool all = true;
+  bool another_knows = false;
+  bool one_may_return = false;
   for (const EpochNode& member : waits_for_) {
     const auto stay = stays_.find({member.name, member.incarnation});
     const EpochNode now{member.name, member.incarnation,
                         stay == stays_.end() ? member.stay : stay->second};
-    if (member != self_ && !entered_.contains(now) && !suspected(now)) {
-      all = false;
-      send(member, epoch_, DecideMessage{*lingers_});
+    if (member == self_) {
+      continue;
     }
+    if (entered_.contains(now)) {
+      another_knows = true;
+      continue;
+    }
+    all = all && suspected(now);
+    one_may_return = one_may_return || peers_.contains({now.name, now.incarnation, true});
+    send(member, epoch_, DecideMessage{*lingers_});
   }
-  if (all) {
+  // Who knows an end alone takes it away, and a suspicion may be wrong.
+  if (all && (another_knows || !one_may_return || !rules_->leaver_waits_for_suspects())) {
     standing_ = EpochStanding::left;
   }
 }

@@ -59,6 +59,9 @@ class EpochRules {
   virtual bool answers_have() const { return true; }
   /// Whether a member that leaves stays until all of the next epoch have entered it.
   virtual bool leaver_waits() const { return true; }
+  /// Whether it waits for those that it suspects, too, while nobody else is known to have entered,
+  /// and the roster names them: it does, as it may be wrong, and they could not go on.
+  virtual bool leaver_waits_for_suspects() const { return true; }
   /// Whether a node that cannot follow the decisions one by one begins anew when it sees that a
   /// newer epoch is without it.
   virtual bool begins_anew() const { return true; }

@@ -26,6 +26,9 @@ struct NoLapse final : EpochRules {
 struct LeavesAtOnce final : EpochRules {
   bool leaver_waits() const override { return false; }
 };
+struct SuspectsAreDead final : EpochRules {
+  bool leaver_waits_for_suspects() const override { return false; }
+};
 struct StaysBehind final : EpochRules {
   bool begins_anew() const override { return false; }
 };
@@ -274,6 +277,31 @@ TEST_CASE("epochs: the leaver who knew alone stays until the others know") {
   };
   CHECK(story(std::make_shared<EpochRules>()));
   CHECK_FALSE(story(std::make_shared<LeavesAtOnce>()));
+}
+
+TEST_CASE("epochs: the leaver who knew alone does not go while it may suspect the other wrongly") {
+  const auto story = [](const std::shared_ptr<const EpochRules>& rules, bool dies) {
+    EpochWorld world = running({"a", "b"}, rules);
+    Process& elder = world.at("a");
+    Process& other = world.at("b");
+    world.lose([](const Process& from, const std::string&, const EpochMessage& message) {
+      return from.name == "a" && is<DecideMessage>(message);
+    });
+    world.leave(elder);
+    world.run(EpochTime(1'000), [&] { return elder.member->standing() != EpochStanding::member; });
+    world.suspect(elder, other);
+    world.run(EpochTime(2'000));
+    if (dies) {
+      world.kill(other, false);
+    } else {
+      world.suspect_exactly();
+    }
+    world.lose({});
+    return (dies || goes_on(world)) && (world.run(EpochTime(2'000)), world.find("a") == nullptr);
+  };
+  CHECK(story(std::make_shared<EpochRules>(), false));
+  CHECK(story(std::make_shared<EpochRules>(), true));
+  CHECK_FALSE(story(std::make_shared<SuspectsAreDead>(), false));
 }
 
 TEST_CASE("epochs: a leaver that is told twice stays until the others know") {
