@@ -227,12 +227,16 @@ void EpochMember::tick(EpochTime now) {
     watch_for_change(now);
   }
   if (standing_ == EpochStanding::member) {
+    measure_pace(now);
     look_after_newcomers(now);
   }
   if (again) {
     if (now - said_ >= kAgain) {
       said_ = now;
-      asked_to_ = 0;
+      if (std::exchange(replayed_, step_) == step_) {
+        asked_to_ = 0;  // what was asked for is lost, or comes from nobody
+        asked_from_.reset();
+      }
     }
     switch (standing_) {
       case EpochStanding::leaving:

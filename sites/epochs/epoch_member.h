@@ -18,6 +18,7 @@
 // model and step rule.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -109,7 +110,8 @@ class EpochMember {
   static constexpr std::size_t kMostParked = 2;
   /// Decisions that are kept for others, beside that of the founding.
   static constexpr Epoch kDecisionsKept = 8;
-  /// Steps by which a newcomer may lag behind when an epoch is ended for it.
+  /// Steps by which a newcomer may lag behind in any case when an epoch is ended for it: see
+  /// near().
   static constexpr Round kNear = 16;
   static constexpr EpochTime kAgain{500};              ///< until something is said again
   static constexpr EpochTime kBetweenPlanned{10'000};  ///< between two epochs for newcomers alone
@@ -206,7 +208,8 @@ class EpochMember {
   void on_held(const EpochNode& from, const PartMessage& part);
   void on_decide(const EpochNode& from, Epoch epoch, const EpochValue& value, EpochTime now);
   void on_ask(const EpochNode& from, Epoch epoch);
-  /// Says the present step again, once an epoch, to a member that was told how the one before ended.
+  /// Says the present step again, once an epoch, to a member that was told how the one before
+  /// ended.
   void catch_up(const EpochNode& member);
   void on_entered(const EpochNode& from, Epoch epoch);
   void on_join(const EpochNode& from, const JoinMessage& join, EpochTime now);
@@ -241,7 +244,8 @@ class EpochMember {
   void hand_over();
   void fail(const Status& status);
   void say_again();
-  /// Says again what the member at this place needs for the present step, and has not shown to have.
+  /// Says again what the member at this place needs for the present step, and has not shown to
+  /// have.
   void say_step_again(std::size_t place);
   /// Parts of a whole mean, to somebody who wants them.
   void send_mean(const EpochNode& to, const StepMean& mean, const EpochDigest& digest,
@@ -276,6 +280,11 @@ class EpochMember {
   void pull();
   void look_after_newcomers(EpochTime now);
   std::map<EpochNode, Round> ready() const;
+  /// Steps by which a newcomer may lag behind when an epoch is ended for it: those of the last 2 Δ.
+  /// It replays at least as fast as the run goes, else it would not have come so close, and so
+  /// makes up for them in 2 Δ, for which the members stand still.
+  Round near() const { return std::max(kNear, 2 * pace_); }
+  void measure_pace(EpochTime now);
   void push_to_newcomers(const StepMean& mean, const EpochDigest& digest);
 
   EpochSetup setup_;
@@ -328,9 +337,14 @@ class EpochMember {
   EpochTime patience_{0};           ///< until it is given up
 
   std::map<EpochNode, Newcomer> newcomers_;
+  Round pace_ = 0;         ///< steps in the last Δ in which this node was not frozen
+  EpochTime paced_at_{0};  ///< when they were counted last
+  Round paced_step_ = 0;   ///< up to this one
   StateFetch fetch_;
-  std::size_t turn_ = 0;  ///< which donor is asked first
-  Round asked_to_ = 0;    ///< the last step whose mean a newcomer has asked for
+  std::size_t turn_ = 0;                 ///< which donor is asked first
+  Round asked_to_ = 0;                   ///< the last step whose mean a newcomer has asked for
+  std::optional<EpochNode> asked_from_;  ///< whom: means are taken in order, as a channel has them
+  Round replayed_ = 0;                   ///< its step when things were said again last
   StateCopy copy_;
 };
 

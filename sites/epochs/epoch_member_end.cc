@@ -105,11 +105,11 @@ bool EpochMember::change_due(EpochTime now) const {
     return true;
   }
   const bool planned = now - entered_at_ >= kBetweenPlanned || members_.size() < setup_.least;
-  const auto near = [&](const auto& item) {
-    return item.second.ready && item.second.behind <= kNear && !suspected(item.first);
+  const auto comes = [&](const auto& item) {
+    return item.second.ready && item.second.behind <= near() && !suspected(item.first);
   };
   return planned && members_.size() < setup_.most && !carrying() && !mean_ &&
-         std::ranges::any_of(newcomers_, near);
+         std::ranges::any_of(newcomers_, comes);
 }
 
 void EpochMember::watch_for_change(EpochTime now) {
@@ -179,7 +179,7 @@ void EpochMember::try_choose(EpochTime now) {
     return promised.contains(voter) || (epoch_ > 0 && suspected(voter));
   });
   const auto catches_up = [&](const auto& item) {
-    return item.second + kNear >= top && item.second < top && !suspected(item.first);
+    return item.second + near() >= top && item.second < top && !suspected(item.first);
   };
   const bool soon = std::ranges::any_of(ready(), catches_up);
   if (!rules_->quorum(promised, all) || (!everybody && now - *asked_ < setup_.delta) ||
@@ -422,6 +422,8 @@ void EpochMember::enter(Epoch epoch, const EpochValue& value, EpochTime now) {
     newcomers_.erase(member);
   }
   entered_at_ = now;
+  paced_at_ = now;
+  paced_step_ = step_;
   due_.reset();
   asked_.reset();
   if (mean_) {

@@ -8,7 +8,11 @@ namespace sotto::sites {
 namespace {
 
 constexpr std::size_t kPiecesAsked = 8;  // at once
-constexpr Round kMeansAsked = 16;        // at once
+/// Means that are asked for at once: those of so many bytes, as a run may make many steps in a
+/// round trip, and a donor's channel takes no more of what waits.
+constexpr std::size_t kMeanBytesAsked = std::size_t{16} << 20;
+constexpr Round kFewestMeansAsked = 2;
+constexpr Round kMostMeansAsked = 128;
 
 }  // namespace
 
@@ -43,6 +47,14 @@ void EpochMember::look_after_newcomers(EpochTime now) {
     oldest = std::min(oldest, newcomer.ready.value_or(newcomer.wanted.value_or(step_)) + 1);
   }
   log_.keep_from(oldest);
+}
+
+void EpochMember::measure_pace(EpochTime now) {
+  if (!frozen() && now - paced_at_ >= setup_.delta) {
+    pace_ = step_ - paced_step_;
+    paced_at_ = now;
+    paced_step_ = step_;
+  }
 }
 
 void EpochMember::copy_if_wanted() {
@@ -112,22 +124,30 @@ void EpochMember::pull() {
   if (standing_ != EpochStanding::joining || !fetch_.done() || computing_) {
     return;
   }
-  // All from one donor, whose channel keeps their order, as means are taken in order.
-  const StateFetch::Donor* best = nullptr;
-  const EpochNode* from = nullptr;
-  for (const auto& [node, donor] : fetch_.donors()) {
-    if (!suspected(node) && donor.oldest > 0 && donor.oldest <= step_ + 1 &&
-        (best == nullptr || donor.step > best->step)) {
-      best = &donor;
-      from = &node;
+  const auto serves = [&](const EpochNode& node, const StateFetch::Donor& donor) {
+    return !suspected(node) && donor.oldest > 0 && donor.oldest <= step_ + 1;
+  };
+  const auto& donors = fetch_.donors();
+  auto from = asked_from_ ? donors.find(*asked_from_) : donors.end();
+  if (from == donors.end() || !serves(from->first, from->second)) {
+    from = donors.end();
+    for (auto donor = donors.begin(); donor != donors.end(); ++donor) {
+      if (serves(donor->first, donor->second) &&
+          (from == donors.end() || donor->second.step > from->second.step)) {
+        from = donor;
+      }
     }
   }
-  if (best == nullptr) {
+  if (from == donors.end()) {
     return;
   }
+  asked_from_ = from->first;
   asked_to_ = std::max(asked_to_, step_);
-  while (asked_to_ < std::min(best->step, step_ + kMeansAsked)) {
-    send(*from, WantMessage{++asked_to_, kAllParts});
+  const Round most =
+      std::clamp<Round>(kMeanBytesAsked / (sizeof(float) * setup_.parameters.size() + 1),
+                        kFewestMeansAsked, kMostMeansAsked);
+  while (asked_to_ < std::min(from->second.step, step_ + most)) {
+    send(from->first, WantMessage{++asked_to_, kAllParts});
   }
 }
 
@@ -154,6 +174,7 @@ void EpochMember::restore() {
   }
   step_ = step;
   asked_to_ = 0;
+  asked_from_.reset();
   log_.clear();
   held_.clear();
 }

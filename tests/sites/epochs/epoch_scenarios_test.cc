@@ -392,7 +392,8 @@ TEST_CASE("epochs: who hears of a new epoch late is told its step at once, and n
   world.unblock();
   computed();
   computed();
-  for (const Process* process : world.all()) {  // no time has passed, so that nothing was said again
+  for (const Process* process :
+       world.all()) {  // no time has passed, so that nothing was said again
     CHECK(process->member->epoch() == 2);
     CHECK(process->member->step() > before);
   }
@@ -428,6 +429,32 @@ TEST_CASE("epochs: with fewer than MIN members no step begins") {
   CHECK(world.at("a").member->epoch() == 1);
   CHECK(world.committed() == 0);
   world.start("p");
+  CHECK(goes_on(world));
+}
+
+TEST_CASE("epochs: a newcomer that is many steps behind a fast run is taken in") {
+  EpochWorld world = running({"a", "b", "c"});
+  Process& newcomer = world.start("p");
+  // The members make 20 steps in the time in which a message to or from the newcomer comes.
+  Round behind = 0;
+  for (int k = 0; k < 600 && newcomer.member->standing() != EpochStanding::member; ++k) {
+    world.pass(EpochTime(50));
+    for (int step = 0; step < 20; ++step) {
+      for (Process* process : world.all()) {
+        world.offer(*process);
+      }
+      world.settle("p");
+    }
+    behind = std::max(behind, newcomer.member->step() > 0 && !world.at("a").member->frozen()
+                                  ? world.at("a").member->step() - newcomer.member->step()
+                                  : Round{0});
+    for (Process* process : world.all()) {
+      world.tick(*process);
+    }
+    world.deliver_once("p");
+  }
+  CHECK(behind > EpochMember::kNear);
+  CHECK(newcomer.member->standing() == EpochStanding::member);
   CHECK(goes_on(world));
 }
 

@@ -240,17 +240,22 @@ class EpochWorld {
       }
     }
   }
-  void settle() {
+  /// Delivers all, but for what goes to or comes from the node of this name.
+  void settle(const std::string& but_for = "") {
     for (bool moved = true; moved;) {
       moved = false;
-      std::vector<std::pair<Key, Key>> ends;
-      for (const auto& [key, queue] : queues_) {
-        if (!queue.empty()) {
-          ends.push_back(key);
-        }
+      for (const auto& [key, count] : under_way()) {
+        const bool kept = key.first.first == but_for || key.second.first == but_for;
+        moved |= !kept && deliver(key);
       }
-      for (const auto& key : ends) {
-        moved |= deliver(key);
+    }
+  }
+  /// Delivers what is under way to and from the node of this name, and not what that leads to.
+  void deliver_once(const std::string& name) {
+    for (const auto& [key, count] : under_way()) {
+      for (std::size_t k = 0; k < count && (key.first.first == name || key.second.first == name);
+           ++k) {
+        deliver(key);
       }
     }
   }
@@ -302,6 +307,15 @@ class EpochWorld {
                            .momentum = options_.rule == "sgd" ? 0.5 : 0});
   }
   EpochTime clock(const Process& process) const { return now_ + process.ahead; }
+  std::vector<std::pair<std::pair<Key, Key>, std::size_t>> under_way() const {
+    std::vector<std::pair<std::pair<Key, Key>, std::size_t>> found;
+    for (const auto& [key, queue] : queues_) {
+      if (!queue.empty()) {
+        found.emplace_back(key, queue.size());
+      }
+    }
+    return found;
+  }
   void tell_peers() {
     for (auto& [key, process] : processes_) {
       std::vector<sites::EpochPeer> peers;

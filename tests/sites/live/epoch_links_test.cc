@@ -64,8 +64,13 @@ class MemoryChannels final : public Channels {
   std::deque<Arrival> arrivals;
 };
 
-/// A newcomer takes part where it lags by few steps.
-constexpr EpochTime kGradientTime{40};
+/// How fast the nodes of a world are, and their channels.
+struct Pace {
+  std::size_t newcomers = 0;  ///< the last so many nodes are no founders
+  EpochTime gradient{40};     ///< time of a gradient
+  std::uint64_t delay = 30;   ///< messages take less than so many milliseconds
+  EpochTime far{0};           ///< to and from newcomers they take so much longer
+};
 
 /// A few nodes, each with links, in virtual time.
 class World {
@@ -82,7 +87,9 @@ class World {
     bool alive = true;
   };
 
-  World(std::uint64_t seed, std::size_t count) : draw_({.seed = seed, .purpose = Purpose::faults}) {
+  World(std::uint64_t seed, std::size_t count) : World(seed, count, Pace()) {}
+  World(std::uint64_t seed, std::size_t count, const Pace& pace)
+      : draw_({.seed = seed, .purpose = Purpose::faults}), pace_(pace) {
     std::vector<TrustedPeer> lines;
     std::vector<std::string> founders;
     for (std::size_t k = 0; k < count; ++k) {
@@ -91,11 +98,13 @@ class World {
                        .name = founders.back(),
                        .key = make_key_pair().public_key});
     }
+    std::vector<std::string> names = founders;
+    founders.resize(count - pace.newcomers);
     list_ = std::make_unique<AllowList>(lines);
     for (std::size_t k = 0; k < count; ++k) {
       nodes_.push_back(std::make_unique<Node>());
       Node& node = *nodes_.back();
-      node.name = founders[k];
+      node.name = names[k];
       node.member.emplace(EpochSetup{.name = node.name,
                                      .incarnation = k + 1,
                                      .founders = founders,
@@ -179,13 +188,15 @@ class World {
       REQUIRE(node.links->pump(Deadline::after({}), &*node.member).ok());
       node.wanted =
           node.member->wants_gradient() ? std::optional(node.wanted.value_or(now_)) : std::nullopt;
-      if (node.wanted && now_ - *node.wanted >= kGradientTime) {
+      if (node.wanted && now_ - *node.wanted >= pace_.gradient) {
         node.wanted.reset();
         const std::vector<float> gradient(node.x.size(), 0.01F * static_cast<float>(k + 1));
         REQUIRE(node.member->offer(gradient, now_).ok());
       }
       for (auto& [peer, message] : std::exchange(node.channels.sent, {})) {
-        const auto delay = EpochTime(static_cast<std::int64_t>(draw_.below(30)));
+        auto delay = EpochTime(static_cast<std::int64_t>(draw_.below(pace_.delay)));
+        const std::size_t last = std::max(k, static_cast<std::size_t>(peer));
+        delay += last + pace_.newcomers >= size() ? pace_.far : EpochTime(0);
         nodes_[static_cast<std::size_t>(peer)]->channels.add(now_ + delay,
                                                              {.kind = ChannelEvent::Kind::message,
                                                               .peer = static_cast<Rank>(k),
@@ -212,6 +223,7 @@ class World {
 
  private:
   RandomStream draw_;
+  const Pace pace_;
   EpochTime now_{0};
   std::unique_ptr<AllowList> list_;
   std::vector<std::unique_ptr<Node>> nodes_;
@@ -281,6 +293,21 @@ TEST_CASE("live epochs: whatever is cut and killed, those that live go on with o
     REQUIRE(reach(world, world.furthest() + 3));
     check_equal(world);
   }
+}
+
+TEST_CASE("live epochs: a newcomer far away takes part in a run that is fast") {
+  World world(4, 4, {.newcomers = 1, .gradient = EpochTime(0), .delay = 1, .far = EpochTime(200)});
+  const EpochMember& newcomer = *world[3].member;
+  Round behind = 0;
+  while (world.now() < EpochTime(60'000) && newcomer.standing() != EpochStanding::member) {
+    world.advance();
+    const bool replays = newcomer.step() > 0 && !world[0].member->frozen();
+    behind = std::max(behind, replays ? world[0].member->step() - newcomer.step() : Round{0});
+  }
+  CHECK(behind > EpochMember::kNear);
+  REQUIRE(newcomer.standing() == EpochStanding::member);
+  REQUIRE(reach(world, world.furthest() + 3));
+  check_equal(world);
 }
 
 TEST_CASE("live epochs: a peer that breaks the grammar, or says no hello, is hung up on") {
