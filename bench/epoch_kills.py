@@ -3,17 +3,25 @@
 place, and says how long the survivors stood still.
 
 A kill's time is from SIGKILL until the last survivor has made its next step, by the logs of the
-nodes, in milliseconds; `died_median_ms` of that is until the kernel has ended the process, which
-takes long where processors are busy. A node is killed while more than two are members, since of two the younger
-cannot go on alone. The node `kept` is never killed: it shows whether memory and descriptors grow.
-At the end all nodes are told to end, and their models are compared: the test losses of all steps
-that two nodes have evaluated, and the digests of those that ended at one step, must be equal.
+nodes, in milliseconds. Of that, `died` is until the kernel has ended the process, which takes long
+where processors are busy, and `noticed` until all survivors have seen its channel close. A node is
+killed while more than two are members, since of two the younger cannot go on alone. The node that
+began the run is killed first. The node `kept` is never killed: it shows whether memory and
+descriptors grow, as medians over the first and the last tenth of the kills. At the end all nodes
+are told to end, and their models are compared: the test losses of all steps that two nodes have
+evaluated, and the digests of those that ended at one step, must be equal.
+
+With --undisturbed N as many runs without a kill follow, of --compare-at steps: the test loss that
+the run with kills had after as many is to lie within their spread, from the least less their range
+to the most and their range.
 """
 import argparse
 import calendar
+import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import statistics
@@ -50,36 +58,69 @@ class Node:
         self.process = subprocess.Popen(words + more, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
 
-    def members(self):
-        """Members of its epoch, as it says; 0 before it takes part."""
+    def status(self):
+        """What it says of itself; empty where it does not answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status", timeout=5) as page:
-                epoch = json.load(page).get("epoch") or {}
+                return json.load(page)
         except OSError:
-            return 0
+            return {}
+
+    def epoch(self):
+        """Its epoch, as it says; empty before it has one."""
+        return self.status().get("epoch") or {}
+
+    def members(self):
+        """Members of its epoch, as it says; 0 before it takes part."""
+        epoch = self.epoch()
         return len(epoch.get("members", [])) if epoch.get("standing") == "member" else 0
 
-    def next_step(self, since):
-        """When it made its first step in an epoch that began after `since`; None: not yet."""
-        began = False
+    def events(self):
+        """Its whole log so far: time, event, and the rest."""
+        if not os.path.exists(self.log):
+            return
         with open(self.log, encoding="utf-8") as log:
             for line in log:
                 if not line.endswith("}\n"):
                     break
                 event = json.loads(line)
-                at = seconds_of(event["time"])
-                # Logs have milliseconds.
-                if event["event"] == "epoch-began" and at >= since - 0.001:
-                    began = True
-                elif event["event"] == "round" and began:
-                    return at
+                yield seconds_of(event["time"]), event["event"], event
+
+    def next_step(self, since):
+        """When it made its first step in an epoch that began after `since`; None: not yet."""
+        began = False
+        for at, kind, _ in self.events():
+            if kind == "epoch-began" and at >= since - 0.001:  # logs have milliseconds
+                began = True
+            elif kind == "round" and began:
+                return at
         return None
+
+    def noticed(self, name, since):
+        """When its channel to this node closed; None: it had none."""
+        closed = [at for at, kind, event in self.events()
+                  if kind == "peer-down" and event.get("peer") == name and at >= since - 0.001]
+        return closed[0] if closed else None
 
     def usage(self):
         """Resident memory in KiB, and open descriptors."""
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
             memory = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
         return memory, len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+@contextlib.contextmanager
+def scratch():
+    """A folder for a run, which stays where the run fails."""
+    folder = tempfile.mkdtemp(prefix="kills-")
+    yield folder
+    shutil.rmtree(folder)
+
+
+def await_listening(node, deadline):
+    """Waits until the node listens, or the deadline."""
+    while time.time() < deadline and all(kind != "listening" for _, kind, _ in node.events()):
+        time.sleep(0.02)
 
 
 def await_members(nodes, least, deadline):
@@ -132,20 +173,46 @@ def compare(results):
     return compared, differ
 
 
+def words_of(options, seeds, gradient_time):
+    """What each node of a run is started with."""
+    return [options.sotto, "train", "--task", options.task, "--model", options.model,
+            "--algorithm", options.algorithm, "--nodes", "2:32", "--seeds", ",".join(seeds), "--lr",
+            "0.05", "--eval-every", "100", "--gradient-time", gradient_time]
+
+
+def start(options, folder, words, seeds):
+    """The nodes of a run, all members; the first has begun it, the second is `kept`."""
+    nodes = []
+    for name, seed in zip(("first", "kept"), seeds):
+        nodes.append(Node(name, folder, words + ["--listen", seed]))
+        await_listening(nodes[-1], time.time() + 60)  # before another takes the seed's address
+    nodes += [Node(f"n{k}", folder, words) for k in range(options.nodes - 2)]
+    if not await_members(nodes, options.nodes, time.time() + 120):
+        raise SystemExit(f"the nodes did not come together: see {folder}")
+    return nodes
+
+
+def kill_one(victim, survivors, folder):
+    """Kills it, and says what became of the others."""
+    since = time.time()
+    victim.process.kill()
+    victim.process.wait()
+    died = time.time()
+    took = await_step(survivors, since)
+    if took is None:
+        raise SystemExit(f"after the kill of {victim.name} the others stood still: {folder}")
+    noticed = [at for at in (node.noticed(victim.name, since) for node in survivors) if at]
+    return {"victim": victim.name, "survivors": len(survivors), "ms": took,
+            "died_ms": 1000 * (died - since),
+            "noticed_ms": 1000 * (max(noticed, default=since) - since)}
+
+
 def play(options, folder):
     """The whole run."""
-    seed = f"127.0.0.1:{free_port()}"
-    words = [options.sotto, "train", "--task", options.task, "--model", options.model,
-             "--algorithm", options.algorithm, "--nodes", "2:32", "--seeds", seed, "--lr", "0.05",
-             "--rounds", "100000000", "--eval-every", "100", "--gradient-time",
-             options.gradient_time]
+    seeds = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+    words = words_of(options, seeds, options.gradient_time) + ["--rounds", "100000000"]
     draw = random.Random(options.seed)
-    nodes = [Node("first", folder, words + ["--listen", seed])]
-    time.sleep(1)
-    nodes.append(Node("kept", folder, words))
-    nodes += [Node(f"n{k}", folder, words) for k in range(options.nodes - 2)]
-    if not await_members(nodes, options.nodes, time.time() + 60):
-        raise SystemExit(f"the nodes did not come together: see {folder}")
+    nodes = start(options, folder, words, seeds)
     kept, kills, usage, number = nodes[1], [], [], options.nodes
     end = time.time() + options.seconds
     while len(kills) < options.kills and time.time() < end:
@@ -154,24 +221,85 @@ def play(options, folder):
             time.sleep(0.05)
             continue
         victim = draw.choice([node for node in members if node is not kept])
-        survivors = [node for node in members if node is not victim]
-        since = time.time()
-        victim.process.kill()
-        victim.process.wait()
-        died = time.time()
-        nodes.remove(victim)
-        took = await_step(survivors, since)
-        kills.append({"victim": victim.name, "survivors": len(survivors), "ms": took,
-                      "died_ms": 1000 * (died - since)})
+        victim = nodes[0] if not kills else victim
+        kills.append(kill_one(victim, [node for node in members if node is not victim], folder))
         usage.append(kept.usage())
-        if took is None:
-            raise SystemExit(f"after the kill of {victim.name} the others stood still: {folder}")
+        nodes.remove(victim)
         nodes.append(Node(f"n{number}", folder, words))
         number += 1
         time.sleep(options.every)
     await_members(nodes, len(nodes), time.time() + 30)
-    compared, differ = compare(end_all(nodes))
-    return kills, usage, compared, differ
+    results = end_all(nodes)
+    return kills, usage, results
+
+
+def undisturbed(options, rounds):
+    """The test loss after so many steps without a kill."""
+    with scratch() as folder:
+        seeds = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+        words = words_of(options, seeds, "0 ms") + ["--rounds", str(rounds)]
+        nodes = start(options, folder, words, seeds)
+        for node in nodes:
+            node.process.wait(timeout=options.seconds)
+        with open(nodes[1].result, encoding="utf-8") as result:
+            return json.load(result)["history"][-1]["loss"]
+
+
+def spread(values):
+    """The median of values, the 95th of a hundred, and the largest."""
+    ordered = sorted(values)
+    return {"median": statistics.median(ordered),
+            "p95": ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))],
+            "slowest": ordered[-1]}
+
+
+def ends_of(usage):
+    """Memory in KiB and descriptors, as medians over the first and the last tenth of the kills."""
+    tenth = max(1, len(usage) // 10)
+    return {name: [statistics.median(one[k] for one in part)
+                   for part in (usage[:tenth], usage[-tenth:])]
+            for k, name in enumerate(("memory_kib", "descriptors"))}
+
+
+def figures_of(options, folder):
+    """All that is said in the end."""
+    kills, usage, results = play(options, folder)
+    compared, differ = compare(results)
+    point = [one for one in results["kept"]["history"] if one["round"] <= options.compare_at][-1]
+    figures = {"kills": len(kills), **{name: spread(kill[key] for kill in kills)
+                                       for name, key in (("step_ms", "ms"), ("died_ms", "died_ms"),
+                                                         ("noticed_ms", "noticed_ms"))},
+               **ends_of(usage), "compared": compared, "differ": differ,
+               "round": point["round"], "loss": point["loss"], "undisturbed": []}
+    for _ in range(options.undisturbed):
+        figures["undisturbed"].append(undisturbed(options, point["round"]))
+    figures["each"] = kills
+    return figures
+
+
+def within(figures):
+    """Whether the loss lies within the spread of undisturbed runs."""
+    losses = figures["undisturbed"]
+    if not losses:
+        return True
+    room = max(losses) - min(losses)
+    return min(losses) - room <= figures["loss"] <= max(losses) + room
+
+
+def show(figures):
+    """The table."""
+    print(f"{figures['kills']} kills; from each, in ms   median     95 %  slowest")
+    for name, words in (("died_ms", "until the process has ended"),
+                        ("noticed_ms", "until all others noticed"),
+                        ("step_ms", "until all others' next step")):
+        one = figures[name]
+        print(f"  {words:29} {one['median']:8.1f} {one['p95']:8.1f} {one['slowest']:8.1f}")
+    print("of the node that stays, at first and at last: memory {:.0f} and {:.0f} KiB, descriptors "
+          "{:.0f} and {:.0f}".format(*figures["memory_kib"], *figures["descriptors"]))
+    print(f"{figures['compared']} evaluations and digests compared between nodes, "
+          f"{len(figures['differ'])} differ")
+    print(f"test loss after {figures['round']} steps: {figures['loss']:.5f}; undisturbed: "
+          + (", ".join(f"{loss:.5f}" for loss in figures["undisturbed"]) or "not run"))
 
 
 def main():
@@ -186,33 +314,19 @@ def main():
     parser.add_argument("--model", default="softmax")
     parser.add_argument("--gradient-time", default="5 ms")
     parser.add_argument("--seed", type=int, default=1, help="of who is killed")
+    parser.add_argument("--compare-at", type=int, default=5000,
+                        help="the step after which the test loss is compared, or the last before")
+    parser.add_argument("--undisturbed", type=int, default=0,
+                        help="runs without kills whose test loss is compared")
     parser.add_argument("--json", help="file for all figures")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        kills, usage, compared, differ = play(options, folder)
-    times = sorted(kill["ms"] for kill in kills)
-    figures = {
-        "kills": len(kills),
-        "median_ms": statistics.median(times),
-        "p95_ms": times[min(len(times) - 1, int(0.95 * len(times)))],
-        "slowest_ms": times[-1],
-        "died_median_ms": statistics.median(kill["died_ms"] for kill in kills),
-        "memory_kib": [usage[0][0], usage[-1][0]],
-        "descriptors": [usage[0][1], usage[-1][1]],
-        "compared": compared,
-        "differ": differ,
-        "each": kills,
-    }
-    print("from a kill to the survivors' next step")
-    for name in ("kills", "median_ms", "p95_ms", "slowest_ms", "died_median_ms"):
-        print(f"  {name:16} {figures[name]:.1f}")
-    print(f"  memory of the node that stays, KiB: {usage[0][0]} at first, {usage[-1][0]} at last")
-    print(f"  its descriptors: {usage[0][1]} at first, {usage[-1][1]} at last")
-    print(f"  {compared} evaluations and digests compared between nodes, {len(differ)} differ")
+    with scratch() as folder:
+        figures = figures_of(options, folder)
+    show(figures)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as out:
             json.dump(figures, out, indent=1)
-    return 1 if differ else 0
+    return 1 if figures["differ"] or not within(figures) else 0
 
 
 if __name__ == "__main__":
