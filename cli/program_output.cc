@@ -43,8 +43,8 @@ Result<std::string> program_output(const std::vector<std::string>& arguments,
     }
     const std::string said = child.errors();
     return *ended == 0 ? Result<std::string>(child.output())
-                        : fault(fmt::format("it ended with exit status {}{}{}", *ended,
-                                            said.empty() ? "" : ": ", said));
+                       : fault(fmt::format("it ended with exit status {}{}{}", *ended,
+                                           said.empty() ? "" : ": ", said));
   } catch (const std::exception& error) {
     return fault(error.what());
   }

@@ -76,9 +76,7 @@ class NcclLibrary final : public NcclApi {
   Status finalize(Communicator communicator) override {
     return told(ncclCommFinalize(communicator), "flushing the communicator", communicator);
   }
-  void destroy(Communicator communicator) override {
-    (void)ncclCommDestroy(communicator);
-  }
+  void destroy(Communicator communicator) override { (void)ncclCommDestroy(communicator); }
   void abort(Communicator communicator) override { static_cast<void>(ncclCommAbort(communicator)); }
 };
 

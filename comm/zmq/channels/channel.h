@@ -15,8 +15,9 @@
 // it shows; a copy of the key elsewhere gets nowhere.
 //
 // Thread safety: none; the caller locks. What touches sockets is called from their thread only:
-// notice_end, handle, handle_replies, ended, work, and the accessors for polling. The rest only says
-// what that thread has to do. Ownership: its connection; events and the listener are the caller's.
+// notice_end, handle, handle_replies, ended, work, and the accessors for polling. The rest only
+// says what that thread has to do. Ownership: its connection; events and the listener are the
+// caller's.
 #pragma once
 
 #include <cstddef>
