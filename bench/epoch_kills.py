@@ -48,6 +48,8 @@ def seconds_of(text):
 class Node:
     """One process of the run."""
 
+    started = []  # all, so that none goes on where the run fails
+
     def __init__(self, name, folder, words):
         self.name = name
         self.log = os.path.join(folder, name + ".log")
@@ -57,6 +59,15 @@ class Node:
                 "--metrics", str(self.port)]
         self.process = subprocess.Popen(words + more, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
+        Node.started.append(self.process)
+
+    @classmethod
+    def kill_all(cls):
+        """Ends every process that still runs."""
+        for process in cls.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
 
     def status(self):
         """What it says of itself; empty where it does not answer."""
@@ -264,6 +275,9 @@ def ends_of(usage):
 def figures_of(options, folder):
     """All that is said in the end."""
     kills, usage, results = play(options, folder)
+    if not kills:
+        raise SystemExit(f"no kill was made: --nodes is 3 at least, and --seconds long enough; see "
+                         f"{folder}")
     compared, differ = compare(results)
     point = [one for one in results["kept"]["history"] if one["round"] <= options.compare_at][-1]
     figures = {"kills": len(kills), **{name: spread(kill[key] for kill in kills)
@@ -320,8 +334,11 @@ def main():
                         help="runs without kills whose test loss is compared")
     parser.add_argument("--json", help="file for all figures")
     options = parser.parse_args()
-    with scratch() as folder:
-        figures = figures_of(options, folder)
+    try:
+        with scratch() as folder:
+            figures = figures_of(options, folder)
+    finally:
+        Node.kill_all()
     show(figures)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as out:
