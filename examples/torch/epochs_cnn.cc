@@ -71,7 +71,7 @@ void train(const Words& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Words words{.folder = argc > 1 ? argv[1] : ""};
+  Words words{.folder = argc > 1 ? argv[1] : "", .steps = 0, .roster = {}};
   const std::string_view steps = argc > 2 ? argv[2] : "";
   std::from_chars(steps.data(), steps.data() + steps.size(), words.steps);
   if (argc < 5 || argc > 6 || words.steps == 0) {
