@@ -24,9 +24,9 @@ class TcpStream {
   Acknowledgements& acknowledgements() { return acknowledgements_; }
   const Acknowledgements& acknowledgements() const { return acknowledgements_; }
 
-  /// Its way loses packets, which it sends again as `repair` says.
+  /// The way loses packets, which are sent again as `repair` says.
   void lose_packets(LossRepair repair) { repair_ = std::make_unique<LossRepair>(repair); }
-  /// Null where its way loses nothing.
+  /// Null where the way loses nothing.
   LossRepair* repair() { return repair_.get(); }
   const LossRepair* repair() const { return repair_.get(); }
   /// Bytes of `remaining` that leave before the next lost packet has; −1: none is lost.
@@ -36,7 +36,7 @@ class TcpStream {
 
   /// The stream of the other direction, in whose queue acknowledgements wait, is this connection's.
   void pair_with(std::uint32_t reverse) { reverse_ = reverse; }
-  /// Its number; empty: acknowledgements wait in no queue.
+  /// That connection's number; empty: acknowledgements wait in no queue.
   std::optional<std::uint32_t> reverse() const {
     return reverse_ == kNone ? std::nullopt : std::optional(reverse_);
   }

@@ -355,7 +355,7 @@ void EpochMember::linger() {
     one_may_return = one_may_return || peers_.contains({now.name, now.incarnation, true});
     send(member, epoch_, DecideMessage{*lingers_});
   }
-  // Who knows an end alone takes it away, and a suspicion may be wrong.
+  // A node that knows an end alone takes it away, and a suspicion may be wrong.
   if (all && (another_knows || !one_may_return || !rules_->leaver_waits_for_suspects())) {
     standing_ = EpochStanding::left;
   }

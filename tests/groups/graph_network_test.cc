@@ -245,7 +245,7 @@ TEST_CASE(
   CHECK(parts.z == whole.z);
   CHECK(parts.dz == whole.dz);
   CHECK(parts.loss() == doctest::Approx(whole.loss()).epsilon(1e-9));
-  // Who has another sum, or other edges, is another node's peer no more.
+  // A member with another sum, or other edges, is refused by the others.
   const auto refused = [&] {
     GraphResult result(3);
     ProgramRunner runner(job_of(result));
