@@ -209,7 +209,7 @@ TEST_CASE("site check: what the loader leaves out is told, and is nothing that d
   REQUIRE(run({"site", "init", sites, "--template", shared, "--out", out}).status == 0);
   std::string table = "age,ill\n";  // R numbers the rows, and gives the numbers no name
   for (int row = 1; row <= 40; ++row) {
-    table += std::to_string(row) + "," + std::to_string(30 + row) + "," +
+    table += std::to_string(row) + "," + std::to_string(30 + 7 * row % 41) + "," +
              (row % 3 == 0 ? "yes" : "no") + "\n";
   }
   std::ofstream(out + "/lab/patients.csv") << table;
