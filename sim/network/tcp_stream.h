@@ -17,6 +17,7 @@ namespace sotto {
 
 class TcpStream {
  public:
+  /// A stream that loses nothing, and begins with `window`.
   explicit TcpStream(const CongestionWindow& window) : window_(window) {}
 
   CongestionWindow& window() { return window_; }
