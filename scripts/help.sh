@@ -4,6 +4,7 @@ head_comment() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; 
 # refuse_usage [REASON]: says what the command takes, and ends with status 2.
 refuse_usage() {
   [ $# -eq 0 ] || echo "$0: $1" >&2
+  echo "usage:" >&2
   head_comment >&2
   exit 2
 }
