@@ -154,7 +154,7 @@ def contents(wheel, path):
 def refused(wheel):
     """Builds of which no wheel can be made, and options that there are not."""
     script = wheel.root / "scripts/wheel"
-    assert "usage: scripts/wheel" in run(script, "--bogus", expected=2)
+    assert "scripts/wheel [FOLDER]" in run(script, "--bogus", expected=2)
     empty = wheel.fresh("empty")
     empty.mkdir(parents=True)
     assert "build the targets" in run(script, "--build", empty, wheel.work / "none", expected=1)
