@@ -119,14 +119,17 @@ void GridProduct::set_blocks(const NodeGrid& grid, Rank rank) {
   block_inner_ = inner.size;
 }
 
-VectorBound GridProduct::input_bound() const {
-  const std::size_t inner = longest_chunk(options_.inner, side_);
+VectorBound GridProduct::rows_bound(std::size_t width) const {
   if (options_.form == GridForm::planes) {
-    const std::size_t panel = longest_chunk(options_.rows, layers_ * side_) * inner;
-    return {.elements = panel, .block = panel};
+    const std::size_t block = longest_chunk(options_.rows, layers_ * side_) * width;
+    return {.elements = block, .block = block};
   }
   const std::size_t rows = longest_chunk(options_.rows, side_);
-  return {.elements = rows * inner, .block = longest_chunk(rows, side_) * inner};
+  return {.elements = rows * width, .block = longest_chunk(rows, side_) * width};
+}
+
+VectorBound GridProduct::input_bound() const {
+  return rows_bound(longest_chunk(options_.inner, side_));
 }
 
 VectorBound GridProduct::weight_bound() const {
@@ -138,13 +141,7 @@ VectorBound GridProduct::weight_bound() const {
 }
 
 VectorBound GridProduct::output_bound() const {
-  const std::size_t columns = longest_chunk(options_.columns, side_);
-  if (options_.form == GridForm::planes) {
-    const std::size_t block = longest_chunk(options_.rows, layers_ * side_) * columns;
-    return {.elements = block, .block = block};
-  }
-  const std::size_t rows = longest_chunk(options_.rows, side_);
-  return {.elements = rows * columns, .block = longest_chunk(rows, side_) * columns};
+  return rows_bound(longest_chunk(options_.columns, side_));
 }
 
 ExchangeVolume GridProduct::volume() const {

@@ -146,6 +146,8 @@ class GridProduct {
 
   void set_blocks(const NodeGrid& grid, Rank rank);
   /// The longest panel of X, of W, and in the cube of Y, at any node.
+  /// The longest piece of a matrix whose rows are dealt out, of so many columns.
+  VectorBound rows_bound(std::size_t width) const;
   VectorBound input_bound() const;
   VectorBound weight_bound() const;
   VectorBound output_bound() const;
