@@ -5,6 +5,7 @@
 // those that live go on. SIGTERM lets one leave in good order. docs/epochs.md says more.
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -36,6 +37,7 @@ sotto::EpochOptions options_for(const Words& words) {
   options.roster = sotto::options_of(words.roster);
   options.rounds = words.steps;
   options.stop = &stop;
+  options.wait_limit = std::chrono::minutes(2);  // e.g. where the others have ended
   return options;
 }
 

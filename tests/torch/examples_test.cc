@@ -300,7 +300,7 @@ TEST_CASE("torchrun starts a libtorch program, and again when it fails in its fi
 }
 
 #ifdef SOTTO_TORCH_EPOCHS_CNN
-TEST_CASE("nodes that come and go train a network of libtorch's by all-reduce; one is killed") {
+TEST_CASE("nodes that come and go train a network of libtorch's by all-reduce, and one is killed") {
   if (!has_zmq()) {
     SOTTO_SKIP("built without ZeroMQ");
   }
@@ -311,7 +311,7 @@ TEST_CASE("nodes that come and go train a network of libtorch's by all-reduce; o
   const std::string seed = "127.0.0.1:" + std::to_string(free_ports(1));
   const auto start = [&](const std::string& name) {
     return std::make_unique<Process>(
-        Arguments{SOTTO_TORCH_EPOCHS_CNN, (*data / "mnist").string(), "160", "2:3", seed, name},
+        Arguments{SOTTO_TORCH_EPOCHS_CNN, (*data / "mnist").string(), "160", "3:4", seed, name},
         Variables{{"OMP_NUM_THREADS", "1"}});
   };
   std::vector<std::unique_ptr<Process>> nodes;
@@ -321,8 +321,7 @@ TEST_CASE("nodes that come and go train a network of libtorch's by all-reduce; o
   REQUIRE(nodes[1]->wait_for("step 20"));
   nodes[1]->send(SIGKILL);
   CHECK(nodes[1]->wait().status == 128 + SIGKILL);
-  REQUIRE(nodes[0]->wait_for("step 60"));  // its step has not failed
-  nodes[1] = start("d");
+  nodes[1] = start("d");  // until it is there the others wait, as they are fewer than MIN
   std::set<double> found;
   for (const auto& node : nodes) {
     const Ended ended = node->wait();
@@ -363,7 +362,7 @@ void make_sites(const fs::path& folder, int rounds) {
 
 }  // namespace
 
-TEST_CASE("three sites train a network of libtorch's; one is killed, and comes back") {
+TEST_CASE("three sites train a network of libtorch's, and one is killed, and comes back") {
   if (!has_zmq()) {
     SOTTO_SKIP("built without ZeroMQ");
   }
