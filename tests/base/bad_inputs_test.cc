@@ -52,7 +52,7 @@ void check_refused(const std::vector<std::byte>& frame, std::string_view why) {
 
 }  // namespace
 
-TEST_CASE("bad input: wrong magic, version, endianness of a frame; reserved flags set") {
+TEST_CASE("bad input: wrong magic, version, endianness of a frame, and reserved flags set") {
   auto right = frame_of(40);
   put_checksum(right);
   REQUIRE(right == frame_of(40));

@@ -104,7 +104,7 @@ void check_order(const Case& result) {
 
 }  // namespace
 
-TEST_CASE("every example is seen at most once, by one node; adversarial ones by label") {
+TEST_CASE("every example is seen at most once, by one node, and adversarial ones by label") {
   const auto data = logistic_data(900, 100);
   CHECK(data->train().size() == 1000);
   for (const double adversarial : {0.0, 0.5, 1.0}) {

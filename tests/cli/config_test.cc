@@ -33,7 +33,7 @@ constexpr const char* kSmall =
 
 }  // namespace
 
-TEST_CASE("a file gives settings, with dashes or underscores; the command line wins") {
+TEST_CASE("a file gives settings, with dashes or underscores, and the command line wins") {
   const auto config = with_file(kSmall, {"--nodes", "3", "--json", "-"}).json().at("config");
   CHECK(config.at("nodes") == 3);
   CHECK(config.at("rounds") == 3);

@@ -68,7 +68,7 @@ TEST_CASE("the budget ends a run at the accountant's step, over threads and proc
 }
 
 TEST_CASE(
-    "a test seed gives one result over threads and in the simulator; without, none is equal") {
+    "a test seed gives one result over threads and in the simulator, and without, none is equal") {
   const Arguments hidden = {"--clip-norm", "1", "--noise-multiplier", "1"};
   Arguments seeded = with(hidden);
   seeded.insert(seeded.end(), {"--privacy-seed", "3"});

@@ -83,7 +83,8 @@ TEST_CASE("site init: folders of five sites, in which check finds nothing until 
   CHECK(run({"site", "check", out + "/nowhere/site.toml"}).status == 2);
 }
 
-TEST_CASE("site init: with public keys alone it makes and sees no secret; a fault leaves nothing") {
+TEST_CASE(
+    "site init: with public keys alone it makes and sees no secret, and a fault leaves nothing") {
   const Scratch folder;
   const auto sites = folder.write("sites.csv", "name,address\na,127.0.0.1:1\nb,\n").string();
   const auto keys = folder.path().string();

@@ -368,7 +368,7 @@ TEST_CASE("the state of another site is refused, and a seed on the command line 
   CHECK(seen.json().at("settings").at("site") == "a");
 }
 
-TEST_CASE("a wrong list shows in status and metrics; one that trusts nobody is warned of") {
+TEST_CASE("a wrong list shows in status and metrics, and one that trusts nobody is warned of") {
   if (!can_run()) {
     SOTTO_SKIP("built without ZeroMQ");
   }

@@ -235,7 +235,7 @@ TEST_CASE("one-sided trust: a graph along edges that are not trusted is refused"
 }
 
 TEST_CASE(
-    "no ZAP handler: refused to start; a door that does not hold is noticed, whatever is wrong "
+    "no ZAP handler: refused to start, and a door that does not hold is noticed, whatever is wrong "
     "with it") {
   const KeyPair keys = make_key_pair();
   zmq::context_t context;

@@ -289,7 +289,7 @@ TEST_CASE("runs and groups cover what they cut, and no group is short or long") 
   }
 }
 
-TEST_CASE("bad input: coded values: levels that are NaN, infinite or negative; padding") {
+TEST_CASE("bad input: coded values: levels that are NaN, infinite or negative, and padding") {
   constexpr std::size_t n = 200;
   const auto compressor = make_compressor("topk:0.1,values=3,chunk=64");
   const auto bytes = encoded(*compressor, gaussian(n), key_of(1));
@@ -312,7 +312,8 @@ TEST_CASE("bad input: coded values: levels that are NaN, infinite or negative; p
   CHECK(fate(*grid, put(steps, 9, -0.5F), n) == Fault::malformed);
 }
 
-TEST_CASE("bad input: coded values: other counts, runs and bits; more than a run's k of a run") {
+TEST_CASE(
+    "bad input: coded values: other counts, runs and bits, and more than a run's k of a run") {
   constexpr std::size_t n = 200;
   const auto compressor = make_compressor("topk:0.1,values=2,chunk=64");
   const auto bytes = encoded(*compressor, gaussian(n), key_of(1));

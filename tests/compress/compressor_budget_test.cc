@@ -124,7 +124,7 @@ TEST_CASE("enough bytes cost nothing, too few are refused with what it takes") {
   }
 }
 
-TEST_CASE("one tensor has no rules; names that no rule can name are refused") {
+TEST_CASE("one tensor has no rules, and names that no rule can name are refused") {
   ParameterLayout layout = one_tensor(1000);
   std::vector<std::vector<float>> samples(1, std::vector<float>(1000, 1));
   samples[0][7] = -3;

@@ -151,7 +151,8 @@ TEST_CASE("half precision: infinities and NaNs are refused") {
 }
 
 TEST_CASE(
-    "bad input: quantizers: scale NaN, Inf, 0, denormal; min > max; bits 0 or 33; padding not "
+    "bad input: quantizers: scale NaN, Inf, 0, denormal, and min > max, and bits 0 or 33, and "
+    "padding not "
     "zero") {
   constexpr std::size_t kSecondOrigin = 5 + 8;
   constexpr std::size_t kSecondStep = kSecondOrigin + 4;
@@ -196,7 +197,7 @@ TEST_CASE("bad input: quantizers: grid with other bits, other steps, padding not
   CHECK(payload.after(payload.bytes.size() - 1, std::uint8_t{0x02}) == Fault::malformed);
 }
 
-TEST_CASE("bad input: quantizers: sign with scales NaN, Inf, negative; padding not zero") {
+TEST_CASE("bad input: quantizers: sign with scales NaN, Inf, negative, and padding not zero") {
   const Payload payload("sign,chunk=64", 100);
   for (const float bad : {kInf, -kInf, kNan}) {
     CHECK(payload.after(4, bad) == Fault::non_finite);
@@ -208,7 +209,8 @@ TEST_CASE("bad input: quantizers: sign with scales NaN, Inf, negative; padding n
   CHECK(payload.after(payload.bytes.size() - 1, std::uint8_t{0x10}) == Fault::malformed);
 }
 
-TEST_CASE("bad input: top-k: index >= d, k > d, k = 0; other parameters, endless codes, padding") {
+TEST_CASE(
+    "bad input: top-k: index >= d, k > d, k = 0, and other parameters, endless codes, padding") {
   const Payload payload("topk:0.1", 100);
   for (const std::uint32_t k : {0U, 9U, 11U, 101U, 0xFFFFFFFFU}) {
     CHECK(payload.after(0, k) == Fault::malformed);

@@ -109,7 +109,7 @@ TEST_CASE("bad input: old and far-future rounds, and round numbers that wrap, in
       header_lie([](FrameHeader& header) { header.round = std::numeric_limits<Round>::max(); }));
 }
 
-TEST_CASE("bad input: sender id of a frame is not the peer that it came from; unknown ids") {
+TEST_CASE("bad input: sender id of a frame is not the peer that it came from, and unknown ids") {
   check_harmless(header_lie([](FrameHeader& header) { header.sender ^= 1; }));
   check_harmless(header_lie([](FrameHeader& header) { header.algorithm = 0xFFFF; }));
   check_harmless(header_lie([](FrameHeader& header) { header.compressor = 0xFFFF; }));

@@ -201,7 +201,7 @@ TEST_CASE("jitter stays within its bounds, differs between messages and repeats 
         6 * kMs);
 }
 
-TEST_CASE("a way out is busy while its sender sends; with latency first, one latency later") {
+TEST_CASE("a way out is busy while its sender sends, and with latency first, one latency later") {
   // Both cross the way out of 1 MB/s, 100 ms and 10 ms far.
   Platform platform(3);
   platform.set_egress(0, {.bytes_per_s = 1e6});
@@ -268,7 +268,8 @@ TEST_CASE("of cuts and changes of one link, each holds from its moment on") {
             {5, 5, 0}, {10, 0, 0}, {20, 16, 1}, {20, 20, 2}, {30, 0, 2}, {40, 20, 2}, {50, 0, 2}});
 }
 
-TEST_CASE("half the bandwidth makes no message faster; bytes are conserved; rates are fair") {
+TEST_CASE(
+    "half the bandwidth makes no message faster, and bytes are conserved, and rates are fair") {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     CAPTURE(seed);
     RandomStream random({.seed = seed, .purpose = Purpose::test});

@@ -156,7 +156,8 @@ TEST_CASE("processes that take more and more are found, those that do not are no
 }
 
 TEST_CASE(
-    "a state that is damaged leaves the one before, or nothing; an older one is put back whole") {
+    "a state that is damaged leaves the one before, or nothing, and an older one is put back "
+    "whole") {
   const sotto::test::Scratch scratch;
   SiteFiles files((scratch.path() / "site").string(), 0, make_key_pair(), 0);
   std::filesystem::create_directories(files.state());

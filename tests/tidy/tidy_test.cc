@@ -238,6 +238,22 @@ TEST_CASE("whether a status is a fault is asked by ok()") {
   }
 }
 
+TEST_CASE("no test's name has a semicolon") {
+  // doctest_discover_tests makes two of such a test, neither of which runs anything and fails.
+  const std::regex name(R"regex(^TEST_CASE\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\))regex",
+                        std::regex::multiline);
+  std::size_t names = 0;
+  for (const auto& path : sources_in(kRoot / "tests")) {
+    const std::string text = read_text(path);
+    for (std::sregex_iterator match(text.begin(), text.end(), name), end; match != end; ++match) {
+      CHECK_MESSAGE((*match)[1].str().find(';') == std::string::npos, shown(path), ": ",
+                    (*match)[1].str());
+      ++names;
+    }
+  }
+  CHECK(names > 2000);
+}
+
 TEST_CASE("functions keep their length") {
   // In this layout a function at namespace scope opens in column 0 and ends with a lone "}".
   const std::regex opener(R"(^[A-Za-z_].*)");

@@ -175,7 +175,7 @@ TEST_CASE("sharded without compression, with Adam, is apmsqueeze before its free
   }
 }
 
-TEST_CASE("sharded without compression, with SGD, is allreduce; of a node alone, to the bit") {
+TEST_CASE("sharded without compression, with SGD, is allreduce, and of a node alone, to the bit") {
   for (int repeat = 0; repeat < 12; ++repeat) {
     Drawn drawn;
     drawn.nodes = repeat < 4 ? 1 : drawn.nodes;

@@ -168,7 +168,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("leaving: a silent heir keeps its place; one that begins anew gives way to another") {
+TEST_CASE("leaving: a silent heir keeps its place, and one that begins anew gives way to another") {
   SiteNetwork network(with_gradients(5));
   network.connect_all();
   network.deliver_all();

@@ -130,7 +130,7 @@ TEST_CASE("a column that is the same everywhere is only shifted, and said") {
   CHECK(contains(warnings[0], "is the same in all rows"));
 }
 
-TEST_CASE("values outside of their bounds are clipped and counted; targets are summed too") {
+TEST_CASE("values outside of their bounds are clipped and counted, and targets are summed too") {
   const Scratch scratch;
   const auto file =
       scratch.write("a.csv", "area;price;late\n10;100,5;true\n20;300;false\n99;-5;true\n");

@@ -103,7 +103,8 @@ TEST_CASE("a file without a header is noticed, and read when that is said") {
   CHECK(load("2019,2020,kind\n1,2,0\n3,4,1\n5,1,0\n")->names().columns == Names{"2019", "2020"});
 }
 
-TEST_CASE("words among the features are named with what would do; words as labels are classes") {
+TEST_CASE(
+    "words among the features are named with what would do, and words as labels are classes") {
   const auto city = [](int i) {
     return fmt::format("{},{},{}", i * 7 % 11, i % 3 ? "Oslo" : "Bern", i % 2);
   };
@@ -175,7 +176,7 @@ TEST_CASE("missing values are refused with their number, or their rows left out"
   CHECK(contains(refusal("a,b,label\n1,2,0\n2,3,\n3,4,1\n"), "column 'label'"));
 }
 
-TEST_CASE("numbers keep one decimal mark; thousands separators are named") {
+TEST_CASE("numbers keep one decimal mark, and thousands separators are named") {
   const auto with = [](const char* number) {
     return table("a;b;label", 20, [number](int i) {
       return i == 4 ? fmt::format("{};1;0", number) : fmt::format("{},5;2;{}", i * 3 % 7, i % 2);

@@ -100,7 +100,7 @@ TEST_CASE("what torchrun's agent serves is where its nodes meet, and nothing els
             ->rendezvous == "tcp://head:29500");
 }
 
-TEST_CASE("a job of one node is one; half a Slurm environment is no launched job") {
+TEST_CASE("a job of one node is one, and half a Slurm environment is no launched job") {
   const auto alone = read({{"RANK", "0"}, {"WORLD_SIZE", "1"}});
   REQUIRE(alone);
   CHECK(alone->nodes == 1);
