@@ -35,14 +35,10 @@ std::vector<std::size_t> rooms_for(const GroupMember& member, const RowRoom& roo
                                   room.slots * (sizeof(std::uint16_t) + room.capacity * row));
 }
 
-std::size_t others_of(const GroupMember& member) {
-  return static_cast<std::size_t>(member.group.size() - 1);
-}
-
 }  // namespace
 
 AllToAll::AllToAll(GroupMember member, const RowRoom& room, const Encoding& encoding)
-    : Collective(member, others_of(member), rooms_for(member, checked_room(room), encoding)),
+    : Collective(member, member.others_count(), rooms_for(member, checked_room(room), encoding)),
       room_(room),
       codec_(room.width, encoding, node().ops()),
       others_(member_.others()),

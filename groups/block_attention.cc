@@ -12,15 +12,6 @@ namespace {
 /// Queries whose scores are there at a time.
 constexpr std::size_t kStrip = 64;
 
-/// out ← xᵀ, for x of `rows` × `columns`.
-void turn(std::size_t rows, std::size_t columns, std::span<const float> x, std::span<float> out) {
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t c = 0; c < columns; ++c) {
-      out[c * rows + r] = x[r * columns + c];
-    }
-  }
-}
-
 }  // namespace
 
 BlockAttention::BlockAttention(std::size_t queries, std::size_t keys, std::size_t heads,
@@ -33,11 +24,10 @@ BlockAttention::BlockAttention(std::size_t queries, std::size_t keys, std::size_
       dot_(queries * heads),
       scores_(kStrip * keys),
       changes_(kStrip * keys),
-      turned_(kStrip * keys),
+      transposed_(kStrip * keys),
       strip_q_(kStrip * width),
       strip_do_(kStrip * width),
       keys_(keys * width),
-      keys_turned_(keys * width),
       values_(keys * width),
       made_(std::max(kStrip, keys) * width) {
   check(keys > 0 && heads > 0 && width > 0, "attention has keys, heads and a width");
@@ -45,7 +35,7 @@ BlockAttention::BlockAttention(std::size_t queries, std::size_t keys, std::size_
 
 std::size_t BlockAttention::room() const {
   return maximum_.size() + sum_.size() + dot_.size() + 3 * scores_.size() + 2 * strip_q_.size() +
-         3 * keys_.size() + made_.size();
+         2 * keys_.size() + made_.size();
 }
 
 void BlockAttention::begin(std::span<float> out) {
@@ -75,15 +65,6 @@ void BlockAttention::gather(std::span<const float> rows, const Chunk& which, std
   }
 }
 
-void BlockAttention::gather_turned(std::span<const float> rows, const Chunk& which,
-                                   std::size_t head, std::span<float> out) const {
-  for (std::size_t r = 0; r < which.size; ++r) {
-    for (std::size_t c = 0; c < width_; ++c) {
-      out[c * which.size + r] = rows[(which.offset + r) * row_elements() + head * width_ + c];
-    }
-  }
-}
-
 void BlockAttention::scatter(std::span<const float> part, const Chunk& which, std::size_t head,
                              std::span<float> rows) const {
   for (std::size_t r = 0; r < which.size; ++r) {
@@ -96,8 +77,9 @@ void BlockAttention::scatter(std::span<const float> part, const Chunk& which, st
 void BlockAttention::score(const Strip& strip, std::size_t keys, std::span<const float> q) {
   gather(q, {.offset = strip.row, .size = strip.rows}, strip.head, strip_q_);
   const auto scores = std::span(scores_).first(strip.rows * keys);
-  product_.times({strip.rows, width_, keys}, std::span(strip_q_).first(strip.rows * width_),
-                 std::span(keys_turned_).first(width_ * keys), scores);
+  product_.times_transposed({strip.rows, width_, keys},
+                            std::span(strip_q_).first(strip.rows * width_),
+                            std::span(keys_).first(keys * width_), scores);
   for (float& value : scores) {
     value *= scale_;
   }
@@ -108,7 +90,7 @@ void BlockAttention::attend(const AttentionTile& tile, const AttentionInput& in,
   each_strip(
       tile,
       [&](std::size_t head) {
-        gather_turned(in.k, tile.keys, head, keys_turned_);
+        gather(in.k, tile.keys, head, keys_);
         gather(in.v, tile.keys, head, values_);
       },
       [&](const Strip& strip) {
@@ -169,8 +151,7 @@ void BlockAttention::attend_backward(const AttentionTile& tile, const AttentionI
       tile,
       [&](std::size_t head) {
         gather(in.k, tile.keys, head, keys_);
-        gather_turned(in.k, tile.keys, head, keys_turned_);
-        gather_turned(in.v, tile.keys, head, values_);
+        gather(in.v, tile.keys, head, values_);
       },
       [&](const Strip& strip) {
         score(strip, tile.keys.size, in.q);
@@ -184,11 +165,12 @@ void BlockAttention::differentiate(const AttentionTile& tile, const Strip& strip
   const Chunk rows = {.offset = strip.row, .size = strip.rows};
   const auto scores = std::span(scores_).first(strip.rows * keys);
   const auto changes = std::span(changes_).first(strip.rows * keys);
-  const auto turned = std::span(turned_).first(strip.rows * keys);
+  const auto transposed = std::span(transposed_).first(strip.rows * keys);
   const auto q = std::span(strip_q_).first(strip.rows * width_);
   const auto d = std::span(strip_do_).first(strip.rows * width_);
   gather(dout, rows, strip.head, d);
-  product_.times({strip.rows, width_, keys}, d, std::span(values_).first(width_ * keys), changes);
+  product_.times_transposed({strip.rows, width_, keys}, d, std::span(values_).first(keys * width_),
+                            changes);
   for (std::size_t r = 0; r < strip.rows; ++r) {
     const std::size_t visible = seen(tile, strip.first + r);
     const std::size_t of_query = kept(strip.row + r, strip.head);
@@ -200,11 +182,11 @@ void BlockAttention::differentiate(const AttentionTile& tile, const Strip& strip
     }
   }
   const auto by_key = std::span(made_).first(keys * width_);
-  turn(strip.rows, keys, scores, turned);
-  product_.times({keys, strip.rows, width_}, turned, d, by_key);
+  transpose(strip.rows, keys, scores, transposed);
+  product_.times({keys, strip.rows, width_}, transposed, d, by_key);
   scatter(by_key, tile.keys, strip.head, gradient.v);
-  turn(strip.rows, keys, changes, turned);
-  product_.times({keys, strip.rows, width_}, turned, q, by_key);
+  transpose(strip.rows, keys, changes, transposed);
+  product_.times({keys, strip.rows, width_}, transposed, q, by_key);
   scatter(by_key, tile.keys, strip.head, gradient.k);
   const auto by_query = std::span(made_).first(strip.rows * width_);
   product_.times({strip.rows, keys, width_}, changes, std::span(keys_).first(keys * width_),

@@ -93,11 +93,9 @@ class BlockAttention {
   static std::size_t seen(const AttentionTile& tile, std::size_t row) {
     return tile.diagonal ? row + 1 : tile.keys.size;
   }
-  /// A head's part of some rows, by rows in `out`, or by columns.
+  /// out ← a head's part of some rows.
   void gather(std::span<const float> rows, const Chunk& which, std::size_t head,
               std::span<float> out) const;
-  void gather_turned(std::span<const float> rows, const Chunk& which, std::size_t head,
-                     std::span<float> out) const;
   /// Adds `part`, by rows, to a head's part of some rows.
   void scatter(std::span<const float> part, const Chunk& which, std::size_t head,
                std::span<float> rows) const;
@@ -111,16 +109,15 @@ class BlockAttention {
   std::size_t width_;
   float scale_;  // 1/√w
   MatrixProduct product_;
-  std::vector<float> maximum_;   // m, then L
-  std::vector<float> sum_;       // ℓ
-  std::vector<float> dot_;       // D
-  std::vector<float> scores_;    // S, then P
-  std::vector<float> changes_;   // dP, then dS
-  std::vector<float> turned_;    // Pᵀ and dSᵀ
-  std::vector<float> strip_q_;   // queries of a strip
-  std::vector<float> strip_do_;  // gradients at its outputs
-  std::vector<float> keys_;      // a head's keys
-  std::vector<float> keys_turned_;
+  std::vector<float> maximum_;     // m, then L
+  std::vector<float> sum_;         // ℓ
+  std::vector<float> dot_;         // D
+  std::vector<float> scores_;      // S, then P
+  std::vector<float> changes_;     // dP, then dS
+  std::vector<float> transposed_;  // Pᵀ and dSᵀ
+  std::vector<float> strip_q_;     // queries of a strip
+  std::vector<float> strip_do_;    // gradients at its outputs
+  std::vector<float> keys_;        // a head's keys
   std::vector<float> values_;
   std::vector<float> made_;  // a product on its way into rows
 };

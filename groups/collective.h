@@ -31,9 +31,14 @@ namespace sotto {
 struct GroupMember {
   LocalNode* node = nullptr;
   Group group;
+  /// Frames that collectives of one owner share, which run one after the other; null: each has its
+  /// own.
+  std::shared_ptr<FrameRoom> frames = {};
 
   /// The edge to the member at `position`.
   Edge edge(int position) const { return {group.rank_of(position), 1}; }
+  /// Number of members but this one.
+  std::size_t others_count() const { return static_cast<std::size_t>(group.size() - 1); }
   /// Edges to all members but this one, ascending.
   std::vector<Edge> others() const;
   /// The index in others() of the member at `position`, which is not this one.
@@ -96,7 +101,7 @@ class Collective {
  protected:
   /// A collective of the member's group, with room for its frames' payloads.
   Collective(GroupMember member, std::size_t senders, const std::vector<std::size_t>& parcel_bytes)
-      : member_(std::move(member)), mail_(node(), senders, parcel_bytes) {}
+      : member_(std::move(member)), mail_(node(), senders, parcel_bytes, member_.frames.get()) {}
 
   const LocalNode& node() const { return *member_.node; }
   int position() const { return member_.group.position; }

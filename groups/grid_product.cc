@@ -75,6 +75,9 @@ GridProduct::GridProduct(const ProgramNode& node, GridProductOptions options)
   along_row_ = node.member(options_.column);
   along_column_ = node.member(options_.row);
   along_depth_ = options_.depth.empty() ? alone(node) : node.member(options_.depth);
+  along_row_.frames = std::make_shared<FrameRoom>();
+  along_column_.frames = along_row_.frames;
+  along_depth_.frames = along_row_.frames;
   node_ = along_row_.node;
   side_ = along_row_.group.size();
   layers_ = along_depth_.group.size();
@@ -94,7 +97,7 @@ GridProduct::GridProduct(const ProgramNode& node, GridProductOptions options)
   weight_room_.resize(w);
   output_room_.resize(block_rows_ * output_.columns.size);
   sum_room_.resize(std::max(x, w));
-  turned_room_.resize(std::max(x, w));
+  transposed_room_.resize(x);
 }
 
 void GridProduct::set_blocks(const NodeGrid& grid, Rank rank) {
@@ -152,9 +155,10 @@ ExchangeVolume GridProduct::volume() const {
   return sum;
 }
 
-std::size_t GridProduct::room() const {
-  return input_room_.size() + weight_room_.size() + output_room_.size() + sum_room_.size() +
-         turned_room_.size();
+std::size_t GridProduct::room_bytes() const {
+  const std::size_t floats = input_room_.size() + weight_room_.size() + output_room_.size() +
+                             sum_room_.size() + transposed_room_.size();
+  return floats * sizeof(float) + along_row_.frames->bytes();
 }
 
 GridProduct::Way GridProduct::input_panel() const {
@@ -295,7 +299,7 @@ void GridProduct::list_planes_forward(std::span<const float> x, std::span<const 
         fmt::format("Y {}", l), flops_of(shape.rows, shape.inner, shape.columns),
         [this, shape, xs, ws, y, l, last] {
           const auto summand = l == 0 ? y : std::span(output_room_).first(y.size());
-          multiply(shape, xs, ws, summand);
+          product_.times(shape, xs, ws, summand);
           if (l > 0) {
             node_->ops().axpy(1, summand, y);
           }
@@ -316,9 +320,14 @@ void GridProduct::list_planes_input_gradient(std::span<const float> w, std::span
     list_panel(weight_panel(), l, w, ws, stages);
     list_sum(
         sum, l, flops_of(shape.rows, shape.inner, shape.columns), dx, shape.rows * shape.columns,
-        [this, shape, ws, dy](std::span<float> out) { multiply_turned(shape, dy, ws, out); },
+        [this, shape, ws, dy](std::span<float> out) {
+          product_.times_transposed(shape, dy, ws, out);
+        },
         stages);
   }
+  list_compute(
+      "dX taken", 0, [this, dx] { return node_->require_finite(dx, "gradient of the input"); },
+      stages);
 }
 
 void GridProduct::list_planes_weight_gradient(std::span<const float> x, std::span<const float> dy,
@@ -331,7 +340,7 @@ void GridProduct::list_planes_weight_gradient(std::span<const float> x, std::spa
     list_panel(input_panel(), l, x, xs, stages);
     list_sum(
         sum, l, flops_of(shape.rows, shape.inner, shape.columns), dw, shape.rows * shape.columns,
-        [this, shape, xs, dy](std::span<float> out) { turned_multiply(shape, xs, dy, out); },
+        [this, shape, xs, dy](std::span<float> out) { multiply_transpose(shape, xs, dy, out); },
         stages);
   }
   const std::size_t most = weight_bound().elements;
@@ -358,8 +367,8 @@ void GridProduct::list_cube_forward(std::span<const float> x, std::span<const fl
                    output_bound()};
   list_scatter(
       sum, flops_of(shape.rows, shape.inner, shape.columns),
-      [this, shape] { multiply(shape, input_room_, weight_room_, output_room_); }, output_room_, y,
-      shape.columns, stages);
+      [this, shape] { product_.times(shape, input_room_, weight_room_, output_room_); },
+      output_room_, y, shape.columns, stages);
 }
 
 void GridProduct::list_cube_backward(std::span<const float> dy, std::span<float> dx,
@@ -375,7 +384,7 @@ void GridProduct::list_cube_backward(std::span<const float> dy, std::span<float>
     list_scatter(
         {"dX", &along_row_, rows_back, input_bound()}, flops,
         [this, rows, inner, columns, block] {
-          multiply_turned({rows, columns, inner}, output_room_, weight_room_, block);
+          product_.times_transposed({rows, columns, inner}, output_room_, weight_room_, block);
         },
         block, dx, inner, stages);
   }
@@ -385,40 +394,18 @@ void GridProduct::list_cube_backward(std::span<const float> dy, std::span<float>
        weight_bound()},
       flops,
       [this, rows, inner, columns, block] {
-        turned_multiply({inner, rows, columns}, input_room_, output_room_, block);
+        multiply_transpose({inner, rows, columns}, input_room_, output_room_, block);
       },
       block, dw, columns, stages);
 }
 
 // Products.
 
-void GridProduct::multiply(const ProductShape& shape, std::span<const float> a,
-                           std::span<const float> b, std::span<float> out) {
-  if (shape.inner == 0) {
-    node_->ops().fill(0, out);
-  } else if (!out.empty()) {
-    product_.times(shape, a, b, out);
-  }
-}
-
-std::span<const float> GridProduct::turned(std::size_t rows, std::size_t columns,
-                                           std::span<const float> x) {
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t c = 0; c < columns; ++c) {
-      turned_room_[c * rows + r] = x[r * columns + c];
-    }
-  }
-  return std::span(turned_room_).first(rows * columns);
-}
-
-void GridProduct::multiply_turned(const ProductShape& shape, std::span<const float> a,
-                                  std::span<const float> b, std::span<float> out) {
-  multiply(shape, a, turned(shape.columns, shape.inner, b), out);
-}
-
-void GridProduct::turned_multiply(const ProductShape& shape, std::span<const float> a,
-                                  std::span<const float> b, std::span<float> out) {
-  multiply(shape, turned(shape.inner, shape.rows, a), b, out);
+void GridProduct::multiply_transpose(const ProductShape& shape, std::span<const float> a,
+                                     std::span<const float> b, std::span<float> out) {
+  const auto transposed = std::span(transposed_room_).first(shape.rows * shape.inner);
+  transpose(shape.inner, shape.rows, a, transposed);
+  product_.times(shape, transposed, b, out);
 }
 
 }  // namespace sotto

@@ -39,7 +39,8 @@
 // | phases, in all | 4 q ⌈log₂ q⌉ + 2 q, and 2 for d > 1  | 6                              |
 //
 // (Broadcasts to two others go directly, in one phase.) Memory besides the caller's blocks, floats:
-// planes a block of each matrix, and the larger of X's and W's twice; the cube q times that.
+// planes a block of each matrix, and the larger of X's and W's twice; the cube q times that. The
+// frames of all collectives are shared; each has an encoding of its longest block besides.
 // Compressed gradients of weights remember q blocks' errors.
 //
 // Compression: X, and the sums of Y in the cube, are activations; dY and sums of dX their
@@ -110,6 +111,8 @@ class GridProduct {
   /// large, (field "grid") for axes of unequal length or a cube without depth, (field "axis") for
   /// one axis in two roles, and as NodeGrid::group.
   GridProduct(const ProgramNode& node, GridProductOptions options);
+  GridProduct(const GridProduct&) = delete;  // its stages point to it
+  GridProduct& operator=(const GridProduct&) = delete;
 
   /// This node's block of X.
   MatrixBlock input() const { return input_; }
@@ -131,8 +134,9 @@ class GridProduct {
 
   /// What the stages listed so far carry in a round.
   ExchangeVolume volume() const;
-  /// Floats that the object holds besides the caller's blocks and its collectives' frames.
-  std::size_t room() const;
+  /// Bytes that the object holds besides the caller's blocks and what its collectives have beside
+  /// the frames that they share.
+  std::size_t room_bytes() const;
 
  private:
   using Stages = std::vector<ProgramStage>;
@@ -145,9 +149,9 @@ class GridProduct {
   };
 
   void set_blocks(const NodeGrid& grid, Rank rank);
-  /// The longest panel of X, of W, and in the cube of Y, at any node.
   /// The longest piece of a matrix whose rows are dealt out, of so many columns.
   VectorBound rows_bound(std::size_t width) const;
+  /// The longest panel of X, of W, and in the cube of Y, at any node.
   VectorBound input_bound() const;
   VectorBound weight_bound() const;
   VectorBound output_bound() const;
@@ -186,17 +190,9 @@ class GridProduct {
   void list_scatter(const Way& way, double flops, std::function<void()> compute,
                     std::span<float> block, std::span<float> own, std::size_t row, Stages& stages);
 
-  /// out ← a b
-  void multiply(const ProductShape& shape, std::span<const float> a, std::span<const float> b,
-                std::span<float> out);
-  /// out ← a bᵀ, for b of `columns` × `inner`.
-  void multiply_turned(const ProductShape& shape, std::span<const float> a,
-                       std::span<const float> b, std::span<float> out);
   /// out ← aᵀ b, for a of `inner` × `rows`.
-  void turned_multiply(const ProductShape& shape, std::span<const float> a,
-                       std::span<const float> b, std::span<float> out);
-  /// `x`, of `rows` × `columns`, in column-major order.
-  std::span<const float> turned(std::size_t rows, std::size_t columns, std::span<const float> x);
+  void multiply_transpose(const ProductShape& shape, std::span<const float> a,
+                          std::span<const float> b, std::span<float> out);
 
   GridProductOptions options_;
   LocalNode* node_;
@@ -211,11 +207,11 @@ class GridProduct {
   std::size_t block_rows_ = 0;   // rows of the block of X that this node multiplies
   std::size_t block_inner_ = 0;  // of a cube's blocks: rows of W_lj
   MatrixProduct product_;
-  std::vector<float> input_room_;   // a panel of X, or a cube's block
-  std::vector<float> weight_room_;  // those of W
-  std::vector<float> output_room_;  // a cube's block of Y
-  std::vector<float> sum_room_;     // summands
-  std::vector<float> turned_room_;
+  std::vector<float> input_room_;       // a panel of X, or a cube's block
+  std::vector<float> weight_room_;      // those of W
+  std::vector<float> output_room_;      // a cube's block of Y
+  std::vector<float> sum_room_;         // summands
+  std::vector<float> transposed_room_;  // a panel of X, or a cube's block, transposed
   std::vector<std::unique_ptr<VectorCollective>> collectives_;
 };
 

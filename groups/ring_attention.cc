@@ -38,6 +38,7 @@ RingAttention::RingAttention(const ProgramNode& node, RingAttentionOptions optio
       exact_(elements(), rows_by(Carried::activation_gradient, "none"), node.ops()),
       block_(rows(), longest_chunk(options_.positions, 2 * members_), options_.heads,
              options_.width) {
+  member_.frames = std::make_shared<FrameRoom>();
   for (int step = 0; step < members_; ++step) {
     tiles_.push_back(tiles_of(source(step)));
   }
@@ -101,6 +102,12 @@ ExchangeVolume RingAttention::volume() const {
     sum += hop->volume();
   }
   return sum;
+}
+
+std::size_t RingAttention::room_bytes() const {
+  const std::size_t floats = block_.room() + moving_.size() + moving_gradient_.size();
+  return floats * sizeof(float) + own_bytes_.size() + moving_bytes_.size() +
+         gradient_bytes_.size() + member_.frames->bytes();
 }
 
 void RingAttention::check_rows(const AttentionInput& in) const {

@@ -20,8 +20,9 @@
 // | backward | (p − 1) + p     | (2 (p − 1)/p + 2) · T h |
 //
 // (p = 1 sends nothing.) A hop is a phase, and computation does not hide behind it. Memory besides
-// the caller's rows: the keys and values of one node, gradients at them, their encodings, and what
-// BlockAttention has; nothing grows with T².
+// the caller's rows: the keys and values of one node, gradients at them, their encodings, two
+// frames, and what BlockAttention has; nothing grows with T², and all but a part of the last with
+// T/p.
 //
 // Compression: keys and values are activations without a key (encoding.h): exact, 16 bits, or
 // unbiased in 8 or more, each row with a scale of its own. They are encoded once by their owner,
@@ -62,6 +63,8 @@ class RingAttention {
   /// Throws Error (fields "positions", "heads" and "width") for none of these, or rows too long,
   /// (field "compressor") as RowCodec, and as NodeGrid::group for the axis.
   RingAttention(const ProgramNode& node, RingAttentionOptions options);
+  RingAttention(const RingAttention&) = delete;  // its stages point to it
+  RingAttention& operator=(const RingAttention&) = delete;
 
   /// The positions of this node's rows: those of its first piece, then those of its second.
   std::array<Chunk, 2> pieces() const { return pieces_of(position_); }
@@ -80,8 +83,9 @@ class RingAttention {
 
   /// What the stages listed so far carry in a round.
   ExchangeVolume volume() const;
-  /// Floats that the object holds besides the caller's rows, encodings and frames.
-  std::size_t room() const { return block_.room() + moving_.size() + moving_gradient_.size(); }
+  /// Bytes that the object holds besides the caller's rows: all that is listed so far, with its
+  /// frames.
+  std::size_t room_bytes() const;
 
  private:
   using Stages = std::vector<ProgramStage>;

@@ -28,6 +28,9 @@ class MatrixProduct {
   /// says (an invariant, checked).
   void times(const ProductShape& shape, std::span<const float> a, std::span<const float> b,
              std::span<float> out);
+  /// out ← a bᵀ, for b of `columns` × `inner`; else as times().
+  void times_transposed(const ProductShape& shape, std::span<const float> a,
+                        std::span<const float> b, std::span<float> out);
   /// out ← x xᵀ, for x of `rows` × `columns`; every pair of equal elements is computed once.
   void gram(std::size_t rows, std::size_t columns, std::span<const float> x, std::span<float> out);
   /// out ← a a, for a of `rows` × `rows` that is symmetric to the bit, which the result then is,
@@ -37,6 +40,11 @@ class MatrixProduct {
  private:
   std::vector<float> packed_;
 };
+
+/// out ← xᵀ, for x of `rows` × `columns`; both are in row-major order and apart. Spans have these
+/// sizes (an invariant, checked).
+void transpose(std::size_t rows, std::size_t columns, std::span<const float> x,
+               std::span<float> out);
 
 /// MatrixProduct::times by three plain loops: the definition that it is held to.
 void plain_product(const ProductShape& shape, std::span<const float> a, std::span<const float> b,

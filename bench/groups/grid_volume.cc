@@ -55,7 +55,7 @@ class Grid final : public Measured {
   }
   std::span<const sotto::ProgramStage> stages() const override { return stages_; }
   std::size_t held() const override {
-    return 2 * (x_.size() + w_.size() + y_.size()) + product_.room();
+    return 2 * (x_.size() + w_.size() + y_.size()) + product_.room_bytes() / sizeof(float);
   }
 
  private:

@@ -5,8 +5,8 @@ namespace sotto {
 
 void compute(const PackedProduct& product) {
   const auto& [rows, inner, columns] = product.shape;
-  const std::size_t down = product.turned ? 1 : columns;
-  const std::size_t across = product.turned ? inner : 1;
+  const std::size_t down = product.transposed ? 1 : columns;
+  const std::size_t across = product.transposed ? inner : 1;
   for (std::size_t i = 0; i < rows; ++i) {
     for (std::size_t j = product.upper ? i : 0; j < columns; ++j) {
       float sum = 0;

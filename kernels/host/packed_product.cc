@@ -92,7 +92,7 @@ void pack(const PackedProduct& p, size_t k0, size_t depth, size_t j0, size_t wid
     if (columns < kTileColumns) {
       memset(panel, 0, depth * kTileColumns * sizeof(float));
     }
-    if (p.turned) {
+    if (p.transposed) {
       for (size_t column = 0; column < columns; ++column) {
         const float* from = p.b + (j0 + j + column) * p.shape.inner + k0;
         for (size_t k = 0; k < depth; ++k) {

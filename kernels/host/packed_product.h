@@ -19,8 +19,8 @@ struct PackedProduct {
   ProductShape shape;
   const float* a = nullptr;
   const float* b = nullptr;
-  bool turned = false;  ///< b is given transposed, `columns` × `inner`
-  bool upper = false;   ///< only elements on and above the diagonal need be computed
+  bool transposed = false;  ///< b is given transposed, `columns` × `inner`
+  bool upper = false;       ///< only elements on and above the diagonal need be computed
   float* out = nullptr;
   float* packed = nullptr;  ///< room for kPackedDepth × kPackedWidth floats
 };

@@ -12,18 +12,26 @@ Mailbox::Mailbox(const LocalNode& node, std::size_t senders, std::size_t payload
     : Mailbox(node, senders, std::vector<std::size_t>(parcels, payload_bytes)) {}
 
 Mailbox::Mailbox(const LocalNode& node, std::size_t senders,
-                 const std::vector<std::size_t>& parcel_bytes)
-    : node_(node) {
+                 const std::vector<std::size_t>& parcel_bytes, FrameRoom* room)
+    : node_(node), room_(room) {
   outgoing_.reserve(parcel_bytes.size());
   for (const std::size_t bytes : parcel_bytes) {
-    outgoing_.emplace_back(node, kFrameHeaderBytes + bytes);
+    outgoing_.push_back(
+        make_frame(FrameRoom::Way::out, outgoing_.size(), kFrameHeaderBytes + bytes));
     max_frame_bytes_ = std::max(max_frame_bytes_, kFrameHeaderBytes + bytes);
   }
   slots_.reserve(senders);
   due_.receives.reserve(senders);
   for (std::size_t sender = 0; sender < senders; ++sender) {
-    slots_.push_back({.frame = {node, max_frame_bytes_}, .payload = {}});
+    slots_.push_back(
+        {.frame = make_frame(FrameRoom::Way::in, sender, max_frame_bytes_), .payload = {}});
   }
+}
+
+Mailbox::Frame Mailbox::make_frame(FrameRoom::Way way, std::size_t number,
+                                   std::size_t length) const {
+  return {room_ == nullptr ? node_.frame_memory(length) : room_->frame(node_, way, number, length),
+          length};
 }
 
 std::span<std::byte> Mailbox::outgoing(std::size_t parcel) {
@@ -67,6 +75,9 @@ void Mailbox::open_exchange(const ExchangePlan& plan) {
   check(plan.from.size() <= slots_.size(), "a mailbox has a slot for every sender");
   plan_ = plan;
   settings_ = node_.terms().stamp;
+  if (room_ != nullptr) {
+    room_->open();
+  }
   open_ = true;
   taken_ = false;
   due_.tag = plan.tag;
@@ -218,6 +229,9 @@ void Mailbox::close() {
                              slots_.begin() + static_cast<std::ptrdiff_t>(plan_.from.size()),
                              [](const Slot& slot) { return slot.arrived; }),
         "an exchange is closed once all frames are there");
+  if (room_ != nullptr) {
+    room_->close();
+  }
   open_ = false;
 }
 

@@ -20,6 +20,7 @@
 #include <sotto/base/exchange.h>
 #include <sotto/base/frame.h>
 #include <sotto/base/status.h>
+#include <sotto/optim/exchange/frame_room.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/topology/topology.h>
 
@@ -67,7 +68,9 @@ class Mailbox {
           std::size_t parcels = 1);
   /// A mailbox with parcels of different lengths: at least one, and the senders' are no
   /// longer than the longest.
-  Mailbox(const LocalNode& node, std::size_t senders, const std::vector<std::size_t>& parcel_bytes);
+  /// With `room`, which must outlive it, it shares frames with others.
+  Mailbox(const LocalNode& node, std::size_t senders, const std::vector<std::size_t>& parcel_bytes,
+          FrameRoom* room = nullptr);
 
   std::size_t max_frame_bytes() const { return max_frame_bytes_; }
 
@@ -128,8 +131,8 @@ class Mailbox {
 
  private:
   struct Frame {
-    Frame(const LocalNode& node, std::size_t length)
-        : memory(node.frame_memory(length)), bytes(memory.get(), length) {}
+    Frame(std::shared_ptr<std::byte> frame, std::size_t length)
+        : memory(std::move(frame)), bytes(memory.get(), length) {}
 
     std::shared_ptr<std::byte> memory;
     std::span<std::byte> bytes;
@@ -140,6 +143,7 @@ class Mailbox {
     bool arrived = false;
   };
 
+  Frame make_frame(FrameRoom::Way way, std::size_t number, std::size_t length) const;
   /// Opens the exchange: it brings a frame from each of plan.from, and sends nothing yet.
   void open_exchange(const ExchangePlan& plan);
   std::span<const std::byte> seal(std::span<std::byte> frame, const Parcel& parcel) const;
@@ -151,6 +155,7 @@ class Mailbox {
   Status refusal(Fault fault, Rank from, std::string_view why);
 
   const LocalNode& node_;
+  FrameRoom* room_;                     ///< null: the frames are its own
   SettingsStamp settings_ = kAsAgreed;  ///< stamp of settings in the exchange under way
   std::vector<Frame> outgoing_;
   std::vector<Slot> slots_;

@@ -13,19 +13,6 @@ constexpr float kOfCube = -4.7750F;
 constexpr float kOfFifthPower = 2.0315F;
 constexpr double kSmall = 1e-7;  // keeps zeros zero
 
-void turn(std::size_t rows, std::size_t columns, std::span<const float> from, std::span<float> to) {
-  constexpr std::size_t kTile = 16;  // what is read and what is written both stay in the cache
-  for (std::size_t i0 = 0; i0 < rows; i0 += kTile) {
-    for (std::size_t j0 = 0; j0 < columns; j0 += kTile) {
-      for (std::size_t i = i0; i < std::min(rows, i0 + kTile); ++i) {
-        for (std::size_t j = j0; j < std::min(columns, j0 + kTile); ++j) {
-          to[j * rows + i] = from[i * columns + j];
-        }
-      }
-    }
-  }
-}
-
 template <typename T>
 void grow(std::vector<T>& values, std::size_t size) {
   values.resize(std::max(values.size(), size));
@@ -51,7 +38,7 @@ void NewtonSchulz::orthogonalize(std::size_t rows, std::size_t columns, std::spa
   const auto gram = std::span(gram_).first(m * m);
   const auto square = std::span(square_).first(m * m);
   if (tall) {
-    turn(rows, columns, u, x);
+    transpose(rows, columns, u, x);
   } else {
     ops_.copy(u, x);
   }
@@ -64,7 +51,7 @@ void NewtonSchulz::orthogonalize(std::size_t rows, std::size_t columns, std::spa
     ops_.combine({{kOfX, x}, {1, moved}}, x);
   }
   if (tall) {
-    turn(m, n, x, out);
+    transpose(m, n, x, out);
   } else {
     ops_.copy(x, out);
   }

@@ -339,6 +339,16 @@ TEST_CASE("what a node of a ring sends is what the formulas say, and nodes have 
   }
 }
 
+TEST_CASE("what a node of a ring holds goes down with the number of nodes, frames and all") {
+  const auto held = [](int nodes) {
+    ProgramRunner runner(job_of({.nodes = nodes, .options = {.positions = 8192, .width = 8}}));
+    return passes_of(*runner.algorithm(0)).attention.room_bytes();
+  };
+  const std::size_t two = held(2);
+  CHECK(held(4) < two * 6 / 10);
+  CHECK(held(8) < two * 4 / 10);
+}
+
 TEST_CASE("8 bits of keys and values lose little, and as much round a longer ring") {
   CAPTURE(kSeed);
   for (const int nodes : {2, 8}) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -32,13 +33,9 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   });
 }
 
-std::vector<float> turned(std::size_t rows, std::size_t columns, const std::vector<float>& x) {
+std::vector<float> transposed(std::size_t rows, std::size_t columns, const std::vector<float>& x) {
   std::vector<float> out(x.size());
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t j = 0; j < columns; ++j) {
-      out[j * rows + i] = x[i * columns + j];
-    }
-  }
+  transpose(rows, columns, x, out);
   return out;
 }
 
@@ -57,9 +54,9 @@ void on_every_target(const Work& work) {
 
 TEST_CASE("a product has the bits of three plain loops, on every instruction set") {
   RandomStream draw({.seed = 7261, .purpose = Purpose::test});
-  std::vector<ProductShape> shapes = {{1, 1, 1},     {6, 256, 32},  {7, 257, 33}, {0, 3, 4},
-                                      {3, 0, 4},     {5, 300, 256}, {2, 2, 257},  {13, 520, 1},
-                                      {1, 600, 300}, {64, 64, 64}};
+  std::vector<ProductShape> shapes = {{1, 1, 1},    {6, 256, 32},  {7, 257, 33},  {0, 3, 4},
+                                      {3, 0, 4},    {4, 3, 0},     {5, 300, 256}, {2, 2, 257},
+                                      {13, 520, 1}, {1, 600, 300}, {64, 64, 64}};
   for (int more = 0; more < 12; ++more) {
     const auto side = [&] { return static_cast<std::size_t>(draw.uniform() * 90) + 1; };
     shapes.push_back({side(), side(), side()});
@@ -79,7 +76,22 @@ TEST_CASE("a product has the bits of three plain loops, on every instruction set
       std::vector<float> out(plain.size(), std::numeric_limits<float>::quiet_NaN());
       product.times(shape, a, b, out);
       CHECK(same_bits(out, plain));
+      std::ranges::fill(out, std::numeric_limits<float>::quiet_NaN());
+      product.times_transposed(shape, a, transposed(shape.inner, shape.columns, b), out);
+      CHECK(same_bits(out, plain));
     });
+  }
+}
+
+TEST_CASE("every element of a transpose is that of the other row and column") {
+  for (const auto& [rows, columns] : {std::pair{0UL, 3UL}, {1UL, 1UL}, {16UL, 33UL}, {50UL, 7UL}}) {
+    const auto x = random_values(9, rows * columns);
+    const auto out = transposed(rows, columns, x);
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t j = 0; j < columns; ++j) {
+        REQUIRE(out[j * rows + i] == x[i * columns + j]);
+      }
+    }
   }
 }
 
@@ -94,7 +106,7 @@ TEST_CASE("a matrix times its transpose, and a symmetric one squared, have those
       const auto x = random_values(seed, rows * columns);
       std::vector<float> plain(rows * rows);
       std::vector<float> squared(rows * rows);
-      plain_product({rows, columns, rows}, x, turned(rows, columns, x), plain);
+      plain_product({rows, columns, rows}, x, transposed(rows, columns, x), plain);
       plain_product({rows, rows, rows}, plain, plain, squared);
       on_every_target([&] {
         std::vector<float> out(rows * rows, std::numeric_limits<float>::quiet_NaN());
