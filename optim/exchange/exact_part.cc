@@ -5,35 +5,12 @@
 #include <cstdint>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/varint.h>
 
 namespace sotto {
 namespace {
 
-constexpr int kVarintBits = 7;
-constexpr std::uint8_t kMore = 0x80;
-constexpr int kMaxVarintBytes = 9;  // 63 bits
 using Length = std::uint32_t;
-
-void write_varint(std::uint64_t value, ByteWriter& out) {
-  while (value >= kMore) {
-    out.write(static_cast<std::uint8_t>(value | kMore));
-    value >>= kVarintBits;
-  }
-  out.write(static_cast<std::uint8_t>(value));
-}
-
-/// 0, which no gap is, where there is none.
-std::uint64_t read_varint(ByteReader& in) {
-  std::uint64_t value = 0;
-  for (int i = 0; i < kMaxVarintBytes; ++i) {
-    const auto byte = in.read<std::uint8_t>();
-    value |= static_cast<std::uint64_t>(byte & (kMore - 1)) << (kVarintBits * i);
-    if ((byte & kMore) == 0) {
-      return in.failed() ? 0 : value;
-    }
-  }
-  return 0;
-}
 
 /// Calls `each(number, value)` for the elements of a part; false where it is malformed.
 template <typename Each>
@@ -42,7 +19,7 @@ bool walk(std::span<const std::byte> part, std::size_t elements, const Each& eac
     return true;
   }
   ByteReader in(part);
-  const std::uint64_t count = read_varint(in);
+  const std::uint64_t count = read_varint(in).value_or(0);
   if (count == 0 || count > elements || in.remaining() / sizeof(float) < count) {
     return false;
   }
@@ -50,7 +27,7 @@ bool walk(std::span<const std::byte> part, std::size_t elements, const Each& eac
   ByteReader gaps(part.subspan(in.position(), in.remaining() - values.remaining()));
   std::size_t next = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t gap = read_varint(gaps);
+    const std::uint64_t gap = read_varint(gaps).value_or(0);
     if (gap == 0 || gap > elements - next) {
       return false;
     }

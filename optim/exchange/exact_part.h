@@ -7,9 +7,8 @@
 //                          the first one's counts from −1, so that no gap is 0
 //   values       float32
 //   length       32 bits   of all that, without itself; 0 where no element is sent
-// A varint holds 7 bits a byte, the lowest first, and 1 in the top bit of all but the last byte.
-// Gaps take at most one byte for each element, so that a part is never longer than
-// max_exact_part_bytes.
+// Varints are those of base/varint.h. Gaps take at most one byte for each element, so that a part
+// is never longer than max_exact_part_bytes.
 //
 // Pure functions; thread-safe. Nothing is allocated.
 #pragma once

@@ -2,13 +2,17 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <sotto/base/frame.h>
+#include <sotto/base/philox.h>
 
 #include "optim/other_frames.h"
 #include "runs.h"
@@ -86,6 +90,44 @@ inline Bytes with_payload(const Bytes& frame, const Bytes& payload, std::uint64_
 /// The payload of a frame.
 inline Bytes payload_of(const Bytes& frame) {
   return {frame.begin() + kFrameHeaderBytes, frame.end()};
+}
+
+/// Any bytes at all in place of the payload that is due: they are refused and counted, or taken,
+/// and then the right frame is taken; nothing else happens.
+/// What is taken may make a fault later, in which `later` stands.
+inline void fuzz_payloads(std::uint64_t seed, const ProgramJob& job, int cases,
+                          std::string_view later = {}) {
+  for (int i = 0; i < cases; ++i) {
+    CAPTURE(i);
+    InExchange open(job);
+    RandomStream stream({.seed = seed, .round = static_cast<Round>(i), .purpose = Purpose::test});
+    OtherFrames frames(open.exchanges[0]);
+    const std::size_t edge = stream.below(frames.count());
+    Bytes payload = payload_of(frames.right(edge));
+    const std::uint64_t kind = stream.below(4);
+    if (kind == 0) {
+      payload.resize(stream.below(payload.size() + 1));
+    } else if (kind == 1) {
+      payload.resize(payload.size() + 1 + stream.below(40), std::byte{0xFF});
+    }
+    for (std::uint64_t flips = stream.below(4); flips > 0 && !payload.empty() && kind > 0;
+         --flips) {
+      payload[stream.below(std::min<std::size_t>(payload.size(), kind == 3 ? 6 : payload.size()))] =
+          static_cast<std::byte>(stream.below(256));
+    }
+    const std::uint64_t elements = stream.below(3) == 0 ? stream.next_u64() : 12;
+    frames.show(edge, with_payload(frames.right(edge), payload, elements));
+    const Status status = open.nodes[0]->complete(frames.exchange());
+    CAPTURE(status.message());
+    if (!status.ok() && (later.empty() || status.message().find(later) == std::string::npos)) {
+      CHECK(status.message().find("from node " + std::to_string(frames.from(edge))) !=
+            std::string::npos);
+      CHECK(open.nodes[0]->counters().bad_frames == 1);
+      frames.show_right(edge);
+      const Status right = open.nodes[0]->complete(frames.exchange());
+      CHECK_MESSAGE(right.ok(), right.message());
+    }
+  }
 }
 
 }  // namespace sotto::test

@@ -98,42 +98,6 @@ ProgramJob there_and_back(int nodes, const std::string& compressor,
   return job;
 }
 
-/// Any bytes at all in place of the payload that is due: they are refused and counted, or taken,
-/// and then the right frame is taken; nothing else happens.
-void fuzz(const ProgramJob& job, int cases) {
-  for (int i = 0; i < cases; ++i) {
-    CAPTURE(i);
-    InExchange open(job);
-    RandomStream stream({.seed = kSeed, .round = static_cast<Round>(i), .purpose = Purpose::test});
-    OtherFrames frames(open.exchanges[0]);
-    const std::size_t edge = stream.below(frames.count());
-    Bytes payload = payload_of(frames.right(edge));
-    const std::uint64_t kind = stream.below(4);
-    if (kind == 0) {
-      payload.resize(stream.below(payload.size() + 1));
-    } else if (kind == 1) {
-      payload.resize(payload.size() + 1 + stream.below(40), std::byte{0xFF});
-    }
-    for (std::uint64_t flips = stream.below(4); flips > 0 && !payload.empty() && kind > 0;
-         --flips) {
-      payload[stream.below(std::min<std::size_t>(payload.size(), kind == 3 ? 6 : payload.size()))] =
-          static_cast<std::byte>(stream.below(256));
-    }
-    const std::uint64_t elements = stream.below(3) == 0 ? stream.next_u64() : 12;
-    frames.show(edge, with_payload(frames.right(edge), payload, elements));
-    const Status status = open.nodes[0]->complete(frames.exchange());
-    CAPTURE(status.message());
-    if (!status.ok()) {
-      CHECK(status.message().find("from node " + std::to_string(frames.from(edge))) !=
-            std::string::npos);
-      CHECK(open.nodes[0]->counters().bad_frames == 1);
-      frames.show_right(edge);
-      const Status right = open.nodes[0]->complete(frames.exchange());
-      CHECK_MESSAGE(right.ok(), right.message());
-    }
-  }
-}
-
 }  // namespace
 
 TEST_CASE("rows that go to all and back are where they were, to the bit") {
@@ -215,8 +179,8 @@ TEST_CASE("an outlier in one row does not spoil another") {
 
 TEST_CASE("payloads of rows that break their rules are refused, and named") {
   CAPTURE(kSeed);
-  fuzz(there_and_back(3, "none"), 400);
-  fuzz(there_and_back(3, "quant:8"), 200);
+  fuzz_payloads(kSeed, there_and_back(3, "none"), 400);
+  fuzz_payloads(kSeed, there_and_back(3, "quant:8"), 200);
 }
 
 TEST_CASE("a payload is counts and rows, byte by byte") {
@@ -464,7 +428,7 @@ TEST_CASE("a halo carries what it said, and nothing where no edge is cut") {
 TEST_CASE("halo payloads that break their rules are refused, and named") {
   CAPTURE(kSeed);
   const RandomGraph graph(30, 3, 60, kSeed);
-  fuzz(halo_job(graph, 3, false), 400);
+  fuzz_payloads(kSeed, halo_job(graph, 3, false), 400);
   // A row beyond the list.
   InExchange open(halo_job(graph, 3, false));
   OtherFrames frames(open.exchanges[0]);
