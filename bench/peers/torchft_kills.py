@@ -12,6 +12,7 @@ where this is run as root; they include what replacements copy.
 Says SKIPPED where --python has no torchft (`pip install torchft`).
 """
 import argparse
+import functools
 import importlib.util
 import json
 import os
@@ -26,6 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 OWN_NETWORK = "SOTTO_BENCH_OWN_NETWORK"
 
 
+@functools.cache  # one module, whose Node knows all processes
 def epoch_kills():
     """bench/epoch_kills.py as a module."""
     spec = importlib.util.spec_from_file_location("epoch_kills", HERE.parent / "epoch_kills.py")
@@ -141,6 +143,14 @@ def play_torchft(options, heartbeat, folder):
 
 def play_sotto(options, folder):
     """A run of sotto, in the same terms."""
+    try:
+        return kill_nodes(options, folder)
+    finally:
+        epoch_kills().Node.kill_all()
+
+
+def kill_nodes(options, folder):
+    """Starts nodes of sotto, kills some, and ends the others."""
     bench = epoch_kills()
     given = argparse.Namespace(sotto=options.sotto, task="digits,train=600,test=200",
                                model="softmax", algorithm="allreduce", nodes=options.nodes,
