@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
+#include <sotto/optim/algorithm.h>
 
 namespace sotto::c {
 namespace {
@@ -86,6 +88,14 @@ void need(const void* pointer, std::string_view what) {
   if (pointer == nullptr) {
     throw Error(fmt::format("{}: a null pointer is refused", what));
   }
+}
+
+std::span<float> model_at(float* parameters, std::size_t count) {
+  const auto model = span_at(parameters, count, "parameters");
+  if (model.empty() || model.size() > kMaxDimension) {
+    refuse("count", fmt::to_string(count), fmt::format("1 to {} would do", kMaxDimension));
+  }
+  return model;
 }
 
 char* copy_for_caller(std::string_view bytes) {

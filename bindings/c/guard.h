@@ -51,6 +51,9 @@ std::span<T> span_at(T* data, std::size_t count, std::string_view what) {
   return {data, count};
 }
 
+/// A model of the caller's. Throws Error for an empty one, and one that is too long.
+std::span<float> model_at(float* parameters, std::size_t count);
+
 /// A copy of `bytes`, and of a zero byte behind them, that sotto_free frees. Throws.
 char* copy_for_caller(std::string_view bytes);
 /// Gives a copy of `text` to the caller, which frees it.

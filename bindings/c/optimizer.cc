@@ -67,10 +67,7 @@ sotto_status sotto_optimizer_create_with_rule(const char* const* settings, float
                                               sotto_step_rule* rule, sotto_optimizer** out) {
   return guarded([&] {
     need(out, "out");
-    const auto model = span_at(parameters, count, "parameters");
-    if (model.empty() || model.size() > kMaxDimension) {
-      refuse("count", fmt::to_string(count), fmt::format("1 to {} would do", kMaxDimension));
-    }
+    const auto model = model_at(parameters, count);
     NodeSettings read = read_settings(settings);
     if (rule != nullptr) {
       require_no_step_settings(read);

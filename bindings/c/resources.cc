@@ -1,12 +1,15 @@
 // sotto_list, and the objects that an optimizer is made with: sotto_layout, sotto_store and
 // sotto_interrupt.
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
+#include <sotto/sites/live/epoch_settings.h>
 #include <sotto/sites/process/site_settings.h>
 #include <sotto/trainers/catalog.h>
 #include <sotto/trainers/optimizer.h>
@@ -18,23 +21,47 @@
 using namespace sotto;     // NOLINT(google-build-using-namespace)
 using namespace sotto::c;  // NOLINT(google-build-using-namespace)
 
+namespace {
+
+/// The settings of objects, beside what the catalog lists.
+struct SettingKind {
+  std::string_view name;
+  std::string (*json)();
+};
+
+template <typename Settings>
+std::string listed_settings() {
+  Settings settings;
+  return settings_json(settings_of(settings));
+}
+
+constexpr std::array kSettingKinds = {
+    SettingKind{"settings",
+                [] {
+                  NodeSettings settings;
+                  return settings_json(groups_of(settings));
+                }},
+    SettingKind{"site-settings", listed_settings<SiteSettings>},
+    SettingKind{"epoch-settings", listed_settings<EpochSettings>},
+};
+
+}  // namespace
+
 sotto_status sotto_list(const char* kind, char** json) {
   return guarded([&] {
     need(kind, "kind");
     need(json, "json");
-    if (kind == std::string_view("settings")) {
-      NodeSettings settings;
-      return give(settings_json(groups_of(settings)), json);
-    }
-    if (kind == std::string_view("site-settings")) {
-      SiteSettings settings;
-      return give(settings_json(settings_of(settings)), json);
+    for (const SettingKind& settings : kSettingKinds) {
+      if (settings.name == kind) {
+        return give(settings.json(), json);
+      }
     }
     const auto listed = catalog_kinds();
     std::vector<std::string> kinds(listed.begin(), listed.end());
-    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-      kinds.emplace_back("settings");
-      kinds.emplace_back("site-settings");
+    if (std::ranges::find(kinds, kind) == kinds.end()) {
+      for (const SettingKind& settings : kSettingKinds) {
+        kinds.emplace_back(settings.name);
+      }
       refuse_unknown("kind", excerpt(kind), kinds);
     }
     return give(catalog_json(kind), json);

@@ -148,9 +148,6 @@ void require_no_step_settings(NodeSettings& settings) {
 
 OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Store> store) {
   check_settings(settings.shared);
-  if (settings.rounds == 0 && settings.shared.schedule.starts_with("cosine")) {
-    refuse("schedule", settings.shared.schedule, "it needs the length of the run: give rounds");
-  }
   OptimizerOptions options = options_of(settings.shared, settings.rounds);
   if (settings.report_every == 0) {
     refuse("report_every", "0", "it is 1 or more");

@@ -82,8 +82,8 @@ SOTTO_API const char* sotto_status_name(sotto_status status);
 SOTTO_API void sotto_free(void* given);
 
 // Lists the choices as a JSON array of objects, each with a "name". `kind` is "algorithms",
-// "rules", "compressors", "topologies", "transports", "settings" or "site-settings". Free it with
-// sotto_free.
+// "rules", "compressors", "topologies", "transports", "settings", "site-settings" or
+// "epoch-settings". Free it with sotto_free.
 SOTTO_API sotto_status sotto_list(const char* kind, char** json);
 
 // ----- Settings
@@ -375,6 +375,91 @@ SOTTO_API sotto_status sotto_site_report(sotto_site* site, char** json);
 // time, level, event, peer, round and text (docs/operations.md). Any thread may ask. Free it with
 // sotto_free.
 SOTTO_API sotto_status sotto_site_events(sotto_site* site, char** json);
+
+// ----- One model whose nodes come and go
+//
+// For a program that is one node of an all-reduce, e.g. on machines that may be taken away at any
+// time (docs/epochs.md). All nodes have the same model after each step. A step never fails because
+// of a peer: those that live make it again of the same gradients, and newcomers take the model
+// over.
+//
+//   sotto_epoch_optimizer_create(settings, parameters, count, NULL, &optimizer);
+//   status = sotto_epoch_optimizer_connect(optimizer);
+//   while (status == SOTTO_OK && !over) {
+//     (compute loss and gradient at `parameters`)
+//     status = sotto_epoch_optimizer_step(optimizer, gradient, count, loss, &round, &outcome);
+//     sotto_epoch_optimizer_over(optimizer, &over);
+//   }
+//   sotto_epoch_optimizer_finish(optimizer);
+//   sotto_epoch_optimizer_destroy(optimizer);
+//
+// Settings are those of sotto_list("epoch-settings"), with the names and meanings of the options of
+// `sotto train`, spans of time in seconds: {"nodes", "2:16", "seeds", "10.0.0.1:9400", "lr", "0.1",
+// NULL}. nodes and seeds are needed.
+//
+// It takes one thread at a time, but for _stop, _cancel, _report and _events. A thread of its own
+// answers the others while no call is under way.
+
+// One node.
+typedef struct sotto_epoch_optimizer sotto_epoch_optimizer;
+
+// What a step came to, in its `outcome`.
+enum {
+  SOTTO_EPOCH_LEFT_OUT = 1  // the gradient, or a part of it, is in no mean: it came after the
+                            // setting grace, or the others had put this node out meanwhile
+};
+
+// One node. `parameters` (`count` floats, the initial model) stay the caller's and must neither
+// move nor be freed before the node is destroyed; connect, step, wait and finish change them in
+// place. The model of the node that begins the run counts. Null layout: one tensor of all. Connects
+// to nobody yet.
+SOTTO_API sotto_status sotto_epoch_optimizer_create(const char* const* settings, float* parameters,
+                                                    size_t count, const sotto_layout* layout,
+                                                    sotto_epoch_optimizer** out);
+// Leaves at once, as a process that dies does; call sotto_epoch_optimizer_finish first where the
+// end is in good order.
+SOTTO_API void sotto_epoch_optimizer_destroy(sotto_epoch_optimizer* optimizer);
+
+// Faults from here on are of this node alone, never of a peer. After SOTTO_DEADLINE (the setting
+// wait-limit is over) and SOTTO_STOPPED a further call goes on; other faults stay.
+
+// Finds the others, and waits until this node takes part: the parameters are then the run's. The
+// first step does it when the caller did not.
+SOTTO_API sotto_status sotto_epoch_optimizer_connect(sotto_epoch_optimizer* optimizer);
+// A step by the gradient at the parameters; returns when the mean of all nodes' is in the
+// parameters, or the gradient is left out. `loss` at the same parameters, or a NaN, is for reports.
+// `round`, the steps that the parameters have had then, and `outcome` may be null. SOTTO_NON_FINITE
+// for a gradient that is not finite changes nothing, and another may be given. After a wait that
+// ended early _wait goes on with this gradient.
+SOTTO_API sotto_status sotto_epoch_optimizer_step(sotto_epoch_optimizer* optimizer,
+                                                  const float* gradient, size_t count, double loss,
+                                                  uint64_t* round, int* outcome);
+// Goes on with the wait of a step that ended early. SOTTO_REFUSED where none did.
+SOTTO_API sotto_status sotto_epoch_optimizer_wait(sotto_epoch_optimizer* optimizer, uint64_t* round,
+                                                  int* outcome);
+// Ends the present wait, or else the next one, with SOTTO_STOPPED. May be called from any thread,
+// or by a signal's handler, while another call is under way.
+SOTTO_API sotto_status sotto_epoch_optimizer_cancel(sotto_epoch_optimizer* optimizer);
+// Notes the caller's evaluation of the model, for the report. `accuracy` may be a NaN.
+SOTTO_API sotto_status sotto_epoch_optimizer_evaluated(sotto_epoch_optimizer* optimizer,
+                                                       double loss, double accuracy);
+// Leaves in good order, within the setting leave-within: the others go on without this node, and
+// have what it alone may know. A step that was pending may still be made. No step may follow.
+SOTTO_API sotto_status sotto_epoch_optimizer_finish(sotto_epoch_optimizer* optimizer);
+// Ends what waits, and all later waits; sotto_epoch_optimizer_over is then 1. May be called from
+// any thread, or by a signal's handler, while another call is under way.
+SOTTO_API sotto_status sotto_epoch_optimizer_stop(sotto_epoch_optimizer* optimizer);
+// 1 when the setting `rounds` is reached or the node is to stop, else 0.
+SOTTO_API sotto_status sotto_epoch_optimizer_over(sotto_epoch_optimizer* optimizer, int* over);
+// Steps of the run that the parameters have had: a schedule, and batches, follow it at all nodes.
+SOTTO_API sotto_status sotto_epoch_optimizer_round(sotto_epoch_optimizer* optimizer,
+                                                   uint64_t* round);
+// A JSON object: how the node and the others stand, as `sotto status --json` has it
+// (docs/operations.md). Any thread may ask. Free it with sotto_free.
+SOTTO_API sotto_status sotto_epoch_optimizer_report(sotto_epoch_optimizer* optimizer, char** json);
+// A JSON array of what has happened since the last call, as sotto_site_events gives it. Any thread
+// may ask. Free it with sotto_free.
+SOTTO_API sotto_status sotto_epoch_optimizer_events(sotto_epoch_optimizer* optimizer, char** json);
 
 // ----- Compressors alone
 

@@ -90,7 +90,9 @@ void refuse_roster_settings(const RosterSettings& roster) {
         {"name", !roster.name.empty()},
         {"leave-within", roster.leave_within != RosterSettings().leave_within},
         {"listen", !roster.listen.empty()},
-        {"state", !roster.state.empty()}}) {
+        {"state", !roster.state.empty()},
+        {"grace", roster.grace_s.has_value()},
+        {"wait_limit", roster.wait_limit_s.has_value()}}) {
     if (given) {
       throw Error(setting, "it is for a run whose nodes come and go: give " + mention("seeds"));
     }

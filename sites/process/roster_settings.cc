@@ -63,13 +63,20 @@ SettingGroup settings_of(RosterSettings& o) {
         "This node's name, unlike any other's; by default the host's and a random number"},
        {"listen", &o.listen, "HOST:PORT",
         "Where this node listens, for connections and for datagrams; by default at a seed's "
-        "address if that is this machine's and free, else at any port of the address that reaches "
+        "address if that is this machine's and free, else at any port of the address that "
+        "reaches "
         "the first seed"},
        {"state", &o.state, "DIR",
         "With allreduce and qmean: folder in which the node that begins the run keeps its votes, "
         "so that it never begins a second one; by default none"},
        {"leave-within", &o.leave_within, "SECONDS",
-        "How long a node that is told to end waits at most for what it sent to arrive"}}};
+        "How long a node that is told to end waits at most for what it sent to arrive"},
+       {"grace", &o.grace_s, "SECONDS",
+        "With allreduce and qmean, and the same at every node: how long the slowest gradient is "
+        "waited for once more than half have come; a later one is left out; by default for ever"},
+       {"wait-limit", &o.wait_limit_s, "SECONDS",
+        "With allreduce and qmean: the longest wait of a step, or to take part, after which the "
+        "program ends; by default none, and a step without a quorum waits for the others"}}};
 }
 
 RosterOptions options_of(const RosterSettings& o) {

@@ -24,14 +24,16 @@ std::optional<NodeRange> parse_node_range(std::string_view text);
 
 /// The values of the settings, given or default.
 struct RosterSettings {
-  std::string nodes;        ///< "MIN:MAX"
-  std::string seeds;        ///< HOST:PORT with commas between them; empty: no such run
-  std::string name;         ///< this node's name; empty: default_node_name()
-  std::string listen;       ///< address to listen on; empty: as DatagramPlace says
-  std::string state;        ///< folder of the state, for runs with one model; empty: none
-  std::string key;          ///< file of the key; empty: no key
-  bool insecure = false;    ///< whether plain text is allowed beyond this host
-  double leave_within = 5;  ///< longest wait of a node that leaves, in seconds
+  std::string nodes;              ///< "MIN:MAX"
+  std::string seeds;              ///< HOST:PORT with commas between them; empty: no such run
+  std::string name;               ///< this node's name; empty: default_node_name()
+  std::string listen;             ///< address to listen on; empty: as DatagramPlace says
+  std::string state;              ///< folder of the state, for runs with one model; empty: none
+  std::string key;                ///< file of the key; empty: no key
+  bool insecure = false;          ///< whether plain text is allowed beyond this host
+  double leave_within = 5;        ///< longest wait of a node that leaves, in seconds
+  std::optional<double> grace_s;  ///< EpochOptions::grace, in seconds
+  std::optional<double> wait_limit_s;  ///< EpochOptions::wait_limit, in seconds
 };
 
 /// The settings that no other run has: `nodes`, `key` and `insecure` are the program's. They point

@@ -78,11 +78,7 @@ void take_steps(const OptimizerSettings& settings, Round rounds, std::uint64_t s
   }
   options.communication_interval = settings.communication_interval;
   options.rounds = rounds;
-  const Round steps = rounds * settings.communication_interval;
-  if (family_name(settings.schedule) == "cosine" && steps == 0) {
-    refuse("schedule", settings.schedule, "it needs an end: give rounds");
-  }
-  options.step_rule = step_rule_of(settings, steps);
+  options.step_rule = step_rule_of(settings, rounds * settings.communication_interval);
   options.seed = seed;
 }
 

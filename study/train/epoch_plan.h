@@ -1,9 +1,8 @@
 // From the settings of `sotto train` to one node of an all-reduce whose nodes come and go. Pure
-// functions but for reading a key; thread-safe.
+// function but for reading a key; thread-safe.
 #pragma once
 
 #include <optional>
-#include <string_view>
 
 #include <sotto/base/ids.h>
 #include <sotto/sites/live/epoch_options.h>
@@ -12,11 +11,8 @@
 
 namespace sotto::study {
 
-/// Whether an algorithm has one model at all nodes: allreduce and qmean.
-bool has_one_model(std::string_view algorithm);
-
 /// What the node computes in a run of `steps` steps; `timeout_s` in seconds, none: the default of
-/// EpochOptions. Throws Error for a setting that such a run does not have.
+/// EpochSettings. Throws Error for a setting that such a run does not have.
 EpochOptions make_epoch_options(const TrainOptions& options, const RosterSettings& roster,
                                 Round steps, std::optional<double> timeout_s);
 

@@ -11,6 +11,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/xxh3.h>
+#include <sotto/sites/live/epoch_settings.h>
 #include <sotto/sites/process/site_settings.h>
 #include <sotto/study/internal/setting_text.h>
 #include <sotto/study/json/roster_config.h>
@@ -74,6 +75,21 @@ AgreedSettings further_of(const TaskFactory& tasks, Round rounds) {
           {"rounds", fmt::to_string(rounds)}};
 }
 
+/// Throws Error for a setting that runs of one model alone have.
+void refuse_of_one_model(const RosterSettings& roster) {
+  if (!roster.state.empty()) {
+    refuse("state", roster.state, "it is for allreduce and qmean: others keep nothing");
+  }
+  if (roster.grace_s) {
+    refuse("grace", fmt::to_string(*roster.grace_s),
+           "it is for allreduce and qmean: others wait for nobody's gradient");
+  }
+  if (roster.wait_limit_s) {
+    refuse("wait_limit", fmt::to_string(*roster.wait_limit_s),
+           "it is for allreduce and qmean: steps of others never wait for a quorum");
+  }
+}
+
 void take_model(const TrainOptions& o, RosterPlan& plan) {
   if (o.init.empty()) {
     plan.run.init = "";
@@ -120,9 +136,7 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
     plan.epochs = make_epoch_options(o, roster, steps, timeout_s);
     plan.epochs->further = further_of(tasks, steps);
   } else {
-    if (!roster.state.empty()) {
-      refuse("state", roster.state, "it is for allreduce and qmean: others keep nothing");
-    }
+    refuse_of_one_model(roster);
     take_settings(site_settings(o, steps, timeout_s), plan.run);
     plan.run.listen = roster.listen;
     plan.run.scaling = tasks.data().scaling;

@@ -119,7 +119,7 @@ inline constexpr std::string_view kWeightByExamples = "examples";
 /// A positive number. Throws Error.
 double parse_weight(std::string_view text);
 
-/// The local step; a schedule's length is `steps`. Throws Error.
+/// The local step; a schedule's length is `steps`, 0: it has none. Throws Error.
 StepRuleOptions step_rule_of(const OptimizerSettings& settings, Round steps);
 
 /// The transport when none is named. Throws Error when this build has none.

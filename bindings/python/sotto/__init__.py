@@ -14,6 +14,7 @@ Settings are keyword arguments under the names of the options of `sotto train`, 
 `weight_decay=0.01`; `sotto.choices("settings")` lists them.
 
 `sotto.Site` trains with sites that come and go, each with a folder and a key of its own.
+`sotto.EpochOptimizer` is one node of an all-reduce whose nodes come and go, with one model at all.
 
 `sotto.simulate` and `sotto.plan` say what runs would do on a network that need not be there.
 
@@ -26,6 +27,7 @@ after the setting `timeout` at the latest; Ctrl-C in the main thread ends it wit
 """
 
 from ._arrays import floats
+from ._epoch_optimizer import EpochOptimizer, EpochStep
 from ._errors import (
     BudgetSpent,
     Deadline,
@@ -54,6 +56,8 @@ __all__ = [
     "Compressor",
     "Deadline",
     "Ended",
+    "EpochOptimizer",
+    "EpochStep",
     "Error",
     "InputOutput",
     "Internal",

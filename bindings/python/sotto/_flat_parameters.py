@@ -270,6 +270,12 @@ class FlatParameters:
         """Numbers of the parameters that are frozen now."""
         return [number for number, slot in enumerate(self.slots) if not slot.parameter.requires_grad]
 
+    def zero_gradients(self):
+        """Sets all gradients to 0, in the flat vector where they can lie there."""
+        self.gradient.zero_()
+        for slot in self.slots:
+            slot.parameter.grad = None if slot.staged else slot.gradient
+
     def drop_gradients(self):
         """Counts all gradients as missing, whatever the parameters hold."""
         self.gradient.zero_()

@@ -6,16 +6,11 @@ import ctypes
 import dataclasses
 import math
 import os
-from types import TracebackType
-from typing import Any, Optional
+from typing import Optional
 
 from ._arrays import count, place
-from ._errors import Refused
-from ._handle import Handle, layout_handle
-from ._library import call, call_for_json, library, setting_texts
-from ._trained import trained
+from ._elastic_node import ElasticNode
 from ._types import Array, Layout, Path, Setting
-from ._waiting import waiting
 
 _EXCHANGED = 1
 _DROPPED = 2
@@ -32,7 +27,7 @@ class SiteStep:
     spoilt them. Compute the next one at the parameters as they are now."""
 
 
-class Site(Handle):
+class Site(ElasticNode):
     """One site: trains `parameters` with those of sites that it trusts, each on its own data and in
     its own time.
 
@@ -52,8 +47,8 @@ class Site(Handle):
     sotto.choices("site-settings") lists them. Spans of time are seconds.
 
     Ctrl-C ends a call that waits, and the site is then over. As a context manager it finishes at the
-    end of the block, also of one that Ctrl-C ends, and leaves at once when the block raised anything
-    else.
+    end of the block, also of one that Ctrl-C or stop() ends, and leaves at once when the block raised
+    anything else.
     """
 
     def __init__(
@@ -64,42 +59,13 @@ class Site(Handle):
         site: Optional[Path] = None,
         **settings: Setting,
     ) -> None:
-        address, self._shape = place(parameters, "parameters", writable=True)
-        self._parameters = parameters  # which must stay where they are
-        given: dict[str, Any] = {"site": None if site is None else os.fspath(site), **settings}
-        with layout_handle(layout) as tensors:
-            trained.take(self, address, count(self._shape))
-            try:
-                super().__init__(
-                    "site", "site_create", setting_texts(given), address, count(self._shape), tensors
-                )
-            except BaseException:
-                trained.give_back(self)
-                raise
-
-    def _do(self, name, *arguments):
-        with self._held() as handle:
-            call("site_" + name, handle, *arguments)
-
-    def _wait(self, name, *arguments):
-        waiting(lambda: self._do(name, *arguments), self.stop)
+        named = None if site is None else os.fspath(site)
+        super().__init__("site", parameters, layout, {"site": named, **settings})
 
     def _stepped(self, name, *arguments):
         outcome = ctypes.c_int()
         self._wait(name, *arguments, ctypes.byref(outcome))
         return SiteStep(bool(outcome.value & _EXCHANGED), bool(outcome.value & _DROPPED))
-
-    def _asked(self, name):
-        """What a function tells that may be called while another call is under way."""
-        with self._beside() as handle:
-            if handle is None:
-                raise Refused("site: it is closed")
-            return call_for_json("site_" + name, handle)
-
-    @property
-    def parameters(self) -> Any:
-        """The array that it was given: the model."""
-        return self._parameters
 
     def connect(self) -> None:
         """Reads the state, opens the connections and begins: with the folder's model, a neighbour's, or
@@ -119,53 +85,9 @@ class Site(Handle):
         """A round without a step, for an observer: takes in what comes, and passes it on."""
         return self._stepped("relay")
 
-    def evaluated(self, loss: float, accuracy: float = math.nan) -> None:
-        """Notes how good the model is, for the report."""
-        self._do("evaluated", loss, accuracy)
-
     def finish(self) -> None:
         """Ends a round that is under way, and saves the state. No step may follow."""
-        self._wait("finish")
-        trained.give_back(self)
-
-    def stop(self) -> None:
-        """Ends what waits within a tenth of a second; `over` is then True. Any thread, or a signal's
-        handler, may call it; once the site is closed it does nothing."""
-        with self._beside() as handle:
-            if handle is not None:
-                library.sotto_site_stop(handle)
-
-    def close(self) -> None:
-        """Leaves at once; see finish()."""
-        super().close()
-        trained.give_back(self)
-
-    def __enter__(self) -> Site:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        try:
-            if kind is None or issubclass(kind, KeyboardInterrupt):
-                self.finish()
-        finally:
-            self.close()
-
-    @property
-    def over(self) -> bool:
-        """The setting `rounds` is reached, or the site is to stop."""
-        over = ctypes.c_int()
-        self._do("over", ctypes.byref(over))
-        return bool(over.value)
-
-    def _number(self, name):
-        number = ctypes.c_uint64()
-        self._do(name, ctypes.byref(number))
-        return number.value
+        super().finish()
 
     @property
     def round(self) -> int:
@@ -177,13 +99,3 @@ class Site(Handle):
         """The number of the next local step, which goes on after a restart: batches may be chosen by
         it."""
         return self._number("next_step")
-
-    def report(self) -> dict[str, Any]:
-        """How the site and each of its peers stand, as `sotto status --json` has it. Any thread may
-        ask."""
-        return self._asked("report")
-
-    def events(self) -> list[dict[str, Any]]:
-        """What has happened since the last call, the latest 1000 at most: dictionaries with time,
-        level, event, peer, round and text. Any thread may ask."""
-        return self._asked("events")

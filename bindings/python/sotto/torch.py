@@ -12,6 +12,8 @@
 What the wrapped optimizer would do in a step, x to x', is the node's own step: algorithms move by
 d = x - x' where their papers write the learning rate times the gradient, and those that average
 gradients (allreduce) show it the average.
+
+sotto.torch.Site and sotto.torch.EpochOptimizer are for modules at nodes that come and go.
 """
 
 from __future__ import annotations
@@ -38,11 +40,14 @@ from ._local_optimizer import (
     state_text,
     takes_sparse_gradients,
 )
+from ._module_node import EpochOptimizer, Site
 from ._module_watch import Holders, Members, plain_name
 from ._optimizer import Optimizer, Store
 from ._run_block import RunBlock
 from ._step_rule import StepRule
 from ._types import Setting
+
+__all__ = ["DistributedOptimizer", "EpochOptimizer", "Site"]
 
 _STATE_KEY = "sotto"
 _BUFFERS_KEY = "sotto_buffers"

@@ -26,6 +26,19 @@ def free_port():
     return holder.getsockname()[1]
 
 
+def federation(folder, names):
+    """The files of sites on this host, by their names."""
+    sites = folder / "sites.csv"
+    lines = ["name,address"] + [f"{name},127.0.0.1:{free_port()}" for name in names]
+    sites.write_text("\n".join(lines) + "\n")
+    made = folder / "federation"
+    program = os.environ.get("SOTTO_PROGRAM", "sotto")
+    subprocess.run(
+        [program, "site", "init", str(sites), "--out", str(made), "--quiet"], check=True
+    )
+    return {name: made / name / "site.toml" for name in names}
+
+
 def problem(nodes):
     """f_i(x) = ½ Σ h (x − c)²; the file of `--task quadratic:FILE`."""
     random = numpy.random.default_rng(3)

@@ -1,14 +1,12 @@
 """Sites with models of Python's: over real sockets, from the files that `sotto site init` makes."""
 
-import os
-import subprocess
 import threading
 
 import numpy
 import pytest
 
+import nodes
 import sotto
-from nodes import free_port
 
 DIMENSION = 30
 QUICK = {"lr": 0.1, "patience": 10, "found_after": 10}
@@ -16,16 +14,7 @@ QUICK = {"lr": 0.1, "patience": 10, "found_after": 10}
 
 @pytest.fixture
 def federation(tmp_path):
-    """The files of the sites bank and lab."""
-    lines = ["name,address"] + [f"{name},127.0.0.1:{free_port()}" for name in ("bank", "lab")]
-    sites = tmp_path / "sites.csv"
-    sites.write_text("\n".join(lines) + "\n")
-    folder = tmp_path / "federation"
-    program = os.environ.get("SOTTO_PROGRAM", "sotto")
-    subprocess.run(
-        [program, "site", "init", str(sites), "--out", str(folder), "--quiet"], check=True
-    )
-    return {name: folder / name / "site.toml" for name in ("bank", "lab")}
+    return nodes.federation(tmp_path, ("bank", "lab"))
 
 
 def step(site, x, centre):

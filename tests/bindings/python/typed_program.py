@@ -76,6 +76,21 @@ def parts(x: NDArray[numpy.float32]) -> None:
         takes_number(error.status)
 
 
+def nodes(x: NDArray[numpy.float32], folder: pathlib.Path) -> None:
+    with sotto.Site(x, site=folder / "site.toml", lr=0.1) as site:
+        site.connect()
+        takes_number(int(site.step(x, 0.5).exchanged) + site.next_step)
+        takes_text(str(site.report()["name"]) + str(site.events()))
+    with sotto.EpochOptimizer(x, nodes="2:16", seeds="10.0.0.1:9400", lr=0.1) as node:
+        node.connect()
+        takes_number(node.step(x, loss=0.5).round + node.round)
+        takes_number(int(node.wait().left_out))
+        node.cancel()
+        node.evaluated(0.5, accuracy=0.9)
+        node.stop()
+        takes_text(node.round)  # type: ignore[arg-type]
+
+
 def studies(folder: pathlib.Path) -> None:
     simulated = sotto.simulate(folder / "ocean.toml", seed=3, threads=2, equal="bytes")
     takes_text(str(simulated["runs"][0]["name"]))

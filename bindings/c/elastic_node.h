@@ -1,0 +1,111 @@
+// What the handles of nodes have in common that come and go: a site, and a node of one model. Each
+// struct of sotto.h is an ElasticNode; the functions are the bodies of those that both have.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <sotto/base/json.h>
+#include <sotto/base/json_text.h>
+#include <sotto/base/status.h>
+#include <sotto/base/unix_time.h>
+#include <sotto/sites/process/event_json.h>
+#include <sotto/sites/process/site_event.h>
+#include <sotto/study/json/site_status.h>
+
+#include "guard.h"
+#include "sotto.h"
+
+namespace sotto::c {
+
+/// Events that were not read yet: the latest. Thread-safe.
+class UnreadEvents {
+ public:
+  void add(const SiteEvent& event) {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() == kMost) {
+      waiting_.pop_front();
+    }
+    waiting_.push_back(event_json(event, unix_time()));
+  }
+  /// All of them as an array, and none is left.
+  Json take() {
+    const std::lock_guard lock(mutex_);
+    Json all = Json::array();
+    for (Json& event : std::exchange(waiting_, {})) {
+      all.push_back(std::move(event));
+    }
+    return all;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 1'000;
+  std::mutex mutex_;
+  std::deque<Json> waiting_;
+};
+
+/// A SiteOptimizer or an EpochOptimizer, with what ends its waits and what has happened.
+template <typename Optimizer>
+struct ElasticNode {
+  /// `make` makes the optimizer of a flag that ends its waits, and of a listener.
+  template <typename Make>
+  explicit ElasticNode(const Make& make)
+      : node(make(&stop, [this](const SiteEvent& event) { events.add(event); })) {}
+
+  std::atomic<bool> stop{false};
+  UnreadEvents events;
+  Optimizer node;
+  std::atomic_flag busy;
+};
+
+template <typename Node>
+sotto_status evaluate(Node* held, std::string_view kind, double loss, double accuracy) {
+  return in_turn(held, kind, [&] {
+    held->node.evaluated({.loss = loss, .accuracy = accuracy});
+    return Status();
+  });
+}
+
+template <typename Node>
+sotto_status tell_over(Node* held, std::string_view kind, int* over) {
+  return in_turn(held, kind, [&] {
+    need(over, "over");
+    *over = held->node.over() ? 1 : 0;
+    return Status();
+  });
+}
+
+template <typename Node>
+sotto_status tell_round(Node* held, std::string_view kind, std::uint64_t* round) {
+  return in_turn(held, kind, [&] {
+    need(round, "round");
+    *round = held->node.round();
+    return Status();
+  });
+}
+
+template <typename Node>
+sotto_status give_report(Node* held, std::string_view kind, char** json) {
+  return guarded([&] {
+    need(held, kind);
+    need(json, "json");
+    return give(json_text(study::site_status_json(held->node.report())), json);
+  });
+}
+
+template <typename Node>
+sotto_status give_events(Node* held, std::string_view kind, char** json) {
+  return guarded([&] {
+    need(held, kind);
+    need(json, "json");
+    return give(json_text(held->events.take()), json);
+  });
+}
+
+}  // namespace sotto::c

@@ -1,0 +1,137 @@
+// sotto_epoch_optimizer: one node of an all-reduce whose nodes come and go, with a model and a loop
+// of the caller's own.
+#include <atomic>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <sotto/base/error.h>
+#include <sotto/base/names.h>
+#include <sotto/sites/live/epoch_optimizer.h>
+#include <sotto/sites/live/epoch_settings.h>
+
+#include "elastic_node.h"
+#include "guard.h"
+#include "handles.h"
+#include "setting_pairs.h"
+
+namespace sotto::c {
+namespace {
+
+EpochSettings read_epochs(const char* const* settings) {
+  EpochSettings read;
+  const auto groups = settings_of(read);
+  read_pairs(
+      settings, [](const char* name) { return dashed(name); },
+      [&](const std::string& name, const char* value) {
+        if (!set(groups, name, value)) {
+          refuse_setting(name, names_in(groups),
+                         "sotto_list(\"epoch-settings\") names them, in Python "
+                         "sotto.choices(\"epoch-settings\")");
+        }
+        return false;
+      });
+  if (read.roster.nodes.empty()) {
+    throw Error("nodes",
+                "it is missing: MIN:MAX, the fewest nodes with which training begins and "
+                "the most that are let in");
+  }
+  if (read.roster.seeds.empty()) {
+    throw Error("seeds", "it is missing: HOST:PORT of nodes that newcomers ask who is there");
+  }
+  return read;
+}
+
+}  // namespace
+}  // namespace sotto::c
+
+struct sotto_epoch_optimizer : sotto::c::ElasticNode<sotto::EpochOptimizer> {
+  using ElasticNode::ElasticNode;
+};
+
+using namespace sotto;     // NOLINT(google-build-using-namespace)
+using namespace sotto::c;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+constexpr std::string_view kKind = "epoch_optimizer";
+
+/// What a step has come to, where the caller wants to know.
+Status tell(const Result<EpochStep>& step, uint64_t* round, int* outcome) {
+  if (step.ok() && round != nullptr) {
+    *round = step->round;
+  }
+  if (step.ok() && outcome != nullptr) {
+    *outcome = step->left_out ? SOTTO_EPOCH_LEFT_OUT : 0;
+  }
+  return step.status();
+}
+
+}  // namespace
+
+sotto_status sotto_epoch_optimizer_create(const char* const* settings, float* parameters,
+                                          size_t count, const sotto_layout* layout,
+                                          sotto_epoch_optimizer** out) {
+  return guarded([&] {
+    need(out, "out");
+    const auto model = model_at(parameters, count);
+    EpochOptions options = options_of(read_epochs(settings));
+    *out = new sotto_epoch_optimizer([&](const std::atomic<bool>* stop, SiteListener listener) {
+      options.stop = stop;
+      return EpochOptimizer(options, model, layout == nullptr ? ParameterLayout() : layout->blocks,
+                            std::move(listener));
+    });
+    return SOTTO_OK;
+  });
+}
+
+void sotto_epoch_optimizer_destroy(sotto_epoch_optimizer* optimizer) { delete optimizer; }
+
+sotto_status sotto_epoch_optimizer_connect(sotto_epoch_optimizer* optimizer) {
+  return in_turn(optimizer, kKind, [&] { return optimizer->node.connect(); });
+}
+
+sotto_status sotto_epoch_optimizer_step(sotto_epoch_optimizer* optimizer, const float* gradient,
+                                        size_t count, double loss, uint64_t* round, int* outcome) {
+  return in_turn(optimizer, kKind, [&] {
+    return tell(optimizer->node.step(span_at(gradient, count, "gradient"), loss), round, outcome);
+  });
+}
+
+sotto_status sotto_epoch_optimizer_wait(sotto_epoch_optimizer* optimizer, uint64_t* round,
+                                        int* outcome) {
+  return in_turn(optimizer, kKind, [&] { return tell(optimizer->node.wait(), round, outcome); });
+}
+
+sotto_status sotto_epoch_optimizer_cancel(sotto_epoch_optimizer* optimizer) {
+  return at_any_time(optimizer, kKind, [&] { optimizer->node.cancel(); });
+}
+
+sotto_status sotto_epoch_optimizer_evaluated(sotto_epoch_optimizer* optimizer, double loss,
+                                             double accuracy) {
+  return evaluate(optimizer, kKind, loss, accuracy);
+}
+
+sotto_status sotto_epoch_optimizer_finish(sotto_epoch_optimizer* optimizer) {
+  return in_turn(optimizer, kKind, [&] { return optimizer->node.finish(); });
+}
+
+sotto_status sotto_epoch_optimizer_stop(sotto_epoch_optimizer* optimizer) {
+  return at_any_time(optimizer, kKind, [&] { optimizer->stop = true; });
+}
+
+sotto_status sotto_epoch_optimizer_over(sotto_epoch_optimizer* optimizer, int* over) {
+  return tell_over(optimizer, kKind, over);
+}
+
+sotto_status sotto_epoch_optimizer_round(sotto_epoch_optimizer* optimizer, uint64_t* round) {
+  return tell_round(optimizer, kKind, round);
+}
+
+sotto_status sotto_epoch_optimizer_report(sotto_epoch_optimizer* optimizer, char** json) {
+  return give_report(optimizer, kKind, json);
+}
+
+sotto_status sotto_epoch_optimizer_events(sotto_epoch_optimizer* optimizer, char** json) {
+  return give_events(optimizer, kKind, json);
+}

@@ -1,0 +1,94 @@
+"""One node of an all-reduce whose nodes come and go."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import math
+from typing import Optional
+
+from ._arrays import count, place
+from ._elastic_node import ElasticNode
+from ._types import Array, Layout, Setting
+
+_LEFT_OUT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class EpochStep:
+    """What a step of an EpochOptimizer came to."""
+
+    round: int
+    """Steps of the run that the parameters have had."""
+    left_out: bool
+    """The gradient, or a part of it, is in no mean: it came after the setting `grace`, or the others
+    had put this node out meanwhile."""
+
+
+class EpochOptimizer(ElasticNode):
+    """One node of an all-reduce whose nodes come and go: all have one model, and each step is
+    committed at all of them.
+
+        settings = {"nodes": "2:16", "seeds": "10.0.0.1:9400", "lr": 0.1}
+        with sotto.EpochOptimizer(parameters, rounds=1000, **settings) as node:
+            node.connect()
+            while not node.over:
+                loss, gradient = loss_and_gradient(parameters, batch(node.round))
+                node.step(gradient, loss)
+
+    A step never fails because of a peer: those that live make it again of the same gradients, and a
+    newcomer takes the model over in connect(). Where too few nodes are there a step waits, for
+    `wait_limit` seconds at most if that is given.
+
+    `parameters` is the initial model; that of the node that begins the run counts. It is changed in
+    place and must not be resized or moved. `layout` names its tensors: [("layer1.weight", (64, 784)),
+    …]. `nodes`, "MIN:MAX", and `seeds` are needed; sotto.choices("epoch-settings") lists all
+    settings. Spans of time are seconds.
+
+    Ctrl-C ends a call that waits, and the node is then over. As a context manager it leaves in good
+    order at the end of the block, also of one that Ctrl-C or stop() ends, and at once when the block
+    raised anything else.
+    """
+
+    def __init__(
+        self, parameters: Array, *, layout: Optional[Layout] = None, **settings: Setting
+    ) -> None:
+        super().__init__("epoch_optimizer", parameters, layout, dict(settings))
+
+    def _stepped(self, name, *arguments):
+        round, outcome = ctypes.c_uint64(), ctypes.c_int()
+        self._wait(name, *arguments, ctypes.byref(round), ctypes.byref(outcome))
+        return EpochStep(round.value, bool(outcome.value & _LEFT_OUT))
+
+    def connect(self) -> None:
+        """Finds the others, and waits until this node takes part: the parameters are then the run's.
+        The first step does it by itself."""
+        self._wait("connect")
+
+    def step(self, gradient: Array, loss: float = math.nan) -> EpochStep:
+        """A step by the gradient at the parameters; returns when the mean of all nodes' is in them,
+        or the gradient is left out. `loss` at the same parameters is for reports. NonFinite for
+        a gradient with a NaN or an infinity changes nothing. Deadline where `wait_limit` is over, and
+        Stopped after cancel(): wait() goes on with the same gradient."""
+        address, shape = place(gradient, "gradient")
+        return self._stepped("step", address, count(shape), loss)
+
+    def wait(self) -> EpochStep:
+        """Goes on with the wait of a step() that ended early."""
+        return self._stepped("wait")
+
+    def cancel(self) -> None:
+        """Ends the present wait, or else the next one, which raises Stopped. Any thread, or a signal's
+        handler, may call it."""
+        self._now("cancel")
+
+    def finish(self) -> None:
+        """Leaves in good order, within the setting `leave_within`: the others go on without this
+        node, and have what it alone may know. No step may follow."""
+        super().finish()
+
+    @property
+    def round(self) -> int:
+        """Steps of the run that the parameters have had: a schedule, and batches, follow it at all
+        nodes."""
+        return self._number("round")

@@ -1,0 +1,40 @@
+"""The block of `with` around a node that others outlive."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Literal, Optional, TypeVar, Union
+
+from ._errors import Stopped
+
+_Self = TypeVar("_Self", bound="Leaving")
+
+
+class Leaving:
+    """As a context manager it finishes at the end of the block, also of one that Ctrl-C ends, or a call
+    that stop() has ended, and leaves at once when the block raised anything else."""
+
+    _told_to_stop = False
+
+    def finish(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> bool:
+        stopped = kind is not None and issubclass(kind, Stopped) and self._told_to_stop
+        try:
+            if kind is None or stopped or issubclass(kind, KeyboardInterrupt):
+                self.finish()
+        finally:
+            self.close()
+        return stopped

@@ -1,0 +1,158 @@
+"""Modules of PyTorch at nodes that come and go."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional, Union
+
+import torch
+
+from . import _epoch_optimizer, _site
+from ._epoch_optimizer import EpochStep
+from ._flat_parameters import FlatParameters
+from ._leaving import Leaving
+from ._module_watch import Members, plain_name
+from ._site import SiteStep
+from ._types import Path, Setting
+
+_Loss = Union[float, torch.Tensor]
+
+
+class ModuleNode(Leaving):
+    """A node that trains a module: its trainable parameters and their gradients become views of two
+    flat tensors, and steps change them where they lie; half precision, float64 and what lies in
+    another order are trained through a float32 copy. Buffers, such as the statistics of batch
+    normalization, stay this node's own. Load, move, convert and freeze the module before."""
+
+    node: Any
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        if not isinstance(module, torch.nn.Module):
+            raise TypeError(f"module: {type(module).__name__} is no torch.nn.Module")
+        named = [(plain_name(name), p) for name, p in module.named_parameters()]
+        self._flat = FlatParameters(named)
+        self._watch = Members(module, self._flat.slots)
+
+    def _take(self, node):
+        """Nothing of the module is changed when the settings are refused."""
+        self.node = node
+        self._flat.attach()
+
+    def _stepped(self, step, *arguments):
+        """A call that may change the parameters, also where it raises."""
+        try:
+            return step(*arguments)
+        finally:
+            self._flat.publish()
+
+    def _step(self, loss):
+        """A step of `node` by the parameters' gradients."""
+        value = loss.item() if isinstance(loss, torch.Tensor) else float(loss)
+        self._flat.require_unchanged()
+        self._watch.require_same()
+        self._flat.gather_gradients()
+        return self._stepped(self.node.step, self._flat.gradient, value)
+
+    def connect(self) -> None:
+        """As that of `node`; the module has the run's values then."""
+        self._flat.require_unchanged()
+        self._stepped(self.node.connect)
+
+    def zero_grad(self) -> None:
+        """Sets all gradients to 0, where steps read them: backward() adds to them there."""
+        self._flat.zero_gradients()
+
+    def evaluated(self, loss: float, accuracy: float = math.nan) -> None:
+        """Notes how good the model is, for the report."""
+        self.node.evaluated(loss, accuracy)
+
+    def finish(self) -> None:
+        """Ends in good order, as that of `node`. No step may follow."""
+        self._stepped(self.node.finish)
+
+    def stop(self) -> None:
+        """Ends what waits, as that of `node`. Any thread, or a signal's handler, may call it."""
+        self._told_to_stop = True
+        self.node.stop()
+
+    def close(self) -> None:
+        """Leaves at once; see finish()."""
+        self.node.close()
+
+    @property
+    def over(self) -> bool:
+        """The setting `rounds` is reached, or it is to stop."""
+        over: bool = self.node.over
+        return over
+
+    @property
+    def round(self) -> int:
+        """Rounds done, as `node` counts them: a schedule follows it."""
+        round: int = self.node.round
+        return round
+
+
+class Site(ModuleNode):
+    """A sotto.Site, which lies in `node`, for a module of PyTorch. All sites start from the same
+    values: seed PyTorch alike, or load one state.
+
+        with sotto.torch.Site(model, site="bank/site.toml", lr=0.1) as site:
+            site.connect()
+            while not site.over:
+                site.zero_grad()
+                loss = loss_of(model, batch(site.node.next_step))
+                loss.backward()
+                site.step(loss)
+
+    `settings` are those of sotto.Site, and choose the step rule. As a context manager it ends as that
+    does.
+    """
+
+    node: _site.Site
+
+    def __init__(
+        self, module: torch.nn.Module, *, site: Optional[Path] = None, **settings: Setting
+    ) -> None:
+        super().__init__(module)
+        flat = self._flat
+        self._take(_site.Site(flat.values, layout=flat.layout, site=site, **settings))
+
+    def step(self, loss: _Loss = math.nan) -> SiteStep:
+        """A local step by the parameters' gradients, as that of sotto.Site. Where the step is
+        `dropped`, the module has other values than the gradients were taken at."""
+        stepped: SiteStep = self._step(loss)
+        return stepped
+
+
+class EpochOptimizer(ModuleNode):
+    """A sotto.EpochOptimizer, which lies in `node`, for a module of PyTorch: one node of an all-reduce
+    whose nodes come and go. The values of the node that begins the run count.
+
+        with sotto.torch.EpochOptimizer(model, nodes="2:16", seeds="10.0.0.1:9400", lr=0.1) as node:
+            node.connect()
+            while not node.over:
+                node.zero_grad()
+                loss = loss_of(model, batch(node.round))
+                loss.backward()
+                node.step(loss)
+
+    `settings` are those of sotto.EpochOptimizer, and choose the step rule. As a context manager it
+    ends as that does.
+    """
+
+    node: _epoch_optimizer.EpochOptimizer
+
+    def __init__(self, module: torch.nn.Module, **settings: Setting) -> None:
+        super().__init__(module)
+        flat = self._flat
+        self._take(_epoch_optimizer.EpochOptimizer(flat.values, layout=flat.layout, **settings))
+
+    def step(self, loss: _Loss = math.nan) -> EpochStep:
+        """A step by the mean of all nodes' gradients, as that of sotto.EpochOptimizer."""
+        stepped: EpochStep = self._step(loss)
+        return stepped
+
+    def wait(self) -> EpochStep:
+        """Goes on with the wait of a step() that ended early."""
+        stepped: EpochStep = self._stepped(self.node.wait)
+        return stepped

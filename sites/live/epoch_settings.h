@@ -1,0 +1,48 @@
+// The settings of one node of an all-reduce whose nodes come and go, by name, as programs give
+// them; what comes of them is EpochOptions. Names are those of the options of `sotto train`.
+//
+//   EpochSettings settings;
+//   set(settings_of(settings), "nodes", "2:16");
+//   EpochOptions options = options_of(settings);
+//
+// Plain values and pure functions, except options_of, which reads a key; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sites/live/epoch_options.h>
+#include <sotto/sites/process/roster_settings.h>
+#include <sotto/trainers/settings/optimizer_settings.h>
+#include <sotto/trainers/settings/setting.h>
+
+namespace sotto {
+
+/// The values of the settings, given or default.
+struct EpochSettings {
+  RosterSettings roster;
+  /// Algorithm and compressor, and step rule; others are not used.
+  OptimizerSettings training = [] {
+    OptimizerSettings settings;
+    settings.algorithm = "allreduce";
+    return settings;
+  }();
+  std::uint64_t seed = 0;
+  Round rounds = 0;  ///< steps of the run after which the node ends; 0: it goes on
+  double timeout_s = 10;
+  double found_after_s = 30;
+};
+
+/// Whether an algorithm has one model at all nodes: allreduce and qmean.
+bool has_one_model(std::string_view algorithm);
+
+/// Lists all settings; they point into `settings`, which must outlive them.
+std::vector<SettingGroup> settings_of(EpochSettings& settings);
+
+/// A node without a name gets default_node_name(). Throws Error for a setting that is missing or
+/// refused.
+EpochOptions options_of(const EpochSettings& settings);
+
+}  // namespace sotto

@@ -1,0 +1,141 @@
+"""Nodes of an all-reduce that come and go, with models of Python's: over real sockets."""
+
+import threading
+
+import numpy
+import pytest
+
+import sotto
+from nodes import free_port, threads
+
+DIMENSION = 30
+
+
+def settings(port, **more):
+    return {"seeds": f"127.0.0.1:{port}", "lr": 0.1, "wait_limit": 60, **more}
+
+
+def model():
+    return numpy.zeros(DIMENSION, dtype=numpy.float32)
+
+
+def step_towards(node, x, target):
+    return node.step(x - numpy.float32(target), loss=1.0)
+
+
+def test_nodes_die_and_come_and_all_end_with_the_same_bits():
+    port = free_port()
+    ends = {}
+
+    def stay(rank):
+        x = model()
+        with sotto.EpochOptimizer(x, nodes="3:3", rounds=40, **settings(port)) as node:
+            node.connect()
+            while not node.over:
+                step = step_towards(node, x, rank)
+                assert not step.left_out and step.round == node.round
+            node.evaluated(0.5, 0.25)
+            assert node.report()["evaluation"]["accuracy"] == 0.25
+            assert "listening" in [event["event"] for event in node.events()]
+        with pytest.raises(sotto.Refused, match="closed"):
+            node.events()
+        ends[rank] = x
+
+    def die():
+        x = model()
+        node = sotto.EpochOptimizer(x, nodes="3:3", **settings(port))
+        while step_towards(node, x, 3).round < 5:
+            pass
+        node.close()
+
+    threads(3, lambda rank: (die() if rank == 2 else None, stay(rank)))
+    assert len(ends) == 3 and ends[0].mean() > 0.9
+    assert (ends[0] == ends[1]).all() and (ends[0] == ends[2]).all()
+
+
+def test_a_call_that_stop_ends_ends_the_block_in_good_order():
+    port = free_port()
+    held = {}
+
+    def stays():
+        x = model()
+        with sotto.EpochOptimizer(x, nodes="2:2", **settings(port)) as node:
+            held["stays"] = node
+            while True:  # without the other it waits
+                step_towards(node, x, 1)
+        with pytest.raises(sotto.Refused, match="closed"):
+            node.step(x)
+
+    def goes():
+        x = model()
+        with sotto.EpochOptimizer(x, nodes="2:2", **settings(port)) as node:
+            step_towards(node, x, 1)
+        held["stays"].stop()
+
+    threads(2, lambda rank: goes() if rank else stays())
+
+
+def test_a_step_without_a_quorum_waits_and_goes_on():
+    port = free_port()
+    x, other = model(), model()
+    begun = threading.Event()
+
+    def founder():
+        with sotto.EpochOptimizer(x, nodes="2:2", name="a", **settings(port, wait_limit=0.2)) as node:
+            while True:
+                try:
+                    node.connect()
+                    break
+                except sotto.Deadline:
+                    begun.set()  # it has the seed's address
+            pending = False
+            while node.round < 12:
+                try:
+                    node.wait() if pending else node.step(x - numpy.float32(1))
+                    pending = False
+                except sotto.Deadline:
+                    pending = True
+                    lonely.set()
+
+    lonely = threading.Event()
+
+    def peers():
+        begun.wait(60)
+        node = sotto.EpochOptimizer(other, nodes="2:2", **settings(port))
+        for _ in range(4):
+            node.step(other - numpy.float32(1))
+        node.close()  # as a process that dies
+        assert lonely.wait(60)
+        with sotto.EpochOptimizer(other, nodes="2:2", rounds=12, **settings(port)) as node:
+            node.connect()
+            while not node.over:
+                node.step(other - numpy.float32(1))
+
+    threads(2, lambda rank: founder() if rank == 0 else peers())
+    assert (x == other).all()
+
+
+def test_what_is_wrong_is_said():
+    x = model()
+    with pytest.raises(sotto.Refused, match="nodes: it is missing"):
+        sotto.EpochOptimizer(x, seeds="127.0.0.1:9")
+    with pytest.raises(sotto.Refused, match="see.s: there is no such setting.*seeds"):
+        sotto.EpochOptimizer(x, nodes="1:2", seets="127.0.0.1:9")
+    with pytest.raises(sotto.Refused, match="allreduce and qmean alone"):
+        sotto.EpochOptimizer(x, nodes="1:2", algorithm="dpsgd", seeds="127.0.0.1:9")
+    node = sotto.EpochOptimizer(x, nodes="1:2", **settings(free_port(), found_after=0.01))
+    with pytest.raises(sotto.Refused, match="gradient"):
+        node.step(numpy.zeros(3, dtype=numpy.float32))
+    with pytest.raises(sotto.NonFinite):
+        node.step(numpy.full(DIMENSION, numpy.nan, dtype=numpy.float32))
+    assert node.round == 0
+    with pytest.raises(sotto.Refused, match="another optimizer of this process trains"):
+        sotto.EpochOptimizer(x, nodes="1:2", **settings(free_port()))
+    node.cancel()
+    with pytest.raises(sotto.Stopped):
+        node.step(x)
+    node.stop()
+    assert node.over
+    node.close()
+    names = {setting["name"] for setting in sotto.choices("epoch-settings")}
+    assert {"nodes", "seeds", "key", "lr", "grace", "wait-limit", "found-after"} <= names

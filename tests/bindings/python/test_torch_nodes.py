@@ -1,0 +1,83 @@
+"""Modules of PyTorch at nodes that come and go."""
+
+import pytest
+import torch
+
+import sotto
+import sotto.torch
+from nodes import federation, free_port, threads
+from torch_nodes import bits, loss_at, net, same_bits
+
+
+def settings(port, **more):
+    return {"seeds": f"127.0.0.1:{port}", "lr": 0.05, "wait_limit": 60, **more}
+
+
+def train(node, model, rank):
+    """Until the end; returns the loss of the last step."""
+    node.connect()
+    while not node.over:
+        node.zero_grad()
+        loss = loss_at(model, rank, node.round)
+        loss.backward()
+        node.step(loss)
+    return loss.item()
+
+
+def test_modules_at_nodes_of_one_model_end_with_the_same_bits():
+    port = free_port()
+    models = [net(seed=1), net(seed=2)]  # that of the node that begins the run counts
+
+    def run(rank):
+        with sotto.torch.EpochOptimizer(
+            models[rank], nodes="2:3", rounds=30, **settings(port)
+        ) as node:
+            assert train(node, models[rank], rank) < 1
+            assert node.round == 30 and node.node.report()["phase"] != "failed"
+
+    threads(2, run)
+    assert same_bits(bits(models[0]), bits(models[1]))
+    assert not same_bits(bits(models[0]), bits(net(seed=1)))
+
+
+def test_a_module_in_half_precision_gets_what_its_copy_has():
+    model = torch.nn.Linear(6, 1).to(torch.bfloat16)
+    before = bits(model)
+    with sotto.torch.EpochOptimizer(
+        model, nodes="1:2", found_after=0.01, rounds=3, **settings(free_port())
+    ) as node:
+        train(node, model, 0)
+    assert model.weight.dtype == torch.bfloat16 and not same_bits(before, bits(model))
+
+
+def test_a_site_trains_a_module_and_goes_on_from_its_folder(tmp_path):
+    given = {"site": federation(tmp_path, ["a", "b"])["a"], "lr": 0.05}
+    ends = []
+    for rounds in (5, 8):
+        model = net(seed=rounds)
+        with sotto.torch.Site(model, rounds=rounds, found_after=0.01, **given) as site:
+            site.connect()
+            if ends:
+                assert same_bits(bits(model), ends[0])
+            train(site, model, 0)
+            assert site.round == rounds
+        ends.append(bits(model))
+    assert not same_bits(*ends)
+
+
+def test_what_steps_would_not_reach_is_refused():
+    model = net()
+    with pytest.raises(TypeError, match="no torch.nn.Module"):
+        sotto.torch.EpochOptimizer(model.parameters(), nodes="1:2", seeds="127.0.0.1:9")
+    with pytest.raises(sotto.Refused, match="nodes: it is missing"):
+        sotto.torch.EpochOptimizer(model, seeds="127.0.0.1:9")
+    node = sotto.torch.EpochOptimizer(
+        model, nodes="1:2", found_after=0.01, **settings(free_port())
+    )
+    node.connect()
+    model.double()
+    with pytest.raises(RuntimeError, match="after the optimizer was made"):
+        node.step()
+    node.close()
+    with pytest.raises(sotto.Refused, match="closed"):
+        node.evaluated(0.5)
