@@ -21,7 +21,7 @@ const RowRoom& checked_room(const RowRoom& room) {
     }
   };
   bound("width", room.width, kMaxDimension);
-  bound("slots", room.slots, kMostRows);
+  bound("slots", room.slots, std::min(kMostRows, kMaxDimension / room.width));
   bound("capacity", room.capacity, kMostRows);
   bound("capacity", room.capacity, kMaxDimension / room.width / room.slots);
   return room;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -31,6 +33,13 @@ RowRoom room_of(const GroupMember& member, const ExpertOptions& options, std::si
   const double fits = std::ceil(options.capacity * static_cast<double>(choices) * all /
                                 static_cast<double>(options.experts));
   const double capacity = options.capacity == 0 ? all : std::min(all, fits);
+  constexpr double kMostRows = std::numeric_limits<std::uint16_t>::max();
+  if (capacity > kMostRows) {
+    refuse("tokens", fmt::format("{}", options.tokens),
+           fmt::format("an expert would take {} of them, and {} are the most: give fewer, or a "
+                       "smaller capacity",
+                       capacity, kMostRows));
+  }
   return {.width = options.width,
           .slots = experts_a_node(member, options.experts),
           .capacity = static_cast<std::size_t>(capacity)};

@@ -18,10 +18,11 @@ std::string text_of(const GroupAlgorithm& chosen) {
   const auto& [axis, algorithm, compressor, topology, rule] = chosen;
   const auto& [name, rate, momentum, nesterov, decay, beta1, beta2, epsilon, bias, trust, scale,
                clip, schedule] = rule;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", axis, algorithm,
-                     compressor, topology, name, rate, momentum, nesterov, decay, beta1, beta2,
-                     epsilon, static_cast<int>(bias), trust, static_cast<int>(scale), clip,
-                     schedule.spec());
+  const auto& [shape, every, factor, floor, warmup, total] = schedule;
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", axis,
+                     algorithm, compressor, topology, name, rate, momentum, nesterov, decay, beta1,
+                     beta2, epsilon, static_cast<int>(bias), trust, static_cast<int>(scale), clip,
+                     static_cast<int>(shape), every, factor, floor, warmup, total);
 }
 
 std::unique_ptr<Algorithm> make_inner(const ProgramSetup& setup, const Group& group,

@@ -24,7 +24,7 @@ struct Schedule {
 
   /// The factor of the learning rate in `round`.
   double multiplier(Round round) const;
-  /// The specification that parses to this schedule.
+  /// The specification that parses, with the same total, to this schedule.
   std::string spec() const;
 };
 

@@ -21,7 +21,8 @@ struct Client {
 };
 
 /// How clients are sampled. Throws Error from the Simulator's constructor for fewer clients than
-/// nodes, a pace that is not positive and finite, and a node without a limited way out and in.
+/// nodes, a negative or infinite time, a bandwidth that is not positive and finite, and a node
+/// without a limited way out and in.
 struct ClientSampling {
   std::shared_ptr<const std::vector<Client>> clients = {};  ///< null: nobody is sampled
   Round every = 1;         ///< rounds from one sample to the next, 1 or more

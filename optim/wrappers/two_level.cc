@@ -374,7 +374,14 @@ Status TwoLevel::load(ByteReader& in) {
     return status;
   }
   stage_ = Stage::waits;
-  return inner_->load(in);
+  if (Status status = inner_->load(in); !status.ok()) {
+    return status;
+  }
+  if (inner_->round() != node_.round()) {
+    return {Fault::malformed, fmt::format("checkpoint between groups in round {} where {} is due",
+                                          inner_->round(), node_.round())};
+  }
+  return {};
 }
 
 }  // namespace sotto

@@ -121,6 +121,9 @@ void Simulator::Engine::begin_sampling(const Platform& platform) {
     return client.gradient_s >= 0 && client.gradient_s < kUnlimited && client.bytes_per_s > 0 &&
            client.bytes_per_s < kUnlimited;
   };
+  if (!(sampling.model_bytes >= 0 && sampling.model_bytes < kUnlimited)) {
+    refuse("model_bytes", fmt::to_string(sampling.model_bytes), "it is 0 or more bytes");
+  }
   if (clients.size() < nodes_.size() || sampling.every == 0 ||
       !std::ranges::all_of(clients, able)) {
     refuse("clients", fmt::format("{}", clients.size()),
@@ -380,6 +383,7 @@ bool Simulator::Engine::start_exchanges(Rank rank, Codec how) {
         node.codec == Codec::idle ? node.algorithm->next_exchange(scratch_) : false;
     if (!more.ok()) {
       end(rank, more.status());
+      complete_all(rank);
       return false;
     }
     if (!*more) {
@@ -395,6 +399,7 @@ bool Simulator::Engine::start_exchanges(Rank rank, Codec how) {
       return true;
     }
     if (!post(rank, scratch_)) {
+      complete_all(rank);
       return false;
     }
   }

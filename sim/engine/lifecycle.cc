@@ -83,11 +83,16 @@ void Simulator::Engine::turn(Rank rank) {
 }
 
 bool Simulator::Engine::only_steps_left() const {
-  const bool due = std::ranges::any_of(nodes_, [](const Node& node) {
-    return node.stage != Stage::ended &&
-           std::ranges::any_of(node.due, [](SimTime time) { return time != kNever; });
-  });
-  return !due && !network_.moving();
+  for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
+    const Node& node = nodes_[rank];
+    // A suspended node's events are due once something wakes it; here only its availability can.
+    const bool wakes = !node.suspended || (!node.held && turns_later(rank));
+    if (node.stage != Stage::ended && wakes &&
+        std::ranges::any_of(node.due, [](SimTime time) { return time != kNever; })) {
+      return false;
+    }
+  }
+  return !network_.will_move();
 }
 
 void Simulator::Engine::suspend(Rank rank) {

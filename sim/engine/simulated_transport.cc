@@ -157,8 +157,8 @@ void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* 
     Line& line = lines_[*at];
     Parcel& parcel = line.parcels.emplace_back();
     parcel.tag = open.exchange.tag;
-    parcel.bytes = static_cast<std::uint32_t>(send.frame.size());
-    parcel.elements = static_cast<std::uint32_t>(announced_elements(send.frame));
+    parcel.bytes = send.frame.size();
+    parcel.elements = announced_elements(send.frame);
     if (options_.payload) {
       const bool same = copied != nullptr && send.frame.data() == copied_from.data() &&
                         send.frame.size() == copied_from.size();
@@ -308,7 +308,7 @@ bool SimulatedTransport::take(ConnectionId id, std::vector<Parcel>::iterator par
   }
   check(parcel->bytes <= receive->buffer.size(), "a receive has room for the frame that is due");
   receive->bytes = parcel->bytes;
-  exchange.elements += parcel->elements;
+  exchange.elements += static_cast<double>(parcel->elements);
   --exchange.awaited;
   if (options_.payload) {
     std::ranges::copy(*parcel->frame, receive->buffer.begin());

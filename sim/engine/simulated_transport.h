@@ -113,8 +113,8 @@ class SimulatedTransport {
   using CopiedFrame = std::shared_ptr<std::vector<std::byte>>;
   struct Parcel {
     ExchangeTag tag;
-    std::uint32_t bytes = 0;
-    std::uint32_t elements = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t elements = 0;
     bool launched = false;
     std::uint64_t number = 0;  ///< number of the parcel on the line, in the order of launches
     bool delivered = false;

@@ -57,7 +57,7 @@ SimTime LinkStates::latency_along(std::span<const LinkId> way) const {
 double LinkStates::narrowest(std::span<const LinkId> way) const {
   double rate = kUnlimited;
   for (const LinkId link : way) {
-    rate = std::min(rate, links_[link].bytes_per_s);
+    rate = std::min(rate, bandwidth_factor_ * links_[link].bytes_per_s);
   }
   return rate;
 }
@@ -100,7 +100,8 @@ SimTime LinkStates::queueing_delay(std::span<const LinkId> way, double packet_by
   for (const LinkId id : way) {
     const LinkState& link = links_[id];
     if (link.flows > 1 && link.bytes_per_s > 0) {
-      const double wait = (link.flows - 1) * packet_bytes / (2 * link.bytes_per_s);
+      const double rate = bandwidth_factor_ * link.bytes_per_s;
+      const double wait = (link.flows - 1) * packet_bytes / (2 * rate);
       all += wait;
       longest = std::max(longest, wait);
     }

@@ -37,8 +37,11 @@ double mean_over(const StepTimes& steps, const auto& values) {
 }  // namespace
 
 void validate(const TracedLink& traced) {
-  if (traced.trace == nullptr || traced.start < 0 || !(traced.times > 0)) {
-    refuse_it("there must be one, from a time of 0 or more on, more than 0 times as wide");
+  if (traced.trace == nullptr || traced.start < 0 || !(traced.times > 0) ||
+      !std::isfinite(traced.times)) {
+    refuse_it(
+        "there must be one, from a time of 0 or more on, more than 0 times as wide, "
+        "and not infinitely");
   }
 }
 

@@ -140,6 +140,19 @@ std::optional<ConnectionId> Network::moving() const {
   return {};
 }
 
+bool Network::will_move() const {
+  const auto opens = [this](LinkId link) {
+    return links_[link].bytes_per_s > 0 ||
+           std::ranges::any_of(traced_, [link](const Traced& one) { return one.link == link; });
+  };
+  for (ConnectionId id = 0; id < connections_.size(); ++id) {
+    if (under_way(id) > 0 && std::ranges::all_of(links(connections_[id].path), opens)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::vector<Crossing> Network::crossings(const Connection& connection) const {
   std::vector<Crossing> crossed;
   const auto add = [&](LinkId link, double usage) {
@@ -556,11 +569,12 @@ void Network::change(LinkId link, double bytes_per_s, SimTime latency) {
   const bool same_latency = links_[link].latency == latency;
   links_.change({.at = queue_.now(), .link = link, .bytes_per_s = bytes_per_s, .latency = latency});
   share_.set_capacity(link, links_.left_for_messages(link));
-  if (same_latency && model_.weight_s == 0 && model_.acknowledgements == 0) {
-    return;
-  }
   for (const ConnectionId id : links_.users(link)) {
-    update_route(id);
+    // With losses, the round trip that bounds a window has the time of two packets in it.
+    if (!same_latency || model_.weight_s != 0 || model_.acknowledgements != 0 ||
+        repair_of(id) != nullptr) {
+      update_route(id);
+    }
   }
 }
 

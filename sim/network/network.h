@@ -159,6 +159,8 @@ class Network {
   /// A connection with a message under way that no cut link holds up. Where no event is left, it
   /// would arrive after the end of time.
   std::optional<ConnectionId> moving() const;
+  /// Whether a message is under way that moves, or will when a trace opens the links that hold it.
+  bool will_move() const;
   /// Bytes of delivered messages that crossed each link.
   std::span<const double> carried() const { return carried_; }
   /// Bytes that a link could have carried until now.

@@ -622,7 +622,7 @@ TEST_CASE("layers that cannot be are refused") {
   CHECK(refused({.experts = 4, .gate = "switch:1"}) == "gate");
   CHECK(refused({.experts = 4, .capacity = -1}) == "capacity");
   CHECK(refused({.experts = 4, .tokens = 0}) == "tokens");
-  CHECK(refused({.experts = 4, .tokens = 70'000, .capacity = 0}) == "capacity");
+  CHECK(refused({.experts = 4, .tokens = 70'000, .capacity = 0}) == "tokens");
   CHECK(refused({.experts = 4, .compressor = "sign"}) == "compressor");
   CHECK(refused({.experts = 4, .gradient_compressor = "quant:4"}) == "compressor");
   CHECK(refused({.experts = 4}).empty());

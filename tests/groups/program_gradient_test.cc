@@ -179,7 +179,9 @@ TEST_CASE("a fault of the algorithm in a group leaves the driver's exchange, and
 TEST_CASE("nodes whose algorithms in the group have other settings refuse each other") {
   for (const GroupAlgorithm& other :
        {GroupAlgorithm{.axis = "data", .step_rule = {.learning_rate = 0.01}},
-        GroupAlgorithm{.axis = "data", .step_rule = {.momentum = 0.5}}}) {
+        GroupAlgorithm{.axis = "data", .step_rule = {.momentum = 0.5}},
+        // Its length is not in the text of a schedule.
+        GroupAlgorithm{.axis = "data", .step_rule = {.schedule = {.total = 10}}}}) {
     ProgramJob job = job_of({.axis = "data"});
     const auto same = job.make;
     const auto changed = job_of(other).make;

@@ -88,3 +88,13 @@ TEST_CASE("a packet waits for half of one of each other flow, except where its w
   links.count_flow(kWay, false);
   CHECK(links.queueing_delay(kWay, 1'000) == 0);
 }
+
+TEST_CASE("a factor of bandwidth is in what is narrowest, and in what a packet waits for") {
+  LinkStates links(three_links(), 0.5);
+  CHECK(links.narrowest(kWay) == 5e5);
+  for (int flows = 0; flows < 2; ++flows) {
+    links.count_flow(kWay, true);
+  }
+  links.count_flow(std::vector<LinkId>{0}, true);
+  CHECK(links.queueing_delay(kWay, 1'000) == kMs / 2);
+}

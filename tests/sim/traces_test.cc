@@ -292,3 +292,35 @@ TEST_CASE("a round lasts as long as the slowest of the clients that are drawn fo
   open.set_default_route({});
   CHECK_THROWS_AS((void)simulate(job, options, open), Error);
 }
+
+TEST_CASE("without deadlines, nodes wait for a link that its trace closes for a while") {
+  Job job{.topology = "complete", .nodes = 2};
+  auto options = options_for(5);
+  options.timeout = kNever;
+  // Open for 5 ms of each second: what a node sends after its gradient waits for the next one.
+  Platform platform = traced_pair(trace_of({0, 5 * kMs}, {1e6, 0}, kS));
+  platform.set_route(1, 0, {platform.add_link({.bytes_per_s = 1e6})});
+  const SimulationReport report = simulate(job, options, platform);
+  for (const auto& node : report.nodes) {
+    CHECK_MESSAGE(node.status.ok(), node.status.message());
+    CHECK(node.rounds == 5);
+  }
+  CHECK(report.nodes[1].end > kS);
+}
+
+TEST_CASE("a node that is suspended for good does not keep a trace going for ever") {
+  Job job{.topology = "complete", .nodes = 2};
+  auto options = options_for(1000);
+  options.timeout = kNever;
+  options.events.push_back({.at = 3 * kMs, .node = 0, .kind = NodeEvent::Kind::suspend});
+  Platform platform = traced_pair(trace_of({0, 5 * kMs}, {1e6, 2e6}, 10 * kMs));
+  platform.set_route(1, 0, {platform.add_link({.bytes_per_s = 1e6})});
+  const SimulationReport report = simulate(job, options, platform);
+  CHECK_FALSE(report.nodes[1].status.ok());
+  CHECK(report.nodes[1].end < kS);
+}
+
+TEST_CASE("a trace that is infinitely wide is refused") {
+  CHECK_THROWS_WITH_AS(arrival(traced_pair(trace_of({0, kS}, {1e6, 0}, 2 * kS), 0, kUnlimited), 1),
+                       doctest::Contains("not infinitely"), Error);
+}

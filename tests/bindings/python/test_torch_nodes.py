@@ -54,7 +54,7 @@ def test_a_site_trains_a_module_and_goes_on_from_its_folder(tmp_path):
     given = {"site": federation(tmp_path, ["a", "b"])["a"], "lr": 0.05}
     ends = []
     for rounds in (5, 8):
-        model = net(seed=rounds)
+        model = net()
         with sotto.torch.Site(model, rounds=rounds, found_after=0.01, **given) as site:
             site.connect()
             if ends:

@@ -216,6 +216,29 @@ TEST_CASE("a run that was saved in groups goes on as one that was not stopped") 
   }
 }
 
+TEST_CASE("a state whose rounds inside and between groups differ is refused") {
+  const ClusterOptions options{
+      .algorithm = "allreduce", .nodes = 4, .groups = {{0, 1}, {2, 3}}, .dimension = 10};
+  const Quadratic problem(options.nodes, options.dimension, 4, 0.1);
+  Cluster first(options);
+  REQUIRE(first.driver.run(1, problem).ok());
+  ByteBuffer early;
+  first.driver.node(0).save(early);
+  REQUIRE(first.driver.run(1, problem).ok());
+  ByteBuffer late;
+  first.driver.node(0).save(late);
+  // The first difference is the node's own round.
+  REQUIRE(early.bytes().size() == late.bytes().size());
+  std::vector<std::byte> mixed(late.bytes().begin(), late.bytes().end());
+  const auto at = std::ranges::mismatch(early.bytes(), late.bytes()).in1 - early.bytes().begin();
+  mixed[static_cast<std::size_t>(at)] = early.bytes()[static_cast<std::size_t>(at)];
+  Cluster second(options);
+  ByteReader in(mixed);
+  const Status status = second.driver.node(0).load(in);
+  CHECK(status.fault() == Fault::malformed);
+  CHECK_MESSAGE(status.message().find("between groups") != std::string::npos, status.message());
+}
+
 TEST_CASE("what cannot be done in groups is refused with what would do") {
   const auto refusal = [](const ClusterOptions& options) -> std::string {
     try {
