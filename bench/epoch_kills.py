@@ -16,6 +16,7 @@ the run with kills had after as many is to lie within their spread, from the lea
 to the most and their range.
 """
 import argparse
+import bisect
 import calendar
 import contextlib
 import json
@@ -30,6 +31,11 @@ import sys
 import tempfile
 import time
 import urllib.request
+
+
+def end_on_sigterm():
+    """SIGTERM then ends this program as an error does, with all that it has started."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def free_port():
@@ -57,9 +63,18 @@ class Node:
         self.port = free_port()
         more = ["--name", name, "--log-json", self.log, "--json", self.result,
                 "--metrics", str(self.port)]
-        self.process = subprocess.Popen(words + more, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
+        self.errors = os.path.join(folder, name + ".err")
+        with open(self.errors, "wb") as errors:
+            self.process = subprocess.Popen(words + more, stdout=subprocess.DEVNULL, stderr=errors)
         Node.started.append(self.process)
+        self.read, self.known = 0, []  # bytes of the log, and the events in them
+
+    def require_alive(self):
+        """Ends this program where the node has ended, with what it said."""
+        if self.process.poll() is not None:
+            with open(self.errors, encoding="utf-8", errors="replace") as errors:
+                raise SystemExit(f"{self.name} ended with status {self.process.returncode}: "
+                                 f"{errors.read().strip()[-1000:]}")
 
     @classmethod
     def kill_all(cls):
@@ -87,21 +102,28 @@ class Node:
         return len(epoch.get("members", [])) if epoch.get("standing") == "member" else 0
 
     def events(self):
-        """Its whole log so far: time, event, and the rest."""
-        if not os.path.exists(self.log):
-            return
-        with open(self.log, encoding="utf-8") as log:
-            for line in log:
-                if not line.endswith("}\n"):
-                    break
-                event = json.loads(line)
-                yield seconds_of(event["time"]), event["event"], event
+        """Its log so far: time, event, and the peer or None."""
+        if os.path.exists(self.log):
+            with open(self.log, "rb") as log:  # of which only what is new is read
+                log.seek(self.read)
+                for line in log:
+                    if not line.endswith(b"}\n"):
+                        break
+                    self.read += len(line)
+                    event = json.loads(line)
+                    self.known.append((seconds_of(event["time"]), event["event"], event.get("peer")))
+        return self.known
+
+    def events_since(self, since):
+        """Those of its log from a time on."""
+        events = self.events()
+        return events[bisect.bisect_left(events, (since,)):]
 
     def next_step(self, since):
         """When it made its first step in an epoch that began after `since`; None: not yet."""
         began = False
-        for at, kind, _ in self.events():
-            if kind == "epoch-began" and at >= since - 0.001:  # logs have milliseconds
+        for at, kind, _ in self.events_since(since - 0.001):  # logs have milliseconds
+            if kind == "epoch-began":
                 began = True
             elif kind == "round" and began:
                 return at
@@ -109,8 +131,8 @@ class Node:
 
     def noticed(self, name, since):
         """When its channel to this node closed; None: it had none."""
-        closed = [at for at, kind, event in self.events()
-                  if kind == "peer-down" and event.get("peer") == name and at >= since - 0.001]
+        closed = [at for at, kind, peer in self.events_since(since - 0.001)
+                  if kind == "peer-down" and peer == name]
         return closed[0] if closed else None
 
     def usage(self):
@@ -131,12 +153,15 @@ def scratch():
 def await_listening(node, deadline):
     """Waits until the node listens, or the deadline."""
     while time.time() < deadline and all(kind != "listening" for _, kind, _ in node.events()):
+        node.require_alive()
         time.sleep(0.02)
 
 
 def await_members(nodes, least, deadline):
     """Waits until all nodes are members of one epoch of `least` or more, or the deadline."""
     while time.time() < deadline:
+        for node in nodes:
+            node.require_alive()
         counts = [node.members() for node in nodes]
         if min(counts) >= least and len(set(counts)) == 1:
             return True
@@ -317,7 +342,8 @@ def show(figures):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sotto", default="build/sotto", help="the program")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=600, help="no kill after so long")
@@ -334,6 +360,11 @@ def main():
                         help="runs without kills whose test loss is compared")
     parser.add_argument("--json", help="file for all figures")
     options = parser.parse_args()
+    if options.nodes < 3:
+        parser.error("--nodes: 3 at least, as of two the younger cannot go on alone")
+    if options.compare_at < 100:
+        parser.error("--compare-at: 100 at least, as losses are taken every 100 steps")
+    end_on_sigterm()
     try:
         with scratch() as folder:
             figures = figures_of(options, folder)

@@ -19,6 +19,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -104,7 +105,7 @@ def port_of(name, case, key):
             if port:
                 return port.group(1)
         time.sleep(0.05)
-    raise SystemExit(f"a site to crowd did not begin: see {name}")
+    raise SystemExit(f"site {case['crowded']} did not begin, and cannot be crowded")
 
 
 def watch(case, name, run):
@@ -149,6 +150,9 @@ def play(case, options):
         if case["kind"] in ("idle", "garbage"):
             told = [crowd(case, *runs[1], options)]
         troubles = [process.communicate()[1].strip() for _, process in runs]
+    for (name, process), trouble in zip(runs, troubles):
+        if not os.path.exists(name + ".json"):
+            raise SystemExit(f"sitelab ended with status {process.returncode}: {trouble}")
     honest = [site for site in range(case["sites"]) if site not in case["liars"]]
     found = []
     for name, _ in runs:
@@ -216,6 +220,7 @@ def main():
     parser.add_argument("--keep", default=None, help="folder for the sites' files and logs")
     parser.add_argument("--json", help="file for all figures")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     draw = random.Random(options.seed)
     kinds = options.kinds.split(",")
     temporary = None
@@ -241,6 +246,8 @@ def main():
             json.dump(results, out, indent=1)
     if temporary:
         temporary.cleanup()
+    elif any(result["wrong"] for result in results):
+        print("logs are in " + ", ".join(one["folder"] for one in results if one["wrong"]))
     return 1 if any(result["wrong"] for result in results) else 0
 
 

@@ -92,6 +92,9 @@ Child::Child(const std::vector<std::string>& words, const ChildSetup& setup)
         ::dup2(output_.get(), STDOUT_FILENO) >= 0 && ::dup2(errors_.get(), STDERR_FILENO) >= 0) {
       ::execve(arguments[0], arguments.data(), environment.data());
     }
+    const char* const why = ::strerrordesc_np(errno);
+    [[maybe_unused]] ssize_t said = ::write(errors_.get(), why, std::strlen(why));
+    said = ::write(errors_.get(), "\n", 1);
     ::_exit(kCannotStart);
   }
   if (pid_ < 0) {

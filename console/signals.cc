@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 
@@ -19,6 +20,7 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_alw
               std::atomic<const char*>::is_always_lock_free);
 
 void on_signal(int signal) {
+  const int before = errno;  // which what is interrupted may be about to read
   last_signal = signal;
   if (const char* notice = notice_of_first; notice != nullptr && !stop) {
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, notice, std::strlen(notice));
@@ -27,6 +29,7 @@ void on_signal(int signal) {
   if (second_ends) {
     ::signal(signal, SIG_DFL);
   }
+  errno = before;
 }
 
 }  // namespace

@@ -227,7 +227,9 @@ void PhaseTrace::flush(std::chrono::milliseconds patience) {
     return give_up(internal::lost_file("trace", path_, std::strerror(refused)));
   }
   const off_t at = ::lseek(descriptor_, 0, SEEK_END) - static_cast<off_t>(kEnd.size());
-  if (static_cast<std::size_t>(at) + events_.size() > kMostBytes) {
+  if (at < 0) {
+    give_up(internal::lost_file("trace", path_, "somebody has cut it"));
+  } else if (static_cast<std::size_t>(at) + events_.size() > kMostBytes) {
     give_up(mention("trace") +
             fmt::format(": {} has reached its limit; the rest of the run is left out", path_));
   } else if (const int error = write_all_at(descriptor_, events_ + std::string(kEnd), at);

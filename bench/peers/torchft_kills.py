@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,7 +39,10 @@ def epoch_kills():
 
 def enter_own_network():
     """Begins this program again in a network namespace, where that is allowed."""
-    if os.environ.get(OWN_NETWORK) or os.geteuid() != 0:
+    if os.environ.get(OWN_NETWORK) or os.geteuid() != 0 or not shutil.which("unshare"):
+        return
+    if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode:
+        print("no network of its own can be had here: bytes are not counted")
         return
     os.environ[OWN_NETWORK] = "1"
     script = 'ip link set lo up && exec "$@"'
@@ -120,6 +124,8 @@ def play_torchft(options, heartbeat, folder):
     nodes = []
     try:
         time.sleep(1)
+        if lighthouse.poll() is not None:
+            raise SystemExit(f"torchft: the lighthouse ended: see {folder}/lighthouse.err")
         nodes += [Replica(f"n{k}", folder, words) for k in range(options.nodes)]
         if not await_replicas(nodes, 180):
             raise SystemExit(f"torchft: the replicas did not come together: see {folder}")
@@ -136,8 +142,12 @@ def play_torchft(options, heartbeat, folder):
         for node in nodes:
             node.process.kill()
             node.process.wait()
-        lighthouse.send_signal(signal.SIGTERM)
-        lighthouse.wait(timeout=30)
+        lighthouse.terminate()
+        try:
+            lighthouse.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            lighthouse.kill()
+            lighthouse.wait()
     return kills, steps, used
 
 
@@ -158,15 +168,16 @@ def kill_nodes(options, folder):
     seeds = [f"127.0.0.1:{bench.free_port()}" for _ in range(2)]
     words = bench.words_of(given, seeds, given.gradient_time) + ["--rounds", "100000000"]
     nodes = bench.start(given, folder, words, seeds)
+    kept = nodes[1]  # whose steps are counted
     draw, kills = random.Random(options.seed), []
 
     def left_out():
         return sum(node.epoch().get("left_out", 0) for node in nodes)
 
-    before, first = loopback_bytes(), nodes[1].status()["round"]
+    before, first = loopback_bytes(), kept.status()["round"]
     while len(kills) < options.kills:
         time.sleep(options.every)
-        victim = draw.choice([node for node in nodes if node is not nodes[1]])
+        victim = draw.choice([node for node in nodes if node is not kept])
         nodes.remove(victim)
         before_kill = left_out()
         row = bench.kill_one(victim, nodes, folder)
@@ -174,7 +185,7 @@ def kill_nodes(options, folder):
         nodes.append(bench.Node(f"n{options.nodes + len(kills)}", folder, words))
         if not bench.await_members(nodes, options.nodes, time.time() + 180):
             raise SystemExit(f"sotto: a replacement was not taken in: see {folder}")
-    steps = nodes[1].status()["round"] - first
+    steps = kept.status()["round"] - first
     used = None if before is None else loopback_bytes() - before
     bench.end_all(nodes)
     return kills, steps, used
@@ -209,6 +220,7 @@ def main():
         print(f"SKIPPED: {options.python} cannot import torchft: pip install torchft, or --python")
         return 0
     enter_own_network()
+    epoch_kills().end_on_sigterm()
     rows = []
     heartbeats = options.heartbeat_timeout or [5000, 500]
     for heartbeat in [] if options.only == "sotto" else heartbeats:

@@ -33,6 +33,7 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/check.h>
+#include <sotto/base/error.h>
 #include <sotto/base/number.h>
 #include <sotto/comm/channels.h>
 #include <sotto/comm/trust/key_file.h>
@@ -67,8 +68,20 @@ struct CrowdSettings {
 struct CrowdCounts {
   std::atomic<std::uint64_t> dialled{0};
   std::atomic<std::uint64_t> cut{0};  ///< connections that the site cut
-  std::atomic<std::uint64_t> held{0};
 };
+
+/// How many addresses the strangers have; 0: that of the sites. Throws Error.
+std::uint32_t parse_sources(const std::string& text) {
+  constexpr std::uint32_t kMostSources = 65'000;
+  if (text == "same") {
+    return 0;
+  }
+  const auto count = parse_number<std::uint32_t>(text, 1, kMostSources);
+  if (!count) {
+    refuse("sources", text, fmt::format("same, or 1 to {} addresses", kMostSources));
+  }
+  return *count;
+}
 
 std::string words_of(const std::string& kind, int number) {
   const std::string garbage(4096, '\x5A');
@@ -103,8 +116,8 @@ class Strangers {
 
  private:
   std::uint32_t source_of(std::size_t number) const {
-    const auto count = parse_number<std::uint32_t>(settings_.sources);
-    return count ? 0x7F010001U + static_cast<std::uint32_t>(number) % *count : INADDR_LOOPBACK;
+    const std::uint32_t count = parse_sources(settings_.sources);
+    return count > 0 ? 0x7F010001U + static_cast<std::uint32_t>(number) % count : INADDR_LOOPBACK;
   }
   void dial(std::size_t number) {
     const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -224,18 +237,31 @@ void run(const CrowdSettings& settings) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("How long a site needs to be back in touch while strangers crowd the door", "crowd");
+  CLI::App app(
+      "How long a site that starts again needs until it and its peer have met, in seconds, while "
+      "strangers crowd the port of that peer; both sites are of this process",
+      "crowd");
   CrowdSettings settings;
-  app.add_option("--strangers", settings.strangers, "Of strangers")->capture_default_str();
-  app.add_option("--kind", settings.kind, "idle, greeting, garbage or mix")->capture_default_str();
-  app.add_option("--sources", settings.sources, "Addresses of the strangers, or same")
+  app.add_option("--strangers", settings.strangers, "Connections of strangers at once")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--kind", settings.kind, "What the strangers say")
+      ->check(CLI::IsMember({"idle", "greeting", "garbage", "mix"}))
+      ->capture_default_str();
+  app.add_option("--sources", settings.sources,
+                 "How many addresses the strangers have, or same: that of the sites")
+      ->check(bench::readable_by(parse_sources))
       ->capture_default_str();
   app.add_flag("--dials-only", settings.dials_only, "The site that starts again has no address");
   app.add_option("--descriptors", settings.descriptors, "Of the sites' process");
   app.add_option("--restarts", settings.restarts, "Starts that are measured")
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--seconds", settings.seconds, "Before each start")->capture_default_str();
-  app.add_option("--port", settings.port, "Only crowd this port of loopback, until it is ended");
+  app.add_option("--seconds", settings.seconds, "Before each start")
+      ->check(CLI::Range(0.0, 86'400.0))
+      ->capture_default_str();
+  app.add_option("--port", settings.port, "Only crowd this port of loopback, until it is ended")
+      ->check(CLI::Range(1, 65'535));
   app.add_option("--json", settings.json, "Write the result to this file")->type_name("FILE");
   return bench::run_main(app, argc, argv, [&] {
     run(settings);

@@ -46,7 +46,8 @@ RunningJob::RunningJob(const std::vector<std::string>& words)
 
 RunningJob::~RunningJob() {
   child_.signal(SIGTERM);  // the program ends its nodes, and kills those that do not end
-  (void)child_.wait();
+  constexpr auto kEnds = std::chrono::seconds(30);
+  (void)child_.wait_until(Deadline::after(kEnds));  // ~Child kills one that is still there
 }
 
 double RunningJob::wait_for_lines(int lines, Deadline deadline) {
