@@ -236,18 +236,14 @@ bool InputFile::nameless() const {
 }
 
 Status InputFile::await(std::chrono::milliseconds patience, const char* otherwise) {
-  const auto end = std::chrono::steady_clock::now() + patience;
   pollfd ready = {.fd = file_.get(), .events = POLLIN, .revents = 0};
-  int found = 0;
-  do {  // a signal's handler ends a poll, and not the wait
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    found = ::poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
-  } while (found < 0 && errno == EINTR);
+  const int found = ::poll(&ready, 1, static_cast<int>(patience.count()));
   if (found > 0) {
     return {};
   }
-  return unreadable(found == 0 ? otherwise : std::strerror(errno));
+  return unreadable(found == 0       ? otherwise
+                    : errno == EINTR ? "a signal came while it was waited for"
+                                     : std::strerror(errno));
 }
 
 bool InputFile::hung_up() const {
