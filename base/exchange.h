@@ -14,6 +14,10 @@
 
 namespace sotto {
 
+/// The most pieces that a model can be cut into (ExchangeTag::bucket); exchanges of groups of nodes
+/// are numbered behind them.
+inline constexpr std::uint32_t kMostBuckets = 4096;
+
 /// Matches a send to its receive: equal on both sides, and never reused within 2^32 rounds.
 struct ExchangeTag {
   Round round = 0;

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sotto/base/exchange.h>
 #include <sotto/base/ids.h>
-#include <sotto/optim/algorithm.h>
 
 namespace sotto {
 

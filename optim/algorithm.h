@@ -54,9 +54,6 @@ namespace sotto {
 
 struct Adversary;
 
-/// Pieces that a model can be cut into.
-inline constexpr std::uint32_t kMostBuckets = 4096;
-
 /// Everything that one node needs to take part.
 struct AlgorithmSetup {
   /// The accelerator in whose memory the parameters and all other vectors lie; null: they lie with

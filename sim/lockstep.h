@@ -18,19 +18,14 @@
 #include <sotto/base/exchange.h>
 #include <sotto/base/status.h>
 #include <sotto/optim/algorithm.h>
+#include <sotto/sim/gradient_function.h>
 
 namespace sotto {
 
-/// Writes the gradient of node `rank` in `round` at `parameters`.
-using GradientFunction = std::function<void(
-    Rank rank, Round round, std::span<const float> parameters, std::span<float> gradient)>;
-
 /// The time when an exchange is carried. The numbers must not depend on it.
 enum class Delivery {
-  eager,  ///< each exchange as soon as it is posted, frames in rank order
-  /// An exchange only when nodes cannot go on without it, frames in reverse order: all overlap is
-  /// used.
-  late,
+  eager,  ///< each exchange as soon as it is posted
+  late,   ///< an exchange only when nodes cannot go on without it: all overlap is used
 };
 
 /// Traffic along one directed edge, headers included.

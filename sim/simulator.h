@@ -23,7 +23,7 @@
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
-#include <sotto/sim/lockstep.h>
+#include <sotto/sim/gradient_function.h>
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/simulation_report.h>
 #include <sotto/sim/simulator_options.h>

@@ -11,7 +11,7 @@
 #include <sotto/sim/availability.h>
 #include <sotto/sim/client_sample.h>
 #include <sotto/sim/compute_time.h>
-#include <sotto/sim/network/network.h>
+#include <sotto/sim/network/network_model.h>
 #include <sotto/sim/time.h>
 
 namespace sotto {

@@ -17,7 +17,7 @@
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/algorithm_info.h>
-#include <sotto/sim/lockstep.h>
+#include <sotto/sim/gradient_function.h>
 #include <sotto/topology/topology.h>
 
 namespace sotto {
