@@ -136,7 +136,7 @@ SimulatedSitesReport run_traced(const FaultPlan& plan, std::uint64_t seed,
   if (lines > kMostTraceLines) {
     text += fmt::format("{} more lines are left out\n", lines - kMostTraceLines);
   }
-  write_result_file("--trace", path, text);
+  write_result_file("trace", path, text);
   return report;
 }
 
@@ -213,15 +213,15 @@ int run(const FaultsOptions& options) {
            "real sites have a program of their own, bench/sitelab of sotto's sources: "
            "build/bench/sitelab PLAN [--seed N] [--keep FOLDER]");
   }
-  check_writable("--trace", options.trace);
+  check_writable("trace", options.trace);
   const FaultPlan plan = study::read_fault_plan(options.plan);
   check_sites(plan);
   const console::Output output(options.common);
   if (!options.trace.empty() && options.seeds > 1) {
-    refuse("--trace", options.trace, "it is of one run; give --seeds 1");
+    refuse("trace", options.trace, "it is of one run; give --seeds 1");
   }
   if (options.seeds == 0) {
-    refuse("--seeds", "0", "at least one is run");
+    refuse("seeds", "0", "at least one is run");
   }
   console::catch_stop_signals();
   const std::uint64_t seed = options.common.seed;

@@ -165,7 +165,7 @@ int conclude(const PlanOptions& options, const study::PlanSearch& search,
       table.add_note(line);
     }
     write_result_file(
-        "--html", options.html,
+        "html", options.html,
         simulation_page("Plan: " + search.scenario().title, as_repeated(runs), {table},
                         marks_of(search.scenario()), pictures_of(runs),
                         {search.scenario().target.loss, search.scenario().target.quality()}));
@@ -176,7 +176,7 @@ int conclude(const PlanOptions& options, const study::PlanSearch& search,
 }
 
 int run(const PlanOptions& options, const CLI::App& command) {
-  check_writable("--html", options.html);
+  check_writable("html", options.html);
   const console::Output output(options.common);
   study::Scenario scenario =
       study::read_scenario(options.what.scenario, given_seed(command, options.common));

@@ -112,20 +112,20 @@ void write_files(const SimulateOptions& options, const study::Scenario& scenario
   }
   if (!options.html.empty()) {
     write_result_file(
-        "--html", options.html,
+        "html", options.html,
         simulation_page(scenario.title, runs, tables, shared_marks(scenario), pictures,
                         shared_target(scenario), cost_axes(scenario), drawings));
     output.line(fmt::format("\nreport: {}", options.html));
   }
   if (!options.csv.empty()) {
-    write_result_file("--csv", options.csv, history_csv(runs));
+    write_result_file("csv", options.csv, history_csv(runs));
     output.line(fmt::format("history: {}", options.csv));
   }
 }
 
 void write_trace(const SimulateOptions& options, const TraceFile& trace,
                  const console::Output& output) {
-  write_result_file("--trace", options.trace, trace.text());
+  write_result_file("trace", options.trace, trace.text());
   output.line(fmt::format("trace: {}", options.trace));
   if (trace.left_out() > 0) {
     output.line(fmt::format(
@@ -139,7 +139,7 @@ SimTime parse_trace_from(const SimulateOptions& options) {
   try {
     return study::parse_duration(options.trace_from);
   } catch (const Error& error) {
-    throw error.renamed("--trace-from");
+    throw error.renamed("trace_from");
   }
 }
 
@@ -161,9 +161,9 @@ study::RunsListener listener(const std::vector<std::string>& names, const consol
 
 /// Refuses files that could not be written in the end.
 void check_files(const SimulateOptions& options) {
-  check_writable("--html", options.html);
-  check_writable("--csv", options.csv);
-  check_writable("--trace", options.trace);
+  check_writable("html", options.html);
+  check_writable("csv", options.csv);
+  check_writable("trace", options.trace);
 }
 
 /// The scenario, once what it says and what is asked of it can be done; says what is to warn of.

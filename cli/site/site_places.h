@@ -27,8 +27,7 @@ class SitePlaces final : public Spelling {
   /// The place of a setting's key, as `of` has it.
   std::string subject(std::string_view setting) const override;
   std::string mention(std::string_view setting, std::string_view value) const override;
-  /// What the error says, in words of this file. What is about no setting is said of [training],
-  /// but for what names this file's place already.
+  /// What the error says, in words of this file. What is about no setting is said of [training].
   std::string blame(const Error& error) const;
 
  private:

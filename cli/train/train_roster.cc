@@ -120,7 +120,7 @@ void add_roster_options(CLI::App& command, RosterSettings& roster) {
 int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
                   const RosterSettings& roster, const CLI::App& command) {
   const console::FlagSpelling flags(command);
-  check_writable("dump-parameters", options.dump_parameters);
+  check_writable("dump_parameters", options.dump_parameters);
   check_writable("json", options.common.json);
   study::RosterPlan plan = make_roster_plan(options, given_settings(command), roster);
   const console::Output output(options.common);
@@ -153,7 +153,7 @@ int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
     return console::kFailed;  // the log has why
   }
   if (!options.dump_parameters.empty()) {
-    write_result_file("dump-parameters", options.dump_parameters,
+    write_result_file("dump_parameters", options.dump_parameters,
                       parameter_row(plan.parameters) + "\n");
   }
   print_end(output, *result);
