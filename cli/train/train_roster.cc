@@ -18,6 +18,7 @@
 #include <sotto/observe/tensorboard.h>
 #include <sotto/sites/live/epoch_run.h>
 #include <sotto/sites/process/site_run.h>
+#include <sotto/study/json/roster_config.h>
 #include <sotto/study/train/roster_plan.h>
 #include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/files/result_file.h>
@@ -157,7 +158,7 @@ int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
                       parameter_row(plan.parameters) + "\n");
   }
   print_end(output, *result);
-  output.json(site_result_json(*result, plan.config));
+  output.json(site_result_json(*result, roster_config_json(plan)));
   return console::kDone;
 }
 

@@ -1,13 +1,12 @@
 #include <sotto/study/train/epoch_plan.h>
 
-#include <chrono>
-#include <cmath>
 #include <string>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
 #include <sotto/optim/registry.h>
+#include <sotto/trainers/settings/time_limit.h>
 
 namespace sotto::study {
 namespace {
@@ -52,9 +51,6 @@ EpochOptions make_epoch_options(const TrainOptions& o, const RosterSettings& ros
   if (algorithm_info(o.algorithm).name == "qmean" && algorithm.hyperparameters.real("decay") != 1) {
     refuse("algorithm", o.algorithm, "where nodes come and go an error stays whole: decay is 1");
   }
-  if (timeout_s && !(*timeout_s >= kShortestTimeout && *timeout_s <= kLongestTimeout)) {
-    refuse("timeout", fmt::to_string(*timeout_s), "it must be 0.1 to 86400 seconds");
-  }
   EpochOptions options{.listen = roster.listen, .roster = options_of(roster)};
   options.name = roster.name.empty() ? default_node_name() : roster.name;
   options.compressor = compressor_of(o);
@@ -63,7 +59,7 @@ EpochOptions make_epoch_options(const TrainOptions& o, const RosterSettings& ros
   options.rounds = steps;
   options.state = roster.state;
   if (timeout_s) {
-    options.timeout = std::chrono::milliseconds(std::llround(*timeout_s * 1000));
+    options.timeout = time_limit("timeout", *timeout_s, kLongestTimeout, kShortestTimeout);
   }
   return options;
 }
