@@ -33,7 +33,9 @@ constexpr const char* kFaultsExamples =
     "  sotto faults examples/faults/soak.toml --seeds 100\n"
     "  sotto faults examples/faults/soak.toml --seed 17 --trace trace.txt\n"
     "Every seed draws other faults, delays and targets; the same seed gives the same run, to the "
-    "byte. What is checked after every event: docs/faults.md.";
+    "byte. What is checked after every event: docs/faults.md. On real sites bench/sitelab of "
+    "sotto's "
+    "sources plays a plan.";
 
 constexpr std::uint64_t kMostSeeds = 1'000'000;
 constexpr std::uint64_t kMostTraceLines = 2'000'000;
@@ -44,8 +46,6 @@ struct FaultsOptions {
   std::uint64_t seeds = 1;
   std::uint64_t threads = 0;
   std::string trace;
-  bool real = false;
-  std::string keep;
 };
 
 /// What all runs found, so far.
@@ -208,11 +208,6 @@ void show(const FaultPlan& plan, const Summary& summary, const console::Output& 
 }
 
 int run(const FaultsOptions& options) {
-  if (options.real || !options.keep.empty()) {
-    refuse(options.real ? "--real" : "--keep", options.real ? options.plan : options.keep,
-           "real sites have a program of their own, bench/sitelab of sotto's sources: "
-           "build/bench/sitelab PLAN [--seed N] [--keep FOLDER]");
-  }
   check_writable("trace", options.trace);
   const FaultPlan plan = study::read_fault_plan(options.plan);
   check_sites(plan);
@@ -272,9 +267,6 @@ console::Command add_faults_command(CLI::App& program) {
   group.count("--threads", options->threads, "N",
               "Runs at a time; by default one a core. Results do not depend on it", 1024);
   group.option("--trace", options->trace, "FILE", "Write what happens in a run, line by line");
-  // Where these went is told to who still asks for them.
-  command->add_flag("--real", options->real)->group("");
-  command->add_option("--keep", options->keep)->group("");
   add_common_options(*command, options->common);
   command->footer(kFaultsExamples);
   return {command, [options] { return run(*options); }};
