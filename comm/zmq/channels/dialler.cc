@@ -214,7 +214,7 @@ std::optional<DialFailure> Dialler::dial(const std::string& endpoint, Time now) 
         context_, ConnectionOptions{.endpoint = *from,
                                     .max_message_bytes = channel_wire::kMaxWireBytes,
                                     .curve = CurveClient{options_.security.own, key},
-                                    .hears = true,
+                                    .directions = Directions::both,
                                     .participant = "site"});
     phase_ = Phase::dialling;
     dialled_ = endpoint;

@@ -107,6 +107,9 @@ bool TcpStoreServer::know(const std::string& identity, StoredValues::Client* cli
 }
 
 void TcpStoreServer::answer(const Incoming& incoming) {
+  // The number of this connection may have been that of one that has ended, whose route and waits
+  // are not to become this one's. A message that came before its connection ended is dropped: its
+  // client was not told that it was taken.
   drop_ended();
   StoredValues::Client client;
   const auto known = routes_.find(incoming.connection);

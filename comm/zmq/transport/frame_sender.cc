@@ -14,7 +14,7 @@ FrameSender::FrameSender(zmq::context_t& context, Rank peer, const std::string& 
       connection_(context, {.endpoint = endpoint,
                             .max_message_bytes = zmq_wire::kMaxMessageBytes,
                             .curve = std::move(curve),
-                            .retry = true,
+                            .directions = Directions::one,
                             .participant = "node"}),
       hello_(std::move(hello)),
       frames_ahead_(static_cast<std::uint32_t>(frames_ahead)),
