@@ -229,7 +229,7 @@ Status GlooTransport::connect_pairs(const Addresses& theirs, Deadline deadline) 
         context_->getPair(peer)->connect({bytes, bytes + address.size()});
       } catch (const std::exception& failure) {
         return {Fault::deadline,
-                fmt::format("rank {} did not connect: {}", peer, plain_message(failure))};
+                fmt::format("node {} did not connect: {}", peer, plain_message(failure))};
       }
     }
     return {};

@@ -215,7 +215,7 @@ void NcclTransport::hear(const News& news) {
                                 ? std::string("it gave up: its device or its NCCL failed")
                             : notice.cause == options_->rank
                                 ? std::string("it takes nothing more from this node")
-                                : fmt::format("it gave up when rank {} was lost", notice.cause);
+                                : fmt::format("it gave up when node {} was lost", notice.cause);
       links_.carrier->limit(news.peer, notice.counts);
       ended_.try_emplace(news.peer, Deadline::after(kEndPatience));
       break;
@@ -344,7 +344,7 @@ void NcclTransport::give_up(Rank cause, const std::string& reason) {
       if (peer != cause) {
         ledger_.lose(peer, cause == options_->rank
                                ? reason
-                               : fmt::format("the communicator was aborted: rank {} is lost ({})",
+                               : fmt::format("the communicator was aborted: node {} is lost ({})",
                                              cause, reason));
       }
     }
