@@ -410,7 +410,7 @@ void StoreSession::settle_last_list(bool clear) {
   }
   ByteReader in(*list);
   while (!in.finished() && !in.failed()) {
-    const std::string key = in.read_string(kStoreMaxKey);
+    const std::string key = in.read_string(kMostStoreKeyBytes);
     const std::scoped_lock lock(listing_);
     if (in.failed() || listed_.contains(key)) {
       continue;

@@ -2,7 +2,7 @@
 // results out of band (never counted as training traffic).
 //
 // Thread safety: every implementation may be used from several threads. Values are limited to
-// kStoreMaxValue bytes, keys to kStoreMaxKey bytes of [A-Za-z0-9._/-].
+// kMostStoreValueBytes bytes, keys to kMostStoreKeyBytes bytes of [A-Za-z0-9._/-].
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 
 namespace sotto {
 
-inline constexpr std::size_t kStoreMaxKey = 200;  ///< longest key in bytes
+inline constexpr std::size_t kMostStoreKeyBytes = 200;  ///< longest key in bytes
 /// Bytes of a value, at most: 1 GiB.
-inline constexpr std::size_t kStoreMaxValue = std::size_t{1} << 30;
+inline constexpr std::size_t kMostStoreValueBytes = std::size_t{1} << 30;
 
 class Store {
  public:

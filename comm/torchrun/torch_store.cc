@@ -92,7 +92,8 @@ Result<std::optional<LongValue>> read_long_head(std::span<const std::byte> head)
   LongValue value;
   value.version = in.read<std::uint64_t>();
   value.bytes = in.read<std::uint64_t>();
-  const bool sound = kind == TorchHead::pieces && in.finished() && value.bytes <= kStoreMaxValue;
+  const bool sound =
+      kind == TorchHead::pieces && in.finished() && value.bytes <= kMostStoreValueBytes;
   return sound ? Result<Found>(value)
                : Status(Fault::malformed, "what stands under the key is not of sotto's");
 }

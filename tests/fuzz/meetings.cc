@@ -43,7 +43,8 @@ class StrangeStore final : public sotto::Store {
     return std::vector<std::byte>(value.begin(), value.end());
   }
   sotto::Status remove(std::string_view key) override {
-    check(key.size() <= sotto::kStoreMaxKey, "keys that are removed are no longer than keys are");
+    check(key.size() <= sotto::kMostStoreKeyBytes,
+          "keys that are removed are no longer than keys are");
     return {};
   }
 

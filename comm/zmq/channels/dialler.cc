@@ -212,7 +212,7 @@ std::optional<DialFailure> Dialler::dial(const std::string& endpoint, Time now) 
   try {
     connection_ = std::make_unique<PeerConnection>(
         context_, ConnectionOptions{.endpoint = *from,
-                                    .max_message_bytes = channel_wire::kMaxWireBytes,
+                                    .max_message_bytes = channel_wire::kMostWireBytes,
                                     .curve = CurveClient{options_.security.own, key},
                                     .directions = Directions::both,
                                     .participant = "site"});

@@ -60,7 +60,7 @@ std::size_t room_for_strangers() {
 
 Listener::Limits limits_for(std::size_t peers) {
   const std::size_t strangers = room_for_strangers();
-  return {.message_bytes = channel_wire::kMaxWireBytes,
+  return {.message_bytes = channel_wire::kMostWireBytes,
           .connections = strangers + kLeastStrangers + kConnectionsEach * peers,
           .room = Door::Room{.strangers = strangers},
           .held_replies = 4};

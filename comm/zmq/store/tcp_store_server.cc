@@ -32,7 +32,7 @@ TcpStoreServer::TcpStoreServer(const std::string& endpoint, const std::optional<
       stop_request_(std::move(stop)),
       authenticator_(security ? std::make_unique<Authenticator>(context_, admit_listed(*security))
                               : nullptr),
-      listener_(context_, endpoint, {store_wire::kMaxMessageBytes, most_connections(security)},
+      listener_(context_, endpoint, {store_wire::kMostMessageBytes, most_connections(security)},
                 security ? &security->own : nullptr) {
   thread_ = start_thread("the store", [this] { serve(); });
 }

@@ -12,7 +12,7 @@ FrameSender::FrameSender(zmq::context_t& context, Rank peer, const std::string& 
                          std::optional<CurveClient> curve)
     : peer_(peer),
       connection_(context, {.endpoint = endpoint,
-                            .max_message_bytes = zmq_wire::kMaxMessageBytes,
+                            .max_message_bytes = zmq_wire::kMostMessageBytes,
                             .curve = std::move(curve),
                             .directions = Directions::one,
                             .participant = "node"}),

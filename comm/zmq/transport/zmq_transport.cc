@@ -77,7 +77,7 @@ class ZmqTransport final : public Transport {
                                               context_, admit_listed(*options.security))
                                         : nullptr),
         listener_(context_, address.endpoint(options.security ? own_port(options) : "*"),
-                  {zmq_wire::kMaxMessageBytes, kSpareChannels + 2 * neighbours(options).size()},
+                  {zmq_wire::kMostMessageBytes, kSpareChannels + 2 * neighbours(options).size()},
                   options.security ? &options.security->own : nullptr) {}
   ~ZmqTransport() override;
   ZmqTransport(const ZmqTransport&) = delete;
