@@ -18,8 +18,8 @@
 
 #include "internal/backoff.h"
 #include "internal/fault_text.h"
-#include "internal/rank_claim.h"
-#include "internal/start_number.h"
+#include "internal/meeting/rank_claim.h"
+#include "internal/meeting/start_number.h"
 
 namespace sotto {
 namespace {

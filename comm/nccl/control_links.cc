@@ -17,13 +17,13 @@
 
 #include <sotto/base/bytes.h>
 
+#include "../internal/address/tcp.h"
 #include "../internal/backends.h"
 #include "../internal/fault_text.h"
 #include "../internal/ledger.h"
+#include "../internal/meeting/rendezvous.h"
+#include "../internal/meeting/start_number.h"
 #include "../internal/neighbours.h"
-#include "../internal/rendezvous.h"
-#include "../internal/start_number.h"
-#include "../internal/tcp.h"
 
 namespace sotto::internal {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "../internal/backends.h"
-#include "../internal/rendezvous.h"
+#include "../internal/meeting/rendezvous.h"
 #include "nccl_transport.h"
 
 namespace sotto::internal {

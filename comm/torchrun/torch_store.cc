@@ -17,9 +17,9 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/stores.h>
 
-#include "../internal/address.h"
+#include "../internal/address/address.h"
 #include "../internal/backoff.h"
-#include "../internal/start_number.h"
+#include "../internal/meeting/start_number.h"
 #include "../internal/store_key.h"
 #include "../internal/waits.h"
 #include "torch_connection.h"

@@ -21,7 +21,7 @@
 #include <sotto/base/text.h>
 #include <sotto/base/unix_time.h>
 
-#include "../internal/host_port.h"
+#include "../internal/address/host_port.h"
 
 namespace sotto {
 namespace {

@@ -9,7 +9,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/comm/stores.h>
 
-#include "../../comm/internal/rendezvous.h"
+#include "../../comm/internal/meeting/rendezvous.h"
 #include "nodes.h"
 #include "raw_peer.h"
 #include "support/skip.h"

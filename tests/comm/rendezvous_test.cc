@@ -1,6 +1,6 @@
 // What it costs the store that nodes meet through it: a start of many nodes at once must not drown
 // the store in requests.
-#include "../../comm/internal/rendezvous.h"
+#include "../../comm/internal/meeting/rendezvous.h"
 
 #include <atomic>
 #include <chrono>

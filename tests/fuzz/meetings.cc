@@ -11,7 +11,7 @@
 #include <sotto/trainers/meetings/model_average.h>
 #include <sotto/trainers/meetings/store_collectives.h>
 
-#include "../../comm/internal/rendezvous.h"
+#include "../../comm/internal/meeting/rendezvous.h"
 #include "messages.h"
 
 namespace sotto_fuzz {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <sodium.h>
 
-#include "../../internal/host_port.h"
+#include "../../internal/address/host_port.h"
 
 namespace sotto::internal {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "../../internal/host_port.h"
+#include "../../internal/address/host_port.h"
 #include "channel_wire.h"
 
 namespace sotto::internal {

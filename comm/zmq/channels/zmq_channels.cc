@@ -21,9 +21,9 @@
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/trust/peers_file.h>
 
-#include "../../internal/address.h"
+#include "../../internal/address/address.h"
+#include "../../internal/address/host_port.h"
 #include "../../internal/backends.h"
-#include "../../internal/host_port.h"
 #include "../../internal/wakeup.h"
 #include "../socket/admission_probe.h"
 #include "../socket/authenticator.h"

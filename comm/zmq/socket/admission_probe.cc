@@ -14,7 +14,7 @@
 
 #include <sotto/comm/deadline.h>
 
-#include "../../internal/tcp.h"
+#include "../../internal/address/tcp.h"
 #include "authenticator.h"
 #include "monitor.h"
 #include "socket.h"

@@ -14,7 +14,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/stores.h>
 
-#include "../../internal/address.h"
+#include "../../internal/address/address.h"
 #include "../../internal/store_key.h"
 #include "../../internal/waits.h"
 #include "../socket/authenticator.h"

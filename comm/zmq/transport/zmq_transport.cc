@@ -17,12 +17,12 @@
 
 #include <sotto/base/error.h>
 
-#include "../../internal/address.h"
+#include "../../internal/address/address.h"
 #include "../../internal/backends.h"
 #include "../../internal/fault_text.h"
 #include "../../internal/ledger.h"
+#include "../../internal/meeting/rendezvous.h"
 #include "../../internal/neighbours.h"
-#include "../../internal/rendezvous.h"
 #include "../../internal/trust.h"
 #include "../../internal/waits.h"
 #include "../../internal/wakeup.h"
