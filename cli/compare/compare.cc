@@ -24,7 +24,7 @@
 #include "commands.h"
 #include "compare_page.h"
 #include "compare_report.h"
-#include "repeated_run.h"
+#include "runs/repeated_run.h"
 #include "train/train_execution.h"
 #include "train/train_flags.h"
 
@@ -225,11 +225,11 @@ int run(const CompareOptions& options, const CLI::App& command) {
   const study::Expense expense = parse_expense(options.equal, study::Expense::time);
   const console::Output output(options.shared.common);
   const auto runs = run_all(check_runs(options, flags), flags, output, options.shared.common.quiet);
-  std::vector<ComparisonTable> tables = {ends_table(runs)};
+  std::vector<RunTable> tables = {ends_table(runs)};
   if (expense != study::Expense::epochs) {
     tables.push_back(level_table(runs, expense));
   }
-  for (const ComparisonTable& table : tables) {
+  for (const RunTable& table : tables) {
     show_table(table, output);
   }
   const bool any = std::any_of(runs.begin(), runs.end(),

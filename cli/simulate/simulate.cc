@@ -26,8 +26,9 @@
 
 #include "commands.h"
 #include "compare/compare_report.h"
-#include "compare/repeated_run.h"
-#include "quality.h"
+#include "runs/quality.h"
+#include "runs/repeated_run.h"
+#include "runs/run_table.h"
 #include "simulation_page.h"
 #include "simulation_progress.h"
 #include "simulation_table.h"
@@ -103,8 +104,7 @@ std::vector<RunPicture> pictures_of(const std::vector<study::RunOutcome>& outcom
 
 /// The files that were asked for besides --json.
 void write_files(const SimulateOptions& options, const study::Scenario& scenario,
-                 const std::vector<study::RepeatedRun>& runs,
-                 const std::vector<ComparisonTable>& tables,
+                 const std::vector<study::RepeatedRun>& runs, const std::vector<RunTable>& tables,
                  const std::vector<RunPicture>& pictures, const std::string& drawings,
                  const console::Output& output) {
   if (pictures.empty()) {
@@ -181,7 +181,7 @@ study::Scenario checked_scenario(const SimulateOptions& options, const CLI::App&
 std::vector<study::UpgradeValue> play_upgrades(const study::Scenario& scenario,
                                                const std::vector<study::RunOutcome>& outcomes,
                                                const study::SimulationRequest& request,
-                                               std::vector<ComparisonTable>& tables,
+                                               std::vector<RunTable>& tables,
                                                const console::Output& output) {
   auto values =
       value_upgrades(scenario, outcomes, {.threads = request.threads, .stop = request.stop},
@@ -216,11 +216,11 @@ int run(const SimulateOptions& options, const CLI::App& command) {
       simulate_runs(scenario, request, listener(names, output), options.what.seeds);
   const bool json_asked = !options.common.json.empty();
   const auto runs = study::repeated_runs(outcomes, json_asked);
-  std::vector<ComparisonTable> tables = {simulated_table(scenario, outcomes, quality_among(runs))};
+  std::vector<RunTable> tables = {simulated_table(scenario, outcomes, quality_among(runs))};
   if (expense != study::Expense::epochs) {
     tables.push_back(level_table(runs, expense));
   }
-  for (const ComparisonTable& table : tables) {
+  for (const RunTable& table : tables) {
     show_table(table, output);
   }
   Json upgrades;

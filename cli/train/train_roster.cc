@@ -19,11 +19,11 @@
 #include <sotto/sites/live/epoch_run.h>
 #include <sotto/sites/process/site_run.h>
 #include <sotto/study/json/roster_config.h>
+#include <sotto/study/quality.h>
 #include <sotto/study/train/roster_plan.h>
 #include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/files/result_file.h>
 
-#include "quality.h"
 #include "site/event_log.h"
 #include "site/site_exit.h"
 #include "site/site_result.h"
