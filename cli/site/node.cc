@@ -223,6 +223,9 @@ int run(const NodeOptions& options, const CLI::App& command) {
   }
   try {
     return run_node(options, flags, log);
+  } catch (const Shortage& shortage) {
+    log.write({SiteEvent::Level::error, SiteEvent::Kind::failed, shortage.render(flags)});
+    return console::kFailed;
   } catch (const Error& error) {
     log.write({SiteEvent::Level::error, SiteEvent::Kind::failed, error.render(flags)});
     return console::kWrongRequest;
