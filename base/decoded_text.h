@@ -14,7 +14,7 @@
 namespace sotto {
 
 /// The bytes that a text has at most, unless the caller says otherwise.
-inline constexpr std::uint64_t kMaxDecodedBytes = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t kMostDecodedBytes = std::uint64_t{1} << 30;
 
 /// A text, and the encoding and packing of its file.
 struct DecodedText {
@@ -28,11 +28,11 @@ struct DecodedText {
 /// place and what would do, for a format that is no text, a damaged gzip stream, damaged UTF-16,
 /// UTF-32, and a text that has more than `max_bytes` unpacked.
 DecodedText decode_text(std::string bytes, const std::string& name,
-                        std::uint64_t max_bytes = kMaxDecodedBytes);
+                        std::uint64_t max_bytes = kMostDecodedBytes);
 /// The bytes of a file, unpacked if they are gzip and otherwise unchanged, for models that learn
 /// bytes. Refuses other packed formats, as `decode_text` does.
 std::string unpack_text(std::string bytes, const std::string& name,
-                        std::uint64_t max_bytes = kMaxDecodedBytes);
+                        std::uint64_t max_bytes = kMostDecodedBytes);
 
 /// Whether all of it is valid UTF-8.
 bool is_utf8(std::string_view text);

@@ -15,7 +15,7 @@ namespace sotto {
 namespace {
 
 /// No deflate stream expands further: 258 bytes from one bit each for length and distance.
-constexpr std::uint64_t kMaxExpansion = 1032;
+constexpr std::uint64_t kMostExpansion = 1032;
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
 }  // namespace
@@ -45,7 +45,7 @@ Unpacker::Unpacker(std::string_view bytes, std::string name)
 Unpacker::~Unpacker() = default;
 
 std::uint64_t Unpacker::capacity() const {
-  return stream_ ? bytes_.size() * kMaxExpansion : bytes_.size();
+  return stream_ ? bytes_.size() * kMostExpansion : bytes_.size();
 }
 
 std::uint64_t Unpacker::place_of(std::uint64_t at) const {

@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
 #include <sotto/console/command.h>
+#include <sotto/console/usage.h>
 #include <sotto/study/toml/reader.h>
 
 namespace sotto::cli {
@@ -89,7 +90,7 @@ const CLI::Option* rival_of(const CLI::Option& option) {
 }  // namespace
 
 void apply_config_file(CLI::App& command, const std::string& path) {
-  apply_settings(command, study::read_toml("--config", path), path);
+  apply_settings(command, study::read_toml("config", path), path);
 }
 
 void apply_settings(CLI::App& command, const toml::table& table, const std::string& path) {
@@ -123,11 +124,8 @@ void apply_settings(CLI::App& command, const toml::table& table, const std::stri
     try {
       option->run_callback();
     } catch (const CLI::Error& error) {
-      const std::string what = error.what();
-      const std::string name = option->get_name();
-      throw Error(what.starts_with(name + ":")
-                      ? fmt::format("{}: '{}'{}", where, key.str(), what.substr(name.size()))
-                      : fmt::format("{}: {}", where, what));
+      throw Error(
+          fmt::format("{}: '{}': {}", where, key.str(), console::explain_value(*option, error)));
     } catch (const Error& error) {
       throw Error(fmt::format("{}: {}", where, error.what()));
     }

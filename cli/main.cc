@@ -113,7 +113,8 @@ int main(int argc, char** argv) {
   } catch (const sotto::Stopped& stopped) {
     return as_shells_have_it(complain(stopped.what(), sotto::console::kFailed));
   } catch (const sotto::Shortage& shortage) {
-    return complain(shortage.what(), sotto::console::kFailed);
+    return complain(shortage.render(sotto::console::FlagSpelling(program)),
+                    sotto::console::kFailed);
   } catch (const sotto::Error& error) {
     return complain(error.render(sotto::console::FlagSpelling(program)),
                     sotto::console::kWrongRequest);

@@ -164,14 +164,14 @@ std::string_view obstacle(const study::GraphStudy& study) {
 }
 
 int run(const TopologyRequest& request) {
-  check_writable("--svg", request.svg);
+  check_writable("svg", request.svg);
   const console::Output output(request.common);
   const auto compressors =
       request.compressors.empty() ? study::usual_compressors() : request.compressors;
   const study::GraphStudy study =
       study::study_graph(build(request), compressors, request.common.seed);
   if (!request.svg.empty()) {
-    write_result_file("--svg", request.svg, draw_svg(*study.topology));
+    write_result_file("svg", request.svg, draw_svg(*study.topology));
   }
   print_summary(output, study);
   print_mixing(output, *study.topology, request.round);

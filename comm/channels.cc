@@ -6,8 +6,8 @@
 
 #include <sotto/base/error.h>
 
+#include "internal/address/host_port.h"
 #include "internal/backends.h"
-#include "internal/host_port.h"
 
 namespace sotto {
 namespace {

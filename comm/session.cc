@@ -18,8 +18,8 @@
 
 #include "internal/backoff.h"
 #include "internal/fault_text.h"
-#include "internal/rank_claim.h"
-#include "internal/start_number.h"
+#include "internal/meeting/rank_claim.h"
+#include "internal/meeting/start_number.h"
 
 namespace sotto {
 namespace {
@@ -410,7 +410,7 @@ void StoreSession::settle_last_list(bool clear) {
   }
   ByteReader in(*list);
   while (!in.finished() && !in.failed()) {
-    const std::string key = in.read_string(kStoreMaxKey);
+    const std::string key = in.read_string(kMostStoreKeyBytes);
     const std::scoped_lock lock(listing_);
     if (in.failed() || listed_.contains(key)) {
       continue;

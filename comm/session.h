@@ -5,7 +5,7 @@
 // keeps runs apart that use a store one after the other: its keys begin with a mark that node 0
 // draws, and every node knows that the mark is of now, because node 0 named back a number that the
 // node drew itself. Two runs at one time need two stores, and a node is one process: one that comes
-// second, while the first one lives, is told (internal/rank_claim.h).
+// second, while the first one lives, is told (internal/meeting/rank_claim.h).
 //
 // A node, node 0 too, may die and start again until all have come; then the session is closed.
 #pragma once

@@ -1,8 +1,8 @@
 // A small key–value store through which nodes meet: addresses before the first connection, and
 // results out of band (never counted as training traffic).
 //
-// Thread safety: every implementation may be used from several threads. Values are limited to
-// kStoreMaxValue bytes, keys to kStoreMaxKey bytes of [A-Za-z0-9._/-].
+// Thread safety: every implementation may be used from several threads. A value has
+// kMostStoreValueBytes at most, a key kMostStoreKeyBytes of [A-Za-z0-9._/-].
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,8 @@
 
 namespace sotto {
 
-inline constexpr std::size_t kStoreMaxKey = 200;  ///< longest key in bytes
-/// Bytes of a value, at most: 1 GiB.
-inline constexpr std::size_t kStoreMaxValue = std::size_t{1} << 30;
+inline constexpr std::size_t kMostStoreKeyBytes = 200;                     ///< longest key
+inline constexpr std::size_t kMostStoreValueBytes = std::size_t{1} << 30;  ///< longest value
 
 class Store {
  public:

@@ -6,8 +6,8 @@
 
 #include <sotto/base/error.h>
 
-#include "internal/address.h"
-#include "internal/host_port.h"
+#include "internal/address/address.h"
+#include "internal/address/host_port.h"
 
 namespace sotto {
 namespace {

@@ -55,7 +55,7 @@ std::shared_ptr<Store> make_torch_store(const std::string& host, int port,
 /// Throws Error for what make_store takes for no URL of a store; opens nothing.
 void check_store_url(const std::string& url);
 
-/// The store of a URL: `memory:`, `file:DIR`, `tcp://HOST:PORT` (rank 0 serves),
+/// The store of a URL: `memory:`, `file:DIR`, `tcp://HOST:PORT` (node 0 serves),
 /// `redis://HOST:PORT/PREFIX`, `torch://HOST:PORT/PREFIX`. Throws Error for anything else, for a
 /// component that this build lacks, and, with `security`, for a store that sends in plain text
 /// unless `insecure`. Throws Stopped when the stop request ends the wait for a host's name.

@@ -372,7 +372,7 @@ std::unique_ptr<Compressor> make_coded_topk(const CodedTopkOptions& options, con
   if (!few && options.value_bits != internal::kFloatBits) {
     refuse("topk values", std::to_string(options.value_bits), "1 to 8 bits, or 32, would do");
   }
-  if (options.chunk > internal::kMaxChunk) {
+  if (options.chunk > internal::kMostChunk) {
     refuse("topk chunk", std::to_string(options.chunk), "at most 2^32 − 1 elements");
   }
   return std::make_unique<CodedTopkCompressor>(options, ops);

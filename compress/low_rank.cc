@@ -340,13 +340,13 @@ Status LowRankCompressor::load(ByteReader& in) {
 
 std::unique_ptr<Compressor> make_low_rank(const LowRankOptions& options,
                                           const ParameterLayout& layout) {
-  if (options.rank < 1 || options.rank > kMaxLowRank) {
+  if (options.rank < 1 || options.rank > kMostLowRank) {
     refuse("lowrank K", std::to_string(options.rank),
-           fmt::format("an integer from 1 to {} would do", kMaxLowRank));
+           fmt::format("an integer from 1 to {} would do", kMostLowRank));
   }
-  if (options.steps < 1 || options.steps > kMaxLowRankSteps) {
+  if (options.steps < 1 || options.steps > kMostLowRankSteps) {
     refuse("lowrank steps", std::to_string(options.steps),
-           fmt::format("an integer from 1 to {} would do", kMaxLowRankSteps));
+           fmt::format("an integer from 1 to {} would do", kMostLowRankSteps));
   }
   return std::make_unique<LowRankCompressor>(options, layout);
 }
@@ -361,9 +361,9 @@ namespace {
 std::unique_ptr<Compressor> build_low_rank(internal::SpecReader& spec,
                                            const internal::Wanted& wanted) {
   LowRankOptions options;
-  options.rank = spec.take_integer("K", 1, kMaxLowRank);
+  options.rank = spec.take_integer("K", 1, kMostLowRank);
   options.warm_start = spec.choice("start", {"warm", "random"}).value_or(0) == 0;
-  options.steps = spec.integer("steps", 1, kMaxLowRankSteps).value_or(options.steps);
+  options.steps = spec.integer("steps", 1, kMostLowRankSteps).value_or(options.steps);
   return make_low_rank(options, wanted.layout);
 }
 

@@ -39,14 +39,14 @@
 namespace sotto {
 
 inline constexpr std::uint16_t kLowRankWireId = 9;  ///< the compressor's number in frames
-inline constexpr int kMaxLowRank = 1024;            ///< the largest K
-inline constexpr int kMaxLowRankSteps = 64;         ///< the most steps of the power iteration
+inline constexpr int kMostLowRank = 1024;           ///< the largest K
+inline constexpr int kMostLowRankSteps = 64;        ///< the most steps of the power iteration
 
 /// The settings of `lowrank`.
 struct LowRankOptions {
-  int rank = 2;  ///< K, 1 … kMaxLowRank
+  int rank = 2;  ///< K, 1 … kMostLowRank
   bool warm_start = true;
-  int steps = 1;  ///< steps of the iteration in an encoding; 1 … kMaxLowRankSteps
+  int steps = 1;  ///< steps of the iteration in an encoding; 1 … kMostLowRankSteps
 };
 
 /// Throws Error for a rank or a number of steps outside its range.

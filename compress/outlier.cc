@@ -244,7 +244,7 @@ Status OutlierCompressor::decode_add(std::span<const std::byte> bytes, float sca
   const auto count = reader.read<std::uint32_t>();
   const auto p = reader.read<std::uint8_t>();
   if (reader.failed() || bits != options_.bits || chunk != options_.chunk ||
-      count > most_outliers(y.size()) || p > internal::kMaxRiceParameter) {
+      count > most_outliers(y.size()) || p > internal::kMostRiceParameter) {
     return internal::malformed(fmt::format(
         "outlier: {} bits in chunks of {} with {} outliers, p = {}, where {} in {} are due", bits,
         chunk, count, p, options_.bits, options_.chunk));
@@ -290,7 +290,7 @@ std::unique_ptr<Compressor> make_outlier(const OutlierOptions& options, const Op
   if (options.bits < 2 || options.bits > 8) {
     refuse("outlier B", std::to_string(options.bits), "an integer from 2 to 8 would do");
   }
-  if (options.chunk > internal::kMaxChunk) {
+  if (options.chunk > internal::kMostChunk) {
     refuse("outlier chunk", std::to_string(options.chunk), "at most 2^32 − 1 elements");
   }
   if (!(std::isfinite(options.k) && options.k > 0)) {

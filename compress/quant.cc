@@ -207,7 +207,7 @@ std::unique_ptr<Compressor> make_quant(const QuantOptions& options, const Ops& o
   if (options.bits < 1 || options.bits > 8) {
     refuse("quant B", std::to_string(options.bits), "an integer from 1 to 8 would do");
   }
-  if (options.chunk > internal::kMaxChunk) {
+  if (options.chunk > internal::kMostChunk) {
     refuse("quant chunk", std::to_string(options.chunk), "at most 2^32 − 1 elements");
   }
   return std::make_unique<QuantCompressor>(options, ops);

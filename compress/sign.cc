@@ -195,7 +195,7 @@ void SignCompressor::add(std::span<const std::byte> bytes, std::size_t elements,
 }  // namespace
 
 std::unique_ptr<Compressor> make_sign(const SignOptions& options, const Ops& ops) {
-  if (options.chunk > internal::kMaxChunk) {
+  if (options.chunk > internal::kMostChunk) {
     refuse("sign chunk", std::to_string(options.chunk), "at most 2^32 − 1 elements");
   }
   return std::make_unique<SignCompressor>(options, ops);

@@ -14,6 +14,12 @@ using OtherName = std::pair<std::string_view, std::string_view>;
 /// What C++ programs have under a name of its own.
 constexpr auto kOtherNames = std::to_array<OtherName>({{"start", "init"}, {"store", "rendezvous"}});
 
+/// The setting that a positional holds: "scenario" of SCENARIO, "site" of SITE.toml.
+std::string setting_of(const CLI::Option& positional) {
+  const std::string name = CLI::detail::to_lower(positional.get_name(true));
+  return name.substr(0, name.find('.'));
+}
+
 /// An option as the command has it, "--lr" or "SCENARIO"; empty: none.
 std::string option_of(const CLI::App& command, const std::string& name) {
   const std::string flag = "--" + name;
@@ -21,7 +27,7 @@ std::string option_of(const CLI::App& command, const std::string& name) {
     if (option->check_lname(name)) {
       return flag;
     }
-    if (option->get_positional() && CLI::detail::to_lower(option->get_name(true)) == name) {
+    if (option->get_positional() && setting_of(*option) == name) {
       return option->get_name(true);
     }
   }

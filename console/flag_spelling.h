@@ -12,7 +12,7 @@ namespace sotto::console {
 
 /// Settings as flags: `lr` is `--lr`, `lazy = true` is `--lazy`, `weighting = shares` is
 /// `--weighting shares`, and `scenario` is `SCENARIO` where that is no flag but the command's
-/// argument. What the command has no option for stays as it is.
+/// argument, and `site` is `SITE.toml`. What the command has no option for stays as it is.
 class FlagSpelling final : public Spelling {
  public:
   /// The flags of `command`, and of those below it that were called. It must outlive the spelling.

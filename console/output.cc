@@ -35,7 +35,7 @@ void print_text(std::string_view text) {
 Output::Output(const OutputOptions& options)
     : json_(options.json), talks_(!options.quiet && options.json != "-") {
   if (json_ != "-") {
-    check_writable("--json", json_);
+    check_writable("json", json_);
   }
 }
 
@@ -84,7 +84,7 @@ void Output::json(const Json& result) const {
     print_text(text);
     return;
   }
-  write_result_file("--json", json_, text);
+  write_result_file("json", json_, text);
 }
 
 }  // namespace sotto::console

@@ -125,4 +125,10 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
   return error.what();
 }
 
+std::string explain_value(const CLI::Option& option, const CLI::Error& error) {
+  const std::string what = error.what();
+  const std::string named = option.get_name() + ": ";
+  return what.starts_with(named) ? what.substr(named.size()) : what;
+}
+
 }  // namespace sotto::console

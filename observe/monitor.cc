@@ -27,8 +27,8 @@ using namespace std::chrono_literals;
 /// Each is held for kPatience by a client that says nothing.
 constexpr std::size_t kThreads = 8;
 constexpr std::size_t kWaiting = 16;
-constexpr std::size_t kMaxRequest = 1024;
-constexpr std::size_t kMaxAnswer = std::size_t{16} << 20;
+constexpr std::size_t kMostRequest = 1024;
+constexpr std::size_t kMostAnswer = std::size_t{16} << 20;
 constexpr auto kPatience = 1s;
 
 /// A few threads, and a few jobs that wait for one. Where there are more, the thread that brings
@@ -135,7 +135,7 @@ Monitor::Monitor(const MonitorAddress& address, std::vector<MonitorPage> pages)
   });
   server.set_read_timeout(kPatience);
   server.set_write_timeout(kPatience);
-  server.set_payload_max_length(kMaxRequest);
+  server.set_payload_max_length(kMostRequest);
   server.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
     if (request.method == "GET" && names_this_host(request.get_header_value("Host"))) {
       return httplib::Server::HandlerResponse::Unhandled;
@@ -176,7 +176,7 @@ std::string ask_monitor(const MonitorAddress& address, const std::string& path) 
   std::string answer;
   const auto result = client.Get(path, [&](const char* data, std::size_t size) {
     answer.append(data, size);
-    return answer.size() <= kMaxAnswer;
+    return answer.size() <= kMostAnswer;
   });
   if (!result || result->status != 200) {
     throw std::runtime_error(

@@ -86,10 +86,9 @@ struct AlgorithmInfo {
   std::string_view bytes;
   StateMemory memory;
   std::string_view default_compressor;
-  /// Specifications of the compressors with which plans try it unasked, with spaces between them;
-  /// empty: they do not. Of algorithms that are `robust` plans try it where nodes lie, else no
-  /// such.
-  std::string_view planned_compressors = {};
+  /// Specifications of the compressors with which plans try it unasked; empty: they do not. Of
+  /// algorithms that are `robust` plans try it where nodes lie, else no such.
+  std::span<const std::string_view> planned_compressors = {};
   std::uint16_t wire_id = 0;
   /// Constructs it from a setup that make_algorithm has approved; call make_algorithm instead.
   std::unique_ptr<Algorithm> (*build)(AlgorithmSetup setup) = nullptr;

@@ -21,8 +21,8 @@ namespace {
 using internal::Layout;
 using internal::Point;
 
-constexpr std::size_t kMaxEdges = 40000;
-constexpr int kMaxNodes = 2000;
+constexpr std::size_t kMostEdges = 40000;
+constexpr int kMostNodesDrawn = 2000;
 constexpr std::size_t kTooltipEdges = 2000;
 constexpr double kPadding = 24;
 constexpr double kHeader = 92;
@@ -101,11 +101,11 @@ class Drawing {
   }
 
   void require_drawable() const {
-    if (topology_.nodes() > kMaxNodes || graph_.edges > kMaxEdges) {
+    if (topology_.nodes() > kMostNodesDrawn || graph_.edges > kMostEdges) {
       refuse("drawing", topology_.name(),
              fmt::format("{} nodes and {} edges would be a blot; up to {} nodes and {} edges can "
                          "be drawn",
-                         topology_.nodes(), graph_.edges, kMaxNodes, kMaxEdges));
+                         topology_.nodes(), graph_.edges, kMostNodesDrawn, kMostEdges));
     }
   }
 

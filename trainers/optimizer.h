@@ -177,46 +177,60 @@ class Optimizer {
  private:
   friend struct internal::RunAccess;
 
+  // Rounds, and the fault that ends them (optimizer.cc):
+
   Status named(const Status& status) const;
+  /// Starts a round, unless one is started.
+  Status start_round();
   /// Tells the others, before a gradient is taken, of which round it is.
   Status enter_gradient();
+  /// Counts the round, if it went well.
+  Status end_step(const Status& status);
+  /// Whether `status` leaves the round open for another gradient; keeps it then.
+  bool keep_open(const Status& status);
+  /// The fault that has ended the run, said to all nodes; or that of another node, which it follows
+  /// from. OK as it is.
+  Status ended_by(Status fault);
   /// Makes frames say what this node steps with.
   void stamp_settings();
   /// Adds warnings for neighbours that step with other settings, and those of the algorithm.
   void note_warnings();
   /// Keeps a warning that has come up in mid-run, and tells the observer.
   void warn(std::string text);
-  /// finish(), of a node that is out of data: goes along with the others for as long as
-  /// options.join says.
-  Status outlast_data();
-  /// The rest of finish(), once no node takes further steps.
-  Status end_together();
-  /// The next meeting for the mean of all models, in `mean` if this node wants it.
-  Result<double> meet_for_mean(std::span<float> mean);
+
+  // Gradients in parts (optimizer_parts.cc):
+
   /// Throws Error unless the gradient may come in parts, of which this one is new.
   void require_part(std::size_t first, std::size_t elements) const;
   /// Throws Error in the middle of a step with a gradient that comes in parts.
   void require_whole_step() const;
-  /// The fault that has ended the run, said to all nodes; or that of another node, which it follows
-  /// from. OK as it is.
-  Status ended_by(Status fault);
-  /// Whether `status` leaves the round open for another gradient; keeps it then.
-  bool keep_open(const Status& status);
-  /// Counts the round, if it went well.
-  Status end_step(const Status& status);
-  /// Starts a round, unless one is started.
-  Status start_round();
-  /// Tells the observer that the run begins, before its first round.
-  Status begin_report();
-  /// Tells it how the nodes stand, and what the caller has found.
-  Status report(internal::Findings found);
-  /// Tells it how the run has ended.
-  void end_report();
+
+  // How the nodes meet (optimizer_connect.cc):
+
   TransportOptions transport_options() const;
   /// A number that differs between runs with different settings; frames carry it.
   std::uint64_t run_id() const;
   /// The settings and parameters that are compared with node 0's before the first round.
   Result<internal::StartingPoint> starting_point() const;
+
+  // The mean of models, and the end (optimizer_mean.cc, optimizer_finish.cc):
+
+  /// The next meeting for the mean of all models, in `mean` if this node wants it.
+  Result<double> meet_for_mean(std::span<float> mean);
+  /// finish(), of a node that is out of data: goes along with the others for as long as
+  /// options.join says.
+  Status outlast_data();
+  /// The rest of finish(), once no node takes further steps.
+  Status end_together();
+
+  // What the observer is told (optimizer_report.cc):
+
+  /// Tells it that the run begins, before its first round.
+  Status begin_report();
+  /// Tells it how the nodes stand, and what the caller has found.
+  Status report(internal::Findings found);
+  /// Tells it how the run has ended.
+  void end_report();
 
   OptimizerOptions options_;
   /// Shared with stop_request_, and so with the store, which may outlive this object.

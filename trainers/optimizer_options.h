@@ -129,7 +129,8 @@ struct OptimizerOptions {
   /// Rounds from one report to the observer to the next, of how all nodes stand; before one, this
   /// node waits for its own exchanges to be complete. 0: it is told of phases alone.
   Round report_every = 100;
-  /// Lets measure_compression measure: a second virtual call for each encoding.
+  /// Measures what compression leaves out (NodeStanding::compression), by a second virtual call for
+  /// each encoding.
   bool metered = false;
 
   /// The accelerator in whose memory the parameters and gradients lie (cuda::make_accelerator,

@@ -60,9 +60,9 @@ Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks
 }
 
 void check_local_nodes(int nodes) {
-  if (nodes < 1 || nodes > kMaxLocalNodes) {
+  if (nodes < 1 || nodes > kMostLocalNodes) {
     refuse("nodes", fmt::to_string(nodes),
-           fmt::format("1 to {} can run on one host; the simulator takes more", kMaxLocalNodes));
+           fmt::format("1 to {} can run on one host; the simulator takes more", kMostLocalNodes));
   }
 }
 

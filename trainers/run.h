@@ -59,13 +59,13 @@ Result<RunResult> run_node(const RunOptions& options, Task& task, const RunHooks
 
 /// Nodes of a local job, threads or processes: one host has room for no more. The simulator takes
 /// tens of thousands.
-inline constexpr int kMaxLocalNodes = 1024;
+inline constexpr int kMostLocalNodes = 1024;
 
 /// The task of each node.
 using TaskOfNode = std::function<std::unique_ptr<Task>(Rank)>;
 
 /// All nodes as threads of this process, over inproc. options.optimizer needs only `nodes`, at most
-/// kMaxLocalNodes.
+/// kMostLocalNodes.
 Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks,
                               const RunHooks& hooks);
 

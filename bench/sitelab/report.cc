@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sotto/study/json/fault_report.h>
+#include <sotto/study/json/figures.h>
 #include <sotto/study/units.h>
 
 namespace sotto::sitelab {
@@ -105,7 +106,7 @@ Json to_json(const FaultPlan& plan, const RealReport& report) {
             {"early", footprint_json(growth.early)},
             {"late", footprint_json(growth.late)},
             {"largest", footprint_json(growth.largest)},
-            {"flat", growth.flat ? Json(*growth.flat) : Json()}}},
+            {"flat", study::or_null(growth.flat)}}},
           {"violation", report.violation ? study::violation_json(*report.violation) : Json()}};
 }
 

@@ -33,6 +33,8 @@ int run_main(CLI::App& app, int argc, const char* const* argv, const std::functi
     return error.get_exit_code() == 0
                ? app.exit(error)  // --help
                : complain(app, console::explain(app, error), console::kWrongRequest);
+  } catch (const Shortage& shortage) {
+    return complain(app, shortage.render(console::FlagSpelling(app)), console::kFailed);
   } catch (const Error& error) {
     return complain(app, error.render(console::FlagSpelling(app)), console::kWrongRequest);
   } catch (const std::exception& error) {

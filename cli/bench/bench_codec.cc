@@ -35,7 +35,7 @@ constexpr const char* kBenchCodecExamples =
 /// Beside the examples of the registry.
 constexpr const char* kMoreCompressors[] = {"quant:4", "quant:2", "quant:1", "topk:0.01",
                                             "topk:0.01,values=2"};
-constexpr std::size_t kMaxElements = std::size_t{1} << 30;
+constexpr std::size_t kMostElements = std::size_t{1} << 30;
 constexpr std::uint64_t kMostRepeats = 1'000'000;
 constexpr const char* kHost = "host";
 constexpr const char* kCuda = "cuda";
@@ -189,21 +189,21 @@ void print(const CodecMeasurement& measured, const BenchCodecRequest& request,
 }
 
 void refuse_out_of_range(const BenchCodecRequest& request) {
-  if (request.elements == 0 || request.elements > kMaxElements) {
-    refuse("--elements", fmt::to_string(request.elements), "it must be 1 to 2^30");
+  if (request.elements == 0 || request.elements > kMostElements) {
+    refuse("elements", fmt::to_string(request.elements), "it must be 1 to 2^30");
   }
   if (request.repeats < 1) {
-    refuse("--repeats", fmt::to_string(request.repeats), "at least one is needed");
+    refuse("repeats", fmt::to_string(request.repeats), "at least one is needed");
   }
   if (request.threads < 1 || request.threads > Workers::kMost) {
-    refuse("--threads", fmt::to_string(request.threads),
+    refuse("threads", fmt::to_string(request.threads),
            fmt::format("1 to {} would do", Workers::kMost));
   }
   if (request.device != kHost && request.device != kCuda) {
-    refuse("--device", request.device, "host or cuda would do");
+    refuse("device", request.device, "host or cuda would do");
   }
   if (request.device == kCuda && request.threads > 1) {
-    refuse("--threads", fmt::to_string(request.threads), "a device takes no threads of the host");
+    refuse("threads", fmt::to_string(request.threads), "a device takes no threads of the host");
   }
 }
 

@@ -85,10 +85,10 @@ const TransportInfo* named_or_first(const std::string& name) {
 const TransportInfo& chosen_transport(const BenchExchangeRequest& request, bool launched) {
   const TransportInfo* found = named_or_first(request.transport);
   if (found == nullptr || !found->available) {
-    refuse("--transport", request.transport, "`sotto list` shows those that this build has");
+    refuse("transport", request.transport, "`sotto list` shows those that this build has");
   }
   if (launched && !found->processes) {
-    refuse("--transport", found->name, "it joins threads of one process; give --local");
+    refuse("transport", found->name, "it joins threads of one process; give --local");
   }
   return *found;
 }
@@ -102,7 +102,7 @@ std::vector<std::pair<Rank, Rank>> edges_of(const std::string& topology, int nod
     }
   }
   if (edges.empty()) {
-    refuse("--topology", topology,
+    refuse("topology", topology,
            fmt::format("between {} it has no edge, so that there is nothing to measure; complete "
                        "has all",
                        study::counted(static_cast<std::uint64_t>(nodes), "node")));
@@ -114,24 +114,24 @@ ProbeJob settle(const BenchExchangeRequest& request) {
   ProbeJob job;
   job.launched = request.local ? std::nullopt : read_launcher();
   if (job.launched && request.nodes && *request.nodes != job.launched->nodes) {
-    refuse("--nodes", fmt::to_string(*request.nodes),
+    refuse("nodes", fmt::to_string(*request.nodes),
            fmt::format("{} say that the job has {}", job.launched->source, job.launched->nodes));
   }
   const int nodes = job.launched ? job.launched->nodes : request.nodes.value_or(4);
   if (nodes < 2) {
-    refuse("--nodes", fmt::to_string(nodes), "between fewer than two there is no edge");
+    refuse("nodes", fmt::to_string(nodes), "between fewer than two there is no edge");
   }
   if (!job.launched) {
     check_local_nodes(nodes);
   }
   if (!(request.seconds > 0 && request.seconds <= 600)) {
-    refuse("--seconds", fmt::to_string(request.seconds), "it must be above 0 and at most 600");
+    refuse("seconds", fmt::to_string(request.seconds), "it must be above 0 and at most 600");
   }
   if (request.bytes < kLeastBytes || request.bytes > kMostBytes) {
-    refuse("--bytes", fmt::to_string(request.bytes),
+    refuse("bytes", fmt::to_string(request.bytes),
            fmt::format("it must be {} to {}", kLeastBytes, kMostBytes));
   }
-  const auto timeout = time_limit("--timeout", request.timeout_s, kMostTimeoutSeconds);
+  const auto timeout = time_limit("timeout", request.timeout_s, kMostTimeoutSeconds);
   const TransportInfo& transport = chosen_transport(request, job.launched.has_value());
   job.transport = transport.name;
   job.processes = transport.processes;
@@ -262,7 +262,7 @@ int run(BenchExchangeRequest request) {
   try {
     (void)study::parse_compute_time(request.gradient);
   } catch (const Error& error) {
-    throw error.renamed("--gradient");
+    throw error.renamed("gradient");
   }
   const bool reports = !job.launched || job.launched->rank == 0;
   if (!reports) {
@@ -270,7 +270,7 @@ int run(BenchExchangeRequest request) {
     request.common.json.clear();
     request.scenario.clear();
   }
-  check_writable("--scenario", request.scenario);
+  check_writable("scenario", request.scenario);
   const console::Output output(request.common);
   output.line(fmt::format("{} over {}: {}",
                           study::counted(static_cast<std::uint64_t>(job.probe.nodes), "node"),
@@ -288,7 +288,7 @@ int run(BenchExchangeRequest request) {
   }
   show(*network, output);
   if (!request.scenario.empty()) {
-    write_result_file("--scenario", request.scenario,
+    write_result_file("scenario", request.scenario,
                       scenario_text(*network, job.transport, request.gradient));
     output.line(fmt::format("\nscenario: {}", request.scenario));
   }

@@ -12,7 +12,7 @@
 namespace sotto::cli {
 
 struct BenchJob {
-  bool real_gradients = true;  ///< of a quadratic, with DCD-PSGD; otherwise timing only
+  bool real_gradients = true;  ///< a quadratic's, with DCD-PSGD; false: timing only
   int nodes = 0;
   std::size_t dimension = 1000;
   Round rounds = 0;

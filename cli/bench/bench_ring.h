@@ -18,7 +18,7 @@ struct RingScore {
   double seconds = 0;
 };
 
-/// Plays so many rounds.
+/// Plays `rounds` rounds, and says how it went.
 using RingGame = std::function<Result<RingScore>(int rounds)>;
 
 /// The whole simulator: a stand-in for an algorithm on each host, deadlines, reports, the trace

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -158,14 +159,18 @@ int run_job(const BenchSimRequest& request, const console::Output& output) {
 int run_bench(const BenchSimRequest& request) {
   for (const int nodes : request.nodes) {
     if (nodes < 3 || nodes > kMostNodes) {
-      refuse("--nodes", fmt::to_string(nodes), fmt::format("it must be 3 to {}", kMostNodes));
+      refuse("nodes", fmt::to_string(nodes), fmt::format("it must be 3 to {}", kMostNodes));
     }
   }
   if (!(request.seconds > 0 && request.seconds <= 600)) {
-    refuse("--seconds", fmt::to_string(request.seconds), "it must be above 0 and at most 600");
+    refuse("seconds", fmt::to_string(request.seconds), "it must be above 0 and at most 600");
   }
-  if (request.dimension < 1 || request.rounds == Round{0} || request.threads < 1) {
-    refuse("--dimension, --rounds, --threads", "0", "each must be at least 1");
+  for (const auto& [option, given] : {std::pair("dimension", request.dimension >= 1),
+                                      {"rounds", request.rounds != Round{0}},
+                                      {"threads", request.threads >= 1}}) {
+    if (!given) {
+      refuse(option, "0", "it must be at least 1");
+    }
   }
   const console::Output output(request.common);
   if (request.job == "exchange") {
@@ -174,7 +179,7 @@ int run_bench(const BenchSimRequest& request) {
   if (request.job == "train" || request.job == "rehearse") {
     return run_job(request, output);
   }
-  refuse("--job", request.job, "it is exchange, train or rehearse");
+  refuse("job", request.job, "it is exchange, train or rehearse");
 }
 
 }  // namespace

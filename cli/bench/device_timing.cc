@@ -110,7 +110,7 @@ DeviceTimings time_on_device(const std::vector<std::string>& specs, std::size_t 
     (void)cuda::Codec(spec);  // refuse before measuring
   }
   if (const Status status = cuda::device_status(); !status.ok()) {
-    refuse("--device", "cuda", status.message());
+    refuse("device", "cuda", status.message());
   }
   DeviceBench bench(elements, seed, repeats);
   DeviceTimings timings;
@@ -129,7 +129,7 @@ DeviceTimings time_on_device(const std::vector<std::string>& specs, std::size_t 
 
 DeviceTimings time_on_device(const std::vector<std::string>& /*specs*/, std::size_t /*elements*/,
                              std::uint64_t /*seed*/, int /*repeats*/) {
-  refuse("--device", "cuda",
+  refuse("device", "cuda",
          "this sotto was built without CUDA; build with -DSOTTO_WITH_CUDA=ON where nvcc is "
          "(docs/gpu.md)");
 }

@@ -24,7 +24,7 @@
 #include "commands.h"
 #include "compare_page.h"
 #include "compare_report.h"
-#include "repeated_run.h"
+#include "runs/repeated_run.h"
 #include "train/train_execution.h"
 #include "train/train_flags.h"
 
@@ -62,8 +62,8 @@ void check_files_apart(const std::vector<ComparedRun>& runs) {
   }
   std::set<std::string> paths;
   for (const study::TrainOptions& run : all) {
-    for (const auto& [option, path] : {std::pair("--checkpoint", run.checkpoint),
-                                       std::pair("--dump-parameters", run.dump_parameters)}) {
+    for (const auto& [option, path] : {std::pair("checkpoint", run.checkpoint),
+                                       std::pair("dump_parameters", run.dump_parameters)}) {
       if (!path.empty() && !paths.insert(path).second) {
         refuse(option, path,
                "runs would overwrite each other's files; give each run its own, as NAME=VALUE");
@@ -103,11 +103,11 @@ void plan_run(ComparedRun& planned, const Spelling& flags, std::vector<std::stri
 /// where there are none.
 std::vector<ComparedRun> check_runs(const CompareOptions& options, const Spelling& flags) {
   if (options.seeds == 0) {
-    refuse("--seeds", "0", "each run needs one at least");
+    refuse("seeds", "0", "each run needs one at least");
   }
   if (options.runs.empty()) {
-    throw Error(
-        "--run: none is given; give one or more, e.g. --run allreduce --run \"dcd quant:8\"");
+    throw Error("run",
+                "none is given; give one or more, e.g. --run allreduce --run \"dcd quant:8\"");
   }
   std::vector<ComparedRun> runs;
   std::vector<std::string> warnings;
@@ -205,9 +205,9 @@ std::vector<study::RepeatedRun> run_all(std::vector<ComparedRun> planned, const 
 /// Each process of a launched job would run all nodes of all runs.
 void check_not_launched(const study::TrainOptions& shared) {
   if (!shared.key.empty() || !shared.peers.empty()) {
-    throw Error(
-        "--key: with keys this process would be one node of a job, and compare runs all nodes "
-        "itself, here; leave --key and --peers out");
+    throw Error("key",
+                "with keys this process would be one node of a job, and compare runs all nodes "
+                "itself, here; leave --key and --peers out");
   }
   const auto launched = shared.local ? std::nullopt : read_launcher();
   if (launched) {
@@ -221,15 +221,15 @@ void check_not_launched(const study::TrainOptions& shared) {
 int run(const CompareOptions& options, const CLI::App& command) {
   const console::FlagSpelling flags(command);
   check_not_launched(options.shared);
-  check_writable("--html", options.html);
+  check_writable("html", options.html);
   const study::Expense expense = parse_expense(options.equal, study::Expense::time);
   const console::Output output(options.shared.common);
   const auto runs = run_all(check_runs(options, flags), flags, output, options.shared.common.quiet);
-  std::vector<ComparisonTable> tables = {ends_table(runs)};
+  std::vector<RunTable> tables = {ends_table(runs)};
   if (expense != study::Expense::epochs) {
     tables.push_back(level_table(runs, expense));
   }
-  for (const ComparisonTable& table : tables) {
+  for (const RunTable& table : tables) {
     show_table(table, output);
   }
   const bool any = std::any_of(runs.begin(), runs.end(),
@@ -237,7 +237,7 @@ int run(const CompareOptions& options, const CLI::App& command) {
   const bool all = std::all_of(runs.begin(), runs.end(),
                                [](const study::RepeatedRun& run) { return run.failures.empty(); });
   if (!options.html.empty() && any) {
-    write_result_file("--html", options.html, compare_page(runs, tables));
+    write_result_file("html", options.html, compare_page(runs, tables));
     output.line(fmt::format("\ncurves: {}", options.html));
   }
   output.json(comparison_json(runs, expense));

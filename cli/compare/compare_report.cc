@@ -11,7 +11,7 @@
 
 #include <sotto/study/units.h>
 
-#include "quality.h"
+#include "runs/quality.h"
 #include "train/train_report.h"
 
 namespace sotto::cli {
@@ -52,9 +52,9 @@ bool has_diverged(const study::RepeatedRun& run) {
 
 }  // namespace
 
-ComparisonTable ends_table(const std::vector<study::RepeatedRun>& runs) {
+RunTable ends_table(const std::vector<study::RepeatedRun>& runs) {
   const study::Quality& quality = quality_among(runs);
-  ComparisonTable table = {
+  RunTable table = {
       {"run", "rounds", "loss", quality.heading, "sent/node", "fewer bytes", "consensus", "time"},
       {},
       {}};
@@ -94,10 +94,10 @@ ComparisonTable ends_table(const std::vector<study::RepeatedRun>& runs) {
   return table;
 }
 
-ComparisonTable level_table(const std::vector<study::RepeatedRun>& runs, study::Expense expense) {
+RunTable level_table(const std::vector<study::RepeatedRun>& runs, study::Expense expense) {
   const study::Level level = level_of(runs, expense);
   const study::Quality& quality = quality_among(runs);
-  ComparisonTable table = {{in_words(level), "rounds", "loss", quality.heading}, {}, {}};
+  RunTable table = {{in_words(level), "rounds", "loss", quality.heading}, {}, {}};
   bool none = false;
   bool partial = false;
   for (const study::RepeatedRun& run : runs) {
@@ -127,14 +127,6 @@ ComparisonTable level_table(const std::vector<study::RepeatedRun>& runs, study::
                     partial ? " (k of n), with the other seeds" : "")};
   }
   return table;
-}
-
-void show_table(const ComparisonTable& table, const console::Output& output) {
-  output.line("");
-  output.table(table.titles, table.rows);
-  for (const std::string& note : table.notes) {
-    output.line(note);
-  }
 }
 
 }  // namespace sotto::cli

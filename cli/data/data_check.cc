@@ -176,7 +176,7 @@ int run_data_check(const DataCheckOptions& options) {
   const console::Output output(options.common);
   std::optional<SharedScaling> scaling;
   if (!options.scaling.empty()) {
-    scaling = study::read_scaling("--scaling", options.scaling);
+    scaling = study::read_scaling("scaling", options.scaling);
   }
   const DataCheck check = check_data(options.file, scaling ? &*scaling : nullptr);
   print_check(check, output);

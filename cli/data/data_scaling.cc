@@ -53,9 +53,9 @@ struct DataScalingOptions {
 
 void check_output(const DataScalingOptions& o) {
   if (o.output.empty()) {
-    throw Error("--output", "name the file to write");
+    throw Error("output", "name the file to write");
   }
-  check_writable("--output", o.output);
+  check_writable("output", o.output);
 }
 
 /// Options that are for the other use of this command.
@@ -97,7 +97,7 @@ SumsPrivacy privacy_of(const DataScalingOptions& o) {
   privacy.noise_multiplier = asked.noise_multiplier;
   privacy.epsilon = epsilon_spent(asked, 1);
   if (o.epsilon && privacy.epsilon > *o.epsilon) {
-    refuse("--noise-multiplier", fmt::to_string(*o.noise),
+    refuse("noise_multiplier", fmt::to_string(*o.noise),
            fmt::format("it costs epsilon {:.4g}, more than {}", privacy.epsilon, *o.epsilon));
   }
   return privacy;
@@ -128,12 +128,12 @@ int make_sums(const DataScalingOptions& o, const console::Output& output) {
   const SumsPrivacy privacy = privacy_of(o);
   std::error_code ignored;
   if (std::filesystem::is_regular_file(o.output, ignored)) {
-    refuse("--output", o.output,
+    refuse("output", o.output,
            "it is there already: another file of sums of the same rows tells more of them, and "
            "costs again; use this one, or name another");
   }
   const SummedTable summed = sum_table(o.file, parse_bounds(o.bounds), privacy);
-  write_result_file("--output", o.output, study::table_sums_text(summed.sums));
+  write_result_file("output", o.output, study::table_sums_text(summed.sums));
   print_sums(summed, output);
   warn_of(o, summed.warnings);
   if (o.privacy_seed) {
@@ -173,10 +173,10 @@ int make_sums(const DataScalingOptions& o, const console::Output& output) {
 int combine(const DataScalingOptions& o, const console::Output& output) {
   std::vector<TableSums> tables;
   for (const std::string& path : o.combine) {
-    tables.push_back(study::read_table_sums("--combine", path));
+    tables.push_back(study::read_table_sums("combine", path));
   }
   const CombinedScaling combined = combine_sums(tables);
-  write_result_file("--output", o.output, study::scaling_text(combined.scaling));
+  write_result_file("output", o.output, study::scaling_text(combined.scaling));
   std::vector<std::vector<std::string>> rows;
   Json columns = Json::array();
   for (const bool target : {false, true}) {

@@ -28,8 +28,7 @@ int run_man(const CLI::App& app, const ManOptions& options) {
     std::error_code code;
     std::filesystem::create_directories(options.directory, code);
     for (const CommandWords* command : all_of(program)) {
-      write_result_file("--directory",
-                        fmt::format("{}/{}.1", options.directory, command->name("-")),
+      write_result_file("directory", fmt::format("{}/{}.1", options.directory, command->name("-")),
                         man_page(*command, program));
     }
     return console::kDone;

@@ -26,8 +26,9 @@
 
 #include "commands.h"
 #include "compare/compare_report.h"
-#include "compare/repeated_run.h"
-#include "quality.h"
+#include "runs/quality.h"
+#include "runs/repeated_run.h"
+#include "runs/run_table.h"
 #include "simulation_page.h"
 #include "simulation_progress.h"
 #include "simulation_table.h"
@@ -103,8 +104,7 @@ std::vector<RunPicture> pictures_of(const std::vector<study::RunOutcome>& outcom
 
 /// The files that were asked for besides --json.
 void write_files(const SimulateOptions& options, const study::Scenario& scenario,
-                 const std::vector<study::RepeatedRun>& runs,
-                 const std::vector<ComparisonTable>& tables,
+                 const std::vector<study::RepeatedRun>& runs, const std::vector<RunTable>& tables,
                  const std::vector<RunPicture>& pictures, const std::string& drawings,
                  const console::Output& output) {
   if (pictures.empty()) {
@@ -112,20 +112,20 @@ void write_files(const SimulateOptions& options, const study::Scenario& scenario
   }
   if (!options.html.empty()) {
     write_result_file(
-        "--html", options.html,
+        "html", options.html,
         simulation_page(scenario.title, runs, tables, shared_marks(scenario), pictures,
                         shared_target(scenario), cost_axes(scenario), drawings));
     output.line(fmt::format("\nreport: {}", options.html));
   }
   if (!options.csv.empty()) {
-    write_result_file("--csv", options.csv, history_csv(runs));
+    write_result_file("csv", options.csv, history_csv(runs));
     output.line(fmt::format("history: {}", options.csv));
   }
 }
 
 void write_trace(const SimulateOptions& options, const TraceFile& trace,
                  const console::Output& output) {
-  write_result_file("--trace", options.trace, trace.text());
+  write_result_file("trace", options.trace, trace.text());
   output.line(fmt::format("trace: {}", options.trace));
   if (trace.left_out() > 0) {
     output.line(fmt::format(
@@ -139,7 +139,7 @@ SimTime parse_trace_from(const SimulateOptions& options) {
   try {
     return study::parse_duration(options.trace_from);
   } catch (const Error& error) {
-    throw error.renamed("--trace-from");
+    throw error.renamed("trace_from");
   }
 }
 
@@ -161,9 +161,9 @@ study::RunsListener listener(const std::vector<std::string>& names, const consol
 
 /// Refuses files that could not be written in the end.
 void check_files(const SimulateOptions& options) {
-  check_writable("--html", options.html);
-  check_writable("--csv", options.csv);
-  check_writable("--trace", options.trace);
+  check_writable("html", options.html);
+  check_writable("csv", options.csv);
+  check_writable("trace", options.trace);
 }
 
 /// The scenario, once what it says and what is asked of it can be done; says what is to warn of.
@@ -181,7 +181,7 @@ study::Scenario checked_scenario(const SimulateOptions& options, const CLI::App&
 std::vector<study::UpgradeValue> play_upgrades(const study::Scenario& scenario,
                                                const std::vector<study::RunOutcome>& outcomes,
                                                const study::SimulationRequest& request,
-                                               std::vector<ComparisonTable>& tables,
+                                               std::vector<RunTable>& tables,
                                                const console::Output& output) {
   auto values =
       value_upgrades(scenario, outcomes, {.threads = request.threads, .stop = request.stop},
@@ -216,11 +216,11 @@ int run(const SimulateOptions& options, const CLI::App& command) {
       simulate_runs(scenario, request, listener(names, output), options.what.seeds);
   const bool json_asked = !options.common.json.empty();
   const auto runs = study::repeated_runs(outcomes, json_asked);
-  std::vector<ComparisonTable> tables = {simulated_table(scenario, outcomes, quality_among(runs))};
+  std::vector<RunTable> tables = {simulated_table(scenario, outcomes, quality_among(runs))};
   if (expense != study::Expense::epochs) {
     tables.push_back(level_table(runs, expense));
   }
-  for (const ComparisonTable& table : tables) {
+  for (const RunTable& table : tables) {
     show_table(table, output);
   }
   Json upgrades;

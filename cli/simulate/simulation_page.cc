@@ -13,8 +13,8 @@
 #include <sotto/console/plot.h>
 #include <sotto/study/units.h>
 
-#include "compare/compare_page.h"
-#include "quality.h"
+#include "runs/quality.h"
+#include "runs/run_page.h"
 #include "timeline_drawing.h"
 
 namespace sotto::cli {
@@ -144,7 +144,7 @@ PointFigure cost_of(double study::Bill::*figure) {
 }
 
 std::string simulation_page(const std::string& title, const std::vector<study::RepeatedRun>& runs,
-                            const std::vector<ComparisonTable>& tables,
+                            const std::vector<RunTable>& tables,
                             const std::vector<study::ScenarioMark>& marks,
                             const std::vector<RunPicture>& pictures, const PageTarget& target,
                             const std::vector<PageAxis>& more_axes, const std::string& sweep) {

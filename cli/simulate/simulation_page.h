@@ -7,9 +7,9 @@
 #include <sotto/study/scenario/scenario_marks.h>
 #include <sotto/study/simulation/simulated_run.h>
 
-#include "compare/compare_page.h"
-#include "compare/compare_report.h"
-#include "compare/repeated_run.h"
+#include "runs/repeated_run.h"
+#include "runs/run_page.h"
+#include "runs/run_table.h"
 
 namespace sotto::cli {
 
@@ -26,7 +26,7 @@ PointFigure cost_of(double study::Bill::*figure);
 /// with the load of its edges and what its nodes did. `runs` holds one at least that has a result;
 /// those of `pictures` are in its order.
 std::string simulation_page(const std::string& title, const std::vector<study::RepeatedRun>& runs,
-                            const std::vector<ComparisonTable>& tables,
+                            const std::vector<RunTable>& tables,
                             const std::vector<study::ScenarioMark>& marks,
                             const std::vector<RunPicture>& pictures, const PageTarget& target = {},
                             const std::vector<PageAxis>& more_axes = {},

@@ -15,7 +15,7 @@
 
 #include <sotto/study/units.h>
 
-#include "compare/repeated_run.h"
+#include "runs/repeated_run.h"
 
 namespace sotto::cli {
 namespace {
@@ -119,7 +119,7 @@ std::string staleness_text(const RunOutcome& outcome) {
                   : "";
 }
 
-void add_notes_of_run(const SeedsOfRun& seeds, ComparisonTable& table) {
+void add_notes_of_run(const SeedsOfRun& seeds, RunTable& table) {
   for (const RunOutcome& outcome : seeds) {
     if (!outcome.run) {
       continue;
@@ -138,7 +138,7 @@ void add_notes_of_run(const SeedsOfRun& seeds, ComparisonTable& table) {
 }
 
 /// Events that came after the end of runs, and of which.
-void add_unseen(const std::vector<SeedsOfRun>& runs, ComparisonTable& table) {
+void add_unseen(const std::vector<SeedsOfRun>& runs, RunTable& table) {
   constexpr std::size_t kMostNamed = 5;
   std::map<std::pair<SimTime, std::string>, std::vector<std::string>> ended;
   std::size_t ran = 0;
@@ -170,14 +170,13 @@ void add_unseen(const std::vector<SeedsOfRun>& runs, ComparisonTable& table) {
 
 }  // namespace
 
-ComparisonTable simulated_table(const study::Scenario& scenario,
-                                const std::vector<RunOutcome>& outcomes,
-                                const study::Quality& quality) {
+RunTable simulated_table(const study::Scenario& scenario, const std::vector<RunOutcome>& outcomes,
+                         const study::Quality& quality) {
   std::vector<Column> columns = columns_of(quality);
   if (scenario.costs) {
     std::ranges::move(bill_columns(scenario), std::back_inserter(columns));
   }
-  ComparisonTable table = {{"run"}, {}, {}};
+  RunTable table = {{"run"}, {}, {}};
   for (const Column& column : columns) {
     table.titles.push_back(column.title);
   }
@@ -204,9 +203,9 @@ ComparisonTable simulated_table(const study::Scenario& scenario,
   return table;
 }
 
-ComparisonTable upgrades_table(const study::Scenario& scenario,
-                               const std::vector<study::UpgradeValue>& values) {
-  ComparisonTable table = {{"upgrade"}, {}, {}};
+RunTable upgrades_table(const study::Scenario& scenario,
+                        const std::vector<study::UpgradeValue>& values) {
+  RunTable table = {{"upgrade"}, {}, {}};
   for (const study::RunSpec& run : scenario.runs) {
     table.titles.push_back(run.shown());
   }

@@ -8,18 +8,18 @@
 #include <sotto/study/simulation/scenario_runs.h>
 #include <sotto/study/simulation/upgrades.h>
 
-#include "compare/compare_report.h"
+#include "runs/run_table.h"
 
 namespace sotto::cli {
 
 /// A row for each run, of several seeds the means with the lowest and the highest; below them what
 /// is to be known: early ends, missed targets, events that no run saw, runs that no other beats.
-ComparisonTable simulated_table(const study::Scenario& scenario,
-                                const std::vector<study::RunOutcome>& outcomes,
-                                const study::Quality& quality);
+RunTable simulated_table(const study::Scenario& scenario,
+                         const std::vector<study::RunOutcome>& outcomes,
+                         const study::Quality& quality);
 
 /// A row for each upgrade, those first that save a run the most.
-ComparisonTable upgrades_table(const study::Scenario& scenario,
-                               const std::vector<study::UpgradeValue>& values);
+RunTable upgrades_table(const study::Scenario& scenario,
+                        const std::vector<study::UpgradeValue>& values);
 
 }  // namespace sotto::cli

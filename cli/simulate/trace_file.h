@@ -20,7 +20,7 @@ namespace sotto::cli {
 
 class TraceFile final : public study::SimulationWatcher {
  public:
-  static constexpr std::size_t kMostEvents = 400'000;  ///< of all runs; about 50 MB
+  static constexpr std::size_t kMostEvents = 400'000;  ///< most events of all runs; about 50 MB
 
   /// Takes what happens from `from` on, of `runs` runs.
   TraceFile(SimTime from, std::size_t runs);
@@ -55,7 +55,7 @@ class TraceFile final : public study::SimulationWatcher {
   void write(const char* phase, Rank node, SimTime at, const std::string& fields);
 
   SimTime from_;
-  std::size_t most_;  ///< events of one run
+  std::size_t most_;  ///< most events of one run
   std::vector<Run> runs_;
   std::vector<bool> named_;  ///< nodes of the run that have a thread
   std::map<std::pair<Rank, Rank>, Flights> flights_;

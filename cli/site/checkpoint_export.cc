@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -51,16 +52,16 @@ ParameterLayout layout_of(const ExportOptions& o, const SavedModel& saved) {
 }
 
 /// An ONNX file: with what the data's columns are.
-std::string onnx_of(const std::string& option, const ExportOptions& o, const SavedModel& saved,
+std::string onnx_of(std::string_view option, const ExportOptions& o, const SavedModel& saved,
                     ModelNotes notes, ParameterLayout& layout) {
   const RunTask task = [&] {
     try {
       return task_of(o.places, saved);
     } catch (const Error& error) {
-      throw Error(
-          fmt::format("{}: an ONNX file has the scaling and the names of the run's data, "
-                      "which cannot be read: {}; name them with --task and --scaling",
-                      option, error.what()));
+      throw Error(option,
+                  fmt::format("an ONNX file has the scaling and the names of the run's data, which "
+                              "cannot be read: {}; name them with --task and --scaling",
+                              error.what()));
     }
   }();
   if (!task.data->dataset) {
@@ -85,14 +86,13 @@ SavedModel taken(const Result<SavedModel>& found) {
 
 void check(const ExportOptions& o) {
   if (o.mean.empty() && o.own.empty()) {
-    throw Error("--mean",
-                "name the file to write, or --node I and --own FILE for one node's model");
+    throw Error("mean", "name the file to write, or --node I and --own FILE for one node's model");
   }
   if (o.own.empty() != !o.node) {
-    throw Error("--own", "one node's model needs both --node I and --own FILE");
+    throw Error("own", "one node's model needs both --node I and --own FILE");
   }
-  check_writable("--mean", o.mean);
-  check_writable("--own", o.own);
+  check_writable("mean", o.mean);
+  check_writable("own", o.own);
 }
 
 int run(const ExportOptions& o) {
@@ -116,19 +116,19 @@ int run(const ExportOptions& o) {
     output.line(fmt::format("{}: {} at round {}, {} in {}", path, what, saved.round,
                             study::counted(saved.parameters.size(), "parameter"),
                             study::counted(layout.size(), "tensor")));
-    all[option.substr(2)] = {{"file", printable(path)},
-                             {"round", saved.round},
-                             {"nodes", saved.nodes},
-                             {"averaged", saved.averaged},
-                             {"parameters", saved.parameters.size()},
-                             {"tensors", layout.size()}};
+    all[option] = {{"file", printable(path)},
+                   {"round", saved.round},
+                   {"nodes", saved.nodes},
+                   {"averaged", saved.averaged},
+                   {"parameters", saved.parameters.size()},
+                   {"tensors", layout.size()}};
   };
   if (!o.mean.empty()) {
     const SavedModel saved = taken(read_mean_model(o.folder, o.round));
-    write("--mean", o.mean, saved, fmt::format("the mean of {}", averaged_text(saved, "node")));
+    write("mean", o.mean, saved, fmt::format("the mean of {}", averaged_text(saved, "node")));
   }
   if (o.node) {
-    write("--own", o.own, taken(read_node_model(o.folder, *o.node, o.round)),
+    write("own", o.own, taken(read_node_model(o.folder, *o.node, o.round)),
           fmt::format("node {}'s model", *o.node));
   }
   output.json(all);

@@ -60,7 +60,7 @@ struct Subject {
 /// The mean of a run's checkpoints, for the run's task.
 Subject read_run(const QuantizeOptions& o) {
   if (!o.model.empty()) {
-    throw Error("--model", "checkpoints say which model they are of");
+    throw Error("model", "checkpoints say which model they are of");
   }
   auto saved = read_mean_model(o.from, std::nullopt);
   if (!saved.ok()) {
@@ -76,11 +76,11 @@ Subject read_subject(const QuantizeOptions& o) {
     return read_run(o);
   }
   if (o.task.empty()) {
-    throw Error("--task", "name the data that the model is for: its loss bounds what is left out");
+    throw Error("task", "name the data that the model is for: its loss bounds what is left out");
   }
   std::optional<SharedScaling> scaling;
   if (!o.scaling.empty()) {
-    scaling = study::read_scaling("--scaling", o.scaling);
+    scaling = study::read_scaling("scaling", o.scaling);
   }
   Subject subject{
       .parameters = {}, .data = load_task(o.task, scaling ? &*scaling : nullptr), .model = o.model};
@@ -146,12 +146,12 @@ Json quantized_json(const QuantizeOptions& o, const study::QuantizedModel& model
 
 int run(const QuantizeOptions& o) {
   if (!o.to.ends_with(kTensorFile)) {
-    refuse("OUT", o.to, fmt::format("encoded tensors stand in a file named {}", kTensorFile));
+    refuse("out", o.to, fmt::format("encoded tensors stand in a file named {}", kTensorFile));
   }
-  check_writable("OUT", o.to);
+  check_writable("out", o.to);
   std::error_code code;
   if (std::filesystem::equivalent(o.from, o.to, code)) {
-    refuse("OUT", o.to, "that is the model itself, which would be lost");
+    refuse("out", o.to, "that is the model itself, which would be lost");
   }
   const Subject subject = read_subject(o);
   const TaskFactory factory(subject.data, {.model = subject.model, .batch = o.batch});
@@ -174,7 +174,7 @@ int run(const QuantizeOptions& o) {
                                         {"model", factory.options().model},
                                         {"what", "a model in fewer bits"}},
                                        model.encodings());
-  write_result_file("OUT", o.to, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  write_result_file("out", o.to, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   print(output, o, model, exact);
   output.json(quantized_json(o, model, exact));
   return console::kDone;

@@ -99,7 +99,7 @@ int run(const UntieOptions& o) {
   if (o.out.ends_with(kOnnxFile)) {
     throw Error(o.out, "a file to start from ends in .safetensors or .csv");
   }
-  check_writable("OUT", o.out);
+  check_writable("out", o.out);
   std::error_code code;
   if (std::filesystem::equivalent(o.in, o.out, code)) {
     throw Error(o.out, "that is the tied model itself, which would be lost");
@@ -118,7 +118,7 @@ int run(const UntieOptions& o) {
   if (!model.empty()) {
     notes["model"] = model;
   }
-  write_result_file("OUT", o.out, start_file(o.out, untied.layout, untied.parameters, notes));
+  write_result_file("out", o.out, start_file(o.out, untied.layout, untied.parameters, notes));
   output.line(
       fmt::format("{}: {} layers with weights of their own, of {} before; {} in {}, {} "
                   "before",

@@ -64,7 +64,7 @@ spdlog::sink_ptr make_sink(const std::string& path, const Spelling& flags) {
 
 LogFormat parse_log_format(const std::string& name) {
   if (name != "text" && name != "json") {
-    refuse("--log", name, "it is text or json");
+    refuse("log", name, "it is text or json");
   }
   return name == "text" ? LogFormat::text : LogFormat::json;
 }

@@ -45,7 +45,7 @@ PresentSite read_present(const fs::path& folder, const std::string& name) {
   site.list.path = (folder / "peers.csv").string();
   const auto text = read_input(site.list.path, kMostPresentBytes);
   if (!text.ok()) {
-    refuse("--out", site.list.path, text.status().message());
+    refuse("out", site.list.path, text.status().message());
   }
   site.list.text = *text;
   site.monitor_port = monitor_port_of(folder / "site.toml");
@@ -60,7 +60,7 @@ void require_settled(const fs::path& place, const TrustPlan& plan) {
     const fs::path next = place / site.name / kGrownList;
     std::error_code code;
     if (fs::exists(fs::symlink_status(next, code))) {
-      refuse("--out", next.string(),
+      refuse("out", next.string(),
              "it is there from an earlier addition; put it in the place of peers.csv first, so "
              "that the next list begins with it");
     }
@@ -91,7 +91,7 @@ std::vector<std::optional<PresentSite>> read_federation(const std::string& place
     const std::string name = at->path().filename().string();
     const auto site = std::ranges::find(plan.sites, name, &PlannedSite::name);
     if (site == plan.sites.end()) {
-      refuse("SITES.csv", plan_path,
+      refuse("sites", plan_path,
              fmt::format("{} has a folder of the site {}, which the file does not list; it lists "
                          "all sites, those that are there and new ones",
                          place, printable(name)));
@@ -100,11 +100,11 @@ std::vector<std::optional<PresentSite>> read_federation(const std::string& place
     ++count;
   }
   if (count == 0) {
-    refuse("--out", place, "it is there already, and holds no folder of a site; name a new folder");
+    refuse("out", place, "it is there already, and holds no folder of a site; name a new folder");
   }
   if (count == plan.sites.size()) {
     refuse(
-        "--out", place,
+        "out", place,
         fmt::format(
             "all sites of {} are there already; to add one, give it a line in that file; to make "
             "all anew, name another folder",
@@ -124,7 +124,7 @@ StagedFolder::StagedFolder(const std::string& place) : place_(fs::path(place).le
   if (place_.empty() || ::mkdtemp(made_.data()) == nullptr) {
     const std::string why = place_.empty() ? "it is empty" : std::strerror(errno);
     made_.clear();
-    refuse("--out", place, fmt::format("nothing can be made there: {}", why));
+    refuse("out", place, fmt::format("nothing can be made there: {}", why));
   }
 }
 
@@ -156,7 +156,7 @@ void StagedFolder::set_overview(std::string_view text) {
 void StagedFolder::put_in_place() {
   if (!grows_) {
     if (!move_to_free_place(made_, place_)) {
-      refuse("--out", place_.string(),
+      refuse("out", place_.string(),
              fmt::format("it cannot be put there: {}", std::strerror(errno)));
     }
     made_.clear();
@@ -167,7 +167,7 @@ void StagedFolder::put_in_place() {
       std::error_code code;
       fs::rename(place_ / staged_[put].second, staged_[put].first, code);
     }
-    refuse("--out", at.string(), "it cannot be put there: " + why);
+    refuse("out", at.string(), "it cannot be put there: " + why);
   };
   for (std::size_t k = 0; k < staged_.size(); ++k) {
     if (!move_to_free_place(staged_[k].first, place_ / staged_[k].second)) {

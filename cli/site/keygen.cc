@@ -41,13 +41,13 @@ int run(const KeygenOptions& options) {
   const std::filesystem::path base(options.name);
   const std::string name = base.filename().string();
   if (name.empty()) {
-    refuse("NAME", options.name, "it must end in a name, not in a slash");
+    refuse("name", options.name, "it must end in a name, not in a slash");
   }
   const console::Output output(options.common);
   const std::string secret_file = options.name + ".key";
   const std::string public_file = options.name + ".pub";
   if (std::filesystem::exists(public_file)) {
-    refuse("NAME", options.name, fmt::format("{} is there already", public_file));
+    refuse("name", options.name, fmt::format("{} is there already", public_file));
   }
   const KeyPair keys = make_key_pair();
   write_key_file(secret_file, name, keys);

@@ -177,7 +177,7 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
   if (options.seed_given) {
     config.site.seed = config.training.seed = options.common.seed;
   }
-  check_result_file(config, "--json", options.common.json);
+  check_result_file(config, "json", options.common.json);
   const console::Output output(options.common);
   SitePlan plan = make_site_plan(config);
   plan.run.stop = &console::stop_requested();
@@ -206,7 +206,7 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
     return console::kFailed;  // the log has why
   }
   if (!config.training.dump_parameters.empty()) {
-    write_result_file("dump-parameters", config.training.dump_parameters,
+    write_result_file("dump_parameters", config.training.dump_parameters,
                       parameter_row(plan.parameters) + "\n");
   }
   output.json(site_result_json(*result, plan.config));
@@ -223,6 +223,9 @@ int run(const NodeOptions& options, const CLI::App& command) {
   }
   try {
     return run_node(options, flags, log);
+  } catch (const Shortage& shortage) {
+    log.write({SiteEvent::Level::error, SiteEvent::Kind::failed, shortage.render(flags)});
+    return console::kFailed;
   } catch (const Error& error) {
     log.write({SiteEvent::Level::error, SiteEvent::Kind::failed, error.render(flags)});
     return console::kWrongRequest;

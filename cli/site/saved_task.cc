@@ -13,14 +13,14 @@ RunTask task_of(const TaskPlaces& places, const SavedModel& saved) {
   const std::string digest = setting_in(saved.agreement, "scaling").value_or("");
   std::optional<SharedScaling> scaling;
   if (!places.scaling.empty()) {
-    scaling = study::read_scaling("--scaling", places.scaling);
+    scaling = study::read_scaling("scaling", places.scaling);
   }
   if ((scaling ? scaling_digest(*scaling).substr(0, kDigestShown) : "") != digest) {
-    throw Error("--scaling", digest.empty()
-                                 ? "the run scaled columns by its own rows, and by no such file"
-                                 : fmt::format("name the file that the run was given with "
-                                               "--scaling, of the digest {}",
-                                               digest));
+    throw Error("scaling", digest.empty()
+                               ? "the run scaled columns by its own rows, and by no such file"
+                               : fmt::format("name the file that the run was given with "
+                                             "--scaling, of the digest {}",
+                                             digest));
   }
   TaskOptions options;
   options.model = setting_in(saved.agreement, "model").value_or("");
@@ -33,7 +33,7 @@ RunTask task_of(const TaskPlaces& places, const SavedModel& saved) {
   made.layout = factory.make(0)->layout();
   made.model = factory.options().model;
   if (layout_digest(made.layout) != setting_in(saved.agreement, "layout")) {
-    throw Error("--task", fmt::format("{} has other columns or classes than the run's data", task));
+    throw Error("task", fmt::format("{} has other columns or classes than the run's data", task));
   }
   return made;
 }

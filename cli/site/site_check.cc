@@ -88,7 +88,7 @@ std::vector<std::string> site_files(const std::string& word) {
     }
   }
   if (files.empty()) {
-    refuse("OTHERS", word, "neither it nor a folder in it has a site.toml");
+    refuse("others", word, "neither it nor a folder in it has a site.toml");
   }
   std::sort(files.begin(), files.end());
   return files;

@@ -81,7 +81,7 @@ void read_training(const study::TomlReader& in, const toml::table& table, SiteCo
 }  // namespace
 
 SiteConfig read_site_config(const std::string& path) {
-  const toml::table file = study::read_toml("SITE.toml", path);
+  const toml::table file = study::read_toml("site", path);
   study::TomlReader in(path, "", file);
   SiteConfig config;
   config.file = path;

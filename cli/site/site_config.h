@@ -20,14 +20,14 @@ struct DataPart {
 };
 
 struct SiteConfig {
-  std::string file;   ///< this one
-  SiteSettings site;  ///< who it is, and how it exchanges and steps
+  std::string file;   ///< path of the site's file
+  SiteSettings site;  ///< its identity, and how it exchanges and steps
   std::string audit;  ///< file (audit_log.h); empty: none
   std::optional<MonitorAddress> monitor;
 
   study::TrainOptions training;  ///< [training], of which `site` has what sites share
   DataPart part;
-  std::string export_file;  ///< for other programs; empty: nowhere
+  std::string export_file;  ///< the model for other programs; empty: none
   SitePlaces places;        ///< of settings, for messages
 };
 

@@ -45,7 +45,7 @@ void check_result_file(const SiteConfig& config, std::string_view option, const 
 
 void check_result_files(const SiteConfig& config) {
   const std::string& dump = config.training.dump_parameters;
-  check_result_file(config, "dump-parameters", dump);
+  check_result_file(config, "dump_parameters", dump);
   check_result_file(config, "export", config.export_file);
   if (!dump.empty() && dump != "-" && place_of(dump) == place_of(config.export_file)) {
     refuse("export", config.export_file, "it is dump-parameters' file too; give each its own");

@@ -1,5 +1,5 @@
-// What the files of a site must be before it runs: its list of peers, the files that it writes, and
-// who else can change those that it reads. They read files, and change nothing; thread-safe.
+// What the files of a site must be before it runs: which it may write, and which other users of the
+// host may change. The functions read files, and change nothing; thread-safe.
 #pragma once
 
 #include <string>

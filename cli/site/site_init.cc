@@ -104,7 +104,7 @@ std::string shared_text(const std::string& text, bool of_site) {
 
 /// `path` is a template, or the file of a site that is there.
 SharedPart read_shared(const std::string& path, bool of_site) {
-  const std::string text = read_text("--template", path, kMostTemplateBytes);
+  const std::string text = read_text("template", path, kMostTemplateBytes);
   const toml::table table = study::parse_toml(path, text);
   study::TomlReader in(path, "", table);
   SharedPart shared{.text = shared_text(text, of_site), .from = path};
@@ -129,11 +129,11 @@ std::string site_text(const PlannedSite& site, const SharedPart& shared, int mon
 
 PublicKey read_public_key(const std::string& folder, const std::string& name) {
   const std::string path = (fs::path(folder) / (name + ".pub")).string();
-  const auto text = read_text("--public-keys", path, kMostKeyBytes);
+  const auto text = read_text("public_keys", path, kMostKeyBytes);
   const auto key = PublicKey::parse(trimmed(std::string_view(text).substr(0, text.find('\n'))));
   if (!key) {
     // Not repeated: it may be a secret that was pasted into the wrong file.
-    refuse("--public-keys", path, "its first line is no public key, as `sotto keygen` writes them");
+    refuse("public_keys", path, "its first line is no public key, as `sotto keygen` writes them");
   }
   return *key;
 }
@@ -285,9 +285,9 @@ void print_made(const console::Output& output, const SiteInitOptions& options, c
 int run(const SiteInitOptions& options) {
   const console::Output output(options.common);
   TrustPlan plan =
-      parse_trust_plan(options.sites, read_text("SITES.csv", options.sites, kMostListBytes));
+      parse_trust_plan(options.sites, read_text("sites", options.sites, kMostListBytes));
   if (!options.trust.empty()) {
-    take_trust_edges(plan, options.trust, read_text("--trust", options.trust, kMostListBytes));
+    take_trust_edges(plan, options.trust, read_text("trust", options.trust, kMostListBytes));
   }
   const Present present = read_federation(options.out, plan, options.sites);
   const Made made = make(options, plan, present);

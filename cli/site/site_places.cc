@@ -117,8 +117,7 @@ std::string SitePlaces::mention(std::string_view setting, std::string_view value
 
 std::string SitePlaces::blame(const Error& error) const {
   const std::string message = error.render(*this);
-  const bool placed = !key_of(error.field()).empty() || message.starts_with(path_ + ":");
-  return placed ? message : fmt::format("{}: {}", of("training"), message);
+  return key_of(error.field()).empty() ? fmt::format("{}: {}", of("training"), message) : message;
 }
 
 std::string SitePlaces::key_of(std::string_view setting) const {

@@ -1,4 +1,4 @@
-// Where in a site's file a setting stands, and what refuses it in words of that file.
+// Where in a site's file a setting stands, and how an error about it reads in words of that file.
 //
 // Plain values; pure functions.
 #pragma once
@@ -27,8 +27,7 @@ class SitePlaces final : public Spelling {
   /// The place of a setting's key, as `of` has it.
   std::string subject(std::string_view setting) const override;
   std::string mention(std::string_view setting, std::string_view value) const override;
-  /// What the error says, in words of this file. What is about no setting is said of [training],
-  /// but for what names this file's place already.
+  /// What the error says, in words of this file. What is about no setting is said of [training].
   std::string blame(const Error& error) const;
 
  private:
@@ -36,7 +35,7 @@ class SitePlaces final : public Spelling {
   std::string key_of(std::string_view setting) const;
 
   std::string path_;
-  std::map<std::string, unsigned> lines_;  ///< of keys and tables, "training.lr"
+  std::map<std::string, unsigned> lines_;  ///< line of each key and table, "training.lr"
 };
 
 /// Settings of `sotto train` that a site's [training] has too, as "weight-decay".

@@ -46,6 +46,15 @@ auto naming(std::string_view setting, const Read& read) {
   }
 }
 
+/// The site's options. What is wrong in its key or its list names the place in that file itself.
+SiteOptions read_options(const SiteConfig& config) {
+  try {
+    return options_of(config.site);
+  } catch (const Error& error) {
+    throw error.field().empty() ? error : Error(config.places.blame(error));
+  }
+}
+
 /// The initial model: that of the file that `init` names, else the task's own.
 void take_start(const study::TrainOptions& o, SitePlan& plan) {
   if (o.init.empty()) {
@@ -132,7 +141,7 @@ std::optional<PrivacyOptions> site_privacy(const study::TrainOptions& o, const T
                                            const SharedScaling* scaling, Round steps,
                                            SitePlan& plan) {
   if (wants_privacy(o) && !o.noise_multiplier && steps == 0) {
-    refuse("privacy-epsilon", fmt::to_string(*o.privacy_epsilon),
+    refuse("privacy_epsilon", fmt::to_string(*o.privacy_epsilon),
            "how much noise it takes depends on the number of rounds: give " + mention("rounds") +
                ", or " + mention("noise_multiplier"));
   }
@@ -183,16 +192,16 @@ AgreedSettings settings_in_file(const SiteConfig& config) {
 
 SitePlan make_site_plan(const SiteConfig& config) {
   const study::TrainOptions& o = config.training;
+  SitePlan plan{.run = read_options(config),
+                .task = {},
+                .parameters = {},
+                .config = {},
+                .warnings = {},
+                .of_data = {},
+                .notices = {}};
+  SiteOptions& run = plan.run;
+  check_guarded(config, plan.warnings);
   try {
-    SitePlan plan{.run = options_of(config.site),
-                  .task = {},
-                  .parameters = {},
-                  .config = {},
-                  .warnings = {},
-                  .of_data = {},
-                  .notices = {}};
-    SiteOptions& run = plan.run;
-    check_guarded(config, plan.warnings);
     check_options(o);
     check_result_files(config);
     warn_of_observer(run, plan.warnings);
@@ -209,10 +218,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
                                           o.algorithm, plan.eval_every);
     return plan;
   } catch (const Error& error) {
-    const std::string what = error.what();
-    const SiteNames& names = config.site.names;
-    const bool named = what.starts_with(names.peers + ":") || what.starts_with(names.key + ":");
-    throw Error(named ? what : config.places.blame(error));
+    throw Error(config.places.blame(error));
   }
 }
 

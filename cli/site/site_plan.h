@@ -20,10 +20,10 @@ struct SitePlan {
   std::unique_ptr<Task> task;
   std::vector<float> parameters;  ///< the initial model
   Round eval_every = 0;           ///< rounds between evaluations
-  std::size_t examples = 0;       ///< of this site; 0 where the task has none
+  std::size_t examples = 0;       ///< number of this site's; 0 where the task has none
   Json config;                    ///< all settings as used
   std::vector<std::string> warnings;
-  std::vector<std::string> of_data;  ///< what its loader left out, or found odd
+  std::vector<std::string> of_data;  ///< what the data's loader left out, or found odd
   std::vector<std::string> notices;  ///< what its operator should know, though nothing is amiss
 };
 

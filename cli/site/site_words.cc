@@ -10,9 +10,9 @@
 #include <sotto/base/unix_time.h>
 #include <sotto/observe/metrics_text.h>
 #include <sotto/study/json/site_status.h>
+#include <sotto/study/quality.h>
 #include <sotto/study/units.h>
 
-#include "quality.h"
 #include "site_metrics.h"
 
 namespace sotto::cli {

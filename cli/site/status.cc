@@ -49,7 +49,7 @@ Json parse_status(const std::string& answer) {
 int run(const StatusOptions& options) {
   const SiteConfig config = read_site_config(options.site);
   if (!config.monitor) {
-    refuse("SITE.toml", options.site,
+    refuse("site", options.site,
            "it has no monitor to ask; put the line monitor = \"127.0.0.1:9100\" above [training], "
            "with a port of its own for each site of this host, and start the site again");
   }

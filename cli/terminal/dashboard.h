@@ -1,5 +1,5 @@
 // A training run on a wide terminal: progress, curves, nodes and links, redrawn in place on
-// standard error. As an observer.
+// standard error, by an observer.
 //
 // The terminal's modes stay as they are, and between two redraws the cursor stands at the beginning
 // of the line below: however the process ends, there is nothing to restore.

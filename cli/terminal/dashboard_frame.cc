@@ -8,10 +8,10 @@
 
 #include <sotto/base/text.h>
 #include <sotto/observe/figures.h>
+#include <sotto/study/quality.h>
 #include <sotto/study/units.h>
 
 #include "progress_line.h"
-#include "quality.h"
 
 namespace sotto::cli {
 namespace {

@@ -28,7 +28,7 @@ Progress bar_alone(bool quiet) {
 
 Progress choose_progress(const std::string& name, bool quiet) {
   if (std::find(kProgressWays.begin(), kProgressWays.end(), name) == kProgressWays.end()) {
-    refuse("--progress", name, "it is auto, plain, bar, dashboard or none");
+    refuse("progress", name, "it is auto, plain, bar, dashboard or none");
   }
   if (quiet) {
     return {};  // whatever room there is: the nodes of a launched job are given the same words
@@ -49,7 +49,7 @@ Progress choose_progress(const std::string& name, bool quiet) {
     chosen.lines = true;
   } else if (name == "dashboard") {
     if (!room) {
-      refuse("--progress", name,
+      refuse("progress", name,
              fmt::format("standard error is no terminal of {} columns and {} rows",
                          Dashboard::kLeastColumns, Dashboard::kLeastRows));
     }

@@ -38,7 +38,7 @@ class ProgressLine {
  private:
   bool wanted_;
   bool drawn_ = false;
-  int per_mille_ = -1;  ///< of the bar that was drawn last
+  int per_mille_ = -1;  ///< share of the bar that was drawn last
 };
 
 }  // namespace sotto::cli

@@ -106,7 +106,7 @@ int run(const TrainFlags& options, const ObserveOptions& observe, const RosterSe
   }
   refuse_roster_settings(roster);
   const console::FlagSpelling flags(command);
-  check_writable("--trace", observe.telemetry.trace);
+  check_writable("trace", observe.telemetry.trace);
   const study::TrainPlan plan = make_train_plan(options);
   console::OutputOptions common = options.common;
   if (!plan.reports()) {

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <sotto/study/json/figures.h>
+#include <sotto/study/quality.h>
 #include <sotto/study/units.h>
 
-#include "quality.h"
 #include "terminal/dashboard_frame.h"
 
 namespace sotto::cli {

@@ -13,8 +13,8 @@
 
 namespace sotto::cli {
 
-/// Rows of the history as they come, a progress bar on standard error, and warnings. As an
-/// observer.
+/// An observer that shows rows of the history as they come, a progress bar on standard error, and
+/// warnings.
 class TrainReport final : public Observer {
  public:
   TrainReport(const console::Output& output, const Progress& progress, Round rounds);

@@ -18,11 +18,12 @@
 #include <sotto/observe/tensorboard.h>
 #include <sotto/sites/live/epoch_run.h>
 #include <sotto/sites/process/site_run.h>
+#include <sotto/study/json/roster_config.h>
+#include <sotto/study/quality.h>
 #include <sotto/study/train/roster_plan.h>
 #include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/files/result_file.h>
 
-#include "quality.h"
 #include "site/event_log.h"
 #include "site/site_exit.h"
 #include "site/site_result.h"
@@ -120,7 +121,7 @@ void add_roster_options(CLI::App& command, RosterSettings& roster) {
 int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
                   const RosterSettings& roster, const CLI::App& command) {
   const console::FlagSpelling flags(command);
-  check_writable("dump-parameters", options.dump_parameters);
+  check_writable("dump_parameters", options.dump_parameters);
   check_writable("json", options.common.json);
   study::RosterPlan plan = make_roster_plan(options, given_settings(command), roster);
   const console::Output output(options.common);
@@ -153,11 +154,11 @@ int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
     return console::kFailed;  // the log has why
   }
   if (!options.dump_parameters.empty()) {
-    write_result_file("dump-parameters", options.dump_parameters,
+    write_result_file("dump_parameters", options.dump_parameters,
                       parameter_row(plan.parameters) + "\n");
   }
   print_end(output, *result);
-  output.json(site_result_json(*result, plan.config));
+  output.json(site_result_json(*result, roster_config_json(plan)));
   return console::kDone;
 }
 

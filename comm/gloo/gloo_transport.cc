@@ -42,12 +42,12 @@
 #include <sotto/base/receive_forecast.h>
 #include <sotto/base/start_threads.h>
 
-#include "../internal/address.h"
+#include "../internal/address/address.h"
 #include "../internal/backends.h"
 #include "../internal/fault_text.h"
 #include "../internal/ledger.h"
+#include "../internal/meeting/rendezvous.h"
 #include "../internal/neighbours.h"
-#include "../internal/rendezvous.h"
 #include "../internal/waits.h"
 #include "early_receives.h"
 #include "sigpipe_guard.h"
@@ -229,7 +229,7 @@ Status GlooTransport::connect_pairs(const Addresses& theirs, Deadline deadline) 
         context_->getPair(peer)->connect({bytes, bytes + address.size()});
       } catch (const std::exception& failure) {
         return {Fault::deadline,
-                fmt::format("rank {} did not connect: {}", peer, plain_message(failure))};
+                fmt::format("node {} did not connect: {}", peer, plain_message(failure))};
       }
     }
     return {};

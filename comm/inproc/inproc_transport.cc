@@ -205,7 +205,7 @@ void InprocTransport::interrupt() {
 Status check_agreement(const TransportOptions& options, Rank peer, Endpoint& endpoint) {
   const bool sends_there = std::binary_search(options.to.begin(), options.to.end(), peer);
   if (sends_there && !endpoint.inboxes.contains(options.rank)) {
-    return {Fault::unexpected, fmt::format("rank {} does not listen to rank {}, which sends to it",
+    return {Fault::unexpected, fmt::format("node {} does not listen to node {}, which sends to it",
                                            peer, options.rank)};
   }
   return {};

@@ -16,9 +16,9 @@ std::string list_ranks(std::span<const Rank> ranks) {
 Status not_come(std::span<const Rank> ranks, const Deadline& deadline) {
   return deadline.stopped()
              ? Status(Fault::stopped,
-                      fmt::format("stopped while waiting for rank {}", list_ranks(ranks)))
+                      fmt::format("stopped while waiting for node {}", list_ranks(ranks)))
              : Status(Fault::deadline,
-                      fmt::format("rank {} did not come in time", list_ranks(ranks)));
+                      fmt::format("node {} did not come in time", list_ranks(ranks)));
 }
 
 }  // namespace sotto::internal

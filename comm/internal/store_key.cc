@@ -17,9 +17,9 @@ bool allowed(char c) {
 }  // namespace
 
 Status check_store_key(std::string_view key) {
-  if (key.empty() || key.size() > kStoreMaxKey) {
+  if (key.empty() || key.size() > kMostStoreKeyBytes) {
     return {Fault::malformed, fmt::format("a store key of {} characters: 1 to {} are allowed",
-                                          key.size(), kStoreMaxKey)};
+                                          key.size(), kMostStoreKeyBytes)};
   }
   if (!std::all_of(key.begin(), key.end(), allowed)) {
     return {Fault::malformed, "a store key with characters other than A-Z a-z 0-9 . _ / -"};
@@ -28,9 +28,9 @@ Status check_store_key(std::string_view key) {
 }
 
 Status check_store_entry(std::string_view key, std::span<const std::byte> value) {
-  if (value.size() > kStoreMaxValue) {
+  if (value.size() > kMostStoreValueBytes) {
     return {Fault::malformed, fmt::format("a store value of {} bytes: at most {} are allowed",
-                                          value.size(), kStoreMaxValue)};
+                                          value.size(), kMostStoreValueBytes)};
   }
   return check_store_key(key);
 }

@@ -11,7 +11,7 @@
 
 namespace sotto::internal {
 
-/// Fault::malformed unless the key is 1 … kStoreMaxKey characters of [A-Za-z0-9._/-].
+/// Fault::malformed unless the key is 1 … kMostStoreKeyBytes characters of [A-Za-z0-9._/-].
 Status check_store_key(std::string_view key);
 /// Checks the key as check_store_key does, and the value's length.
 Status check_store_entry(std::string_view key, std::span<const std::byte> value);

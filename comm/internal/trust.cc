@@ -7,9 +7,9 @@
 
 #include <sotto/base/error.h>
 
-#include "address.h"
+#include "address/address.h"
+#include "address/host_port.h"
 #include "backends.h"
-#include "host_port.h"
 #include "neighbours.h"
 
 namespace sotto::internal {

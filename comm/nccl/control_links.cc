@@ -17,13 +17,13 @@
 
 #include <sotto/base/bytes.h>
 
+#include "../internal/address/tcp.h"
 #include "../internal/backends.h"
 #include "../internal/fault_text.h"
 #include "../internal/ledger.h"
+#include "../internal/meeting/rendezvous.h"
+#include "../internal/meeting/start_number.h"
 #include "../internal/neighbours.h"
-#include "../internal/rendezvous.h"
-#include "../internal/start_number.h"
-#include "../internal/tcp.h"
 
 namespace sotto::internal {
 namespace {
@@ -134,7 +134,7 @@ Status ControlLinks::connect(const Address& address, Deadline deadline) {
   for (const auto& [peer, bytes] : *theirs) {
     auto card = unpack_card(bytes);
     if (!card) {
-      return {Fault::malformed, fmt::format("rank {} gave no address of this transport", peer)};
+      return {Fault::malformed, fmt::format("node {} gave no address of this transport", peer)};
     }
     links_[peer].message_bytes = std::max<std::size_t>(options_.max_frame_bytes, card->frame_bytes);
     cards[peer] = std::move(*card);
@@ -182,7 +182,7 @@ Status ControlLinks::dial(Rank peer, const std::string& endpoint, std::uint64_t 
                           Deadline deadline) {
   FileDescriptor socket = connect_by(endpoint, deadline);
   if (!socket) {
-    return {deadline.fault(), fmt::format("rank {} took no connection at {}", peer, endpoint)};
+    return {deadline.fault(), fmt::format("node {} took no connection at {}", peer, endpoint)};
   }
   ByteBuffer hello;
   hello.write(kGreeting);
@@ -190,7 +190,7 @@ Status ControlLinks::dial(Rank peer, const std::string& endpoint, std::uint64_t 
   hello.write(token);
   hello.write(options_.rank);
   if (!send_all(socket.get(), hello.bytes())) {
-    return control_fault(fmt::format("greeting rank {}", peer));
+    return control_fault(fmt::format("greeting node {}", peer));
   }
   keep(peer, std::move(socket));
   return {};

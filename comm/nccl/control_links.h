@@ -7,9 +7,9 @@
 // whichever way, and its keep-alive finds hosts that are gone. Nothing but these few messages goes
 // over it.
 //
-// Neighbours find each other as other transports' do (internal/rendezvous.h), and prove by a number
-// drawn for the pair that they are the nodes that met. As NCCL's, its connections are for one
-// trusted cluster.
+// Neighbours find each other as other transports' do (internal/meeting/rendezvous.h), and prove by
+// a number drawn for the pair that they are the nodes that met. As NCCL's, its connections are for
+// one trusted cluster.
 //
 // Thread safety: connect, then one thread; wake() from any. Ownership: its sockets.
 #pragma once
@@ -25,7 +25,7 @@
 #include <sotto/base/file_descriptor.h>
 #include <sotto/comm/transport.h>
 
-#include "../internal/address.h"
+#include "../internal/address/address.h"
 #include "../internal/wakeup.h"
 #include "carrier.h"
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "../internal/backends.h"
-#include "../internal/rendezvous.h"
+#include "../internal/meeting/rendezvous.h"
 #include "nccl_transport.h"
 
 namespace sotto::internal {
@@ -44,7 +44,7 @@ Result<CommunicatorId> share_id(const TransportOptions& options, NcclApi& api, D
   if (options.rank != 0) {
     const auto& bytes = theirs->at(0);
     if (bytes.size() != id.size()) {
-      return Status(Fault::malformed, "rank 0 gave no id of a communicator");
+      return Status(Fault::malformed, "node 0 gave no id of a communicator");
     }
     std::memcpy(id.data(), bytes.data(), id.size());
   }
@@ -66,7 +66,7 @@ Status await_all(const TransportOptions& options, NcclApi& api, Communicator com
     for (News& news :
          control.wait(std::min<Deadline::Clock::duration>(kBetweenLooks, deadline.left()))) {
       if (!news.notice) {
-        return {Fault::peer_lost, fmt::format("rank {} is gone: {}", news.peer, news.reason)};
+        return {Fault::peer_lost, fmt::format("node {} is gone: {}", news.peer, news.reason)};
       }
       early.push_back(std::move(news));
     }

@@ -52,10 +52,10 @@ std::vector<News> culprits_first(std::vector<News> all) {
 }  // namespace
 
 NcclTransport::NcclTransport(std::unique_ptr<TransportOptions> options, NcclLinks links)
-    : options_(std::move(options)),
-      neighbours_(neighbours(*options_)),
-      links_(std::move(links)),
-      ledger_(*options_) {
+    : options_(std::move(options)), links_(std::move(links)), ledger_(*options_) {
+  for (const Rank peer : neighbours(*options_)) {
+    peers_[peer];
+  }
   if (links_.carrier != nullptr) {
     thread_ = start_thread("NCCL", [this] { run(); });
   }
@@ -154,14 +154,16 @@ void NcclTransport::take_posted() {
       continue;
     }
     for (const Send& send : exchange.sends) {
-      if (!lost_.contains(send.to)) {
+      if (!peers_.at(send.to).lost) {
         links_.control->tell(send.to, {.kind = Notice::Kind::frame, .bytes = send.frame.size()});
       }
     }
     links_.carrier->add(std::move(exchange));
   }
-  for (const Rank peer : lost_) {
-    links_.carrier->drop(peer);
+  for (const auto& [rank, peer] : peers_) {
+    if (peer.lost) {
+      links_.carrier->drop(rank);
+    }
   }
   if (closing && !leaving_) {
     begin_to_leave();
@@ -170,9 +172,9 @@ void NcclTransport::take_posted() {
 
 void NcclTransport::begin_to_leave() {
   leaving_ = closing_deadline(*options_);
-  for (const Rank peer : neighbours_) {
+  for (const auto& [rank, peer] : peers_) {
     links_.control->tell(
-        peer, {.kind = Notice::Kind::leaving, .counts = links_.carrier->committed(peer)});
+        rank, {.kind = Notice::Kind::leaving, .counts = links_.carrier->committed(rank)});
   }
 }
 
@@ -180,9 +182,9 @@ bool NcclTransport::may_go() {
   if (given_up_ || leaving_->expired()) {
     return true;
   }
-  const bool taken = std::all_of(neighbours_.begin(), neighbours_.end(), [&](Rank peer) {
-    return lost_.contains(peer) || ended_.contains(peer) ||
-           taken_[peer] >= links_.carrier->done(peer).sent;
+  const bool taken = std::ranges::all_of(peers_, [&](const auto& entry) {
+    const Peer& peer = entry.second;
+    return peer.lost || peer.patience || peer.taken >= links_.carrier->done(entry.first).sent;
   });
   if (!links_.carrier->idle() || !taken) {
     return false;
@@ -192,10 +194,16 @@ bool NcclTransport::may_go() {
 }
 
 void NcclTransport::hear(const News& news) {
+  Peer& peer = peers_.at(news.peer);
+  const auto begin_patience = [&] {
+    if (!peer.patience) {
+      peer.patience = Deadline::after(kEndPatience);
+    }
+  };
   if (!news.notice) {
-    if (left_.contains(news.peer)) {
-      ended_.try_emplace(news.peer, Deadline::after(kEndPatience));
-    } else if (!gave_up_.contains(news.peer)) {
+    if (peer.left) {
+      begin_patience();
+    } else if (!peer.gave_up) {
       lose(news.peer, news.reason);
     }
     return;
@@ -203,21 +211,21 @@ void NcclTransport::hear(const News& news) {
   const Notice& notice = *news.notice;
   switch (notice.kind) {
     case Notice::Kind::leaving:
-      left_[news.peer] = notice.counts;
+      peer.left = notice.counts;
       links_.carrier->limit(news.peer, notice.counts);
       break;
     case Notice::Kind::taken:
-      taken_[news.peer] = notice.counts.received;
+      peer.taken = notice.counts.received;
       break;
     case Notice::Kind::aborted:
       // The peer's last groups may have been done when ours look as if they were not.
-      gave_up_[news.peer] = notice.cause == news.peer
-                                ? std::string("it gave up: its device or its NCCL failed")
-                            : notice.cause == options_->rank
-                                ? std::string("it takes nothing more from this node")
-                                : fmt::format("it gave up when rank {} was lost", notice.cause);
+      peer.gave_up = notice.cause == news.peer
+                         ? std::string("it gave up: its device or its NCCL failed")
+                     : notice.cause == options_->rank
+                         ? std::string("it takes nothing more from this node")
+                         : fmt::format("it gave up when node {} was lost", notice.cause);
       links_.carrier->limit(news.peer, notice.counts);
-      ended_.try_emplace(news.peer, Deadline::after(kEndPatience));
+      begin_patience();
       break;
     case Notice::Kind::frame:
       if (const std::size_t most = links_.control->message_bytes(news.peer);
@@ -232,30 +240,32 @@ void NcclTransport::hear(const News& news) {
   }
 }
 
+std::string NcclTransport::reason_of(Rank peer, const char* of_leaving) const {
+  return peers_.at(peer).gave_up.value_or(of_leaving);
+}
+
 void NcclTransport::look_for_missing() {
   if (given_up_) {
     return;
   }
-  const auto reason = [&](Rank peer, const char* of_leaving) {
-    const auto found = gave_up_.find(peer);
-    return found == gave_up_.end() ? std::string(of_leaving) : found->second;
-  };
   if (const auto peer = links_.carrier->missed_now()) {
-    give_up(*peer, reason(*peer, "closed"));
+    give_up(*peer, reason_of(*peer, "closed"));
     return;
   }
   while (const auto peer = links_.carrier->missed_next()) {
-    report_loss(*peer, reason(*peer, "closed"));
+    report_loss(*peer, reason_of(*peer, "closed"));
     links_.carrier->drop(*peer);
   }
-  for (const auto& [peer, patience] : ended_) {
-    if (patience.expired() && links_.carrier->holds(peer)) {
-      give_up(peer, reason(peer, "closed before its part was done"));
+  for (const auto& [rank, peer] : peers_) {
+    if (peer.patience && peer.patience->expired() && links_.carrier->holds(rank)) {
+      give_up(rank, reason_of(rank, "closed before its part was done"));
       return;
     }
   }
-  for (const auto& [peer, why] : gave_up_) {
-    lose_unless_held(peer, why);
+  for (const auto& [rank, peer] : peers_) {
+    if (peer.gave_up) {
+      lose_unless_held(rank, *peer.gave_up);
+    }
   }
   if (broken_ && broken_->patience.expired()) {
     give_up(options_->rank, broken_->reason);
@@ -300,10 +310,11 @@ void NcclTransport::deliver(const Carried& carried) {
 }
 
 void NcclTransport::acknowledge() {
-  for (const auto& [peer, theirs] : left_) {
-    const FrameCounts done = links_.carrier->done(peer);
-    if (done.received >= theirs.sent && thanked_.insert(peer).second) {
-      links_.control->tell(peer, {.kind = Notice::Kind::taken, .counts = done});
+  for (auto& [rank, peer] : peers_) {
+    const FrameCounts done = links_.carrier->done(rank);
+    if (peer.left && !peer.thanked && done.received >= peer.left->sent) {
+      peer.thanked = true;
+      links_.control->tell(rank, {.kind = Notice::Kind::taken, .counts = done});
     }
   }
 }
@@ -317,7 +328,7 @@ void NcclTransport::lose(Rank peer, const std::string& reason) {
 }
 
 void NcclTransport::lose_unless_held(Rank peer, const std::string& reason) {
-  if (given_up_ || lost_.contains(peer) || links_.carrier->holds(peer)) {
+  if (given_up_ || peers_.at(peer).lost || links_.carrier->holds(peer)) {
     return;
   }
   report_loss(peer, reason);
@@ -331,8 +342,8 @@ void NcclTransport::turn_away(Rank peer, Rank cause) {
 
 void NcclTransport::give_up(Rank cause, const std::string& reason) {
   given_up_ = true;
-  for (const Rank peer : neighbours_) {
-    turn_away(peer, cause);
+  for (const auto& [rank, peer] : peers_) {
+    turn_away(rank, cause);
   }
   {
     // All at once, the culprit first: a node that hears of one finds the others beside it.
@@ -340,23 +351,25 @@ void NcclTransport::give_up(Rank cause, const std::string& reason) {
     if (cause != options_->rank) {
       ledger_.lose(cause, reason);
     }
-    for (const Rank peer : neighbours_) {
-      if (peer != cause) {
-        ledger_.lose(peer, cause == options_->rank
+    for (const auto& [rank, peer] : peers_) {
+      if (rank != cause) {
+        ledger_.lose(rank, cause == options_->rank
                                ? reason
-                               : fmt::format("the communicator was aborted: rank {} is lost ({})",
+                               : fmt::format("the communicator was aborted: node {} is lost ({})",
                                              cause, reason));
       }
     }
   }
-  lost_.insert(neighbours_.begin(), neighbours_.end());
+  for (auto& [rank, peer] : peers_) {
+    peer.lost = true;
+  }
   changed_.notify_all();
   // Last: an abort may wait for those of the other ranks.
   links_.carrier->stop(Deadline::after(kQuietPatience));
 }
 
 void NcclTransport::report_loss(Rank peer, const std::string& reason) {
-  lost_.insert(peer);
+  peers_.at(peer).lost = true;
   {
     const std::lock_guard lock(mutex_);
     ledger_.lose(peer, reason);

@@ -22,7 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
+#include <string>
 #include <thread>
 
 #include <sotto/comm/transport.h>
@@ -61,6 +61,16 @@ class NcclTransport final : public Transport {
 
  private:
   using Duration = Deadline::Clock::duration;
+  /// A neighbour, as it has told of itself and as it was judged.
+  struct Peer {
+    std::optional<FrameCounts> left;     ///< it leaves in good order, and counts these frames
+    bool thanked = false;                ///< it was told that all its frames are here
+    std::uint64_t taken = 0;             ///< frames of ours that it said it has
+    std::optional<std::string> gave_up;  ///< it aborted the communicator, and why
+    /// It left or gave up: how long our part with it may take.
+    std::optional<Deadline> patience;
+    bool lost = false;
+  };
 
   // All of the thread's.
   void run();
@@ -76,6 +86,8 @@ class NcclTransport final : public Transport {
   /// True when something moved.
   bool carry();
   void deliver(const Carried& carried);
+  /// Why the peer gave up; else `of_leaving`.
+  std::string reason_of(Rank peer, const char* of_leaving) const;
   /// Tells peers that leave that all their frames are here.
   void acknowledge();
   /// The peer is gone; what is under way with it ends all.
@@ -89,7 +101,6 @@ class NcclTransport final : public Transport {
   void report_loss(Rank peer, const std::string& reason);
 
   const std::unique_ptr<TransportOptions> options_;
-  const std::vector<Rank> neighbours_;
   NcclLinks links_;
 
   std::mutex mutex_;
@@ -99,14 +110,7 @@ class NcclTransport final : public Transport {
   bool interrupted_ = false;
   bool closing_ = false;
 
-  /// Peers that leave in good order, and the frames that they count.
-  std::map<Rank, FrameCounts> left_;
-  std::set<Rank> thanked_;  ///< leaving peers that were told that all their frames are here
-  std::map<Rank, std::uint64_t> taken_;  ///< frames of ours that each peer said it has
-  std::set<Rank> lost_;
-  std::map<Rank, std::string> gave_up_;  ///< peers that aborted the communicator, and why
-  /// Peers that left or gave up, and how long our part with them may take.
-  std::map<Rank, Deadline> ended_;
+  std::map<Rank, Peer> peers_;  ///< all neighbours
   struct Broken {
     std::string reason;
     Deadline patience;  ///< time to wait for news of the peer that caused it

@@ -11,9 +11,9 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/stores.h>
 
+#include "../internal/address/tcp.h"
 #include "../internal/backoff.h"
 #include "../internal/store_key.h"
-#include "../internal/tcp.h"
 #include "../internal/waits.h"
 
 namespace sotto {

@@ -91,9 +91,9 @@ Result<std::vector<std::byte>> FileStore::get(std::string_view key, Deadline dea
       continue;  // not there yet
     }
     const auto size = static_cast<std::uintmax_t>(in.tellg());
-    if (size > kStoreMaxValue) {
+    if (size > kMostStoreValueBytes) {
       return Status(Fault::malformed, fmt::format("{} holds {} bytes: at most {} are allowed",
-                                                  source.string(), size, kStoreMaxValue));
+                                                  source.string(), size, kMostStoreValueBytes));
     }
     std::vector<std::byte> value(size);
     in.seekg(0);

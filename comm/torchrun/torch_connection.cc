@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "../internal/tcp.h"
+#include "../internal/address/tcp.h"
 
 namespace sotto::internal {
 namespace {

@@ -17,9 +17,9 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/stores.h>
 
-#include "../internal/address.h"
+#include "../internal/address/address.h"
 #include "../internal/backoff.h"
-#include "../internal/start_number.h"
+#include "../internal/meeting/start_number.h"
 #include "../internal/store_key.h"
 #include "../internal/waits.h"
 #include "torch_connection.h"
@@ -92,7 +92,8 @@ Result<std::optional<LongValue>> read_long_head(std::span<const std::byte> head)
   LongValue value;
   value.version = in.read<std::uint64_t>();
   value.bytes = in.read<std::uint64_t>();
-  const bool sound = kind == TorchHead::pieces && in.finished() && value.bytes <= kStoreMaxValue;
+  const bool sound =
+      kind == TorchHead::pieces && in.finished() && value.bytes <= kMostStoreValueBytes;
   return sound ? Result<Found>(value)
                : Status(Fault::malformed, "what stands under the key is not of sotto's");
 }

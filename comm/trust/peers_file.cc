@@ -15,18 +15,18 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
+#include <sotto/base/name_length.h>
 #include <sotto/base/number.h>
 #include <sotto/base/separated.h>
 #include <sotto/base/text.h>
 #include <sotto/base/unix_time.h>
 
-#include "../internal/host_port.h"
+#include "../internal/address/host_port.h"
 
 namespace sotto {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-constexpr std::size_t kLongestName = 100;
 constexpr auto kColumns = std::to_array<std::string_view>(
     {"rank", "name", "key", "address", "may_send", "send_to", "until"});
 enum Column : std::size_t { kRank, kName, kKey, kAddress, kMaySend, kSendTo, kUntil };
@@ -239,8 +239,8 @@ class Reader {
   }
   std::string name_of(std::string_view text) const {
     std::string name = one_line(text);
-    if (name.size() > kLongestName) {
-      refuse_cell(kName, text, "a name has 100 bytes at most");
+    if (name.size() > kMostNameBytes) {
+      refuse_cell(kName, text, fmt::format("a name has {} bytes at most", kMostNameBytes));
     }
     return name;
   }

@@ -12,7 +12,7 @@
 namespace sotto::internal {
 
 /// The largest chunk length that a payload's header can name.
-inline constexpr std::uint64_t kMaxChunk = std::numeric_limits<std::uint32_t>::max();
+inline constexpr std::uint64_t kMostChunk = std::numeric_limits<std::uint32_t>::max();
 
 class Chunks {
  public:

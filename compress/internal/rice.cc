@@ -15,7 +15,7 @@ constexpr int kWordBits = 64;
 
 int rice_parameter(std::uint64_t count, std::uint64_t elements) {
   int best = 0;
-  for (int p = 1; p <= kMaxRiceParameter; ++p) {
+  for (int p = 1; p <= kMostRiceParameter; ++p) {
     if (rice_bits_bound(count, elements, p) < rice_bits_bound(count, elements, best)) {
       best = p;
     }

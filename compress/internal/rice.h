@@ -10,9 +10,9 @@
 
 namespace sotto::internal {
 
-inline constexpr int kMaxRiceParameter = 31;
+inline constexpr int kMostRiceParameter = 31;
 
-/// The p that minimizes rice_bits_bound, 0 … kMaxRiceParameter.
+/// The p that minimizes rice_bits_bound, 0 … kMostRiceParameter.
 int rice_parameter(std::uint64_t count, std::uint64_t elements);
 
 /// Bits that `count` distinct indices below `elements` take at most: count (p + 1) +
@@ -48,7 +48,7 @@ class RiceWriter {
 
 class RiceReader {
  public:
-  /// Reads indices below `elements`; 0 ≤ p ≤ kMaxRiceParameter.
+  /// Reads indices below `elements`; 0 ≤ p ≤ kMostRiceParameter.
   RiceReader(std::span<const std::byte> bytes, int p, std::uint64_t elements)
       : bytes_(bytes), p_(p), elements_(elements) {}
 

@@ -128,11 +128,11 @@ std::optional<std::size_t> SpecReader::chunk() {
   if (!text) {
     return std::nullopt;
   }
-  const auto value = parse_number<std::uint64_t>(*text, 0, kMaxChunk);
+  const auto value = parse_number<std::uint64_t>(*text, 0, kMostChunk);
   if (!value) {
     reject("chunk", *text,
            fmt::format("a number of elements from 1 to {}, or 0 for the whole vector, would do",
-                       kMaxChunk));
+                       kMostChunk));
   }
   return static_cast<std::size_t>(*value);
 }

@@ -43,7 +43,7 @@ Result<TopkPayload> read_topk(std::span<const std::byte> bytes, std::size_t k,
   payload.values = reader.take(k * sizeof(float));
   payload.p = p;
   payload.elements = elements;
-  if (reader.failed() || stated != k || p > kMaxRiceParameter) {
+  if (reader.failed() || stated != k || p > kMostRiceParameter) {
     return malformed(
         fmt::format("topk: {} bytes with k = {}, p = {} where k = {} of {} elements are due",
                     bytes.size(), stated, p, k, elements));

@@ -91,6 +91,8 @@ AlgorithmCounters AllReduceSgd::counters() const {
   return sum;
 }
 
+constexpr std::string_view kAllReducePlanned[] = {"none"};
+
 constinit const AlgorithmInfo AllReduceSgd::kInfo = {
     .name = "allreduce",
     .title = "All-reduce SGD on a ring",
@@ -112,7 +114,7 @@ constinit const AlgorithmInfo AllReduceSgd::kInfo = {
     .bytes = "2 (n−1)/n · 4d",
     .memory = {.floats = 2},
     .default_compressor = "none",
-    .planned_compressors = "none",
+    .planned_compressors = kAllReducePlanned,
     .wire_id = wire_id(AlgorithmId::allreduce),
     .build = build_algorithm<AllReduceSgd>};
 

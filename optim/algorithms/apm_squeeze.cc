@@ -129,6 +129,7 @@ Round earliest_freeze(float beta2) { return 2 * Adam::variance_memory(beta2); }
 
 constexpr Hyperparameter kApmSqueezeHyperparameters[] = {freeze_step("")};
 constexpr Hyperparameter kOneBitAdamHyperparameters[] = {freeze_step("auto")};
+constexpr std::string_view kOneBitAdamPlanned[] = {"sign"};
 
 }  // namespace
 
@@ -168,7 +169,7 @@ constinit const AlgorithmInfo ApmSqueeze::kOneBitAdam = {
     .bytes = "2 (n−1)/n · |C|; 4d for |C| before the freeze",
     .memory = {.floats = 3, .per_nth = 3},
     .default_compressor = "sign",
-    .planned_compressors = "sign",
+    .planned_compressors = kOneBitAdamPlanned,
     .wire_id = wire_id(AlgorithmId::onebit_adam),
     .build = build_squeeze<ApmSqueeze::kOneBitAdam>};
 

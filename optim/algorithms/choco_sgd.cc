@@ -155,6 +155,8 @@ Status ChocoSgd::load(ByteReader& in) {
 namespace {
 
 constexpr Hyperparameter kChocoHyperparameters[] = {consensus_stepsize(default_eta<2>)};
+constexpr std::string_view kChocoPlanned[] = {"quant:8", "quant:4",   "quant:2",
+                                              "sign",    "topk:0.05", "topk:0.05,values=2"};
 
 }  // namespace
 
@@ -180,7 +182,7 @@ constinit const AlgorithmInfo ChocoSgd::kInfo = {
     .bytes = "degree · |C|; 4d along a new edge",
     .memory = {.floats = 4, .per_changing_neighbour = 1},
     .default_compressor = "topk:0.1",
-    .planned_compressors = "quant:8 quant:4 quant:2 sign topk:0.05 topk:0.05,values=2",
+    .planned_compressors = kChocoPlanned,
     .wire_id = wire_id(AlgorithmId::choco),
     .build = build_algorithm<ChocoSgd>};
 

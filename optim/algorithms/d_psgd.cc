@@ -49,6 +49,8 @@ Status DPsgd::take_direction(const Direction& d) {
   return {};
 }
 
+constexpr std::string_view kDPsgdPlanned[] = {"none"};
+
 constinit const AlgorithmInfo DPsgd::kInfo = {
     .name = "dpsgd",
     .title = "D-PSGD, full precision between neighbours",
@@ -67,7 +69,7 @@ constinit const AlgorithmInfo DPsgd::kInfo = {
     .bytes = "degree · 4d",
     .memory = {.floats = 2},
     .default_compressor = "none",
-    .planned_compressors = "none",
+    .planned_compressors = kDPsgdPlanned,
     .wire_id = wire_id(AlgorithmId::dpsgd),
     .build = build_algorithm<DPsgd>};
 

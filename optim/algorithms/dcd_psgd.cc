@@ -72,6 +72,8 @@ Status DcdPsgd::load(ByteReader& in) {
   return replicas_.load(in);
 }
 
+constexpr std::string_view kDcdPlanned[] = {"quant:8", "quant:4"};
+
 constinit const AlgorithmInfo DcdPsgd::kInfo = {
     .name = "dcd",
     .title = "DCD-PSGD, difference compression",
@@ -91,7 +93,7 @@ constinit const AlgorithmInfo DcdPsgd::kInfo = {
     .bytes = "degree · |C|; 4d along a new edge",
     .memory = {.floats = 2, .per_neighbour = 1},
     .default_compressor = "quant:8",
-    .planned_compressors = "quant:8 quant:4",
+    .planned_compressors = kDcdPlanned,
     .wire_id = wire_id(AlgorithmId::dcd),
     .build = build_algorithm<DcdPsgd>};
 

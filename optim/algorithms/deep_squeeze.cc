@@ -97,6 +97,7 @@ Status DeepSqueeze::load(ByteReader& in) {
 namespace {
 
 constexpr Hyperparameter kDeepSqueezeHyperparameters[] = {consensus_stepsize(default_eta<1>)};
+constexpr std::string_view kDeepSqueezePlanned[] = {"quant:4", "sign"};
 
 }  // namespace
 
@@ -121,7 +122,7 @@ constinit const AlgorithmInfo DeepSqueeze::kInfo = {
     .bytes = "degree · |C|",
     .memory = {.floats = 3},
     .default_compressor = "sign",
-    .planned_compressors = "quant:4 sign",
+    .planned_compressors = kDeepSqueezePlanned,
     .wire_id = wire_id(AlgorithmId::deepsqueeze),
     .build = build_algorithm<DeepSqueeze>};
 

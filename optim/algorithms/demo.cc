@@ -120,6 +120,7 @@ constexpr Hyperparameter kDemoHyperparameters[] = {
      .most = 1,
      .why = "0.999 is the paper's",
      .fallback = "0.999"}};
+constexpr std::string_view kDemoPlanned[] = {kPapersCompressor};
 
 }  // namespace
 
@@ -142,7 +143,7 @@ constinit const AlgorithmInfo Demo::kInfo = {
     .bytes = "(n−1) · |C|",
     .memory = {.floats = 3},
     .default_compressor = kPapersCompressor,
-    .planned_compressors = kPapersCompressor,
+    .planned_compressors = kDemoPlanned,
     .wire_id = wire_id(AlgorithmId::demo),
     .build = build_algorithm<Demo>};
 

@@ -158,6 +158,7 @@ constexpr Hyperparameter kLeadHyperparameters[] = {
      .most = 1,
      .why = "few bits want less, e.g. 0.3 for 2",
      .derive = default_alpha}};
+constexpr std::string_view kLeadPlanned[] = {"quant:8", "quant:4"};
 
 }  // namespace
 
@@ -178,7 +179,7 @@ constinit const AlgorithmInfo Lead::kInfo = {
     .bytes = "degree · |C|",
     .memory = {.floats = 5},
     .default_compressor = "quant:4",
-    .planned_compressors = "quant:8 quant:4",
+    .planned_compressors = kLeadPlanned,
     .wire_id = wire_id(AlgorithmId::lead),
     .build = build_algorithm<Lead>};
 

@@ -267,6 +267,7 @@ Status PushSum::load(ByteReader& in) {
 namespace {
 
 constexpr Hyperparameter kPushSumHyperparameters[] = {consensus_stepsize(default_eta<2>)};
+constexpr std::string_view kPushSumPlanned[] = {"none", "quant:8"};
 
 }  // namespace
 
@@ -287,7 +288,7 @@ constinit const AlgorithmInfo PushSum::kInfo = {
     .bytes = "out-degree · (|C| + 16)",
     .memory = {.floats = 4},
     .default_compressor = "none",
-    .planned_compressors = "none quant:8",
+    .planned_compressors = kPushSumPlanned,
     .wire_id = wire_id(AlgorithmId::pushsum),
     .build = build_algorithm<PushSum>};
 

@@ -60,6 +60,7 @@ constexpr Hyperparameter kQMeanHyperparameters[] = {
      .most = 1,
      .why = "0.9 to 1 is usual",
      .fallback = "1"}};
+constexpr std::string_view kQMeanPlanned[] = {"quant:8", "quant:4", "sign"};
 
 }  // namespace
 
@@ -83,7 +84,7 @@ constinit const AlgorithmInfo QMean::kInfo = {
     .bytes = "2 (n−1)/n · |C|",
     .memory = {.floats = 3, .per_nth = 3},
     .default_compressor = "quant:4",
-    .planned_compressors = "quant:8 quant:4 sign",
+    .planned_compressors = kQMeanPlanned,
     .wire_id = wire_id(AlgorithmId::qmean),
     .build = build_algorithm<QMean>};
 

@@ -89,6 +89,7 @@ constexpr Hyperparameter kShardedHyperparameters[] = {
      .kind = HyperparameterKind::compressor,
      .contract = ContractKind::contraction,
      .fallback = kAsScattered}};
+constexpr std::string_view kShardedPlanned[] = {"quant:8", "quant:4"};
 
 }  // namespace
 
@@ -115,7 +116,7 @@ constinit const AlgorithmInfo Sharded::kInfo = {
     .bytes = "(n−1)/n · (|C| + |C′|)",
     .memory = {.floats = 2, .per_nth = 3},
     .default_compressor = "quant:8",
-    .planned_compressors = "quant:8 quant:4",
+    .planned_compressors = kShardedPlanned,
     .wire_id = wire_id(AlgorithmId::sharded),
     .build = build_algorithm<Sharded>};
 

@@ -174,6 +174,7 @@ constexpr Hyperparameter kSparseLocoHyperparameters[] = {
      .kind = HyperparameterKind::choice,
      .choices = kClips,
      .fallback = "none"}};
+constexpr std::string_view kSparseLocoPlanned[] = {"topk:0.03,values=2"};
 
 }  // namespace
 
@@ -197,7 +198,7 @@ constinit const AlgorithmInfo SparseLoco::kInfo = {
     .bytes = "(n−1) · |C|",
     .memory = {.floats = 3},
     .default_compressor = "topk:0.03,values=2",
-    .planned_compressors = "topk:0.03,values=2",
+    .planned_compressors = kSparseLocoPlanned,
     .wire_id = wire_id(AlgorithmId::sparseloco),
     .build = build_algorithm<SparseLoco>};
 

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/optim/wrappers/piece_setup.h>
+
 namespace sotto {
 namespace {
 
@@ -15,26 +17,11 @@ constexpr std::size_t kMostByDefault = 64;
 
 AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
                            std::span<float> parameters, const std::shared_ptr<Vector>& scratch) {
-  AlgorithmSetup part;
-  part.rank = setup.rank;
-  part.nodes = setup.nodes;
-  part.parameters = parameters;
-  part.layout = complete_layout({}, parameters.size());
-  part.topology = setup.topology;
-  part.step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
-  part.compressor = setup.compressor->clone();
-  part.compressor->set_workers(setup.compressor->shared_workers());
-  part.hyperparameters = setup.hyperparameters;
-  part.terms = setup.terms;
-  part.seed = setup.seed;
-  part.run_id = setup.run_id;
-  part.bucket = number;
+  AlgorithmSetup part =
+      piece_setup(setup, number, parameters, make_step_rule({.learning_rate = 1}, *setup.ops));
   part.delayed_gradient = setup.delayed_gradient;
   part.directed = true;
   part.scratch = scratch;
-  part.allow_contract_violation = setup.allow_contract_violation;
-  part.ops = setup.ops;
-  part.accelerator = setup.accelerator;
   return part;
 }
 

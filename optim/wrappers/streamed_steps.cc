@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sotto/optim/state_io.h>
+#include <sotto/optim/wrappers/piece_setup.h>
 
 namespace sotto {
 namespace {
@@ -12,25 +13,12 @@ namespace {
 /// The setup of a fragment's algorithm.
 AlgorithmSetup fragment_part(const AlgorithmSetup& setup, std::uint32_t number,
                              std::span<float> synced, std::unique_ptr<StepRule> outer) {
-  AlgorithmSetup part;
-  part.rank = setup.rank;
-  part.nodes = setup.nodes;
-  part.parameters = synced;
-  part.layout =
-      synced.size() == setup.parameters.size() ? setup.layout : complete_layout({}, synced.size());
-  part.topology = setup.topology;
-  part.step_rule = std::move(outer);
-  part.compressor = setup.compressor->clone();
-  part.compressor->set_workers(setup.compressor->shared_workers());
-  part.hyperparameters = setup.hyperparameters;
-  part.terms = setup.terms;
+  AlgorithmSetup part = piece_setup(setup, number, synced, std::move(outer));
+  if (synced.size() == setup.parameters.size()) {
+    part.layout = setup.layout;
+  }
   // Random choices are keyed by round and bucket, of which fragments share some.
-  part.seed = setup.seed + number * 0x9E3779B97F4A7C15U;
-  part.run_id = setup.run_id;
-  part.bucket = number;
-  part.allow_contract_violation = setup.allow_contract_violation;
-  part.ops = setup.ops;
-  part.accelerator = setup.accelerator;
+  part.seed += number * 0x9E3779B97F4A7C15U;
   return part;
 }
 

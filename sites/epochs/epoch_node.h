@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/name_length.h>
 #include <sotto/sites/core/message.h>
 
 namespace sotto::sites {
@@ -25,8 +26,8 @@ using EpochDigest = std::array<std::uint64_t, 2>;
 /// The run that a founding began: 128 bits drawn by its proposer; zeros: none yet.
 using History = std::array<std::uint64_t, 2>;
 
-inline constexpr std::size_t kMostEpochMembers = 64;  ///< members of an epoch, at most
-inline constexpr std::size_t kMostEpochName = 100;    ///< bytes of a node's name
+inline constexpr std::size_t kMostEpochMembers = 64;           ///< members of an epoch, at most
+inline constexpr std::size_t kMostEpochName = kMostNameBytes;  ///< bytes of a node's name
 
 /// A stay of a process in a run. Whoever was put out, and whoever starts again without its votes,
 /// is another node: votes of one node never contradict each other.

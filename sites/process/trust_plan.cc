@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/name_length.h>
 #include <sotto/base/number.h>
 #include <sotto/base/separated.h>
 #include <sotto/base/text.h>
@@ -16,11 +17,10 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t kMostColumns = 16;
-constexpr std::size_t kLongestSiteName = 100;
 
 /// Why no folder and no list takes the name; empty where they do.
 std::string_view fault_of_name(const std::string& name) {
-  if (name.empty() || name.size() > kLongestSiteName) {
+  if (name.empty() || name.size() > kMostNameBytes) {
     return "a name has 1 to 100 bytes";
   }
   if (one_line(name) != name || name.find_first_of("/\\,\"") != std::string::npos) {

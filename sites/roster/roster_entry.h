@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <sotto/base/name_length.h>
 #include <sotto/sites/core/message.h>
 
 namespace sotto::sites {
@@ -15,9 +16,9 @@ namespace sotto::sites {
 /// The time of a roster, from any beginning that its owner chooses.
 using RosterTime = std::chrono::milliseconds;
 
-inline constexpr std::size_t kMostReplaced = 8;        ///< incarnations that an entry names
-inline constexpr std::size_t kMostRosterName = 100;    ///< bytes of a node's name
-inline constexpr std::size_t kMostRosterAddress = 80;  ///< bytes of a node's address
+inline constexpr std::size_t kMostReplaced = 8;  ///< incarnations that an entry names
+inline constexpr std::size_t kMostRosterName = kMostNameBytes;  ///< bytes of a node's name
+inline constexpr std::size_t kMostRosterAddress = 80;           ///< bytes of a node's address
 
 /// How far a node's stay in the run has come, as it says itself.
 enum class NodePhase : std::uint8_t {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <sotto/study/json/figures.h>
+
 namespace sotto::study {
 namespace {
 
@@ -13,8 +15,8 @@ Json at_equal(const FinishedRun& run, const Level& level) {
   return {{expense_field(level.expense), level.amount},
           {"round", at->round},
           {"loss", at->loss},
-          {"accuracy", at->regression || !at->quality ? Json() : Json(*at->quality)},
-          {"r2", at->regression && at->quality ? Json(*at->quality) : Json()}};
+          {"accuracy", at->regression ? Json() : or_null(at->quality)},
+          {"r2", at->regression ? or_null(at->quality) : Json()}};
 }
 
 }  // namespace

@@ -1,10 +1,87 @@
 #include <sotto/study/json/fault_report.h>
 
+#include <algorithm>
 #include <string>
-
-#include <sotto/sites/simulated/fault_plan.h>
+#include <utility>
 
 namespace sotto::study {
+namespace {
+
+Json seed_json(const SimulatedSitesReport& report) {
+  return {{"seed", report.seed},
+          {"events", report.events},
+          {"rounds", {report.rounds_least, report.rounds_most}},
+          {"worst_recovery_s", to_seconds(report.worst_recovery)},
+          {"worst_mass_error", report.worst_mass_error},
+          {"error_of_models", report.error},
+          {"pulls_cut", report.cuts},
+          {"models_put_back", report.put_backs},
+          {"minted", report.minted},
+          {"lost", report.lost},
+          {"trace_sha256", report.trace_sha256}};
+}
+
+/// The violation of the seed that failed; null without one.
+Json failure_json(std::span<const SimulatedSitesReport> reports) {
+  if (reports.empty() || !reports.back().violation) {
+    return nullptr;
+  }
+  Json json = {{"seed", reports.back().seed}};
+  json.update(violation_json(*reports.back().violation));
+  return json;
+}
+
+}  // namespace
+
+FaultSummary summary_of(std::span<const SimulatedSitesReport> reports) {
+  FaultSummary all;
+  for (const SimulatedSitesReport& report : reports) {
+    all.rounds_least =
+        all.runs == 0 ? report.rounds_least : std::min(all.rounds_least, report.rounds_least);
+    ++all.runs;
+    for (std::size_t i = 0; i < all.injected.size(); ++i) {
+      all.injected[i] += report.injected[i];
+    }
+    all.events += report.events;
+    all.resets += report.resets;
+    all.rounds_most = std::max(all.rounds_most, report.rounds_most);
+    all.worst_recovery = std::max(all.worst_recovery, report.worst_recovery);
+    all.worst_mass_error = std::max(all.worst_mass_error, report.worst_mass_error);
+    all.worst_error = std::max(all.worst_error, report.error);
+    all.put_backs += report.put_backs;
+    all.cuts += report.cuts;
+    all.habits += report.habits;
+    all.most_pending = std::max(all.most_pending, report.most_pending);
+    all.largest_state = std::max(all.largest_state, report.largest_state);
+  }
+  return all;
+}
+
+Json faults_json(const FaultPlan& plan, const FaultSummary& summary,
+                 std::span<const SimulatedSitesReport> reports) {
+  Json runs = Json::array();
+  for (const SimulatedSitesReport& report : reports) {
+    runs.push_back(seed_json(report));
+  }
+  return {{"sotto", SOTTO_VERSION},
+          {"plan", plan.title},
+          {"sites", plan.sites},
+          {"seeds", summary.runs},
+          {"injected", injected_json(summary.injected)},
+          {"events", summary.events},
+          {"resets", summary.resets},
+          {"rounds_least", summary.rounds_least},
+          {"worst_recovery_s", to_seconds(summary.worst_recovery)},
+          {"worst_mass_error", summary.worst_mass_error},
+          {"worst_error_of_models", summary.worst_error},
+          {"pulls_cut", summary.cuts},
+          {"models_put_back", summary.put_backs},
+          {"peers_to_ask_about", summary.habits},
+          {"most_pending", summary.most_pending},
+          {"largest_state_bytes", summary.largest_state},
+          {"violation", failure_json(reports)},
+          {"runs", std::move(runs)}};
+}
 
 Json injected_json(std::span<const std::uint64_t> injected) {
   Json counts = Json::object();

@@ -8,29 +8,26 @@
 namespace sotto::study {
 namespace {
 
-/// `run` is SiteOptions or EpochOptions, `exchange` what the nodes do.
+/// `run` is the plan's SiteOptions or EpochOptions, `exchange` what the nodes do.
 template <typename Options>
-Json config_of(const TrainOptions& o, const RosterSettings& roster, const TaskFactory& tasks,
-               std::string_view exchange, const Options& run, Round eval_every) {
-  Json config = {{"name", run.name}, {"nodes", roster.nodes}, {"seeds", roster.seeds}};
-  config.update(task_config_json(tasks.data().spec, tasks.options()));
+Json config_of(const RosterPlan& plan, std::string_view exchange, const Options& run) {
+  Json config = {{"name", run.name}, {"nodes", plan.roster.nodes}, {"seeds", plan.roster.seeds}};
+  config.update(task_config_json(plan.task_spec, plan.task_options));
   config.update({{"exchange", exchange}, {"compressor", run.compressor}});
   config.update(step_rule_config_json(run.step_rule, {"step_rule", "lr", "schedule"}));
-  config.update({{"communication_interval", o.communication_interval},
+  config.update({{"communication_interval", plan.options.communication_interval},
                  {"rounds", run.rounds},
-                 {"eval_every", eval_every},
-                 {"gradient_time", o.gradient_time},
+                 {"eval_every", plan.eval_every},
+                 {"gradient_time", plan.options.gradient_time},
                  {"seed", run.seed}});
   return config;
 }
 
 }  // namespace
 
-Json roster_config_json(const TrainOptions& options, const RosterSettings& roster,
-                        const TaskFactory& tasks, const RosterPlan& plan) {
-  return plan.epochs ? config_of(options, roster, tasks, "epochs", *plan.epochs, plan.eval_every)
-                     : config_of(options, roster, tasks, sites::name_of(plan.run.exchange),
-                                 plan.run, plan.eval_every);
+Json roster_config_json(const RosterPlan& plan) {
+  return plan.epochs ? config_of(plan, "epochs", *plan.epochs)
+                     : config_of(plan, sites::name_of(plan.run.exchange), plan.run);
 }
 
 }  // namespace sotto::study

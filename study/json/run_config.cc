@@ -33,11 +33,11 @@ Json settings_json(const RunSettings& settings) {
        {"attack", used.attack},
        {"allow_contract_violation", used.allow_contract_violation}});
   config.update(step_rule_config_json(
-      used.step_rule, {"step_rule", "lr", "momentum", "nesterov", "weight_decay", "beta1", "beta2",
-                       "epsilon", "bias_correction", "trust_coefficient", "update_scale"}));
-  config["clip_norm"] = or_null(o.clip_norm);
-  config.update(step_rule_config_json(used.step_rule, {"schedule"}));
-  config.update({{"privacy", privacy_config_json(used.privacy)},
+      used.step_rule,
+      {"step_rule", "lr", "momentum", "nesterov", "weight_decay", "beta1", "beta2", "epsilon",
+       "bias_correction", "trust_coefficient", "update_scale", "schedule"}));
+  config.update({{"clip_norm", or_null(o.clip_norm)},
+                 {"privacy", privacy_config_json(used.privacy)},
                  {"communication_interval", used.communication_interval},
                  {"outer_step_rule", outer ? Json(outer->rule) : Json()},
                  {"outer_lr", outer ? Json(outer->learning_rate) : Json()},

@@ -5,7 +5,6 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -64,17 +63,13 @@ std::vector<Settings> rules(std::size_t liars) {
   return all;
 }
 
-std::vector<std::string> words_in(std::string_view text) {
-  std::istringstream in{std::string(text)};
-  return {std::istream_iterator<std::string>(in), {}};
-}
-
 /// All algorithms whose facts say that plans try them.
 std::vector<Family> families(const Scenario& scenario) {
   std::vector<Family> found;
   for (const AlgorithmInfo& info : algorithms()) {
     if (!info.planned_compressors.empty() && info.robust == scenario.attack.has_value()) {
-      found.push_back({info.name, words_in(info.planned_compressors)});
+      found.push_back(
+          {info.name, {info.planned_compressors.begin(), info.planned_compressors.end()}});
     }
   }
   return found;

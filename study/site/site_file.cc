@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/name_length.h>
 #include <sotto/base/names.h>
 #include <sotto/study/toml/reader.h>
 #include <sotto/study/units.h>
@@ -19,7 +20,6 @@ namespace {
 
 constexpr std::uint64_t kFormat = 1;
 
-constexpr std::size_t kLongestName = 100;
 constexpr double kShortest = 0.001;     // seconds
 constexpr double kLongest = 24 * 3600;  // seconds
 
@@ -39,8 +39,8 @@ void read_names(TomlReader& in, SiteSettings& settings) {
   in.require("peers", "the file of peers: who they are, and whom this site trusts");
   in.require("state", "the folder in which the site keeps its state");
   settings.names.name = *in.text("name");
-  if (settings.names.name.empty() || settings.names.name.size() > kLongestName) {
-    in.refuse("name", fmt::format("it has 1 to {} bytes", kLongestName));
+  if (settings.names.name.empty() || settings.names.name.size() > kMostNameBytes) {
+    in.refuse("name", fmt::format("it has 1 to {} bytes", kMostNameBytes));
   }
   for (const auto& [key, value] :
        {std::pair{"key", &settings.names.key}, {"peers", &settings.names.peers}}) {

@@ -1,6 +1,7 @@
 #include <sotto/study/train/roster_plan.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -10,11 +11,11 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/names.h>
 #include <sotto/base/xxh3.h>
 #include <sotto/sites/live/epoch_settings.h>
 #include <sotto/sites/process/site_settings.h>
 #include <sotto/study/internal/setting_text.h>
-#include <sotto/study/json/roster_config.h>
 #include <sotto/study/train/epoch_plan.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
@@ -24,15 +25,35 @@
 namespace sotto::study {
 namespace {
 
+/// The settings that these runs share with those of a fixed number of nodes, beside step_settings.
+constexpr auto kOfRosterRuns = std::to_array<std::string_view>({"nodes",
+                                                                "timeout",
+                                                                "insecure",
+                                                                "key",
+                                                                "algorithm",
+                                                                "compressor",
+                                                                "consensus-stepsize",
+                                                                "rule",
+                                                                "communication-interval",
+                                                                "task",
+                                                                "model",
+                                                                "batch",
+                                                                "gradient-time",
+                                                                "init",
+                                                                "scaling",
+                                                                "epochs",
+                                                                "rounds",
+                                                                "eval-every",
+                                                                "dump-parameters",
+                                                                "seed"});
+
 /// Throws Error for the first of the settings that does nothing here.
 void refuse_others(const std::vector<std::string>& given) {
   TrainOptions options;
   RosterSettings roster;
-  const auto of_trains = train_settings(options);
-  const std::vector<SettingGroup> of_rosters = {settings_of(roster)};
+  const std::vector<SettingGroup> of_rosters = {step_settings(options), settings_of(roster)};
   for (const std::string& setting : given) {
-    const Setting* const known = find_setting(of_trains, setting);
-    const bool shared = known != nullptr && known->in_rosters;
+    const bool shared = std::ranges::find(kOfRosterRuns, dashed(setting)) != kOfRosterRuns.end();
     if (!shared && find_setting(of_rosters, setting) == nullptr) {
       throw Error(setting,
                   "a run whose nodes come and go does not have it: leave it out, or give a number "
@@ -122,8 +143,11 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
   RosterPlan plan{.run = options_by_roster(nodes, name),
                   .task = tasks.make(0),
                   .parameters = {},
-                  .config = {},
-                  .warnings = {}};
+                  .warnings = {},
+                  .options = {},
+                  .roster = {},
+                  .task_options = tasks.options(),
+                  .task_spec = tasks.data().spec};
   // An epoch is what the fewest nodes pass over together.
   const Round alone = plan.task->rounds_per_epoch();
   const auto per_epoch = std::max<Round>((alone + nodes.least - 1) / nodes.least, 1);
@@ -154,7 +178,8 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
         "without a key anybody who reaches this node can take part and read all of it: make one "
         "with `sotto keygen`, and give it to each node");
   }
-  plan.config = roster_config_json(o, roster, tasks, plan);
+  plan.options = std::move(o);
+  plan.roster = std::move(roster);
   return plan;
 }
 

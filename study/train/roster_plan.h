@@ -10,7 +10,6 @@
 #include <sotto/sites/live/epoch_options.h>
 #include <sotto/sites/process/roster_settings.h>
 #include <sotto/sites/process/site_options.h>
-#include <sotto/study/json/figures.h>
 #include <sotto/study/train/train_options.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
@@ -24,8 +23,13 @@ struct RosterPlan {
   std::unique_ptr<Task> task;     ///< task on all data, in an order that follows from seed and name
   std::vector<float> parameters;  ///< the initial model
   Round eval_every = 0;           ///< rounds of the site between evaluations; 0: only at the end
-  Json config;                    ///< all settings as used
   std::vector<std::string> warnings;
+
+  // The settings from which the above was made, with defaults filled in.
+  TrainOptions options;
+  RosterSettings roster;
+  TaskOptions task_options;
+  std::string task_spec;  ///< the task's specification, from which the data were loaded
 };
 
 /// Loads the data. `given` names the settings that were asked for: one that such a run does not

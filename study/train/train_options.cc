@@ -10,26 +10,21 @@ SettingGroup task_settings(TrainOptions& o) {
   return {
       "What is trained",
       {
-          also_in_rosters(
-              {"task", &o.task, "SPEC", "digits, or data of your own; see `sotto list`"}),
-          also_in_rosters(
-              {"model", &o.model, "SPEC",
-               "softmax, mlp:H1,H2,…, cnn, transformer; by default what fits the task"}),
-          also_in_rosters({"batch", &o.batch, "N", "Examples a round and node; by default 32"}),
+          {"task", &o.task, "SPEC", "digits, or data of your own; see `sotto list`"},
+          {"model", &o.model, "SPEC",
+           "softmax, mlp:H1,H2,…, cnn, transformer; by default what fits the task"},
+          {"batch", &o.batch, "N", "Examples a round and node; by default 32"},
           {"partition", &o.partition, "SPEC", "iid, dirichlet:ALPHA, label or sizes:BETA"},
-          also_in_rosters(
-              {"gradient-time", &o.gradient_time, "SPEC",
-               "How long a gradient takes at least, as on a slower machine: \"20 ms\", "
-               "\"lognormal:20 ms,0.3\", \"uniform:15 ms,25 ms\" or \"exponential:20 ms\""}),
-          also_in_rosters(
-              {"init", &o.init, "FILE",
-               "Start from this model: tensors by name (.safetensors), else the first row of a "
-               "file of parameters (.csv), or a folder of checkpoints, of any number of nodes, "
-               "whose newest mean it is"}),
-          also_in_rosters(
-              {"scaling", &o.scaling, "FILE.toml",
-               "Scale a table's columns by these means and deviations, which `sotto data scaling` "
-               "makes for several sites, not by those of the training rows"}),
+          {"gradient-time", &o.gradient_time, "SPEC",
+           "How long a gradient takes at least, as on a slower machine: \"20 ms\", "
+           "\"lognormal:20 ms,0.3\", \"uniform:15 ms,25 ms\" or \"exponential:20 ms\""},
+          {"init", &o.init, "FILE",
+           "Start from this model: tensors by name (.safetensors), else the first row of a "
+           "file of parameters (.csv), or a folder of checkpoints, of any number of nodes, "
+           "whose newest mean it is"},
+          {"scaling", &o.scaling, "FILE.toml",
+           "Scale a table's columns by these means and deviations, which `sotto data scaling` "
+           "makes for several sites, not by those of the training rows"},
           {"own-sums", &o.own_sums, "FILE.toml",
            "The sums of this node's data in that scaling, whose noise counts as privacy spent; by "
            "default the least noise of all in it counts"},
@@ -49,15 +44,13 @@ SettingGroup length_settings(TrainOptions& o) {
   return {
       "Length and results",
       {
-          also_in_rosters({"epochs", &o.epochs, "E",
-                           "Passes over the data; by default 5, and 100 rounds at least"}),
-          also_in_rosters({"rounds", &o.rounds, "R", "Rounds, instead of epochs"}),
-          also_in_rosters(
-              {"eval-every", &o.eval_every, "R",
-               "Rounds between evaluations; by default an epoch, or more so that there are 100 at "
-               "most; 0: only at the end"}),
-          also_in_rosters({"dump-parameters", &o.dump_parameters, "FILE.csv",
-                           "Write the final models, a row of numbers for each node"}),
+          {"epochs", &o.epochs, "E", "Passes over the data; by default 5, and 100 rounds at least"},
+          {"rounds", &o.rounds, "R", "Rounds, instead of epochs"},
+          {"eval-every", &o.eval_every, "R",
+           "Rounds between evaluations; by default an epoch, or more so that there are 100 at "
+           "most; 0: only at the end"},
+          {"dump-parameters", &o.dump_parameters, "FILE.csv",
+           "Write the final models, a row of numbers for each node"},
           {"checkpoint", &o.checkpoint, "DIR", "Save the state of all nodes in this folder"},
           {"checkpoint-every", &o.checkpoint_every, "R",
            "Rounds between checkpoints; by default as eval-every"},
@@ -67,8 +60,8 @@ SettingGroup length_settings(TrainOptions& o) {
 
 SettingGroup seed_settings(TrainOptions& o) {
   return {"Options",
-          {also_in_rosters({"seed", &o.seed, "S", "Seed of everything random",
-                            std::numeric_limits<std::uint64_t>::max()})}};
+          {{"seed", &o.seed, "S", "Seed of everything random",
+            std::numeric_limits<std::uint64_t>::max()}}};
 }
 
 }  // namespace

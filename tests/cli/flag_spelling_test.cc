@@ -61,6 +61,8 @@ TEST_CASE("settings are flags, and what is no setting stays as it is") {
   CHECK(plan.flags.subject("lr") == "lr");
   CHECK(Called({"compare"}).flags.subject("run") == "--run");
   CHECK(Called({"node", "site.toml"}).flags.subject("log_file") == "--log-file");
+  CHECK(Called({"node", "site.toml"}).flags.subject("site") == "SITE.toml");
+  CHECK(Called({"simulate", "s.toml"}).flags.subject("trace_from") == "--trace-from");
 }
 
 TEST_CASE("what the library refuses is said in flags") {

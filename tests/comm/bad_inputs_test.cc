@@ -21,7 +21,7 @@ using namespace sotto::internal;
 
 namespace {
 
-constexpr std::size_t kMaxFrame = 1000;
+constexpr std::size_t kMostFrame = 1000;
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 constexpr int kReassemblies = 1 << 20;
 
@@ -29,7 +29,7 @@ const std::vector<std::byte> kTen(10);
 
 /// Rank 0, which awaits a frame of rank 1 in `round`.
 struct Hearing {
-  explicit Hearing(Round round) : ledger(options()), room(kMaxFrame) {
+  explicit Hearing(Round round) : ledger(options()), room(kMostFrame) {
     Exchange exchange;
     exchange.tag = {.round = round};
     exchange.receives.push_back({1, room});
@@ -39,7 +39,7 @@ struct Hearing {
     TransportOptions options;
     options.nodes = 2;
     options.from = {1};
-    options.max_frame_bytes = kMaxFrame;
+    options.max_frame_bytes = kMostFrame;
     return options;
   }
   Fault hear(const ExchangeTag& tag, std::uint64_t total, std::uint64_t offset) {
@@ -51,7 +51,7 @@ struct Hearing {
 
   Ledger ledger;
   std::vector<std::byte> room;
-  FrameReceiver inbox{1, kMaxFrame, 2};
+  FrameReceiver inbox{1, kMostFrame, 2};
 };
 
 }  // namespace
@@ -76,7 +76,7 @@ TEST_CASE("bad input: chunks of frames: beyond total, a total that changes, over
     CAPTURE(total);
     CHECK(second(total, 10) == Fault::malformed);
     Hearing first(5);
-    if (total < kFrameHeaderBytes || total > kMaxFrame) {
+    if (total < kFrameHeaderBytes || total > kMostFrame) {
       CHECK(first.hear(tag, total, 0) == Fault::malformed);
     }
   }
@@ -106,7 +106,7 @@ TEST_CASE("bad input: 2^20 reassemblies at once: two frames wait at most, and no
 }
 
 TEST_CASE("bad input: 2^20 reassemblies at once on a channel: one message at a time") {
-  MessageReceiver arrivals(kMaxFrame);
+  MessageReceiver arrivals(kMostFrame);
   arrivals.said(arrivals.receipt(0));
   REQUIRE(arrivals.take({.number = 0, .piece = {.total = 200, .offset = 0, .bytes = kTen}}).ok());
   for (int i = 1; i <= kReassemblies; ++i) {
@@ -146,7 +146,7 @@ TEST_CASE("bad input: old and far-future rounds, and a tag nobody awaits") {
 
 TEST_CASE("bad input: sequence wrap: numbers and counts of 2^64-1 are no next ones") {
   const auto first = [](const channel_wire::Chunk& chunk) {
-    MessageReceiver arrivals(kMaxFrame);
+    MessageReceiver arrivals(kMostFrame);
     arrivals.said(arrivals.receipt(0));
     return arrivals.take(chunk).ok();
   };
@@ -195,8 +195,8 @@ TEST_CASE("bad input: a store's pieces: offset + length that wraps, totals that 
     CHECK_FALSE(sent(100, offset));
     CHECK_FALSE(sent(kMost, offset));
   }
-  for (const std::uint64_t total :
-       {std::uint64_t{9}, std::uint64_t{kStoreMaxValue} + 1, std::uint64_t{1} << 62U, kMost}) {
+  for (const std::uint64_t total : {std::uint64_t{9}, std::uint64_t{kMostStoreValueBytes} + 1,
+                                    std::uint64_t{1} << 62U, kMost}) {
     CAPTURE(total);
     CHECK_FALSE(sent(total, 0));
   }

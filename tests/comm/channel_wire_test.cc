@@ -81,7 +81,7 @@ TEST_CASE("a channel's messages: unknown kinds, versions, sessions, and chunks t
   CHECK(fault_of(write(Greeting{0})).fault() == Fault::malformed);
   CHECK(fault_of(write(Accept{0})).fault() == Fault::malformed);
   const Bytes ten(10);
-  const Bytes much(kMaxChunkBytes + 1);
+  const Bytes much(kMostChunkBytes + 1);
   for (const Chunk& chunk :
        {Chunk{0, {9, 0, ten}}, Chunk{0, {10, 1, ten}}, Chunk{0, {10, 10, ten}},
         Chunk{0, {10, 11, ten}}, Chunk{0, {kMost, kMost, ten}}, Chunk{0, {kMost, kMost - 9, ten}},
@@ -250,8 +250,8 @@ TEST_CASE("chunks grow on a fast link and shrink on one that becomes slow") {
   for (int i = 1; i <= 10; ++i) {
     pace.arrived(10'000'000, start + i * 100ms);
   }
-  CHECK(pace.chunk_bytes() == kMaxChunkBytes);
-  pace.arrived(kMaxChunkBytes, start + 11s);
+  CHECK(pace.chunk_bytes() == kMostChunkBytes);
+  pace.arrived(kMostChunkBytes, start + 11s);
   CHECK(pace.chunk_bytes() < 5000);
   pace.arrived(10, start + 111s);
   CHECK(pace.chunk_bytes() == ChunkSizer::kLeastChunkBytes);
@@ -274,7 +274,7 @@ TEST_CASE("receipts that come all at once, behind what went the other way, make 
   for (int step = 1; step <= 2000; ++step) {
     pace.arrived(1 << 20, now + step * 1ms);
   }
-  CHECK(pace.chunk_bytes() == kMaxChunkBytes);
+  CHECK(pace.chunk_bytes() == kMostChunkBytes);
 }
 
 TEST_CASE("events that nobody asks for do not pile up") {

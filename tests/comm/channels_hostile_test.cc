@@ -29,7 +29,7 @@ struct RawPair {
   void meet() {
     raw.meet();
     a.expect_up(1);
-    raw.await_room(2 * cost_of(Sites::kMaxMessage));
+    raw.await_room(2 * cost_of(Sites::kMostMessage));
   }
   void await_offences(std::uint64_t count) {
     for (const auto deadline = generous(); a.traffic(1).offences < count;) {
@@ -57,7 +57,7 @@ struct Offence {
 
 std::vector<Offence> offences() {
   const Bytes ten(10);
-  std::vector<Bytes> many(3 + Sites::kMaxMessage * 2 / kMessageCost);
+  std::vector<Bytes> many(3 + Sites::kMostMessage * 2 / kMessageCost);
   for (std::size_t i = 0; i < many.size(); ++i) {
     many[i] = write(Chunk{i, {0, 0, {}}});
   }
@@ -73,7 +73,7 @@ std::vector<Offence> offences() {
           {"accepted twice", {write(Accept{3})}},
           {"does not lie inside", {write(Chunk{0, {5, 0, ten}})}},
           {"does not lie inside", {write(Chunk{0, {kMost, kMost, ten}})}},
-          {"100001 bytes where 100000", {write(Chunk{0, {Sites::kMaxMessage + 1, 0, ten}})}},
+          {"100001 bytes where 100000", {write(Chunk{0, {Sites::kMostMessage + 1, 0, ten}})}},
           {"bytes where 100000", {write(Chunk{0, {std::uint64_t{1} << 62, 0, ten}})}},
           {"was to begin", {write(Chunk{0, {100, 10, ten}})}},
           {"was to begin", {write(Chunk{5, {100, 0, ten}})}},

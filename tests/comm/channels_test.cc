@@ -45,7 +45,7 @@ TEST_CASE("channels carry messages both ways, whole, in order, once") {
   const Sites sites(2);
   MetSites met(sites.options(0), sites.options(1));
   CHECK(met.a.channels().address() == sites.lines()[0].address);
-  const std::vector<std::size_t> sizes = {0, 1, 255, 4096, 4097, 65536, Sites::kMaxMessage, 7, 0};
+  const std::vector<std::size_t> sizes = {0, 1, 255, 4096, 4097, 65536, Sites::kMostMessage, 7, 0};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     met.a.send(1, message_of(i, sizes[i]));
     met.b.expect_message(0, message_of(i, sizes[i]));
@@ -113,7 +113,7 @@ TEST_CASE("a channel's long messages in both directions at once") {
 TEST_CASE("a channel's queue is bounded while the peer takes nothing") {
   const Sites sites(2);
   MetSites met(sites.options(0), sites.options(1));
-  const auto message = message_of(1, Sites::kMaxMessage);
+  const auto message = message_of(1, Sites::kMostMessage);
   std::uint64_t sent = 0;
   Status status;
   for (const auto deadline = generous(); status.ok() || sent < 5;) {
@@ -133,7 +133,7 @@ TEST_CASE("a channel's queue is bounded while the peer takes nothing") {
 TEST_CASE("messages that channels do not take") {
   const Sites sites(2);
   MetSites met(sites.options(0), sites.options(1));
-  CHECK(met.a.channels().send(1, Bytes(Sites::kMaxMessage + 1)).fault() == Fault::malformed);
+  CHECK(met.a.channels().send(1, Bytes(Sites::kMostMessage + 1)).fault() == Fault::malformed);
   CHECK(met.a.channels().send(7, Bytes(1)).fault() == Fault::peer_lost);
   met.a.channels().close(7, std::chrono::seconds(1));
   met.b.expect_nothing();
@@ -166,7 +166,7 @@ TEST_CASE("what a site has queued when it ends still arrives") {
   a.expect_up(1);
   b->expect_up(0);
   for (std::uint64_t i = 0; i < 3; ++i) {
-    b->send(0, message_of(i, Sites::kMaxMessage));
+    b->send(0, message_of(i, Sites::kMostMessage));
   }
   spawn(2, [&](Rank part) {
     if (part == 0) {
@@ -174,7 +174,7 @@ TEST_CASE("what a site has queued when it ends still arrives") {
       return;
     }
     for (std::uint64_t i = 0; i < 3; ++i) {
-      a.expect_message(1, message_of(i, Sites::kMaxMessage));
+      a.expect_message(1, message_of(i, Sites::kMostMessage));
     }
     a.expect_down(1, "left");
   });
@@ -186,7 +186,7 @@ TEST_CASE("channels do not hang at their end: nobody there, a peer that takes no
   {
     MetSites met(sites.options(0), sites.options(1));
     for (int i = 0; i < 3; ++i) {
-      met.a.send(1, Bytes(Sites::kMaxMessage));
+      met.a.send(1, Bytes(Sites::kMostMessage));
     }
   }
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));

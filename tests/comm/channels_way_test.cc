@@ -43,7 +43,7 @@ std::vector<TrustedPeer> lines_with_dialler(const Sites& sites) {
 }
 
 void expect_exchange(SiteEnd& a, SiteEnd& b, std::uint64_t name) {
-  for (const std::size_t size : {std::size_t{0}, std::size_t{5000}, Sites::kMaxMessage}) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{5000}, Sites::kMostMessage}) {
     a.send(1, message_of(name, size));
     b.expect_message(0, message_of(name, size));
     b.send(0, message_of(name + 1, size));

@@ -245,7 +245,7 @@ TEST_CASE("a peer that closed is lost when something needs it, once") {
       const Status posted = transport->post(swap.exchange);
       if (!posted.ok()) {
         CHECK(posted.fault() == Fault::peer_lost);
-        CHECK_MESSAGE(posted.message().find("rank 2") != std::string::npos, posted.message());
+        CHECK_MESSAGE(posted.message().find("node 2") != std::string::npos, posted.message());
       }
       int losses = 0;
       bool blamed = false;
@@ -263,7 +263,7 @@ TEST_CASE("a peer that closed is lost when something needs it, once") {
           // because of it, before anything here needed rank 2.
           losses += event->peer == 2 ? 1 : 0;
           blamed = blamed || event->peer == 2 ||
-                   event->reason.find("rank 2 was lost") != std::string::npos;
+                   event->reason.find("node 2 was lost") != std::string::npos;
         }
       }
       CHECK(blamed);
@@ -392,7 +392,7 @@ TEST_CASE("a peer that never comes is a fault that names it") {
     const auto transport = open_transport(name, options);
     REQUIRE_FALSE(transport.ok());
     CHECK(transport.status().fault() == Fault::deadline);
-    CHECK_MESSAGE(transport.status().message().find("rank 1") != std::string::npos,
+    CHECK_MESSAGE(transport.status().message().find("node 1") != std::string::npos,
                   transport.status().message());
   }
 }
@@ -406,7 +406,7 @@ TEST_CASE("a stop ends the wait for a peer that never comes, and names it") {
     const auto transport = open_transport(name, options);
     REQUIRE_FALSE(transport.ok());
     CHECK(transport.status().fault() == Fault::stopped);
-    CHECK_MESSAGE(transport.status().message().find("rank 1") != std::string::npos,
+    CHECK_MESSAGE(transport.status().message().find("node 1") != std::string::npos,
                   transport.status().message());
   }
 }

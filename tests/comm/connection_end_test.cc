@@ -155,7 +155,7 @@ TEST_CASE("what came on this side's connection is received after its end") {
         context, internal::ConnectionOptions{.endpoint = listener.endpoint(),
                                              .max_message_bytes = 1024,
                                              .curve = internal::CurveClient{own, keys.public_key},
-                                             .hears = true,
+                                             .directions = internal::Directions::both,
                                              .participant = "site"});
     look_until(internal::PeerConnection::State::open);
     zmq::message_t none;

@@ -184,7 +184,7 @@ TEST_CASE("a peer that dies while others connect is a fault, and does not distur
     options.connect_timeout = std::chrono::milliseconds(500);
     const auto transport = open_transport(name, options);
     REQUIRE_FALSE(transport.ok());
-    CHECK_MESSAGE(transport.status().message().find("rank 1") != std::string::npos,
+    CHECK_MESSAGE(transport.status().message().find("node 1") != std::string::npos,
                   transport.status().message());
     // The job starts again, in the store where the dead have left their addresses.
     spawn(2, [&](Rank rank) {

@@ -17,7 +17,7 @@
 
 #include <sotto/base/file_descriptor.h>
 
-#include "../../comm/internal/tcp.h"
+#include "../../comm/internal/address/tcp.h"
 #include "../../comm/zmq/socket/door.h"
 #include "../../comm/zmq/socket/listening_socket.h"
 #include "nodes.h"

@@ -1,5 +1,5 @@
 // Addresses as people write them.
-#include "../../comm/internal/host_port.h"
+#include "../../comm/internal/address/host_port.h"
 
 #include <string>
 
@@ -7,7 +7,7 @@
 
 #include <sotto/base/error.h>
 
-#include "../../comm/internal/address.h"
+#include "../../comm/internal/address/address.h"
 
 using namespace sotto;
 using namespace sotto::internal;

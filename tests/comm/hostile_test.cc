@@ -9,7 +9,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/comm/stores.h>
 
-#include "../../comm/internal/rendezvous.h"
+#include "../../comm/internal/meeting/rendezvous.h"
 #include "nodes.h"
 #include "raw_peer.h"
 #include "support/skip.h"
@@ -19,8 +19,8 @@ using namespace sotto::test;
 
 namespace {
 
-constexpr std::size_t kMaxPayload = 1000;
-constexpr std::size_t kMaxFrame = kFrameHeaderBytes + kMaxPayload;
+constexpr std::size_t kMostPayload = 1000;
+constexpr std::size_t kMostFrame = kFrameHeaderBytes + kMostPayload;
 
 std::vector<std::byte> bytes_of(std::string_view text) {
   const auto* data = reinterpret_cast<const std::byte*>(text.data());
@@ -33,7 +33,7 @@ std::string text_of(std::span<const std::byte> bytes) {
 
 /// Meets rank 0 of a ring of two as rank 1, which is said to listen at `address`.
 std::string meet_rank_0(const std::shared_ptr<Store>& store, std::string_view address) {
-  const auto met = internal::meet(options_for(ring(2), 1, store, kMaxPayload), "zmq",
+  const auto met = internal::meet(options_for(ring(2), 1, store, kMostPayload), "zmq",
                                   {{0, bytes_of(address)}}, generous());
   REQUIRE_MESSAGE(met.ok(), met.status().message());
   return text_of(met->at(0));
@@ -44,7 +44,7 @@ struct Decoys {
   Decoys() {
     const auto store = std::make_shared<KeepingStore>();
     spawn(2, [&](Rank rank) {
-      auto options = options_for(ring(2), rank, store, kMaxPayload);
+      auto options = options_for(ring(2), rank, store, kMostPayload);
       options.run_id = kRun + 1;
       nodes[static_cast<std::size_t>(rank)] = connect("zmq", options);
     });
@@ -59,7 +59,7 @@ class Duel {
  public:
   Duel() {
     std::thread connecting([&] {
-      auto made = make_transport("zmq", options_for(ring(2), 0, store_, kMaxPayload));
+      auto made = make_transport("zmq", options_for(ring(2), 0, store_, kMostPayload));
       if (made.ok()) {
         node_ = std::move(*made);
       }
@@ -77,7 +77,7 @@ class Duel {
 
   /// Rank 0 listens for rank 1 in `round`; it sends nothing.
   void listen(Round round) {
-    rooms_.emplace_back(kMaxFrame);
+    rooms_.emplace_back(kMostFrame);
     Exchange exchange;
     exchange.tag.round = round;
     exchange.receives.push_back({1, rooms_.back()});
@@ -115,7 +115,7 @@ TEST_CASE("a peer that keeps the rules is heard, in chunks of any size") {
     SOTTO_SKIP("built without ZeroMQ");
   }
   Duel duel;
-  const auto frame = make_frame(1, 0, {.round = 3}, kMaxPayload);
+  const auto frame = make_frame(1, 0, {.round = 3}, kMostPayload);
   duel.listen(3);
   for (std::size_t offset = 0; offset < frame.size(); offset += 97) {
     const auto size = std::min<std::size_t>(97, frame.size() - offset);
@@ -152,7 +152,7 @@ TEST_CASE("a peer's first broken rule ends it, by name") {
       {"inside", {chunk_message(tag, 100, 101, 1)}},
       {"inside", {chunk_message(tag, 100, ~std::uint64_t{0}, 1)}},
       {"shorter than its header", {chunk_message(tag, 63, 0, 63)}},
-      {"due at most", {chunk_message(tag, kMaxFrame + 1, 0, 10)}},
+      {"due at most", {chunk_message(tag, kMostFrame + 1, 0, 10)}},
       {"due at most", {chunk_message(tag, std::uint64_t{1} << 62, 0, 10)}},
       {"due at most", {chunk_message({.round = 6}, ~std::uint64_t{0}, 0, 10)}},
       {"began a frame at byte 7", {chunk_message(tag, 100, 7, 10)}},

@@ -7,8 +7,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <sotto/comm/internal/address.h>
-#include <sotto/comm/internal/rendezvous.h>
+#include <sotto/comm/internal/address/address.h>
+#include <sotto/comm/internal/meeting/rendezvous.h>
 #include <sotto/comm/stores.h>
 
 #include "nccl_nodes.h"

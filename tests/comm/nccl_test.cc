@@ -220,7 +220,7 @@ TEST_CASE("nccl: an error over a network is laid to the one who died") {
       const auto told = losses(*node.transport);
       REQUIRE_FALSE(told.empty());
       const bool named = told.front().peer == 2 ||
-                         told.front().reason.find("rank 2 was lost") != std::string::npos;
+                         told.front().reason.find("node 2 was lost") != std::string::npos;
       CHECK_MESSAGE(named, told.front().peer, ": ", told.front().reason);
     }
     // A node that leaves first would be blamed as well.

@@ -86,7 +86,7 @@ class Sink {
 /// A real rank 0 with keys, its port known; the other ranks are sinks, for which tests speak.
 class GuardedNode {
  public:
-  static constexpr std::size_t kMaxPayload = 1000;
+  static constexpr std::size_t kMostPayload = 1000;
 
   explicit GuardedNode(Graph graph) : graph_(std::move(graph)), port_(free_port()) {
     auto lines = lines_of(graph_.nodes());
@@ -113,7 +113,7 @@ class GuardedNode {
   /// Begins to connect; ready() ends it.
   void start(std::chrono::milliseconds patience = std::chrono::seconds(60)) {
     connecting_ = std::thread([this, patience] {
-      auto options = options_for(graph_, 0, nullptr, kMaxPayload);
+      auto options = options_for(graph_, 0, nullptr, kMostPayload);
       options.security = Security{keys_of(0), peers};
       options.connect_timeout = patience;
       auto made = make_transport("zmq", options);
@@ -131,7 +131,7 @@ class GuardedNode {
   Transport& node() { return *node_; }
 
   void listen(Rank from, Round round) {
-    rooms_.emplace_back(kFrameHeaderBytes + kMaxPayload);
+    rooms_.emplace_back(kFrameHeaderBytes + kMostPayload);
     Exchange exchange;
     exchange.tag.round = round;
     exchange.receives.push_back({from, rooms_.back()});

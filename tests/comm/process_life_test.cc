@@ -1,5 +1,5 @@
 // Whether a process still runs, also where the system hides those of other users.
-#include "../../comm/internal/process_life.h"
+#include "../../comm/internal/meeting/process_life.h"
 #include "support/scratch.h"
 
 #include <sys/wait.h>

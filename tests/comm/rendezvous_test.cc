@@ -1,6 +1,6 @@
 // What it costs the store that nodes meet through it: a start of many nodes at once must not drown
 // the store in requests.
-#include "../../comm/internal/rendezvous.h"
+#include "../../comm/internal/meeting/rendezvous.h"
 
 #include <atomic>
 #include <chrono>
@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t kMaxPayload = 100;
+constexpr std::size_t kMostPayload = 100;
 
 /// Counts the requests that reach a store.
 class CountingStore final : public Store {
@@ -76,7 +76,7 @@ TEST_CASE("a neighbour that is there costs the store seven requests") {
       }
     }
     const auto met =
-        internal::meet(options_for(graph, rank, store, kMaxPayload), "test", mine, generous());
+        internal::meet(options_for(graph, rank, store, kMostPayload), "test", mine, generous());
     REQUIRE(met.ok());
     for (const auto& [peer, address] : *met) {
       CHECK(address == std::vector{static_cast<std::byte>(peer)});
@@ -88,7 +88,7 @@ TEST_CASE("a neighbour that is there costs the store seven requests") {
 
 TEST_CASE("who waits for a neighbour asks for it ever more rarely") {
   const auto store = std::make_shared<LonelyStore>(10s);
-  const auto met = internal::meet(options_for(ring(2), 0, store, kMaxPayload), "test",
+  const auto met = internal::meet(options_for(ring(2), 0, store, kMostPayload), "test",
                                   {{1, {std::byte{1}}}}, Deadline::after(1h));
   CHECK(met.status().fault() == Fault::io);
   CHECK(store->looks <= 60);

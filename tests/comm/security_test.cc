@@ -86,7 +86,7 @@ TEST_CASE("unknown key: a node does not start with a stranger for its peer") {
   node.peers->update_allow_list(lines);  // ends the wait for rank 1
   const Status status = node.ready();
   CHECK(status.fault() == Fault::peer_lost);
-  CHECK_MESSAGE(status.message().find("rank 1") != std::string::npos, status.message());
+  CHECK_MESSAGE(status.message().find("node 1") != std::string::npos, status.message());
 }
 
 TEST_CASE("plain client: neither ZeroMQ's own nor raw ZMTP of any version is heard") {

@@ -100,7 +100,7 @@ class SiteEnd {
 /// Sites that all know each other, at ports of their own.
 class Sites {
  public:
-  static constexpr std::size_t kMaxMessage = 100'000;
+  static constexpr std::size_t kMostMessage = 100'000;
 
   explicit Sites(int count) : lines_(lines_of(count)) {
     for (auto& line : lines_) {
@@ -115,8 +115,8 @@ class Sites {
   ChannelOptions options(Rank rank) const {
     return {.security = {keys_of(rank), std::make_shared<AllowList>(lines_)},
             .rank = rank,
-            .max_message_bytes = kMaxMessage,
-            .max_queued_bytes = 3 * kMaxMessage,
+            .max_message_bytes = kMostMessage,
+            .max_queued_bytes = 3 * kMostMessage,
             .timeout = std::chrono::seconds(5)};
   }
   /// … with another way to a peer.

@@ -51,13 +51,13 @@ inline void check_store(Store& first, Store& second) {
   CHECK(second.get("x.y", soon()).status().fault() == Fault::deadline);
   // Keys that are refused.
   for (const std::string& key : {std::string(), std::string("a b"), std::string("ä"),
-                                 std::string("a%b"), std::string(kStoreMaxKey + 1, 'k')}) {
+                                 std::string("a%b"), std::string(kMostStoreKeyBytes + 1, 'k')}) {
     CAPTURE(key);
     CHECK(first.set(key, {}).fault() == Fault::malformed);
     CHECK(first.get(key, soon()).status().fault() == Fault::malformed);
     CHECK(first.remove(key).fault() == Fault::malformed);
   }
-  const std::string longest(kStoreMaxKey, 'k');
+  const std::string longest(kMostStoreKeyBytes, 'k');
   CHECK(first.set(longest, bytes_of("long")).ok());
   CHECK(second.get(longest, generous()).value() == bytes_of("long"));
 }

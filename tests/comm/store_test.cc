@@ -78,7 +78,7 @@ class OfNode1 final : public Store {
 
  private:
   static std::string own(std::string_view key) {
-    const bool longest = key.size() == kStoreMaxKey;
+    const bool longest = key.size() == kMostStoreKeyBytes;
     return key.empty() ? "" : std::string(key.substr(0, key.size() - (longest ? 2 : 0))) + "/1";
   }
   std::shared_ptr<Store> store_;

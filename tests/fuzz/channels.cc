@@ -17,7 +17,7 @@ namespace {
 namespace wire = sotto::internal::channel_wire;
 using sotto::check;
 
-constexpr std::size_t kMaxMessage = 300;
+constexpr std::size_t kMostMessage = 300;
 
 /// One side of a channel: it sends messages, takes what comes, and counts what that costs.
 class Side {
@@ -50,7 +50,7 @@ class Side {
       return false;
     }
     if (*taken) {
-      check((*taken)->size() <= kMaxMessage && (*taken)->size() == chunk.piece.total,
+      check((*taken)->size() <= kMostMessage && (*taken)->size() == chunk.piece.total,
             "a message is as long as it said, and not too long");
       held_.push_back(wire::cost_of(chunk.piece.total));
       cost_ += held_.back();
@@ -79,7 +79,7 @@ class Side {
     }
   }
 
-  sotto::internal::MessageReceiver in_{kMaxMessage};
+  sotto::internal::MessageReceiver in_{kMostMessage};
   sotto::internal::MessageSender out_{std::chrono::seconds(1)};
   sotto::internal::MessageSender::Clock::time_point now_;
   wire::Receipt said_;

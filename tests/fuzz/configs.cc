@@ -19,7 +19,7 @@
 #include <sotto/study/units.h>
 #include <sotto/trainers/data/partition.h>
 
-#include "../../comm/internal/host_port.h"
+#include "../../comm/internal/address/host_port.h"
 #include "cli/fuzzed_files.h"
 #include "memory_file.h"
 

@@ -102,7 +102,7 @@ void decode(std::string_view family, std::span<const std::byte> input) {
   const auto specs = specs_of(family);
   ByteReader in(input);
   const auto variant = in.read<std::uint8_t>();
-  const std::size_t elements = in.read<std::uint16_t>() % (kMaxElements + 1);
+  const std::size_t elements = in.read<std::uint16_t>() % (kMostElements + 1);
   const bool fit = in.read<std::uint8_t>() % 2 == 1;
   const auto rest = in.take(in.remaining());
   const auto compressor = make(specs[variant % specs.size()], elements);
@@ -131,7 +131,7 @@ void encode(std::string_view /*name*/, std::span<const std::byte> input) {
   variant /= 2;
   const Family& family = families()[variant % families().size()];
   variant /= families().size();
-  std::vector<float> x(std::min(in.remaining() / sizeof(float), kMaxElements));
+  std::vector<float> x(std::min(in.remaining() / sizeof(float), kMostElements));
   const auto compressor = make(family.specs[variant % family.specs.size()], x.size(), form);
   in.read_into(std::span(x));
   std::ranges::replace_if(

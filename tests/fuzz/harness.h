@@ -35,6 +35,6 @@ std::unique_ptr<sotto::Compressor> make(std::string_view spec, std::size_t eleme
                                         sotto::ContractKind form = sotto::ContractKind::any);
 
 /// Elements that a payload's target decodes at most.
-inline constexpr std::size_t kMaxElements = 1024;
+inline constexpr std::size_t kMostElements = 1024;
 
 }  // namespace sotto_fuzz

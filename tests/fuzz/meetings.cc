@@ -11,7 +11,7 @@
 #include <sotto/trainers/meetings/model_average.h>
 #include <sotto/trainers/meetings/store_collectives.h>
 
-#include "../../comm/internal/rendezvous.h"
+#include "../../comm/internal/meeting/rendezvous.h"
 #include "messages.h"
 
 namespace sotto_fuzz {
@@ -43,7 +43,8 @@ class StrangeStore final : public sotto::Store {
     return std::vector<std::byte>(value.begin(), value.end());
   }
   sotto::Status remove(std::string_view key) override {
-    check(key.size() <= sotto::kStoreMaxKey, "keys that are removed are no longer than keys are");
+    check(key.size() <= sotto::kMostStoreKeyBytes,
+          "keys that are removed are no longer than keys are");
     return {};
   }
 

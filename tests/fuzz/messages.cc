@@ -22,7 +22,7 @@ using sotto::ByteReader;
 using sotto::check;
 using Bytes = std::vector<std::byte>;
 
-constexpr std::size_t kMaxFrame = 400;
+constexpr std::size_t kMostFrame = 400;
 constexpr std::size_t kRoom = 40'000;
 
 /// A buffer of just this length, so that the sanitizer sees a read beyond it.
@@ -39,7 +39,7 @@ std::span<const std::byte> view(const zmq::message_t& message) {
 /// Node 0, which hears node 1 in rounds that follow each other.
 class Hearing {
  public:
-  Hearing() : ledger_(options()), inbox_(1, kMaxFrame, 2) { post(); }
+  Hearing() : ledger_(options()), inbox_(1, kMostFrame, 2) { post(); }
 
   /// False when the peer broke a rule.
   bool hear(const wire::Chunk& chunk) {
@@ -53,7 +53,7 @@ class Hearing {
     while (ledger_.has_event()) {
       const auto event = ledger_.take_event();
       if (event.kind == sotto::TransportEvent::Kind::frame) {
-        check(event.bytes <= kMaxFrame && event.tag.round == round_,
+        check(event.bytes <= kMostFrame && event.tag.round == round_,
               "a frame that arrives is due, and fits");
       } else {
         ++round_;
@@ -71,12 +71,12 @@ class Hearing {
     sotto::TransportOptions options;
     options.nodes = 2;
     options.from = {1};
-    options.max_frame_bytes = kMaxFrame;
+    options.max_frame_bytes = kMostFrame;
     return options;
   }
   void post() {
     // Every third round's room is smaller.
-    room_.assign(round_ % 3 == 2 ? kMaxFrame / 2 : kMaxFrame, std::byte{0});
+    room_.assign(round_ % 3 == 2 ? kMostFrame / 2 : kMostFrame, std::byte{0});
     sotto::Exchange exchange;
     exchange.tag = {.round = round_};
     exchange.receives.push_back({1, room_});

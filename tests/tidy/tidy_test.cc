@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kMaxFunctionLines = 70;
-constexpr std::size_t kMaxFileLines = 800;
-constexpr std::size_t kMaxColumns = 100;
+constexpr std::size_t kMostFunctionLines = 70;
+constexpr std::size_t kMostFileLines = 800;
+constexpr std::size_t kMostColumns = 100;
 
 const fs::path kRoot = SOTTO_SOURCE_DIR;
 
@@ -206,14 +206,14 @@ TEST_CASE("files and lines keep their length, and nothing is left undone") {
       "X)\\b");
   for (const auto& path : all_sources()) {
     const auto lines = read_lines(path);
-    CHECK_MESSAGE(lines.size() <= kMaxFileLines, shown(path), " has ", lines.size(), " lines");
+    CHECK_MESSAGE(lines.size() <= kMostFileLines, shown(path), " has ", lines.size(), " lines");
     for (std::size_t i = 0; i < lines.size(); ++i) {
       // Count characters, not bytes: continuation bytes of UTF-8 are 10xxxxxx.
       const auto columns =
           static_cast<std::size_t>(std::count_if(lines[i].begin(), lines[i].end(), [](char c) {
             return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
           }));
-      CHECK_MESSAGE(columns <= kMaxColumns, shown(path), ":", i + 1, " has ", columns, " columns");
+      CHECK_MESSAGE(columns <= kMostColumns, shown(path), ":", i + 1, " has ", columns, " columns");
       CHECK_MESSAGE(!std::regex_search(lines[i], undone), shown(path), ":", i + 1);
     }
   }
@@ -271,7 +271,7 @@ TEST_CASE("functions keep their length") {
         start = i;
       } else if (lines[i] == "}") {
         const std::size_t length = i - start + 1;
-        CHECK_MESSAGE(length <= kMaxFunctionLines, shown(path), ":", start + 1, " spans ", length,
+        CHECK_MESSAGE(length <= kMostFunctionLines, shown(path), ":", start + 1, " spans ", length,
                       " lines: ", lines[start]);
       }
     }
@@ -397,9 +397,12 @@ constexpr auto kLibraries = std::to_array<const char*>(
 
 TEST_CASE("an error names its setting as its field, in snake case") {
   // A field that begins the text instead is one that no caller can spell as its own settings are.
-  const std::regex dashed("[^.](refuse|Error)\\(\\s*\"[a-z]+-[a-z-]*\",");
+  const std::regex dashed(
+      "[^.](refuse|Error|check_writable|write_result_file)\\(\\s*\"-*[a-z]*-[a-z-]*\",");
   const std::regex in_text("\\bError\\(\\s*(fmt::format\\(\\s*)?\"[a-z_-]+: ");
-  for (const char* folder : kLibraries) {
+  std::vector<const char*> folders(kLibraries.begin(), kLibraries.end());
+  folders.push_back("cli");
+  for (const char* folder : folders) {
     for (const auto& path : sources_in(kRoot / folder)) {
       const std::string text = read_text(path);
       for (const std::regex* wrong : {&dashed, &in_text}) {

@@ -278,7 +278,7 @@ TEST_CASE("of several faults the one is told that explains the others") {
 
 TEST_CASE("one host runs so many nodes and no more") {
   auto options = run_options(1);
-  for (const int nodes : {-1, 0, kMaxLocalNodes + 1}) {
+  for (const int nodes : {-1, 0, kMostLocalNodes + 1}) {
     options.optimizer.nodes = nodes;
     CHECK(contains(refusal([&] { (void)run_threads(options, tasks(), {}); }), "1 to 1024"));
   }

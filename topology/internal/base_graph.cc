@@ -166,7 +166,7 @@ Schedule base_schedule(std::span<const Rank> nodes, int k) {
 }
 
 int parse_peers(const GraphRequest& request) {
-  const auto peers = parse_number<int>(request.argument, 1, kMaxNodes);
+  const auto peers = parse_number<int>(request.argument, 1, kMostNodes);
   if (!peers) {
     refuse_graph(request, "the most peers a round is a whole number from 1, e.g. base:1");
   }

@@ -21,7 +21,7 @@ constexpr double kRelativeTolerance = 1e-9;
 constexpr double kAbsoluteTolerance = 1e-13;
 constexpr double kBreakdown = 1e-14;
 /// Elements touched in about a minute; a line of some 60,000 nodes reaches it.
-constexpr double kMaxWork = 4e9;
+constexpr double kMostWork = 4e9;
 
 /// The symmetric tridiagonal matrix that Lanczos builds: β_k couples α_k and α_{k+1}.
 struct Tridiagonal {
@@ -121,7 +121,7 @@ ExtremeEigenvalues extreme_eigenvalues_lanczos(std::size_t n, const SymmetricMap
   ExtremeEigenvalues estimate;
   std::size_t next_check = kFirstCheck;
   for (std::size_t k = 0;; ++k) {
-    if (static_cast<double>(k) * static_cast<double>(n) > kMaxWork) {
+    if (static_cast<double>(k) * static_cast<double>(n) > kMostWork) {
       refuse("spectrum", fmt::format("{} nodes", n),
              "the graph mixes so slowly that its spectral gap cannot be found in reasonable time");
     }

@@ -64,18 +64,18 @@ void refuse_graph(const GraphRequest& request, std::string_view reason) {
 }
 
 void require_nodes(const GraphRequest& request) {
-  if (request.nodes < 1 || request.nodes > kMaxNodes) {
+  if (request.nodes < 1 || request.nodes > kMostNodes) {
     refuse_graph(request,
-                 fmt::format("{} nodes; any count from 1 to {} does", request.nodes, kMaxNodes));
+                 fmt::format("{} nodes; any count from 1 to {} does", request.nodes, kMostNodes));
   }
 }
 
 void require_arcs(const GraphRequest& request, std::size_t arcs) {
-  if (arcs > kMaxArcs) {
+  if (arcs > kMostArcs) {
     refuse_graph(request,
                  fmt::format("{} nodes would make {} directed edges, more than {}; take a sparse "
                              "graph such as exponential or torus",
-                             request.nodes, arcs, kMaxArcs));
+                             request.nodes, arcs, kMostArcs));
   }
 }
 
@@ -107,8 +107,8 @@ GridShape grid_shape(const GraphRequest& request) {
     refuse_graph(request, "the shape is ROWSxCOLUMNS, two positive numbers, e.g. 2x4");
   }
   const auto product = std::int64_t{shape.rows} * shape.columns;
-  if (product > kMaxNodes) {
-    refuse_graph(request, fmt::format("{} nodes are more than {}", product, kMaxNodes));
+  if (product > kMostNodes) {
+    refuse_graph(request, fmt::format("{} nodes are more than {}", product, kMostNodes));
   }
   if (request.nodes != 0 && product != request.nodes) {
     refuse_graph(request,

@@ -11,8 +11,8 @@
 namespace sotto::internal {
 
 /// Larger requests are refused before anything is allocated.
-inline constexpr int kMaxNodes = 1 << 20;
-inline constexpr std::size_t kMaxArcs = std::size_t{1} << 24;
+inline constexpr int kMostNodes = 1 << 20;
+inline constexpr std::size_t kMostArcs = std::size_t{1} << 24;
 
 /// The request behind a family's name: `torus:2x4` for 8 nodes is {spec, "2x4", 8, seed}.
 struct GraphRequest {
@@ -59,10 +59,10 @@ GridShape grid_shape(const GraphRequest& request);
 /// The edges in both directions, sorted, without self-loops and duplicates.
 std::vector<Arc> both_ways(std::vector<Arc> edges);
 
-/// Refuses unless 1 ≤ request.nodes ≤ kMaxNodes.
+/// Refuses unless 1 ≤ request.nodes ≤ kMostNodes.
 void require_nodes(const GraphRequest& request);
 
-/// Refuses a graph of more than kMaxArcs directed edges.
+/// Refuses a graph of more than kMostArcs directed edges.
 void require_arcs(const GraphRequest& request, std::size_t arcs);
 
 [[noreturn]] void refuse_graph(const GraphRequest& request, std::string_view reason);

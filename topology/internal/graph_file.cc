@@ -261,7 +261,7 @@ class Parser {
       refuse_field(name_of(column), field,
                    whole ? "this number is too large" : "a rank is a whole number from 0");
     }
-    const int limit = given_nodes_ > 0 ? given_nodes_ : kMaxNodes;
+    const int limit = given_nodes_ > 0 ? given_nodes_ : kMostNodes;
     if (!published_ && *node >= static_cast<std::uint64_t>(limit)) {
       refuse_field(name_of(column), field, fmt::format("ranks go from 0 to {}", limit - 1));
     }
@@ -314,7 +314,7 @@ class Parser {
     std::uint64_t count = nodes_.empty() ? 0 : nodes_.back() + 1;
     if (published_) {
       count = nodes_.size();
-      const int limit = given_nodes_ > 0 ? given_nodes_ : kMaxNodes;
+      const int limit = given_nodes_ > 0 ? given_nodes_ : kMostNodes;
       if (count > static_cast<std::uint64_t>(limit)) {
         refuse(source_, fmt::format("{} nodes", count),
                fmt::format("{} are the most; take a part of them with ,cut=N", limit));
@@ -397,7 +397,7 @@ FileGraph parse_graph(std::string_view text, std::string_view source, int nodes,
 }
 
 std::string read_graph_text(const std::string& path) {
-  auto bytes = read_input(path, kMaxGraphFileBytes);
+  auto bytes = read_input(path, kMostGraphFileBytes);
   if (!bytes.ok()) {
     const std::string& why = bytes.status().message();
     std::error_code unknown;
@@ -406,7 +406,7 @@ std::string read_graph_text(const std::string& path) {
                          type == std::filesystem::file_type::directory;
     refuse("topology file", path, missing ? fmt::format("{}; {}", why, kExpectedHeader) : why);
   }
-  return decode_text(std::move(*bytes), path, kMaxGraphFileBytes).text;
+  return decode_text(std::move(*bytes), path, kMostGraphFileBytes).text;
 }
 
 Weights file_weights(const FileGraph& graph, std::string_view source, bool lazy) {

@@ -20,7 +20,7 @@
 namespace sotto::internal {
 
 /// Larger files are refused.
-inline constexpr std::size_t kMaxGraphFileBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kMostGraphFileBytes = std::size_t{64} << 20;
 
 struct FileGraph {
   int nodes = 0;
@@ -36,7 +36,7 @@ struct FileGraph {
 FileGraph parse_graph(std::string_view text, std::string_view source, int nodes,
                       std::optional<double> threshold = std::nullopt);
 
-/// Reads a whole file of at most kMaxGraphFileBytes.
+/// Reads a whole file of at most kMostGraphFileBytes.
 std::string read_graph_text(const std::string& path);
 
 /// The file's own weights. Where no node has a self-loop, rows complete to 1 exactly; where some

@@ -55,8 +55,8 @@ Blueprint listed_edges(const GraphRequest& request) {
     refuse_graph(request, fmt::format("{} nodes have the ranks 0 to {}, and {} is none",
                                       request.nodes, request.nodes - 1, last));
   }
-  if (last >= kMaxNodes) {
-    refuse_graph(request, fmt::format("node {}; any rank below {} does", last, kMaxNodes));
+  if (last >= kMostNodes) {
+    refuse_graph(request, fmt::format("node {}; any rank below {} does", last, kMostNodes));
   }
   return {std::string(request.spec),
           request.nodes != 0 ? request.nodes : last + 1,

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kAttempts = 100;
 /// Erdős–Rényi graphs decide every pair, 2^29 at most.
-constexpr int kMaxErdosNodes = 1 << 15;
+constexpr int kMostErdosNodes = 1 << 15;
 /// Swaps tried per edge; the graph has forgotten where it started well before.
 constexpr std::size_t kSwapsPerEdge = 10;
 
@@ -172,10 +172,10 @@ Matchings matchings_of(const GraphRequest& request) {
                                       "matching:64 or matching:64x10",
                                       kMostMatchings));
   }
-  if (matchings.rounds() * static_cast<Round>(request.nodes) > kMaxArcs) {
+  if (matchings.rounds() * static_cast<Round>(request.nodes) > kMostArcs) {
     refuse_graph(request, fmt::format("{} rounds of {} nodes would make more than {} directed "
                                       "edges; fewer rounds would do",
-                                      matchings.rounds(), request.nodes, kMaxArcs));
+                                      matchings.rounds(), request.nodes, kMostArcs));
   }
   return matchings;
 }
@@ -287,10 +287,10 @@ Blueprint regular(const GraphRequest& request) {
 Blueprint erdos(const GraphRequest& request) {
   require_nodes(request);
   const double probability = parse_probability(request);
-  if (request.nodes > kMaxErdosNodes) {
+  if (request.nodes > kMostErdosNodes) {
     refuse_graph(request, fmt::format("{} nodes; up to {} can be drawn pair by pair, regular:K "
                                       "takes more",
-                                      request.nodes, kMaxErdosNodes));
+                                      request.nodes, kMostErdosNodes));
   }
   const double n = request.nodes;
   require_arcs(request, static_cast<std::size_t>(n * (n - 1) * probability));

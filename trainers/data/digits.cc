@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kSide = 28;
 constexpr std::size_t kPixels = kSide * kSide;
 constexpr std::size_t kClasses = 10;
-constexpr std::size_t kMaxImages = 1'000'000;
+constexpr std::size_t kMostImages = 1'000'000;
 
 /// Two ways to write each digit. A stroke is a polyline; a point is two figures, x and y on a grid
 /// of 10 × 10 from the top left; strokes are separated by '|'.
@@ -138,9 +138,9 @@ void draw_digit(std::size_t digit, RandomStream& stream, std::span<float> image)
 enum class Part : std::uint32_t { train = 0, test = 1 };
 
 std::unique_ptr<const Examples> draw_part(Part part, std::size_t count, std::uint64_t seed) {
-  if (count == 0 || count > kMaxImages) {
+  if (count == 0 || count > kMostImages) {
     refuse(part == Part::train ? "digits: train" : "digits: test", fmt::to_string(count),
-           fmt::format("expected 1 … {} images", kMaxImages));
+           fmt::format("expected 1 … {} images", kMostImages));
   }
   std::vector<float> values(count * kPixels);
   std::vector<std::int32_t> labels(count);

@@ -22,7 +22,7 @@ namespace {
 using Shard = std::vector<std::uint32_t>;
 
 constexpr double kMinAlpha = 1e-4;  // below, log-gamma draws leave the range of a double
-constexpr double kMaxAlpha = 1e6;
+constexpr double kMostAlpha = 1e6;
 
 /// How a kind is written, with its number where it has one.
 struct Form {
@@ -190,11 +190,11 @@ Partition parse_partition(std::string_view spec) {
   }
   Partition partition{.kind = form->kind};
   if (form->number != nullptr) {
-    const auto value = parse_number<double>(spec.substr(colon + 1), kMinAlpha, kMaxAlpha);
+    const auto value = parse_number<double>(spec.substr(colon + 1), kMinAlpha, kMostAlpha);
     if (!value) {
       refuse("partition", spec,
              fmt::format("{} is a number from {} to {}",
-                         form->synopsis.substr(form->name.size() + 1), kMinAlpha, kMaxAlpha));
+                         form->synopsis.substr(form->name.size() + 1), kMinAlpha, kMostAlpha));
     }
     partition.*form->number = *value;
   }

@@ -27,9 +27,9 @@ namespace {
 /// The offset at which the floats begin.
 constexpr std::size_t kAlignment = 8;
 /// Bytes of a header: far more than the names of a model's tensors take.
-constexpr std::uint64_t kMaxHeader = 16 << 20;
+constexpr std::uint64_t kMostHeader = 16 << 20;
 /// The format needs 3: the header, a tensor, and its shape.
-constexpr std::size_t kMaxHeaderDepth = 8;
+constexpr std::size_t kMostHeaderDepth = 8;
 
 using HeaderJson = nlohmann::json;
 
@@ -96,7 +96,7 @@ Result<Encodings> read_encodings(const HeaderJson& header) {
   const auto* const text = (*notes)[kEncodings].get_ptr<const std::string*>();
   HeaderJson json;
   try {
-    json = text == nullptr ? HeaderJson() : parse_json<HeaderJson>(*text, kMaxHeaderDepth);
+    json = text == nullptr ? HeaderJson() : parse_json<HeaderJson>(*text, kMostHeaderDepth);
   } catch (const Error& error) {
     return malformed(fmt::format("{}: {}", kEncodings, error.what()));
   }
@@ -163,7 +163,7 @@ using Tensors = std::map<std::string, Tensor>;
 Result<Tensors> read_tensors(std::span<const std::byte> file) {
   ByteReader in(file);
   const auto length = in.read<std::uint64_t>();
-  if (in.failed() || length > kMaxHeader || length > in.remaining()) {
+  if (in.failed() || length > kMostHeader || length > in.remaining()) {
     return malformed("it is no safetensors file, or it ends too early");
   }
   const auto header = in.take(static_cast<std::size_t>(length));
@@ -171,7 +171,7 @@ Result<Tensors> read_tensors(std::span<const std::byte> file) {
   const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
   HeaderJson json;
   try {
-    json = parse_json<HeaderJson>(text, kMaxHeaderDepth);
+    json = parse_json<HeaderJson>(text, kMostHeaderDepth);
   } catch (const Error& error) {
     return malformed(fmt::format("its header: {}", error.what()));
   }

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kTitle = "sotto privacy ledger 1\n";
 constexpr std::string_view kSteps = "steps=";
 constexpr std::string_view kDigest = "sha256=";
-constexpr std::size_t kMaxLedgerBytes = 4096;
+constexpr std::size_t kMostLedgerBytes = 4096;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -67,7 +67,7 @@ PrivacyLedger::PrivacyLedger(const PrivacyOptions& options)
                     "that no run has used",
                     what));
   };
-  const auto file = read_file(path_, kMaxLedgerBytes);
+  const auto file = read_file(path_, kMostLedgerBytes);
   if (!file.ok()) {
     damaged(file.status().message());
   }

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <span>
-#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -57,7 +56,7 @@ void write_result_file(std::string_view option, const std::string& path, std::st
   const Status status = stays_in_place(path) ? written_into(path, text)
                                              : write_durably(path, std::as_bytes(std::span(text)));
   if (!status.ok()) {
-    throw std::runtime_error(fmt::format("{}: '{}': {}", option, path, status.message()));
+    throw Shortage(option, fmt::format("'{}': {}", path, status.message()));
   }
 }
 

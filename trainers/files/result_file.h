@@ -13,7 +13,7 @@ namespace sotto {
 void check_writable(std::string_view option, const std::string& path);
 
 /// Replaces the file at `path`; writes into a pipe, a device or the target of a link. Throws
-/// std::runtime_error when it cannot be written.
+/// Shortage (field `option`) when it cannot be written.
 void write_result_file(std::string_view option, const std::string& path, std::string_view text);
 
 }  // namespace sotto

@@ -22,7 +22,7 @@ constexpr std::size_t kHeaderBytes = 40;
 constexpr std::size_t kSectionHeaderBytes = 24;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 /// Settings are a page of text.
-constexpr std::uint64_t kMaxSettings = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMostSettings = std::uint64_t{1} << 20;
 
 struct SectionHeader {
   std::uint32_t id = 0;
@@ -120,7 +120,7 @@ void inspect_sections(std::istream& in, FileReport& report) {
       return;
     }
     std::string text;
-    const bool keep = k == 0 && header.length <= kMaxSettings;
+    const bool keep = k == 0 && header.length <= kMostSettings;
     const bool whole = check_contents(in, header, keep ? &text : nullptr);
     report.sections.push_back({name, header.length, whole});
     if (whole && keep) {

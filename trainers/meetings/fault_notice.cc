@@ -19,7 +19,7 @@ namespace sotto {
 
 namespace {
 
-constexpr std::size_t kMaxCause = 4'000;
+constexpr std::size_t kMostCause = 4'000;
 
 /// No node gives up with an agreed end, or because another node's caller wanted a wait to end, and
 /// runs have no queues of messages.
@@ -45,7 +45,7 @@ bool can_be_given_up_with(Fault fault) {
 Status read_cause(std::span<const std::byte> value) {
   ByteReader in(value);
   const auto fault = static_cast<Fault>(in.read<std::uint8_t>());
-  const std::string message = in.read_string(kMaxCause);
+  const std::string message = in.read_string(kMostCause);
   return in.finished() && can_be_given_up_with(fault)
              ? Status(fault, message)
              : Status(Fault::malformed, "a node gave up and its reason cannot be read");
@@ -67,7 +67,7 @@ void FaultNotice::give_up(const Status& given) {
   }
   ByteBuffer value;
   value.write(static_cast<std::uint8_t>(cause.fault()));
-  value.write_string(excerpt(cause.message(), kMaxCause));
+  value.write_string(excerpt(cause.message(), kMostCause));
   if (store_.set(given_up_key(), value.bytes()).ok()) {  // else the others see a lost peer
     (void)internal::RunNews(store_).announce();
   }

@@ -142,8 +142,7 @@ SettingGroup network_settings(OptimizerSettings& o) {
   return {
       "Who takes part",
       {
-          also_in_rosters({"nodes", &o.nodes, "N",
-                           "Number of nodes; by default what the launcher says", kMostInt}),
+          {"nodes", &o.nodes, "N", "Number of nodes; by default what the launcher says", kMostInt},
           {"topology", &o.topology, "SPEC", "Who talks to whom; see `sotto list`"},
           {"groups", &o.groups, "FILE",
            "Groups of nodes that train one model together, a line of ranks each (0-3): the mean of "
@@ -153,18 +152,17 @@ SettingGroup network_settings(OptimizerSettings& o) {
            "metropolis, uniform or shares; by default what fits the graph"},
           {"lazy", &o.lazy, "", "Mix with (I + W) / 2"},
           {"transport", &o.transport, "NAME", transport_help()},
-          also_in_rosters({"timeout", &o.timeout_s, "SECONDS",
-                           "Seconds of silence after which a peer counts as failed"}),
+          {"timeout", &o.timeout_s, "SECONDS",
+           "Seconds of silence after which a peer counts as failed"},
           {"rendezvous", &o.rendezvous, "URL",
            "Where the nodes of a launched job meet: tcp://HOST:PORT, file:DIR, "
            "redis://HOST:PORT/PREFIX, torch://HOST:PORT/PREFIX (a TCPStore of PyTorch's); by "
            "default from MASTER_ADDR and MASTER_PORT"},
           {"bind", &o.bind, "ADDRESS", "Address to listen on"},
-          also_in_rosters(
-              {"insecure", &o.insecure, "", "Allow listening beyond this host without encryption"}),
-          also_in_rosters({"key", &o.key, "FILE",
-                           "This node's key (`sotto keygen`): everything between the nodes is "
-                           "encrypted, and only listed peers are heard; zmq only"}),
+          {"insecure", &o.insecure, "", "Allow listening beyond this host without encryption"},
+          {"key", &o.key, "FILE",
+           "This node's key (`sotto keygen`): everything between the nodes is "
+           "encrypted, and only listed peers are heard; zmq only"},
           {"peers", &o.peers, "FILE.csv",
            "The nodes with their public keys, this one among them, and whom it trusts; may change "
            "during the run"},
@@ -182,23 +180,22 @@ SettingGroup algorithm_settings(OptimizerSettings& o) {
   return {
       "Algorithm",
       {
-          also_in_rosters({"algorithm", &o.algorithm, "SPEC",
-                           "NAME[:KEY=VALUE,…], e.g. dcd or choco:eta=0.2; `sotto list` shows all "
-                           "and what they have"}),
-          also_in_rosters(
-              {"compressor", &o.compressor, "SPEC",
-               "See `sotto list`; by default the algorithm's own. In runs and scenarios auto:BYTES "
-               "chooses by tensor what errs least in a message of this many bytes"}),
-          also_in_rosters({"consensus-stepsize", &o.consensus_stepsize, "ETA",
-                           "Another way to write eta=ETA behind the algorithm"}),
+          {"algorithm", &o.algorithm, "SPEC",
+           "NAME[:KEY=VALUE,…], e.g. dcd or choco:eta=0.2; `sotto list` shows all "
+           "and what they have"},
+          {"compressor", &o.compressor, "SPEC",
+           "See `sotto list`; by default the algorithm's own. In runs and scenarios auto:BYTES "
+           "chooses by tensor what errs least in a message of this many bytes"},
+          {"consensus-stepsize", &o.consensus_stepsize, "ETA",
+           "Another way to write eta=ETA behind the algorithm"},
           {"extrapolation-clock", &o.extrapolation_clock, "T",
            "Another way to write clock=T behind the algorithm"},
           {"freeze-step", &o.freeze_step, "R|auto",
            "Another way to write freeze=R behind the algorithm"},
           {"local-step-limit", &o.local_step_limit, "R",
            "Another way to write limit=R behind the algorithm"},
-          also_in_rosters({"rule", &o.rule, "SPEC",
-                           "robust: how neighbours that may lie are taken in, as in robust:SPEC"}),
+          {"rule", &o.rule, "SPEC",
+           "robust: how neighbours that may lie are taken in, as in robust:SPEC"},
           {"byzantine", &o.byzantine, "RANKS",
            "A test tool, with robust: these nodes lie, e.g. 0-2,7; the others share the data and "
            "are averaged"},
@@ -222,9 +219,8 @@ SettingGroup algorithm_settings(OptimizerSettings& o) {
 SettingGroup local_step_settings(OptimizerSettings& o) {
   return {"Local steps between exchanges",
           {
-              also_in_rosters(
-                  {"communication-interval", &o.communication_interval, "H",
-                   "Rounds from one exchange to the next; between them each node steps by itself"}),
+              {"communication-interval", &o.communication_interval, "H",
+               "Rounds from one exchange to the next; between them each node steps by itself"},
               {"outer-step-rule", &o.outer_step_rule, "NAME",
                "What an exchange makes of the movement since the last one; by default what the "
                "algorithm is built on, else sgd"},
@@ -269,32 +265,29 @@ SettingGroup privacy_settings(OptimizerSettings& o) {
 
 SettingGroup step_settings(OptimizerSettings& o) {
   static const OwnedHelp kHelp;
-  return {
-      "Local step",
-      {
-          also_in_rosters({"step-rule", &o.step_rule, "NAME", step_rule_help()}),
-          also_in_rosters({"lr", &o.lr, "GAMMA", rate_help()}),
-          also_in_rosters({"momentum", &o.momentum, "MU", kHelp.momentum}),
-          also_in_rosters({"quasi-global-momentum", &o.quasi_global_momentum, "MU",
-                           "Another way to write step-rule quasi-global with momentum MU"}),
-          also_in_rosters({"nesterov", &o.nesterov, "", kHelp.nesterov}),
-          also_in_rosters({"weight-decay", &o.weight_decay, "LAMBDA", "Weight decay"}),
-          also_in_rosters({"beta1", &o.beta1, "BETA", kHelp.beta1}),
-          also_in_rosters({"beta2", &o.beta2, "BETA", kHelp.beta2}),
-          also_in_rosters({"epsilon", &o.epsilon, "EPSILON", kHelp.epsilon}),
-          also_in_rosters({"bias-correction", &o.bias_correction, "WHEN", kHelp.bias_correction}),
-          also_in_rosters(
-              {"trust-coefficient", &o.trust_coefficient, "ETA", kHelp.trust_coefficient}),
-          also_in_rosters({"update-scale", &o.update_scale, "NAME", kHelp.update_scale}),
-          also_in_rosters({"clip-norm", &o.clip_norm, "MAX",
-                           "Scale gradients down to this Euclidean norm, over all tensors; with "
-                           "noise-multiplier or privacy-epsilon those of single examples, or what "
-                           "privacy-unit says"}),
-          also_in_rosters(
+  return {"Local step",
+          {
+              {"step-rule", &o.step_rule, "NAME", step_rule_help()},
+              {"lr", &o.lr, "GAMMA", rate_help()},
+              {"momentum", &o.momentum, "MU", kHelp.momentum},
+              {"quasi-global-momentum", &o.quasi_global_momentum, "MU",
+               "Another way to write step-rule quasi-global with momentum MU"},
+              {"nesterov", &o.nesterov, "", kHelp.nesterov},
+              {"weight-decay", &o.weight_decay, "LAMBDA", "Weight decay"},
+              {"beta1", &o.beta1, "BETA", kHelp.beta1},
+              {"beta2", &o.beta2, "BETA", kHelp.beta2},
+              {"epsilon", &o.epsilon, "EPSILON", kHelp.epsilon},
+              {"bias-correction", &o.bias_correction, "WHEN", kHelp.bias_correction},
+              {"trust-coefficient", &o.trust_coefficient, "ETA", kHelp.trust_coefficient},
+              {"update-scale", &o.update_scale, "NAME", kHelp.update_scale},
+              {"clip-norm", &o.clip_norm, "MAX",
+               "Scale gradients down to this Euclidean norm, over all tensors; with "
+               "noise-multiplier or privacy-epsilon those of single examples, or what "
+               "privacy-unit says"},
               {"schedule", &o.schedule, "SPEC",
                "constant, step:EVERY[:FACTOR], cosine[:FLOOR] or invsqrt:EVERY, each with "
-               ",warmup=ROUNDS if wanted"}),
-      }};
+               ",warmup=ROUNDS if wanted"},
+          }};
 }
 
 std::vector<SettingGroup> settings_of(OptimizerSettings& settings) {

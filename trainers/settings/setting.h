@@ -38,14 +38,7 @@ struct Setting {
   std::string_view type;  ///< placeholder of the value in helps, "LAMBDA"
   std::string_view help;
   std::uint64_t largest = kMostCounted;  ///< largest value of a whole number
-  bool in_rosters = false;               ///< runs whose nodes come and go have it, too
 };
-
-/// The setting, as one that runs whose nodes come and go have, too.
-constexpr Setting also_in_rosters(Setting setting) {
-  setting.in_rosters = true;
-  return setting;
-}
 
 /// A setting's name as programs write it, "weight_decay".
 std::string field_of(const Setting& setting);

@@ -8,9 +8,11 @@
 
 namespace sotto {
 
-std::chrono::milliseconds time_limit(std::string_view setting, double seconds, double most) {
-  if (!(seconds >= 0.001 && seconds <= most)) {
-    refuse(setting, fmt::to_string(seconds), fmt::format("it must be 0.001 to {} seconds", most));
+std::chrono::milliseconds time_limit(std::string_view setting, double seconds, double most,
+                                     double least) {
+  if (!(seconds >= least && seconds <= most)) {
+    refuse(setting, fmt::to_string(seconds),
+           fmt::format("it must be {} to {} seconds", least, most));
   }
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }

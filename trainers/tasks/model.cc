@@ -17,9 +17,9 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kMaxWidth = 1 << 16;
-constexpr std::size_t kMaxLayers = 16;
-constexpr std::size_t kMaxExperts = 256;
+constexpr std::size_t kMostWidth = 1 << 16;
+constexpr std::size_t kMostLayers = 16;
+constexpr std::size_t kMostExperts = 256;
 
 constexpr std::array<ModelInfo, 5> kModels = {{
     {"softmax", "softmax", "multinomial logistic regression: one linear layer, a convex loss",
@@ -38,13 +38,13 @@ constexpr std::array<ModelInfo, 5> kModels = {{
      "linear"},
 }};
 
-/// The sizes in "H1,H2,…", 1 … kMaxWidth each; empty if that is not what `list` is.
+/// The sizes in "H1,H2,…", 1 … kMostWidth each; empty if that is not what `list` is.
 std::vector<std::size_t> parse_sizes(std::string_view list) {
   std::vector<std::size_t> widths;
   for (;;) {
     const std::size_t comma = list.find(',');
-    const auto width = parse_number<std::size_t>(list.substr(0, comma), 1, kMaxWidth);
-    if (!width || widths.size() == kMaxLayers) {
+    const auto width = parse_number<std::size_t>(list.substr(0, comma), 1, kMostWidth);
+    if (!width || widths.size() == kMostLayers) {
       return {};
     }
     widths.push_back(*width);
@@ -60,8 +60,8 @@ std::unique_ptr<Model> make_mlp(std::string_view spec, std::string_view argument
   const auto widths = parse_sizes(argument);
   if (widths.empty()) {
     refuse("model", spec,
-           fmt::format("expected 1 to {} layer widths from 1 to {}, as in mlp:128,64", kMaxLayers,
-                       kMaxWidth));
+           fmt::format("expected 1 to {} layer widths from 1 to {}, as in mlp:128,64", kMostLayers,
+                       kMostWidth));
   }
   return std::make_unique<Mlp>(input, widths);
 }
@@ -70,8 +70,9 @@ std::unique_ptr<Model> make_cnn(std::string_view spec, std::optional<std::string
                                 const ModelInput& input) {
   const auto channels = argument ? parse_sizes(*argument) : std::vector<std::size_t>{8, 16};
   if (channels.size() != 2) {
-    refuse("model", spec,
-           fmt::format("expected two numbers of channels from 1 to {}, as in cnn:8,16", kMaxWidth));
+    refuse(
+        "model", spec,
+        fmt::format("expected two numbers of channels from 1 to {}, as in cnn:8,16", kMostWidth));
   }
   if (!input.image || input.image->height < 4 || input.image->width < 4) {
     refuse("model", spec,
@@ -92,14 +93,14 @@ std::size_t take_share(std::string_view spec, std::string_view& argument) {
   const std::string_view value = argument.substr(at + kShare.size());
   argument = argument.substr(0, at);
   const auto layers =
-      parse_number<std::size_t>(argument.substr(0, argument.find(',')), 1, kMaxLayers);
-  const auto share = parse_number<std::size_t>(value, 1, layers.value_or(kMaxLayers));
+      parse_number<std::size_t>(argument.substr(0, argument.find(',')), 1, kMostLayers);
+  const auto share = parse_number<std::size_t>(value, 1, layers.value_or(kMostLayers));
   if (!share || (layers && *layers % *share != 0)) {
     refuse("model", spec,
            fmt::format("share is how many layers that follow each other have their weights in "
                        "common, 1 to {}, and divides the number of layers, as in "
                        "transformer:4,64,4,share=2",
-                       layers.value_or(kMaxLayers)));
+                       layers.value_or(kMostLayers)));
   }
   return *share;
 }
@@ -113,13 +114,13 @@ std::size_t take_experts(std::string_view spec, std::string_view& argument) {
     return 1;
   }
   const auto experts =
-      parse_number<std::size_t>(argument.substr(at + kExperts.size()), 2, kMaxExperts);
+      parse_number<std::size_t>(argument.substr(at + kExperts.size()), 2, kMostExperts);
   argument = argument.substr(0, at);
   if (!experts || argument.find('=') != std::string_view::npos) {
     refuse("model", spec,
            fmt::format("experts is how many mlps each layer has, 2 to {}, as in "
                        "transformer:2,64,4,experts=8; layers with experts share no weights",
-                       kMaxExperts));
+                       kMostExperts));
   }
   return *experts;
 }
@@ -131,12 +132,12 @@ std::unique_ptr<Model> make_transformer(std::string_view spec,
   const std::size_t experts = take_experts(spec, list);
   const std::size_t share = take_share(spec, list);
   const auto sizes = parse_sizes(list);
-  if (sizes.size() != 3 || sizes[0] > kMaxLayers || sizes[1] % sizes[2] != 0) {
+  if (sizes.size() != 3 || sizes[0] > kMostLayers || sizes[1] % sizes[2] != 0) {
     refuse(
         "model", spec,
         fmt::format("expected 1 to {} layers, a width up to {} and a number of heads that divides "
                     "it, as in transformer:2,64,4",
-                    kMaxLayers, kMaxWidth));
+                    kMostLayers, kMostWidth));
   }
   if (!input.sequence) {
     refuse("model", spec,

@@ -23,8 +23,8 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kMaxBatch = 1 << 16;
-constexpr std::size_t kMaxBatchValues = std::size_t{1} << 30;
+constexpr std::size_t kMostBatch = 1 << 16;
+constexpr std::size_t kMostBatchValues = std::size_t{1} << 30;
 
 /// A kind of task and how its data come about.
 struct Entry {
@@ -133,7 +133,7 @@ ModelInput input_of(const Dataset& data) {
 /// Throws Error unless a batch occupies less than 4 GiB.
 void require_batch(std::size_t batch, const Dataset& data, std::size_t activations) {
   const std::size_t features = data.features();
-  const std::size_t largest = std::min(kMaxBatch, kMaxBatchValues / (features + activations));
+  const std::size_t largest = std::min(kMostBatch, kMostBatchValues / (features + activations));
   if (batch == 0 || batch > largest) {
     refuse(
         "batch", fmt::to_string(batch),

@@ -11,6 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/signals.h>
+#include <sotto/study/json/figures.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/data/loaders.h>
 
@@ -82,7 +83,7 @@ Json json_of(const std::vector<ContenderResult>& results, const Finishes& finish
     };
     all.push_back({{"name", one.contender.name},
                    {"time_s", bench::spread_json(one.spread())},
-                   {"rounds", ran && found->second.round ? Json(*found->second.round) : Json()},
+                   {"rounds", ran ? study::or_null(found->second.round) : Json()},
                    {"best_accuracy", ran ? Json(found->second.best) : Json()},
                    {"round_s", ran ? Json(found->second.round_s) : Json()},
                    {"ratio_to_allreduce", ratio(kAllreduce)},

@@ -7,6 +7,7 @@
 #include <sotto/base/error.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/signals.h>
+#include <sotto/study/json/figures.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
 
@@ -76,8 +77,6 @@ std::string amount_or_none(const std::optional<double>& bytes) {
   return bytes ? study::amount(*bytes) : "–";
 }
 
-Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-
 void show(const Race& race, const console::Output& output) {
   std::vector<std::vector<std::string>> rows;
   rows.reserve(race.results.size());
@@ -109,8 +108,8 @@ Json json_of(const Race& race) {
     };
     contenders.push_back({{"name", one.contender.name},
                           {"round_s", bench::spread_json(one.spread())},
-                          {"bytes_per_node", number_or_null(one.bytes)},
-                          {"wire_bytes_per_node", number_or_null(one.wire)},
+                          {"bytes_per_node", study::or_null(one.bytes)},
+                          {"wire_bytes_per_node", study::or_null(one.wire)},
                           {"ratio_to_gloo", ratio(kGloo)},
                           {"ratio_to_all", ratio(kAllPeers)},
                           {"failure", one.failure().empty() ? Json() : Json(one.failure())}});

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-#include "../../internal/address.h"
+#include "../../internal/address/address.h"
 #include "../../internal/backends.h"
 #include "../nccl_transport.h"
 

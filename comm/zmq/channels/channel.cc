@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <sodium.h>
 
-#include "../../internal/host_port.h"
+#include "../../internal/address/host_port.h"
 
 namespace sotto::internal {
 namespace {
@@ -55,11 +55,11 @@ void Channel::follow_line(const std::optional<TrustedPeer>& line) {
     }
   }
   const auto addresses = trusted ? split_addresses(line->address) : std::vector<std::string>();
-  const bool listed_before = !dialler_.keys().empty();
-  if (keys != dialler_.keys()) {
+  const bool listed_before = !dialler().keys().empty();
+  if (keys != dialler().keys()) {
     use_keys(std::move(keys));
   }
-  const bool moved = dialler_.use_addresses(addresses);
+  const bool moved = dialler().use_addresses(addresses);
   if (moved && listed_before && trusted && !close_due_) {
     close_pair(ChannelTrouble::closed, "the list of peers has another address for it");
   }
@@ -72,14 +72,14 @@ void Channel::follow_line(const std::optional<TrustedPeer>& line) {
 
 /// Ends the connections of keys that are no longer listed; those of the peer's other keys stay.
 void Channel::use_keys(std::vector<PublicKey> keys) {
-  const bool same_peer = std::ranges::any_of(dialler_.keys(), [&](const PublicKey& key) {
+  const bool same_peer = std::ranges::any_of(dialler().keys(), [&](const PublicKey& key) {
     return std::ranges::find(keys, key) != keys.end();
   });
-  const bool listed = !dialler_.keys().empty();
-  dialler_.use_keys(std::move(keys));
+  const bool listed = !dialler().keys().empty();
+  dialler().use_keys(std::move(keys));
   const PeerGreeting* const peer = handshake_.peer();
   const bool proof_is_gone = (peer != nullptr && !has_key(peer->key)) ||
-                             (dialler_.connection() != nullptr && !has_key(dialler_.key()));
+                             (dialler().connection() != nullptr && !has_key(dialler().key()));
   if (listed && (!same_peer || proof_is_gone)) {
     context_.events.forget(traffic_.peer);
     close_pair(ChannelTrouble::revoked, kRevoked);
@@ -89,7 +89,7 @@ void Channel::use_keys(std::vector<PublicKey> keys) {
   }
   if (!same_peer) {
     barred_until_ = {};
-    dialler_.forget_lookup();
+    dialler().forget_lookup();
   }
 }
 
@@ -174,7 +174,7 @@ void Channel::handle_greeting(const Incoming& incoming, std::uint64_t session, T
 
 void Channel::admit(PeerGreeting greeting, Time now) {
   cut(handshake_.connection());
-  if (answering_) {
+  if (answering()) {
     abandon(0);  // the way out was the connection before
   }
   handshake_.admit(std::move(greeting));
@@ -183,7 +183,7 @@ void Channel::admit(PeerGreeting greeting, Time now) {
 
 void Channel::await_pair(Time now) {
   unpaired_since_ = now;
-  dialler_.hasten(now);
+  dialler().hasten(now);
 }
 
 void Channel::cut(int connection) {
@@ -196,7 +196,7 @@ void Channel::notice_end(Time now) {
   if (connection() == nullptr || !up() || close_due_) {
     return;
   }
-  if (auto broken = dialler_.broken()) {
+  if (auto broken = dialler().broken()) {
     close_pair_soon(now, broken->trouble, std::move(broken->reason));
   }
 }
@@ -229,7 +229,7 @@ void Channel::handle_reply_greeting(std::uint64_t session, Time now) {
     close_pair(ChannelTrouble::lost, "it has begun to speak on another connection");
     close_connections(now);
   } else if (welcome(now)) {
-    admit({.key = dialler_.key(), .since = now, .own = true, .session = session}, now);
+    admit({.key = dialler().key(), .since = now, .own = true, .session = session}, now);
   }
 }
 
@@ -295,11 +295,11 @@ void Channel::open_pair(Time now) {
     return;
   }
   pair_.emplace(context_.options, now);
-  dialler_.succeeded();
+  dialler().succeeded();
   traffic_.trouble = ChannelTrouble::none;
   traffic_.reason.clear();
   traffic_.key = handshake_.peer()->key;
-  traffic_.one_connection = answering_ || handshake_.peer()->own;
+  traffic_.one_connection = answering() || handshake_.peer()->own;
   ++traffic_.ups;
   context_.events.up(traffic_.peer);
 }
@@ -325,7 +325,7 @@ void Channel::ended(int connection, Time now) {
     return;
   }
   handshake_.expel();
-  if (answering_) {
+  if (answering()) {
     abandon(0);
   }
 }
@@ -347,7 +347,7 @@ void Channel::close_connections(Time now) {
   close_due_ = false;
   cut(handshake_.expel());
   abandon(0);
-  dialler_.try_soon(now);
+  dialler().try_soon(now);
   if (handshake_.rival() == nullptr) {
     return;
   }
@@ -360,18 +360,18 @@ void Channel::close_connections(Time now) {
 }
 
 void Channel::abandon(int linger_ms) {
-  dialler_.abandon(linger_ms);
-  close_way_out();
+  way_.abandon(linger_ms);
+  handshake_.close();
 }
 
 void Channel::close_way_out() {
-  answering_ = false;
+  way_.stop_answering();
   handshake_.close();
 }
 
 void Channel::drop_way_out(Time now, ChannelTrouble trouble, std::string reason) {
   abandon(0);
-  dialler_.try_later(now);
+  dialler().try_later(now);
   traffic_.trouble = trouble;
   traffic_.reason = std::move(reason);
 }
@@ -399,24 +399,24 @@ void Channel::work(Time now, bool drained) {
 
 bool Channel::may_answer(Time now) const {
   const bool waits = handshake_.connection() != PeerGreeting::kNoConnection && !up() &&
-                     !dialler_.open() && welcome(now);
-  return waits && (!dialler_.has_addresses() || now - handshake_.peer()->since >= kAnswerAfter);
+                     !dialler().open() && welcome(now);
+  return waits && (!dialler().has_addresses() || now - handshake_.peer()->since >= kAnswerAfter);
 }
 
 void Channel::open_answer(Time now) {
   abandon(0);
-  answering_ = true;
+  way_.answer(handshake_.peer()->route);
   handshake_.open(draw_session());
   unpaired_since_ = now;
 }
 
 void Channel::keep_way_out(Time now) {
-  if (!answering_ && may_answer(now)) {
+  if (!answering() && may_answer(now)) {
     open_answer(now);
-  } else if (connection() != nullptr || (!answering_ && welcome(now))) {
+  } else if (connection() != nullptr || (!answering() && welcome(now))) {
     dial(now);
   }
-  if ((answering_ || dialler_.open()) && !up() && !close_due_) {
+  if ((answering() || dialler().open()) && !up() && !close_due_) {
     judge_handshake(now);
   }
 }
@@ -426,16 +426,16 @@ void Channel::dial(Time now) {
   if (dialled && up()) {
     return;  // see notice_end
   }
-  const Dialler::Phase before = dialler_.phase();
-  if (auto failure = dialler_.work(now)) {
+  const Dialler::Phase before = dialler().phase();
+  if (auto failure = dialler().work(now)) {
     if (dialled) {
       close_way_out();
     }
     traffic_.trouble = failure->trouble;
     traffic_.reason = std::move(failure->reason);
-  } else if (dialler_.phase() != before && dialler_.phase() == Dialler::Phase::dialling) {
+  } else if (dialler().phase() != before && dialler().phase() == Dialler::Phase::dialling) {
     handshake_.open(draw_session());
-  } else if (dialler_.phase() != before && dialler_.open()) {
+  } else if (dialler().phase() != before && dialler().open()) {
     unpaired_since_ = now;
   }
 }
@@ -451,7 +451,7 @@ void Channel::judge_handshake(Time now) {
     traffic_.reason = kUnanswered;
     return;
   }
-  if (answering_) {
+  if (answering()) {
     cut(handshake_.connection());
   }
   drop_way_out(now, ChannelTrouble::unanswered, "it does not accept the greeting");
@@ -486,21 +486,11 @@ bool Channel::pending(Time now) const {
   return receipt_due(now) || pair_->out.ready() || (leaving_ && !left_ && pair_->out.empty());
 }
 
-bool Channel::send(const channel_wire::Message& message) {
-  const auto bytes = channel_wire::write(message);
-  return answering_ ? context_.listener.send(handshake_.peer()->route,
-                                             zmq::message_t(bytes.data(), bytes.size()))
-                    : connection()->send(bytes);
-}
-
-/// The listener tells only when it does not take a message.
-bool Channel::writable() { return answering_ || connection()->writable(); }
-
 void Channel::send_due(Time now) {
   if (!has_way_out()) {
     return;
   }
-  for (auto due = handshake_.due(); due && send(*due); due = handshake_.due()) {
+  for (auto due = handshake_.due(); due && way_.send(*due); due = handshake_.due()) {
     handshake_.sent();
   }
   open_pair(now);
@@ -509,7 +499,7 @@ void Channel::send_due(Time now) {
   }
   if (receipt_due(now)) {
     const auto receipt = pair_->in.receipt(held(now));
-    if (send(receipt)) {
+    if (way_.send(receipt)) {
       pair_->in.said(receipt);
       pair_->receipted = now;
     }
@@ -519,14 +509,14 @@ void Channel::send_due(Time now) {
 
 void Channel::send_chunks(Time now) {
   MessageSender& out = pair_->out;
-  for (int i = 0; i < kChunksAtOnce && out.ready() && writable(); ++i) {
-    if (!send(out.next())) {
+  for (int i = 0; i < kChunksAtOnce && out.ready() && way_.writable(); ++i) {
+    if (!way_.send(out.next())) {
       return;
     }
     out.gone(now);
   }
   if (leaving_ && !left_ && out.empty()) {
-    left_ = send(channel_wire::Bye{});
+    left_ = way_.send(channel_wire::Bye{});
   }
 }
 

@@ -35,11 +35,11 @@
 #include "../socket/listener.h"
 #include "../socket/peer_connection.h"
 #include "channel_events.h"
-#include "dialler.h"
 #include "frame_quota.h"
 #include "handshake.h"
 #include "message_receiver.h"
 #include "message_sender.h"
+#include "way_out.h"
 
 namespace sotto::internal {
 
@@ -59,18 +59,20 @@ class Channel {
 
   /// The channel to `peer`, not yet listed. All that `context` names must outlive it.
   Channel(const ChannelContext& context, Rank peer)
-      : context_(context), traffic_{.peer = peer}, dialler_(context.options, context.context) {}
+      : context_(context),
+        traffic_{.peer = peer},
+        way_(context.options, context.context, context.listener) {}
 
   // From any thread.
 
   /// The peer's line of the list, or that it has none any more. A peer with another key is another.
   void follow_line(const std::optional<TrustedPeer>& line);
   /// True when the peer is listed with this key, as text.
-  bool has_key(std::string_view key) const { return dialler_.has_key(key); }
+  bool has_key(std::string_view key) const { return dialler().has_key(key); }
   /// Sources of the addresses that were found for the peer so far.
-  std::set<Source> sources() const { return dialler_.sources(); }
+  std::set<Source> sources() const { return dialler().sources(); }
   /// Counts the changes of sources().
-  std::uint64_t sources_version() const { return dialler_.sources_version(); }
+  std::uint64_t sources_version() const { return dialler().sources_version(); }
   /// Queues a message. Fault::peer_lost while the channel is down, Fault::malformed for one that is
   /// too long, Fault::backlog where too much waits already.
   Status send(std::span<const std::byte> message);
@@ -105,14 +107,14 @@ class Channel {
   void abandon(int linger_ms);
 
   /// The connection that this side opened, or opens; null: there is none.
-  PeerConnection* connection() { return dialler_.connection(); }
+  PeerConnection* connection() { return dialler().connection(); }
   /// Something goes out as soon as the connection takes it.
   bool pending(Time now) const;
   /// It goes out on the connection that the peer opened.
-  bool answering() const { return answering_; }
+  bool answering() const { return way_.answering(); }
   /// The connection that this side opened is ending: see PeerConnection::ending.
   bool ending() const {
-    return dialler_.connection() != nullptr && dialler_.connection()->ending();
+    return dialler().connection() != nullptr && dialler().connection()->ending();
   }
 
  private:
@@ -139,22 +141,21 @@ class Channel {
     std::string reason;
   };
 
+  Dialler& dialler() { return way_.dialler(); }
+  const Dialler& dialler() const { return way_.dialler(); }
   bool up() const { return pair_.has_value(); }
   bool has_way_out() const {
-    return !ending_ &&
-           (answering_ ? handshake_.connection() != PeerGreeting::kNoConnection : dialler_.open());
+    return !ending_ && (answering() ? handshake_.connection() != PeerGreeting::kNoConnection
+                                    : dialler().open());
   }
-  bool welcome(Time now) const { return !dialler_.keys().empty() && now >= barred_until_; }
+  bool welcome(Time now) const { return !dialler().keys().empty() && now >= barred_until_; }
   bool may_answer(Time now) const;
-  bool writable();
   bool contested() const;
   bool receipt_due(Time now) const;
   /// Cost of the peer's messages that wait here; all that it may have while its quota is spent.
   std::uint64_t held(Time now) const;
   /// A frame of the pair's; false: it was one too many.
   bool within_quota(const channel_wire::Message& message, Time now);
-  /// Sends a message on the way out, now or not at all.
-  bool send(const channel_wire::Message& message);
 
   // Handling what came.
   void handle_greeting(const Incoming& incoming, std::uint64_t session, Time now);
@@ -194,11 +195,10 @@ class Channel {
 
   const ChannelContext context_;
   ChannelTraffic traffic_;
-  Dialler dialler_;
+  WayOut way_;
   Time barred_until_;
 
   Handshake handshake_;
-  bool answering_ = false;  ///< this side speaks on the connection that the peer opened
   std::optional<Pair> pair_;
   std::optional<Ending> ending_;  ///< end of the pair, once it is due
   Time unpaired_since_;     ///< time since which both connections are there, and the pair is not

@@ -51,7 +51,7 @@ Result<Message> parse_kind(std::uint8_t kind, ByteReader& in) {
       chunk.number = in.read<std::uint64_t>();
       chunk.piece = read_place(in);
       chunk.piece.bytes = in.take(in.remaining());
-      if (!lies_inside(chunk.piece, kMaxChunkBytes)) {
+      if (!lies_inside(chunk.piece, kMostChunkBytes)) {
         return malformed(
             fmt::format("a chunk of {} bytes at {} does not lie inside a message of {}",
                         chunk.piece.bytes.size(), chunk.piece.offset, chunk.piece.total));

@@ -27,9 +27,9 @@
 namespace sotto::internal::channel_wire {
 
 inline constexpr std::uint8_t kVersion = 1;
-inline constexpr std::size_t kMaxChunkBytes = std::size_t{256} << 10;
+inline constexpr std::size_t kMostChunkBytes = std::size_t{256} << 10;
 inline constexpr std::size_t kChunkHeaderBytes = 25;
-inline constexpr std::size_t kMaxWireBytes = kChunkHeaderBytes + kMaxChunkBytes + kCurveBytes;
+inline constexpr std::size_t kMostWireBytes = kChunkHeaderBytes + kMostChunkBytes + kCurveBytes;
 
 /// Cost of keeping a message, which it takes of the receiver's allowance besides its bytes.
 inline constexpr std::uint64_t kMessageCost = 256;

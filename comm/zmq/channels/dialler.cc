@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "../../internal/host_port.h"
+#include "../../internal/address/host_port.h"
 #include "channel_wire.h"
 
 namespace sotto::internal {
@@ -212,9 +212,9 @@ std::optional<DialFailure> Dialler::dial(const std::string& endpoint, Time now) 
   try {
     connection_ = std::make_unique<PeerConnection>(
         context_, ConnectionOptions{.endpoint = *from,
-                                    .max_message_bytes = channel_wire::kMaxWireBytes,
+                                    .max_message_bytes = channel_wire::kMostWireBytes,
                                     .curve = CurveClient{options_.security.own, key},
-                                    .hears = true,
+                                    .directions = Directions::both,
                                     .participant = "site"});
     phase_ = Phase::dialling;
     dialled_ = endpoint;

@@ -8,9 +8,9 @@
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
 
-#include "../../internal/address.h"
-#include "../../internal/host_port.h"
-#include "../../internal/tcp.h"
+#include "../../internal/address/address.h"
+#include "../../internal/address/host_port.h"
+#include "../../internal/address/tcp.h"
 
 namespace sotto::internal {
 

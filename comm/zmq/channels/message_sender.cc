@@ -29,7 +29,7 @@ void ChunkSizer::arrived(std::uint64_t bytes, Clock::time_point now) {
   // At most twice as long at once: the first bytes go into buffers, not over the link.
   chunk_bytes_ = static_cast<std::size_t>(std::clamp(
       std::min(fit, 2.0 * static_cast<double>(chunk_bytes_)), static_cast<double>(kLeastChunkBytes),
-      static_cast<double>(channel_wire::kMaxChunkBytes)));
+      static_cast<double>(channel_wire::kMostChunkBytes)));
   last_ = now;
   if (now - since_ > timeout_) {  // older times count less and less
     since_ += (now - since_) / 2;

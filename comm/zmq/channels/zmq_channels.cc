@@ -21,9 +21,9 @@
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/trust/peers_file.h>
 
-#include "../../internal/address.h"
+#include "../../internal/address/address.h"
+#include "../../internal/address/host_port.h"
 #include "../../internal/backends.h"
-#include "../../internal/host_port.h"
 #include "../../internal/wakeup.h"
 #include "../socket/admission_probe.h"
 #include "../socket/authenticator.h"
@@ -60,7 +60,7 @@ std::size_t room_for_strangers() {
 
 Listener::Limits limits_for(std::size_t peers) {
   const std::size_t strangers = room_for_strangers();
-  return {.message_bytes = channel_wire::kMaxWireBytes,
+  return {.message_bytes = channel_wire::kMostWireBytes,
           .connections = strangers + kLeastStrangers + kConnectionsEach * peers,
           .room = Door::Room{.strangers = strangers},
           .held_replies = 4};

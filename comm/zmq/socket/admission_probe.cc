@@ -14,7 +14,7 @@
 
 #include <sotto/comm/deadline.h>
 
-#include "../../internal/tcp.h"
+#include "../../internal/address/tcp.h"
 #include "authenticator.h"
 #include "monitor.h"
 #include "socket.h"
@@ -25,7 +25,7 @@ namespace {
 using namespace std::string_view_literals;
 
 /// Far longer than a handshake on this host takes.
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kProbePatience{10};
 constexpr std::size_t kGreetingBytes = 64;
 
 enum class Answer { let_in, refused, none };
@@ -39,7 +39,7 @@ Answer knock(const std::string& endpoint, const KeyPair& keys, const PublicKey& 
   set_curve_client(socket, keys, server);
   SocketMonitor monitor(context, socket, ZMQ_EVENT_ALL);
   socket.connect(endpoint);
-  const auto deadline = Deadline::after(kPatience);
+  const auto deadline = Deadline::after(kProbePatience);
   for (;;) {
     while (const auto event = monitor.next()) {
       if (event->kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
@@ -63,7 +63,7 @@ Answer knock(const std::string& endpoint, const KeyPair& keys, const PublicKey& 
 /// The answer to a client that sends only `words`. It is let in if an answer goes beyond the
 /// greeting, or the connection stays.
 Answer speak(const std::string& endpoint, std::string_view words) {
-  const auto deadline = Deadline::after(kPatience);
+  const auto deadline = Deadline::after(kProbePatience);
   const FileDescriptor socket = connect_by(endpoint, deadline);
   if (!socket) {
     return Answer::none;

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "../../internal/tcp.h"
+#include "../../internal/address/tcp.h"
 
 namespace sotto::internal {
 namespace {

@@ -16,7 +16,7 @@
 
 #include <zmq.hpp>
 
-#include "../../internal/tcp.h"
+#include "../../internal/address/tcp.h"
 
 namespace sotto::internal {
 namespace {

@@ -43,10 +43,10 @@ void PeerConnection::connect() {
   socket_.set(zmq::sockopt::sndhwm, kQueuedMessages);
   socket_.set(zmq::sockopt::rcvhwm, kQueuedMessages);
   // A connection that broke has lost messages; a new one would only hide that.
-  socket_.set(zmq::sockopt::reconnect_ivl, options_.hears ? kNever : -1);
+  socket_.set(zmq::sockopt::reconnect_ivl, both() ? kNever : -1);
   // Queue for a connection only: what is queued goes with it, and nothing lingers for a lost peer.
   // With this, and with an interval of -1, ZeroMQ drops with the connection what had come on it.
-  socket_.set(zmq::sockopt::immediate, options_.hears ? 0 : 1);
+  socket_.set(zmq::sockopt::immediate, both() ? 0 : 1);
   if (options_.curve) {
     set_curve_client(socket_, options_.curve->own, options_.curve->server);
     monitor_ = std::make_unique<SocketMonitor>(context_, socket_, kConnectionEvents);
@@ -103,7 +103,7 @@ void PeerConnection::note(const SocketEvent& event) {
 void PeerConnection::fail(const SocketEvent& event) {
   explain(event);
   state_ = State::broken;
-  if (options_.retry) {
+  if (!both()) {
     next_attempt_ = Deadline::Clock::now() + pause_;
     pause_ = std::min(2 * pause_, kLongestRetryPause);
   }

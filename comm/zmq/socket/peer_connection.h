@@ -2,9 +2,10 @@
 //
 // In plain text there is one attempt: the node that published an address listens there. With keys a
 // peer may come later, be busy, or refuse. A refusal is not the end: CurveZMQ does not authenticate
-// it, so that anybody on the way can say it. With `retry` attempts are repeated, with growing
-// pauses, until the first that the peer takes; without, the object is of no more use once it is
-// broken. A connection that broke after it was open has lost messages, and is never replaced.
+// it, so that anybody on the way can say it. A connection of one direction repeats its attempts,
+// with growing pauses, until the first that the peer takes; one of both directions is of no more
+// use once it is broken. A connection that broke after it was open has lost messages, and is never
+// replaced.
 //
 // Thread safety: one thread. Ownership: its sockets; the context must outlive it.
 #pragma once
@@ -37,15 +38,21 @@ struct CurveClient {
   PublicKey server;
 };
 
+/// The sides that speak on a connection.
+enum class Directions {
+  /// Only this side. Attempts are repeated; once it is open, it is watched no more.
+  one,
+  /// The peer speaks on it, too: what has come is received after its end as well. There is one
+  /// attempt, and nothing may be sent before it is open.
+  both,
+};
+
 struct ConnectionOptions {
   std::string endpoint;
   std::size_t max_message_bytes = 0;
   /// Only the holder of its `server` can answer; without it the connection is in plain text.
   std::optional<CurveClient> curve{};
-  bool retry = false;
-  /// The peer speaks on it, too: what has come is received after its end as well. Nothing may be
-  /// sent before it is open.
-  bool hears = false;
+  Directions directions = Directions::both;
   std::string_view participant;  ///< the word for both ends in reasons, "node" or "site"
 };
 
@@ -58,8 +65,8 @@ class PeerConnection {
   /// Begins to connect. Throws zmq::error_t, e.g. when there are no descriptors left.
   PeerConnection(zmq::context_t& context, ConnectionOptions options);
 
-  /// Takes in what happened, and tries again when that is due. In plain text it is always open, and
-  /// with `retry` it is watched only until it is open: its end shows as the end of what the peer
+  /// Takes in what happened, and tries again when that is due. In plain text it is always open. One
+  /// of one direction is watched only until it is open: its end shows as the end of what the peer
   /// sends.
   State look();
   bool open() const { return state_ == State::open; }
@@ -91,7 +98,8 @@ class PeerConnection {
   zmq::socket_t* monitor() { return watched() ? &monitor_->socket() : nullptr; }
 
  private:
-  bool watched() const { return monitor_ && !(options_.retry && open()); }
+  bool both() const { return options_.directions == Directions::both; }
+  bool watched() const { return monitor_ && (both() || !open()); }
   void connect();
   void note(const SocketEvent& event);
   void fail(const SocketEvent& event);

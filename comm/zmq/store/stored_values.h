@@ -41,7 +41,7 @@ class StoredValues {
 
   /// Most bytes of a client's values, those that are arriving among them: the longest value, and
   /// much that is short.
-  static constexpr std::size_t kRoom = kStoreMaxValue + (std::size_t{64} << 20);
+  static constexpr std::size_t kRoom = kMostStoreValueBytes + (std::size_t{64} << 20);
   /// Cost of a key beside its value.
   static constexpr std::size_t kKeyBytes = 512;
 

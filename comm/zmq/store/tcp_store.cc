@@ -14,7 +14,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/stores.h>
 
-#include "../../internal/address.h"
+#include "../../internal/address/address.h"
 #include "../../internal/store_key.h"
 #include "../../internal/waits.h"
 #include "../socket/authenticator.h"
@@ -116,7 +116,7 @@ PublicKey TcpStore::server_key(const Security& security, bool serve) {
 
 TcpStore::Connection TcpStore::open() {
   Connection made{zmq::socket_t(context_, zmq::socket_type::dealer), nullptr, 0};
-  set_common_options(made.socket, endpoint_, store_wire::kMaxMessageBytes);
+  set_common_options(made.socket, endpoint_, store_wire::kMostMessageBytes);
   made.socket.set(zmq::sockopt::reconnect_ivl, 20);
   if (curve_) {
     made.socket.set(zmq::sockopt::reconnect_ivl_max, 1000);

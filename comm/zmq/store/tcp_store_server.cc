@@ -32,7 +32,7 @@ TcpStoreServer::TcpStoreServer(const std::string& endpoint, const std::optional<
       stop_request_(std::move(stop)),
       authenticator_(security ? std::make_unique<Authenticator>(context_, admit_listed(*security))
                               : nullptr),
-      listener_(context_, endpoint, {store_wire::kMaxMessageBytes, most_connections(security)},
+      listener_(context_, endpoint, {store_wire::kMostMessageBytes, most_connections(security)},
                 security ? &security->own : nullptr) {
   thread_ = start_thread("the store", [this] { serve(); });
 }
@@ -107,6 +107,9 @@ bool TcpStoreServer::know(const std::string& identity, StoredValues::Client* cli
 }
 
 void TcpStoreServer::answer(const Incoming& incoming) {
+  // The number of this connection may have been that of one that has ended, whose route and waits
+  // are not to become this one's. A message that came before its connection ended is dropped: its
+  // client was not told that it was taken.
   drop_ended();
   StoredValues::Client client;
   const auto known = routes_.find(incoming.connection);

@@ -13,9 +13,9 @@ constexpr std::size_t kRequestHeader = 1 + 4 + 8 + 8 + 8 + 2;
 constexpr std::size_t kReplyHeader = 1 + 8 + 8;
 
 bool fits(const Request& request) {
-  return request.kind == Kind::set
-             ? request.piece.total <= kStoreMaxValue && lies_inside(request.piece, kPieceBytes)
-             : request.piece.bytes.empty() && request.piece.total == 0;
+  return request.kind == Kind::set ? request.piece.total <= kMostStoreValueBytes &&
+                                         lies_inside(request.piece, kPieceBytes)
+                                   : request.piece.bytes.empty() && request.piece.total == 0;
 }
 
 zmq::message_t make_reply(Fault fault, std::uint64_t version, std::uint64_t total,
@@ -83,7 +83,7 @@ Result<Reply> parse_reply(std::span<const std::byte> bytes) {
   reply.total = in.read<std::uint64_t>();
   const auto rest = in.take(in.remaining());
   if (!in.finished() || fault > static_cast<std::uint8_t>(Fault::io) ||
-      reply.total > kStoreMaxValue || (fault == 0 && rest.size() > reply.total)) {
+      reply.total > kMostStoreValueBytes || (fault == 0 && rest.size() > reply.total)) {
     return Status(Fault::malformed, "the store's server sent an answer that makes no sense");
   }
   if (fault != static_cast<std::uint8_t>(Fault::none)) {

@@ -38,7 +38,7 @@ inline constexpr std::size_t kFirstPieceBytes = std::size_t{4} << 10;
 /// Requests that a client has under way on a connection at most.
 inline constexpr std::size_t kWindow = 8;
 /// What a client and the server say to each other at most.
-inline constexpr std::size_t kMaxMessageBytes = kPieceBytes + kStoreMaxKey + 128;
+inline constexpr std::size_t kMostMessageBytes = kPieceBytes + kMostStoreKeyBytes + 128;
 
 enum class Kind : std::uint8_t { set = 1, get = 2, remove = 3 };
 

@@ -12,9 +12,9 @@ FrameSender::FrameSender(zmq::context_t& context, Rank peer, const std::string& 
                          std::optional<CurveClient> curve)
     : peer_(peer),
       connection_(context, {.endpoint = endpoint,
-                            .max_message_bytes = zmq_wire::kMaxMessageBytes,
+                            .max_message_bytes = zmq_wire::kMostMessageBytes,
                             .curve = std::move(curve),
-                            .retry = true,
+                            .directions = Directions::one,
                             .participant = "node"}),
       hello_(std::move(hello)),
       frames_ahead_(static_cast<std::uint32_t>(frames_ahead)),

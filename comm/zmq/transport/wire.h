@@ -29,7 +29,7 @@ inline constexpr std::uint8_t kVersion = 1;
 /// Large enough to be efficient, small enough to take 2 s at 1 Mbit/s.
 inline constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
 inline constexpr std::size_t kChunkHeaderBytes = 31;
-inline constexpr std::size_t kMaxMessageBytes = kChunkHeaderBytes + kChunkBytes + kCurveBytes;
+inline constexpr std::size_t kMostMessageBytes = kChunkHeaderBytes + kChunkBytes + kCurveBytes;
 
 struct Hello {
   std::uint64_t run_id = 0;

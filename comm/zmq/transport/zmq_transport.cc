@@ -17,12 +17,12 @@
 
 #include <sotto/base/error.h>
 
-#include "../../internal/address.h"
+#include "../../internal/address/address.h"
 #include "../../internal/backends.h"
 #include "../../internal/fault_text.h"
 #include "../../internal/ledger.h"
+#include "../../internal/meeting/rendezvous.h"
 #include "../../internal/neighbours.h"
-#include "../../internal/rendezvous.h"
 #include "../../internal/trust.h"
 #include "../../internal/waits.h"
 #include "../../internal/wakeup.h"
@@ -77,7 +77,7 @@ class ZmqTransport final : public Transport {
                                               context_, admit_listed(*options.security))
                                         : nullptr),
         listener_(context_, address.endpoint(options.security ? own_port(options) : "*"),
-                  {zmq_wire::kMaxMessageBytes, kSpareChannels + 2 * neighbours(options).size()},
+                  {zmq_wire::kMostMessageBytes, kSpareChannels + 2 * neighbours(options).size()},
                   options.security ? &options.security->own : nullptr) {}
   ~ZmqTransport() override;
   ZmqTransport(const ZmqTransport&) = delete;
@@ -135,7 +135,7 @@ Status ZmqTransport::connect() {
   const auto now = options_.security ? with_present_list(options_) : options_;
   for (const Rank rank : neighbours(now)) {
     if (now.security && !trusted_key(now, rank)) {
-      return {Fault::peer_lost, fmt::format("connecting to rank {}: {}", rank, kRevoked)};
+      return {Fault::peer_lost, fmt::format("connecting to node {}: {}", rank, kRevoked)};
     }
   }
   const auto found = find_neighbours(now, deadline);
@@ -189,7 +189,7 @@ Status ZmqTransport::greet_everyone(Deadline deadline) {
     progress();
     if (ledger_.has_event()) {
       const auto event = ledger_.take_event();
-      return {Fault::peer_lost, fmt::format("connecting to rank {}: {}", event.peer, event.reason)};
+      return {Fault::peer_lost, fmt::format("connecting to node {}: {}", event.peer, event.reason)};
     }
     Status open = missing();
     if (open.ok()) {
@@ -209,13 +209,13 @@ Status ZmqTransport::missing() const {
     if (!peer.greeted || !peer.out.greeted()) {
       silent.push_back(rank);
       if (!peer.out.trouble().empty()) {
-        trouble += fmt::format("; rank {}: {}", rank, peer.out.trouble());
+        trouble += fmt::format("; node {}: {}", rank, peer.out.trouble());
       }
     }
   }
   return silent.empty()
              ? Status()
-             : Status(Fault::deadline, fmt::format("no greetings exchanged with rank {}{}",
+             : Status(Fault::deadline, fmt::format("no greetings exchanged with node {}{}",
                                                    list_ranks(silent), trouble));
 }
 

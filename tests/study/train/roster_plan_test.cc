@@ -2,11 +2,56 @@
 #include <sotto/study/train/roster_plan.h>
 
 #include <chrono>
+#include <string>
+#include <string_view>
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/error.h>
+
 using namespace sotto;
 using namespace sotto::study;
+
+namespace {
+
+/// Whether a run by roster has the setting.
+bool roster_has(std::string_view setting) {
+  TrainOptions options;
+  options.task = "digits,train=100,test=20";
+  options.algorithm = "pushsum";
+  RosterSettings roster;
+  roster.nodes = "1:2";
+  roster.seeds = "127.0.0.1:9";
+  try {
+    (void)make_roster_plan(options, {std::string(setting)}, roster);
+  } catch (const Error& error) {
+    CHECK(error.field() == setting);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a run by roster has these of a run's settings, and refuses all others") {
+  TrainOptions options;
+  std::string taken;
+  for (const SettingGroup& group : train_settings(options)) {
+    for (const Setting& setting : group.settings) {
+      if (roster_has(setting.name)) {
+        taken += std::string(setting.name) + " ";
+      }
+    }
+  }
+  const std::string all =
+      "task model batch gradient-time init scaling nodes timeout insecure key algorithm compressor "
+      "consensus-stepsize rule step-rule lr momentum quasi-global-momentum nesterov weight-decay "
+      "beta1 beta2 epsilon bias-correction trust-coefficient update-scale clip-norm schedule "
+      "communication-interval epochs rounds eval-every dump-parameters seed ";
+  CHECK(taken == all);
+  CHECK(roster_has("leave-within"));
+  CHECK_FALSE(roster_has("nonsense"));
+}
 
 TEST_CASE("a run by roster has the timeout that was given, also that of other runs") {
   TrainOptions options;

@@ -29,6 +29,9 @@ TEST_CASE("a limit of time that is none is refused with its setting and the long
   }
   CHECK_THROWS_WITH_AS(time_limit("timeout", 1e7, kMostTimeoutSeconds),
                        doctest::Contains("it must be 0.001 to 1000000 seconds"), Error);
+  CHECK(time_limit("timeout", 0.1, 10, 0.1) == milliseconds(100));
+  CHECK_THROWS_WITH_AS(time_limit("timeout", 0.099, 10, 0.1),
+                       doctest::Contains("0.1 to 10 seconds"), Error);
   CHECK_THROWS_WITH_AS(time_limit("timeout", 1e6, 24 * 3600),
                        doctest::Contains("0.001 to 86400 seconds"), Error);
 }

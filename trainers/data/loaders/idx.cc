@@ -17,9 +17,9 @@
 namespace sotto {
 namespace {
 
-constexpr std::uint64_t kMaxValues = std::uint64_t{1} << 30;
-constexpr std::uint64_t kMaxIdxBytes = std::uint64_t{8} << 30;
-constexpr std::size_t kMaxExtents = 3;
+constexpr std::uint64_t kMostValues = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostIdxBytes = std::uint64_t{8} << 30;
+constexpr std::size_t kMostExtents = 3;
 
 constexpr std::size_t header_bytes(std::size_t dimensions) { return 4 + 4 * dimensions; }
 
@@ -51,7 +51,7 @@ std::uint64_t big_endian_at(std::string_view bytes, std::size_t at, std::size_t 
 
 /// Fills type and extents.
 IdxArray read_header(Unpacker& in, const std::filesystem::path& path, std::size_t dimensions) {
-  std::array<char, header_bytes(kMaxExtents)> bytes{};
+  std::array<char, header_bytes(kMostExtents)> bytes{};
   const auto header = std::span(bytes).first(header_bytes(dimensions));
   if (const std::size_t got = in.read(header); got < header.size()) {
     refuse_file(path, fmt::format("byte {}", got),
@@ -110,7 +110,7 @@ std::size_t IdxArray::place_of(std::size_t index) const {
 
 IdxFile::IdxFile(std::filesystem::path path, std::size_t dimensions)
     : path_(std::move(path)),
-      content_(read_file(path_, kMaxIdxBytes)),
+      content_(read_file(path_, kMostIdxBytes)),
       in_(content_, path_.string()),
       array_(read_header(in_, path_, dimensions)) {
   const std::size_t width = bytes_of(array_.type);
@@ -118,11 +118,11 @@ IdxFile::IdxFile(std::filesystem::path path, std::size_t dimensions)
   for (const std::size_t extent : array_.extents) {
     // Both factors are below 2^32, so the product does not wrap.
     count *= extent;
-    if (count > kMaxValues || count * width > in_.capacity()) {
+    if (count > kMostValues || count * width > in_.capacity()) {
       refuse_file(path_, "byte 4",
                   fmt::format("{} values are announced; {}", shape_of(array_),
-                              count > kMaxValues ? fmt::format("{} is the limit", kMaxValues)
-                                                 : "the file is too small to hold them"));
+                              count > kMostValues ? fmt::format("{} is the limit", kMostValues)
+                                                  : "the file is too small to hold them"));
     }
   }
 }

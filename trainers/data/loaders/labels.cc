@@ -18,7 +18,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kMaxClasses = 1000;
+constexpr std::size_t kMostClasses = 1000;
 
 /// Each label's place among the classes, by the order in which they came.
 template <typename Map>
@@ -95,10 +95,10 @@ std::vector<std::string> LabelCollector::classes(const std::filesystem::path& pa
                             count, examples_.size(), first_fraction_->second,
                             first_fraction_->first, advice));
   }
-  if (count > kMaxClasses) {
+  if (count > kMostClasses) {
     refuse_file(path, "",
                 fmt::format("{} different labels; at most {} classes are expected{}", count,
-                            kMaxClasses, by_word_.empty() ? advice : ""));
+                            kMostClasses, by_word_.empty() ? advice : ""));
   }
   std::vector<std::string> names;
   names.reserve(count);

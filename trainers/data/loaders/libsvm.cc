@@ -18,7 +18,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kMaxFeatures = 1 << 20;
+constexpr std::size_t kMostFeatures = 1 << 20;
 
 struct SparseEntry {
   std::uint32_t column = 0;
@@ -61,9 +61,9 @@ void read_entry(const TextLines& lines, std::string_view word, const SparseReque
             ? ""
             : fmt::format("; a file whose indices count from 0 is {},zero-based", request.task)));
   }
-  if (too_long || *index - first >= kMaxFeatures) {
+  if (too_long || *index - first >= kMostFeatures) {
     lines.refuse(fmt::format("index {}: indices count from {} to {}",
-                             excerpt(word.substr(0, colon)), first, kMaxFeatures - 1 + first));
+                             excerpt(word.substr(0, colon)), first, kMostFeatures - 1 + first));
   }
   rows.entries.push_back({.column = static_cast<std::uint32_t>(*index - first),
                           .value = static_cast<float>(lines.number(
@@ -147,10 +147,10 @@ std::size_t width_of(const std::filesystem::path& file, const SparseRows& rows,
   }
   const std::size_t used =
       std::ranges::max_element(rows.entries, {}, &SparseEntry::column)->column + std::size_t{1};
-  if (request.features != 0 && (request.features < used || request.features > kMaxFeatures)) {
+  if (request.features != 0 && (request.features < used || request.features > kMostFeatures)) {
     refuse_file(file, "",
                 fmt::format("features={} is given; the file uses {}, and {} is the limit",
-                            request.features, used, kMaxFeatures));
+                            request.features, used, kMostFeatures));
   }
   return request.features != 0 ? request.features : used;
 }

@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 28;
-constexpr std::size_t kMaxDepth = 4;  // {"nodes": [{"h": [1]}]}
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 28;
+constexpr std::size_t kMostDepth = 4;  // {"nodes": [{"h": [1]}]}
 
 /// Reads one problem; knows the file for the sake of messages.
 class Reader {
@@ -50,9 +50,9 @@ class Reader {
  private:
   Json parse() const {
     const std::string text =
-        decode_text(read_file(path_, kMaxBytes), path_.string(), kMaxBytes).text;
+        decode_text(read_file(path_, kMostBytes), path_.string(), kMostBytes).text;
     try {
-      return parse_json<Json>(text, kMaxDepth);
+      return parse_json<Json>(text, kMostDepth);
     } catch (const Error& error) {
       refuse_file(path_, "", error.what());
     }

@@ -14,7 +14,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kMaxColumns = 1 << 16;
+constexpr std::size_t kMostColumns = 1 << 16;
 
 FieldPlace place_of(std::string_view field, std::size_t line) {
   return {line, std::string(excerpt(field))};
@@ -49,7 +49,7 @@ bool is_comment(std::string_view line, Dialect dialect) {
 
 std::vector<std::string> split_names(const TextLines& lines, std::string_view line,
                                      Dialect dialect) {
-  FieldSplitter splitter(dialect, kMaxColumns);
+  FieldSplitter splitter(dialect, kMostColumns);
   const auto& fields = splitter.split(line);
   if (!splitter.fault().empty()) {
     lines.refuse(splitter.fault());
@@ -104,7 +104,7 @@ std::vector<std::string> pass_comments(const TextFile& file, TextLines& lines,
   const bool is_row = std::any_of(fields.begin(), fields.end(), [](const std::string& field) {
     return value_of(field).kind == FieldKind::number;
   });
-  FieldSplitter splitter(layout.dialect, kMaxColumns);
+  FieldSplitter splitter(layout.dialect, kMostColumns);
   const auto& names = splitter.split(comment);
   const bool is_header = is_row && !trimmed(comment).empty() && splitter.fault().empty() &&
                          names.size() == fields.size();
@@ -219,7 +219,7 @@ void ColumnSurvey::add(std::string_view field, std::size_t line) {
 }
 
 TableRows::TableRows(const TextFile& file, const TableLayout& layout)
-    : lines_(file), layout_(layout), splitter_(layout.dialect, kMaxColumns) {
+    : lines_(file), layout_(layout), splitter_(layout.dialect, kMostColumns) {
   for (std::size_t i = 0; i < layout_.skipped_lines; ++i) {
     lines_.next();
   }

@@ -18,8 +18,8 @@
 namespace sotto {
 namespace {
 
-constexpr std::uint64_t kMaxTextBytes = std::uint64_t{1} << 27;
-constexpr std::size_t kMaxContext = 256;
+constexpr std::uint64_t kMostTextBytes = std::uint64_t{1} << 27;
+constexpr std::size_t kMostContext = 256;
 constexpr std::size_t kTestPlaces = 4096;
 
 /// A text as numbers of symbols, and how many different ones there are.
@@ -31,7 +31,7 @@ struct Symbols {
 
 Symbols read_symbols(const std::filesystem::path& file) {
   const std::string content =
-      unpack_text(read_file(file, kMaxTextBytes), file.string(), kMaxTextBytes);
+      unpack_text(read_file(file, kMostTextBytes), file.string(), kMostTextBytes);
   std::array<bool, 256> occurs{};
   for (const char c : content) {
     occurs[static_cast<unsigned char>(c)] = true;
@@ -100,9 +100,9 @@ class TextWindows final : public Examples {
 }  // namespace
 
 std::shared_ptr<const Dataset> load_text(const std::filesystem::path& file, std::size_t context) {
-  if (context == 0 || context > kMaxContext) {
+  if (context == 0 || context > kMostContext) {
     refuse_file(file, "",
-                fmt::format("context={} is given; 1 … {} is expected", context, kMaxContext));
+                fmt::format("context={} is given; 1 … {} is expected", context, kMostContext));
   }
   const auto symbols = std::make_shared<const Symbols>(read_symbols(file));
   const std::size_t length = symbols->text.size();

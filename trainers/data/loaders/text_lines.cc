@@ -14,12 +14,12 @@
 namespace sotto {
 namespace {
 
-constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 29;
+constexpr std::uint64_t kMostTableBytes = std::uint64_t{1} << 29;
 
 }  // namespace
 
 TextFile read_text_file(const std::filesystem::path& path) {
-  return {path, decode_text(read_file(path, kMaxTableBytes), path.string(), kMaxTableBytes)};
+  return {path, decode_text(read_file(path, kMostTableBytes), path.string(), kMostTableBytes)};
 }
 
 bool TextLines::next() {

@@ -12,7 +12,7 @@ namespace sotto::internal {
 namespace {
 
 /// Bound on the settings that a peer may send.
-constexpr std::size_t kMaxAgreement = std::size_t{1} << 20;
+constexpr std::size_t kMostAgreement = std::size_t{1} << 20;
 
 /// Ends in a word, as a number would be the node that alone may read it
 /// (comm/zmq/store/store_rules.h).
@@ -84,11 +84,11 @@ Status RunAgreement::compare(const StartingPoint& mine) {
     return shown.status();
   }
   ByteReader there(*shown);
-  const std::string theirs = there.read_string(kMaxAgreement);
+  const std::string theirs = there.read_string(kMostAgreement);
   if (there.failed()) {
     return named(
         {Fault::malformed,
-         fmt::format("what node 0 shows holds no settings of at most {} bytes", kMaxAgreement)});
+         fmt::format("what node 0 shows holds no settings of at most {} bytes", kMostAgreement)});
   }
   const std::string difference = first_difference(mine.agreement, theirs);
   if (!difference.empty()) {

@@ -28,13 +28,13 @@ namespace {
 /// How often the end of killed children is looked for.
 constexpr int kSliceMs = 100;
 /// A report fits into a pipe's buffer, so that a child never blocks on it.
-constexpr std::size_t kMaxReport = 4'000;
+constexpr std::size_t kMostReport = 4'000;
 /// First byte of the report of an Error; other reports start with their Fault.
 constexpr char kWrongRequest = 127;
 
 void write_report(int fd, char kind, std::string_view message) {
   std::string text(1, kind);
-  text += message.substr(0, kMaxReport);
+  text += message.substr(0, kMostReport);
   // A parent that is gone has no use for it.
   [[maybe_unused]] const auto written = ::write(fd, text.data(), text.size());
 }
@@ -155,7 +155,7 @@ void Nursery::look(int ms) {
 }
 
 void Nursery::read_report(Child& child) {
-  char buffer[kMaxReport];
+  char buffer[kMostReport];
   const auto got = ::read(child.report, buffer, sizeof buffer);
   if (got > 0) {
     child.text.append(buffer, static_cast<std::size_t>(got));

@@ -13,7 +13,7 @@
 namespace sotto::internal {
 namespace {
 
-constexpr std::size_t kMaxText = 1 << 16;
+constexpr std::size_t kMostText = 1 << 16;
 
 /// The checkpoints of one node.
 struct Offer {
@@ -64,8 +64,8 @@ std::vector<std::byte> encode(const Offer& offer) {
 Offer decode(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   Offer offer;
-  offer.obstacle = in.read_string(kMaxText);
-  offer.damage = in.read_string(kMaxText);
+  offer.obstacle = in.read_string(kMostText);
+  offer.damage = in.read_string(kMostText);
   offer.others = in.read<std::uint8_t>() != 0;
   while (in.remaining() >= sizeof(Round)) {
     offer.rounds.insert(in.read<Round>());
@@ -148,7 +148,7 @@ Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& 
     return answer.status();
   }
   ByteReader in(*answer);
-  const std::string obstacle = in.read_string(kMaxText);
+  const std::string obstacle = in.read_string(kMostText);
   const auto round = in.read<Round>();
   const bool others = in.read<std::uint8_t>() != 0;
   if (obstacle.empty()) {

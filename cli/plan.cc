@@ -26,8 +26,8 @@
 #include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
-#include "compare/compare_report.h"
-#include "quality.h"
+#include "runs/quality.h"
+#include "runs/run_table.h"
 #include "simulate/simulation_page.h"
 #include "simulate/simulation_progress.h"
 
@@ -49,7 +49,7 @@ struct PlanOptions {
 };
 
 /// What is to be known of the runs in the table.
-void add_notes(ComparisonTable& table, const study::PlanSearch& search,
+void add_notes(RunTable& table, const study::PlanSearch& search,
                const std::vector<study::PlannedRun>& runs) {
   if (search.interrupted()) {
     table.add_note("interrupted: only runs that had ended by then are ranked, with the first seed");
@@ -110,13 +110,12 @@ std::vector<RunPicture> pictures_of(const std::vector<study::PlannedRun>& runs) 
   return pictures;
 }
 
-ComparisonTable table_of(const study::PlanSearch& search,
-                         const std::vector<study::PlannedRun>& runs) {
+RunTable table_of(const study::PlanSearch& search, const std::vector<study::PlannedRun>& runs) {
   const study::Quality& quality = quality_among(as_repeated(runs));
-  ComparisonTable table = {{"run", "predicted s/round", "simulated s/round", "error", "to target",
-                            quality.heading, "worst node", "sent/node"},
-                           {},
-                           {}};
+  RunTable table = {{"run", "predicted s/round", "simulated s/round", "error", "to target",
+                     quality.heading, "worst node", "sent/node"},
+                    {},
+                    {}};
   for (const study::PlannedRun& run : runs) {
     const auto& last = run.simulated.result.final;
     const auto share = [&](std::optional<double> value) {
@@ -150,7 +149,7 @@ ComparisonTable table_of(const study::PlanSearch& search,
 int conclude(const PlanOptions& options, const study::PlanSearch& search,
              const std::vector<study::PlannedRun>& runs, const console::Output& output) {
   const study::Verdict verdict = judge(runs, search.ranking(), search.by_worst());
-  ComparisonTable table = table_of(search, runs);
+  RunTable table = table_of(search, runs);
   show_table(table, output);
   output.line("");
   for (const std::string& line : verdict.lines) {
@@ -165,7 +164,7 @@ int conclude(const PlanOptions& options, const study::PlanSearch& search,
       table.add_note(line);
     }
     write_result_file(
-        "--html", options.html,
+        "html", options.html,
         simulation_page("Plan: " + search.scenario().title, as_repeated(runs), {table},
                         marks_of(search.scenario()), pictures_of(runs),
                         {search.scenario().target.loss, search.scenario().target.quality()}));
@@ -176,7 +175,7 @@ int conclude(const PlanOptions& options, const study::PlanSearch& search,
 }
 
 int run(const PlanOptions& options, const CLI::App& command) {
-  check_writable("--html", options.html);
+  check_writable("html", options.html);
   const console::Output output(options.common);
   study::Scenario scenario =
       study::read_scenario(options.what.scenario, given_seed(command, options.common));

@@ -12,8 +12,8 @@
 #include <sotto/base/bytes.h>
 #include <sotto/comm/run_keys.h>
 
-#include "fault_text.h"
-#include "ledger.h"
+#include "../fault_text.h"
+#include "../ledger.h"
 #include "start_number.h"
 
 namespace sotto::internal {

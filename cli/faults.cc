@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,6 +17,7 @@
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
+#include <sotto/sites/simulated/fault_plan.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 #include <sotto/study/json/fault_report.h>
 #include <sotto/study/scenario/fault_file.h>
@@ -22,7 +25,6 @@
 #include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
-#include "injected.h"
 #include "terminal/progress_line.h"
 
 namespace sotto::cli {
@@ -33,7 +35,9 @@ constexpr const char* kFaultsExamples =
     "  sotto faults examples/faults/soak.toml --seeds 100\n"
     "  sotto faults examples/faults/soak.toml --seed 17 --trace trace.txt\n"
     "Every seed draws other faults, delays and targets; the same seed gives the same run, to the "
-    "byte. What is checked after every event: docs/faults.md.";
+    "byte. What is checked after every event: docs/faults.md. On real sites bench/sitelab of "
+    "sotto's "
+    "sources plays a plan.";
 
 constexpr std::uint64_t kMostSeeds = 1'000'000;
 constexpr std::uint64_t kMostTraceLines = 2'000'000;
@@ -44,45 +48,6 @@ struct FaultsOptions {
   std::uint64_t seeds = 1;
   std::uint64_t threads = 0;
   std::string trace;
-  bool real = false;
-  std::string keep;
-};
-
-/// What all runs found, so far.
-struct Summary {
-  std::uint64_t runs = 0;
-  std::vector<std::uint64_t> injected = std::vector<std::uint64_t>(fault_kinds().size());
-  std::uint64_t events = 0;
-  std::uint64_t resets = 0;
-  Round rounds_least = 0;
-  Round rounds_most = 0;
-  SimTime worst_recovery = 0;
-  double worst_mass_error = 0;
-  double worst_error = 0;
-  std::uint64_t put_backs = 0;
-  std::uint64_t cuts = 0;
-  std::uint64_t habits = 0;
-  std::size_t most_pending = 0;
-  std::size_t largest_state = 0;
-
-  void add(const SimulatedSitesReport& report) {
-    rounds_least = runs == 0 ? report.rounds_least : std::min(rounds_least, report.rounds_least);
-    ++runs;
-    for (std::size_t i = 0; i < injected.size(); ++i) {
-      injected[i] += report.injected[i];
-    }
-    events += report.events;
-    resets += report.resets;
-    rounds_most = std::max(rounds_most, report.rounds_most);
-    worst_recovery = std::max(worst_recovery, report.worst_recovery);
-    worst_mass_error = std::max(worst_mass_error, report.worst_mass_error);
-    worst_error = std::max(worst_error, report.error);
-    put_backs += report.put_backs;
-    cuts += report.cuts;
-    habits += report.habits;
-    most_pending = std::max(most_pending, report.most_pending);
-    largest_state = std::max(largest_state, report.largest_state);
-  }
 };
 
 /// Runs the seeds from `first` on, `threads` at a time. Results do not depend on that: they are
@@ -136,57 +101,28 @@ SimulatedSitesReport run_traced(const FaultPlan& plan, std::uint64_t seed,
   if (lines > kMostTraceLines) {
     text += fmt::format("{} more lines are left out\n", lines - kMostTraceLines);
   }
-  write_result_file("--trace", path, text);
+  write_result_file("trace", path, text);
   return report;
 }
 
-/// The violation of the seed that failed; null without one.
-Json failure_json(const SimulatedSitesReport* failed) {
-  if (failed == nullptr) {
-    return nullptr;
+/// Shows how often each kind of fault happened, as fault_kinds() numbers them, and returns the sum.
+std::uint64_t show_injected(std::span<const std::uint64_t> injected,
+                            const console::Output& output) {
+  std::vector<std::vector<std::string>> rows;
+  std::uint64_t all = 0;
+  for (const auto& [kind, times] : faults_that_happened(injected)) {
+    all += times;
+    rows.push_back({std::string(kind->name), fmt::to_string(times), std::string(kind->summary)});
   }
-  Json json = {{"seed", failed->seed}};
-  json.update(study::violation_json(*failed->violation));
-  return json;
+  if (!rows.empty()) {
+    output.table({"fault", "times", "what it is"}, rows);
+    output.line("");
+  }
+  return all;
 }
 
-Json to_json(const FaultPlan& plan, const Summary& summary, const SimulatedSitesReport* failed,
-             const std::vector<SimulatedSitesReport>& reports) {
-  Json runs = Json::array();
-  for (const SimulatedSitesReport& report : reports) {
-    runs.push_back({{"seed", report.seed},
-                    {"events", report.events},
-                    {"rounds", {report.rounds_least, report.rounds_most}},
-                    {"worst_recovery_s", to_seconds(report.worst_recovery)},
-                    {"worst_mass_error", report.worst_mass_error},
-                    {"error_of_models", report.error},
-                    {"pulls_cut", report.cuts},
-                    {"models_put_back", report.put_backs},
-                    {"minted", report.minted},
-                    {"lost", report.lost},
-                    {"trace_sha256", report.trace_sha256}});
-  }
-  return {{"sotto", SOTTO_VERSION},
-          {"plan", plan.title},
-          {"sites", plan.sites},
-          {"seeds", summary.runs},
-          {"injected", study::injected_json(summary.injected)},
-          {"events", summary.events},
-          {"resets", summary.resets},
-          {"rounds_least", summary.rounds_least},
-          {"worst_recovery_s", to_seconds(summary.worst_recovery)},
-          {"worst_mass_error", summary.worst_mass_error},
-          {"worst_error_of_models", summary.worst_error},
-          {"pulls_cut", summary.cuts},
-          {"models_put_back", summary.put_backs},
-          {"peers_to_ask_about", summary.habits},
-          {"most_pending", summary.most_pending},
-          {"largest_state_bytes", summary.largest_state},
-          {"violation", failure_json(failed)},
-          {"runs", std::move(runs)}};
-}
-
-void show(const FaultPlan& plan, const Summary& summary, const console::Output& output) {
+void show(const FaultPlan& plan, const study::FaultSummary& summary,
+          const console::Output& output) {
   output.line(fmt::format("{}: {}, {} under {}", plan.title,
                           study::counted(static_cast<std::uint64_t>(plan.sites), "site"),
                           plan.graph, study::counted(summary.runs, "seed")));
@@ -208,20 +144,15 @@ void show(const FaultPlan& plan, const Summary& summary, const console::Output& 
 }
 
 int run(const FaultsOptions& options) {
-  if (options.real || !options.keep.empty()) {
-    refuse(options.real ? "--real" : "--keep", options.real ? options.plan : options.keep,
-           "real sites have a program of their own, bench/sitelab of sotto's sources: "
-           "build/bench/sitelab PLAN [--seed N] [--keep FOLDER]");
-  }
-  check_writable("--trace", options.trace);
+  check_writable("trace", options.trace);
   const FaultPlan plan = study::read_fault_plan(options.plan);
   check_sites(plan);
   const console::Output output(options.common);
   if (!options.trace.empty() && options.seeds > 1) {
-    refuse("--trace", options.trace, "it is of one run; give --seeds 1");
+    refuse("trace", options.trace, "it is of one run; give --seeds 1");
   }
   if (options.seeds == 0) {
-    refuse("--seeds", "0", "at least one is run");
+    refuse("seeds", "0", "at least one is run");
   }
   console::catch_stop_signals();
   const std::uint64_t seed = options.common.seed;
@@ -239,14 +170,11 @@ int run(const FaultsOptions& options) {
     console::say("interrupted");
     return console::kFailed;
   }
-  Summary summary;
-  for (const SimulatedSitesReport& report : reports) {
-    summary.add(report);
-  }
+  const study::FaultSummary summary = study::summary_of(reports);
   const SimulatedSitesReport* failed =
       !reports.empty() && reports.back().violation ? &reports.back() : nullptr;
   show(plan, summary, output);
-  output.json(to_json(plan, summary, failed, reports));
+  output.json(study::faults_json(plan, summary, reports));
   if (failed == nullptr) {
     output.line("everything held");
     return console::kDone;
@@ -272,9 +200,6 @@ console::Command add_faults_command(CLI::App& program) {
   group.count("--threads", options->threads, "N",
               "Runs at a time; by default one a core. Results do not depend on it", 1024);
   group.option("--trace", options->trace, "FILE", "Write what happens in a run, line by line");
-  // Where these went is told to who still asks for them.
-  command->add_flag("--real", options->real)->group("");
-  command->add_option("--keep", options->keep)->group("");
   add_common_options(*command, options->common);
   command->footer(kFaultsExamples);
   return {command, [options] { return run(*options); }};

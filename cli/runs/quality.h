@@ -7,17 +7,17 @@
 
 #include <sotto/study/quality.h>
 
-#include "compare/repeated_run.h"
+#include "repeated_run.h"
 
 namespace sotto::cli {
 
 /// The figure of runs of one task.
 const study::Quality& quality_among(const std::vector<study::RepeatedRun>& runs);
 
-/// Where points of a history have the figure.
+/// The field of a history's points that holds the figure.
 double HistoryPoint::*field_of(const study::Quality& quality);
 
-/// quality_text over seeds, as spread_percent and spread_text.
+/// The figure over seeds, by spread_percent where it is a share, else by spread_text.
 std::string spread_quality(const study::RepeatedRun& run, const study::Quality& quality,
                            const Metric& metric);
 

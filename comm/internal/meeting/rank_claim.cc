@@ -36,7 +36,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMaxText = 300;
+constexpr std::size_t kMostText = 300;
 constexpr milliseconds kBeat{400};
 /// Several beats, on a machine whose cores are taken.
 constexpr milliseconds kSilence{1'500};
@@ -106,8 +106,8 @@ Result<std::optional<RankClaim::Record>> RankClaim::read() const {
   record.beat = in.read<std::uint64_t>();
   record.pid = in.read<std::uint64_t>();
   record.started = in.read<std::uint64_t>();
-  record.place = in.read_string(kMaxText);
-  record.host = in.read_string(kMaxText);
+  record.place = in.read_string(kMostText);
+  record.host = in.read_string(kMostText);
   return in.finished() ? Result<Found>(std::move(record)) : Result<Found>(Found());
 }
 
@@ -118,8 +118,8 @@ Status RankClaim::write() {
   out.write(++beat_);
   out.write(pid);
   out.write(start_of(pid).value_or(0));
-  out.write_string(place().substr(0, kMaxText));
-  out.write_string(host_name().substr(0, kMaxText));
+  out.write_string(place().substr(0, kMostText));
+  out.write_string(host_name().substr(0, kMostText));
   next_beat_ = Deadline::Clock::now() + kBeat;
   return store_.set(key(), out.bytes());
 }

@@ -11,10 +11,10 @@
 
 namespace sotto::cli {
 
-/// What a result is asked for; NaN: it has none.
+/// A figure of a result; NaN where the result has none.
 using Metric = std::function<double(const study::FinishedRun& result)>;
 
-/// Over all results.
+/// The spread of the metric over all results.
 study::Spread spread_of(const study::RepeatedRun& run, const Metric& metric);
 
 /// The loss, the accuracy, R² or the consensus distance of the final model.

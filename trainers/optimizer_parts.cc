@@ -1,0 +1,95 @@
+// A gradient that comes in parts, before a backward pass has all of it.
+#include <sotto/trainers/optimizer.h>
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/names.h>
+#include <sotto/comm/transport.h>
+#include <sotto/optim/registry.h>
+#include <sotto/optim/step_rule_info.h>
+#include <sotto/trainers/driver.h>
+
+#include "internal/optimizer/checked_options.h"
+#include "internal/optimizer/gradient_parts.h"
+#include "internal/reporting/run_reporter.h"
+
+namespace sotto {
+
+bool Optimizer::takes_parts() const {
+  const auto transport = std::ranges::find(transports(), options_.transport, &TransportInfo::name);
+  return algorithm_->takes_parts() && transport != transports().end() && transport->any_order;
+}
+
+Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) {
+  require_part(first, part.size());
+  internal::require_reached(options_, part, "gradient part");
+  if (Status status = connect(); !status.ok()) {
+    return status;
+  }
+  reporter_->clock().pause();
+  Status status = start_round();
+  if (status.fault() == Fault::ended) {
+    return status;
+  }
+  if (status.ok() && parts_->empty()) {
+    status = enter_gradient();
+  }
+  if (status.ok()) {
+    status = driver_->gradient_part(first, part);
+  }
+  reporter_->clock().resume();
+  if (!keep_open(status)) {
+    status = ended_by(status);  // which a step() after it returns
+  }
+  if (status.ok()) {
+    parts_->add(first, part.size());
+  }
+  return status;
+}
+
+Status Optimizer::step() {
+  const std::size_t given = parts_->elements();
+  if (status_.ok() && given != parameters_.size()) {
+    refuse(
+        "gradient", fmt::format("{} elements", given),
+        fmt::format("the parameters have {}, and each is to be in one part", parameters_.size()));
+  }
+  parts_->clear();
+  reporter_->clock().enter(round_);
+  return end_step(driver_ && status_.ok() ? driver_->end_parts() : status_);
+}
+
+void Optimizer::require_part(std::size_t first, std::size_t elements) const {
+  const auto refuse_part = [&](const Message& why) {
+    refuse("gradient part", fmt::format("{} elements from {} on", elements, first), why);
+  };
+  if (!takes_parts()) {
+    const auto cut = names_with(algorithms(), [](const AlgorithmInfo& info) {
+      return info.separable && !info.cuts_itself;
+    });
+    const auto whole = names_with(step_rules(), std::not_fn(&StepRuleInfo::separable));
+    refuse_part("this run takes gradients whole: parts need an algorithm with " +
+                mention("buckets") +
+                fmt::format(" ({}), another transport than nccl, no clipping, privacy or local "
+                            "steps, and no {}",
+                            word_list(cut), word_list(whole)));
+  }
+  if (first > parameters_.size() || elements > parameters_.size() - first) {
+    refuse_part(fmt::format("there are {} parameters", parameters_.size()));
+  }
+  if (parts_->overlap(first, elements)) {
+    refuse_part("some of them have been in another part of this step's gradient");
+  }
+}
+
+void Optimizer::require_whole_step() const {
+  if (!parts_->empty()) {
+    throw Error("gradient", "parts of it were given; end this step with step() first");
+  }
+}
+
+}  // namespace sotto
