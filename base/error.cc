@@ -49,4 +49,11 @@ void refuse(std::string_view field, std::string_view value, const Message& reaso
   throw Error(field, value, reason);
 }
 
+void require_between(std::string_view field, std::size_t value, std::size_t least,
+                     std::size_t most) {
+  if (value < least || value > most) {
+    refuse(field, fmt::format("{}", value), fmt::format("take {} to {}", least, most));
+  }
+}
+
 }  // namespace sotto

@@ -4,6 +4,7 @@
 // (status.h), and broken invariants abort (check.h).
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -68,5 +69,8 @@ class Shortage : public Error {
 
 /// Throws `Error` with the message "FIELD: 'VALUE' is refused: REASON".
 [[noreturn]] void refuse(std::string_view field, std::string_view value, const Message& reason);
+/// Refuses a number below `least` or above `most`, and says these. Throws Error.
+void require_between(std::string_view field, std::size_t value, std::size_t least,
+                     std::size_t most);
 
 }  // namespace sotto

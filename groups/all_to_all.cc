@@ -15,15 +15,10 @@ namespace {
 /// Checks a room, for initializers.
 const RowRoom& checked_room(const RowRoom& room) {
   constexpr std::size_t kMostRows = std::numeric_limits<std::uint16_t>::max();
-  const auto bound = [](std::string_view field, std::size_t value, std::size_t most) {
-    if (value < 1 || value > most) {
-      refuse(field, fmt::format("{}", value), fmt::format("take 1 to {}", most));
-    }
-  };
-  bound("width", room.width, kMaxDimension);
-  bound("slots", room.slots, std::min(kMostRows, kMaxDimension / room.width));
-  bound("capacity", room.capacity, kMostRows);
-  bound("capacity", room.capacity, kMaxDimension / room.width / room.slots);
+  require_between("width", room.width, 1, kMaxDimension);
+  require_between("slots", room.slots, 1, std::min(kMostRows, kMaxDimension / room.width));
+  require_between("capacity", room.capacity, 1,
+                  std::min(kMostRows, kMaxDimension / room.width / room.slots));
   return room;
 }
 
@@ -38,7 +33,8 @@ std::vector<std::size_t> rooms_for(const GroupMember& member, const RowRoom& roo
 }  // namespace
 
 AllToAll::AllToAll(GroupMember member, const RowRoom& room, const Encoding& encoding)
-    : Collective(member, member.others_count(), rooms_for(member, checked_room(room), encoding)),
+    : OnePhaseCollective(member, member.others_count(),
+                         rooms_for(member, checked_room(room), encoding)),
       room_(room),
       codec_(room.width, encoding, node().ops()),
       others_(member_.others()),
@@ -96,7 +92,7 @@ void AllToAll::begin(std::span<const std::uint16_t> counts, std::span<const floa
   counts_out_ = counts;
   rows_out_ = rows;
   if (members() > 1) {
-    begun_ = true;
+    begin_exchange();
     return;
   }
   elements_in_ = 0;
@@ -117,10 +113,7 @@ Parcel AllToAll::encode(int to, std::size_t first_row, std::span<std::byte> out)
   return {.elements = rows * room_.width, .payload_bytes = writer.position()};
 }
 
-Result<bool> AllToAll::next_exchange(Exchange& out) {
-  if (open() || !begun_) {
-    return false;
-  }
+Status AllToAll::post() {
   if (Status status = node().require_finite(rows_out_, "matrix of rows that are sent");
       !status.ok()) {
     return status;
@@ -133,7 +126,6 @@ Result<bool> AllToAll::next_exchange(Exchange& out) {
     }
     row += count_of(counts_out_, to);
   }
-  begun_ = false;
   mail_.post_each({.tag = tag(0),
                    .compressor = codec_.wire_id(),
                    .to = others_,
@@ -142,7 +134,7 @@ Result<bool> AllToAll::next_exchange(Exchange& out) {
                    .elements_in = room_.slots * room_.capacity * room_.width,
                    .at_most = true},
                   parcels_);
-  return mail_.next_exchange(out);
+  return {};
 }
 
 Status AllToAll::judge(std::size_t edge) const {

@@ -30,7 +30,7 @@ struct RowRoom {
   std::size_t capacity = 1;  ///< rows of a slot at most, up to 65 535
 };
 
-class AllToAll final : public Collective {
+class AllToAll final : public OnePhaseCollective {
  public:
   /// Throws Error (fields "width", "slots" and "capacity") for a room without elements or beyond
   /// what frames count, and as RowCodec.
@@ -54,14 +54,12 @@ class AllToAll final : public Collective {
   ExchangeVolume volume() const override;
   /// What this node sends with these counts, as `begin` takes them.
   ExchangeVolume volume_of(std::span<const std::uint16_t> counts) const;
-  bool busy() const override { return open() || begun_; }
-  bool on_last_phase() const override { return open(); }
-  Result<bool> next_exchange(Exchange& out) override;
   Status complete(const Exchange& exchange) override;
 
  private:
   std::size_t slots_of_all() const { return static_cast<std::size_t>(members()) * room_.slots; }
   std::size_t count_of(std::span<const std::uint16_t> counts, int at) const;
+  Status post() override;
   Parcel encode(int to, std::size_t first_row, std::span<std::byte> out);
   /// Why the payload that came along `edge` is none of ours; OK if it is.
   Status judge(std::size_t edge) const;
@@ -77,7 +75,6 @@ class AllToAll final : public Collective {
   std::vector<std::uint16_t> counts_in_;
   std::vector<float> rows_in_;
   std::size_t elements_in_ = 0;
-  bool begun_ = false;  // the exchange has begun, and is not posted yet
 };
 
 }  // namespace sotto

@@ -1,5 +1,7 @@
 #include <sotto/groups/collective.h>
 
+#include <sotto/base/check.h>
+
 namespace sotto {
 
 std::vector<Edge> GroupMember::others() const {
@@ -10,6 +12,22 @@ std::vector<Edge> GroupMember::others() const {
     }
   }
   return edges;
+}
+
+void OnePhaseCollective::begin_exchange() {
+  check(!busy(), "a collective does one thing at a time");
+  begun_ = true;
+}
+
+Result<bool> OnePhaseCollective::next_exchange(Exchange& out) {
+  if (open() || !begun_) {
+    return false;
+  }
+  begun_ = false;
+  if (Status status = post(); !status.ok()) {
+    return status;
+  }
+  return mail_.next_exchange(out);
 }
 
 }  // namespace sotto

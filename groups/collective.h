@@ -123,4 +123,23 @@ class Collective {
   std::uint64_t saturated_ = 0;
 };
 
+/// A collective of one exchange: its own `begin` calls begin_exchange, and `post` makes it.
+class OnePhaseCollective : public Collective {
+ public:
+  bool busy() const final { return open() || begun_; }
+  bool on_last_phase() const final { return open(); }
+  Result<bool> next_exchange(Exchange& out) final;
+
+ protected:
+  using Collective::Collective;
+
+  /// The data are there: the exchange is to be posted. Requires !busy().
+  void begin_exchange();
+  /// Encodes what is sent, and posts the exchange in mail_.
+  virtual Status post() = 0;
+
+ private:
+  bool begun_ = false;  // the exchange has begun, and is not posted yet
+};
+
 }  // namespace sotto

@@ -16,9 +16,7 @@ namespace {
 constexpr int kMostGathered = 3;
 
 CountRoom checked_room(const GroupMember& member, CountRoom room) {
-  if (room.counts < 1 || room.counts > kMaxDimension) {
-    refuse("counts", fmt::format("{}", room.counts), fmt::format("take 1 to {}", kMaxDimension));
-  }
+  require_between("counts", room.counts, 1, kMaxDimension);
   room.most = std::min(room.most, room.counts);
   if (room.form == CountForm::choose) {
     room.form = member.group.size() <= kMostGathered ? CountForm::gather : CountForm::scatter;

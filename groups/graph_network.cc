@@ -65,14 +65,9 @@ std::uint64_t digest_of(const RatedGraph& graph, std::uint64_t seed) {
 /// The part of a graph that fits the options, for initializers.
 GraphPart fitting_part(const ProgramNode& node, const RatedGraph& graph,
                        const GraphNetworkOptions& options) {
-  const auto bound = [](std::string_view field, std::size_t size) {
-    if (size < 1) {
-      refuse(field, "0", "take 1 or more elements a row");
-    }
-  };
-  bound("features", options.features);
-  bound("hidden", options.hidden);
-  bound("embedding", options.embedding);
+  require_between("features", options.features, 1, kMaxDimension);
+  require_between("hidden", options.hidden, 1, kMaxDimension);
+  require_between("embedding", options.embedding, 1, kMaxDimension);
   if (graph.features.size() != graph.owner.size() * options.features) {
     refuse("features", fmt::format("{}", graph.features.size()),
            fmt::format("{} nodes have {} each", graph.owner.size(), options.features));
@@ -141,10 +136,6 @@ void write_norms(std::span<const float> rows, std::size_t width, std::span<float
   }
 }
 
-Encoding encoding_of(Carried data, const std::string& compressor) {
-  return {.data = data, .memory = ErrorMemory::none, .compressor = compressor};
-}
-
 }  // namespace
 
 GraphNetwork::GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
@@ -153,15 +144,18 @@ GraphNetwork::GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
       part_(fitting_part(node, graph, options)),
       x_(node.parameters()),
       members_(node.everyone().group.size()),
-      features_halo_(node.everyone(), part_.lists, options.features,
-                     encoding_of(Carried::activation, "none"), Halo::Taken::replace),
-      hidden_halo_(node.everyone(), part_.lists, options.embedding,
-                   encoding_of(Carried::activation, options.compressor), Halo::Taken::replace),
-      embedding_halo_(node.everyone(), part_.lists, options.embedding,
-                      encoding_of(Carried::activation, options.compressor), Halo::Taken::replace),
-      gradient_halo_(node.everyone(), part_.lists, options.embedding,
-                     encoding_of(Carried::activation_gradient, options.gradient_compressor),
+      features_halo_(node.everyone(), part_.lists, options.features, {.data = Carried::activation},
                      Halo::Taken::replace),
+      hidden_halo_(node.everyone(), part_.lists, options.embedding,
+                   {.data = Carried::activation, .compressor = options.compressor},
+                   Halo::Taken::replace),
+      embedding_halo_(node.everyone(), part_.lists, options.embedding,
+                      {.data = Carried::activation, .compressor = options.compressor},
+                      Halo::Taken::replace),
+      gradient_halo_(
+          node.everyone(), part_.lists, options.embedding,
+          {.data = Carried::activation_gradient, .compressor = options.gradient_compressor},
+          Halo::Taken::replace),
       hidden_cache_(part_.own.size(), part_.lists, options.cache),
       embedding_cache_(part_.own.size(), part_.lists, options.cache),
       gradient_cache_(part_.own.size(), part_.lists, options.cache),

@@ -11,14 +11,9 @@ namespace sotto {
 namespace {
 
 void require_matrices(const GridProductOptions& options) {
-  const auto length = [](std::string_view field, std::size_t value) {
-    if (value < 1 || value > kMaxDimension) {
-      refuse(field, fmt::format("{}", value), fmt::format("take 1 to {}", kMaxDimension));
-    }
-  };
-  length("rows", options.rows);
-  length("inner", options.inner);
-  length("columns", options.columns);
+  require_between("rows", options.rows, 1, kMaxDimension);
+  require_between("inner", options.inner, 1, kMaxDimension);
+  require_between("columns", options.columns, 1, kMaxDimension);
 }
 
 void require_axes(const GridProductOptions& options, const NodeGrid& grid) {

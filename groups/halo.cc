@@ -100,7 +100,7 @@ GraphPart graph_part(std::span<const std::pair<std::uint32_t, std::uint32_t>> ed
 
 Halo::Halo(GroupMember member, HaloLists lists, std::size_t width, const Encoding& encoding,
            Taken taken)
-    : Collective(member, lists.in.size(), rooms_for(member, lists, width, encoding)),
+    : OnePhaseCollective(member, lists.in.size(), rooms_for(member, lists, width, encoding)),
       lists_(std::move(lists)),
       taken_(taken),
       codec_(width, encoding, node().ops()),
@@ -157,7 +157,9 @@ void Halo::begin(std::span<const float> from, std::span<float> to,
   from_ = from;
   to_ = to;
   changed_ = changed;
-  begun_ = !lists_.out.empty() || !lists_.in.empty();
+  if (!lists_.out.empty() || !lists_.in.empty()) {
+    begin_exchange();
+  }
 }
 
 Parcel Halo::encode(const HaloEdge& edge, std::uint64_t first_key, std::span<std::byte> out) {
@@ -177,10 +179,7 @@ Parcel Halo::encode(const HaloEdge& edge, std::uint64_t first_key, std::span<std
   return {.elements = sent * width(), .payload_bytes = writer.position()};
 }
 
-Result<bool> Halo::next_exchange(Exchange& out) {
-  if (open() || !begun_) {
-    return false;
-  }
+Status Halo::post() {
   if (Status status = node().require_finite(from_, "matrix of rows that are sent"); !status.ok()) {
     return status;
   }
@@ -188,7 +187,6 @@ Result<bool> Halo::next_exchange(Exchange& out) {
     const auto first_key = static_cast<std::uint64_t>(lists_.out[i].position) * lists_.longest;
     parcels_[i] = encode(lists_.out[i], first_key, mail_.outgoing(i));
   }
-  begun_ = false;
   mail_.post_each({.tag = tag(0),
                    .compressor = codec_.wire_id(),
                    .to = to_edges_,
@@ -198,7 +196,7 @@ Result<bool> Halo::next_exchange(Exchange& out) {
                    .elements_by_sender = elements_in_,
                    .at_most = true},
                   parcels_);
-  return mail_.next_exchange(out);
+  return {};
 }
 
 Status Halo::judge(std::size_t edge) {

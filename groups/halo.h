@@ -61,7 +61,7 @@ struct GraphPart {
 GraphPart graph_part(std::span<const std::pair<std::uint32_t, std::uint32_t>> edges,
                      std::span<const int> owner, int members, int position);
 
-class Halo final : public Collective {
+class Halo final : public OnePhaseCollective {
  public:
   /// What is done with a row that comes.
   enum class Taken : std::uint8_t {
@@ -85,13 +85,11 @@ class Halo final : public Collective {
   std::uint64_t parts() const override;
   /// What is sent and received where no row is left out.
   ExchangeVolume volume() const override;
-  bool busy() const override { return open() || begun_; }
-  bool on_last_phase() const override { return open(); }
-  Result<bool> next_exchange(Exchange& out) override;
   Status complete(const Exchange& exchange) override;
 
  private:
   static std::size_t bitmap_bytes(std::size_t rows) { return (rows + 7) / 8; }
+  Status post() override;
   Parcel encode(const HaloEdge& edge, std::uint64_t first_key, std::span<std::byte> out);
   /// Why the payload that came along `edge` is none of ours; OK if it is.
   Status judge(std::size_t edge);
@@ -110,7 +108,6 @@ class Halo final : public Collective {
   std::span<const float> from_;
   std::span<float> to_;
   std::span<const std::uint8_t> changed_;
-  bool begun_ = false;  // the exchange has begun, and is not posted yet
 };
 
 }  // namespace sotto

@@ -15,18 +15,6 @@ Encoding keyed(const std::string& compressor) {
   return {.data = Carried::activation, .memory = ErrorMemory::keyed, .compressor = compressor};
 }
 
-Encoding returned(const std::string& compressor) {
-  return {
-      .data = Carried::activation_gradient, .memory = ErrorMemory::none, .compressor = compressor};
-}
-
-void require_between(std::string_view field, std::size_t value, std::size_t least,
-                     std::size_t most) {
-  if (value < least || value > most) {
-    refuse(field, fmt::format("{}", value), fmt::format("take {} to {}", least, most));
-  }
-}
-
 /// Checks options, for initializers.
 const KeyedLinkOptions& checked_link(const GroupMember& member, const KeyedLinkOptions& options) {
   constexpr std::size_t kMostBatches = 1 << 12;
@@ -73,7 +61,9 @@ struct KeyedLink::Shared {
         options(checked_link(at, chosen)),
         later(options.width, keyed(options.compressor), at.node->ops()),
         first(options.width, keyed(options.first), at.node->ops()),
-        back(options.width, returned(options.gradient_compressor), at.node->ops()),
+        back(options.width,
+             {.data = Carried::activation_gradient, .compressor = options.gradient_compressor},
+             at.node->ops()),
         exact(is_exact(*make_encoder(keyed(options.compressor), options.width))),
         memory(options.width, checked_keys(options, exact), is_end()) {
     const auto batches = static_cast<std::size_t>(options.batches);
@@ -162,13 +152,13 @@ Status KeyedLink::Shared::take_keys(std::size_t batch, std::span<const std::uint
 }
 
 /// A batch on its way: rows there, or gradients back.
-class KeyedLink::Batch : public Collective {
+class KeyedLink::Batch : public OnePhaseCollective {
  public:
   /// A frame from position `from` to position `to`, of at most `most_bytes` of payload, encoded by
   /// `codec`.
   Batch(Shared& shared, std::size_t batch, int from, int to, std::size_t most_bytes,
         const RowCodec& codec)
-      : Collective(shared.member, shared.member.group.position == to ? 1 : 0, {most_bytes}),
+      : OnePhaseCollective(shared.member, shared.member.group.position == to ? 1 : 0, {most_bytes}),
         shared_(&shared),
         batch_(batch),
         from_position_(from),
@@ -180,17 +170,13 @@ class KeyedLink::Batch : public Collective {
 
   /// Starts; `rows` are those that this node sends, if it does.
   void begin(std::span<const float> rows) {
-    check(!busy(), "a collective does one thing at a time");
     rows_ = rows;
-    begun_ = true;
+    begin_exchange();
   }
 
   int phases() const override { return 1; }
   std::uint64_t parts() const override { return shared_->options.rows; }
   ExchangeVolume volume() const override;
-  bool busy() const override { return open() || begun_; }
-  bool on_last_phase() const override { return open(); }
-  Result<bool> next_exchange(Exchange& out) override;
   Status complete(const Exchange& exchange) override;
 
  protected:
@@ -200,6 +186,7 @@ class KeyedLink::Batch : public Collective {
   virtual Status read(ByteReader& in) = 0;
   /// The frame with this payload is under way, or what it brought has been read.
   virtual void done(std::span<const std::byte> /*payload*/) {}
+  Status post() override;
 
   const std::vector<std::uint64_t>& keys() const { return shared_->keys[batch_]; }
   std::size_t width() const { return shared_->options.width; }
@@ -226,7 +213,6 @@ class KeyedLink::Batch : public Collective {
   std::vector<Edge> to_;
   std::vector<Edge> from_;
   std::span<const float> rows_;
-  bool begun_ = false;  // the exchange has begun, and is not posted yet
 };
 
 ExchangeVolume KeyedLink::Batch::volume() const {
@@ -242,11 +228,7 @@ ExchangeVolume KeyedLink::Batch::volume() const {
   return volume;
 }
 
-Result<bool> KeyedLink::Batch::next_exchange(Exchange& out) {
-  if (open() || !begun_) {
-    return false;
-  }
-  begun_ = false;
+Status KeyedLink::Batch::post() {
   ExchangePlan plan = {.tag = tag(0),
                        .compressor = wire_id_,
                        .to = {},
@@ -256,7 +238,7 @@ Result<bool> KeyedLink::Batch::next_exchange(Exchange& out) {
   if (!sends()) {
     plan.from = from_;
     mail_.post(plan, 0);
-    return mail_.next_exchange(out);
+    return {};
   }
   if (Status status = node().require_finite(rows_, "matrix of rows that are sent"); !status.ok()) {
     return status;
@@ -269,7 +251,7 @@ Result<bool> KeyedLink::Batch::next_exchange(Exchange& out) {
   }
   done(payload.first(writer.position()));
   mail_.post(plan, writer.position());
-  return mail_.next_exchange(out);
+  return {};
 }
 
 Status KeyedLink::Batch::judge() {

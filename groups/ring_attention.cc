@@ -12,19 +12,10 @@ namespace {
 
 /// Checks the options, for initializers.
 RingAttentionOptions checked_attention(RingAttentionOptions options) {
-  const auto bound = [](std::string_view field, std::size_t value, std::size_t most) {
-    if (value < 1 || value > most) {
-      refuse(field, fmt::format("{}", value), fmt::format("take 1 to {}", most));
-    }
-  };
-  bound("heads", options.heads, kMaxDimension);
-  bound("width", options.width, kMaxDimension / options.heads);
-  bound("positions", options.positions, kMaxDimension / options.heads / options.width);
+  require_between("heads", options.heads, 1, kMaxDimension);
+  require_between("width", options.width, 1, kMaxDimension / options.heads);
+  require_between("positions", options.positions, 1, kMaxDimension / options.heads / options.width);
   return options;
-}
-
-Encoding rows_by(Carried data, const std::string& compressor) {
-  return {.data = data, .memory = ErrorMemory::none, .compressor = compressor};
 }
 
 }  // namespace
@@ -34,8 +25,9 @@ RingAttention::RingAttention(const ProgramNode& node, RingAttentionOptions optio
       member_(node.member(options_.axis)),
       position_(member_.group.position),
       members_(member_.group.size()),
-      codec_(elements(), rows_by(Carried::activation, options_.compressor), node.ops()),
-      exact_(elements(), rows_by(Carried::activation_gradient, "none"), node.ops()),
+      codec_(elements(), {.data = Carried::activation, .compressor = options_.compressor},
+             node.ops()),
+      exact_(elements(), {.data = Carried::activation_gradient}, node.ops()),
       block_(rows(), longest_chunk(options_.positions, 2 * members_), options_.heads,
              options_.width) {
   member_.frames = std::make_shared<FrameRoom>();

@@ -8,7 +8,7 @@
 namespace sotto {
 
 RingHop::RingHop(GroupMember member, std::string what, const HopRows& rows, RowCodec& codec)
-    : Collective(std::move(member), 1, {rows.most * codec.row_bytes()}),
+    : OnePhaseCollective(std::move(member), 1, {rows.most * codec.row_bytes()}),
       what_(std::move(what)),
       rows_(rows),
       codec_(&codec) {
@@ -52,7 +52,6 @@ Status RingHop::encode(std::span<const float> rows, std::span<std::byte> out) {
 
 void RingHop::begin(std::span<const std::byte> out, std::span<std::byte> in,
                     std::span<float> rows) {
-  check(!busy(), "a collective does one thing at a time");
   check(out.size() == rows_.out * codec_->row_bytes() &&
             in.size() == rows_.in * codec_->row_bytes() &&
             rows.size() == rows_.in * codec_->width(),
@@ -60,14 +59,10 @@ void RingHop::begin(std::span<const std::byte> out, std::span<std::byte> in,
   out_ = out;
   in_ = in;
   rows_in_ = rows;
-  begun_ = true;
+  begin_exchange();
 }
 
-Result<bool> RingHop::next_exchange(Exchange& out) {
-  if (open() || !begun_) {
-    return false;
-  }
-  begun_ = false;
+Status RingHop::post() {
   std::ranges::copy(out_, mail_.outgoing().begin());
   mail_.post({.tag = tag(0),
               .compressor = codec_->wire_id(),
@@ -76,7 +71,7 @@ Result<bool> RingHop::next_exchange(Exchange& out) {
               .elements_out = rows_.out * codec_->width(),
               .elements_in = rows_.in * codec_->width()},
              out_.size());
-  return mail_.next_exchange(out);
+  return {};
 }
 
 Status RingHop::decode() {

@@ -26,7 +26,7 @@ struct HopRows {
   std::size_t most = 0;  ///< at any member, in any hop
 };
 
-class RingHop final : public Collective {
+class RingHop final : public OnePhaseCollective {
  public:
   /// A hop of a group of 2 members or more. `what` names the rows for messages and the signature.
   RingHop(GroupMember member, std::string what, const HopRows& rows, RowCodec& codec);
@@ -42,12 +42,10 @@ class RingHop final : public Collective {
   int phases() const override { return 1; }
   std::uint64_t parts() const override { return rows_.most; }
   ExchangeVolume volume() const override;
-  bool busy() const override { return open() || begun_; }
-  bool on_last_phase() const override { return open(); }
-  Result<bool> next_exchange(Exchange& out) override;
   Status complete(const Exchange& exchange) override;
 
  private:
+  Status post() override;
   EdgeVolume volume_of(std::size_t rows) const;
   /// Decodes the payload that came; why it is none of ours, or OK.
   Status decode();
@@ -60,7 +58,6 @@ class RingHop final : public Collective {
   std::span<const std::byte> out_;
   std::span<std::byte> in_;
   std::span<float> rows_in_;
-  bool begun_ = false;  // the exchange has begun, and is not posted yet
 };
 
 }  // namespace sotto
