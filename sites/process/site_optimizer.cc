@@ -206,7 +206,9 @@ void SiteOptimizer::Run::report_failure() {
 }
 
 void SiteOptimizer::Run::tell_failure(const Status& fault) const {
-  reporter_.tell(Level::error, SiteEvent::Kind::failed, fault.message());
+  const bool replaced = !site_.alive().ok();
+  reporter_.tell(Level::error, replaced ? SiteEvent::Kind::newer_process : SiteEvent::Kind::failed,
+                 fault.message());
 }
 
 void SiteOptimizer::Run::serve_meanwhile() {

@@ -524,6 +524,33 @@ TEST_CASE("a listener that throws at every event ends the site, and not the proc
   CHECK(site.finish().message() == "the disk is full");
 }
 
+TEST_CASE("a site whose key a newer process has says so as it ends") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Federation all(2);
+  std::vector<float> y(kDimension);
+  SiteOptimizer peer(all.alone(1), all.folder(1), y);
+  REQUIRE(peer.connect().ok());
+  const std::string folder = all.scratch().path() / "copy";
+  { const SiteFolder made(folder); }
+  std::ofstream(folder + "/life") << SiteFolder::life_by_clock() + 100 << "\n";
+  SiteOptions options = all.options(0);
+  options.listen = fmt::format("127.0.0.1:{}", free_port());
+  std::vector<float> z(kDimension);
+  SiteOptimizer copy(options, folder, z);
+  REQUIRE(copy.connect().ok());  // the peer has met it
+  REQUIRE(copy.finish().ok());
+
+  std::vector<SiteEvent::Kind> events;
+  std::vector<float> x(kDimension);
+  SiteOptimizer site(all.options(0), all.folder(0), x, {},
+                     [&](const SiteEvent& event) { events.push_back(event.kind); });
+  CHECK_FALSE(site.connect().ok());
+  CHECK(site.report().phase == SitePhase::failed);
+  CHECK(events.back() == SiteEvent::Kind::newer_process);
+}
+
 TEST_CASE("a list that changes again while a site waits for others is in force at once") {
   if (!has_channels()) {
     SOTTO_SKIP("built without ZeroMQ");
