@@ -18,10 +18,6 @@ constexpr auto kKills = std::to_array({"barred"sv, "spoils"sv});
 constexpr auto kLate = std::to_array({"late"sv});
 constexpr auto kAhead = std::to_array({"far-ahead"sv});
 
-/// What no honest site does. One that is slow may be late.
-constexpr auto kOffences = std::to_array({"takes"sv, "sends-nothing"sv, "confirms-nothing"sv,
-                                          "mints"sv, "barred"sv, "spoils"sv, "far-ahead"sv});
-
 bool is_event_of(const std::string& event, std::span<const std::string_view> words) {
   return std::ranges::any_of(
       words, [&](std::string_view word) { return event == fmt::format("peer-{}", word); });
@@ -39,6 +35,13 @@ bool says(const std::string& line, Rank peer, std::span<const std::string_view> 
             line.find(fmt::format("reason=\"{}\"", word)) != std::string::npos) ||
            (word == "barred" && (line.starts_with("sotto_peer_barred{") ||
                                  line.starts_with("sotto_peer_pulls_cut_total{")));
+  });
+}
+
+/// Whether an event blames a peer for what no honest site does. One that is slow may be late.
+bool accuses(const std::string& event) {
+  return std::ranges::any_of(lie_kinds(), [&](const LieKindInfo& lie) {
+    return lie.kind != LieKind::late && is_event_of(event, words_for(lie.kind));
   });
 }
 
@@ -93,7 +96,7 @@ void Naming::see_log(Rank by, const std::vector<LogEntry>& log) {
     const auto lie = plan_.lie_of(entry.peer);
     if (lie && is_event_of(entry.event, words_for(*lie))) {
       seen_[{by, entry.peer}].log = true;
-    } else if (!lie && is_event_of(entry.event, kOffences)) {
+    } else if (!lie && accuses(entry.event)) {
       ++honest_accused_;
     }
   }

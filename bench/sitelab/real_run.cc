@@ -16,6 +16,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/unix_time.h>
+#include <sotto/sites/process/site_event.h>
 #include <sotto/topology/registry.h>
 
 #include "bench/support/loopback.h"
@@ -222,13 +223,13 @@ void RealRun::ended(Rank site, int status) {
     return;
   }
   const std::vector<LogEntry> log = read_log(own.home.files->log());
-  const std::string last = log.empty() ? "" : log.back().text;
-  if (status == 1 && !report_.whole && last.find("a newer process") != std::string::npos) {
+  const LogEntry last = log.empty() ? LogEntry() : log.back();
+  if (status == 1 && !report_.whole && last.event == name_of(SiteEvent::Kind::newer_process)) {
     // The operator of the site starts it again.
     begins_.push_back({.site = site, .at = now() + plan_.reconnect});
     return;
   }
-  fail(site, "a round", fmt::format("ends by itself with status {}: {}", status, last));
+  fail(site, "a round", fmt::format("ends by itself with status {}: {}", status, last.text));
 }
 
 /// What the monitors say.

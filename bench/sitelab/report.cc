@@ -24,11 +24,6 @@ Json detections_json(const Detections& seen) {
           {"longest_s", any ? Json(seen.longest()) : Json()}};
 }
 
-std::string kind_name(LieKind kind) {
-  const auto info = std::ranges::find(lie_kinds(), kind, &LieKindInfo::kind);
-  return std::string(info->name);
-}
-
 Json footprint_json(const Footprint& taken) {
   return {{"resident_bytes", taken.resident_bytes}, {"descriptors", taken.descriptors}};
 }
@@ -54,7 +49,7 @@ Json named_json(const std::vector<NamedLiar>& named) {
   Json all = Json::array();
   for (const NamedLiar& liar : named) {
     all.push_back({{"site", liar.site},
-                   {"kind", kind_name(liar.kind)},
+                   {"kind", name_of(liar.kind)},
                    {"neighbours", liar.neighbours},
                    {"log", liar.log},
                    {"status", liar.status},
@@ -144,7 +139,7 @@ void show(const FaultPlan& plan, const RealReport& report) {
     rows.push_back({"accuracy of the worst site", fmt::format("{:.2f} %", 100 * *worst)});
   }
   for (const NamedLiar& liar : report.named) {
-    rows.push_back({fmt::format("site {} {}", liar.site, kind_name(liar.kind)),
+    rows.push_back({fmt::format("site {} {}", liar.site, name_of(liar.kind)),
                     fmt::format("named by {} of {} neighbours in the log, {} in the status, {} in "
                                 "the metrics",
                                 liar.log, liar.neighbours, liar.status, liar.metrics)});

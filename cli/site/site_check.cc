@@ -35,9 +35,7 @@ constexpr const char* kSiteCheckExamples =
     "Exits with 1 where something does not fit, and with 2 where a file cannot be read. What is of "
     "the kind data, which the loader left out, does not count.";
 
-/// The kind of what the loader left out of the own data: worth a look, and nothing that does not
-/// fit.
-constexpr std::string_view kOfData = "data";
+using Kind = TrustFinding::Kind;
 
 struct SiteCheckOptions {
   console::CommonOptions common;
@@ -149,19 +147,20 @@ int run(const SiteCheckOptions& options) {
   try {
     const SitePlan plan = make_site_plan(config);
     for (const std::string& warning : plan.warnings) {
-      report.findings.push_back({"own", config.site.names.name, "", warning});
+      report.findings.push_back({Kind::own, config.site.names.name, "", warning});
     }
     for (const std::string& warning : plan.of_data) {
-      report.findings.push_back({std::string(kOfData), config.site.names.name, "", warning});
+      report.findings.push_back({Kind::data, config.site.names.name, "", warning});
     }
   } catch (const Error& error) {
-    report.findings.push_back({"own", config.site.names.name, "", error.what()});
+    report.findings.push_back({Kind::own, config.site.names.name, "", error.what()});
   }
   Json found = Json::array();
   std::vector<std::vector<std::string>> rows;
   for (const TrustFinding& one : report.findings) {
-    rows.push_back({one.kind, one_line(one.site), one_line(one.peer), one_line(one.text)});
-    found.push_back({{"kind", one.kind},
+    rows.push_back({std::string(name_of(one.kind)), one_line(one.site), one_line(one.peer),
+                    one_line(one.text)});
+    found.push_back({{"kind", name_of(one.kind)},
                      {"site", one_line(one.site)},
                      {"peer", one_line(one.peer)},
                      {"text", one_line(one.text)}});
@@ -187,7 +186,7 @@ int run(const SiteCheckOptions& options) {
   }
   output.json(result);
   const bool fits = std::ranges::all_of(
-      report.findings, [](const TrustFinding& one) { return one.kind == kOfData; });
+      report.findings, [](const TrustFinding& one) { return one.kind == Kind::data; });
   return fits ? console::kDone : console::kFailed;
 }
 

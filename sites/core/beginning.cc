@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <sotto/sites/core/lower_median.h>
 #include <sotto/sites/core/mixing.h>
 
 namespace sotto::sites {
@@ -32,12 +33,7 @@ Round Beginning::settle(std::span<const Round> others, std::string_view name) {
   if (own_ > 0) {
     said.push_back(own_);
   }
-  if (said.size() == 1) {
-    return std::min(given_, believed_alone());
-  }
-  const auto median = said.begin() + static_cast<std::ptrdiff_t>((said.size() - 1) / 2);
-  std::ranges::nth_element(said, median);
-  return *median;
+  return said.size() == 1 ? std::min(given_, believed_alone()) : lower_median(said);
 }
 
 }  // namespace sotto::sites

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/sites/core/lower_median.h>
 
 namespace sotto::sites {
 
@@ -33,35 +34,29 @@ class OwnSteps {
   /// Notes a finished round: its steps, without waits, took `seconds_a_step` each, and the parcels
   /// of the neighbours that were heard came after `arrivals`, infinity for one that is missing.
   /// Without neighbours nothing changes.
-  void note(double seconds_a_step, std::vector<double> arrivals) {
+  void note(double seconds_a_step, const std::vector<double>& arrivals) {
     if (arrivals.empty() || !(seconds_a_step > 0)) {
       return;
     }
-    remember(steps_seconds_, seconds_a_step);
-    remember(others_seconds_, lower_median(std::move(arrivals)));
-    const double fits = lower_median({others_seconds_.begin(), others_seconds_.end()}) /
-                        lower_median({steps_seconds_.begin(), steps_seconds_.end()});
+    latest_.push_back({.step_s = seconds_a_step, .others_s = lower_median(arrivals)});
+    if (latest_.size() > kRemembered) {
+      latest_.pop_front();
+    }
+    const double fits =
+        lower_median(latest_, &Past::others_s) / lower_median(latest_, &Past::step_s);
     const Round least = (most_ + kLeastPart - 1) / kLeastPart;
     steps_ = fits < static_cast<double>(most_) ? std::max(least, static_cast<Round>(fits)) : most_;
   }
 
  private:
-  static double lower_median(std::vector<double> values) {
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), at, values.end());
-    return *at;
-  }
-  static void remember(std::deque<double>& latest, double value) {
-    latest.push_back(value);
-    if (latest.size() > kRemembered) {
-      latest.pop_front();
-    }
-  }
+  struct Past {
+    double step_s = 0;    ///< time of an own step
+    double others_s = 0;  ///< after which the others' parcels came
+  };
 
   Round most_;
   Round steps_;
-  std::deque<double> steps_seconds_;
-  std::deque<double> others_seconds_;
+  std::deque<Past> latest_;  ///< rounds
 };
 
 }  // namespace sotto::sites

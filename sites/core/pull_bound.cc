@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include <sotto/sites/core/lower_median.h>
+
 namespace sotto::sites {
 
 double length_of(std::span<const float> x) {
@@ -49,10 +51,7 @@ double PullBound::longest(double length) const {
     // neighbour's model is another one.
     return std::max(steps, 2 * (1 + 2 / *kept_) * length);
   }
-  std::vector<double> sorted(pulls_.begin(), pulls_.end());
-  const auto median = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
-  std::nth_element(sorted.begin(), median, sorted.end());
-  return std::max(steps, kUsual * *median);
+  return std::max(steps, kUsual * lower_median(pulls_));
 }
 
 void PullBound::pulled(double distance) {

@@ -45,6 +45,12 @@ struct StepMean {
   bool operator==(const StepMean&) const = default;
 };
 
+/// The mean of a step, and its digest.
+struct WholeMean {
+  StepMean mean{};       ///< the mean
+  EpochDigest digest{};  ///< digest_of it
+};
+
 /// The digest of a mean and of the learning rate with which it is applied.
 EpochDigest digest_of(const StepMean& mean, double learning_rate);
 

@@ -1,106 +1,39 @@
 #include <sotto/sites/epochs/epoch_member.h>
 
 #include <algorithm>
-#include <type_traits>
+#include <memory>
+#include <variant>
 
 #include <fmt/format.h>
 
-#include <sotto/base/error.h>
-#include <sotto/base/text.h>
+#include <sotto/base/check.h>
 #include <sotto/kernels/ops.h>
 
 namespace sotto::sites {
 namespace {
 
-void check_name(std::string_view field, const std::string& name) {
-  if (name.empty() || name.size() > kMostEpochName || one_line(name) != name) {
-    refuse(field, name, fmt::format("1 … {} printable bytes", kMostEpochName));
-  }
-}
-
-EpochSetup approved(EpochSetup setup) {
-  check_name("name", setup.name);
+EpochMembership before_all(const EpochSetup& setup, EpochTime now) {
+  EpochMembership place{.self = {setup.name, setup.incarnation, 0}, .since = now};
   for (const std::string& founder : setup.founders) {
-    check_name("founders", founder);
+    place.founders.push_back({founder, 0, 0});
+    if (founder == setup.name) {
+      place.standing = EpochStanding::founding;
+    }
   }
-  if (setup.incarnation == 0 || setup.founders.size() > kMostEpochMembers) {
-    refuse(
-        "incarnation", fmt::format("{}", setup.incarnation),
-        fmt::format("a number that is drawn, not 0, and at most {} founders", kMostEpochMembers));
-  }
-  if (setup.least < 1 || setup.least > setup.most || setup.most > kMostEpochMembers) {
-    refuse("nodes", fmt::format("{}:{}", setup.least, setup.most),
-           fmt::format("MIN:MAX with 1 ≤ MIN ≤ MAX ≤ {}", kMostEpochMembers));
-  }
-  return setup;
+  return place;
 }
-
-/// A copy of the state has at most so many floats for each parameter, and so many bytes besides: no
-/// step rule keeps more.
-constexpr std::size_t kMostStateFloats = 16;
-constexpr std::size_t kMostRest = std::size_t{1} << 20U;
 
 }  // namespace
 
 EpochMember::EpochMember(EpochSetup setup, EpochTime now)
     : setup_(approved(std::move(setup))),
-      rules_(setup_.rules),
+      place_(before_all(setup_, now)),
       model_(setup_.parameters, setup_.layout, std::move(setup_.step_rule)),
-      reducer_(setup_.parameters.size(), std::move(setup_.compressor), setup_.seed),
-      self_{setup_.name, setup_.incarnation, 0},
-      log_(setup_.join_memory),
+      steps_(setup_, std::move(setup_.compressor), place_, post_),
       now_(now),
-      said_(now),
-      entered_at_(now),
-      fetch_(kMostStateFloats * sizeof(float) * setup_.parameters.size() + kMostRest) {
-  if (std::ranges::find(setup_.founders, self_.name) != setup_.founders.end()) {
-    standing_ = EpochStanding::founding;
-  }
-}
+      said_(now) {}
 
-void EpochMember::set_peers(const std::vector<EpochPeer>& peers) {
-  peers_ = {peers.begin(), peers.end()};
-  std::erase_if(stays_, [&](const auto& item) {
-    const auto& [name, incarnation] = item.first;
-    return !peers_.contains({name, incarnation, false}) &&
-           !peers_.contains({name, incarnation, true});
-  });
-}
-
-bool EpochMember::suspected(const EpochNode& node) const {
-  if (node == self_) {
-    return false;
-  }
-  const auto stay = stays_.find({node.name, node.incarnation});
-  const bool anew = stay != stays_.end() && stay->second > node.stay;
-  return anew || !peers_.contains({node.name, node.incarnation, false});
-}
-
-std::optional<std::pair<std::string, Incarnation>> EpochMember::address(const EpochNode& to) const {
-  if (to.incarnation != 0) {
-    return std::pair(to.name, to.incarnation);
-  }
-  const auto found = std::ranges::find_if(
-      peers_, [&](const EpochPeer& peer) { return peer.name == to.name && !peer.suspected; });
-  return found == peers_.end() ? std::nullopt
-                               : std::optional(std::pair(found->name, found->incarnation));
-}
-
-void EpochMember::send(const EpochNode& to, Epoch epoch, EpochBody body) {
-  const auto where = address(to);
-  if (where && where->first != self_.name) {
-    outbox_.push_back({where->first, where->second,
-                       encode(EpochMessage{{history_, epoch, self_.stay}, std::move(body)})});
-  }
-}
-
-void EpochMember::send(const EpochNode& to, EpochBody body) { send(to, epoch_, std::move(body)); }
-
-void EpochMember::send_all(const EpochBody& body) {
-  for (const EpochNode& voter : voters()) {
-    send(voter, body);
-  }
-}
+// -- what others say ------------------------------------------------------------------------------
 
 Status EpochMember::receive(const std::string& name, Incarnation incarnation,
                             std::span<const std::byte> message, EpochTime now) {
@@ -111,72 +44,134 @@ Status EpochMember::receive(const std::string& name, Incarnation incarnation,
   now_ = now;
   const EpochHeader& header = parsed->header;
   const bool stranger =
-      header.history != History{} && history_ != History{} && header.history != history_;
-  if (stranger || standing_ == EpochStanding::failed || standing_ == EpochStanding::left) {
+      header.history != History{} && history() != History{} && header.history != history();
+  if (stranger || standing() == EpochStanding::failed || standing() == EpochStanding::left) {
     return {};
   }
   const EpochNode from{name, incarnation, header.stay};
-  auto& stay = stays_[{name, incarnation}];
-  if (header.stay < stay) {
-    return {};  // what an earlier stay has said is over
+  if (post_.hear(from)) {
+    std::visit([&](const auto& body) { on(from, header, body); }, parsed->body);
+    advance();
   }
-  stay = header.stay;
-  std::visit([&](const auto& body) { take(from, header, body, now); }, parsed->body);
-  advance(now);
   return {};
 }
 
 template <typename Body>
-void EpochMember::take(const EpochNode& from, const EpochHeader& header, const Body& body,
-                       EpochTime now) {
-  if constexpr (std::is_same_v<Body, WantMessage>) {
-    on_want(from, header, body);
-  } else if constexpr (std::is_same_v<Body, DecideMessage>) {
-    on_decide(from, header.epoch, body.value, now);
-  } else if constexpr (std::is_same_v<Body, AskMessage>) {
-    on_ask(from, header.epoch);
-  } else if constexpr (std::is_same_v<Body, EnteredMessage>) {
-    on_entered(from, header.epoch);
-  } else if constexpr (std::is_same_v<Body, JoinMessage>) {
-    on_join(from, body, now);
-  } else if constexpr (std::is_same_v<Body, DonorMessage>) {
-    if (header.history != History{} && standing_ <= EpochStanding::joining) {
-      history_ = header.history;
-      fetch_.hear(from, body, now);
+void EpochMember::on(const EpochNode& from, const EpochHeader& header, const Body& body) {
+  if (!current(from, header.epoch)) {
+    return;
+  }
+  if constexpr (requires { steps_.hear(from, body, now_); }) {
+    if (acting()) {
+      steps_.hear(from, body, now_);
     }
-  } else if constexpr (std::is_same_v<Body, FetchMessage>) {
-    on_fetch(from, body, now);
-  } else if constexpr (std::is_same_v<Body, PieceMessage>) {
-    if (standing_ == EpochStanding::joining && !parameters_taken() &&
-        fetch_.donors().contains(from) && fetch_.take(body, now)) {
-      restore();
-    }
-  } else {
-    if constexpr (std::is_same_v<Body, PartMessage>) {
-      if (body.standing == PartMessage::Standing::held) {
-        on_held(from, body);
-        return;
-      }
-    }
-    if (current(from, header.epoch)) {
-      on(from, body, now);
+  } else if (const auto decided = ending_.hear(from, body, now_)) {
+    learn(epoch(), *decided);
+  }
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header, const PartMessage& part) {
+  if (part.standing == PartMessage::Standing::held) {
+    const bool replays =
+        standing() == EpochStanding::joining && joiner_.replays() && joiner_.hears(from);
+    (void)commit(steps_.hear_held(part, acting(), replays));
+  } else if (current(from, header.epoch) && acting()) {
+    steps_.hear(from, part, now_);
+  }
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header, const WantMessage& want) {
+  const bool gives_held =
+      departure_.end() ? departure_.end()->carry == steps_.held() : acting() && steps_.carries();
+  steps_.answer(from, want, gives_held, acting() && header.epoch == epoch());
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header,
+                     const DecideMessage& decide) {
+  learn(header.epoch, decide.value);
+  // A leaver waits until all have entered and hold what the epoch begins with, not until they have
+  // heard: one that knows the end of an epoch which it has not entered may never get there.
+  const bool over = standing() == EpochStanding::leaving && decide.value.members.empty();
+  const bool entered =
+      standing() == EpochStanding::member && epoch() > header.epoch && !steps_.lacks_carried();
+  if (over || entered || standing() == EpochStanding::joining) {
+    post_.send(from, header.epoch + 1, EnteredMessage{});
+  }
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header, const AskMessage& /*ask*/) {
+  tell_end(from, header.epoch);
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header,
+                     const EnteredMessage& /*entered*/) {
+  if (standing() == EpochStanding::leaving && header.epoch > epoch()) {
+    departure_.note_entered(from);
+    linger();
+  }
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& /*header*/,
+                     const JoinMessage& join) {
+  if (standing() != EpochStanding::member) {
+    return;
+  }
+  if (std::ranges::find(members(), from) != members().end()) {
+    tell_end(from, epoch() - 1);  // it has not heard that it was taken in
+    return;
+  }
+  donor_.hear(from, join, step(), now_);
+  look_after_newcomers();
+  post_.send(from, DonorMessage{step(), steps_.log().oldest()});
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header, const DonorMessage& donor) {
+  if (header.history != History{} && standing() <= EpochStanding::joining) {
+    place_.history = header.history;
+    joiner_.hear(from, donor, now_);
+  }
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& /*header*/,
+                     const FetchMessage& fetch) {
+  donor_.answer(from, fetch, now_);
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& /*header*/,
+                     const PieceMessage& piece) {
+  if (standing() == EpochStanding::joining && !parameters_taken()) {
+    if (const auto state = joiner_.take(from, piece, now_)) {
+      restore(*state);
     }
   }
 }
 
 bool EpochMember::current(const EpochNode& from, Epoch epoch) {
-  const bool votes = standing_ == EpochStanding::founding && epoch_ == 0;
-  if (epoch == epoch_ && (votes || standing_ == EpochStanding::member)) {
-    const std::vector<EpochNode> all = voters();
-    return std::ranges::find(all, voter_of(from)) != all.end();
+  const bool votes = standing() == EpochStanding::founding && place_.epoch == 0;
+  if (epoch == place_.epoch && (votes || standing() == EpochStanding::member)) {
+    return std::ranges::find(place_.voters(), place_.voter_of(from)) != place_.voters().end();
   }
-  if (epoch > epoch_ && standing_ == EpochStanding::member) {
-    send(from, epoch_, AskMessage{});
-  } else if (epoch <= epoch_ || decisions_.contains(epoch)) {
-    on_ask(from, epoch);
+  if (epoch > place_.epoch && standing() == EpochStanding::member) {
+    post_.send(from, AskMessage{});
+  } else if (epoch <= place_.epoch || decisions_.find(epoch) != nullptr) {
+    tell_end(from, epoch);
   }
   return false;
 }
+
+void EpochMember::tell_end(const EpochNode& to, Epoch epoch) {
+  const auto* const known = decisions_.answer(epoch);
+  if (known == nullptr) {
+    return;
+  }
+  // A node that asks about the founding knows no history, and the founding has none.
+  post_.send(to, known->first, DecideMessage{known->second});
+  if (known->first + 1 == place_.epoch && acting()) {
+    steps_.catch_up(to);  // what this node said since then has reached it too early
+  }
+}
+
+// -- what the caller and the clock do -------------------------------------------------------------
 
 Status EpochMember::offer(std::span<const float> gradient, EpochTime now) {
   check(computing_, "a gradient is offered where one is wanted");
@@ -185,18 +180,18 @@ Status EpochMember::offer(std::span<const float> gradient, EpochTime now) {
     return {Fault::non_finite,
             fmt::format("step {}: the gradient has elements that are not finite; lower the "
                         "learning rate, or look at the data",
-                        step_ + 1)};
+                        step() + 1)};
   }
   now_ = now;
   computing_ = false;
-  const bool late = !parked_.empty() || standing_ != EpochStanding::member;
+  const bool late = !parked_.empty() || standing() != EpochStanding::member;
   apply_parked();
   if (late) {
     outcome_ = {model_.step(), true};
   } else {
-    gradient_.emplace(gradient.begin(), gradient.end());
+    steps_.take_gradient(gradient);
   }
-  advance(now);
+  advance();
   return fault_;
 }
 
@@ -208,81 +203,248 @@ void EpochMember::keep_parameters(bool kept) {
 }
 
 void EpochMember::leave(EpochTime now) {
-  if (leaving_ || standing_ == EpochStanding::failed) {
+  if (place_.wants_to_leave || standing() == EpochStanding::failed) {
     return;  // others still need it, or it has failed
   }
-  leaving_ = true;
+  place_.wants_to_leave = true;
   computing_ = false;
   apply_parked();
-  if (standing_ == EpochStanding::failed) {
+  if (standing() == EpochStanding::failed) {
     return;
   }
-  if (standing_ != EpochStanding::member) {
-    standing_ = EpochStanding::left;
+  if (standing() != EpochStanding::member) {
+    place_.standing = EpochStanding::left;
   }
-  advance(now);
+  now_ = now;
+  advance();
 }
 
 void EpochMember::tick(EpochTime now) {
-  if (standing_ == EpochStanding::failed || standing_ == EpochStanding::left) {
+  if (standing() == EpochStanding::failed || standing() == EpochStanding::left) {
     return;
   }
   now_ = now;
-  const bool replays = standing_ == EpochStanding::joining && fetch_.done();
-  const bool again = replays || now - said_ >= kAgain;
-  if (standing_ == EpochStanding::member || standing_ == EpochStanding::founding) {
-    watch_for_change(now);
+  const bool replays = standing() == EpochStanding::joining && joiner_.replays();
+  const bool again = now - said_ >= kEpochAgain;
+  if (standing() == EpochStanding::member || standing() == EpochStanding::founding) {
+    if (const auto decided = ending_.watch(again, now)) {
+      learn(epoch(), *decided);
+    }
   }
-  if (standing_ == EpochStanding::member) {
-    measure_pace(now);
-    look_after_newcomers(now);
+  if (standing() == EpochStanding::member) {
+    if (!frozen()) {
+      donor_.measure_pace(step(), now);
+    }
+    look_after_newcomers();
   }
   if (again) {
-    if (now - said_ >= kAgain) {
-      said_ = now;
-      if (std::exchange(replayed_, step_) == step_) {
-        asked_to_ = 0;  // what was asked for is lost, or comes from nobody
-        asked_from_.reset();
-      }
-    }
-    switch (standing_) {
-      case EpochStanding::leaving:
-        linger();
-        break;
-      case EpochStanding::member:
-        say_again();
-        break;
-      default:
-        seek(now);
-        break;
-    }
+    said_ = now;
+    joiner_.look_for_progress(step());
   }
-  advance(now);
+  if (again || replays) {
+    say_again();
+  }
+  advance();
+}
+
+void EpochMember::say_again() {
+  switch (standing()) {
+    case EpochStanding::leaving:
+      linger();
+      break;
+    case EpochStanding::member:
+      post_.send_to_peers(AskMessage{});
+      if (!frozen()) {
+        steps_.say_again();
+      }
+      break;
+    default:
+      if (standing() == EpochStanding::founding && joiner_.hears_donors()) {
+        begin_anew();  // a run is there
+      }
+      joiner_.seek(step(), standing() == EpochStanding::joining && !parameters_taken(), now_);
+      break;
+  }
+}
+
+void EpochMember::look_after_newcomers() {
+  donor_.forget(now_);
+  donor_.copy_if_wanted(model_, now_);
+  steps_.keep_from(donor_.first_needed(step()));
+}
+
+// -- steps ----------------------------------------------------------------------------------------
+
+void EpochMember::advance() {
+  bool goes_on = acting();
+  while (goes_on) {
+    goes_on = commit(steps_.advance(now_, parked_.size() < kMostParked)) && acting();
+  }
+  if (standing() == EpochStanding::joining && !parameters_taken()) {
+    joiner_.ask(step());
+  }
+  if (standing() == EpochStanding::member && !place_.wants_to_leave && !steps_.has_gradient() &&
+      parked_.empty()) {
+    computing_ = true;
+  }
+}
+
+bool EpochMember::commit(const Result<std::optional<WholeMean>>& whole) {
+  if (!whole.ok()) {
+    fail(whole.status());
+    return false;
+  }
+  if (*whole) {
+    commit(**whole);
+  }
+  return whole->has_value();
+}
+
+void EpochMember::commit(const WholeMean& whole) {
+  const auto outcome = steps_.commit(whole);
+  donor_.pass_on(whole);
+  parked_.push_back(whole.mean);
+  if (!parameters_taken()) {
+    apply_parked();
+  }
+  outcome_ = outcome ? outcome : outcome_;
+}
+
+void EpochMember::apply_parked() {
+  while (!parked_.empty() && standing() != EpochStanding::failed) {
+    const StepMean mean = std::move(parked_.front());
+    parked_.pop_front();
+    room_.resize(setup_.parameters.size());
+    check(steps_.decode(mean, room_), "a mean was decoded when it came");
+    if (Status status = model_.apply(room_); !status.ok()) {
+      fail(status);
+      return;
+    }
+    donor_.copy_if_wanted(model_, now_);
+  }
+}
+
+void EpochMember::restore(const FetchedState& state) {
+  if (Status status = model_.restore(state.step, state.bytes); !status.ok()) {
+    fail(status);
+    return;
+  }
+  steps_.restart_at(state.step);
 }
 
 void EpochMember::fail(const Status& status) {
   fault_ = status;
-  standing_ = EpochStanding::failed;
+  place_.standing = EpochStanding::failed;
 }
 
-void EpochMember::note_founding_vote() {
-  if (epoch_ == 0) {
-    ByteBuffer out;
-    vote_.save(out);
-    votes_ = std::move(out).take();
-    votes_changed_ = true;
+// -- from one epoch to the next -------------------------------------------------------------------
+
+bool EpochMember::is_in(const EpochValue& value) const {
+  return std::ranges::find(value.members, self()) != value.members.end();
+}
+
+void EpochMember::learn(Epoch epoch, const EpochValue& value) {
+  if (epoch > 0 && history() != History{} && value.history != history()) {
+    return;
+  }
+  decisions_.add(epoch, value);
+  follow();
+}
+
+void EpochMember::follow() {
+  while (standing() == EpochStanding::member || standing() == EpochStanding::founding) {
+    const EpochValue* const ended = decisions_.find(epoch());
+    if (ended == nullptr) {
+      break;
+    }
+    end_epoch(*ended);
+  }
+  if (decisions_.newest() == nullptr) {
+    return;
+  }
+  const auto& [newest, value] = *decisions_.newest();
+  if (standing() == EpochStanding::member && newest > epoch() && setup_.rules.begins_anew &&
+      (!is_in(value) || newest >= epoch() + EpochDecisions::kKept)) {
+    // The value is the end of that epoch: told as the end of an earlier one it would be another.
+    place_.epoch = newest;
+    put_out(value);
+  } else if (standing() == EpochStanding::joining && newest >= epoch() && is_in(value)) {
+    const bool at_base = step() == value.base || !setup_.rules.enters_at_base;
+    if (at_base && joiner_.replays()) {
+      enter(newest + 1, value);
+    } else {
+      ++place_.self.stay;  // that epoch is over, and its admission has lapsed
+    }
   }
 }
 
-std::vector<std::byte> EpochMember::founding_votes() {
-  votes_changed_ = false;
-  return votes_;
+void EpochMember::end_epoch(const EpochValue& value) {
+  if (is_in(value)) {
+    enter(epoch() + 1, value);
+    return;
+  }
+  if (standing() == EpochStanding::founding) {
+    place_.history = value.history;
+    place_.epoch = 1;
+    begin_anew();
+    return;
+  }
+  put_out(value);
 }
 
-Status EpochMember::load_founding_votes(std::span<const std::byte> votes) {
-  ByteReader in(votes);
-  votes_.assign(votes.begin(), votes.end());
-  return vote_.load(in);
+void EpochMember::put_out(const EpochValue& value) {
+  if (!place_.wants_to_leave) {
+    begin_anew();
+    return;
+  }
+  departure_.begin(value);
+  place_.standing = setup_.rules.leaver_waits ? EpochStanding::leaving : EpochStanding::left;
+  linger();
+}
+
+void EpochMember::linger() {
+  if (standing() == EpochStanding::leaving && departure_.linger()) {
+    place_.standing = EpochStanding::left;
+  }
+}
+
+void EpochMember::begin_anew() {
+  place_.standing = EpochStanding::joining;
+  ++place_.self.stay;
+  place_.members.clear();
+  if (steps_.begin_anew()) {
+    outcome_ = {model_.step(), true};
+  }
+  parked_.clear();
+  donor_.clear();
+  joiner_.restart();
+  ending_.clear();
+}
+
+void EpochMember::enter(Epoch epoch, const EpochValue& value) {
+  if (const auto kept = setup_.rules.applies_kept ? steps_.take_kept(value.base) : std::nullopt) {
+    // Somebody has applied it, for which this node had to have it.
+    commit(*kept);
+    if (standing() == EpochStanding::failed) {
+      return;  // its model did not move: it is none to vote with, or to copy
+    }
+  }
+  if (!steps_.can_enter(value)) {
+    fail({Fault::unexpected,
+          fmt::format("epoch {} begins after step {}, and this node has applied {}", epoch,
+                      value.base, step())});
+    return;
+  }
+  place_.standing = EpochStanding::member;
+  place_.epoch = epoch;
+  place_.members = value.members;
+  place_.index = place_.index_of(place_.self);
+  place_.base = value.base;
+  place_.since = now_;
+  place_.history = value.history;
+  ending_.clear();
+  donor_.enter(step(), now_);
+  steps_.enter(value);
 }
 
 }  // namespace sotto::sites

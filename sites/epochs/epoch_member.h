@@ -12,123 +12,63 @@
 // A step commits when every member of the epoch is known to have its mean, and nowhere else. A
 // member that promises to end the epoch is frozen until it knows how the epoch ended.
 //
+// The member itself says which epoch this node is in, and moves the parameters. Its parts do the
+// rest: EpochPost speaks, EpochSteps makes means, EpochEnding votes, EpochDonor serves newcomers,
+// EpochJoiner is one, and EpochDeparture leaves.
+//
 // Thread safety: one thread at a time. Views the caller's parameters, owns all else. Memory, in
 // floats a parameter: 1 for the gradient, 1 for a mean, those of EpochReducer and EpochModel, up to
 // 2 means that wait for the caller; and, while newcomers come, `join_memory` bytes and one copy of
 // model and step rule.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
-#include <sotto/compress/compressor.h>
-#include <sotto/optim/step_rule.h>
+#include <sotto/sites/epochs/epoch_decisions.h>
+#include <sotto/sites/epochs/epoch_departure.h>
+#include <sotto/sites/epochs/epoch_donor.h>
+#include <sotto/sites/epochs/epoch_ending.h>
+#include <sotto/sites/epochs/epoch_joiner.h>
 #include <sotto/sites/epochs/epoch_mean.h>
+#include <sotto/sites/epochs/epoch_membership.h>
 #include <sotto/sites/epochs/epoch_message.h>
 #include <sotto/sites/epochs/epoch_model.h>
 #include <sotto/sites/epochs/epoch_node.h>
-#include <sotto/sites/epochs/epoch_rules.h>
-#include <sotto/sites/epochs/epoch_vote.h>
-#include <sotto/sites/epochs/mean_log.h>
-#include <sotto/sites/epochs/state_fetch.h>
+#include <sotto/sites/epochs/epoch_post.h>
+#include <sotto/sites/epochs/epoch_setup.h>
+#include <sotto/sites/epochs/epoch_steps.h>
 
 namespace sotto::sites {
-
-/// What a member is made of.
-struct EpochSetup {
-  std::string name{};           ///< this node's name, unique in the run
-  Incarnation incarnation = 0;  ///< drawn for this process, not 0
-  /// Names of the nodes that found a run by more than half of them, in one order on all; empty, or
-  /// without this node: it only joins.
-  std::vector<std::string> founders{};
-  std::size_t least = 1;                  ///< MIN: with fewer members no step begins
-  std::size_t most = kMostEpochMembers;   ///< MAX: members of an epoch
-  std::span<float> parameters{};          ///< x, which must outlive the member and stay in place
-  ParameterLayout layout{};               ///< tensors of x; empty: one
-  std::unique_ptr<StepRule> step_rule{};  ///< from a mean gradient to the step
-  double learning_rate = 0.1;             ///< of the step rule; part of each mean's digest
-  /// C; `none`: `allreduce`, and else `qmean`, which compensates its errors.
-  std::unique_ptr<Compressor> compressor{};
-  std::uint64_t seed = 1;  ///< the run's, for rounding
-  /// How long the owner of a chunk waits for the slowest, once more than half have come; none: for
-  /// ever.
-  std::optional<EpochTime> grace{};
-  EpochTime delta{1'000};                          ///< Δ: in which an answer is expected
-  std::size_t piece_bytes = std::size_t{4} << 20;  ///< a piece of a copy of the state
-  std::size_t join_memory = std::size_t{1} << 30;  ///< means kept for newcomers, in bytes
-  std::shared_ptr<const EpochRules> rules = std::make_shared<EpochRules>();  ///< safety's rules
-};
-
-/// A process that the roster knows.
-struct EpochPeer {
-  std::string name{};           ///< its name
-  Incarnation incarnation = 0;  ///< its incarnation
-  bool suspected = false;       ///< it does not answer this node
-  auto operator<=>(const EpochPeer&) const = default;
-};
-
-/// A message that is to go out.
-struct EpochParcel {
-  std::string name{};                ///< the receiver's name
-  Incarnation incarnation = 0;       ///< the receiver's incarnation
-  std::vector<std::byte> message{};  ///< one message of a channel
-};
-
-/// How a node stands in the run.
-enum class EpochStanding : std::uint8_t {
-  founding,  ///< a founder that knows of no run yet
-  joining,   ///< a newcomer that fetches the model
-  member,    ///< it takes part
-  leaving,   ///< it is out, and stays until the others know
-  left,      ///< it may end
-  failed,    ///< see fault()
-};
-
-/// What became of a gradient that was offered.
-struct EpochOutcome {
-  Round step = 0;         ///< steps that the parameters have had
-  bool left_out = false;  ///< the gradient, or a part of it, is in no mean
-  auto operator<=>(const EpochOutcome&) const = default;
-};
 
 class EpochMember {
  public:
   /// Committed means that wait for the caller, at most: with more the node has no mean of the next.
   static constexpr std::size_t kMostParked = 2;
-  /// Decisions that are kept for others, beside that of the founding.
-  static constexpr Epoch kDecisionsKept = 8;
-  /// Steps by which a newcomer may lag behind in any case when an epoch is ended for it: see
-  /// near().
-  static constexpr Round kNear = 16;
-  static constexpr EpochTime kAgain{500};              ///< until something is said again
-  static constexpr EpochTime kBetweenPlanned{10'000};  ///< between two epochs for newcomers alone
-  static constexpr EpochTime kNewcomerSilent{10'000};  ///< after which a newcomer is forgotten
 
   /// Throws Error for names and numbers out of range.
   EpochMember(EpochSetup setup, EpochTime now);
+  EpochMember(const EpochMember&) = delete;
+  EpochMember& operator=(const EpochMember&) = delete;
 
-  /// The processes that the roster knows, this one not among them. Who is missing is suspected.
-  void set_peers(const std::vector<EpochPeer>& peers);
+  /// The processes that the roster knows, this one not among them. One that is missing is
+  /// suspected.
+  void set_peers(const std::vector<EpochPeer>& peers) { post_.set_peers(peers); }
   /// A message from a peer. Fault::malformed for one that breaks the grammar; it changes nothing.
   Status receive(const std::string& name, Incarnation incarnation,
                  std::span<const std::byte> message, EpochTime now);
   /// Does what is due by now.
   void tick(EpochTime now);
   /// What is to be sent, in order.
-  std::vector<EpochParcel> released() { return std::exchange(outbox_, {}); }
+  std::vector<EpochParcel> released() { return post_.released(); }
 
   /// Whether the caller is to compute a gradient at the parameters, or does so.
   bool wants_gradient() const { return computing_; }
@@ -144,216 +84,106 @@ class EpochMember {
   void leave(EpochTime now);
 
   /// How this node stands.
-  EpochStanding standing() const { return standing_; }
+  EpochStanding standing() const { return place_.standing; }
   /// Why it has failed.
   const Status& fault() const { return fault_; }
   /// The parameters.
   std::span<const float> parameters() const { return model_.parameters(); }
   /// This node's present stay.
-  const EpochNode& self() const { return self_; }
+  const EpochNode& self() const { return place_.self; }
   /// The run, or zeros.
-  const History& history() const { return history_; }
+  const History& history() const { return place_.history; }
   /// The epoch, and its members, eldest first.
-  Epoch epoch() const { return epoch_; }
+  Epoch epoch() const { return place_.epoch; }
   /// Members of the epoch, eldest first; empty before the node is one.
-  const std::vector<EpochNode>& members() const { return members_; }
+  const std::vector<EpochNode>& members() const { return place_.members; }
   /// Steps that all had applied when the epoch began.
-  Round base() const { return base_; }
+  Round base() const { return place_.base; }
   /// Steps that this node knows to be committed.
-  Round step() const { return step_; }
+  Round step() const { return steps_.step(); }
   /// Steps that the parameters have had: step(), but for means that wait.
   Round applied() const { return model_.step(); }
   /// Digest of the latest committed mean.
-  std::optional<EpochDigest> latest() const { return log_.digest(step_); }
+  std::optional<EpochDigest> latest() const { return steps_.log().digest(step()); }
   /// The mean of a committed step, while it is kept.
-  const StepMean* committed(Round step) const { return log_.find(step); }
+  const StepMean* committed(Round step) const { return steps_.log().find(step); }
   /// Whether the node has promised to end the epoch, and waits to learn how.
-  bool frozen() const { return vote_.promised() && !rules_->acts_after_promise(); }
+  bool frozen() const { return ending_.frozen(); }
   /// Decisions by the epoch that they end.
-  const std::map<Epoch, EpochValue>& decisions() const { return decisions_; }
+  const std::map<Epoch, EpochValue>& decisions() const { return decisions_.all(); }
 
   /// Whether the votes of a founder have changed since founding_votes() was called: then they are
   /// to be written before anything is sent.
-  bool votes_changed() const { return votes_changed_; }
+  bool votes_changed() const { return ending_.votes_changed(); }
   /// What a founder must have in its next process.
-  std::vector<std::byte> founding_votes();
+  std::vector<std::byte> founding_votes() { return ending_.founding_votes(); }
   /// Takes back a founder's votes; before anything else.
-  Status load_founding_votes(std::span<const std::byte> votes);
+  Status load_founding_votes(std::span<const std::byte> votes) {
+    return ending_.load_founding_votes(votes);
+  }
 
  private:
-  /// A step in the epoch.
-  struct Work {
-    std::map<std::uint16_t, std::vector<std::byte>> chunks{};  ///< of the own chunk, by place
-    std::optional<EpochTime> since{};                          ///< when the first came
-    std::optional<MeanPart> made{};                            ///< the own chunk's mean
-    std::map<std::uint16_t, MeanPart> parts{};                 ///< means by chunk
-    std::map<std::uint16_t, EpochDigest> haves{};              ///< who has the mean, by place
-    bool pushed = false;                                       ///< the own chunks were sent
-  };
-  /// A newcomer that this node hears.
-  struct Newcomer {
-    EpochTime heard{0};
-    std::optional<Round> wanted{};
-    std::optional<Round> ready{};
-    Round behind = 0;  ///< steps that `ready` was behind when it came
-  };
-
-  // Messages.
+  // What others say; what is of this epoch and from a member goes to the steps, or to the vote.
   template <typename Body>
-  void take(const EpochNode& from, const EpochHeader& header, const Body& body, EpochTime now);
-  void on(const EpochNode& from, const ChunkMessage& chunk, EpochTime now);
-  void on(const EpochNode& from, const PartMessage& part, EpochTime now);
-  void on(const EpochNode& from, const HaveMessage& have, EpochTime now);
-  void on(const EpochNode& from, const PrepareMessage& prepare, EpochTime now);
-  void on(const EpochNode& from, const PromiseMessage& promise, EpochTime now);
-  void on(const EpochNode& from, const OutvotedMessage& outvoted, EpochTime now);
-  void on(const EpochNode& from, const AcceptMessage& accept, EpochTime now);
-  void on(const EpochNode& from, const AcceptedMessage& accepted, EpochTime now);
-  void on_want(const EpochNode& from, const EpochHeader& header, const WantMessage& want);
-  void on_held(const EpochNode& from, const PartMessage& part);
-  void on_decide(const EpochNode& from, Epoch epoch, const EpochValue& value, EpochTime now);
-  void on_ask(const EpochNode& from, Epoch epoch);
-  /// Says the present step again, once an epoch, to a member that was told how the one before
-  /// ended.
-  void catch_up(const EpochNode& member);
-  void on_entered(const EpochNode& from, Epoch epoch);
-  void on_join(const EpochNode& from, const JoinMessage& join, EpochTime now);
-  void on_fetch(const EpochNode& from, const FetchMessage& fetch, EpochTime now);
+  void on(const EpochNode& from, const EpochHeader& header, const Body& body);
+  void on(const EpochNode& from, const EpochHeader& header, const PartMessage& part);
+  void on(const EpochNode& from, const EpochHeader& header, const WantMessage& want);
+  void on(const EpochNode& from, const EpochHeader& header, const DecideMessage& decide);
+  void on(const EpochNode& from, const EpochHeader& header, const AskMessage& ask);
+  void on(const EpochNode& from, const EpochHeader& header, const EnteredMessage& entered);
+  void on(const EpochNode& from, const EpochHeader& header, const JoinMessage& join);
+  void on(const EpochNode& from, const EpochHeader& header, const DonorMessage& donor);
+  void on(const EpochNode& from, const EpochHeader& header, const FetchMessage& fetch);
+  void on(const EpochNode& from, const EpochHeader& header, const PieceMessage& piece);
   /// Whether a message of an epoch is of this one and of a member; else tells who lags behind.
   bool current(const EpochNode& from, Epoch epoch);
-  void send(const EpochNode& to, EpochBody body);
-  void send(const EpochNode& to, Epoch epoch, EpochBody body);
-  void send_all(const EpochBody& body);
-  /// Where a node or a founder's name is reached.
-  std::optional<std::pair<std::string, Incarnation>> address(const EpochNode& to) const;
+  /// Tells a node how an epoch ended, if that is known.
+  void tell_end(const EpochNode& to, Epoch epoch);
 
-  // Steps.
-  bool acting() const { return standing_ == EpochStanding::member && !frozen(); }
-  /// The place of a member, from 0.
-  std::uint16_t index_of(const EpochNode& member) const;
-  /// What this owner says of the part that it has made.
-  PartMessage made_part(Round step, const MeanPart& part) const;
-  EpochPlace place() const {
-    return {.epoch = epoch_, .step = step_ + 1, .index = *index_, .members = members_.size()};
-  }
-  bool carrying() const { return carry_.has_value(); }
-  void advance(EpochTime now);
-  void push();
-  void try_make(EpochTime now);
-  void try_complete();
-  bool try_commit();
-  void hold(StepMean mean, const EpochDigest& digest);
-  void commit(const StepMean& mean, const EpochDigest& digest);
-  /// Whether the parameters are not to change.
+  // Steps, and the parameters, which stay as they are while the caller has them.
+  bool acting() const { return standing() == EpochStanding::member && !frozen(); }
   bool parameters_taken() const { return computing_ || kept_; }
+  /// Does what has become possible.
+  void advance();
+  /// Commits a mean if there is one; says whether there was. A fault is this node's.
+  bool commit(const Result<std::optional<WholeMean>>& whole);
+  void commit(const WholeMean& whole);
   void apply_parked();
-  void apply(const StepMean& mean);
-  void hand_over();
+  void restore(const FetchedState& state);
   void fail(const Status& status);
+  void look_after_newcomers();
   void say_again();
-  /// Says again what the member at this place needs for the present step, and has not shown to
-  /// have.
-  void say_step_again(std::size_t place);
-  /// Parts of a whole mean, to somebody who wants them.
-  void send_mean(const EpochNode& to, const StepMean& mean, const EpochDigest& digest,
-                 std::uint16_t part);
 
-  // The end of an epoch.
-  std::vector<EpochNode> voters() const;
-  EpochNode voter_id() const;
-  EpochNode voter_of(const EpochNode& node) const;
-  bool change_due(EpochTime now) const;
-  void watch_for_change(EpochTime now);
-  void propose(EpochTime now);
-  void say_proposal();
-  void try_choose(EpochTime now);
-  void note_founding_vote();
-  EpochValue founding_value() const;
-  void learn(Epoch epoch, const EpochValue& value, EpochTime now);
-  void follow(EpochTime now);
-  void end_epoch(const EpochValue& value, EpochTime now);
-  void enter(Epoch epoch, const EpochValue& value, EpochTime now);
+  // From one epoch to the next.
+  bool is_in(const EpochValue& value) const;
+  void learn(Epoch epoch, const EpochValue& value);
+  /// Goes on as far as the decisions lead.
+  void follow();
+  void end_epoch(const EpochValue& value);
+  void enter(Epoch epoch, const EpochValue& value);
   void put_out(const EpochValue& value);
   void begin_anew();
   void linger();
-  bool suspected(const EpochNode& node) const;
-  bool is_in(const EpochValue& value) const;
-
-  // Newcomers and donors.
-  void copy_if_wanted();
-  void seek(EpochTime now);
-  void restore();
-  void fetch();
-  void pull();
-  void look_after_newcomers(EpochTime now);
-  std::map<EpochNode, Round> ready() const;
-  /// Steps by which a newcomer may lag behind when an epoch is ended for it: those of the last 2 Δ.
-  /// It replays at least as fast as the run goes, else it would not have come so close, and so
-  /// makes up for them in 2 Δ, for which the members stand still.
-  Round near() const { return std::max(kNear, 2 * pace_); }
-  void measure_pace(EpochTime now);
-  void push_to_newcomers(const StepMean& mean, const EpochDigest& digest);
 
   EpochSetup setup_;
-  std::shared_ptr<const EpochRules> rules_;
+  EpochMembership place_;
+  EpochPost post_{place_};
   EpochModel model_;
-  EpochReducer reducer_;
-  EpochNode self_;
-  EpochStanding standing_ = EpochStanding::joining;
+  EpochSteps steps_;
+  EpochDonor donor_{setup_, place_, post_};
+  EpochJoiner joiner_{setup_, post_};
+  EpochEnding ending_{setup_, place_, post_, steps_, donor_};
+  EpochDecisions decisions_;
+  EpochDeparture departure_{setup_.rules, place_, post_};
+
   Status fault_;
-  std::set<EpochPeer> peers_;
-  std::map<std::pair<std::string, Incarnation>, std::uint32_t> stays_;  ///< the latest heard
-  std::vector<EpochParcel> outbox_;
-
-  History history_{};
-  Epoch epoch_ = 0;
-  std::vector<EpochNode> members_;
-  std::optional<std::size_t> index_;  ///< this node's place
-  Round base_ = 0;
-  std::optional<EpochDigest> carry_;  ///< step base + 1 is this mean, and is not applied yet
-  bool asked_carry_ = false;          ///< one that has it was asked for it, lately
-  std::set<std::size_t> caught_up_;   ///< places of members to which the step was said again so
-  std::map<Epoch, EpochValue> decisions_;
-  EpochVote vote_;
-  std::vector<std::byte> votes_;  ///< in the founding
-  bool votes_changed_ = false;
-  bool leaving_ = false;
-  std::optional<EpochValue> lingers_;  ///< how the epoch ended that this node left
-  std::vector<EpochNode> waits_for_;   ///< who is to enter the epoch after it
-  std::set<EpochNode> entered_;        ///< who has
-
-  Round step_ = 0;                ///< steps committed; the model may be up to kMostParked behind
-  std::map<Round, Work> works_;   ///< of the next two steps
-  std::optional<StepMean> mean_;  ///< of step_ + 1, whole
-  EpochDigest mean_digest_{};
-  std::map<std::uint16_t, MeanPart> held_;  ///< parts of the mean that is carried, or replayed
-  std::uint16_t held_parts_ = 0;            ///< how many parts that mean has
-  EpochDigest held_digest_{};               ///< and its digest, as said with each part
-  MeanLog log_;
-  std::deque<StepMean> parked_;
-  std::optional<std::vector<float>> gradient_;  ///< of step_ + 1
+  std::deque<StepMean> parked_;  ///< committed means that wait for the caller
   std::vector<float> room_;
   std::optional<EpochOutcome> outcome_;
   bool computing_ = false;  ///< a gradient is computed at the parameters
   bool kept_ = false;       ///< see keep_parameters
-
-  EpochTime now_{0};                ///< of the latest call
-  EpochTime said_{0};               ///< when things were said again last
-  EpochTime entered_at_{0};         ///< when the epoch began here
-  std::optional<EpochTime> due_;    ///< since when the epoch should end
-  std::optional<EpochTime> asked_;  ///< when the own proposal began
-  EpochTime patience_{0};           ///< until it is given up
-
-  std::map<EpochNode, Newcomer> newcomers_;
-  Round pace_ = 0;         ///< steps in the last Δ in which this node was not frozen
-  EpochTime paced_at_{0};  ///< when they were counted last
-  Round paced_step_ = 0;   ///< up to this one
-  StateFetch fetch_;
-  std::size_t turn_ = 0;                 ///< which donor is asked first
-  Round asked_to_ = 0;                   ///< the last step whose mean a newcomer has asked for
-  std::optional<EpochNode> asked_from_;  ///< whom: means are taken in order, as a channel has them
-  Round replayed_ = 0;                   ///< its step when things were said again last
-  StateCopy copy_;
+  EpochTime now_{0};        ///< of the latest call
+  EpochTime said_{0};       ///< when things were said again last
 };
 
 }  // namespace sotto::sites

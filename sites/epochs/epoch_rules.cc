@@ -37,13 +37,24 @@ bool EpochRules::quorum(const std::set<EpochNode>& group,
                         const std::vector<EpochNode>& members) const {
   const auto there = static_cast<std::size_t>(std::ranges::count_if(
       members, [&](const EpochNode& member) { return group.contains(member); }));
+  const bool half = 2 * there == members.size() && there > 0;
   return 2 * there > members.size() ||
-         (2 * there == members.size() && there > 0 && group.contains(members.front()));
+         (half && (!half_has_eldest || group.contains(members.front()))) ||
+         (there > 0 && !quorum_is_half);
+}
+
+bool EpochRules::commits(std::size_t having, std::size_t members) const {
+  return having == members || (!all_have_mean && 2 * having > members);
+}
+
+bool EpochRules::admits(Round ready, Round base, bool carries) const {
+  return (ready == base || (!admits_at_base && ready + 1 >= base)) &&
+         !(carries && admits_unless_carried);
 }
 
 EpochValue EpochRules::choose(const EpochChoice& choice) const {
   if (const AcceptedValue* accepted = highest(choice.promises);
-      accepted != nullptr && respects_accepted()) {
+      accepted != nullptr && respects_accepted) {
     return accepted->value;
   }
   Round top = choice.base;
@@ -62,7 +73,7 @@ EpochValue EpochRules::choose(const EpochChoice& choice) const {
   }
   // A voter below the top shows that nobody has applied top + 1, as that one cannot have had it.
   const bool carry = having > 0 && at_top == choice.promises.size() &&
-                     carries(having, at_top, choice.members.size());
+                     having == (carries_unless_one_lacks ? at_top : choice.members.size());
   EpochValue value{.members = staying(choice, false),
                    .base = top,
                    .carry = carry ? mean : std::nullopt,

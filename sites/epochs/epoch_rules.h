@@ -1,7 +1,7 @@
-// The rules on which the safety of epochs rests (docs/epochs.md), each a function, so that a test
-// can leave one out and see what breaks.
+// The rules on which the safety and the progress of epochs rest (docs/epochs.md). All hold in every
+// run; a test leaves one out, to see what breaks.
 //
-// Pure, without state; thread-safe.
+// Plain values and pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -27,47 +27,42 @@ struct EpochChoice {
   std::size_t most = kMostEpochMembers;  ///< MAX: members of the next epoch
 };
 
-class EpochRules {
- public:
-  virtual ~EpochRules() = default;
+struct EpochRules {
+  // How an epoch is ended.
+  bool quorum_is_half = true;     ///< at least half of the members decide, not any of them
+  bool half_has_eldest = true;    ///< half of them decide with the eldest alone
+  bool freezes = true;            ///< a node that has promised to end the epoch takes no step
+  bool respects_accepted = true;  ///< a value that was accepted before is taken over
+  bool carries_unless_one_lacks = true;  ///< a mean is carried though not all members are heard
+  bool applies_kept = true;  ///< a member that kept the mean of the base applies it on entry
+
+  // How a step commits.
+  bool all_have_mean = true;  ///< all members have the mean, not more than half of them
+  bool answers_have = true;   ///< a have for a step that is applied already is answered
+
+  // Nodes that come and go.
+  bool admits_at_base = true;         ///< a newcomer is admitted at the base, not a step before
+  bool admits_unless_carried = true;  ///< no newcomer is admitted while a mean is carried
+  bool enters_at_base = true;         ///< a newcomer enters where it has applied the base's steps
+  bool leaver_waits = true;  ///< a leaver stays until all of the next epoch have entered it
+  /// A leaver waits for those that it suspects, too, while nobody else is known to have entered,
+  /// and the roster names them: it may be wrong, and they could not go on.
+  bool leaver_waits_for_suspects = true;
+  /// A node that cannot follow the decisions one by one begins anew when it sees that a newer epoch
+  /// is without it.
+  bool begins_anew = true;
 
   /// Whether `group` may decide for `members`: more than half of them, or half with the eldest.
-  virtual bool quorum(const std::set<EpochNode>& group,
-                      const std::vector<EpochNode>& members) const;
-  /// Whether a node that has promised to end the epoch still goes on with its steps: it does not.
-  virtual bool acts_after_promise() const { return false; }
-  /// Whether a step commits when `having` of `members` have its mean: all must.
-  virtual bool commits(std::size_t having, std::size_t members) const { return having == members; }
-  /// Whether a value that was accepted before is taken over: it is.
-  virtual bool respects_accepted() const { return true; }
-  /// Whether a mean that `having` of `at_top` voters have, of all those that have applied as many
-  /// steps as anybody, is carried over into the next epoch: where none of them lacks it.
-  virtual bool carries(std::size_t having, std::size_t at_top, std::size_t /*members*/) const {
-    return having == at_top;
-  }
-  /// Whether a newcomer that has replayed `ready` steps is admitted where the next epoch begins at
-  /// `base`: exactly there, and not where a mean is carried, which it has not promised to have.
-  virtual bool admits(Round ready, Round base, bool carries) const {
-    return ready == base && !carries;
-  }
-  /// Whether a newcomer that is admitted at `base` enters where it has applied `step`: no other.
-  virtual bool enters(Round step, Round base) const { return step == base; }
-  /// Whether a member that kept the mean of the epoch's base applies it as it enters: it does, as
-  /// somebody has applied it.
-  virtual bool applies_kept() const { return true; }
-  /// Whether a have for a step that is applied already is answered: it is.
-  virtual bool answers_have() const { return true; }
-  /// Whether a member that leaves stays until all of the next epoch have entered it.
-  virtual bool leaver_waits() const { return true; }
-  /// Whether it waits for those that it suspects, too, while nobody else is known to have entered,
-  /// and the roster names them: it does, as it may be wrong, and they could not go on.
-  virtual bool leaver_waits_for_suspects() const { return true; }
-  /// Whether a node that cannot follow the decisions one by one begins anew when it sees that a
-  /// newer epoch is without it.
-  virtual bool begins_anew() const { return true; }
-
+  bool quorum(const std::set<EpochNode>& group, const std::vector<EpochNode>& members) const;
+  /// Whether a step commits when `having` of `members` have its mean.
+  bool commits(std::size_t having, std::size_t members) const;
   /// How the epoch ends, by the promises of a quorum.
   EpochValue choose(const EpochChoice& choice) const;
+
+ private:
+  /// Whether a newcomer that has replayed `ready` steps is admitted where the next epoch begins at
+  /// `base`: it has not promised to have a mean that is carried.
+  bool admits(Round ready, Round base, bool carries) const;
 };
 
 }  // namespace sotto::sites

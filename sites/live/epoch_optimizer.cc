@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,14 +11,13 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/background_service.h>
-#include <sotto/base/digest.h>
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
 #include <sotto/sites/live/epoch_links.h>
 #include <sotto/sites/live/epoch_reporter.h>
 #include <sotto/sites/live/founding_votes.h>
+#include <sotto/sites/process/called_node.h>
 #include <sotto/sites/process/run_roster.h>
 #include <sotto/sites/process/site_of_options.h>
 
@@ -51,7 +49,7 @@ class EpochOptimizer::Run {
   Run(const EpochOptions& options, std::span<float> parameters, const ParameterLayout& layout,
       SiteListener listener);
   ~Run() {
-    const auto lock = service_.pause();
+    const auto lock = node_.pause();
     close();
   }
 
@@ -62,14 +60,14 @@ class EpochOptimizer::Run {
   void evaluated(const Evaluation& quality);
   Status finish();
 
-  bool over() const { return stopped() || rounds_are_over(); }
+  bool over() const { return node_.over(round_); }
   Round round() const { return round_; }
   SiteReport report() const { return reporter_.report(); }
   SiteResult result() const;
 
  private:
-  bool stopped() const { return options_.stop != nullptr && *options_.stop; }
-  bool rounds_are_over() const { return options_.rounds > 0 && round_ >= options_.rounds; }
+  using Visit = CalledNode::Visit;
+
   EpochTime now() const { return std::chrono::duration_cast<EpochTime>(Clock::now() - began_); }
   EpochNodeParts parts() const {
     return {.member = member_ ? &*member_ : nullptr,
@@ -77,7 +75,6 @@ class EpochOptimizer::Run {
             .roster = roster_.get(),
             .incarnation = incarnation_};
   }
-  void require_unfinished() const;
 
   Status open();
   Status take_part();
@@ -94,8 +91,9 @@ class EpochOptimizer::Run {
   Status pump_once(Clock::duration longest);
   void follow_roster();
   Result<EpochStep> outcome();
-  Status fail(const Status& status);
-  void serve();
+  /// Looks after the others while the caller is away.
+  Status serve();
+  void report_failure();
   /// Leaves the channels and the roster. Requires that the own thread is kept out.
   void close();
 
@@ -120,15 +118,11 @@ class EpochOptimizer::Run {
   Clock::time_point asked_{};
 
   bool kept_ = false;  ///< the caller is away, and the parameters stay as they are
-  Status status_;      ///< the fault that ended the node
-  bool finished_ = false;
   std::atomic<bool> cancelled_{false};
   std::optional<double> pending_;  ///< the loss of the gradient that waits for its mean
   std::optional<sites::EpochOutcome> outcome_;  ///< of that gradient
   Round round_ = 0;
-  TimeSplit time_;
-  Clock::time_point left_ = Clock::now();  ///< when the caller went
-  mutable BackgroundService service_;      ///< last: it uses all members above
+  mutable CalledNode node_;  ///< last: it uses all members above
 };
 
 EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameters,
@@ -144,25 +138,26 @@ EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameter
            .name = options_.name,
            .key = options_.roster.key.node_keys(options_.name).public_key}})),
       reporter_(options_, settings_, parameters.size(), listener_),
-      service_("a node", kAnswerEvery, [this] { serve(); }) {
-  const auto lock = service_.pause();
+      node_({.noun = "node",
+             .stop = options_.stop,
+             .rounds = options_.rounds,
+             .serve_every = kAnswerEvery,
+             .serve = [this] { return serve(); },
+             .computes = [this] { return member_ && !pending_; },
+             .fail = [this] { report_failure(); },
+             .tell =
+                 [this](const Status& fault) {
+                   reporter_.tell(Level::error, SiteEvent::Kind::failed, fault.message());
+                 }}) {
+  const auto lock = node_.pause();
   make_member(false);  // what is refused is refused here
   member_.reset();
 }
 
-void EpochOptimizer::Run::require_unfinished() const {
-  if (finished_) {
-    throw Error("the node is finished: no step follows");
-  }
-}
-
-Status EpochOptimizer::Run::fail(const Status& status) {
-  status_ = status;
-  close();  // the others do not wait for a node that cannot go on, whatever the listener does
+void EpochOptimizer::Run::report_failure() {
+  close();
   reporter_.enter(SitePhase::failed);
   reporter_.refresh(parts());
-  reporter_.tell(Level::error, SiteEvent::Kind::failed, status.message());
-  return status;
 }
 
 void EpochOptimizer::Run::close() {
@@ -275,26 +270,17 @@ void EpochOptimizer::Run::try_begin() {
 }
 
 Status EpochOptimizer::Run::take_part() {
-  try {
-    if (Status status = open(); !status.ok()) {
-      return fail(status);
-    }
-  } catch (const std::exception& exception) {
-    (void)fail(Status(Fault::unexpected, exception.what()));
-    throw;
-  }
-  return await([this] { return member_ && member_->wants_gradient(); });
+  Status status = node_.guarded([&] {
+    Status opened = open();
+    return opened.ok() ? opened : node_.fail(opened);
+  });
+  return status.ok() ? await([this] { return member_ && member_->wants_gradient(); }) : status;
 }
 
 Status EpochOptimizer::Run::connect() {
-  const auto lock = service_.pause();
-  require_unfinished();
-  if (!status_.ok()) {
-    return status_;
-  }
-  Status status = take_part();
-  left_ = Clock::now();
-  return status;
+  const Visit visit(node_);
+  const Status& fault = node_.usable();
+  return fault.ok() ? take_part() : fault;
 }
 
 // -- waiting --------------------------------------------------------------------------------------
@@ -340,13 +326,10 @@ Status EpochOptimizer::Run::pump_once(Clock::duration longest) {
 }
 
 Status EpochOptimizer::Run::pump(Clock::duration longest) {
-  try {
-    const Status status = pump_once(longest);
-    return status.ok() ? status : fail(status);
-  } catch (const std::exception& exception) {
-    (void)fail(Status(Fault::unexpected, exception.what()));
-    throw;
-  }
+  return node_.guarded([&] {
+    Status status = pump_once(longest);
+    return status.ok() ? status : node_.fail(status);
+  });
 }
 
 Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
@@ -357,7 +340,7 @@ Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
     if (done()) {
       return {};
     }
-    if (stopped() || cancelled_.exchange(false)) {
+    if (node_.stopped() || cancelled_.exchange(false)) {
       return {Fault::stopped, "was told to stop before the wait was over"};
     }
     if (options_.wait_limit && Clock::now() - start >= *options_.wait_limit) {
@@ -373,15 +356,12 @@ Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
   }
 }
 
-void EpochOptimizer::Run::serve() {
-  if (!links_ || finished_ || !status_.ok()) {
-    return;
+Status EpochOptimizer::Run::serve() {
+  if (!links_) {
+    return {};
   }
   keep_parameters(true);  // they are the caller's between two calls
-  try {
-    (void)pump(0ms);                 // the caller's next call returns the fault
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): pump has noted it
-  }
+  return pump_once(0ms);
 }
 
 // -- steps ----------------------------------------------------------------------------------------
@@ -393,10 +373,9 @@ Result<EpochStep> EpochOptimizer::Run::outcome() {
     if (!outcome_) {
       outcome_ = member_->outcome();
     }
-    return outcome_ && (member_->wants_gradient() || rounds_are_over());
+    return outcome_ && (member_->wants_gradient() || node_.rounds_are_over(round_));
   });
-  time_.wait_s += seconds_since(start);
-  left_ = Clock::now();
+  node_.time().wait_s += seconds_since(start);
   if (!status.ok()) {
     return status;
   }
@@ -406,10 +385,9 @@ Result<EpochStep> EpochOptimizer::Run::outcome() {
 }
 
 Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, double loss) {
-  const auto lock = service_.pause();
-  require_unfinished();
-  if (!status_.ok()) {
-    return status_;
+  const Visit visit(node_);
+  if (const Status& fault = node_.usable(); !fault.ok()) {
+    return fault;
   }
   if (pending_) {
     throw Error("gradient", "one is pending: go on with wait()");
@@ -418,7 +396,6 @@ Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, dou
     refuse("gradient", fmt::format("{} elements", gradient.size()),
            fmt::format("it must have those of the parameters, {}", parameters_.size()));
   }
-  time_.compute_s += member_ ? seconds_since(left_) : 0;
   if (!member_ || !member_->wants_gradient()) {
     const std::vector<float> before(parameters_.begin(), parameters_.end());
     if (Status status = take_part(); !status.ok()) {
@@ -429,17 +406,17 @@ Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, dou
     }
   }
   if (Status status = member_->offer(gradient, now()); !status.ok()) {
-    return status.fault() == Fault::non_finite && member_->fault().ok() ? status : fail(status);
+    return status.fault() == Fault::non_finite && member_->fault().ok() ? status
+                                                                        : node_.fail(status);
   }
   pending_ = loss;
   return outcome();
 }
 
 Result<EpochStep> EpochOptimizer::Run::wait() {
-  const auto lock = service_.pause();
-  require_unfinished();
-  if (!status_.ok()) {
-    return status_;
+  const Visit visit(node_);
+  if (const Status& fault = node_.usable(); !fault.ok()) {
+    return fault;
   }
   if (!pending_) {
     throw Error("gradient", "none is pending: give one to step()");
@@ -450,14 +427,14 @@ Result<EpochStep> EpochOptimizer::Run::wait() {
 // -- the end --------------------------------------------------------------------------------------
 
 void EpochOptimizer::Run::evaluated(const Evaluation& quality) {
-  const auto lock = service_.pause();
+  const Visit visit(node_);
   reporter_.evaluated(parts(), round_, quality);
 }
 
 Status EpochOptimizer::Run::finish() {
-  const auto lock = service_.pause();
-  if (finished_ || !status_.ok()) {
-    return status_;
+  const Visit visit(node_);
+  if (node_.finished() || !node_.status().ok()) {
+    return node_.status();
   }
   const auto end = Clock::now() + options_.roster.leave_patience;
   keep_parameters(false);
@@ -471,9 +448,9 @@ Status EpochOptimizer::Run::finish() {
       round_ = member_->applied();
     }
   }
-  finished_ = true;
-  time_.wall_s = seconds_since(began_);
-  if (rounds_are_over()) {
+  node_.finish();
+  node_.time().wall_s = seconds_since(began_);
+  if (node_.rounds_are_over(round_)) {
     reporter_.enter(SitePhase::done);
   }
   reporter_.refresh(parts());
@@ -482,19 +459,13 @@ Status EpochOptimizer::Run::finish() {
 }
 
 SiteResult EpochOptimizer::Run::result() const {
-  const auto lock = service_.pause();
-  SiteResult result;
-  result.report = reporter_.report();
-  result.stopped = stopped() && !rounds_are_over();
-  result.history = reporter_.history().points();
-  if (!result.history.empty()) {
-    result.final = result.history.back();
-  }
-  result.time = time_;
-  if (!finished_) {
+  const auto lock = node_.pause();
+  SiteResult result =
+      site_result(reporter_.report(), reporter_.history(), node_.time(), parameters_);
+  result.stopped = node_.stopped() && !node_.rounds_are_over(round_);
+  if (!node_.finished()) {
     result.time.wall_s = seconds_since(began_);
   }
-  result.parameters_sha256 = sha256_hex(std::as_bytes(parameters_));
   return result;
 }
 

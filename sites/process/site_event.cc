@@ -67,6 +67,7 @@ constexpr auto kNames = std::to_array<Named>({
     {Kind::put_out, "put-out"},
     {Kind::other_run, "other-run"},
     {Kind::undelivered, "undelivered"},
+    {Kind::newer_process, "newer-process"},
     {Kind::failed, "failed"},
 });
 

@@ -80,6 +80,7 @@ struct SiteEvent {
     put_out,                ///< … this node is no member any more, and joins anew
     other_run,              ///< … a node is in a run that was begun apart from this one
     undelivered,            ///< the node left with what no heir has confirmed
+    newer_process,          ///< the site ends, as a newer process with its key runs
     failed,                 ///< the site ends, and why
   };
   Level level = Level::info;

@@ -2,13 +2,12 @@
 //
 //   lock             locked by the process that holds the folder
 //   life             the number of its start, which only grows
-//   state.a state.b  its state (section_file.h), written in turn, so that the one before stays
+//   state.a state.b  its state, written in turn, so that the one before stays
 //   privacy          what is spent of its privacy budget (trainers/files/privacy_ledger.h)
 //
-// A state has the magic "SOTOSITE", the life that wrote it and its number within that life in the
-// header, and the sections settings (1), site (2), Site::save, and run (3). It is written beside,
-// synced and renamed (durable_file.h), and its owner alone may read it. After a write that failed
-// there is no other: what the disk then holds is not known.
+// A state (site_state_file.h) is written beside, synced and renamed (durable_file.h), and its owner
+// alone may read it. After a write that failed there is no other: what the disk then holds is not
+// known.
 //
 // The number of a start is one more than that before, and at least the clock's, in seconds: so a
 // folder that is put back from a backup is told from a process that has hung on.
@@ -20,54 +19,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
-#include <sotto/base/ids.h>
 #include <sotto/base/status.h>
-#include <sotto/trainers/files/section_file.h>
+#include <sotto/sites/process/site_state_file.h>
 
 namespace sotto {
-
-/// What one file holds of a site.
-struct SiteStateFile {
-  std::uint32_t life = 0;    ///< life of the process that wrote it
-  std::uint32_t number = 0;  ///< the state's number in that life, from 1
-  Round round = 0;
-  std::string settings;  ///< text of state_settings
-  std::vector<std::byte> site;
-  std::vector<std::byte> run;
-};
-
-/// The settings of a state: those that sites share, behind the site's name, as a folder may be
-/// taken for another site's by mistake.
-std::string state_settings(const std::string& site, const std::string& shared);
-/// The first setting that is another one in a state, in words; empty: none is. States of before
-/// did not say the name.
-std::string state_difference(const std::string& site, const std::string& shared,
-                             const std::string& of_state);
-
-/// What a state's file begins with, and the sections that it has.
-const FileKind& site_state_kind();
-/// The file's bytes.
-std::vector<std::byte> encode_site_state(const SiteStateFile& state);
-/// Fault::malformed says what is wrong.
-Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes);
-
-/// The section of the run.
-struct SiteRunState {
-  std::uint64_t steps = 0;  ///< number of gradients that were taken
-  /// Others know no more of the site than this state: it was written before they were told, or in
-  /// the end. False: written while the site went on, so that one that is started from it is
-  /// another one, with this one's model.
-  bool complete = true;
-};
-
-/// Writes the section.
-std::vector<std::byte> encode_site_run(const SiteRunState& run);
-/// Decodes the bytes of encode_site_run; Fault::malformed for bytes that it cannot have written.
-Result<SiteRunState> decode_site_run(std::span<const std::byte> bytes);
 
 /// A state that a folder holds.
 struct FoundSiteState {

@@ -2,32 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <deque>
 #include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sotto/sites/core/lower_median.h>
+
 namespace sotto {
 
 using sites::Suspect;
 using Level = SiteEvent::Level;
-
-namespace {
-
-/// The lower one of an even number; 0 of none.
-double median(std::deque<double> values) {
-  if (values.empty()) {
-    return 0;
-  }
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-}  // namespace
 
 void SiteGuard::tell(SiteEvent::Kind kind, std::string text, std::string peer,
                      std::vector<SiteFigure> figures) const {
@@ -79,20 +65,20 @@ void SiteGuard::look_at(double loss) {
   const double moved =
       std::accumulate(influences.begin(), influences.end(), 0.0,
                       [](double sum, const Suspect& suspect) { return sum + suspect.moved; });
-  const double largest = losses_.empty() ? 0 : *std::max_element(losses_.begin(), losses_.end());
-  if (losses_.size() >= kEnough && loss > kJump * largest && moved > kMoved * median(moved_)) {
+  const double largest =
+      intakes_.empty() ? 0 : std::ranges::max_element(intakes_, {}, &Intake::loss)->loss;
+  const double usual = sites::lower_median(intakes_, &Intake::moved);
+  if (intakes_.size() >= kEnough && loss > kJump * largest && moved > kMoved * usual) {
     ++jumps_;
     tell(SiteEvent::Kind::loss_jump,
          fmt::format("the loss is {:.4g} after what came last, and was {:.4g} at most in the {} "
                      "rounds before; the model was moved by: {}",
-                     loss, largest, losses_.size(), names_of(influences)),
+                     loss, largest, intakes_.size(), names_of(influences)),
          {}, {{"loss", loss}});
   }
-  losses_.push_back(loss);
-  moved_.push_back(moved);
-  if (losses_.size() > kRemembered) {
-    losses_.pop_front();
-    moved_.pop_front();
+  intakes_.push_back({.loss = loss, .moved = moved});
+  if (intakes_.size() > kRemembered) {
+    intakes_.pop_front();
   }
 }
 

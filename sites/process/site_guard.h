@@ -40,14 +40,19 @@ class SiteGuard {
   /// the median of the rounds before. The loss of a batch jumps by itself where it is near 0.
   static constexpr double kMoved = 2;
 
+  /// What a round's parcels led to.
+  struct Intake {
+    double loss = 0;   ///< of the first step after it
+    double moved = 0;  ///< distances by which the parcels moved the model, in all
+  };
+
   void tell(SiteEvent::Kind kind, std::string text, std::string peer = {},
             std::vector<SiteFigure> figures = {}) const;
   std::string names_of(const std::vector<sites::Suspect>& suspects) const;
 
   sites::Site& site_;
   const SiteListener listener_;
-  std::deque<double> losses_;
-  std::deque<double> moved_;  ///< distances by which a round's parcels moved the model, in all
+  std::deque<Intake> intakes_;
   std::uint64_t put_backs_ = 0;
   std::uint64_t jumps_ = 0;
 };

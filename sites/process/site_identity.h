@@ -33,8 +33,7 @@ const TrustedPeer& own_line(const SiteNames& names, const PublicKey& key,
                             const std::vector<TrustedPeer>& lines);
 
 /// Reads key and list. Throws Error for a file that cannot be read, as own_line, and for a list
-/// that names nobody
-/// else.
+/// that names nobody else.
 SiteIdentity read_site_identity(const SiteNames& names);
 
 }  // namespace sotto

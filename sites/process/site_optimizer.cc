@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,11 +11,10 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/background_service.h>
-#include <sotto/base/digest.h>
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/sites/core/patience.h>
+#include <sotto/sites/process/called_node.h>
 #include <sotto/sites/process/run_roster.h>
 #include <sotto/sites/process/site_connections.h>
 #include <sotto/sites/process/site_folder.h>
@@ -57,16 +55,14 @@ class SiteOptimizer::Run {
   Status leave();
 
   bool trains() const { return !options_.only_takes && !gradients_.spent(); }
-  bool stopped() const { return options_.stop != nullptr && *options_.stop; }
-  bool over() const { return stopped() || rounds_are_over(); }
+  bool over() const { return node_.over(site_.round()); }
   Round round() const { return site_.round(); }
   Round next_step() const { return site_.round() * options_.communication_interval + steps_; }
   SiteReport report() const { return reporter_.report(); }
   SiteResult result() const;
 
  private:
-  /// Keeps the optimizer's own thread out, and counts the time since the caller left.
-  class Visit;
+  using Visit = CalledNode::Visit;
 
   SiteOptions with_defaults(SiteOptions options, std::span<const float> parameters) const;
   std::optional<PrivacyOptions> with_ledger(std::optional<PrivacyOptions> privacy) const;
@@ -74,16 +70,10 @@ class SiteOptimizer::Run {
 
   /// Looks after the peers while a write is awaited; a fault comes again.
   void serve_meanwhile();
-  /// What the optimizer's own thread does while the caller is away.
-  void serve();
-  /// The site's fault, from now on, which others are told.
-  Status fail(Status status);
-  /// What `body` returns. What it throws is the site's fault from now on, too: it may have ended
-  /// between an offer and its write, so that nothing may leave any more.
-  template <typename Body>
-  auto guarded(const Body& body) -> decltype(body());
-  /// Throws Error once the site is finished.
-  void require_unfinished() const;
+  /// Looks after the peers while the caller is away.
+  Status serve();
+  void report_failure();
+  void tell_failure(const Status& fault) const;
   Status begin();
   /// What comes before the site has a model: its state, the other nodes, the channels.
   Status open();
@@ -104,7 +94,7 @@ class SiteOptimizer::Run {
   Status end();
   Status pump(Clock::duration longest);
   SitePhase busy_phase() const { return trains() ? SitePhase::training : SitePhase::relaying; }
-  bool rounds_are_over() const { return options_.rounds > 0 && site_.round() >= options_.rounds; }
+  bool rounds_are_over() const { return node_.rounds_are_over(site_.round()); }
 
   const SiteOptions options_;
   const SiteListener listener_;
@@ -120,35 +110,14 @@ class SiteOptimizer::Run {
   SiteReporter reporter_;
   SiteConnections connections_;
 
-  Status status_;       ///< the site's fault, which a Visit guards as all else
-  bool begun_ = false;  ///< there is a model to train
-  bool finished_ = false;
+  bool begun_ = false;     ///< there is a model to train
   bool leaving_ = false;   ///< the site ends before the others
   bool disowned_ = false;  ///< what was loaded is not what others know last, and it begins anew
   Round steps_ = 0;        ///< in this round
   SitePace pace_;
-  Clock::time_point left_ = Clock::now();  ///< when the caller went
-  TimeSplit time_;
   std::uint64_t resets_ = 0;
   SiteStateWriter writer_;
-  /// Serves the peers while the caller is away. It uses all members above.
-  mutable BackgroundService service_;
-};
-
-class SiteOptimizer::Run::Visit {
- public:
-  explicit Visit(Run& run) : run_(run), lock_(run.service_.pause()) {
-    if (run_.begun_) {
-      run_.time_.compute_s += seconds_since(run_.left_);
-    }
-  }
-  ~Visit() { run_.left_ = Clock::now(); }
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
-
- private:
-  Run& run_;
-  std::unique_lock<std::mutex> lock_;
+  mutable CalledNode node_;  ///< last: it uses all members above
 };
 
 SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
@@ -186,7 +155,14 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
                .gradients = gradients_,
                .folder = folder_.get()},
               [this] { serve_meanwhile(); }),
-      service_("a site", kServeEvery, [this] { serve(); }) {
+      node_({.noun = "site",
+             .stop = options_.stop,
+             .rounds = options_.rounds,
+             .serve_every = kServeEvery,
+             .serve = [this] { return serve(); },
+             .computes = [this] { return begun_; },
+             .fail = [this] { report_failure(); },
+             .tell = [this](const Status& fault) { tell_failure(fault); }}) {
   if (options_.roster && folder_) {
     throw Error("state",
                 "a run whose nodes come and go keeps none: a node that is started again "
@@ -223,24 +199,16 @@ sites::SiteSetup SiteOptimizer::Run::setup() {
   return setup;
 }
 
-Status SiteOptimizer::Run::fail(Status status) {
-  status_ = status;
-  connections_.close();  // nobody waits for a site that cannot go on
+void SiteOptimizer::Run::report_failure() {
+  connections_.close();
   reporter_.enter(SitePhase::failed);
-  reporter_.tell(Level::error, SiteEvent::Kind::failed, status.message());
   reporter_.refresh(true);
-  return status;
 }
 
-template <typename Body>
-auto SiteOptimizer::Run::guarded(const Body& body) -> decltype(body()) {
-  try {
-    return body();
-  } catch (const std::exception& exception) {
-    status_ = Status(Fault::unexpected, exception.what());
-    connections_.close();
-    throw;
-  }
+void SiteOptimizer::Run::tell_failure(const Status& fault) const {
+  const bool replaced = !site_.alive().ok();
+  reporter_.tell(Level::error, replaced ? SiteEvent::Kind::newer_process : SiteEvent::Kind::failed,
+                 fault.message());
 }
 
 void SiteOptimizer::Run::serve_meanwhile() {
@@ -249,23 +217,11 @@ void SiteOptimizer::Run::serve_meanwhile() {
   }
 }
 
-void SiteOptimizer::Run::serve() {
-  if (!begun_ || !connections_.is_open() || !status_.ok()) {
-    return;  // a site that waits for a model would take one, and the parameters are the caller's
+Status SiteOptimizer::Run::serve() {
+  if (!begun_ || !connections_.is_open()) {
+    return {};  // a site that waits for a model would take one, and the parameters are the caller's
   }
-  try {
-    if (Status status = pump(0ms); !status.ok()) {
-      (void)fail(std::move(status));
-    }
-  } catch (const std::exception& exception) {
-    (void)fail(Status(Fault::unexpected, exception.what()));
-  }
-}
-
-void SiteOptimizer::Run::require_unfinished() const {
-  if (finished_) {
-    throw Error("the site is finished: no step follows");
-  }
+  return pump(0ms);
 }
 
 Status SiteOptimizer::Run::load() {
@@ -307,7 +263,7 @@ Status SiteOptimizer::Run::join() {
                      .links = connections_.links(),
                      .disowned = disowned_,
                      .pump = [this](Clock::duration span) { return pump(span); },
-                     .stopped = [this] { return stopped(); }});
+                     .stopped = [this] { return node_.stopped(); }});
 }
 
 Status SiteOptimizer::Run::open() {
@@ -326,12 +282,12 @@ Status SiteOptimizer::Run::begin() {
     return {};
   }
   begun_ = false;
-  return guarded([&]() -> Status {
+  return node_.guarded([&]() -> Status {
     if (Status status = open(); !status.ok()) {
-      return status.fault() == Fault::stopped ? status : fail(std::move(status));
+      return status.fault() == Fault::stopped ? status : node_.fail(status);
     }
     if (Status status = join(); !status.ok()) {
-      return fail(std::move(status));
+      return node_.fail(status);
     }
     begun_ = site_.try_begin(false);
     pace_.begin_round();
@@ -341,9 +297,9 @@ Status SiteOptimizer::Run::begin() {
 }
 
 Status SiteOptimizer::Run::connect() {
-  const Visit visit(*this);
-  require_unfinished();
-  return status_.ok() ? begin() : status_;
+  const Visit visit(node_);
+  const Status& fault = node_.usable();
+  return fault.ok() ? begin() : fault;
 }
 
 Result<SiteStep> SiteOptimizer::Run::step(std::span<const float> gradient, double loss) {
@@ -351,10 +307,9 @@ Result<SiteStep> SiteOptimizer::Run::step(std::span<const float> gradient, doubl
     throw Error(fmt::format("a gradient of {} elements for {} parameters", gradient.size(),
                             parameters_.size()));
   }
-  const Visit visit(*this);
-  require_unfinished();
-  if (!status_.ok()) {
-    return status_;
+  const Visit visit(node_);
+  if (const Status& fault = node_.usable(); !fault.ok()) {
+    return fault;
   }
   if (options_.only_takes) {
     throw Error("an observer takes no step: relay() takes in what comes");
@@ -392,13 +347,13 @@ Result<SiteStep> SiteOptimizer::Run::take(std::span<const float> gradient,
     return put_back(status);
   }
   ++steps_;
-  time_.algorithm_s += seconds_since(start);
+  node_.time().algorithm_s += seconds_since(start);
   reporter_.tell_of_budget();
   if (steps_ >= pace_.steps()) {
     return exchange();
   }
-  if (Status status = pump(0ms); !status.ok()) {
-    return fail(std::move(status));
+  if (Status status = node_.guarded([&] { return pump(0ms); }); !status.ok()) {
+    return node_.fail(status);
   }
   return SiteStep{.round = site_.round()};
 }
@@ -412,10 +367,9 @@ Result<SiteStep> SiteOptimizer::Run::put_back(const Status& status) {
 }
 
 Result<SiteStep> SiteOptimizer::Run::relay() {
-  const Visit visit(*this);
-  require_unfinished();
-  if (!status_.ok()) {
-    return status_;
+  const Visit visit(node_);
+  if (const Status& fault = node_.usable(); !fault.ok()) {
+    return fault;
   }
   if (Status status = begin(); !status.ok()) {
     return status;
@@ -454,8 +408,8 @@ Status SiteOptimizer::Run::run_round() {
 
 Result<SiteStep> SiteOptimizer::Run::exchange() {
   pace_.end_steps(steps_);
-  if (Status status = guarded([&] { return run_round(); }); !status.ok()) {
-    return fail(std::move(status));
+  if (Status status = node_.guarded([&] { return run_round(); }); !status.ok()) {
+    return node_.fail(status);
   }
   steps_ = 0;
   pace_.begin_round();
@@ -486,26 +440,26 @@ Status SiteOptimizer::Run::wait_for_peers(sites::Patience& patience) {
       site_.peers(), [](const sites::PeerState& peer) { return peer.heard && peer.waited_for; });
   patience.begin(0, site_.awaited(), static_cast<std::size_t>(heard));
   const std::chrono::duration<double> longest(patience.lasts());
-  while (status.ok() && !stopped() && !site_.complete() && Clock::now() - start < longest) {
+  while (status.ok() && !node_.stopped() && !site_.complete() && Clock::now() - start < longest) {
     status = pump(std::min<Clock::duration>(kSlice, options_.patience));
     patience.look(seconds_since(start), site_.awaited());
   }
   patience.end(seconds_since(start));
-  time_.wait_s += seconds_since(start);
+  node_.time().wait_s += seconds_since(start);
   return status;
 }
 
 void SiteOptimizer::Run::evaluated(const Evaluation& quality) {
-  const Visit visit(*this);
+  const Visit visit(node_);
   reporter_.evaluated(quality);
 }
 
 Status SiteOptimizer::Run::finish() {
-  const Visit visit(*this);
-  if (!status_.ok() || finished_) {
-    return status_;
+  const Visit visit(node_);
+  if (!node_.status().ok() || node_.finished()) {
+    return node_.status();
   }
-  finished_ = true;
+  node_.finish();
   if (!connections_.is_open()) {
     connections_.close();
     return {};  // nothing was read, and nothing is to be written over it
@@ -519,10 +473,10 @@ Status SiteOptimizer::Run::finish() {
     Status status = leaving_ && connections_.roster() != nullptr ? hand_over() : Status();
     return status.ok() ? end() : status;
   };
-  if (Status status = guarded(leave_and_end); !status.ok()) {
-    return fail(std::move(status));
+  if (Status status = node_.guarded(leave_and_end); !status.ok()) {
+    return node_.fail(status);
   }
-  time_.wall_s = seconds_since(reporter_.began());
+  node_.time().wall_s = seconds_since(reporter_.began());
   reporter_.enter(SitePhase::done);
   reporter_.refresh(true);
   connections_.close();
@@ -555,7 +509,7 @@ Status SiteOptimizer::Run::end() {
   reporter_.tell(Level::info, SiteEvent::Kind::ended,
                  fmt::format("{} {}{}",
                              rounds_are_over() ? "its rounds are over,"
-                             : stopped()       ? "was told to stop at round"
+                             : node_.stopped() ? "was told to stop at round"
                                                : "ends at round",
                              site_.round(), reporter_.history().text()),
                  reporter_.history().with_figures({}));
@@ -563,16 +517,12 @@ Status SiteOptimizer::Run::end() {
 }
 
 SiteResult SiteOptimizer::Run::result() const {
-  const auto lock = service_.pause();
-  SiteResult result;
-  result.report = finished_ ? reporter_.report() : reporter_.present();
+  const auto lock = node_.pause();
+  SiteResult result = site_result(node_.finished() ? reporter_.report() : reporter_.present(),
+                                  reporter_.history(), node_.time(), parameters_);
   result.stopped = !rounds_are_over();
-  result.history = reporter_.history().points();
-  result.final = reporter_.history().last() == nullptr ? result.final : *reporter_.history().last();
-  result.time = time_;
   result.save_s = writer_.seconds();
   result.export_trouble = reporter_.export_trouble();
-  result.parameters_sha256 = sha256_hex(std::as_bytes(parameters_));
   return result;
 }
 

@@ -28,7 +28,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
@@ -36,23 +35,10 @@
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/sites/process/site_report.h>
-#include <sotto/trainers/result.h>
+#include <sotto/sites/process/site_result.h>
 #include <sotto/trainers/tasks/task.h>
 
 namespace sotto {
-
-/// What a site's process came to.
-struct SiteResult {
-  SiteReport report;                  ///< report at its end
-  bool stopped = false;               ///< whether it was told to stop before its rounds were over
-  std::vector<HistoryPoint> history;  ///< evaluations of this process
-  /// The last one of history; NaN: there was none.
-  HistoryPoint final = {.loss = std::numeric_limits<double>::quiet_NaN()};
-  TimeSplit time;              ///< times of this process
-  double save_s = 0;           ///< seconds that this process spent on writing its state
-  std::string export_trouble;  ///< reason why the model's last export failed; empty: none failed
-  std::string parameters_sha256;
-};
 
 /// What a step has come to.
 struct SiteStep {

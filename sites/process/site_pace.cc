@@ -52,7 +52,7 @@ void SitePace::end_round(std::span<const SitePeerReport> peers, Round round) {
                                : std::numeric_limits<double>::infinity());
   }
   if (adapts_) {
-    chosen_.note(step_s_, std::move(arrivals));
+    chosen_.note(step_s_, arrivals);
   }
 }
 

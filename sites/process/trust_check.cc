@@ -1,6 +1,7 @@
-#include "trust_check.h"
+#include <sotto/sites/process/trust_check.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
 
@@ -13,6 +14,7 @@
 namespace sotto {
 namespace {
 
+using Found = TrustFinding::Kind;
 using Neighbours = std::vector<std::vector<std::size_t>>;
 
 std::vector<bool> reached_from(std::size_t start, const Neighbours& next) {
@@ -86,7 +88,7 @@ class TrustCheck {
     const auto found = lines_[site].find(sites_[peer].name);
     return found == lines_[site].end() ? nullptr : found->second;
   }
-  void find(const char* kind, std::size_t site, std::size_t peer, std::string text) {
+  void find(Found kind, std::size_t site, std::size_t peer, std::string text) {
     report_.findings.push_back({kind, sites_[site].name, sites_[peer].name, std::move(text)});
   }
   /// "lab's list (federation/lab/peers.csv)"
@@ -100,11 +102,11 @@ class TrustCheck {
     if (const TrustedPeer* own = line_of(peer, peer)) {
       const auto keys = own->keys();
       if (std::ranges::none_of(keys, [&](const PeerKey& key) { return line.holds(key.key); })) {
-        find("key", site, peer,
+        find(Found::key, site, peer,
              fmt::format("{} has another key of {} than {}", list_of(site), name, list_of(peer)));
       }
       if (line.address != own->address) {
-        find("address", site, peer,
+        find(Found::address, site, peer,
              fmt::format("{} has the address '{}' for {}, and {} has '{}'", list_of(site),
                          line.address, name, list_of(peer), own->address));
       }
@@ -114,13 +116,13 @@ class TrustCheck {
       if (!line.may_send && !line.send_to) {
         return;  // neither wants an edge
       }
-      find("missing", site, peer,
+      find(Found::missing, site, peer,
            fmt::format("{} has no line for {}", list_of(peer), sites_[site].name));
       return;
     }
     const bool sends = line.send_to && !sites_[site].observer;
     if (sends != back->may_send && !sites_[site].observer) {
-      find("edge", site, peer,
+      find(Found::edge, site, peer,
            fmt::format("{} has send_to = {} for {}, and {} has may_send = {} for {}: {} sends "
                        "nothing to {}",
                        list_of(site), yes_or_no(line.send_to), name, list_of(peer),
@@ -150,7 +152,7 @@ class TrustCheck {
     const SharedSetting* const first = setting_of(sites_[0], name);
     const SharedSetting* const other = setting_of(sites_[i], name);
     if (first == nullptr || other == nullptr || first->value != other->value) {
-      find("settings", 0, i,
+      find(Found::settings, 0, i,
            fmt::format("{} is {} at {} and {} at {}", name, setting_text(sites_[0], name),
                        sites_[0].name, setting_text(sites_[i], name), sites_[i].name));
     }
@@ -170,13 +172,13 @@ class TrustCheck {
       for (std::size_t j = 0; j < sites_.size(); ++j) {
         const std::string other = address_of(j);
         if (listens_at(other, sites_[i].monitor)) {
-          find("monitor", i, j,
+          find(Found::monitor, i, j,
                fmt::format("monitor = \"{}\" in {} is where {} listens", sites_[i].monitor,
                            sites_[i].file, sites_[j].name));
         }
         if (j > i && host_of_addresses(own) == host_of_addresses(other) &&
             listens_at(sites_[i].monitor, sites_[j].monitor)) {
-          find("monitor", i, j,
+          find(Found::monitor, i, j,
                fmt::format("monitor = \"{}\" in {} and in {}, and both sites have addresses on "
                            "{}: give one of the two monitors another port",
                            sites_[i].monitor, sites_[i].file, sites_[j].file,
@@ -197,11 +199,11 @@ class TrustCheck {
     const auto from = reached_from(root, in_);
     for (std::size_t i = 0; i < sites_.size(); ++i) {
       if (!to[i]) {
-        find("reach", root, i,
+        find(Found::reach, root, i,
              fmt::format("nothing of {} reaches {}", sites_[root].name, sites_[i].name));
       }
       if (!from[i] && !sites_[i].observer) {
-        find("reach", i, root,
+        find(Found::reach, i, root,
              fmt::format("nothing of {} reaches {}", sites_[i].name, sites_[root].name));
       }
     }
@@ -214,10 +216,10 @@ class TrustCheck {
       report_.degree_max = std::max(report_.degree_max, in_[i].size());
       if (in_[i].empty() && !out_[i].empty()) {
         report_.findings.push_back(
-            {"gives", sites_[i].name, "", "it gives, and nothing comes back to it"});
+            {Found::gives, sites_[i].name, "", "it gives, and nothing comes back to it"});
       }
       if (out_[i].empty() && !in_[i].empty() && !sites_[i].observer) {
-        report_.findings.push_back({"takes", sites_[i].name, "",
+        report_.findings.push_back({Found::takes, sites_[i].name, "",
                                     "it only takes; say observer = true in its file, so that its "
                                     "peers lose no mass by it"});
       }
@@ -229,13 +231,13 @@ class TrustCheck {
     for (std::size_t i = 0; i < sites_.size(); ++i) {
       if (sites_[i].secure_sum && sites_[i].lines.size() < sites_[i].colluders + 3) {
         report_.findings.push_back(
-            {"sum", sites_[i].name, "",
+            {Found::sum, sites_[i].name, "",
              fmt::format("its list has {} sites, and secure-colluders = {} needs {} or more",
                          sites_[i].lines.size(), sites_[i].colluders, sites_[i].colluders + 3)});
       }
       for (std::size_t j = 0; sites_[i].secure_sum && j < sites_.size(); ++j) {
         if (i != j && !std::ranges::binary_search(report_.edges, std::pair(i, j))) {
-          find("sum", i, j,
+          find(Found::sum, i, j,
                fmt::format("it sums in secret, and does not send to {}", sites_[j].name));
         }
       }
@@ -251,6 +253,13 @@ class TrustCheck {
 };
 
 }  // namespace
+
+std::string_view name_of(TrustFinding::Kind kind) {
+  constexpr auto kNames =
+      std::to_array<std::string_view>({"edge", "key", "address", "missing", "settings", "monitor",
+                                       "reach", "gives", "takes", "sum", "own", "data"});
+  return kNames.at(static_cast<std::size_t>(kind));
+}
 
 TrustReport check_trust(const std::vector<SiteView>& sites) { return TrustCheck(sites).run(); }
 

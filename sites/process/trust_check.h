@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,12 +38,29 @@ struct SiteView {
 
 /// One thing that does not fit.
 struct TrustFinding {
-  std::string kind;  ///< kind of the finding: "edge", "key", "address", "missing", "settings",
-                     ///< "reach", "takes", "gives", "sum", "monitor"
+  /// What does not fit.
+  enum class Kind : std::uint8_t {
+    edge,      ///< one end sends what the other one does not take
+    key,       ///< a list has another key of a site than that site
+    address,   ///< … another address
+    missing,   ///< a list has no line for a site that lists it
+    settings,  ///< a setting that sites share differs
+    monitor,   ///< two would listen at one port
+    reach,     ///< nothing of one site reaches another one
+    gives,     ///< a site gives, and nothing comes back
+    takes,     ///< a site only takes, and does not say so
+    sum,       ///< a site cannot sum in secret with the others
+    own,       ///< a site's own files do not do what they seem to
+    data,      ///< the loader left out some of the own data, which is worth a look and does fit
+  };
+  Kind kind;
   std::string site;  ///< site at which the finding was made
   std::string peer;  ///< peer that it concerns; empty: the site alone
   std::string text;  ///< description for people
 };
+
+/// The name in tables and JSON: "edge".
+std::string_view name_of(TrustFinding::Kind kind);
 
 /// What a check found, and figures of the graph of edges to which both ends agree.
 struct TrustReport {

@@ -101,6 +101,19 @@ constexpr std::array<LieKindInfo, 6> kLieKinds = {{
     {LieKind::ahead, "ahead", "says that it has come to a round beyond 2^47"},
 }};
 
+/// The kind of this name in a table of kinds of faults, or of lies.
+template <typename Infos>
+auto parse_kind(const Infos& infos, std::string_view noun, std::string_view name) {
+  for (const auto& info : infos) {
+    if (info.name == name) {
+      return info.kind;
+    }
+  }
+  const auto names = names_of(infos);
+  throw Error(fmt::format("'{}' is no kind of {}{} there are {}", name, noun,
+                          did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
 /// Draws faults one after another.
 class Draw {
  public:
@@ -191,29 +204,13 @@ const FaultKindInfo& fault_kind(FaultKind kind) {
   return kFaultKinds[static_cast<std::size_t>(kind)];
 }
 
-FaultKind parse_fault_kind(std::string_view name) {
-  for (const FaultKindInfo& info : kFaultKinds) {
-    if (info.name == name) {
-      return info.kind;
-    }
-  }
-  const auto names = names_of(kFaultKinds);
-  throw Error(fmt::format("'{}' is no kind of fault{} there are {}", name,
-                          did_you_mean(name, names), fmt::join(names, ", ")));
-}
+FaultKind parse_fault_kind(std::string_view name) { return parse_kind(kFaultKinds, "fault", name); }
 
 std::span<const LieKindInfo> lie_kinds() { return kLieKinds; }
 
-LieKind parse_lie_kind(std::string_view name) {
-  for (const LieKindInfo& info : kLieKinds) {
-    if (info.name == name) {
-      return info.kind;
-    }
-  }
-  const auto names = names_of(kLieKinds);
-  throw Error(fmt::format("'{}' is no kind of lie{} there are {}", name, did_you_mean(name, names),
-                          fmt::join(names, ", ")));
-}
+std::string_view name_of(LieKind kind) { return kLieKinds[static_cast<std::size_t>(kind)].name; }
+
+LieKind parse_lie_kind(std::string_view name) { return parse_kind(kLieKinds, "lie", name); }
 
 std::optional<LieKind> FaultPlan::lie_of(Rank site) const {
   for (const PlannedLie& lie : lies) {

@@ -115,7 +115,9 @@ struct LieKindInfo {
 
 /// All kinds, in the order of the enumeration.
 std::span<const LieKindInfo> lie_kinds();
-/// Throws Error listing the names if there is none of this.
+/// The name in plans and reports: "takes".
+std::string_view name_of(LieKind kind);
+/// The kind of this name; throws Error listing the names if there is none.
 LieKind parse_lie_kind(std::string_view name);
 
 /// Sites that lie.

@@ -2,30 +2,12 @@
 
 #include <utility>
 
-#include <sotto/sites/torch/trained_model.h>
+#include <sotto/sites/torch/trained_node.h>
 
 namespace sotto::torch {
 
-struct EpochOptimizer::Run {
-  Run(const NamedParameters& named, const EpochOptions& options, SiteListener listener)
-      : model(named),
-        node(options, model.flat().values(), model.flat().layout(), std::move(listener)) {}
-
-  Run(std::unique_ptr<::torch::optim::Optimizer> local, const NamedParameters& names,
-      const EpochOptions& options, SiteListener listener)
-      : model(std::move(local), names),
-        node(model.with_steps(options), model.flat().values(), model.flat().layout(),
-             std::move(listener)) {}
-
-  /// The parameters have the run's values, whatever the node says of the call.
-  EpochStep shown(const Result<EpochStep>& step) {
-    model.flat().publish();
-    require_ok(step.status());
-    return *step;
-  }
-
-  TrainedModel model;
-  sotto::EpochOptimizer node;
+struct EpochOptimizer::Run : TrainedNode<sotto::EpochOptimizer> {
+  using TrainedNode::TrainedNode;
 };
 
 EpochOptimizer::EpochOptimizer(const ::torch::nn::Module& model, const EpochOptions& options,
@@ -34,43 +16,31 @@ EpochOptimizer::EpochOptimizer(const ::torch::nn::Module& model, const EpochOpti
 
 EpochOptimizer::EpochOptimizer(const NamedParameters& parameters, const EpochOptions& options,
                                SiteListener listener)
-    : run_(std::make_unique<Run>(parameters, options, std::move(listener))) {}
+    : run_(std::make_unique<Run>(parameters, std::move(listener), options)) {}
 
 EpochOptimizer::EpochOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
                                const EpochOptions& options, const NamedParameters& names,
                                SiteListener listener)
-    : run_(std::make_unique<Run>(std::move(local), names, options, std::move(listener))) {}
+    : run_(std::make_unique<Run>(std::move(local), names, std::move(listener), options)) {}
 
 EpochOptimizer::~EpochOptimizer() = default;
 
-void EpochOptimizer::connect() {
-  run_->model.flat().require_unchanged();
-  const Status status = run_->node.connect();
-  run_->model.flat().publish();
-  require_ok(status);
-}
+void EpochOptimizer::connect() { run_->connect(); }
 
-void EpochOptimizer::zero_grad() { run_->model.zero_grad(); }
+void EpochOptimizer::zero_grad() { run_->model().zero_grad(); }
 
-EpochStep EpochOptimizer::step(double loss) {
-  return run_->shown(run_->node.step(run_->model.gather_gradients(), loss));
-}
+EpochStep EpochOptimizer::step(double loss) { return run_->step(loss); }
 
 EpochStep EpochOptimizer::wait() {
-  run_->model.flat().require_unchanged();
-  return run_->shown(run_->node.wait());
+  return run_->call([](sotto::EpochOptimizer& node) { return node.wait(); });
 }
 
-void EpochOptimizer::finish() {
-  const Status status = run_->node.finish();
-  run_->model.flat().publish();
-  require_ok(status);
-}
+void EpochOptimizer::finish() { run_->finish(); }
 
 std::vector<::torch::optim::OptimizerParamGroup>& EpochOptimizer::param_groups() {
-  return run_->model.groups();
+  return run_->model().groups();
 }
 
-sotto::EpochOptimizer& EpochOptimizer::node() { return run_->node; }
+sotto::EpochOptimizer& EpochOptimizer::node() { return run_->node(); }
 
 }  // namespace sotto::torch

@@ -2,31 +2,12 @@
 
 #include <utility>
 
-#include <sotto/sites/torch/trained_model.h>
+#include <sotto/sites/torch/trained_node.h>
 
 namespace sotto::torch {
 
-struct SiteOptimizer::Run {
-  Run(const NamedParameters& named, const SiteOptions& options, const std::string& state,
-      SiteListener listener)
-      : model(named),
-        site(options, state, model.flat().values(), model.flat().layout(), std::move(listener)) {}
-
-  Run(std::unique_ptr<::torch::optim::Optimizer> local, const NamedParameters& names,
-      const SiteOptions& options, const std::string& state, SiteListener listener)
-      : model(std::move(local), names),
-        site(model.with_steps(options), state, model.flat().values(), model.flat().layout(),
-             std::move(listener)) {}
-
-  /// The parameters have the site's values, whatever the site says of the call.
-  SiteStep shown(const Result<SiteStep>& step) {
-    model.flat().publish();
-    require_ok(step.status());
-    return *step;
-  }
-
-  TrainedModel model;
-  sotto::SiteOptimizer site;
+struct SiteOptimizer::Run : TrainedNode<sotto::SiteOptimizer> {
+  using TrainedNode::TrainedNode;
 };
 
 SiteOptimizer::SiteOptimizer(const ::torch::nn::Module& model, const SiteSettings& settings,
@@ -36,7 +17,7 @@ SiteOptimizer::SiteOptimizer(const ::torch::nn::Module& model, const SiteSetting
 
 SiteOptimizer::SiteOptimizer(const NamedParameters& parameters, const SiteOptions& options,
                              const std::string& state, SiteListener listener)
-    : run_(std::make_unique<Run>(parameters, options, state, std::move(listener))) {}
+    : run_(std::make_unique<Run>(parameters, std::move(listener), options, state)) {}
 
 SiteOptimizer::SiteOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
                              const SiteSettings& settings, const NamedParameters& names,
@@ -47,38 +28,26 @@ SiteOptimizer::SiteOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
 SiteOptimizer::SiteOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
                              const SiteOptions& options, const std::string& state,
                              const NamedParameters& names, SiteListener listener)
-    : run_(std::make_unique<Run>(std::move(local), names, options, state, std::move(listener))) {}
+    : run_(std::make_unique<Run>(std::move(local), names, std::move(listener), options, state)) {}
 
 SiteOptimizer::~SiteOptimizer() = default;
 
-void SiteOptimizer::connect() {
-  run_->model.flat().require_unchanged();
-  const Status status = run_->site.connect();
-  run_->model.flat().publish();
-  require_ok(status);
-}
+void SiteOptimizer::connect() { run_->connect(); }
 
-void SiteOptimizer::zero_grad() { run_->model.zero_grad(); }
+void SiteOptimizer::zero_grad() { run_->model().zero_grad(); }
 
-SiteStep SiteOptimizer::step(double loss) {
-  return run_->shown(run_->site.step(run_->model.gather_gradients(), loss));
-}
+SiteStep SiteOptimizer::step(double loss) { return run_->step(loss); }
 
 SiteStep SiteOptimizer::relay() {
-  run_->model.flat().require_unchanged();
-  return run_->shown(run_->site.relay());
+  return run_->call([](sotto::SiteOptimizer& node) { return node.relay(); });
 }
 
-void SiteOptimizer::finish() {
-  const Status status = run_->site.finish();
-  run_->model.flat().publish();
-  require_ok(status);
-}
+void SiteOptimizer::finish() { run_->finish(); }
 
 std::vector<::torch::optim::OptimizerParamGroup>& SiteOptimizer::param_groups() {
-  return run_->model.groups();
+  return run_->model().groups();
 }
 
-sotto::SiteOptimizer& SiteOptimizer::site() { return run_->site; }
+sotto::SiteOptimizer& SiteOptimizer::site() { return run_->node(); }
 
 }  // namespace sotto::torch

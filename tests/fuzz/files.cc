@@ -15,7 +15,7 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/sites/process/audit_log.h>
-#include <sotto/sites/process/site_folder.h>
+#include <sotto/sites/process/site_state_file.h>
 #include <sotto/trainers/data/loaders.h>
 #include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/files/durable_file.h>

@@ -14,16 +14,14 @@ class EpochPlay {
   /// How a schedule ended.
   enum class End { well, no_quorum, all_dead, all_left, blocked };
 
-  EpochPlay(std::uint64_t seed, std::shared_ptr<const sites::EpochRules> rules,
-            std::string compressor = "none")
-      : EpochPlay(options_for(seed, std::move(rules), std::move(compressor))) {}
+  explicit EpochPlay(std::uint64_t seed, std::string compressor = "none")
+      : EpochPlay(options_for(seed, {}, std::move(compressor))) {}
   explicit EpochPlay(EpochWorld::Options options) : options_(options), world_(std::move(options)) {}
 
   EpochWorld& world() { return world_; }
   const EpochWorld::Options& options() const { return options_; }
 
-  static EpochWorld::Options options_for(std::uint64_t seed,
-                                         std::shared_ptr<const sites::EpochRules> rules,
+  static EpochWorld::Options options_for(std::uint64_t seed, const sites::EpochRules& rules,
                                          std::string compressor = "none") {
     RandomStream draw({.seed = seed, .round = 3});
     EpochWorld::Options options{.seed = seed,
@@ -31,7 +29,7 @@ class EpochPlay {
                                 .most = 16,
                                 .compressor = std::move(compressor),
                                 .rule = draw.below(2) == 0 ? "sgd" : "adam",
-                                .rules = std::move(rules)};
+                                .rules = rules};
     if (draw.below(3) == 0) {
       options.grace = EpochTime(100);
     }

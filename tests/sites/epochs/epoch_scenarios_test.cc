@@ -2,7 +2,6 @@
 // for that random schedules seldom need.
 #include <algorithm>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -18,22 +17,6 @@ using namespace sotto::test;
 
 namespace {
 
-struct NewcomersDuringCarry final : EpochRules {
-  bool admits(Round ready, Round base, bool /*carries*/) const override { return ready == base; }
-};
-struct NoLapse final : EpochRules {
-  bool enters(Round /*step*/, Round /*base*/) const override { return true; }
-};
-struct LeavesAtOnce final : EpochRules {
-  bool leaver_waits() const override { return false; }
-};
-struct SuspectsAreDead final : EpochRules {
-  bool leaver_waits_for_suspects() const override { return false; }
-};
-struct StaysBehind final : EpochRules {
-  bool begins_anew() const override { return false; }
-};
-
 constexpr EpochTime kLong{20'000};
 
 using Process = EpochWorld::Process;
@@ -44,8 +27,7 @@ bool is(const EpochMessage& message) {
 }
 
 /// A run of these founders that has taken two steps.
-EpochWorld running(std::vector<std::string> names,
-                   const std::shared_ptr<const EpochRules>& rules = std::make_shared<EpochRules>(),
+EpochWorld running(std::vector<std::string> names, const EpochRules& rules = {},
                    std::optional<EpochTime> grace = {}) {
   EpochWorld world({.seed = 5, .grace = grace, .rules = rules, .founders = names});
   for (const std::string& name : names) {
@@ -156,7 +138,7 @@ TEST_CASE("epochs: the owner of a chunk dies after half of its means") {
 }
 
 TEST_CASE("epochs: a straggler is left out of one chunk only") {
-  EpochWorld world = running({"a", "b", "c"}, std::make_shared<EpochRules>(), EpochTime(300));
+  EpochWorld world = running({"a", "b", "c"}, {}, EpochTime(300));
   world.lose([](const Process& from, const std::string& to, const EpochMessage& message) {
     return from.name == "c" && to == "a" && is<ChunkMessage>(message);
   });
@@ -207,7 +189,7 @@ TEST_CASE("epochs: of two halves that with the eldest goes on, and takes the oth
 }
 
 TEST_CASE("epochs: a newcomer is not taken in while a mean is carried, which it does not have") {
-  const auto story = [](const std::shared_ptr<const EpochRules>& rules) {
+  const auto story = [](const EpochRules& rules) {
     EpochWorld world = running({"a", "b", "c"}, rules);
     Process& newcomer = world.start("p");
     world.run(EpochTime(6'000));  // it replays, and waits for the next planned change
@@ -227,12 +209,12 @@ TEST_CASE("epochs: a newcomer is not taken in while a mean is carried, which it 
     world.run(kLong);
     REQUIRE(world.carried() > 0);
   };
-  story(std::make_shared<EpochRules>());
-  CHECK(breaks([&] { story(std::make_shared<NewcomersDuringCarry>()); }));
+  story({});
+  CHECK(breaks([&] { story({.admits_unless_carried = false}); }));
 }
 
 TEST_CASE("epochs: an old decision reaches a newcomer that has gone on") {
-  const auto story = [](const std::shared_ptr<const EpochRules>& rules) {
+  const auto story = [](const EpochRules& rules) {
     EpochWorld world = running({"a", "b", "c"}, rules);
     world.start("p");
     std::vector<std::byte> old;
@@ -261,12 +243,12 @@ TEST_CASE("epochs: an old decision reaches a newcomer that has gone on") {
     world.lose({});
     CHECK(goes_on(world, EpochTime(60'000)));
   };
-  story(std::make_shared<EpochRules>());
-  CHECK(breaks([&] { story(std::make_shared<NoLapse>()); }));
+  story({});
+  CHECK(breaks([&] { story({.enters_at_base = false}); }));
 }
 
 TEST_CASE("epochs: the leaver who knew alone stays until the others know") {
-  const auto story = [](const std::shared_ptr<const EpochRules>& rules) {
+  const auto story = [](const EpochRules& rules) {
     EpochWorld world = running({"a", "b"}, rules);
     world.lose([](const Process& from, const std::string&, const EpochMessage& message) {
       return from.name == "a" && is<DecideMessage>(message);
@@ -276,12 +258,12 @@ TEST_CASE("epochs: the leaver who knew alone stays until the others know") {
     world.lose({});
     return goes_on(world) && world.find("a") == nullptr;
   };
-  CHECK(story(std::make_shared<EpochRules>()));
-  CHECK_FALSE(story(std::make_shared<LeavesAtOnce>()));
+  CHECK(story({}));
+  CHECK_FALSE(story({.leaver_waits = false}));
 }
 
 TEST_CASE("epochs: the leaver who knew alone does not go while it may suspect the other wrongly") {
-  const auto story = [](const std::shared_ptr<const EpochRules>& rules, bool dies) {
+  const auto story = [](const EpochRules& rules, bool dies) {
     EpochWorld world = running({"a", "b"}, rules);
     Process& elder = world.at("a");
     Process& other = world.at("b");
@@ -300,9 +282,9 @@ TEST_CASE("epochs: the leaver who knew alone does not go while it may suspect th
     world.lose({});
     return (dies || goes_on(world)) && (world.run(EpochTime(2'000)), world.find("a") == nullptr);
   };
-  CHECK(story(std::make_shared<EpochRules>(), false));
-  CHECK(story(std::make_shared<EpochRules>(), true));
-  CHECK_FALSE(story(std::make_shared<SuspectsAreDead>(), false));
+  CHECK(story({}, false));
+  CHECK(story({}, true));
+  CHECK_FALSE(story({.leaver_waits_for_suspects = false}, false));
 }
 
 TEST_CASE("epochs: a leaver that is told twice stays until the others know") {
@@ -330,7 +312,7 @@ TEST_CASE("epochs: a leaver serves the mean that is carried into an epoch withou
 }
 
 TEST_CASE("epochs: who was away while all others were replaced begins anew") {
-  const auto story = [](const std::shared_ptr<const EpochRules>& rules) {
+  const auto story = [](const EpochRules& rules) {
     EpochWorld world = running({"a", "b", "c"}, rules);
     Process& away = world.at("b");
     isolate(world, away);
@@ -353,8 +335,8 @@ TEST_CASE("epochs: who was away while all others were replaced begins anew") {
     world.suspect_exactly();
     return goes_on(world, EpochTime(60'000));
   };
-  CHECK(story(std::make_shared<EpochRules>()));
-  CHECK_FALSE(story(std::make_shared<StaysBehind>()));
+  CHECK(story({}));
+  CHECK_FALSE(story({.begins_anew = false}));
 }
 
 TEST_CASE("epochs: seeds that are born again found no second run") {
@@ -454,7 +436,7 @@ TEST_CASE("epochs: a newcomer that is many steps behind a fast run is taken in")
     }
     world.deliver_once("p");
   }
-  CHECK(behind > EpochMember::kNear);
+  CHECK(behind > EpochDonor::kNear);
   CHECK(newcomer.member->standing() == EpochStanding::member);
   CHECK(goes_on(world));
 }

@@ -1,7 +1,6 @@
 // Thousands of random schedules of an all-reduce whose nodes come and go.
 #include <array>
 #include <cstdlib>
-#include <memory>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -22,7 +21,7 @@ void play(std::uint64_t first, std::uint64_t count, const std::string& compresso
   std::uint64_t carried = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     CAPTURE(seed);
-    EpochPlay play(seed, std::make_shared<EpochRules>(), compressor);
+    EpochPlay play(seed, compressor);
     EpochPlay::End end{};
     try {
       end = play.run();
@@ -66,8 +65,8 @@ TEST_CASE("epochs: whatever fails, also with compressed means and their errors")
 
 TEST_CASE("epochs: a schedule plays the same again") {
   for (const std::uint64_t seed : {3U, 4U}) {
-    EpochPlay one(seed, std::make_shared<EpochRules>());
-    EpochPlay other(seed, std::make_shared<EpochRules>());
+    EpochPlay one(seed);
+    EpochPlay other(seed);
     CHECK(one.run() == other.run());
     CHECK(one.world().words() == other.world().words());
     CHECK(one.world().commits() == other.world().commits());

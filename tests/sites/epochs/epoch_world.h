@@ -46,7 +46,7 @@ class EpochWorld {
     std::string compressor = "none";
     std::string rule = "sgd";
     std::optional<EpochTime> grace = {};
-    std::shared_ptr<const sites::EpochRules> rules = std::make_shared<sites::EpochRules>();
+    sites::EpochRules rules = {};
     bool founders_remember = true;
     std::vector<std::string> founders = {};
   };

@@ -304,7 +304,7 @@ TEST_CASE("live epochs: a newcomer far away takes part in a run that is fast") {
     const bool replays = newcomer.step() > 0 && !world[0].member->frozen();
     behind = std::max(behind, replays ? world[0].member->step() - newcomer.step() : Round{0});
   }
-  CHECK(behind > EpochMember::kNear);
+  CHECK(behind > EpochDonor::kNear);
   REQUIRE(newcomer.standing() == EpochStanding::member);
   REQUIRE(reach(world, world.furthest() + 3));
   check_equal(world);

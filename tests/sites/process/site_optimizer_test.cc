@@ -11,6 +11,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -495,6 +496,59 @@ TEST_CASE("no step follows the end, and a fault of the site is in its report") {
   CHECK(site.result().report.peers.size() == 1);
   CHECK_THROWS_AS((void)site.step(x), Error);
   CHECK_THROWS_AS((void)site.relay(), Error);
+}
+
+TEST_CASE("a listener that throws at every event ends the site, and not the process") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Federation all(2);
+  std::vector<float> x(kDimension);
+  std::atomic<bool> throws = false;
+  SiteOptimizer site(all.alone(0), all.folder(0), x, {}, [&](const SiteEvent&) {
+    if (throws) {
+      throw std::runtime_error("the disk is full");
+    }
+  });
+  REQUIRE(site.connect().ok());
+  throws = true;
+  std::vector<float> y(kDimension);
+  SiteOptimizer other(all.alone(1), all.folder(1), y);
+  REQUIRE(other.connect().ok());  // the site's own thread hears of it, while its caller is away
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+       site.report().phase != SitePhase::failed && std::chrono::steady_clock::now() < end;) {
+    std::this_thread::yield();
+  }
+  CHECK(site.report().phase == SitePhase::failed);
+  CHECK(site.step(x).status().fault() == Fault::unexpected);
+  CHECK(site.finish().message() == "the disk is full");
+}
+
+TEST_CASE("a site whose key a newer process has says so as it ends") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Federation all(2);
+  std::vector<float> y(kDimension);
+  SiteOptimizer peer(all.alone(1), all.folder(1), y);
+  REQUIRE(peer.connect().ok());
+  const std::string folder = all.scratch().path() / "copy";
+  { const SiteFolder made(folder); }
+  std::ofstream(folder + "/life") << SiteFolder::life_by_clock() + 100 << "\n";
+  SiteOptions options = all.options(0);
+  options.listen = fmt::format("127.0.0.1:{}", free_port());
+  std::vector<float> z(kDimension);
+  SiteOptimizer copy(options, folder, z);
+  REQUIRE(copy.connect().ok());  // the peer has met it
+  REQUIRE(copy.finish().ok());
+
+  std::vector<SiteEvent::Kind> events;
+  std::vector<float> x(kDimension);
+  SiteOptimizer site(all.options(0), all.folder(0), x, {},
+                     [&](const SiteEvent& event) { events.push_back(event.kind); });
+  CHECK_FALSE(site.connect().ok());
+  CHECK(site.report().phase == SitePhase::failed);
+  CHECK(events.back() == SiteEvent::Kind::newer_process);
 }
 
 TEST_CASE("a list that changes again while a site waits for others is in force at once") {

@@ -59,7 +59,9 @@ Matrix closure(Matrix reach) {
   return reach;
 }
 
-std::size_t count_of(const TrustReport& report, const std::string& kind) {
+using Kind = TrustFinding::Kind;
+
+std::size_t count_of(const TrustReport& report, Kind kind) {
   return static_cast<std::size_t>(std::count_if(report.findings.begin(), report.findings.end(),
                                                 [&](const auto& one) { return one.kind == kind; }));
 }
@@ -95,8 +97,8 @@ TEST_CASE("trust plan: lists made of random matrices agree, and what cannot be r
     for (std::size_t i = 1; i < n; ++i) {
       cut += (reach[0][i] ? 0U : 1U) + (reach[i][0] ? 0U : 1U);
     }
-    CHECK(count_of(report, "reach") == cut);
-    for (const char* kind : {"edge", "key", "address", "missing", "settings"}) {
+    CHECK(count_of(report, Kind::reach) == cut);
+    for (const Kind kind : {Kind::edge, Kind::key, Kind::address, Kind::missing, Kind::settings}) {
       CHECK(count_of(report, kind) == 0);
     }
   }
@@ -111,17 +113,18 @@ TEST_CASE("trust check: one changed list is found, by kind") {
     change(views);
     return check_trust(views);
   };
-  CHECK(count_of(changed([](auto& v) { v[1].lines[1].send_to = false; }), "edge") == 1);
-  CHECK(count_of(changed([](auto& v) { v[1].lines[1].may_send = false; }), "edge") == 1);
-  CHECK(count_of(changed([](auto& v) { v[1].lines[1].address = "10.0.0.2:1"; }), "address") == 1);
-  CHECK(count_of(changed([](auto& v) { v[1].lines[1].key = make_key_pair().public_key; }), "key") ==
+  CHECK(count_of(changed([](auto& v) { v[1].lines[1].send_to = false; }), Kind::edge) == 1);
+  CHECK(count_of(changed([](auto& v) { v[1].lines[1].may_send = false; }), Kind::edge) == 1);
+  CHECK(count_of(changed([](auto& v) { v[1].lines[1].address = "10.0.0.2:1"; }), Kind::address) ==
         1);
-  CHECK(count_of(changed([](auto& v) { v[1].lines.pop_back(); }), "missing") == 1);
+  CHECK(count_of(changed([](auto& v) { v[1].lines[1].key = make_key_pair().public_key; }),
+                 Kind::key) == 1);
+  CHECK(count_of(changed([](auto& v) { v[1].lines.pop_back(); }), Kind::missing) == 1);
   const auto other = changed([](auto& v) {
     v[2].settings = {{"lr", "0.2", "s2/site.toml:7"}, {"scaling", "ab", "s2/site.toml:3"}};
     v[3].settings[0] = {"lr", "0.01", ""};
   });
-  REQUIRE(count_of(other, "settings") == 3);
+  REQUIRE(count_of(other, Kind::settings) == 3);
   CHECK(other.findings[0].text ==
         "lr is 0.1 (s0/site.toml:9) at s0 and 0.2 (s2/site.toml:7) at s2");
   CHECK(other.findings[1].text ==
@@ -149,14 +152,14 @@ TEST_CASE("trust check: one changed list is found, by kind") {
     in_secret(v);
     v[3].colluders = 2;  // of four sites
   });
-  CHECK(count_of(many, "sum") == 1);
+  CHECK(count_of(many, Kind::sum) == 1);
   // An edge that neither end wants is none, but masks do not cancel without it.
   const auto partial = changed([&](auto& v) {
     in_secret(v);
     v[1].lines[2].send_to = v[1].lines[2].may_send = false;
     v[2].lines[2].send_to = v[2].lines[2].may_send = false;
   });
-  CHECK(count_of(partial, "sum") == 2);
+  CHECK(count_of(partial, Kind::sum) == 2);
 }
 
 TEST_CASE("trust check: monitors of one host that have one port are found") {
@@ -165,7 +168,7 @@ TEST_CASE("trust check: monitors of one host that have one port are found") {
   views[1].monitor = "127.0.0.1:9101";
   const auto found = check_trust(views);
   REQUIRE(found.findings.size() == 1);
-  CHECK(found.findings[0].kind == "monitor");
+  CHECK(found.findings[0].kind == Kind::monitor);
   CHECK(found.findings[0].text ==
         "monitor = \"127.0.0.1:9100\" in s0/site.toml and in s2/site.toml, and both sites have "
         "addresses on 10.0.0.1: give one of the two monitors another port");
@@ -177,7 +180,7 @@ TEST_CASE("trust check: monitors of one host that have one port are found") {
     }
   }
   const auto taken = check_trust(views);
-  CHECK(count_of(taken, "monitor") == 1);
+  CHECK(count_of(taken, Kind::monitor) == 1);
 }
 
 TEST_CASE(

@@ -1,0 +1,26 @@
+#include <sotto/sites/epochs/epoch_decisions.h>
+
+#include <iterator>
+
+namespace sotto::sites {
+
+void EpochDecisions::add(Epoch epoch, const EpochValue& value) {
+  all_.try_emplace(epoch, value);
+  while (all_.size() > kKept + 1) {
+    all_.erase(std::next(all_.begin()));
+  }
+}
+
+const EpochValue* EpochDecisions::find(Epoch epoch) const {
+  const auto known = all_.find(epoch);
+  return known == all_.end() ? nullptr : &known->second;
+}
+
+const std::pair<const Epoch, EpochValue>* EpochDecisions::answer(Epoch epoch) const {
+  if (const auto known = all_.find(epoch); known != all_.end()) {
+    return &*known;
+  }
+  return newest() != nullptr && newest()->first > epoch ? newest() : nullptr;
+}
+
+}  // namespace sotto::sites

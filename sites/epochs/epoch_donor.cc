@@ -1,0 +1,87 @@
+#include <sotto/sites/epochs/epoch_donor.h>
+
+namespace sotto::sites {
+
+void EpochDonor::hear(const EpochNode& from, const JoinMessage& join, Round step, EpochTime now) {
+  newcomers_.insert_or_assign(
+      from, Newcomer{now, join.wanted, join.ready, step - std::min(step, join.ready.value_or(0))});
+}
+
+void EpochDonor::answer(const EpochNode& from, const FetchMessage& fetch, EpochTime now) {
+  if (const auto piece = copy_.piece(fetch, now)) {
+    post_.send(from, *piece);
+  }
+}
+
+void EpochDonor::forget(EpochTime now) {
+  std::erase_if(newcomers_, [&](const auto& item) {
+    return now - item.second.heard > kSilent || post_.suspects(item.first);
+  });
+  copy_.expire(now);
+}
+
+void EpochDonor::copy_if_wanted(const EpochModel& model, EpochTime now) {
+  const Round step = model.step();
+  const auto wants = [&](const auto& item) { return item.second.wanted == step; };
+  if (copy_.step() != step && !copy_.busy(now) && std::ranges::any_of(newcomers_, wants)) {
+    copy_.take(step, model.snapshot(), setup_.piece_bytes, now);
+  }
+}
+
+void EpochDonor::pass_on(const WholeMean& whole) {
+  if (place_.members.empty() || whole.mean.step % place_.members.size() != place_.index) {
+    return;  // one member sends each mean; what is lost, or comes too early, is asked for
+  }
+  for (const auto& [node, newcomer] : newcomers_) {
+    if (newcomer.ready && newcomer.behind <= kClose) {
+      post_.send_mean(node, whole, kAllParts);
+    }
+  }
+}
+
+void EpochDonor::measure_pace(Round step, EpochTime now) {
+  if (now - paced_at_ >= setup_.delta) {
+    pace_ = step - paced_step_;
+    paced_at_ = now;
+    paced_step_ = step;
+  }
+}
+
+bool EpochDonor::has_near_newcomer() const {
+  return std::ranges::any_of(newcomers_, [&](const auto& item) {
+    return item.second.ready && item.second.behind <= near() && !post_.suspects(item.first);
+  });
+}
+
+std::map<EpochNode, Round> EpochDonor::ready() const {
+  std::map<EpochNode, Round> steps;
+  for (const auto& [node, newcomer] : newcomers_) {
+    if (newcomer.ready) {
+      steps.emplace(node, *newcomer.ready);
+    }
+  }
+  return steps;
+}
+
+Round EpochDonor::first_needed(Round step) const {
+  Round first = step + 1;
+  for (const auto& [node, newcomer] : newcomers_) {
+    first = std::min(first, newcomer.ready.value_or(newcomer.wanted.value_or(step)) + 1);
+  }
+  return first;
+}
+
+void EpochDonor::enter(Round step, EpochTime now) {
+  for (const EpochNode& member : place_.members) {
+    newcomers_.erase(member);
+  }
+  paced_at_ = now;
+  paced_step_ = step;
+}
+
+void EpochDonor::clear() {
+  newcomers_.clear();
+  copy_.drop();
+}
+
+}  // namespace sotto::sites

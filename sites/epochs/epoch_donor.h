@@ -1,0 +1,86 @@
+// A member as a donor: the newcomers that it hears, how far they are, and the copy of the state
+// that it holds for them.
+//
+// Pure; one thread at a time. Memory: that of StateCopy, while newcomers come.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <sotto/base/ids.h>
+#include <sotto/sites/epochs/epoch_mean.h>
+#include <sotto/sites/epochs/epoch_membership.h>
+#include <sotto/sites/epochs/epoch_message.h>
+#include <sotto/sites/epochs/epoch_model.h>
+#include <sotto/sites/epochs/epoch_node.h>
+#include <sotto/sites/epochs/epoch_post.h>
+#include <sotto/sites/epochs/epoch_setup.h>
+#include <sotto/sites/epochs/state_fetch.h>
+
+namespace sotto::sites {
+
+class EpochDonor {
+ public:
+  /// Steps by which a newcomer may lag behind in any case when an epoch is ended for it: see
+  /// near().
+  static constexpr Round kNear = 16;
+  static constexpr EpochTime kSilent{10'000};  ///< after which a newcomer is forgotten
+
+  /// All must outlive it.
+  EpochDonor(const EpochSetup& setup, const EpochMembership& place, EpochPost& post)
+      : setup_(setup), place_(place), post_(post) {}
+
+  /// A newcomer says how far it is, and this node has committed `step` steps.
+  void hear(const EpochNode& from, const JoinMessage& join, Round step, EpochTime now);
+  /// Sends a piece of the copy, if there is one.
+  void answer(const EpochNode& from, const FetchMessage& fetch, EpochTime now);
+  /// Forgets newcomers that are silent or suspected, and a copy that nobody asks for.
+  void forget(EpochTime now);
+  /// Copies the state if a newcomer wants it as it is now.
+  void copy_if_wanted(const EpochModel& model, EpochTime now);
+  /// Sends a committed mean to newcomers that are close behind, where it is this member's turn.
+  void pass_on(const WholeMean& whole);
+  /// Counts the steps of the last Δ; `step` are those that are committed.
+  void measure_pace(Round step, EpochTime now);
+
+  /// Steps by which a newcomer may lag behind when an epoch is ended for it: those of the last 2 Δ.
+  /// It replays at least as fast as the run goes, else it would not have come so close, and so
+  /// makes up for them in 2 Δ, for which the members stand still.
+  Round near() const { return std::max(kNear, 2 * pace_); }
+  /// Whether any newcomer is heard.
+  bool hears_newcomers() const { return !newcomers_.empty(); }
+  /// Whether a newcomer that is not suspected was near when it was heard.
+  bool has_near_newcomer() const;
+  /// Steps that newcomers have replayed, where they have the state.
+  std::map<EpochNode, Round> ready() const;
+  /// The first step whose mean a newcomer may need, where `step` are committed.
+  Round first_needed(Round step) const;
+
+  /// An epoch has begun, after `step` steps: its members are no newcomers.
+  void enter(Round step, EpochTime now);
+  /// Forgets newcomers and the copy.
+  void clear();
+
+ private:
+  /// Steps by which a newcomer may be behind that is sent each mean as it commits.
+  static constexpr Round kClose = 3;
+
+  struct Newcomer {
+    EpochTime heard{0};
+    std::optional<Round> wanted{};
+    std::optional<Round> ready{};
+    Round behind = 0;  ///< steps that `ready` was behind when it came
+  };
+
+  const EpochSetup& setup_;
+  const EpochMembership& place_;
+  EpochPost& post_;
+  std::map<EpochNode, Newcomer> newcomers_;
+  StateCopy copy_;
+  Round pace_ = 0;         ///< steps in the last Δ in which this node was not frozen
+  EpochTime paced_at_{0};  ///< when they were counted last
+  Round paced_step_ = 0;   ///< up to this one
+};
+
+}  // namespace sotto::sites

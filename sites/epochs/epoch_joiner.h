@@ -1,0 +1,71 @@
+// A newcomer on its way into a run: it says to all that it is there, fetches a copy of the state,
+// and replays the means since, which it asks of one donor in order.
+//
+// Pure; one thread at a time. Memory: that of StateFetch.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sites/epochs/epoch_message.h>
+#include <sotto/sites/epochs/epoch_node.h>
+#include <sotto/sites/epochs/epoch_post.h>
+#include <sotto/sites/epochs/epoch_setup.h>
+#include <sotto/sites/epochs/state_fetch.h>
+
+namespace sotto::sites {
+
+/// Model and step rule after a step.
+struct FetchedState {
+  Round step = 0;                  ///< steps that it has had
+  std::vector<std::byte> bytes{};  ///< as EpochModel::snapshot makes it
+};
+
+class EpochJoiner {
+ public:
+  static constexpr EpochTime kDonorSilent{10'000};  ///< after which a donor is forgotten
+
+  /// Both must outlive it.
+  EpochJoiner(const EpochSetup& setup, EpochPost& post);
+
+  /// A member answers how far the run is.
+  void hear(const EpochNode& from, const DonorMessage& donor, EpochTime now) {
+    fetch_.hear(from, donor, now);
+  }
+  /// Whether a member of a run has answered.
+  bool hears_donors() const { return !fetch_.donors().empty(); }
+  /// Whether this one has.
+  bool hears(const EpochNode& donor) const { return fetch_.donors().contains(donor); }
+  /// Whether the state is there, so that means are replayed.
+  bool replays() const { return fetch_.done(); }
+
+  /// Takes in a piece; hands out the state once it is whole.
+  std::optional<FetchedState> take(const EpochNode& from, const PieceMessage& piece, EpochTime now);
+  /// Says that this node is there, which has applied `step` steps. While its parameters are `free`
+  /// it looks for donors of what it lacks.
+  void seek(Round step, bool free, EpochTime now);
+  /// Asks for what it lacks: pieces of the state, or else means of the steps after `step`.
+  void ask(Round step);
+  /// Called once in a while: if no mean was replayed since, all are asked for again.
+  void look_for_progress(Round step);
+  /// Begins anew, with another state.
+  void restart() { fetch_.restart(); }
+
+ private:
+  void ask_for_pieces();
+  void ask_for_means(Round step);
+  bool serves(const EpochNode& node, const StateFetch::Donor& donor, Round step) const;
+  void forget_requests();
+
+  const EpochSetup& setup_;
+  EpochPost& post_;
+  StateFetch fetch_;
+  std::size_t turn_ = 0;                 ///< which donor is asked first
+  Round asked_to_ = 0;                   ///< the last step whose mean was asked for
+  std::optional<EpochNode> asked_from_;  ///< whom: means are taken in order, as a channel has them
+  Round replayed_ = 0;                   ///< the step when look_for_progress was called last
+};
+
+}  // namespace sotto::sites

@@ -1,0 +1,50 @@
+// What a node of an all-reduce whose nodes come and go is made of (docs/epochs.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/parameter_layout.h>
+#include <sotto/compress/compressor.h>
+#include <sotto/optim/step_rule.h>
+#include <sotto/sites/epochs/epoch_node.h>
+#include <sotto/sites/epochs/epoch_rules.h>
+
+namespace sotto::sites {
+
+inline constexpr EpochTime kEpochAgain{500};  ///< until something is said again
+
+/// What a member is made of.
+struct EpochSetup {
+  std::string name{};           ///< this node's name, unique in the run
+  Incarnation incarnation = 0;  ///< drawn for this process, not 0
+  /// Names of the nodes that found a run by more than half of them, in one order on all; empty, or
+  /// without this node: it only joins.
+  std::vector<std::string> founders{};
+  std::size_t least = 1;                  ///< MIN: with fewer members no step begins
+  std::size_t most = kMostEpochMembers;   ///< MAX: members of an epoch
+  std::span<float> parameters{};          ///< x, which must outlive the member and stay in place
+  ParameterLayout layout{};               ///< tensors of x; empty: one
+  std::unique_ptr<StepRule> step_rule{};  ///< from a mean gradient to the step
+  double learning_rate = 0.1;             ///< of the step rule; part of each mean's digest
+  /// C; `none`: `allreduce`, and else `qmean`, which compensates its errors.
+  std::unique_ptr<Compressor> compressor{};
+  std::uint64_t seed = 1;  ///< the run's, for rounding
+  /// How long the owner of a chunk waits for the slowest, once more than half have come; none: for
+  /// ever.
+  std::optional<EpochTime> grace{};
+  EpochTime delta{1'000};                          ///< Δ: in which an answer is expected
+  std::size_t piece_bytes = std::size_t{4} << 20;  ///< a piece of a copy of the state
+  std::size_t join_memory = std::size_t{1} << 30;  ///< means kept for newcomers, in bytes
+  EpochRules rules{};                              ///< all hold, but in tests
+};
+
+/// Hands the setup back; throws Error for names and numbers out of range.
+EpochSetup approved(EpochSetup setup);
+
+}  // namespace sotto::sites

@@ -1,0 +1,267 @@
+#include <sotto/sites/epochs/epoch_steps.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace sotto::sites {
+
+EpochSteps::EpochSteps(const EpochSetup& setup, std::unique_ptr<Compressor> compressor,
+                       const EpochMembership& place, EpochPost& post)
+    : setup_(setup),
+      place_(place),
+      post_(post),
+      reducer_(setup.parameters.size(), std::move(compressor), setup.seed),
+      log_(setup.join_memory) {}
+
+// -- what others say ------------------------------------------------------------------------------
+
+PartMessage EpochSteps::made_part(Round step, const MeanPart& part) const {
+  return {.standing = PartMessage::Standing::made,
+          .step = step,
+          .digest = {},
+          .parts = static_cast<std::uint16_t>(place_.members.size()),
+          .part = own(),
+          .who = part.who,
+          .encoding = part.encoding};
+}
+
+void EpochSteps::hear(const EpochNode& from, const ChunkMessage& chunk, EpochTime now) {
+  if (chunk.chunk != place_.index || !is_near(chunk.step)) {
+    return;
+  }
+  StepWork& work = works_[chunk.step];
+  if (work.made()) {  // the sender lacks it
+    post_.send(from, made_part(chunk.step, *work.made()));
+  } else if (reducer_.decodes(chunk.encoding, place_.index, place_.members.size())) {
+    work.add_chunk(place_.index_of(from), chunk.encoding);
+    work.chunk_came(now);
+  }
+}
+
+void EpochSteps::hear(const EpochNode& from, const PartMessage& part, EpochTime /*now*/) {
+  const std::size_t members = place_.members.size();
+  if (is_near(part.step) && part.parts == members && place_.members[part.part] == from &&
+      reducer_.decodes(part.encoding, part.part, members)) {
+    works_[part.step].add_part(part.part, {part.who, {part.encoding.begin(), part.encoding.end()}});
+  }
+}
+
+void EpochSteps::hear(const EpochNode& from, const HaveMessage& have, EpochTime /*now*/) {
+  if (is_near(have.step)) {
+    works_[have.step].note_have(place_.index_of(from), have.digest);
+    if (lacks_carried() && have.digest == *carry_ && !std::exchange(asked_carry_, true)) {
+      post_.send(from, WantMessage{have.step, kAllParts});
+    }
+  } else if (const auto digest = log_.digest(have.step);
+             digest && !have.answers && setup_.rules.answers_have) {
+    post_.send(from, HaveMessage{have.step, *digest, true});
+  }
+}
+
+Result<std::optional<WholeMean>> EpochSteps::hear_held(const PartMessage& part, bool acts,
+                                                       bool replays) {
+  const bool lacks = acts && lacks_carried() && part.digest == *carry_;
+  if (part.step != step_ + 1 || (!replays && !lacks) ||
+      !reducer_.decodes(part.encoding, part.part, part.parts)) {
+    return std::optional<WholeMean>();
+  }
+  std::optional<WholeMean> whole = parts_.add(part);
+  if (!whole) {
+    return whole;
+  }
+  if (digest_of(whole->mean, setup_.learning_rate) != whole->digest) {
+    if (replays) {
+      return Status(Fault::unexpected,
+                    fmt::format("step {}: the run's mean has another digest here: this node has "
+                                "another learning rate, or memory is damaged",
+                                part.step));
+    }
+    return std::optional<WholeMean>();
+  }
+  if (!replays) {
+    hold(*std::exchange(whole, std::nullopt));
+  }
+  return whole;
+}
+
+void EpochSteps::answer(const EpochNode& from, const WantMessage& want, bool gives_held,
+                        bool gives_made) {
+  const auto work = works_.find(want.step);
+  if (const StepMean* mean = log_.find(want.step)) {
+    post_.send_mean(from, {*mean, *log_.digest(want.step)}, want.part);
+  } else if (held_ && want.step == held_->mean.step && gives_held) {
+    post_.send_mean(from, *held_, want.part);
+  } else if (gives_made && work != works_.end() && work->second.made() &&
+             want.part == place_.index) {
+    post_.send(from, made_part(want.step, *work->second.made()));
+  }
+}
+
+// -- from the gradient to the commit --------------------------------------------------------------
+
+Result<std::optional<WholeMean>> EpochSteps::advance(EpochTime now, bool has_room) {
+  if (Status status = push(); !status.ok()) {
+    return status;
+  }
+  if (Status status = make(now); !status.ok()) {
+    return status;
+  }
+  if (has_room) {
+    complete();
+  }
+  return committed();
+}
+
+Status EpochSteps::push() {
+  StepWork& work = works_[step_ + 1];
+  if (!gradient_ || carries() || work.pushed() || place_.members.size() < setup_.least) {
+    return {};
+  }
+  if (Status status = reducer_.begin(place(), *gradient_); !status.ok()) {
+    return status;
+  }
+  work.note_pushed();
+  for (std::size_t k = 0; k < place_.members.size(); ++k) {
+    const auto chunk = static_cast<std::uint16_t>(k);
+    if (k == place_.index) {
+      work.add_chunk(chunk, reducer_.encoding(k));
+    } else {
+      post_.send(place_.members[k], ChunkMessage{step_ + 1, chunk, reducer_.encoding(k)});
+    }
+  }
+  return {};
+}
+
+Status EpochSteps::make(EpochTime now) {
+  StepWork& work = works_[step_ + 1];
+  if (carries() || !work.can_make(place_.members.size(), setup_.grace, now)) {
+    return {};
+  }
+  auto made = reducer_.make(place(), work.chunks());
+  if (!made) {
+    return made.status();
+  }
+  work.make(own(), *std::move(made));
+  post_.send_to_voters(made_part(step_ + 1, *work.made()));
+  return {};
+}
+
+void EpochSteps::complete() {
+  if (held_ || carries()) {
+    return;
+  }
+  if (auto mean = works_[step_ + 1].mean(step_ + 1, place_.members.size())) {
+    const EpochDigest digest = digest_of(*mean, setup_.learning_rate);
+    hold({*std::move(mean), digest});
+  }
+}
+
+void EpochSteps::hold(WholeMean whole) {
+  held_ = std::move(whole);
+  works_[step_ + 1].note_have(own(), held_->digest);
+  post_.send_to_voters(HaveMessage{step_ + 1, held_->digest, false});
+}
+
+Result<std::optional<WholeMean>> EpochSteps::committed() {
+  if (!held_) {
+    return std::optional<WholeMean>();
+  }
+  const auto& haves = works_[step_ + 1].haves();
+  for (const auto& [place, digest] : haves) {
+    if (digest != held_->digest) {
+      return Status(
+          Fault::unexpected,
+          fmt::format("step {}: {} has another mean than this node, {}: their learning rates "
+                      "differ, or memory is damaged; nobody has applied it",
+                      step_ + 1, place_.members[place].name, place_.self.name));
+    }
+  }
+  return setup_.rules.commits(haves.size(), place_.members.size())
+             ? std::exchange(held_, std::nullopt)
+             : std::nullopt;
+}
+
+std::optional<EpochOutcome> EpochSteps::commit(const WholeMean& whole) {
+  const bool offered = has_gradient();
+  const bool counted = reducer_.commit(whole.mean, offered);
+  carry_.reset();
+  gradient_.reset();
+  ++step_;
+  log_.add(whole.mean, whole.digest);
+  works_.erase(works_.begin(), works_.upper_bound(step_));
+  parts_.clear();
+  return offered ? std::optional(EpochOutcome{step_, !counted}) : std::nullopt;
+}
+
+std::optional<WholeMean> EpochSteps::take_kept(Round base) {
+  return step_ + 1 == base ? std::exchange(held_, std::nullopt) : std::nullopt;
+}
+
+// -- what may be lost -----------------------------------------------------------------------------
+
+void EpochSteps::say_again() {
+  if (lacks_carried()) {
+    asked_carry_ = true;
+    post_.send_to_peers(WantMessage{step_ + 1, kAllParts});
+    return;
+  }
+  for (std::size_t k = 0; k < place_.members.size(); ++k) {
+    say_again(k);
+  }
+}
+
+void EpochSteps::say_again(std::size_t place) {
+  const StepWork& work = works_[step_ + 1];
+  const auto chunk = static_cast<std::uint16_t>(place);
+  const EpochNode& member = place_.members[place];
+  if (held_) {
+    if (!work.haves().contains(chunk)) {
+      post_.send(member, HaveMessage{step_ + 1, held_->digest, false});
+    }
+  } else if (!work.has_part(chunk) && work.pushed()) {
+    post_.send(member, ChunkMessage{step_ + 1, chunk, reducer_.encoding(place)});
+  } else if (!work.has_part(chunk) && !carries()) {
+    post_.send(member, WantMessage{step_ + 1, chunk});
+  }
+}
+
+void EpochSteps::catch_up(const EpochNode& member) {
+  const std::size_t place = place_.index_of(member);
+  if (place < place_.members.size() && member != place_.self && caught_up_.insert(place).second) {
+    say_again(place);
+  }
+}
+
+// -- epochs ---------------------------------------------------------------------------------------
+
+void EpochSteps::enter(const EpochValue& value) {
+  carry_ = has_applied_carried(value) ? std::nullopt : value.carry;
+  works_.clear();
+  parts_.clear();
+  asked_carry_ = false;
+  caught_up_.clear();
+  if (auto kept = std::exchange(held_, std::nullopt); kept && carry_ && kept->digest == *carry_) {
+    hold(*std::move(kept));
+  }
+}
+
+bool EpochSteps::begin_anew() {
+  const bool dropped = has_gradient();
+  gradient_.reset();
+  works_.clear();
+  held_.reset();
+  carry_.reset();
+  parts_.clear();
+  log_.clear();
+  reducer_.clear();
+  return dropped;
+}
+
+void EpochSteps::restart_at(Round step) {
+  step_ = step;
+  log_.clear();
+  parts_.clear();
+}
+
+}  // namespace sotto::sites

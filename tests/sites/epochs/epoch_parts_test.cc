@@ -1,0 +1,110 @@
+// The parts of a member, each alone: what it knows of ended epochs, how it joins the parts of a
+// mean, and which groups decide.
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/sites/epochs/epoch_decisions.h>
+#include <sotto/sites/epochs/epoch_rules.h>
+#include <sotto/sites/epochs/held_parts.h>
+#include <sotto/sites/epochs/step_work.h>
+
+using namespace sotto;
+using namespace sotto::sites;
+
+namespace {
+
+const std::vector<std::byte> kBytes = {std::byte{1}, std::byte{2}};
+
+/// Part `part` of a mean of `parts`, with a digest of one number.
+PartMessage part_of(std::uint16_t part, std::uint16_t parts, std::uint64_t digest) {
+  return {.standing = PartMessage::Standing::held,
+          .step = 7,
+          .digest = {digest, 0},
+          .parts = parts,
+          .part = part,
+          .who = {0, 1},
+          .encoding = kBytes};
+}
+
+EpochValue ending_at(Round base) {
+  return {.members = {{"a", 1, 0}}, .base = base, .carry = {}, .history = {1, 2}};
+}
+
+}  // namespace
+
+TEST_CASE("epochs: parts of two means are never joined") {
+  HeldParts held;
+  CHECK_FALSE(held.add(part_of(0, 3, 5)));
+  CHECK_FALSE(held.add(part_of(1, 3, 5)));
+  CHECK_FALSE(held.add(part_of(2, 3, 6)));  // the parts before are of another mean
+  CHECK_FALSE(held.add(part_of(0, 3, 6)));
+  CHECK_FALSE(held.add(part_of(0, 3, 6)));  // a part that comes twice counts once
+  const auto whole = held.add(part_of(1, 3, 6));
+  REQUIRE(whole);
+  CHECK(whole->digest == EpochDigest{6, 0});
+  CHECK(whole->mean.step == 7);
+  CHECK(whole->mean.parts == std::vector<MeanPart>(3, {{0, 1}, kBytes}));
+  CHECK_FALSE(held.add(part_of(2, 3, 6)));  // it was handed out, and all begins anew
+}
+
+TEST_CASE("epochs: the founding and the latest ends are kept, and the first word on each counts") {
+  EpochDecisions decisions;
+  CHECK(decisions.newest() == nullptr);
+  CHECK(decisions.answer(0) == nullptr);
+  constexpr Epoch kLast = 20;
+  for (Epoch epoch = 0; epoch <= kLast; ++epoch) {
+    decisions.add(epoch, ending_at(epoch));
+    decisions.add(epoch, ending_at(epoch + 1));
+  }
+  CHECK(decisions.all().size() == EpochDecisions::kKept + 1);
+  REQUIRE(decisions.find(0) != nullptr);
+  REQUIRE(decisions.find(kLast) != nullptr);
+  CHECK(*decisions.find(kLast) == ending_at(kLast));
+  CHECK(decisions.find(kLast - EpochDecisions::kKept) == nullptr);
+  CHECK(decisions.answer(0)->first == 0);
+  CHECK(decisions.answer(3)->first == kLast);  // the asker has fallen too far behind
+  CHECK(decisions.answer(kLast - 1)->first == kLast - 1);
+  CHECK(decisions.answer(kLast + 1) == nullptr);
+}
+
+TEST_CASE("epochs: more than half of the members decide, or half with the eldest") {
+  const EpochNode a{"a", 1, 0};
+  const EpochNode b{"b", 1, 0};
+  const EpochNode c{"c", 1, 0};
+  const EpochNode d{"d", 1, 0};
+  const EpochRules rules;
+  CHECK(rules.quorum({a}, {a, b}));
+  CHECK_FALSE(rules.quorum({b}, {a, b}));
+  CHECK(rules.quorum({b, c}, {a, b, c}));
+  CHECK_FALSE(rules.quorum({a}, {a, b, c}));
+  CHECK_FALSE(rules.quorum({b, c}, {a, b, c, d}));
+  CHECK(rules.quorum({a, c}, {a, b, c, d}));
+  CHECK_FALSE(rules.quorum({c, d}, {a, b}));  // strangers do not count
+  CHECK_FALSE(rules.quorum({}, {}));
+}
+
+TEST_CASE("epochs: an owner makes its part of all chunks, or after grace of more than half") {
+  const EpochTime grace(100);
+  StepWork work;
+  CHECK_FALSE(work.can_make(1, grace, EpochTime(0)));
+  work.add_chunk(0, kBytes);
+  work.add_chunk(1, kBytes);
+  CHECK(work.can_make(2, {}, EpochTime(0)));
+  CHECK_FALSE(work.can_make(3, grace, EpochTime(500)));  // no other member's chunk has come yet
+  work.chunk_came(EpochTime(500));
+  work.chunk_came(EpochTime(590));  // the first one counts
+  CHECK_FALSE(work.can_make(3, grace, EpochTime(599)));
+  CHECK(work.can_make(3, grace, EpochTime(600)));
+  CHECK_FALSE(work.can_make(3, {}, EpochTime(600)));
+  CHECK_FALSE(work.can_make(4, grace, EpochTime(600)));  // two of four are not more than half
+  work.make(0, {{0, 1}, kBytes});
+  CHECK_FALSE(work.can_make(2, grace, EpochTime(600)));  // it never makes another
+  CHECK_FALSE(work.mean(7, 2));
+  work.add_part(1, {{0, 1}, kBytes});
+  REQUIRE(work.mean(7, 2));
+  CHECK(*work.mean(7, 2) == StepMean{7, std::vector<MeanPart>(2, {{0, 1}, kBytes})});
+}
