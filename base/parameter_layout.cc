@@ -27,11 +27,11 @@ std::optional<std::size_t> volume(const std::vector<std::size_t>& shape, std::si
 std::size_t append_block(ParameterLayout& layout, std::string name,
                          std::vector<std::size_t> shape) {
   const std::size_t offset = dimension_of(layout);
-  const auto size = volume(shape, kMaxDimension - offset);
+  const auto size = volume(shape, kMostDimension - offset);
   if (!size) {
     throw Error("model",
                 fmt::format("'{}' would bring it above {} parameters; choose smaller layers", name,
-                            kMaxDimension));
+                            kMostDimension));
   }
   layout.push_back({std::move(name), std::move(shape), offset, *size});
   return offset;

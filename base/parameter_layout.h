@@ -31,7 +31,7 @@ struct ParameterBlock {
 using ParameterLayout = std::vector<ParameterBlock>;
 
 /// The largest model that a layout may describe: 2^30 floats, 4 GiB.
-inline constexpr std::size_t kMaxDimension = std::size_t{1} << 30;
+inline constexpr std::size_t kMostDimension = std::size_t{1} << 30;
 
 /// Floats that `layout` describes.
 inline std::size_t dimension_of(const ParameterLayout& layout) {
@@ -39,7 +39,7 @@ inline std::size_t dimension_of(const ParameterLayout& layout) {
 }
 
 /// Appends a block behind the last one and returns its offset. Throws Error when the layout grows
-/// beyond kMaxDimension floats, so that a product of shapes never wraps.
+/// beyond kMostDimension floats, so that a product of shapes never wraps.
 std::size_t append_block(ParameterLayout& layout, std::string name, std::vector<std::size_t> shape);
 
 /// A vector of `dimension` floats as one tensor of one dimension, called "x".

@@ -11,9 +11,9 @@
 namespace sotto {
 
 /// Bytes of the longest varint, which holds 63 bits.
-inline constexpr std::size_t kMaxVarintBytes = 9;
+inline constexpr std::size_t kMostVarintBytes = 9;
 /// Bytes of the longest varint of a number of 32 bits.
-inline constexpr std::size_t kMaxVarint32Bytes = 5;
+inline constexpr std::size_t kMostVarint32Bytes = 5;
 
 /// Appends `value`, of at most 63 bits.
 inline void write_varint(std::uint64_t value, ByteWriter& out) {
@@ -29,7 +29,7 @@ inline void write_varint(std::uint64_t value, ByteWriter& out) {
 inline std::optional<std::uint64_t> read_varint(ByteReader& in) {
   constexpr std::uint8_t kMore = 0x80;
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < kMaxVarintBytes; ++i) {
+  for (std::size_t i = 0; i < kMostVarintBytes; ++i) {
     const auto byte = in.read<std::uint8_t>();
     value |= static_cast<std::uint64_t>(byte & (kMore - 1)) << (7 * i);
     if ((byte & kMore) == 0) {

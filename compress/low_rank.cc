@@ -321,7 +321,7 @@ Status LowRankCompressor::load(ByteReader& in) {
     Stream stream;
     stream.bucket = in.read<std::uint32_t>();
     stream.elements = in.read<std::uint64_t>();
-    if (stream.elements > kMaxDimension ||
+    if (stream.elements > kMostDimension ||
         start_floats(stream.elements) > in.remaining() / sizeof(float)) {
       return internal::malformed("lowrank: the saved starts end too early");
     }

@@ -15,10 +15,10 @@ namespace {
 /// Checks a room, for initializers.
 const RowRoom& checked_room(const RowRoom& room) {
   constexpr std::size_t kMostRows = std::numeric_limits<std::uint16_t>::max();
-  require_between("width", room.width, 1, kMaxDimension);
-  require_between("slots", room.slots, 1, std::min(kMostRows, kMaxDimension / room.width));
+  require_between("width", room.width, 1, kMostDimension);
+  require_between("slots", room.slots, 1, std::min(kMostRows, kMostDimension / room.width));
   require_between("capacity", room.capacity, 1,
-                  std::min(kMostRows, kMaxDimension / room.width / room.slots));
+                  std::min(kMostRows, kMostDimension / room.width / room.slots));
   return room;
 }
 

@@ -43,8 +43,8 @@ bool walk(std::span<const std::byte> bytes, std::size_t counts, const Each& each
 
 std::size_t max_change_bytes(std::size_t counts, std::size_t most) {
   const std::size_t changes = std::min(counts, most);
-  constexpr std::size_t kLongest = kMaxVarint32Bytes;
-  return kMaxVarintBytes + std::min(counts, kLongest * changes) + kLongest * changes;
+  constexpr std::size_t kLongest = kMostVarint32Bytes;
+  return kMostVarintBytes + std::min(counts, kLongest * changes) + kLongest * changes;
 }
 
 EncodedChanges encode_changes(std::span<const std::int32_t> before,

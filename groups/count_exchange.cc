@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostGathered = 3;
 
 CountRoom checked_room(const GroupMember& member, CountRoom room) {
-  require_between("counts", room.counts, 1, kMaxDimension);
+  require_between("counts", room.counts, 1, kMostDimension);
   room.most = std::min(room.most, room.counts);
   if (room.form == CountForm::choose) {
     room.form = member.group.size() <= kMostGathered ? CountForm::gather : CountForm::scatter;

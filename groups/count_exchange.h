@@ -45,7 +45,7 @@ struct CountRoom {
 
 class CountExchange final : public Collective {
  public:
-  /// Throws Error (field "counts") for none or more than kMaxDimension.
+  /// Throws Error (field "counts") for none or more than kMostDimension.
   CountExchange(GroupMember member, const CountRoom& room);
 
   /// Starts. `agreed` is what all have, `own` this member's copy with its changes; both become what

@@ -65,9 +65,9 @@ std::uint64_t digest_of(const RatedGraph& graph, std::uint64_t seed) {
 /// The part of a graph that fits the options, for initializers.
 GraphPart fitting_part(const ProgramNode& node, const RatedGraph& graph,
                        const GraphNetworkOptions& options) {
-  require_between("features", options.features, 1, kMaxDimension);
-  require_between("hidden", options.hidden, 1, kMaxDimension);
-  require_between("embedding", options.embedding, 1, kMaxDimension);
+  require_between("features", options.features, 1, kMostDimension);
+  require_between("hidden", options.hidden, 1, kMostDimension);
+  require_between("embedding", options.embedding, 1, kMostDimension);
   if (graph.features.size() != graph.owner.size() * options.features) {
     refuse("features", fmt::format("{}", graph.features.size()),
            fmt::format("{} nodes have {} each", graph.owner.size(), options.features));

@@ -11,9 +11,9 @@ namespace sotto {
 namespace {
 
 void require_matrices(const GridProductOptions& options) {
-  require_between("rows", options.rows, 1, kMaxDimension);
-  require_between("inner", options.inner, 1, kMaxDimension);
-  require_between("columns", options.columns, 1, kMaxDimension);
+  require_between("rows", options.rows, 1, kMostDimension);
+  require_between("inner", options.inner, 1, kMostDimension);
+  require_between("columns", options.columns, 1, kMostDimension);
 }
 
 void require_axes(const GridProductOptions& options, const NodeGrid& grid) {
@@ -79,11 +79,11 @@ GridProduct::GridProduct(const ProgramNode& node, GridProductOptions options)
   set_blocks(grid, node.rank());
   const std::size_t longest =
       std::max({input_bound().elements, weight_bound().elements, output_bound().elements});
-  if (longest > kMaxDimension) {
+  if (longest > kMostDimension) {
     refuse("grid", grid.text(),
            fmt::format("a node would have {} elements of a matrix, and {} are the most; take more "
                        "nodes",
-                       longest, kMaxDimension));
+                       longest, kMostDimension));
   }
   const bool cube = options_.form == GridForm::cube;
   const std::size_t x = cube ? block_rows_ * block_inner_ : input_bound().elements;

@@ -28,8 +28,8 @@ const KeyedLinkOptions& checked_link(const GroupMember& member, const KeyedLinkO
   if (options.from == options.to) {
     refuse("to", fmt::format("{}", options.to), "a link has two ends; take another member");
   }
-  require_between("width", options.width, 1, kMaxDimension);
-  require_between("rows", options.rows, 1, kMaxDimension / options.width);
+  require_between("width", options.width, 1, kMostDimension);
+  require_between("rows", options.rows, 1, kMostDimension / options.width);
   require_between("batches", static_cast<std::size_t>(std::max(0, options.batches)), 1,
                   kMostBatches);
   require_between("keys", options.keys, 1, std::numeric_limits<std::uint32_t>::max());

@@ -12,9 +12,10 @@ namespace {
 
 /// Checks the options, for initializers.
 RingAttentionOptions checked_attention(RingAttentionOptions options) {
-  require_between("heads", options.heads, 1, kMaxDimension);
-  require_between("width", options.width, 1, kMaxDimension / options.heads);
-  require_between("positions", options.positions, 1, kMaxDimension / options.heads / options.width);
+  require_between("heads", options.heads, 1, kMostDimension);
+  require_between("width", options.width, 1, kMostDimension / options.heads);
+  require_between("positions", options.positions, 1,
+                  kMostDimension / options.heads / options.width);
   return options;
 }
 

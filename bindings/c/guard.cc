@@ -92,8 +92,8 @@ void need(const void* pointer, std::string_view what) {
 
 std::span<float> model_at(float* parameters, std::size_t count) {
   const auto model = span_at(parameters, count, "parameters");
-  if (model.empty() || model.size() > kMaxDimension) {
-    refuse("count", fmt::to_string(count), fmt::format("1 to {} would do", kMaxDimension));
+  if (model.empty() || model.size() > kMostDimension) {
+    refuse("count", fmt::to_string(count), fmt::format("1 to {} would do", kMostDimension));
   }
   return model;
 }

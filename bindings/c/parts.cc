@@ -23,8 +23,8 @@ nlohmann::ordered_json bound_of(double value) {
 }
 
 void check_length(std::size_t count) {
-  if (count > kMaxDimension) {
-    refuse("count", fmt::to_string(count), fmt::format("0 to {} would do", kMaxDimension));
+  if (count > kMostDimension) {
+    refuse("count", fmt::to_string(count), fmt::format("0 to {} would do", kMostDimension));
   }
 }
 

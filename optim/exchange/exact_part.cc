@@ -48,7 +48,7 @@ ExactElements ExactElements::in(const Chunk& chunk) const {
 }
 
 std::size_t max_exact_part_bytes(std::size_t elements) {
-  return elements == 0 ? 0 : kMaxVarintBytes + elements * (1 + sizeof(float)) + sizeof(Length);
+  return elements == 0 ? 0 : kMostVarintBytes + elements * (1 + sizeof(float)) + sizeof(Length);
 }
 
 std::size_t append_exact_part(std::span<const float> values, std::span<std::byte> payload,

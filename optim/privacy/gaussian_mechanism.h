@@ -9,7 +9,7 @@
 // is S plus noise of one distribution, whatever S is, and equals the rounding of S plus a
 // continuous normal. What is left is the quality of the normal numbers in double precision. The
 // noise is 2^-10 stronger than σ C, which covers what rounding adds to the sensitivity: float32 in
-// a sum of up to 1.4 × kMaxPrivateBatch examples (a sample is larger with a probability below
+// a sum of up to 1.4 × kMostPrivateBatch examples (a sample is larger with a probability below
 // 10^-90), and the grid in up to 2^32 dimensions.
 // Timing is not covered.
 //

@@ -62,7 +62,7 @@ void check_privacy_ranges(const PrivacyOptions& o) {
       o.sampling_rate,
       samples ? "it is a probability above 0" : "a whole update is not sampled: it must be 1");
   require_privacy(
-      samples ? o.batch > 0 && o.batch <= kMaxPrivateBatch : o.batch == 1, "batch", o.batch,
+      samples ? o.batch > 0 && o.batch <= kMostPrivateBatch : o.batch == 1, "batch", o.batch,
       samples ? "it must be above 0 and at most 4096" : "a whole update is one: it must be 1");
 }
 

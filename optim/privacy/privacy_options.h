@@ -56,7 +56,7 @@ std::string told_before_text(const std::vector<GaussianStep>& before);
 
 /// The largest expected batch of PrivacyUnit::example: beyond it float32's rounding of a sum is no
 /// longer small against one example (gaussian_mechanism.h).
-inline constexpr double kMaxPrivateBatch = 4096;
+inline constexpr double kMostPrivateBatch = 4096;
 
 /// The least noise that is chosen for a budget: less of it promises nothing.
 inline constexpr double kLeastNoiseMultiplier = 1e-3;

@@ -37,7 +37,7 @@ void GossipMixing::Copy::save(ByteBuffer& out) const {
 Status GossipMixing::Copy::load(ByteReader& in) {
   version = ModelVersion(in.read<std::uint64_t>());
   changes = in.read<std::uint64_t>();
-  if (in.failed() || (version.chain() & kWhole) != 0 || changes > kMaxCount) {
+  if (in.failed() || (version.chain() & kWhole) != 0 || changes > kMostCount) {
     return {Fault::malformed, "checkpoint has a public copy that cannot be"};
   }
   return read_floats(in, "public copy", model);
@@ -154,7 +154,7 @@ Status GossipMixing::check_payload(std::span<const std::byte> payload) const {
   if (in.failed() || payload.size() > max_payload() || (is_whole && in.remaining() != copy)) {
     return {Fault::malformed, fmt::format("a public copy or change of {} bytes", payload.size())};
   }
-  if (changes > kMaxCount) {
+  if (changes > kMostCount) {
     return {Fault::malformed, fmt::format("a public copy after {} changes", changes)};
   }
   return {};

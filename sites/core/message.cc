@@ -44,7 +44,7 @@ ByteBuffer begin(Kind kind) {
 Status malformed(std::string_view what) { return {Fault::malformed, std::string(what)}; }
 
 /// The condition on every incarnation and round.
-bool sound(Incarnation incarnation, Round round) { return incarnation != 0 && round <= kMaxCount; }
+bool sound(Incarnation incarnation, Round round) { return incarnation != 0 && round <= kMostCount; }
 
 Result<Message> parse_hello(ByteReader& in) {
   if (const auto protocol = in.read<std::uint8_t>(); !in.failed() && protocol != kProtocol) {
@@ -67,8 +67,8 @@ Result<Message> parse_hello(ByteReader& in) {
   if (!sound(hello.incarnation, hello.round) || hello.life == 0 || (flags & ~kHelloFlags) != 0) {
     return malformed("a hello with an incarnation, life, round or flag that cannot be");
   }
-  const bool streams = hello.applied <= kMaxCount && hello.oldest >= 1 &&
-                       hello.oldest <= hello.next && hello.next <= kMaxCount + 1;
+  const bool streams = hello.applied <= kMostCount && hello.oldest >= 1 &&
+                       hello.oldest <= hello.next && hello.next <= kMostCount + 1;
   if (!streams || (hello.yours == 0 && (hello.applied != 0 || hello.next != 1))) {
     return malformed("a hello with numbers of parcels that cannot be");
   }
@@ -86,7 +86,7 @@ Result<Message> parse_hello(ByteReader& in) {
 Result<Message> parse_refusal(ByteReader& in) {
   const auto reason = in.read<std::uint8_t>();
   const auto raw = in.take(in.remaining());
-  if (in.failed() || reason < 1 || reason > 4 || raw.size() > kMaxText) {
+  if (in.failed() || reason < 1 || reason > 4 || raw.size() > kMostText) {
     return malformed("a refusal with an unknown reason or too long a text");
   }
   const std::string text(reinterpret_cast<const char*>(raw.data()), raw.size());
@@ -122,7 +122,7 @@ Result<Message> parse_parcel(ByteReader& in) {
   parcel.round = in.read<Round>();
   parcel.payload = in.take(in.remaining());
   if (in.failed() || !sound(parcel.incarnation, parcel.round) || parcel.round == 0 ||
-      parcel.sequence == 0 || parcel.sequence > kMaxCount) {
+      parcel.sequence == 0 || parcel.sequence > kMostCount) {
     return malformed("a parcel with a header that cannot be");
   }
   return Message(parcel);
@@ -136,7 +136,7 @@ Result<Message> parse_receipt(ByteReader& in) {
   receipt.own_steps = in.read<std::uint32_t>();
   const auto flags = in.read<std::uint8_t>();
   if (!in.finished() || !sound(receipt.incarnation, receipt.round) || flags > kWantsWhole ||
-      receipt.applied > kMaxCount || receipt.own_steps < 1 || receipt.own_steps > kMaxInterval) {
+      receipt.applied > kMostCount || receipt.own_steps < 1 || receipt.own_steps > kMostInterval) {
     return malformed("a receipt that cannot be");
   }
   receipt.wants_whole = flags == kWantsWhole;
@@ -220,8 +220,8 @@ std::vector<std::byte> encode(const Refusal& refusal) {
   ByteBuffer out = begin(Kind::refusal);
   out.write(static_cast<std::uint8_t>(refusal.reason));
   std::string text = printable(refusal.text);
-  if (text.size() > kMaxText) {
-    text.resize(kMaxText);
+  if (text.size() > kMostText) {
+    text.resize(kMostText);
     while (printable(text).size() != text.size()) {
       text.pop_back();  // the rest of a character that was cut
     }
@@ -289,7 +289,7 @@ std::vector<std::byte> encode(const Masks& answer) {
 }
 
 std::size_t max_message_bytes(std::size_t dimension, std::size_t payload) {
-  constexpr std::size_t kRefusalBytes = 2 + kMaxText;
+  constexpr std::size_t kRefusalBytes = 2 + kMostText;
   const std::size_t model = 1 + 2 * 8 + dimension * sizeof(float);
   return std::max({kHelloBytes, kRefusalBytes, model, kParcelHeaderBytes + payload});
 }

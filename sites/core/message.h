@@ -21,7 +21,7 @@
 // up; the parcels from one incarnation to another are numbered from 1. Life: grows with each
 // start of its process. Round: rounds in which the sender has offered, as its durable state knows
 // them; that of a parcel is the one in which it was made. Rounds and numbers of parcels are at most
-// kMaxCount.
+// kMostCount.
 //
 // Parsing is bounded and pure; views are into the parsed bytes. Thread-safe.
 #pragma once
@@ -47,11 +47,11 @@ using Sequence = std::uint64_t;     ///< number of a parcel, from 1
 /// A digest of what sites must agree on.
 using Agreement = std::array<std::byte, 32>;
 
-inline constexpr std::uint8_t kProtocol = 4;    ///< the version that a hello names
-inline constexpr Round kMaxInterval = 1 << 14;  ///< largest H, the steps of a round
-inline constexpr std::size_t kMaxText = 1024;   ///< longest text in a message, in bytes
+inline constexpr std::uint8_t kProtocol = 4;     ///< the version that a hello names
+inline constexpr Round kMostInterval = 1 << 14;  ///< largest H, the steps of a round
+inline constexpr std::size_t kMostText = 1024;   ///< longest text in a message, in bytes
 /// The largest round or number that is believed.
-inline constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 48;
+inline constexpr std::uint64_t kMostCount = std::uint64_t{1} << 48;
 
 /// The first message, each way, whenever two sites meet.
 struct Hello {
@@ -84,7 +84,7 @@ enum class RefusalReason : std::uint8_t {
 /// A site will not talk to this one, or not any more.
 struct Refusal {
   RefusalReason reason = RefusalReason::broke_rule;
-  std::string text;  ///< the reason in words; printable, at most kMaxText bytes
+  std::string text;  ///< the reason in words; printable, at most kMostText bytes
 };
 
 /// A whole model, for a site that comes late.
@@ -107,7 +107,7 @@ struct Receipt {
   Incarnation incarnation = 0;  ///< incarnation of the stream's sender
   Sequence applied = 0;         ///< parcels that are durable at the receiver
   Round round = 0;              ///< the receiver's round
-  Round own_steps = 1;          ///< H_i of the receiver, 1 … kMaxInterval
+  Round own_steps = 1;          ///< H_i of the receiver, 1 … kMostInterval
   bool wants_whole = false;     ///< the receiver has lost the public copy
 };
 

@@ -130,7 +130,7 @@ Status Neighbour::load(ByteReader& bytes, std::size_t window, std::size_t max_pa
   known.incarnation = bytes.read<Incarnation>();
   known.life = bytes.read<std::uint32_t>();
   known.round = bytes.read<Round>();
-  if (bytes.failed() || known.round > kMaxCount) {
+  if (bytes.failed() || known.round > kMostCount) {
     return {Fault::malformed, "checkpoint has a peer that cannot be"};
   }
   if (Status status = known.past.load(bytes); !status.ok()) {
@@ -145,7 +145,7 @@ Status Neighbour::load(ByteReader& bytes, std::size_t window, std::size_t max_pa
   for (std::uint64_t* count : {&cut, &spoiled, &blamed, &barred_until}) {
     *count = bytes.read<std::uint64_t>();
   }
-  if (bytes.failed() || barred_until > 2 * kMaxCount) {
+  if (bytes.failed() || barred_until > 2 * kMostCount) {
     return {Fault::malformed, "checkpoint has counts of a peer that cannot be"};
   }
   const bool met = known.incarnation != 0;

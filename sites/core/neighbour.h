@@ -23,7 +23,7 @@ namespace sotto::sites {
 
 /// Rounds after which what a peer does is a habit.
 inline constexpr Round kLongWhile = 64;
-inline constexpr std::size_t kMaxName = 256;  ///< longest name of a site, in bytes
+inline constexpr std::size_t kMostName = 256;  ///< longest name of a site, in bytes
 
 /// How far the channel to a peer has come.
 enum class ChannelStage : std::uint8_t {

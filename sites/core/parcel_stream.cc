@@ -72,8 +72,9 @@ Status OutStream::load(ByteReader& in, std::size_t window, std::size_t max_paylo
   given_ = in.read<double>();
   const auto behind = in.read<std::uint8_t>();
   const auto count = in.read<std::uint32_t>();
-  if (in.failed() || next_ == 0 || next_ > kMaxCount + 1 || receipts_ >= next_ || whole_ >= next_ ||
-      behind > 1 || count > window || count > next_ - 1 - receipts_ || !sound_mass(given_)) {
+  if (in.failed() || next_ == 0 || next_ > kMostCount + 1 || receipts_ >= next_ ||
+      whole_ >= next_ || behind > 1 || count > window || count > next_ - 1 - receipts_ ||
+      !sound_mass(given_)) {
     return impossible_stream();
   }
   behind_ = behind == 1;
@@ -84,7 +85,7 @@ Status OutStream::load(ByteReader& in, std::size_t window, std::size_t max_paylo
     item.mass = in.read<double>();
     const auto bytes = in.read<std::uint64_t>();
     if (in.failed() || bytes > max_payload || bytes > in.remaining() || item.round == 0 ||
-        item.round > kMaxCount || !sound_mass(item.mass)) {
+        item.round > kMostCount || !sound_mass(item.mass)) {
       return impossible_stream();
     }
     const auto raw = in.take(bytes);
@@ -146,7 +147,7 @@ void InStream::save(ByteBuffer& out) const {
 Status InStream::load(ByteReader& in) {
   applied_ = in.read<Sequence>();
   taken_ = in.read<double>();
-  if (in.failed() || applied_ > kMaxCount || !sound_mass(taken_)) {
+  if (in.failed() || applied_ > kMostCount || !sound_mass(taken_)) {
     return impossible_stream();
   }
   durable_ = received_ = applied_;

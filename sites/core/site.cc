@@ -136,7 +136,7 @@ void Site::retire(Neighbour gone) {
   bequest_.retire(gone);
   written_off_ += gone.leave();
   former_.push_back(std::move(gone));
-  if (former_.size() > kMaxFormer) {
+  if (former_.size() > kMostFormer) {
     former_.erase(former_.begin());
   }
 }

@@ -175,7 +175,7 @@ class Site final {
 
  private:
   /// Number of former peers that the site remembers: the latest ones.
-  static constexpr std::size_t kMaxFormer = 256;
+  static constexpr std::size_t kMostFormer = 256;
 
   enum class Phase : std::uint8_t { waiting, training, offered };
 

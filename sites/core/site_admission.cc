@@ -18,22 +18,22 @@
 namespace sotto::sites {
 namespace {
 
-constexpr std::size_t kMaxWindow = 1024;
+constexpr std::size_t kMostWindow = 1024;
 
 void admit_numbers(const SiteSetup& setup) {
   if (setup.incarnation == 0 || setup.life == 0) {
     refuse("incarnation, life", fmt::format("{}, {}", setup.incarnation, setup.life),
            "both count from 1");
   }
-  if (setup.communication_interval < 1 || setup.communication_interval > kMaxInterval) {
+  if (setup.communication_interval < 1 || setup.communication_interval > kMostInterval) {
     refuse("communication_interval", fmt::format("{}", setup.communication_interval),
-           fmt::format("1 … {}", kMaxInterval));
+           fmt::format("1 … {}", kMostInterval));
   }
-  if (setup.window < 1 || setup.window > kMaxWindow) {
-    refuse("window", fmt::format("{}", setup.window), fmt::format("1 … {}", kMaxWindow));
+  if (setup.window < 1 || setup.window > kMostWindow) {
+    refuse("window", fmt::format("{}", setup.window), fmt::format("1 … {}", kMostWindow));
   }
-  if (setup.slack > kMaxWindow) {
-    refuse("slack", fmt::format("{}", setup.slack), fmt::format("0 … {}", kMaxWindow));
+  if (setup.slack > kMostWindow) {
+    refuse("slack", fmt::format("{}", setup.slack), fmt::format("0 … {}", kMostWindow));
   }
   if (!(setup.mass_cap >= 1 && setup.mass_cap <= 1e9)) {
     refuse("mass_cap", fmt::format("{}", setup.mass_cap), "1 … 1e9");
@@ -204,8 +204,8 @@ void admit_members(const std::vector<SitePeer>& peers) {
 void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind) {
   std::set<std::string_view> names;
   for (const SitePeer& peer : peers) {
-    if (peer.name.empty() || peer.name.size() > kMaxName) {
-      refuse("peers", peer.name, fmt::format("names have 1 … {} bytes", kMaxName));
+    if (peer.name.empty() || peer.name.size() > kMostName) {
+      refuse("peers", peer.name, fmt::format("names have 1 … {} bytes", kMostName));
     }
     if (!names.insert(peer.name).second) {
       refuse("peers", peer.name, "it is there twice");

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kFormat = "site 2";
 /// Peers that a state can hold, those that left the list included.
-constexpr std::uint32_t kMaxPeers = 4096;
+constexpr std::uint32_t kMostSavedPeers = 4096;
 
 /// Where the first `count` peers are when one was added to them.
 std::vector<std::size_t> places(std::size_t count) {
@@ -100,7 +100,7 @@ Status Site::load_self(ByteReader& in) {
   const bool masses =
       std::isfinite(minted_) && minted_ >= 0 && std::isfinite(written_off_) && written_off_ >= 0;
   if (in.failed() || dimension != setup_.parameters.size() || incarnation_ == 0 ||
-      round_ > kMaxCount || offered_ > round_ || begun > 1 || trained > begun || !masses) {
+      round_ > kMostCount || offered_ > round_ || begun > 1 || trained > begun || !masses) {
     return {Fault::malformed, "checkpoint of another site, or damaged"};
   }
   phase_ = begun == 1 ? Phase::training : Phase::waiting;
@@ -113,7 +113,7 @@ Status Site::load_peers(ByteReader& in) {
   const std::vector<SitePeer> listed = setup_.peers;
   peers_.clear();
   const auto count = in.read<std::uint32_t>();
-  if (in.failed() || count > kMaxPeers) {
+  if (in.failed() || count > kMostSavedPeers) {
     return {Fault::malformed, "checkpoint has too many peers"};
   }
   for (std::uint32_t k = 0; k < count; ++k) {
@@ -126,7 +126,7 @@ Status Site::load_peers(ByteReader& in) {
     }
   }
   const auto former = in.read<std::uint32_t>();
-  if (in.failed() || former > kMaxFormer) {
+  if (in.failed() || former > kMostFormer) {
     return {Fault::malformed, "checkpoint has too many former peers"};
   }
   for (std::uint32_t k = 0; k < former; ++k) {
@@ -142,7 +142,7 @@ Status Site::load_peers(ByteReader& in) {
 }
 
 Status Site::load_peer(ByteReader& in, std::vector<Neighbour>& into) {
-  const std::string name = in.read_string(kMaxName);
+  const std::string name = in.read_string(kMostName);
   if (in.failed() || name.empty() || place_of(peers_, name) < peers_.size() ||
       place_of(former_, name) < former_.size()) {
     return {Fault::malformed, "checkpoint has a peer without a name, or twice"};

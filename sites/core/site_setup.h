@@ -46,7 +46,7 @@ struct SiteSetup {
   /// Digest of all that sites must share: exchange, rule, dimension, compressor, H, window.
   Agreement agreement{};
   /// The settings that `agreement` digests, in words, for peers that have another digest; at most
-  /// kMaxText bytes.
+  /// kMostText bytes.
   std::string settings = {};
   std::vector<SitePeer> peers;
   std::span<float> parameters;  ///< z; initialised

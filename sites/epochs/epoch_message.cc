@@ -74,7 +74,7 @@ bool read_value(ByteReader& in, EpochValue& value) {
   }
   value.base = in.read<Round>();
   bool carries = false;
-  if (value.base > kMaxCount || !read_flag(in, carries)) {
+  if (value.base > kMostCount || !read_flag(in, carries)) {
     return false;
   }
   const EpochDigest carry = read_pair(in);
@@ -103,7 +103,7 @@ bool read_promise(ByteReader& in, EpochPromise& promise) {
   }
   promise.step = in.read<Round>();
   bool has_mean = false;
-  if (promise.step > kMaxCount || !read_flag(in, has_mean)) {
+  if (promise.step > kMostCount || !read_flag(in, has_mean)) {
     return false;
   }
   const EpochDigest mean = read_pair(in);
@@ -127,7 +127,7 @@ bool read_step(ByteReader& in, std::optional<Round>& step) {
   }
   const auto value = in.read<Round>();
   step = there ? std::optional(value) : std::nullopt;
-  return !in.failed() && value <= kMaxCount;
+  return !in.failed() && value <= kMostCount;
 }
 
 // -- bodies ---------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ bool read_body(ByteReader& in, PartMessage& part) {
   part.parts = in.read<std::uint16_t>();
   part.part = in.read<std::uint16_t>();
   const auto number = in.read<std::uint16_t>();
-  if (in.failed() || standing > 1 || part.step > kMaxCount || part.parts > kMostEpochMembers ||
+  if (in.failed() || standing > 1 || part.step > kMostCount || part.parts > kMostEpochMembers ||
       part.part >= part.parts || number == 0 || number > part.parts) {
     return false;
   }
@@ -174,7 +174,7 @@ bool read_body(ByteReader& in, ChunkMessage& chunk) {
   chunk.step = in.read<Round>();
   chunk.chunk = in.read<std::uint16_t>();
   chunk.encoding = in.take(in.remaining());
-  return !in.failed() && chunk.step <= kMaxCount && chunk.chunk < kMostEpochMembers;
+  return !in.failed() && chunk.step <= kMostCount && chunk.chunk < kMostEpochMembers;
 }
 
 void write_body(const WantMessage& want, ByteBuffer& out) {
@@ -185,7 +185,7 @@ void write_body(const WantMessage& want, ByteBuffer& out) {
 bool read_body(ByteReader& in, WantMessage& want) {
   want.step = in.read<Round>();
   want.part = in.read<std::uint16_t>();
-  return want.step <= kMaxCount && (want.part < kMostEpochMembers || want.part == kAllParts);
+  return want.step <= kMostCount && (want.part < kMostEpochMembers || want.part == kAllParts);
 }
 
 void write_body(const HaveMessage& have, ByteBuffer& out) {
@@ -197,7 +197,7 @@ void write_body(const HaveMessage& have, ByteBuffer& out) {
 bool read_body(ByteReader& in, HaveMessage& have) {
   have.step = in.read<Round>();
   have.digest = read_pair(in);
-  return read_flag(in, have.answers) && have.step <= kMaxCount;
+  return read_flag(in, have.answers) && have.step <= kMostCount;
 }
 
 void write_body(const PrepareMessage& prepare, ByteBuffer& out) {
@@ -259,7 +259,7 @@ void write_body(const DonorMessage& donor, ByteBuffer& out) {
 bool read_body(ByteReader& in, DonorMessage& donor) {
   donor.step = in.read<Round>();
   donor.oldest = in.read<Round>();
-  return donor.step <= kMaxCount && donor.oldest <= kMaxCount;
+  return donor.step <= kMostCount && donor.oldest <= kMostCount;
 }
 
 void write_body(const FetchMessage& fetch, ByteBuffer& out) {
@@ -269,7 +269,7 @@ void write_body(const FetchMessage& fetch, ByteBuffer& out) {
 bool read_body(ByteReader& in, FetchMessage& fetch) {
   fetch.step = in.read<Round>();
   fetch.index = in.read<std::uint32_t>();
-  return fetch.step <= kMaxCount && fetch.index < kMostPieces;
+  return fetch.step <= kMostCount && fetch.index < kMostPieces;
 }
 
 void write_body(const PieceMessage& piece, ByteBuffer& out) {
@@ -286,7 +286,7 @@ bool read_body(ByteReader& in, PieceMessage& piece) {
   piece.count = in.read<std::uint32_t>();
   piece.index = in.read<std::uint32_t>();
   piece.bytes = in.take(in.remaining());
-  return piece.step <= kMaxCount && piece.count <= kMostPieces && piece.index < piece.count;
+  return piece.step <= kMostCount && piece.count <= kMostPieces && piece.index < piece.count;
 }
 
 template <typename Body>
@@ -317,7 +317,7 @@ void write_ballot(const Ballot& ballot, ByteBuffer& out) {
 
 bool read_ballot(ByteReader& in, Ballot& ballot) {
   ballot.number = in.read<std::uint64_t>();
-  return ballot.number <= kMaxCount && read_node(in, ballot.by);
+  return ballot.number <= kMostCount && read_node(in, ballot.by);
 }
 
 void write_accepted(const AcceptedValue& accepted, ByteBuffer& out) {
@@ -348,7 +348,7 @@ Result<EpochMessage> parse_epoch(std::span<const std::byte> bytes) {
   EpochHeader header{.history = read_pair(in)};
   header.epoch = in.read<Epoch>();
   header.stay = in.read<std::uint32_t>();
-  if (in.failed() || header.epoch > kMaxCount) {
+  if (in.failed() || header.epoch > kMostCount) {
     return ill_formed("a message of an epoch that is too short");
   }
   if (protocol != kEpochProtocol) {

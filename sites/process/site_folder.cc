@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 2> kStates = {"state.a", "state.b"};
-constexpr std::size_t kMaxLifeBytes = 16;
+constexpr std::size_t kMostLifeBytes = 16;
 /// 2026-01-01, from which the numbers of starts count.
 constexpr std::int64_t kEpoch = 1'767'225'600;
 
@@ -139,7 +139,7 @@ void SiteFolder::count_start() {
   std::uint32_t before = 0;
   std::error_code code;
   if (fs::exists(file("life"), code)) {
-    const auto bytes = read_file(file("life"), kMaxLifeBytes);
+    const auto bytes = read_file(file("life"), kMostLifeBytes);
     std::string_view text;
     if (bytes.ok()) {
       text = {reinterpret_cast<const char*>(bytes->data()), bytes->size()};

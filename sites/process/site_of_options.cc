@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kMaxQueued = 4;  // messages to a peer beyond a full window
+constexpr std::size_t kMostQueued = 4;  // messages to a peer beyond a full window
 
 }  // namespace
 
@@ -80,7 +80,7 @@ ChannelOptions site_channels(const SiteOptions& options, std::size_t max_message
   channels.source = options.source;
   channels.max_message_bytes = max_message_bytes;
   channels.max_queued_bytes =
-      (options.window + kMaxQueued) * (max_message_bytes + kMaxQueued * 1024);
+      (options.window + kMostQueued) * (max_message_bytes + kMostQueued * 1024);
   channels.timeout = options.timeout;
   channels.offence_pause = SiteLinks::kFirstPause;
   return channels;

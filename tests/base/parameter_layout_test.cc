@@ -68,6 +68,6 @@ TEST_CASE("a layout that does not describe the parameters is refused with the te
 
 TEST_CASE("a layout beyond the largest model is refused") {
   ParameterLayout layout;
-  CHECK_THROWS_AS(append_block(layout, "huge", {kMaxDimension, 2}), Error);
+  CHECK_THROWS_AS(append_block(layout, "huge", {kMostDimension, 2}), Error);
   CHECK(layout.empty());
 }

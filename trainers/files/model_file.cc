@@ -72,7 +72,7 @@ constexpr std::size_t kMostPerByte = 8;
 std::optional<std::size_t> elements_of(std::span<const std::size_t> shape) {
   std::size_t elements = 1;
   for (const std::size_t length : shape) {
-    if (length != 0 && elements > kMaxDimension / length) {
+    if (length != 0 && elements > kMostDimension / length) {
       return std::nullopt;
     }
     elements *= length;
@@ -149,8 +149,8 @@ Result<Tensor> read_tensor(const std::string& name, const HeaderJson& entry,
     return malformed(fmt::format("{}: its shape {} does not fit its {} bytes", where,
                                  shape_text(*shape), bytes.size()));
   }
-  if (encoded &&
-      elements_of(encodings.at(name).shape).value_or(kMaxDimension) > kMostPerByte * bytes.size()) {
+  if (encoded && elements_of(encodings.at(name).shape).value_or(kMostDimension) >
+                     kMostPerByte * bytes.size()) {
     return malformed(fmt::format("{}: its shape {} does not fit its {} bytes", where,
                                  shape_text(encodings.at(name).shape), bytes.size()));
   }

@@ -43,7 +43,7 @@ Start read_start(const std::string& path, const ParameterLayout& layout) {
     return {read_parameter_row(path, dimension_of(layout)), {}};
   }
   constexpr std::size_t kRoomForHeader = std::size_t{32} << 20;
-  const auto bytes = read_file(path, kMaxDimension * sizeof(float) + kRoomForHeader);
+  const auto bytes = read_file(path, kMostDimension * sizeof(float) + kRoomForHeader);
   if (!bytes.ok()) {
     throw Error(bytes.status().message());
   }

@@ -67,9 +67,9 @@ struct ModelInfo {
 std::span<const ModelInfo> models();
 
 /// Builds the model that `spec` names. Throws Error for an unknown name, a width out of range, a
-/// model above kMaxDimension parameters, a `softmax` for a regression, a `cnn` without images, or a
-/// `transformer` without text, with heads that do not divide its width, or with a `share` that does
-/// not divide its layers or beside `experts`.
+/// model above kMostDimension parameters, a `softmax` for a regression, a `cnn` without images, or
+/// a `transformer` without text, with heads that do not divide its width, or with a `share` that
+/// does not divide its layers or beside `experts`.
 ///
 /// softmax   scores = W x + b (multinomial logistic regression; convex)
 /// linear    y = W x + b: least squares for a regression, softmax for classes

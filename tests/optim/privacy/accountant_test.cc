@@ -198,7 +198,7 @@ TEST_CASE("privacy settings that promise nothing are refused") {
   refused([](auto& o) { o.epsilon = std::nan(""); });
   refused([](auto& o) { o.sampling_rate = 0; });
   refused([](auto& o) { o.sampling_rate = 1.5; });
-  refused([](auto& o) { o.batch = kMaxPrivateBatch + 1; });
+  refused([](auto& o) { o.batch = kMostPrivateBatch + 1; });
   refused([](auto& o) { o.unit = PrivacyUnit::update; });
   refused([](auto& o) { o.epsilon = 0.01; });  // not even one step
   CHECK_THROWS_AS(parse_privacy_unit("user"), Error);

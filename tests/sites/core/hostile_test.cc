@@ -131,7 +131,7 @@ TEST_CASE("core: parcels out of order, of another incarnation, or too many") {
     return scene.parcel(payload);
   });
   check_refused([&](Scene& scene) {
-    scene.next = sites::kMaxCount;
+    scene.next = sites::kMostCount;
     return scene.parcel(payload);
   });
   check_refused([&](Scene& scene) {
@@ -158,7 +158,7 @@ TEST_CASE("core: receipts for what was never sent, or that go back") {
         .incarnation = scene.network.state(0).incarnation, .applied = applied, .round = round}));
   };
   check_refused([&](Scene& scene) { return receipt(scene, scene.peer().sent + 1, scene.round); });
-  check_refused([&](Scene& scene) { return receipt(scene, sites::kMaxCount, scene.round); });
+  check_refused([&](Scene& scene) { return receipt(scene, sites::kMostCount, scene.round); });
   check_refused([&](Scene& scene) { return receipt(scene, 0, scene.round); });
   check_refused(
       [&](Scene& scene) { return receipt(scene, scene.peer().receipts, scene.peer().round - 1); });

@@ -166,10 +166,10 @@ TEST_CASE("core: bad input: unknown kinds, versions, flags, far-future rounds, s
   CHECK(refused(with(hello, kFlagsAt, std::uint32_t{32})));
   CHECK(refused(with(hello, kFlagsAt, std::uint32_t{16 | 8})));  // an observer that sends
   CHECK(refused(with(hello, kFlagsAt, std::uint32_t{0x80000001})));
-  CHECK(refused(with(hello, kRoundAt, kMaxCount + 1)));
+  CHECK(refused(with(hello, kRoundAt, kMostCount + 1)));
   CHECK(refused(with(hello, kRoundAt, kHuge)));
   CHECK(refused(with(hello, kYoursAt, std::uint64_t{0})));  // yet it has applied parcels
-  CHECK(refused(with(hello, kAppliedAt, kMaxCount + 1)));
+  CHECK(refused(with(hello, kAppliedAt, kMostCount + 1)));
   CHECK(refused(with(hello, kOldestAt, std::uint64_t{0})));
   CHECK(refused(with(hello, kOldestAt, std::uint64_t{11})));  // after the next one
   CHECK(refused(with(hello, kNextAt, std::uint64_t{7})));
@@ -181,7 +181,7 @@ TEST_CASE("core: bad input: unknown kinds, versions, flags, far-future rounds, s
   CHECK(refused(with(refusal, 2, std::uint8_t{0x1b})));  // an escape sequence for a terminal
   CHECK(refused(with(refusal, 2, std::uint8_t{0xff})));  // no UTF-8
   auto long_text = refusal;
-  long_text.resize(2 + kMaxText + 1, std::byte{'a'});
+  long_text.resize(2 + kMostText + 1, std::byte{'a'});
   CHECK(refused(long_text));
   long_text.pop_back();
   CHECK_FALSE(refused(long_text));
@@ -198,7 +198,7 @@ TEST_CASE("core: bad input: unknown kinds, versions, flags, far-future rounds, s
   CHECK(refused(with(receipt, 9, kHuge)));
   CHECK(refused(with(receipt, 17, kHuge)));
   CHECK(refused(with(receipt, 25, std::uint32_t{0})));
-  CHECK(refused(with(receipt, 25, std::uint32_t{kMaxInterval + 1})));
+  CHECK(refused(with(receipt, 25, std::uint32_t{kMostInterval + 1})));
   CHECK(refused(with(receipt, 29, std::uint8_t{2})));
 }
 
@@ -215,11 +215,11 @@ TEST_CASE("core: models of another dimension, or with NaN and infinity, are refu
 }
 
 TEST_CASE("core: a refusal's text is cut between characters, and made printable") {
-  std::string text(kMaxText - 1, 'a');
+  std::string text(kMostText - 1, 'a');
   text += "ü";
   const auto cut = parse(encode(Refusal{.reason = RefusalReason::broke_rule, .text = text}), 2);
   REQUIRE(cut.ok());
-  CHECK(std::get<Refusal>(*cut).text == std::string(kMaxText - 1, 'a'));
+  CHECK(std::get<Refusal>(*cut).text == std::string(kMostText - 1, 'a'));
   const auto escaped =
       parse(encode(Refusal{.reason = RefusalReason::broke_rule, .text = "\x1b[2J"}), 2);
   REQUIRE(escaped.ok());

@@ -337,7 +337,7 @@ TEST_CASE("core: two of five peers that say a far round take nobody there") {
     const std::size_t place = network.place(0, liar);
     const sites::Receipt far = {.incarnation = network.state(0).incarnation,
                                 .applied = network.peers(0)[place].receipts,
-                                .round = sites::kMaxCount};
+                                .round = sites::kMostCount};
     REQUIRE(network.site(0).receive(place, encode(far)).ok());
   }
   network.advance(0, false, true);

@@ -122,7 +122,7 @@ TEST_CASE("epochs: fields that cannot be are refused") {
   CHECK(refused(DecideMessage{{.members = std::vector<EpochNode>(65, node)}}));
   CHECK(refused(DecideMessage{{.members = {{"two\nlines", 1, 0}}}}));
   CHECK(refused(DecideMessage{{.members = {{std::string(101, 'x'), 1, 0}}}}));
-  CHECK(refused(DecideMessage{{.members = {node}, .base = kMaxCount + 1}}));
+  CHECK(refused(DecideMessage{{.members = {node}, .base = kMostCount + 1}}));
   CHECK(refused(PartMessage{.parts = 3, .part = 3, .who = {0}}));
   CHECK(refused(PartMessage{.parts = 3, .part = 0, .who = {}}));
   CHECK(refused(PartMessage{.parts = 3, .part = 0, .who = {1, 1}}));
