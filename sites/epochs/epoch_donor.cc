@@ -3,8 +3,23 @@
 namespace sotto::sites {
 
 void EpochDonor::hear(const EpochNode& from, const JoinMessage& join, Round step, EpochTime now) {
-  newcomers_.insert_or_assign(
-      from, Newcomer{now, join.wanted, join.ready, step - std::min(step, join.ready.value_or(0))});
+  const auto known = newcomers_.find(from);
+  const bool moved = known == newcomers_.end() || known->second.ready != join.ready;
+  newcomers_.insert_or_assign(from,
+                              Newcomer{.heard = now,
+                                       .wanted = join.wanted,
+                                       .ready = join.ready,
+                                       .behind = step - std::min(step, join.ready.value_or(0)),
+                                       .moved = moved ? now : known->second.moved});
+}
+
+bool EpochDonor::run_waits(Round step, EpochTime now) const {
+  const auto lags = [&](const auto& item) {
+    const Newcomer& newcomer = item.second;
+    return newcomer.ready && *newcomer.ready + near() < step &&
+           now - newcomer.moved < 2 * setup_.delta && !post_.suspects(item.first);
+  };
+  return place_.members.size() < setup_.most && std::ranges::any_of(newcomers_, lags);
 }
 
 void EpochDonor::answer(const EpochNode& from, const FetchMessage& fetch, EpochTime now) {

@@ -48,6 +48,10 @@ class EpochDonor {
   /// It replays at least as fast as the run goes, else it would not have come so close, and so
   /// makes up for them in 2 Δ, for which the members stand still.
   Round near() const { return std::max(kNear, 2 * pace_); }
+  /// Whether the next step is to wait for a newcomer that is not near, and replays on: where the
+  /// run goes faster than a newcomer replays, it would never be taken in. Not for longer than it
+  /// makes progress, and not where there are as many members as may be.
+  bool run_waits(Round step, EpochTime now) const;
   /// Whether any newcomer is heard.
   bool hears_newcomers() const { return !newcomers_.empty(); }
   /// Whether a newcomer that is not suspected was near when it was heard.
@@ -70,7 +74,8 @@ class EpochDonor {
     EpochTime heard{0};
     std::optional<Round> wanted{};
     std::optional<Round> ready{};
-    Round behind = 0;  ///< steps that `ready` was behind when it came
+    Round behind = 0;    ///< steps that `ready` was behind when it came
+    EpochTime moved{0};  ///< when `ready` grew last
   };
 
   const EpochSetup& setup_;

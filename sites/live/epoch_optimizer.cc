@@ -116,6 +116,7 @@ class EpochOptimizer::Run {
   std::size_t up_ = 0;        ///< nodes that are up, as the roster sees it
   bool joined_ = false;       ///< the roster has let this node in
   Clock::time_point asked_{};
+  Clock::time_point pumped_{};  // when messages were taken in last
 
   bool kept_ = false;  ///< the caller is away, and the parameters stay as they are
   std::atomic<bool> cancelled_{false};
@@ -322,6 +323,7 @@ Status EpochOptimizer::Run::pump_once(Clock::duration longest) {
     status = member_->fault();
   }
   reporter_.follow(parts());
+  pumped_ = Clock::now();
   return status;
 }
 
@@ -337,8 +339,14 @@ Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
   keep_parameters(false);
   while (true) {
     round_ = member_ ? member_->applied() : round_;
-    if (done()) {
+    // A step that needs nobody must not leave the others unanswered.
+    if (done() && Clock::now() - pumped_ < kAnswerEvery) {
       return {};
+    }
+    if (done()) {
+      if (Status status = pump(0ms); !status.ok() || done()) {
+        return status;
+      }
     }
     if (node_.stopped() || cancelled_.exchange(false)) {
       return {Fault::stopped, "was told to stop before the wait was over"};
@@ -373,7 +381,8 @@ Result<EpochStep> EpochOptimizer::Run::outcome() {
     if (!outcome_) {
       outcome_ = member_->outcome();
     }
-    return outcome_ && (member_->wants_gradient() || node_.rounds_are_over(round_));
+    return outcome_ && (node_.rounds_are_over(round_) ||
+                        (member_->wants_gradient() && !member_->waits_for_newcomer()));
   });
   node_.time().wait_s += seconds_since(start);
   if (!status.ok()) {

@@ -136,8 +136,10 @@ TEST_CASE("train by roster: nodes come, the seed is killed, one leaves, and the 
     CHECK(result.at("round") == 1200);
     CHECK(result.at("final").at("accuracy") > 0.8);
     CHECK(run.log(name).find("node-left b") != std::string::npos);
-    CHECK(run.log(name).find("peer-down seed") != std::string::npos);
   }
+  // Not every node has a channel to every other one.
+  const std::string logs = run.log("a") + run.log("b") + run.log("late");
+  CHECK_MESSAGE(logs.find("peer-down seed") != std::string::npos, logs);
 }
 
 TEST_CASE("train by roster: a node waits for MIN, and ends when it is told to") {
