@@ -35,9 +35,8 @@ constexpr const char* kFaultsExamples =
     "  sotto faults examples/faults/soak.toml --seeds 100\n"
     "  sotto faults examples/faults/soak.toml --seed 17 --trace trace.txt\n"
     "Every seed draws other faults, delays and targets; the same seed gives the same run, to the "
-    "byte. What is checked after every event: docs/faults.md. On real sites bench/sitelab of "
-    "sotto's "
-    "sources plays a plan.";
+    "byte. What is checked after every event: docs/faults.md. On real sites build/bench/sitelab "
+    "PLAN of sotto's sources plays a plan.";
 
 constexpr std::uint64_t kMostSeeds = 1'000'000;
 constexpr std::uint64_t kMostTraceLines = 2'000'000;

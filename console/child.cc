@@ -84,6 +84,7 @@ Child::Child(const std::vector<std::string>& words, const ChildSetup& setup)
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ == 0) {
+    errno = 0;
     ::prctl(PR_SET_PDEATHSIG, setup.at_our_end);
     if (setup.own_group) {
       ::setpgid(0, 0);
@@ -92,9 +93,11 @@ Child::Child(const std::vector<std::string>& words, const ChildSetup& setup)
         ::dup2(output_.get(), STDOUT_FILENO) >= 0 && ::dup2(errors_.get(), STDERR_FILENO) >= 0) {
       ::execve(arguments[0], arguments.data(), environment.data());
     }
-    const char* const why = ::strerrordesc_np(errno);
-    [[maybe_unused]] ssize_t said = ::write(errors_.get(), why, std::strlen(why));
-    said = ::write(errors_.get(), "\n", 1);
+    if (errno != 0) {
+      const char* const why = ::strerrordesc_np(errno);
+      [[maybe_unused]] ssize_t said = ::write(errors_.get(), why, std::strlen(why));
+      said = ::write(errors_.get(), "\n", 1);
+    }
     ::_exit(kCannotStart);
   }
   if (pid_ < 0) {

@@ -288,12 +288,18 @@ int main(int argc, char** argv) {
   for (std::thread& thread : threads) {
     thread.join();
   }
-  const std::size_t dense = corpus.words * kTopics * sizeof(std::int32_t);
+  if (!std::ranges::all_of(outcomes, &Outcome::ok)) {
+    return 1;
+  }
+  // What a site sends of dense counts in the same form: to all others, or by chunks there and back.
+  const auto others = static_cast<double>(sites - 1);
+  const double dense = static_cast<double>(corpus.words * kTopics * sizeof(std::int32_t)) *
+                       (sites <= 3 ? others : 2 * others / static_cast<double>(sites));
   std::printf("%zu documents, %zu words, %zu tokens, %zu topics, %d sites\n",
               corpus.documents.size(), corpus.words, corpus.tokens(), kTopics, sites);
   std::printf("sweep   nats a token   bytes a site sends   times fewer than dense counts\n");
   double last = 0;
-  for (std::size_t sweep = 0; sweep <= kSweeps && outcomes[0].ok; ++sweep) {
+  for (std::size_t sweep = 0; sweep <= kSweeps; ++sweep) {
     double sum = 0;
     std::size_t bytes = 0;
     for (const Outcome& outcome : outcomes) {
@@ -302,13 +308,11 @@ int main(int argc, char** argv) {
     }
     last = sum / static_cast<double>(corpus.tokens());
     std::printf("%5zu %14.3f %20zu %10.1f\n", sweep, last, bytes,
-                bytes == 0 ? 0.0
-                           : static_cast<double>(dense) * static_cast<double>(sites - 1) /
-                                 static_cast<double>(bytes));
+                bytes == 0 ? 0.0 : dense / static_cast<double>(bytes));
   }
   // What must hold of every site's counts: they are those of all tokens, and alike.
   const auto right = [&](const Outcome& outcome) {
-    return outcome.ok && outcome.counts == outcomes[0].counts &&
+    return outcome.counts == outcomes[0].counts &&
            std::accumulate(outcome.counts.begin(), outcome.counts.end(), std::size_t{0}) ==
                corpus.tokens();
   };

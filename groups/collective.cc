@@ -23,10 +23,10 @@ Result<bool> OnePhaseCollective::next_exchange(Exchange& out) {
   if (open() || !begun_) {
     return false;
   }
-  begun_ = false;
   if (Status status = post(); !status.ok()) {
     return status;
   }
+  begun_ = false;
   return mail_.next_exchange(out);
 }
 

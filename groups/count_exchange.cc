@@ -89,11 +89,11 @@ void CountExchange::begin(std::span<std::int32_t> agreed, std::span<std::int32_t
   own_ = own;
   phase_ = 0;
   sending_bytes_ = 0;
-  if (members() == 1) {
+  begun_ = members() > 1;
+  if (!begun_) {
+    sent_bytes_ = 0;
     std::ranges::copy(own_, agreed_.begin());
-    return;
   }
-  begun_ = true;
 }
 
 Chunk CountExchange::carried(int from, int to) const {
@@ -103,11 +103,16 @@ Chunk CountExchange::carried(int from, int to) const {
   return chunk(phase_ == 0 ? to : from);
 }
 
+std::size_t CountExchange::most_carried(const Chunk& counts) const {
+  const bool of_all = phase_ == 1;  // a sum has the changes of all members
+  return of_all ? counts.size : std::min(counts.size, room_.most);
+}
+
 Parcel CountExchange::encode(const Chunk& counts, std::span<std::byte> out) const {
   const EncodedChanges encoded =
       encode_changes(counts.of(std::span<const std::int32_t>(agreed_)),
                      counts.of(std::span<const std::int32_t>(own_)), out);
-  check(encoded.bytes <= out.size(), "changes have their room");
+  check(encoded.changes <= most_carried(counts), "no more counts change than is said");
   return {.elements = encoded.changes, .payload_bytes = encoded.bytes};
 }
 
@@ -148,7 +153,7 @@ Result<bool> CountExchange::next_exchange(Exchange& out) {
   begun_ = false;
   for (int from = 0; from < members(); ++from) {
     if (from != position()) {
-      elements_in_[member_.other(from)] = carried(from, position()).size;
+      elements_in_[member_.other(from)] = most_carried(carried(from, position()));
     }
   }
   if (room_.form == CountForm::scatter && phase_ == 0) {
@@ -186,7 +191,9 @@ Status CountExchange::end() {
 
 Status CountExchange::complete(const Exchange& exchange) {
   const auto judge = [this](std::size_t edge) {
-    return check_changes(mail_.payload(edge), elements_in_[edge]);
+    const int at = static_cast<int>(edge);
+    const int from = at < position() ? at : at + 1;
+    return check_changes(mail_.payload(edge), carried(from, position()).size);
   };
   if (Status status = mail_.accept(exchange, judge); !status.ok()) {
     return status;

@@ -65,13 +65,15 @@ class CountExchange final : public Collective {
   bool busy() const override { return open() || begun_; }
   bool on_last_phase() const override { return open() && phase_ + 1 == phases(); }
   Result<bool> next_exchange(Exchange& out) override;
-  /// Fault::malformed also where a count is negative in the end.
+  /// Fault::malformed also where a count is negative in the end, with two members or more.
   Status complete(const Exchange& exchange) override;
 
  private:
   Chunk chunk(int position) const { return chunk_of(room_.counts, members(), position); }
   /// The counts that a frame of this phase from the member at `from` to that at `to` is about.
   Chunk carried(int from, int to) const;
+  /// The most counts that change in a frame of this phase about these.
+  std::size_t most_carried(const Chunk& counts) const;
   Parcel encode(const Chunk& counts, std::span<std::byte> out) const;
   void post_own();
   void post_chunks();

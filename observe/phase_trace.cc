@@ -226,8 +226,11 @@ void PhaseTrace::flush(std::chrono::milliseconds patience) {
   if (refused != 0) {
     return give_up(internal::lost_file("trace", path_, std::strerror(refused)));
   }
-  const off_t at = ::lseek(descriptor_, 0, SEEK_END) - static_cast<off_t>(kEnd.size());
-  if (at < 0) {
+  const off_t end = ::lseek(descriptor_, 0, SEEK_END);
+  const off_t at = end - static_cast<off_t>(kEnd.size());
+  if (end < 0) {
+    give_up(internal::lost_file("trace", path_, std::strerror(errno)));
+  } else if (at < 0) {
     give_up(internal::lost_file("trace", path_, "somebody has cut it"));
   } else if (static_cast<std::size_t>(at) + events_.size() > kMostBytes) {
     give_up(mention("trace") +

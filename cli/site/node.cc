@@ -206,8 +206,12 @@ int run_node(const NodeOptions& options, const Spelling& flags, EventLog& log) {
     return console::kFailed;  // the log has why
   }
   if (!config.training.dump_parameters.empty()) {
-    write_result_file("dump_parameters", config.training.dump_parameters,
-                      parameter_row(plan.parameters) + "\n");
+    try {
+      write_result_file("dump_parameters", config.training.dump_parameters,
+                        parameter_row(plan.parameters) + "\n");
+    } catch (const Shortage& error) {
+      throw Shortage(config.places.blame(error));
+    }
   }
   output.json(site_result_json(*result, plan.config));
   return result->export_trouble.empty() ? console::kDone : console::kFailed;

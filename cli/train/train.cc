@@ -88,7 +88,7 @@ void refuse_roster_settings(const RosterSettings& roster) {
   for (const auto& [setting, given] :
        {std::pair{"nodes", range},
         {"name", !roster.name.empty()},
-        {"leave-within", roster.leave_within != RosterSettings().leave_within},
+        {"leave_within", roster.leave_within != RosterSettings().leave_within},
         {"listen", !roster.listen.empty()},
         {"state", !roster.state.empty()},
         {"grace", roster.grace_s.has_value()},

@@ -142,8 +142,9 @@ std::optional<ConnectionId> Network::moving() const {
 
 bool Network::will_move() const {
   const auto opens = [this](LinkId link) {
-    return links_[link].bytes_per_s > 0 ||
-           std::ranges::any_of(traced_, [link](const Traced& one) { return one.link == link; });
+    return links_[link].bytes_per_s > 0 || std::ranges::any_of(traced_, [link](const Traced& one) {
+             return one.link == link && one.cursor.next() != kNever;
+           });
   };
   for (ConnectionId id = 0; id < connections_.size(); ++id) {
     if (under_way(id) > 0 && std::ranges::all_of(links(connections_[id].path), opens)) {

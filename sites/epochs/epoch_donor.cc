@@ -13,13 +13,23 @@ void EpochDonor::hear(const EpochNode& from, const JoinMessage& join, Round step
                                        .moved = moved ? now : known->second.moved});
 }
 
-bool EpochDonor::run_waits(Round step, EpochTime now) const {
+bool EpochDonor::takes_in(EpochTime now) const {
+  const bool time = now - place_.since >= kBetweenPlanned || place_.members.size() < setup_.least;
+  return time && place_.members.size() < setup_.most;
+}
+
+void EpochDonor::decide(Round step, EpochTime now) {
+  waited_ += waits_ ? now - looked_at_ : EpochTime(0);
+  looked_at_ = now;
+  const Round goal = waits_ ? goal_ : near();
   const auto lags = [&](const auto& item) {
     const Newcomer& newcomer = item.second;
-    return newcomer.ready && *newcomer.ready + near() < step &&
+    return newcomer.ready && *newcomer.ready + goal < step &&
            now - newcomer.moved < 2 * setup_.delta && !post_.suspects(item.first);
   };
-  return place_.members.size() < setup_.most && std::ranges::any_of(newcomers_, lags);
+  const bool may = takes_in(now) && 4 * waited_ <= 3 * (now - place_.since);
+  waits_ = may && std::ranges::any_of(newcomers_, lags);
+  goal_ = goal;
 }
 
 void EpochDonor::answer(const EpochNode& from, const FetchMessage& fetch, EpochTime now) {
@@ -54,12 +64,16 @@ void EpochDonor::pass_on(const WholeMean& whole) {
   }
 }
 
-void EpochDonor::measure_pace(Round step, EpochTime now) {
-  if (now - paced_at_ >= setup_.delta) {
+void EpochDonor::look(Round step, EpochTime now) {
+  if (waits_) {  // what the run would do is as it was
+    paced_at_ = now;
+    paced_step_ = step;
+  } else if (now - paced_at_ >= setup_.delta) {
     pace_ = step - paced_step_;
     paced_at_ = now;
     paced_step_ = step;
   }
+  decide(step, now);
 }
 
 bool EpochDonor::has_near_newcomer() const {
@@ -92,9 +106,13 @@ void EpochDonor::enter(Round step, EpochTime now) {
   }
   paced_at_ = now;
   paced_step_ = step;
+  waits_ = false;
+  waited_ = EpochTime(0);
+  looked_at_ = now;
 }
 
 void EpochDonor::clear() {
+  waits_ = false;
   newcomers_.clear();
   copy_.drop();
 }

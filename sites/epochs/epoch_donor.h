@@ -25,7 +25,8 @@ class EpochDonor {
   /// Steps by which a newcomer may lag behind in any case when an epoch is ended for it: see
   /// near().
   static constexpr Round kNear = 16;
-  static constexpr EpochTime kSilent{10'000};  ///< after which a newcomer is forgotten
+  static constexpr EpochTime kBetweenPlanned{10'000};  ///< between two epochs for newcomers alone
+  static constexpr EpochTime kSilent{10'000};          ///< after which a newcomer is forgotten
 
   /// All must outlive it.
   EpochDonor(const EpochSetup& setup, const EpochMembership& place, EpochPost& post)
@@ -41,17 +42,20 @@ class EpochDonor {
   void copy_if_wanted(const EpochModel& model, EpochTime now);
   /// Sends a committed mean to newcomers that are close behind, where it is this member's turn.
   void pass_on(const WholeMean& whole);
-  /// Counts the steps of the last Δ; `step` are those that are committed.
-  void measure_pace(Round step, EpochTime now);
+  /// This node has committed `step` steps by now, and is not frozen: counts those of the last Δ,
+  /// and decides whether the run waits.
+  void look(Round step, EpochTime now);
 
   /// Steps by which a newcomer may lag behind when an epoch is ended for it: those of the last 2 Δ.
-  /// It replays at least as fast as the run goes, else it would not have come so close, and so
-  /// makes up for them in 2 Δ, for which the members stand still.
+  /// It makes up for them in about as long, for which the members stand still.
   Round near() const { return std::max(kNear, 2 * pace_); }
-  /// Whether the next step is to wait for a newcomer that is not near, and replays on: where the
-  /// run goes faster than a newcomer replays, it would never be taken in. Not for longer than it
-  /// makes progress, and not where there are as many members as may be.
-  bool run_waits(Round step, EpochTime now) const;
+  /// Whether newcomers are to be taken in: there is room for them, and the epoch has lasted, or has
+  /// too few members.
+  bool takes_in(EpochTime now) const;
+  /// Whether the next step is to wait for a newcomer that is not near, as it would never come near
+  /// where the run goes faster than it replays. Only when it could be taken in, while it makes
+  /// progress, and for three quarters of an epoch's time at most, for whichever newcomers.
+  bool run_waits() const { return waits_; }
   /// Whether any newcomer is heard.
   bool hears_newcomers() const { return !newcomers_.empty(); }
   /// Whether a newcomer that is not suspected was near when it was heard.
@@ -78,6 +82,8 @@ class EpochDonor {
     EpochTime moved{0};  ///< when `ready` grew last
   };
 
+  void decide(Round step, EpochTime now);
+
   const EpochSetup& setup_;
   const EpochMembership& place_;
   EpochPost& post_;
@@ -86,6 +92,10 @@ class EpochDonor {
   Round pace_ = 0;         ///< steps in the last Δ in which this node was not frozen
   EpochTime paced_at_{0};  ///< when they were counted last
   Round paced_step_ = 0;   ///< up to this one
+  bool waits_ = false;
+  Round goal_ = 0;          ///< near() when the wait began
+  EpochTime waited_{0};     ///< in this epoch
+  EpochTime looked_at_{0};  ///< up to when
 };
 
 }  // namespace sotto::sites

@@ -94,10 +94,7 @@ bool EpochEnding::due(EpochTime now) const {
       std::ranges::any_of(place_.members, suspected)) {
     return true;
   }
-  const bool planned =
-      now - place_.since >= kBetweenPlanned || place_.members.size() < setup_.least;
-  return planned && place_.members.size() < setup_.most && !steps_.carries() && !steps_.held() &&
-         donor_.has_near_newcomer();
+  return donor_.takes_in(now) && !steps_.carries() && !steps_.held() && donor_.has_near_newcomer();
 }
 
 std::int64_t EpochEnding::voters_before() const {

@@ -25,8 +25,6 @@ namespace sotto::sites {
 
 class EpochEnding {
  public:
-  static constexpr EpochTime kBetweenPlanned{10'000};  ///< between two epochs for newcomers alone
-
   /// All must outlive it.
   EpochEnding(const EpochSetup& setup, const EpochMembership& place, EpochPost& post,
               const EpochSteps& steps, const EpochDonor& donor)

@@ -199,6 +199,7 @@ void EpochMember::keep_parameters(bool kept) {
   kept_ = kept;
   if (!parameters_taken()) {
     apply_parked();
+    advance();
   }
 }
 
@@ -233,7 +234,7 @@ void EpochMember::tick(EpochTime now) {
   }
   if (standing() == EpochStanding::member) {
     if (!frozen()) {
-      donor_.measure_pace(step(), now);
+      donor_.look(step(), now);
     }
     look_after_newcomers();
   }
@@ -284,7 +285,7 @@ void EpochMember::advance() {
     joiner_.ask(step());
   }
   if (standing() == EpochStanding::member && !place_.wants_to_leave && !steps_.has_gradient() &&
-      parked_.empty()) {
+      parked_.empty() && !donor_.run_waits()) {
     computing_ = true;
   }
 }

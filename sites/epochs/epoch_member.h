@@ -72,10 +72,8 @@ class EpochMember {
 
   /// Whether the caller is to compute a gradient at the parameters, or does so.
   bool wants_gradient() const { return computing_; }
-  /// Whether the next gradient is to wait, so that a newcomer comes near (EpochDonor::run_waits).
-  /// The driver asks before it lets the caller compute; a gradient that is offered is taken in any
-  /// case.
-  bool waits_for_newcomer() const { return acting() && donor_.run_waits(step(), now_); }
+  /// Whether the next gradient waits for a newcomer to come near (EpochDonor::run_waits).
+  bool waits_for_newcomer() const { return acting() && donor_.run_waits(); }
   /// Takes the gradient that was computed; requires wants_gradient(). Fault::non_finite leaves all
   /// as it was.
   Status offer(std::span<const float> gradient, EpochTime now);

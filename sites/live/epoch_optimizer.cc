@@ -339,26 +339,22 @@ Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
   keep_parameters(false);
   while (true) {
     round_ = member_ ? member_->applied() : round_;
+    const bool ready = done();
     // A step that needs nobody must not leave the others unanswered.
-    if (done() && Clock::now() - pumped_ < kAnswerEvery) {
+    if (ready && Clock::now() - pumped_ < kAnswerEvery) {
       return {};
     }
-    if (done()) {
-      if (Status status = pump(0ms); !status.ok() || done()) {
-        return status;
-      }
-    }
-    if (node_.stopped() || cancelled_.exchange(false)) {
+    if (!ready && (node_.stopped() || cancelled_.exchange(false))) {
       return {Fault::stopped, "was told to stop before the wait was over"};
     }
-    if (options_.wait_limit && Clock::now() - start >= *options_.wait_limit) {
+    if (!ready && options_.wait_limit && Clock::now() - start >= *options_.wait_limit) {
       return {
           Fault::deadline,
           fmt::format("the wait limit of {} ms is over: the run waits for nodes; start more, or "
                       "wait on",
                       options_.wait_limit->count())};
     }
-    if (Status status = pump(kLook); !status.ok()) {
+    if (Status status = pump(ready ? 0ms : kLook); !status.ok()) {
       return status;
     }
   }
@@ -381,11 +377,12 @@ Result<EpochStep> EpochOptimizer::Run::outcome() {
     if (!outcome_) {
       outcome_ = member_->outcome();
     }
-    return outcome_ && (node_.rounds_are_over(round_) ||
-                        (member_->wants_gradient() && !member_->waits_for_newcomer()));
+    return outcome_ && (member_->wants_gradient() || node_.rounds_are_over(round_));
   });
   node_.time().wait_s += seconds_since(start);
-  if (!status.ok()) {
+  // A step that is made is told, also where the wait for the next one is cut short.
+  const bool cut_short = status.fault() == Fault::deadline || status.fault() == Fault::stopped;
+  if (!status.ok() && !(cut_short && outcome_)) {
     return status;
   }
   reporter_.enter(SitePhase::training);
@@ -407,10 +404,11 @@ Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, dou
   }
   if (!member_ || !member_->wants_gradient()) {
     const std::vector<float> before(parameters_.begin(), parameters_.end());
+    const Round then = round_;
     if (Status status = take_part(); !status.ok()) {
       return status;
     }
-    if (round_ > 0 || !std::ranges::equal(before, parameters_)) {
+    if (round_ != then || !std::ranges::equal(before, parameters_)) {
       return EpochStep{.round = round_, .left_out = true};  // it is one at another model
     }
   }

@@ -15,6 +15,7 @@ namespace sotto {
 namespace {
 
 constexpr double kMostSeconds = 24 * 3600;
+constexpr double kLeastTimeout = 0.1;  // seconds; channels look for silence no oftener
 
 SettingGroup run_settings(EpochSettings& o) {
   SettingGroup group = settings_of(o.roster);
@@ -97,7 +98,7 @@ EpochOptions options_of(const EpochSettings& o) {
   options.seed = o.seed;
   options.rounds = o.rounds;
   options.state = o.roster.state;
-  options.timeout = time_limit("timeout", o.timeout_s, kMostSeconds);
+  options.timeout = time_limit("timeout", o.timeout_s, kMostSeconds, kLeastTimeout);
   options.found_after = time_limit("found_after", o.found_after_s, kMostSeconds);
   options.grace = limit_if_given("grace", o.roster.grace_s);
   options.wait_limit = limit_if_given("wait_limit", o.roster.wait_limit_s);

@@ -171,7 +171,7 @@ void take_settings(const SiteSettings& o, SiteOptions& options) {
   options.save_every = o.save_every;
   options.timeout = time_limit("timeout", o.timeout_s, kLongest);
   options.patience = time_limit("patience", o.patience_s, kLongest);
-  options.found_after = time_limit("found-after", o.found_after_s, kLongest);
+  options.found_after = time_limit("found_after", o.found_after_s, kLongest);
 }
 
 SiteOptions options_of(const SiteSettings& o) {

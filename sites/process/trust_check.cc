@@ -57,7 +57,7 @@ class TrustCheck {
       : sites_(sites), lines_(sites.size()), out_(sites.size()), in_(sites.size()) {
     for (std::size_t i = 0; i < sites.size(); ++i) {
       if (!places_.emplace(sites[i].name, i).second) {
-        refuse("site", sites[i].name, "two of the files are of a site of this name");
+        refuse("name", sites[i].name, "two of the files are of a site of this name");
       }
       for (const TrustedPeer& line : sites[i].lines) {
         lines_[i].emplace(line.name, &line);

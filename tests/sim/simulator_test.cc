@@ -13,6 +13,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
+#include <sotto/sim/lockstep.h>
 #include <sotto/topology/registry.h>
 
 #include "job.h"

@@ -320,6 +320,20 @@ TEST_CASE("a node that is suspended for good does not keep a trace going for eve
   CHECK(report.nodes[1].end < kS);
 }
 
+TEST_CASE("a link whose trace has ended closed holds its messages for good, and the run ends") {
+  Job job{.topology = "complete", .nodes = 2};
+  auto options = options_for(1000);
+  options.timeout = kNever;
+  Platform platform = traced_pair(trace_of({0, 30 * kMs}, {1e6, 0}, kNever));
+  platform.set_route(
+      1, 0,
+      {platform.add_link({.trace = std::make_shared<const TracedLink>(TracedLink{
+                              .trace = trace_of({0, 5 * kMs}, {1e6, 2e6}, 10 * kMs)})})});
+  const SimulationReport report = simulate(job, options, platform);
+  CHECK_FALSE(report.nodes[1].status.ok());
+  CHECK(report.nodes[1].end < kS);
+}
+
 TEST_CASE("a trace that is infinitely wide is refused") {
   CHECK_THROWS_WITH_AS(arrival(traced_pair(trace_of({0, kS}, {1e6, 0}, 2 * kS), 0, kUnlimited), 1),
                        doctest::Contains("not infinitely"), Error);

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/sim/network/network.h>
+
 #include "sim/asymmetric.h"
 
 using namespace sotto;

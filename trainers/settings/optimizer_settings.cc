@@ -212,7 +212,7 @@ StepRuleOptions step_rule_of(const OptimizerSettings& o, Round steps) {
     rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
   }
   if (steps == 0 && family_name(o.schedule) == "cosine") {
-    refuse("schedule", o.schedule, "it needs an end: give rounds");
+    refuse("schedule", o.schedule, "it needs an end: give " + mention("rounds"));
   }
   rule.schedule = parse_schedule(o.schedule, steps);
   return rule;

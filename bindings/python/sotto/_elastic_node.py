@@ -39,6 +39,10 @@ class ElasticNode(Handle, Leaving):
                 trained.give_back(self)
                 raise
 
+    def _may_finish(self) -> bool:
+        with self._beside() as handle:
+            return handle is not None
+
     def _do(self, name, *arguments):
         with self._held() as handle:
             call(f"{self._kind}_{name}", handle, *arguments)
@@ -50,7 +54,7 @@ class ElasticNode(Handle, Leaving):
         """What a function tells that may be called while another call is under way."""
         with self._beside() as handle:
             if handle is None:
-                raise Refused(f"{self._kind}: it is closed")
+                raise Refused(f"{self._kind}: it is closed, or another process made it")
             return call_for_json(f"{self._kind}_{name}", handle)
 
     def _now(self, name):

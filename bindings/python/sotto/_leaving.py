@@ -14,7 +14,11 @@ class Leaving:
     """As a context manager it finishes at the end of the block, also of one that Ctrl-C ends, or a call
     that stop() has ended, and leaves at once when the block raised anything else."""
 
-    _told_to_stop = False
+    _told_to_stop = False  # stop() was called
+
+    def _may_finish(self) -> bool:
+        """Whether it is open, and this process's: a fork has not the threads to finish with."""
+        raise NotImplementedError
 
     def finish(self) -> None:
         raise NotImplementedError
@@ -33,7 +37,8 @@ class Leaving:
     ) -> bool:
         stopped = kind is not None and issubclass(kind, Stopped) and self._told_to_stop
         try:
-            if kind is None or stopped or issubclass(kind, KeyboardInterrupt):
+            ends = kind is None or stopped or issubclass(kind, KeyboardInterrupt)
+            if ends and self._may_finish():
                 self.finish()
         finally:
             self.close()

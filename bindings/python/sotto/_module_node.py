@@ -56,6 +56,7 @@ class ModuleNode(Leaving):
     def connect(self) -> None:
         """As that of `node`; the module has the run's values then."""
         self._flat.require_unchanged()
+        self._watch.require_same()
         self._stepped(self.node.connect)
 
     def zero_grad(self) -> None:
@@ -72,8 +73,15 @@ class ModuleNode(Leaving):
 
     def stop(self) -> None:
         """Ends what waits, as that of `node`. Any thread, or a signal's handler, may call it."""
-        self._told_to_stop = True
         self.node.stop()
+
+    @property
+    def _told_to_stop(self):
+        return self.node._told_to_stop
+
+    def _may_finish(self) -> bool:
+        may: bool = self.node._may_finish()
+        return may
 
     def close(self) -> None:
         """Leaves at once; see finish()."""
@@ -151,6 +159,10 @@ class EpochOptimizer(ModuleNode):
         """A step by the mean of all nodes' gradients, as that of sotto.EpochOptimizer."""
         stepped: EpochStep = self._step(loss)
         return stepped
+
+    def cancel(self) -> None:
+        """Ends the present wait, or else the next one, as that of `node`."""
+        self.node.cancel()
 
     def wait(self) -> EpochStep:
         """Goes on with the wait of a step() that ended early."""

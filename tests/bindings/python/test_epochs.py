@@ -115,6 +115,20 @@ def test_a_step_without_a_quorum_waits_and_goes_on():
     assert (x == other).all()
 
 
+def test_a_wait_that_is_cancelled_goes_on_when_it_is_asked_for():
+    x = model()
+    node = sotto.EpochOptimizer(x, nodes="2:2", **settings(free_port()))
+    node.cancel()
+    with pytest.raises(sotto.Stopped):
+        node.connect()  # without a second node it waits
+    assert not node.over
+    node.stop()
+    with pytest.raises(sotto.Stopped):
+        node.connect()
+    assert node.over
+    node.close()
+
+
 def test_what_is_wrong_is_said():
     x = model()
     with pytest.raises(sotto.Refused, match="nodes: it is missing"):
@@ -131,9 +145,6 @@ def test_what_is_wrong_is_said():
     assert node.round == 0
     with pytest.raises(sotto.Refused, match="another optimizer of this process trains"):
         sotto.EpochOptimizer(x, nodes="1:2", **settings(free_port()))
-    node.cancel()
-    with pytest.raises(sotto.Stopped):
-        node.step(x)
     node.stop()
     assert node.over
     node.close()
