@@ -21,15 +21,13 @@ bool EpochDonor::takes_in(EpochTime now) const {
 void EpochDonor::decide(Round step, EpochTime now) {
   waited_ += waits_ ? now - looked_at_ : EpochTime(0);
   looked_at_ = now;
-  const Round goal = waits_ ? goal_ : near();
   const auto lags = [&](const auto& item) {
     const Newcomer& newcomer = item.second;
-    return newcomer.ready && *newcomer.ready + goal < step &&
+    return newcomer.ready && *newcomer.ready + near() < step &&
            now - newcomer.moved < 2 * setup_.delta && !post_.suspects(item.first);
   };
   const bool may = takes_in(now) && 4 * waited_ <= 3 * (now - place_.since);
   waits_ = may && std::ranges::any_of(newcomers_, lags);
-  goal_ = goal;
 }
 
 void EpochDonor::answer(const EpochNode& from, const FetchMessage& fetch, EpochTime now) {

@@ -46,9 +46,10 @@ class EpochDonor {
   /// and decides whether the run waits.
   void look(Round step, EpochTime now);
 
-  /// Steps by which a newcomer may lag behind when an epoch is ended for it: those of the last 2 Δ.
-  /// It makes up for them in about as long, for which the members stand still.
-  Round near() const { return std::max(kNear, 2 * pace_); }
+  /// Steps by which a newcomer may lag behind when an epoch is ended for it, and which it makes up
+  /// for in about 2 Δ while the members stand still: those of the run's last 2 Δ, as it has come so
+  /// close while the run went on; few, where the run waits for it.
+  Round near() const { return waits_ ? kNear : std::max(kNear, 2 * pace_); }
   /// Whether newcomers are to be taken in: there is room for them, and the epoch has lasted, or has
   /// too few members.
   bool takes_in(EpochTime now) const;

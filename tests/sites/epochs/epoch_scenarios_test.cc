@@ -28,8 +28,9 @@ bool is(const EpochMessage& message) {
 
 /// A run of these founders that has taken two steps.
 EpochWorld running(std::vector<std::string> names, const EpochRules& rules = {},
-                   std::optional<EpochTime> grace = {}) {
-  EpochWorld world({.seed = 5, .grace = grace, .rules = rules, .founders = names});
+                   std::optional<EpochTime> grace = {}, std::size_t join_memory = 1 << 16) {
+  EpochWorld world(
+      {.seed = 5, .grace = grace, .rules = rules, .founders = names, .join_memory = join_memory});
   for (const std::string& name : names) {
     world.start(name);
   }
@@ -457,7 +458,7 @@ void make_many_steps(EpochWorld& world) {
 }
 
 TEST_CASE("epochs: members wait for a newcomer that replays more slowly than they step") {
-  EpochWorld world = running({"a", "b", "c"});
+  EpochWorld world = running({"a", "b", "c"}, {}, {}, 1 << 24);
   Process& newcomer = world.start("p");
   bool waited = false;
   for (int k = 0; k < 600 && newcomer.member->standing() != EpochStanding::member; ++k) {
@@ -471,7 +472,7 @@ TEST_CASE("epochs: members wait for a newcomer that replays more slowly than the
 }
 
 TEST_CASE("epochs: a run waits for no newcomer that stands still") {
-  EpochWorld world = running({"a", "b"});
+  EpochWorld world = running({"a", "b"}, {}, {}, 1 << 24);
   world.start("p");
   for (int k = 0; k < 600 && !world.at("a").member->waits_for_newcomer(); ++k) {
     make_many_steps(world);

@@ -49,6 +49,7 @@ class EpochWorld {
     sites::EpochRules rules = {};
     bool founders_remember = true;
     std::vector<std::string> founders = {};
+    std::size_t join_memory = 1 << 16;
   };
   struct Process {
     std::string name;
@@ -103,7 +104,7 @@ class EpochWorld {
                           .grace = options_.grace,
                           .delta = EpochTime(200),
                           .piece_bytes = 16,
-                          .join_memory = 1 << 16,
+                          .join_memory = options_.join_memory,
                           .rules = options_.rules},
         now_);
     if (const auto votes = votes_.find(name);
