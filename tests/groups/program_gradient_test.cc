@@ -180,7 +180,7 @@ TEST_CASE("nodes whose algorithms in the group have other settings refuse each o
   for (const GroupAlgorithm& other :
        {GroupAlgorithm{.axis = "data", .step_rule = {.learning_rate = 0.01}},
         GroupAlgorithm{.axis = "data", .step_rule = {.momentum = 0.5}},
-        // Its length is not in the text of a schedule.
+        // The text of a schedule does not have its length.
         GroupAlgorithm{.axis = "data", .step_rule = {.schedule = {.total = 10}}}}) {
     ProgramJob job = job_of({.axis = "data"});
     const auto same = job.make;

@@ -54,8 +54,8 @@ const std::map<std::string, std::set<std::string>> kArrows = {
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "sites/core",
       "sites/live", "sites/process", "sites/simulated", "observe", "study", "console"}},
     {"bindings",
-     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sites/process",
-      "observe", "study"}},
+     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sites/live",
+      "sites/process", "observe", "study"}},
 };
 
 std::string read_text(const fs::path& path) {
