@@ -1,7 +1,7 @@
 // The exception for mistakes in a request: a wrong setting, file or pairing.
 //
-// Thrown while something is built, never while it runs: faults of the world are `Status` values
-// (status.h), and broken invariants abort (check.h).
+// Thrown while something is built; while it runs only Shortage is, where no Status can be returned.
+// Faults of the world are `Status` values (status.h), and broken invariants abort (check.h).
 #pragma once
 
 #include <cstddef>

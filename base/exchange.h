@@ -18,7 +18,7 @@ namespace sotto {
 /// are numbered behind them.
 inline constexpr std::uint32_t kMostBuckets = 4096;
 
-/// Matches a send to its receive: equal on both sides, and never reused within 2^32 rounds.
+/// Matches a send to its receive: equal on both sides, and used once in a run.
 struct ExchangeTag {
   Round round = 0;
   std::uint16_t phase = 0;

@@ -18,7 +18,7 @@ bool skip_byte_order_mark(std::string_view& text);
 /// Cuts the next line off `rest`, without its end: "\n", "\r\n", or "\r" alone. False at the end.
 bool take_line(std::string_view& rest, std::string_view& line);
 
-/// The separator, quotes and decimal mark of a table.
+/// How a table's columns are separated.
 struct Dialect {
   char separator = ',';  ///< ',', ';', '|', a tab; a blank stands for any number of blanks and tabs
 

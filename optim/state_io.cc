@@ -50,8 +50,8 @@ Status read_floats(ByteReader& in, std::string_view what, std::span<float> value
 }
 
 Status expect_name(ByteReader& in, std::string_view what, std::string_view name) {
-  constexpr std::size_t kLongestName = 4096;  // a specification has a rule a tensor at most
-  const std::string found = in.read_string(kLongestName);
+  constexpr std::size_t kMostSpecBytes = 4096;  // a specification has a rule a tensor at most
+  const std::string found = in.read_string(kMostSpecBytes);
   if (in.failed() || found != name) {
     return {Fault::malformed,
             fmt::format("checkpoint of {} '{}' where '{}' is used", what, found, name)};

@@ -16,7 +16,7 @@ namespace {
 using Timing = StandInShape::Timing;
 
 /// The parts that the stand-ins of one job share.
-struct Stage {
+struct SharedFrames {
   StandInShape shape;
   std::shared_ptr<const Topology> topology;
   std::vector<std::byte> frame;    ///< content of every frame that is sent
@@ -31,21 +31,22 @@ struct Stage {
 
 class StandIn final : public Algorithm {
  public:
-  StandIn(std::shared_ptr<Stage> stage, Rank rank) : stage_(std::move(stage)), rank_(rank) {
-    if (stage_->shape.pattern == ExchangePattern::pairings) {
-      pairings_ = std::make_unique<Pairings>(*stage_->topology, rank_, stage_->shape.seed);
+  StandIn(std::shared_ptr<SharedFrames> shared, Rank rank)
+      : shared_(std::move(shared)), rank_(rank) {
+    if (shared_->shape.pattern == ExchangePattern::pairings) {
+      pairings_ = std::make_unique<Pairings>(*shared_->topology, rank_, shared_->shape.seed);
     }
   }
 
   std::string_view name() const override { return "stand-in"; }
   Peers peers() const override {
-    return {stage_->topology->out_peers(rank_), stage_->topology->in_peers(rank_),
-            stage_->frame.size()};
+    return {shared_->topology->out_peers(rank_), shared_->topology->in_peers(rank_),
+            shared_->frame.size()};
   }
   std::span<const float> parameters() const override { return {}; }
   Round round() const override { return round_; }
   bool parameters_ready() const override {
-    return stage_->shape.timing != Timing::blocking || !open_;
+    return shared_->shape.timing != Timing::blocking || !open_;
   }
   bool accepts_gradient() const override { return in_round_ && !open_; }
   bool idle() const override { return !in_round_ && !open_; }
@@ -56,12 +57,12 @@ class StandIn final : public Algorithm {
       due_ = pairings_->of(round_);
       want(!due_.empty());
     } else {
-      want(stage_->shape.timing == Timing::before_gradient);
+      want(shared_->shape.timing == Timing::before_gradient);
     }
   }
   Status take_gradient(std::span<const float> /*gradient*/) override {
     check(accepts_gradient(), "a gradient is taken once its exchange is over");
-    want(stage_->shape.timing != Timing::before_gradient);
+    want(shared_->shape.timing != Timing::before_gradient);
     in_round_ = false;
     ++round_;
     return {};
@@ -98,8 +99,8 @@ class StandIn final : public Algorithm {
   /// The next pairing of the round.
   void pair(Exchange& out) {
     out.tag = {.round = round_, .bucket = static_cast<std::uint32_t>(due_.front().initiator)};
-    out.sends.assign(1, {due_.front().partner, stage_->frame});
-    out.receives.assign(1, {due_.front().partner, stage_->scratch});
+    out.sends.assign(1, {due_.front().partner, shared_->frame});
+    out.receives.assign(1, {due_.front().partner, shared_->scratch});
     due_ = due_.subspan(1);
   }
   void post(Exchange& out) {
@@ -107,20 +108,20 @@ class StandIn final : public Algorithm {
     out.receives.clear();
     // A round that has ended already keeps the number under which its exchange goes on.
     out.tag = {.round = exchanges_};
-    for (const Edge& edge : stage_->topology->out_edges(rank_, exchanges_)) {
+    for (const Edge& edge : shared_->topology->out_edges(rank_, exchanges_)) {
       Send& send = out.sends.emplace_back();
       send.to = edge.peer;
-      send.frame = stage_->frame;
+      send.frame = shared_->frame;
     }
-    for (const Edge& edge : stage_->topology->in_edges(rank_, exchanges_)) {
+    for (const Edge& edge : shared_->topology->in_edges(rank_, exchanges_)) {
       Receive& receive = out.receives.emplace_back();
       receive.from = edge.peer;
-      receive.buffer = stage_->scratch;
+      receive.buffer = shared_->scratch;
     }
     ++exchanges_;
   }
 
-  std::shared_ptr<Stage> stage_;
+  std::shared_ptr<SharedFrames> shared_;
   Rank rank_;
   std::unique_ptr<Pairings> pairings_;
   std::span<const Pairing> due_;
@@ -134,15 +135,16 @@ class StandIn final : public Algorithm {
 /// Buckets on a ring, in the order of all_reduce.h.
 class RingStandIn final : public Algorithm {
  public:
-  RingStandIn(std::shared_ptr<Stage> stage, Rank rank)
-      : stage_(std::move(stage)), rank_(rank), open_(stage_->rings.size()) {}
+  RingStandIn(std::shared_ptr<SharedFrames> shared, Rank rank)
+      : shared_(std::move(shared)), rank_(rank), open_(shared_->rings.size()) {}
 
   std::string_view name() const override { return "stand-in"; }
   Peers peers() const override {
-    return phases() == 0
-               ? Peers{}
-               : Peers{
-                     {neighbour(1)}, {neighbour(-1)}, stage_->scratch.size(), stage_->rings.size()};
+    return phases() == 0 ? Peers{}
+                         : Peers{{neighbour(1)},
+                                 {neighbour(-1)},
+                                 shared_->scratch.size(),
+                                 shared_->rings.size()};
   }
   std::span<const float> parameters() const override { return {}; }
   Round round() const override { return round_; }
@@ -170,7 +172,7 @@ class RingStandIn final : public Algorithm {
   }
 
  private:
-  int nodes() const { return stage_->topology->nodes(); }
+  int nodes() const { return shared_->topology->nodes(); }
   std::size_t phases() const { return 2 * static_cast<std::size_t>(nodes() - 1); }
   Rank neighbour(int steps) const { return ((rank_ + steps) % nodes() + nodes()) % nodes(); }
 
@@ -190,20 +192,20 @@ class RingStandIn final : public Algorithm {
     }
     // Chunk `rank − phase` goes on in each phase (ring_mean.h).
     const Rank chunk = neighbour(-static_cast<int>(phase % static_cast<std::size_t>(nodes())));
-    const StandInShape::Ring& ring = stage_->shape.rings[bucket];
+    const StandInShape::Ring& ring = shared_->shape.rings[bucket];
     const bool is_short = ring.short_from > 0 && chunk >= ring.short_from;
     out.tag = {.round = round_,
                .phase = static_cast<std::uint16_t>(phase),
                .bucket = static_cast<std::uint32_t>(bucket)};
-    const Stage::Chunks& frames = stage_->rings[bucket];
+    const SharedFrames::Chunks& frames = shared_->rings[bucket];
     out.sends.assign(1, {neighbour(1), is_short ? *frames.shorter : *frames.longer});
-    out.receives.assign(1, {neighbour(-1), stage_->scratch});
+    out.receives.assign(1, {neighbour(-1), shared_->scratch});
     open_[bucket] = true;
     ++posted_;
     return true;
   }
 
-  std::shared_ptr<Stage> stage_;
+  std::shared_ptr<SharedFrames> shared_;
   Rank rank_;
   std::vector<bool> open_;  ///< exchanges under way, by bucket
   std::size_t posted_ = 0;  ///< exchanges posted in this round
@@ -233,17 +235,17 @@ std::vector<std::byte> stand_in(std::size_t bytes, std::uint64_t elements) {
 }
 
 /// The stand-ins of chunks, by bucket.
-std::vector<Stage::Chunks> ring_frames(const std::vector<StandInShape::Ring>& rings) {
+std::vector<SharedFrames::Chunks> ring_frames(const std::vector<StandInShape::Ring>& rings) {
   const auto make = [](std::size_t bytes, std::uint64_t elements) {
     return std::make_shared<const std::vector<std::byte>>(stand_in(bytes, elements));
   };
-  std::vector<Stage::Chunks> frames;
+  std::vector<SharedFrames::Chunks> frames;
   for (const StandInShape::Ring& ring : rings) {
     const bool alike = !frames.empty() && ring.elements == rings.front().elements &&
                        ring.frame_bytes == rings.front().frame_bytes;
     frames.push_back(alike ? frames.front()
-                           : Stage::Chunks{make(ring.frame_bytes, ring.elements),
-                                           make(ring.short_frame_bytes, ring.elements - 1)});
+                           : SharedFrames::Chunks{make(ring.frame_bytes, ring.elements),
+                                                  make(ring.short_frame_bytes, ring.elements - 1)});
   }
   return frames;
 }
@@ -323,26 +325,26 @@ std::optional<StandInShape> stand_in_shape(Algorithm& algorithm, const Topology&
 
 std::vector<std::unique_ptr<Algorithm>> make_stand_ins(const StandInShape& shape,
                                                        std::shared_ptr<const Topology> topology) {
-  const auto stage = std::make_shared<Stage>();
+  const auto shared = std::make_shared<SharedFrames>();
   const int nodes = topology->nodes();
-  stage->shape = shape;
-  stage->topology = std::move(topology);
+  shared->shape = shape;
+  shared->topology = std::move(topology);
   const bool ring = shape.pattern == ExchangePattern::ring;
   if (ring) {
     check(!shape.rings.empty(), "a ring has a bucket");
-    stage->rings = ring_frames(shape.rings);
-    stage->scratch.resize(shape.rings.front().frame_bytes);
+    shared->rings = ring_frames(shape.rings);
+    shared->scratch.resize(shape.rings.front().frame_bytes);
   } else {
-    stage->frame = stand_in(shape.frame_bytes, shape.elements);
-    stage->scratch.resize(shape.frame_bytes);
+    shared->frame = stand_in(shape.frame_bytes, shape.elements);
+    shared->scratch.resize(shape.frame_bytes);
   }
   std::vector<std::unique_ptr<Algorithm>> job;
   job.reserve(static_cast<std::size_t>(nodes));
   for (Rank rank = 0; rank < nodes; ++rank) {
     if (ring) {
-      job.push_back(std::make_unique<RingStandIn>(stage, rank));
+      job.push_back(std::make_unique<RingStandIn>(shared, rank));
     } else {
-      job.push_back(std::make_unique<StandIn>(stage, rank));
+      job.push_back(std::make_unique<StandIn>(shared, rank));
     }
   }
   return job;

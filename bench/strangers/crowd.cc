@@ -93,7 +93,10 @@ std::string words_of(const std::string& kind, int number) {
 class Strangers {
  public:
   Strangers(const CrowdSettings& settings, int port, CrowdCounts& counts)
-      : settings_(settings), port_(port), counts_(counts) {}
+      : settings_(settings),
+        sources_(parse_sources(settings.sources)),
+        port_(port),
+        counts_(counts) {}
 
   [[noreturn]] void attack() {
     (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -116,8 +119,8 @@ class Strangers {
 
  private:
   std::uint32_t source_of(std::size_t number) const {
-    const std::uint32_t count = parse_sources(settings_.sources);
-    return count > 0 ? 0x7F010001U + static_cast<std::uint32_t>(number) % count : INADDR_LOOPBACK;
+    return sources_ > 0 ? 0x7F010001U + static_cast<std::uint32_t>(number) % sources_
+                        : INADDR_LOOPBACK;
   }
   void dial(std::size_t number) {
     const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -149,6 +152,7 @@ class Strangers {
   }
 
   const CrowdSettings& settings_;
+  std::uint32_t sources_;
   const int port_;
   CrowdCounts& counts_;
   std::vector<pollfd> items_;

@@ -97,12 +97,12 @@ TiedModel read_tied(const UntieOptions& o) {
 
 int run(const UntieOptions& o) {
   if (o.out.ends_with(kOnnxFile)) {
-    throw Error(o.out, "a file to start from ends in .safetensors or .csv");
+    refuse("out", o.out, "a file to start from ends in .safetensors or .csv");
   }
   check_writable("out", o.out);
   std::error_code code;
   if (std::filesystem::equivalent(o.in, o.out, code)) {
-    throw Error(o.out, "that is the tied model itself, which would be lost");
+    refuse("out", o.out, "that is the tied model itself, which would be lost");
   }
   const console::Output output(o.common);
   const TiedModel tied = read_tied(o);

@@ -239,7 +239,7 @@ void SimulatedTransport::hear(ConnectionId id) {
     line.receives->demanded.push_back(told.front());
     told.erase(told.begin());
   } else {
-    line.credit_due = false;
+    line.notice_scheduled = false;
   }
 }
 
@@ -364,8 +364,8 @@ void SimulatedTransport::forget_heard(ConnectionId id) {
 
 void SimulatedTransport::await_notice(ConnectionId id) {
   Line& line = lines_[id];
-  if (!line.taken.empty() && !line.credit_due) {
-    line.credit_due = true;
+  if (!line.taken.empty() && !line.notice_scheduled) {
+    line.notice_scheduled = true;
     const SimTime at = plus(line.taken.front(), network_.latency_back(id));
     notices_.push_back({std::max(at, network_.now()), id});
   }

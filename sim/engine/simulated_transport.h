@@ -134,11 +134,11 @@ class SimulatedTransport {
     EdgeReport edge;
     std::vector<Parcel> parcels;  ///< posted and not taken, in order
     std::uint64_t launches = 0;
-    std::uint32_t landed = 0;  ///< number of delivered parcels in `parcels`
-    std::uint32_t ahead = 0;   ///< most parcels that the receiver keeps
-    std::uint32_t out = 0;     ///< parcels launched, and not known to the sender as taken
-    bool full = false;         ///< a parcel waits until the sender hears of one taken
-    bool credit_due = false;   ///< a credit is scheduled
+    std::uint32_t landed = 0;       ///< number of delivered parcels in `parcels`
+    std::uint32_t ahead = 0;        ///< most parcels that the receiver keeps
+    std::uint32_t out = 0;          ///< parcels launched, and not known to the sender as taken
+    bool full = false;              ///< a parcel waits until the sender hears of one taken
+    bool notice_scheduled = false;  ///< a notice of credit is scheduled
     /// Times when parcels were taken, until the sender has heard of them.
     std::vector<SimTime> taken;
     std::size_t frame_bytes = 0;         ///< length of the longest frame

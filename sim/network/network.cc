@@ -46,8 +46,8 @@ void validate(const NetworkModel& model) {
   require(model.window_bytes > 0, "window", model.window_bytes, "it must be positive");
   require(model.initial_window_bytes > 0, "initial window", model.initial_window_bytes,
           "it must be positive");
-  require(model.weight_s >= 0 && model.weight_s < kUnlimited, "weight S", model.weight_s,
-          "it must be 0 or more");
+  require(model.weight_bytes >= 0 && model.weight_bytes < kUnlimited, "weight S",
+          model.weight_bytes, "it must be 0 or more");
   require(model.packet_bytes >= 0 && model.packet_bytes < kUnlimited, "packet size",
           model.packet_bytes, "it must be 0 or more");
   require(model.crosstraffic >= 0 && model.crosstraffic <= 1, "crosstraffic", model.crosstraffic,
@@ -207,7 +207,7 @@ void Network::update_route(ConnectionId id) {
   double penalty = to_seconds(there);
   bool crosses = false;
   for (const LinkId link : links(connection.path)) {
-    penalty += model_.weight_s / std::max(links_[link].bytes_per_s, 1e-300);
+    penalty += model_.weight_bytes / std::max(links_[link].bytes_per_s, 1e-300);
     crosses = crosses || !links_[link].unlimited;
   }
   double bound = crosses ? kUnlimited : kFastest;
@@ -572,7 +572,7 @@ void Network::change(LinkId link, double bytes_per_s, SimTime latency) {
   share_.set_capacity(link, links_.left_for_messages(link));
   for (const ConnectionId id : links_.users(link)) {
     // With losses, the round trip that bounds a window has the time of two packets in it.
-    if (!same_latency || model_.weight_s != 0 || model_.acknowledgements != 0 ||
+    if (!same_latency || model_.weight_bytes != 0 || model_.acknowledgements != 0 ||
         repair_of(id) != nullptr) {
       update_route(id);
     }

@@ -17,10 +17,10 @@ struct NetworkModel {
   /// A message takes its latency before its flow, as in SimGrid; otherwise after it, so that a
   /// sender's way out is busy exactly while it sends.
   bool latency_first = false;
-  /// Flows share in inverse proportion to latency + Σ weight_s / bandwidth over their links, as TCP
-  /// does by round-trip time; otherwise equally.
+  /// Flows share in inverse proportion to latency + Σ weight_bytes / bandwidth over their links, as
+  /// TCP does by round-trip time; otherwise equally.
   bool weigh_by_latency = false;
-  double weight_s = 0;  ///< bytes
+  double weight_bytes = 0;  ///< bytes
   /// Acknowledgements: this fraction of a flow's rate is taken of each link of the way back.
   /// The flow shares these links as it shares those of its way: as in SimGrid.
   double crosstraffic = 0;
@@ -53,7 +53,7 @@ struct NetworkModel {
             .bandwidth_factor = 0.97,
             .latency_first = true,
             .weigh_by_latency = true,
-            .weight_s = 20537,
+            .weight_bytes = 20537,
             .crosstraffic = 0.05,
             .window_bytes = 4194304};
   }

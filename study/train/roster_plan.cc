@@ -26,26 +26,26 @@ namespace sotto::study {
 namespace {
 
 /// The settings that these runs share with those of a fixed number of nodes, beside step_settings.
-constexpr auto kOfRosterRuns = std::to_array<std::string_view>({"nodes",
-                                                                "timeout",
-                                                                "insecure",
-                                                                "key",
-                                                                "algorithm",
-                                                                "compressor",
-                                                                "consensus-stepsize",
-                                                                "rule",
-                                                                "communication-interval",
-                                                                "task",
-                                                                "model",
-                                                                "batch",
-                                                                "gradient-time",
-                                                                "init",
-                                                                "scaling",
-                                                                "epochs",
-                                                                "rounds",
-                                                                "eval-every",
-                                                                "dump-parameters",
-                                                                "seed"});
+constexpr std::array<std::string_view, 20> kOfRosterRuns = {"nodes",
+                                                            "timeout",
+                                                            "insecure",
+                                                            "key",
+                                                            "algorithm",
+                                                            "compressor",
+                                                            "consensus-stepsize",
+                                                            "rule",
+                                                            "communication-interval",
+                                                            "task",
+                                                            "model",
+                                                            "batch",
+                                                            "gradient-time",
+                                                            "init",
+                                                            "scaling",
+                                                            "epochs",
+                                                            "rounds",
+                                                            "eval-every",
+                                                            "dump-parameters",
+                                                            "seed"};
 
 /// Throws Error for the first of the settings that does nothing here.
 void refuse_others(const std::vector<std::string>& given) {

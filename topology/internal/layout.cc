@@ -14,7 +14,7 @@ namespace {
 constexpr double kSide = 640;
 constexpr double kMargin = 48;
 constexpr double kMostRadius = 19;
-constexpr double kMinRadius = 2.5;
+constexpr double kLeastRadius = 2.5;
 /// A node of this radius has room for its label.
 constexpr double kRoomyRadius = 11;
 
@@ -42,7 +42,7 @@ Layout on_grid(const GridShape& shape) {
   layout.cell = std::clamp(kSide / std::max(shape.rows, shape.columns), 14.0, 92.0);
   layout.width = layout.cell * shape.columns;
   layout.height = layout.cell * shape.rows;
-  layout.node_radius = std::clamp(0.24 * layout.cell, kMinRadius, kMostRadius);
+  layout.node_radius = std::clamp(0.24 * layout.cell, kLeastRadius, kMostRadius);
   for (int row = 0; row < shape.rows; ++row) {
     for (int column = 0; column < shape.columns; ++column) {
       layout.nodes.push_back({(column + 0.5) * layout.cell, (row + 0.5) * layout.cell});
@@ -62,7 +62,7 @@ Layout on_circle(int nodes, bool hub) {
   const double radius = nodes == 1 ? 0 : kSide / 2 - kMargin;
   const double spacing = 2 * std::numbers::pi * radius / around;
   layout.node_radius =
-      nodes == 1 ? kMostRadius : std::clamp(0.3 * spacing, kMinRadius, kMostRadius);
+      nodes == 1 ? kMostRadius : std::clamp(0.3 * spacing, kLeastRadius, kMostRadius);
   const bool outside = layout.node_radius < kRoomyRadius;
   layout.label_size = outside ? 10 : 0.72 * layout.node_radius;
   layout.label_every = 1;

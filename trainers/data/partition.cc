@@ -21,7 +21,7 @@ namespace {
 
 using Shard = std::vector<std::uint32_t>;
 
-constexpr double kMinAlpha = 1e-4;  // below, log-gamma draws leave the range of a double
+constexpr double kLeastAlpha = 1e-4;  // below, log-gamma draws leave the range of a double
 constexpr double kMostAlpha = 1e6;
 
 /// How a kind is written, with its number where it has one.
@@ -190,11 +190,11 @@ Partition parse_partition(std::string_view spec) {
   }
   Partition partition{.kind = form->kind};
   if (form->number != nullptr) {
-    const auto value = parse_number<double>(spec.substr(colon + 1), kMinAlpha, kMostAlpha);
+    const auto value = parse_number<double>(spec.substr(colon + 1), kLeastAlpha, kMostAlpha);
     if (!value) {
       refuse("partition", spec,
              fmt::format("{} is a number from {} to {}",
-                         form->synopsis.substr(form->name.size() + 1), kMinAlpha, kMostAlpha));
+                         form->synopsis.substr(form->name.size() + 1), kLeastAlpha, kMostAlpha));
     }
     partition.*form->number = *value;
   }

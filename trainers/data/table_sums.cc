@@ -50,7 +50,7 @@ TableTask table_task(std::string_view task) {
   plain.file = task;
   plain.request.task = fmt::format("csv:{}", task);
   if (task.find(':') != task.npos && !std::filesystem::exists(task, ignored)) {
-    refuse("FILE", task, "scaling is of the columns of a table: give its file, or csv:FILE,…");
+    refuse("file", task, "scaling is of the columns of a table: give its file, or csv:FILE,…");
   }
   return plain;
 }

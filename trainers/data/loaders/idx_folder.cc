@@ -22,7 +22,7 @@ constexpr std::string_view kExpectedFiles =
     "expected are train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-images-idx3-ubyte "
     "and t10k-labels-idx1-ubyte, or all four, each as it is or with .gz";
 constexpr std::size_t kMostEntries = 10'000;
-constexpr std::size_t kLongestName = 200;
+constexpr std::size_t kMostFileName = 200;
 
 /// A pair of which one file may be missing.
 struct Found {
@@ -51,7 +51,7 @@ std::map<std::string, FoundSet> list_sets(const std::filesystem::path& folder) {
   for (const auto& path : paths) {
     const std::string name = path.filename().string();
     std::smatch match;
-    if (name.size() > kLongestName || !std::regex_match(name, match, pattern)) {
+    if (name.size() > kMostFileName || !std::regex_match(name, match, pattern)) {
       continue;
     }
     Found& found = sets[match[1].str()][match[2].str() == "train"];
