@@ -91,9 +91,10 @@ void print_end(const console::Output& output, const SiteResult& result) {
   output.line(fmt::format("{} {} after round {}", result.report.name,
                           result.stopped ? "has left" : "is done", result.report.site.round));
   if (!result.history.empty()) {
-    output.line(fmt::format(
-        "loss {:.4f}, {} {}", result.final.loss, study::quality_at(result.final).heading,
-        quality_text(study::quality_at(result.final), quality_of(result.final))));
+    output.line(fmt::format("loss {:.4f}, {} {}, after round {}", result.final.loss,
+                            study::quality_at(result.final).heading,
+                            quality_text(study::quality_at(result.final), quality_of(result.final)),
+                            result.history.back().round));
   }
 }
 

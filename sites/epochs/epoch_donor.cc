@@ -14,7 +14,8 @@ void EpochDonor::hear(const EpochNode& from, const JoinMessage& join, Round step
 }
 
 bool EpochDonor::takes_in(EpochTime now) const {
-  const bool time = now - place_.since >= kBetweenPlanned || place_.members.size() < setup_.least;
+  const bool time = now - place_.since >= kBetweenPlanned ||
+                    place_.members.size() < std::max(setup_.least, kFewest);
   return time && place_.members.size() < setup_.most;
 }
 

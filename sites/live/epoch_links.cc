@@ -181,6 +181,12 @@ Status EpochLinks::send(EpochMember& member) {
 
 Status EpochLinks::pump(Deadline deadline, EpochMember* member) {
   follow_list();
+  // What the caller has made the member say must not wait for what others say.
+  if (member != nullptr) {
+    if (Status status = send(*member); !status.ok()) {
+      return status;
+    }
+  }
   for (int taken = 0; taken < kBatch; ++taken) {
     const auto event = parts_.channels.poll(taken == 0 ? deadline : Deadline::after({}));
     if (!event.ok()) {

@@ -60,10 +60,10 @@ class EpochLinks {
 
   /// The nodes that the roster knows now, this one not among them.
   void set_nodes(std::vector<KnownNode> nodes) { nodes_ = std::move(nodes); }
-  /// Takes in what has come, waiting for the first of it until `deadline`; moves the member's
-  /// clock, and sends what it releases. `member` is null before this node has one: then channels
-  /// open, hellos are said, and other messages are dropped. Fault::io: the sockets failed, or the
-  /// votes could not be kept.
+  /// Sends what the member has released; takes in what has come, waiting for the first of it until
+  /// `deadline`; moves the member's clock, and sends what that releases. `member` is null before
+  /// this node has one: then channels open, hellos are said, and other messages are dropped.
+  /// Fault::io: the sockets failed, or the votes could not be kept.
   Status pump(Deadline deadline, sites::EpochMember* member);
 
   /// Whether all nodes that the roster knows and does not suspect have said hello.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
@@ -86,6 +87,8 @@ class EpochOptimizer::Run {
   /// Whether the parameters stay as they are.
   void keep_parameters(bool kept);
   /// Waits until `done` holds, as long as the caller wants to.
+  /// What a wait that has lasted is for, in words, with what to do.
+  std::string waits_for() const;
   Status await(const std::function<bool()>& done);
   Status pump(Clock::duration longest);
   Status pump_once(Clock::duration longest);
@@ -334,6 +337,29 @@ Status EpochOptimizer::Run::pump(Clock::duration longest) {
   });
 }
 
+std::string EpochOptimizer::Run::waits_for() const {
+  if (!member_ || member_->standing() != EpochStanding::member) {
+    return up_ > 1
+               ? "this node is not let in yet: a run that goes on does so every ten seconds, or "
+                 "at once where nodes are missing"
+               : "no other node is heard: see that a seed is up, and has the same key";
+  }
+  std::vector<std::string> lost;
+  for (const sites::EpochNode& member : member_->members()) {
+    if (member.name != options_.name && !links_->is_greeted(member.name)) {
+      lost.push_back(member.name);
+    }
+  }
+  if (lost.empty()) {
+    return fmt::format("there are {} nodes, and a step needs {}: start more",
+                       member_->members().size(), options_.roster.least);
+  }
+  return fmt::format(
+      "of the {} members of epoch {} these are lost: {}; where that is half of them or more, the "
+      "run cannot go on without them: begin another one from this model",
+      member_->members().size(), member_->epoch(), fmt::join(lost, ", "));
+}
+
 Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
   const auto start = Clock::now();
   keep_parameters(false);
@@ -350,9 +376,8 @@ Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
     if (!ready && options_.wait_limit && Clock::now() - start >= *options_.wait_limit) {
       return {
           Fault::deadline,
-          fmt::format("the wait limit of {} ms is over: the run waits for nodes; start more, or "
-                      "wait on",
-                      options_.wait_limit->count())};
+          fmt::format("the wait limit of {:g} s is over: {}",
+                      std::chrono::duration<double>(*options_.wait_limit).count(), waits_for())};
     }
     if (Status status = pump(ready ? 0ms : kLook); !status.ok()) {
       return status;

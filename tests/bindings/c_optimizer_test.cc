@@ -221,7 +221,7 @@ TEST_CASE("settings that are wrong are refused by name") {
       {{"nodes", "1", "compressor", "quant:99"}, "quant"},
       {{"nodes", "1", "overlap", "maybe"}, "overlap: 'maybe' is refused: it is on or off"},
       {{"nodes", "1", "beta1", "0.5"}, "beta1: the step rule is sgd, which has none"},
-      {{"nodes", "1", "schedule", "cosine"}, "schedule: 'cosine' is refused: it needs the length"},
+      {{"nodes", "1", "schedule", "cosine"}, "schedule: 'cosine' is refused: it needs an end"},
       {{"nodes", "1", "noise-multiplier", "1"}, "give clip_norm too"},
       {{"nodes", "1", "noise-multiplier", "1", "clip-norm", "1"}, "sampling-rate"},
       {{"nodes", "1", "transport", "pigeon"}, "transport"},

@@ -71,6 +71,16 @@ class ModuleNode(Leaving):
         """Ends in good order, as that of `node`. No step may follow."""
         self._stepped(self.node.finish)
 
+    def report(self) -> dict[str, Any]:
+        """How the node and the others stand, as that of `node`."""
+        report: dict[str, Any] = self.node.report()
+        return report
+
+    def events(self) -> list[dict[str, Any]]:
+        """What has happened since the last call, as that of `node`."""
+        events: list[dict[str, Any]] = self.node.events()
+        return events
+
     def stop(self) -> None:
         """Ends what waits, as that of `node`. Any thread, or a signal's handler, may call it."""
         self.node.stop()

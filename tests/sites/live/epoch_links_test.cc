@@ -39,6 +39,7 @@ class MemoryChannels final : public Channels {
     return {};
   }
   Result<ChannelEvent> poll(Deadline /*deadline*/) override {
+    sent_by_poll = sent_by_poll.value_or(sent.size());
     if (arrivals.empty() || arrivals.front().at > now) {
       return Status(Fault::deadline, "nothing");
     }
@@ -60,6 +61,7 @@ class MemoryChannels final : public Channels {
   EpochTime now{0};
   std::set<Rank> open;
   std::vector<std::pair<Rank, std::vector<std::byte>>> sent;
+  std::optional<std::size_t> sent_by_poll;  ///< messages that were sent before the first poll
   std::vector<Rank> closed;
   std::deque<Arrival> arrivals;
 };
@@ -266,6 +268,20 @@ TEST_CASE("live epochs: a death is noticed as its channel closes, and the others
   CHECK(world.now() - since < EpochTime(500));  // of virtual time
   CHECK(told(world[1], SiteEvent::Kind::peer_down));
   check_equal(world);
+}
+
+TEST_CASE("live epochs: what an offer makes a node say goes out before it waits for the others") {
+  World world(3, 2);
+  while (!world.all_at(3) || !world[0].member->wants_gradient()) {
+    world.advance();
+  }
+  World::Node& node = world[0];
+  const std::vector<float> gradient(node.x.size(), 0.01F);
+  REQUIRE(node.member->offer(gradient, world.now()).ok());
+  node.channels.sent.clear();
+  node.channels.sent_by_poll.reset();
+  REQUIRE(node.links->pump(Deadline::after({}), &*node.member).ok());
+  CHECK(node.channels.sent_by_poll.value() > 0);
 }
 
 TEST_CASE("live epochs: whatever is cut and killed, those that live go on with one model") {
