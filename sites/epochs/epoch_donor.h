@@ -50,10 +50,12 @@ class EpochDonor {
   /// for in about 2 Δ while the members stand still: those of the run's last 2 Δ, as it has come so
   /// close while the run went on; few, where the run waits for it.
   Round near() const { return waits_ ? kNear : std::max(kNear, 2 * pace_); }
-  /// With fewer members one that dies may end the run: of two the younger cannot go on.
+  /// With fewer members one that dies may end the run: of two the younger cannot go on. Newcomers
+  /// wait less long then.
   static constexpr std::size_t kFewest = 3;
+  static constexpr EpochTime kBetweenFew{1'000};
   /// Whether newcomers are to be taken in: there is room for them, and the epoch has lasted, or has
-  /// fewer members than MIN or kFewest.
+  /// fewer members than MIN.
   bool takes_in(EpochTime now) const;
   /// Whether the next step is to wait for a newcomer that is not near, as it would never come near
   /// where the run goes faster than it replays. Only when it could be taken in, while it makes
