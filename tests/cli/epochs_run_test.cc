@@ -121,7 +121,7 @@ void churn(const Arguments& algorithm, std::uint64_t seed) {
   CAPTURE(seed);
   sotto::RandomStream draw({.seed = seed, .purpose = sotto::Purpose::faults});
   Arguments words = algorithm;
-  for (const std::string word : {"--gradient-time", "3 ms", "--rounds", "2500"}) {
+  for (const std::string word : {"--gradient-time", "12 ms", "--rounds", "2500"}) {
     words.push_back(word);
   }
   EpochsRun run("2:6", words);
@@ -166,7 +166,7 @@ TEST_CASE("train one model: the same in few bits") {
 }
 
 TEST_CASE("train one model: below MIN nobody steps, and all go on when one more is there") {
-  EpochsRun run("2:4", {"--algorithm", "allreduce", "--gradient-time", "3 ms", "--rounds", "600"});
+  EpochsRun run("2:4", {"--algorithm", "allreduce", "--gradient-time", "3 ms", "--rounds", "2000"});
   run.begin("a");
   run.start("b");
   run.await_more("b", 5);
@@ -178,8 +178,8 @@ TEST_CASE("train one model: below MIN nobody steps, and all go on when one more 
   CHECK(run.await("a", [](const auto&) { return true; }).at("round") == before);
   run.start("c");
   run.await_members("c", 2);
-  CHECK(run.finish("a").at("round") == 600);
-  CHECK(run.finish("c").at("round") == 600);
+  CHECK(run.finish("a").at("round") == 2000);
+  CHECK(run.finish("c").at("round") == 2000);
 }
 
 TEST_CASE("train one model: a node alone ends within seconds when it is told to") {
