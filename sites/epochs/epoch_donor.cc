@@ -16,8 +16,8 @@ void EpochDonor::hear(const EpochNode& from, const JoinMessage& join, Round step
 bool EpochDonor::takes_in(EpochTime now) const {
   const std::size_t members = place_.members.size();
   const EpochTime lasted = now - place_.since;
-  const bool time = lasted >= (members < kFewest ? kBetweenFew : kBetweenPlanned) ||
-                    members < setup_.least;
+  const bool time =
+      lasted >= (members < kFewest ? kBetweenFew : kBetweenPlanned) || members < setup_.least;
   return time && place_.members.size() < setup_.most;
 }
 
