@@ -86,9 +86,9 @@ class EpochOptimizer::Run {
   void make_member(bool founder);
   /// Whether the parameters stay as they are.
   void keep_parameters(bool kept);
-  /// Waits until `done` holds, as long as the caller wants to.
   /// What a wait that has lasted is for, in words, with what to do.
   std::string waits_for() const;
+  /// Waits until `done` holds, as long as the caller wants to.
   Status await(const std::function<bool()>& done);
   Status pump(Clock::duration longest);
   Status pump_once(Clock::duration longest);
@@ -350,14 +350,19 @@ std::string EpochOptimizer::Run::waits_for() const {
       lost.push_back(member.name);
     }
   }
+  const std::size_t members = member_->members().size();
+  if (lost.empty() && members >= options_.roster.least) {
+    return member_->waits_for_newcomer() ? "the run waits for a newcomer to come near: wait on"
+                                         : "the others have yet to answer: wait on";
+  }
   if (lost.empty()) {
-    return fmt::format("there are {} nodes, and a step needs {}: start more",
-                       member_->members().size(), options_.roster.least);
+    return fmt::format("there are {} nodes, and a step needs {}: start more", members,
+                       options_.roster.least);
   }
   return fmt::format(
       "of the {} members of epoch {} these are lost: {}; where that is half of them or more, the "
       "run cannot go on without them: begin another one from this model",
-      member_->members().size(), member_->epoch(), fmt::join(lost, ", "));
+      members, member_->epoch(), fmt::join(lost, ", "));
 }
 
 Status EpochOptimizer::Run::await(const std::function<bool()>& done) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Literal, Optional, TypeVar, Union
+from typing import Optional, TypeVar
 
 from ._errors import Stopped
 
