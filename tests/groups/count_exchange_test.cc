@@ -254,3 +254,36 @@ TEST_CASE("no counts are refused") {
   };
   CHECK_THROWS_WITH_AS(ProgramRunner(job).algorithm(0), doctest::Contains("counts"), Error);
 }
+
+TEST_CASE("fewer counts than nodes are added up, though some nodes have no chunk") {
+  ProgramJob job = job_of(5, CountForm::scatter);
+  job.build = [](const ProgramNode& node) {
+    auto program = std::make_unique<ListProgram>();
+    auto counts = std::make_shared<std::pair<Counts, Counts>>(Counts(2), Counts(2));
+    auto exchange = std::make_unique<CountExchange>(
+        node.everyone(), CountRoom{.counts = 2, .most = 1, .form = CountForm::scatter});
+    program->list = {{"more",
+                      [counts, rank = node.rank(), at = exchange.get()](const RoundInput&) {
+                        ++counts->second[static_cast<std::size_t>(rank % 2)];
+                        at->begin(counts->first, counts->second);
+                        return Status();
+                      },
+                      exchange.get(), 0},
+                     {"look",
+                      [counts](const RoundInput& input) {
+                        const auto rounds = static_cast<std::int32_t>(input.round) + 1;
+                        CHECK(counts->first == Counts{3 * rounds, 2 * rounds});
+                        CHECK(counts->second == counts->first);
+                        return Status();
+                      },
+                      nullptr, 0}};
+    program->collectives.push_back(std::move(exchange));
+    return program;
+  };
+  for (const std::string& driver : drivers()) {
+    const ProgramRun run = ProgramRunner(job).run(driver);
+    for (const Status& status : run.statuses) {
+      CHECK_MESSAGE(status.ok(), status.message());
+    }
+  }
+}
