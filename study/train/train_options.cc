@@ -14,7 +14,7 @@ SettingGroup task_settings(TrainOptions& o) {
           {"model", &o.model, "SPEC",
            "softmax, mlp:H1,H2,…, cnn, transformer; by default what fits the task"},
           {"batch", &o.batch, "N", "Examples a round and node; by default 32"},
-          {"partition", &o.partition, "SPEC", "iid, dirichlet:ALPHA, label or sizes:BETA"},
+          {"partition", &o.partition, "SPEC", "iid, dirichlet:ALPHA, label, sizes:BETA or blocks"},
           {"gradient-time", &o.gradient_time, "SPEC",
            "How long a gradient takes at least, as on a slower machine: \"20 ms\", "
            "\"lognormal:20 ms,0.3\", \"uniform:15 ms,25 ms\" or \"exponential:20 ms\""},

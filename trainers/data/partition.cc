@@ -36,7 +36,8 @@ constexpr auto kForms = std::to_array<Form>(
     {{Partition::Kind::iid, "iid", "iid", nullptr},
      {Partition::Kind::dirichlet, "dirichlet", "dirichlet:ALPHA", &Partition::alpha},
      {Partition::Kind::label, "label", "label", nullptr},
-     {Partition::Kind::sizes, "sizes", "sizes:BETA", &Partition::beta}});
+     {Partition::Kind::sizes, "sizes", "sizes:BETA", &Partition::beta},
+     {Partition::Kind::blocks, "blocks", "blocks", nullptr}});
 
 RandomStream stream_of(std::uint64_t seed, std::uint32_t bucket) {
   return RandomStream({.seed = seed, .purpose = Purpose::partition, .bucket = bucket});
@@ -220,7 +221,7 @@ std::vector<std::vector<std::uint32_t>> partition_examples(std::span<const std::
   if (partition.kind == Partition::Kind::label) {
     std::stable_sort(rows.begin(), rows.end(),
                      [labels](std::uint32_t a, std::uint32_t b) { return labels[a] < labels[b]; });
-  } else {
+  } else if (partition.kind != Partition::Kind::blocks) {
     RandomStream stream = stream_of(seed, 0);
     shuffle(rows, stream);
   }

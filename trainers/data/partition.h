@@ -21,6 +21,7 @@ struct Partition {
     dirichlet,  ///< every node has its own mix of the classes (Hsu, Qi and Brown 2019)
     label,      ///< sorted by label, then cut: a node sees few classes, the hardest case
     sizes,      ///< shuffled, then dealt in unequal shares (Li, Diao, Chen and He 2022)
+    blocks,     ///< in the order of the data, cut: each node has a stretch of a text
   };
   Kind kind = Kind::iid;
   /// dirichlet: node i's class mix is q_i ~ Dir(α p), p the classes' shares of all data. Large α
@@ -30,6 +31,8 @@ struct Partition {
   /// nodes have most of the data.
   double beta = 1;
 
+  /// Whether it depends on the examples' classes.
+  bool by_class() const { return kind == Kind::dirichlet || kind == Kind::label; }
   /// The specification that parses to this partition.
   std::string spec() const;
 };
@@ -37,12 +40,13 @@ struct Partition {
 /// The names with which specifications begin.
 std::vector<std::string> partition_names();
 
-/// Parses `iid`, `dirichlet:ALPHA`, `label` or `sizes:BETA` (ALPHA and BETA in 0.0001 … 1000000).
-/// Throws Error.
+/// Parses `iid`, `dirichlet:ALPHA`, `label`, `sizes:BETA` (ALPHA and BETA in 0.0001 … 1000000) or
+/// `blocks`. Throws Error.
 Partition parse_partition(std::string_view spec);
 
-/// Row numbers of the examples of each node. `labels` are 0 … classes − 1, at most 2^32 − 1 of
-/// them. Throws Error unless there is at least one example for every node.
+/// Row numbers of the examples of each node; those of `blocks` do not depend on the seed. `labels`
+/// are 0 … classes − 1, at most 2^32 − 1 of them. Throws Error unless there is at least one example
+/// for every node.
 ///
 /// dirichlet follows M. Hsu, H. Qi, M. Brown, "Measuring the effects of non-identical data
 /// distribution for federated visual classification" (arXiv:1909.06335), section 3: nodes take

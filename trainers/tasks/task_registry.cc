@@ -179,9 +179,10 @@ std::vector<std::vector<std::uint32_t>> deal_examples(const TaskData& data, int 
   if (!dataset.regression()) {
     return partition_examples(dataset.train().labels(), dataset.classes(), nodes, partition, seed);
   }
-  if (partition.kind != Partition::Kind::iid) {
-    refuse("partition", partition.spec(),
-           fmt::format("it deals classes out, and {} has none; take iid", data.spec));
+  if (partition.by_class()) {
+    refuse(
+        "partition", partition.spec(),
+        fmt::format("it deals classes out, and {} has none; take iid, sizes or blocks", data.spec));
   }
   const std::vector<std::int32_t> alike(examples, 0);
   return partition_examples(alike, 1, nodes, partition, seed);

@@ -43,7 +43,7 @@ double concentration(const std::vector<std::vector<std::uint32_t>>& shards,
 
 TEST_CASE("every example goes to exactly one node, and shares differ by at most one") {
   for (const char* spec :
-       {"iid", "label", "dirichlet:0.1", "dirichlet:0.0001", "dirichlet:1000000"}) {
+       {"iid", "label", "dirichlet:0.1", "dirichlet:0.0001", "dirichlet:1000000", "blocks"}) {
     for (const std::size_t count : {1UL, 7UL, 32UL, 1003UL}) {
       const auto labels = random_labels(count, count);
       for (const int nodes : {1, 2, 7, 32, 1003}) {
@@ -68,6 +68,18 @@ TEST_CASE("every example goes to exactly one node, and shares differ by at most 
       }
     }
   }
+}
+
+TEST_CASE("blocks are stretches of the data in their order, whatever the seed") {
+  const auto labels = random_labels(1003, 5);
+  const auto shards = partition_examples(labels, kClasses, 7, parse_partition("blocks"), 1);
+  std::uint32_t next = 0;
+  for (const auto& shard : shards) {
+    for (const std::uint32_t row : shard) {
+      REQUIRE(row == next++);
+    }
+  }
+  CHECK(shards == partition_examples(labels, kClasses, 7, parse_partition("blocks"), 2));
 }
 
 TEST_CASE("a partition is a function of the seed") {
