@@ -49,7 +49,8 @@ constexpr std::array kBackends = {
              .summary = "TCP through ZeroMQ, encrypted between hosts with keys",
              .needs = "libzmq3-dev and cppzmq-dev",
              .processes = true,
-             .encrypts = true},
+             .encrypts = true,
+             .streams = true},
             if_built<SOTTO_HAVE_ZMQ>(internal::make_zmq_transport)},
     Backend{{.name = "nccl",
              .summary = "GPUs through NCCL, one a node, for the nodes of one trusted cluster",
@@ -107,6 +108,9 @@ void check_options(const TransportOptions& options) {
     refuse("frames_ahead", fmt::to_string(options.frames_ahead),
            fmt::format("it must be 2 to {}", kMostFramesAhead));
   }
+  if (options.streams < 1 || options.streams > kMostStreams) {
+    refuse("streams", fmt::to_string(options.streams), fmt::format("it is 1 to {}", kMostStreams));
+  }
 }
 
 /// Files that a transport opens at least: its own, a listener, and a connection for each peer.
@@ -132,6 +136,10 @@ void check_transport(std::string_view name, const TransportOptions& options) {
   const TransportInfo& info = transport_info(name);
   if (!info.available) {
     refuse("transport", name, fmt::format("this build lacks it; build with {}", info.needs));
+  }
+  if (options.streams > 1 && !info.streams) {
+    refuse("streams", fmt::to_string(options.streams),
+           fmt::format("{} has one connection to each peer; take zmq, or 1", name));
   }
   check_options(options);
   if (options.security && !info.encrypts) {

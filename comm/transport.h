@@ -50,6 +50,8 @@ struct TransportEvent {
   bool needed = false;
 };
 
+inline constexpr int kMostStreams = 16;  ///< most TCP connections from one node to one peer
+
 /// The node, its peers and the run that a transport serves.
 struct TransportOptions {
   Rank rank = 0;
@@ -70,6 +72,10 @@ struct TransportOptions {
   std::optional<Security> security{};
   /// Address or interface to bind; loopback by default.
   std::string bind = "127.0.0.1";
+  /// TCP connections to each peer over which frames travel in pieces; only zmq takes more than 1,
+  /// and each node chooses for what it sends. Several carry more than one where packets are lost on
+  /// a long way, or where the receiver's window is short of bandwidth times round trip.
+  int streams = 1;
   /// Allow binding beyond loopback without encryption.
   bool insecure = false;
   /// How long connecting may take.
@@ -105,6 +111,7 @@ struct TransportInfo {
   std::string_view needs;  ///< component that a build needs for it
   bool processes = false;  ///< nodes are processes of their own (inproc: threads)
   bool encrypts = false;   ///< it can encrypt with keys
+  bool streams = false;    ///< it takes TransportOptions::streams above 1
   bool any_order = true;   ///< nodes may post the exchanges of a round in different orders
 };
 

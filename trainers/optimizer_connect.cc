@@ -88,6 +88,7 @@ TransportOptions Optimizer::transport_options() const {
   transport.store = options_.store;
   transport.bind = options_.bind;
   transport.insecure = options_.insecure;
+  transport.streams = options_.streams;
   transport.security = options_.security;
   transport.connect_timeout = options_.timeout;
   transport.stop = stop_request_;

@@ -99,6 +99,9 @@ struct OptimizerOptions {
   std::string rendezvous;        ///< URL of the store (stores.h) when `store` is null
   std::string bind = "127.0.0.1";
   bool insecure = false;  ///< allow binding beyond loopback without encryption
+  /// TCP connections over which this node sends to each peer, 1 to 16; more than 1 with zmq alone
+  /// (TransportOptions::streams). Results do not change.
+  int streams = 1;
   /// This node's keys and its list of peers (key_file.h, peers_file.h): all that the nodes say to
   /// each other is encrypted, and only listed peers are heard. Needs the transport zmq.
   std::optional<Security> security{};

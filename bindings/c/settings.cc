@@ -163,7 +163,8 @@ OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Stor
   }
   if (options.transport.empty()) {
     options.transport =
-        options.store ? "inproc" : default_transport(true, options.security.has_value());
+        options.store ? "inproc"
+                      : default_transport(true, options.security.has_value(), options.streams > 1);
   }
   return options;
 }

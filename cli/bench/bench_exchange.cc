@@ -58,6 +58,7 @@ struct BenchExchangeRequest {
   std::string rendezvous;
   std::string bind = "127.0.0.1";
   bool insecure = false;
+  int streams = 1;
   bool local = false;
   double timeout_s = 60;
 };
@@ -158,6 +159,7 @@ Result<study::MeasuredNetwork> measure(const ProbeJob& job,
   options.store = store;
   options.bind = request.bind;
   options.insecure = request.insecure;
+  options.streams = request.streams;
   options.connect_timeout = probe_options.timeout;
   options.stop = probe_options.stop;
   StoreCollectives collectives(session, probe_options.rank, probe_options.nodes,
@@ -310,6 +312,7 @@ console::Command add_bench_exchange_command(CLI::App& bench) {
   what.option("--topology", request->topology, "SPEC", "The edges that are measured");
   what.option("--seconds", request->seconds, "S", "How long an edge is measured, about");
   what.count("--bytes", request->bytes, "N", "No message is larger");
+  what.count("--streams", request->streams, "N", "TCP connections to each peer, with zmq");
   what.option("--scenario", request->scenario, "FILE.toml",
               "Write a scenario with this network, for `sotto simulate` and `sotto plan`");
   what.option("--gradient", request->gradient, "TIME",

@@ -62,6 +62,7 @@ Json settings_json(const RunSettings& settings) {
                  {"resume", run.resume},
                  {"bind", used.bind},
                  {"insecure", used.insecure},
+                 {"streams", used.streams},
                  {"encrypted", used.security.has_value()},
                  {"peers", o.peers},
                  {"seed", used.seed}});

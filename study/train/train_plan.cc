@@ -163,7 +163,8 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const NodePlace& place
   made.seed = o.seed;
   made.privacy = length.privacy;
   if (made.transport.empty()) {
-    made.transport = default_transport(place.node.has_value(), made.security.has_value());
+    made.transport =
+        default_transport(place.node.has_value(), made.security.has_value(), made.streams > 1);
   }
   made.nodes = task.nodes;
   made.rendezvous.clear();

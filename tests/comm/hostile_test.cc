@@ -10,6 +10,7 @@
 #include <sotto/comm/stores.h>
 
 #include "../../comm/internal/meeting/rendezvous.h"
+#include "decoys.h"
 #include "nodes.h"
 #include "raw_peer.h"
 #include "support/skip.h"
@@ -21,38 +22,6 @@ namespace {
 
 constexpr std::size_t kMostPayload = 1000;
 constexpr std::size_t kMostFrame = kFrameHeaderBytes + kMostPayload;
-
-std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto* data = reinterpret_cast<const std::byte*>(text.data());
-  return {data, data + text.size()};
-}
-
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// Meets rank 0 of a ring of two as rank 1, which is said to listen at `address`.
-std::string meet_rank_0(const std::shared_ptr<Store>& store, std::string_view address) {
-  const auto met = internal::meet(options_for(ring(2), 1, store, kMostPayload), "zmq",
-                                  {{0, bytes_of(address)}}, generous());
-  REQUIRE_MESSAGE(met.ok(), met.status().message());
-  return text_of(met->at(0));
-}
-
-/// Two nodes of another run, which heed nobody of ours, and the address of one.
-struct Decoys {
-  Decoys() {
-    const auto store = std::make_shared<KeepingStore>();
-    spawn(2, [&](Rank rank) {
-      auto options = options_for(ring(2), rank, store, kMostPayload);
-      options.run_id = kRun + 1;
-      nodes[static_cast<std::size_t>(rank)] = connect("zmq", options);
-    });
-    address = listening_address(*store, kRun + 1, 0, 1);
-  }
-  std::array<std::unique_ptr<Transport>, 2> nodes;
-  std::string address;
-};
 
 /// A real rank 0 whose peer, rank 1, is made of bytes.
 class Duel {
@@ -144,7 +113,7 @@ TEST_CASE("a peer's first broken rule ends it, by name") {
       {"wrong length", {{std::byte{4}, std::byte{0}}}},
       {"wrong length", {{std::byte{3}, std::byte{1}}}},
       {"introduced itself twice", {hello_message(kRun, 1, 0)}},
-      {"protocol version", {hello_message(kRun, 1, 0, 2)}},
+      {"protocol version", {hello_message(kRun, 1, 0, 3)}},
       {"more credit", {credit_message(1)}},
       {"more credit", {credit_message(0xFFFFFFFF)}},
       {"inside", {chunk_message(tag, 100, 0, 0)}},

@@ -106,7 +106,8 @@ Json transport_items() {
                      {"summary", info.summary},
                      {"available", info.available},
                      {"processes", info.processes},
-                     {"encrypts", info.encrypts}});
+                     {"encrypts", info.encrypts},
+                     {"streams", info.streams}});
   }
   return items;
 }

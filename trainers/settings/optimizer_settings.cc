@@ -218,9 +218,10 @@ StepRuleOptions step_rule_of(const OptimizerSettings& o, Round steps) {
   return rule;
 }
 
-std::string default_transport(bool launched, bool secured) {
+std::string default_transport(bool launched, bool secured, bool streams) {
   for (const TransportInfo& info : transports()) {
-    if (info.available && info.processes == launched && (info.encrypts || !secured)) {
+    if (info.available && info.processes == launched && (info.encrypts || !secured) &&
+        (info.streams || !streams)) {
       return std::string(info.name);
     }
   }
@@ -284,6 +285,7 @@ OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
   made.rendezvous = o.rendezvous;
   made.bind = o.bind;
   made.insecure = o.insecure;
+  made.streams = o.streams;
   made.delayed_gradient = o.delayed_gradient;
   made.overlap = parse_switch("overlap", o.overlap);
   made.codec_threads = o.codec_threads;

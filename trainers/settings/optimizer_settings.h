@@ -36,6 +36,7 @@ struct OptimizerSettings {
   std::string rendezvous;
   std::string bind = "127.0.0.1";
   bool insecure = false;
+  int streams = 1;
   std::string key;
   std::string peers;
   std::string join;
@@ -122,8 +123,9 @@ double parse_weight(std::string_view text);
 /// The local step; a schedule's length is `steps`, 0: it has none. Throws Error.
 StepRuleOptions step_rule_of(const OptimizerSettings& settings, Round steps);
 
-/// The transport when none is named. Throws Error when this build has none.
-std::string default_transport(bool launched, bool secured);
+/// The transport when none is named; `streams`: one that sends to a peer over several connections.
+/// Throws Error when this build has none.
+std::string default_transport(bool launched, bool secured, bool streams);
 
 /// Reads the file that `groups` names (topology/node_groups.h), 16 MiB at most. Throws Error.
 std::vector<std::vector<Rank>> read_groups(const std::string& path);

@@ -160,6 +160,8 @@ SettingGroup network_settings(OptimizerSettings& o) {
            "default from MASTER_ADDR and MASTER_PORT"},
           {"bind", &o.bind, "ADDRESS", "Address to listen on"},
           {"insecure", &o.insecure, "", "Allow listening beyond this host without encryption"},
+          {"streams", &o.streams, "N",
+           "TCP connections to each peer, up to 16, for long ways that lose packets; zmq only"},
           {"key", &o.key, "FILE",
            "This node's key (`sotto keygen`): everything between the nodes is "
            "encrypted, and only listed peers are heard; zmq only"},

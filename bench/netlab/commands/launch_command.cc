@@ -214,10 +214,14 @@ console::Command add_launch_command(CLI::App& netlab) {
   CLI::Option& latency = place.option("--latency", request->testbed.latency, "TIME",
                                       "One way; a round trip takes twice that");
   latency.check(bench::readable_by(study::parse_duration));
+  constexpr double kMostLoss = 0.9;
+  CLI::Option& loss = place.option("--loss", request->testbed.loss, "SHARE",
+                                   "Of the packets each way that are lost, 0.01 for 1 %");
+  loss.check(CLI::Range(0.0, kMostLoss));
   place
       .flag("--loopback", request->testbed.loopback,
-            "On this machine's loopback as it is, without these two; needs no root")
-      .excludes(&bandwidth, &latency);
+            "On this machine's loopback as it is, without these three; needs no root")
+      .excludes(&bandwidth, &latency, &loss);
   console::add_common_options(*command, request->common);
   command->remove_option(command->get_option("--config"));
   command->footer(kLaunchExamples);

@@ -32,7 +32,8 @@ Testbed::Testbed(const TestbedShape& shape) : shape_(shape) {
                              .words = "allreduce",
                              .nodes = shape.hosts,
                              .mbit_per_s = study::parse_bandwidth(shape.bandwidth) / kBytesPerMbit,
-                             .latency_ms = 1000 * to_seconds(study::parse_duration(shape.latency))};
+                             .latency_ms = 1000 * to_seconds(study::parse_duration(shape.latency)),
+                             .loss = shape.loss};
   scenario_ = scenario_from(made.text());
   try {
     check_emulable(*scenario_);
@@ -67,16 +68,19 @@ std::vector<LinkCheck> Testbed::check() const {
 }
 
 std::string Testbed::text() const {
-  return network_ ? fmt::format("{} hosts, {} up and down, {} one way", shape_.hosts,
-                                shape_.bandwidth, shape_.latency)
-                  : fmt::format("{} processes on loopback, without shaping", shape_.hosts);
+  return network_
+             ? fmt::format("{} hosts, {} up and down, {} one way{}", shape_.hosts, shape_.bandwidth,
+                           shape_.latency,
+                           shape_.loss > 0 ? fmt::format(", {} % lost", 100 * shape_.loss) : "")
+             : fmt::format("{} processes on loopback, without shaping", shape_.hosts);
 }
 
 Json Testbed::json() const {
   return {{"hosts", shape_.hosts},
           {"loopback", shape_.loopback},
           {"bandwidth", network_ ? Json(shape_.bandwidth) : Json()},
-          {"latency", network_ ? Json(shape_.latency) : Json()}};
+          {"latency", network_ ? Json(shape_.latency) : Json()},
+          {"loss", network_ ? Json(shape_.loss) : Json()}};
 }
 
 }  // namespace sotto::netlab

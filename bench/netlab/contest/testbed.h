@@ -20,7 +20,8 @@ struct TestbedShape {
   int hosts = 8;                         ///< how many nodes can run
   std::string bandwidth = "100 Mbit/s";  ///< the bandwidth of each host, up and down
   std::string latency = "10 ms";         ///< the latency of each link, one way
-  bool loopback = false;  ///< this machine's loopback, where the two above do not count
+  double loss = 0;                       ///< the share of packets that a link loses, 0 to below 1
+  bool loopback = false;  ///< this machine's loopback, where those above do not count
 };
 
 /// Hosts on which jobs run one after the other.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/comm/transport.h>
 
 namespace sotto::internal::zmq_wire {
 namespace {
@@ -14,13 +15,15 @@ enum Kind : std::uint8_t { kHello = 1, kChunk = 2, kCredit = 3, kBye = 4 };
 }  // namespace
 
 zmq::message_t make_hello(const Hello& hello) {
-  zmq::message_t message(18);
+  zmq::message_t message(20);
   auto out = writer_of(message);
   out.write(std::uint8_t{kHello});
   out.write(kVersion);
   out.write(hello.run_id);
   out.write(hello.from);
   out.write(hello.to);
+  out.write(hello.stream);
+  out.write(hello.streams);
   return message;
 }
 
@@ -64,6 +67,12 @@ Result<Message> parse(std::span<const std::byte> bytes) {
     hello.run_id = in.read<std::uint64_t>();
     hello.from = in.read<Rank>();
     hello.to = in.read<Rank>();
+    hello.stream = in.read<std::uint8_t>();
+    hello.streams = in.read<std::uint8_t>();
+    if (hello.stream >= hello.streams || hello.streams > kMostStreams) {
+      return Status(Fault::malformed, fmt::format("stream {} of {}, where there are 1 to {}",
+                                                  hello.stream, hello.streams, kMostStreams));
+    }
     message = hello;
   } else if (kind == kChunk) {
     Chunk chunk;

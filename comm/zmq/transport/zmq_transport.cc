@@ -1,8 +1,8 @@
 // Nodes as processes that reach each other over TCP through ZeroMQ.
 //
 // Each node listens on one port. For every neighbour there are two connections, one opened by each
-// side; a node speaks only on those that it opened and listens on the others. That a peer died
-// shows as the end of the connection that it opened.
+// side, or so many more as `streams` of that side says; a node speaks only on those that it opened
+// and listens on the others. That a peer died shows as the end of a connection that it opened.
 //
 // With keys, every connection is encrypted and both ends have proved who they are: the listener's
 // authenticator admits listed keys only, and the connecting side expects the key that its list
@@ -44,25 +44,51 @@ constexpr auto kListLook = std::chrono::milliseconds(200);
 /// Connections of strangers, and of peers that try again, beside those of the neighbours.
 constexpr std::size_t kSpareChannels = 64;
 
+std::vector<zmq::message_t> hellos(const TransportOptions& options, Rank to) {
+  std::vector<zmq::message_t> all;
+  for (int stream = 0; stream < options.streams; ++stream) {
+    all.push_back(zmq_wire::make_hello({.run_id = options.run_id,
+                                        .from = options.rank,
+                                        .to = to,
+                                        .stream = static_cast<std::uint8_t>(stream),
+                                        .streams = static_cast<std::uint8_t>(options.streams)}));
+  }
+  return all;
+}
+
 struct Peer {
-  Peer(zmq::context_t& context, Rank rank, const std::string& endpoint, zmq::message_t hello,
-       const TransportOptions& options, std::optional<CurveClient> curve)
+  Peer(zmq::context_t& context, Rank rank, const std::string& endpoint,
+       const TransportOptions& options, const std::optional<CurveClient>& curve)
       : key(curve ? curve->server.text() : std::string()),
-        out(context, rank, endpoint, std::move(hello), options.frames_ahead, std::move(curve)),
+        out(context, rank, endpoint, hellos(options, rank), options.frames_ahead, curve),
         in(rank, options.max_frame_bytes, options.frames_ahead) {}
 
   const std::string key;  ///< the only key that may send for this peer; "" in plain text
   FrameSender out;
   FrameReceiver in;
-  bool greeted = false;  ///< the peer's hello has come
-  bool left = false;     ///< the peer's bye has come
-  bool ended = false;    ///< its connection has, and all that came on it can be received
+  std::vector<bool> greeted = {};  ///< the streams whose hello has come; empty before the first
+  std::size_t byes = 0;            ///< streams whose bye has come
+
+  bool met() const {
+    return !greeted.empty() && std::ranges::find(greeted, false) == greeted.end();
+  }
+  bool left() const { return !greeted.empty() && byes == greeted.size(); }
 };
 
-/// A context with room for a listener, and a socket with its monitor for each neighbour.
-zmq::context_t make_context(std::size_t neighbours) {
-  zmq::context_t context = new_context(kDescriptorsOfSocket * (1 + neighbours));
-  const auto sockets = static_cast<int>(3 * neighbours + kSpareChannels);
+/// A connection on which a peer speaks.
+struct Voice {
+  Rank rank = -1;
+  int connection = -1;
+  bool left = false;   ///< its bye has come
+  bool ended = false;  ///< it has, and all that came on it can be received
+};
+
+/// A context with room for a listener, and sockets with their monitors for each neighbour.
+zmq::context_t make_context(const TransportOptions& options) {
+  const std::size_t streams =
+      neighbours(options).size() * static_cast<std::size_t>(options.streams);
+  zmq::context_t context = new_context(kDescriptorsOfSocket * (1 + streams));
+  const auto sockets = static_cast<int>(3 * streams + kSpareChannels);
   context.set(zmq::ctxopt::max_sockets, std::max(sockets, context.get(zmq::ctxopt::max_sockets)));
   return context;
 }
@@ -72,12 +98,13 @@ class ZmqTransport final : public Transport {
   ZmqTransport(const TransportOptions& options, const Address& address)
       : options_(options),
         ledger_(options),
-        context_(make_context(neighbours(options).size())),
+        context_(make_context(options)),
         authenticator_(options.security ? std::make_unique<Authenticator>(
                                               context_, admit_listed(*options.security))
                                         : nullptr),
         listener_(context_, address.endpoint(options.security ? own_port(options) : "*"),
-                  {zmq_wire::kMostMessageBytes, kSpareChannels + 2 * neighbours(options).size()},
+                  {zmq_wire::kMostMessageBytes,
+                   kSpareChannels + 2 * kMostStreams * neighbours(options).size()},
                   options.security ? &options.security->own : nullptr) {}
   ~ZmqTransport() override;
   ZmqTransport(const ZmqTransport&) = delete;
@@ -103,6 +130,7 @@ class ZmqTransport final : public Transport {
   void take_hello(const Incoming& incoming, const zmq_wire::Hello& hello);
   void take(Rank rank, Peer& peer, const zmq_wire::Chunk& chunk);
   void notice_ends();
+  void end_voice(int connection);
   void lose_ended();
   void lose(Rank rank, Peer& peer, const std::string& reason);
   void credit_or_lose(Rank rank, Peer& peer, const Result<std::size_t>& consumed);
@@ -115,8 +143,7 @@ class ZmqTransport final : public Transport {
   const std::unique_ptr<Authenticator> authenticator_;
   Listener listener_;
   std::map<Rank, Peer> peers_;
-  std::map<std::string, Rank> routes_;
-  std::map<int, Rank> connections_;
+  std::map<std::string, Voice> voices_;  ///< by the route of their messages
   std::vector<zmq::pollitem_t> poll_items_;
   Wakeup wakeup_;
   /// The version of the list of peers that was heeded last.
@@ -147,10 +174,7 @@ Status ZmqTransport::connect() {
     if (now.security) {
       curve = CurveClient{now.security->own, now.security->peers->find(rank)->key};
     }
-    peers_.try_emplace(
-        rank, context_, rank, endpoint,
-        zmq_wire::make_hello({.run_id = options_.run_id, .from = options_.rank, .to = rank}),
-        options_, std::move(curve));
+    peers_.try_emplace(rank, context_, rank, endpoint, options_, curve);
   }
   return greet_everyone(deadline);
 }
@@ -206,7 +230,7 @@ Status ZmqTransport::missing() const {
   std::vector<Rank> silent;
   std::string trouble;
   for (const auto& [rank, peer] : peers_) {
-    if (!peer.greeted || !peer.out.greeted()) {
+    if (!peer.met() || !peer.out.greeted()) {
       silent.push_back(rank);
       if (!peer.out.trouble().empty()) {
         trouble += fmt::format("; node {}: {}", rank, peer.out.trouble());
@@ -314,17 +338,17 @@ bool ZmqTransport::take_message() {
     return false;
   }
   const auto message = zmq_wire::parse(view_of(incoming->body));
-  const auto route = routes_.find(incoming->route);
-  if (route == routes_.end()) {
+  const auto voice = voices_.find(incoming->route);
+  if (voice == voices_.end()) {
     // Strangers are heard only if they introduce themselves.
     if (message.ok() && std::holds_alternative<zmq_wire::Hello>(*message)) {
       take_hello(*incoming, std::get<zmq_wire::Hello>(*message));
     }
     return true;
   }
-  const Rank rank = route->second;
+  const Rank rank = voice->second.rank;
   Peer& peer = peers_.at(rank);
-  if (ledger_.lost(rank) || peer.left || incoming->key != peer.key) {
+  if (ledger_.lost(rank) || voice->second.left || incoming->key != peer.key) {
     return true;
   }
   if (!message) {
@@ -336,9 +360,12 @@ bool ZmqTransport::take_message() {
       lose(rank, peer, "gave more credit than it had");
     }
   } else if (std::holds_alternative<zmq_wire::Bye>(*message)) {
-    peer.left = true;
-    peer.out.close(0);
-    lose_leavers();
+    voice->second.left = true;
+    ++peer.byes;
+    if (peer.left()) {
+      peer.out.close(0);
+      lose_leavers();
+    }
   } else {
     lose(rank, peer, "introduced itself twice");
   }
@@ -348,20 +375,24 @@ bool ZmqTransport::take_message() {
 void ZmqTransport::take_hello(const Incoming& incoming, const zmq_wire::Hello& hello) {
   const auto peer = peers_.find(hello.from);
   if (hello.run_id != options_.run_id || hello.to != options_.rank || peer == peers_.end() ||
-      peer->second.greeted || incoming.key != peer->second.key) {
+      incoming.key != peer->second.key) {
+    return;
+  }
+  std::vector<bool>& greeted = peer->second.greeted;
+  if (greeted.empty()) {
+    greeted.resize(hello.streams);
+    peer->second.in.expect_streams(hello.streams);
+  }
+  if (hello.streams != greeted.size() || greeted[hello.stream]) {
     return;
   }
   // Connection numbers are reused: what is known of older ones must be settled first.
   notice_ends();
-  if (const auto older = connections_.find(incoming.connection); older != connections_.end()) {
-    peers_.at(older->second).ended = true;
-  }
-  peer->second.greeted = true;
-  routes_[incoming.route] = hello.from;
-  connections_[incoming.connection] = hello.from;
-  if (!listener_.alive(incoming.connection)) {
-    peer->second.ended = true;
-  }
+  end_voice(incoming.connection);
+  greeted[hello.stream] = true;
+  voices_[incoming.route] = {.rank = hello.from,
+                             .connection = incoming.connection,
+                             .ended = !listener_.alive(incoming.connection)};
 }
 
 void ZmqTransport::take(Rank rank, Peer& peer, const zmq_wire::Chunk& chunk) {
@@ -385,19 +416,22 @@ void ZmqTransport::credit_or_lose(Rank rank, Peer& peer, const Result<std::size_
 
 void ZmqTransport::notice_ends() {
   for (const int connection : listener_.ended()) {
-    const auto known = connections_.find(connection);
-    if (known != connections_.end()) {
-      peers_.at(known->second).ended = true;
-      connections_.erase(known);
-    }
+    end_voice(connection);
   }
 }
 
-/// Gives up peers whose connection ended without a bye. Called when nothing is left to receive.
+void ZmqTransport::end_voice(int connection) {
+  for (auto& [route, voice] : voices_) {
+    voice.ended = voice.ended || voice.connection == connection;
+  }
+}
+
+/// Gives up peers of which a connection ended without a bye. Called when nothing is left to
+/// receive.
 void ZmqTransport::lose_ended() {
-  for (auto& [rank, peer] : peers_) {
-    if (peer.ended && !peer.left && !ledger_.lost(rank)) {
-      lose(rank, peer, "its connection ended without a goodbye");
+  for (const auto& [route, voice] : voices_) {
+    if (voice.ended && !voice.left && !ledger_.lost(voice.rank)) {
+      lose(voice.rank, peers_.at(voice.rank), "its connection ended without a goodbye");
     }
   }
 }
@@ -406,9 +440,9 @@ void ZmqTransport::lose_ended() {
 void ZmqTransport::lose(Rank rank, Peer& peer, const std::string& reason) {
   ledger_.lose(rank, reason);
   peer.out.close(0);
-  for (const auto& [connection, speaker] : connections_) {
-    if (speaker == rank) {
-      listener_.cut(connection);
+  for (const auto& [route, voice] : voices_) {
+    if (voice.rank == rank && !voice.ended) {
+      listener_.cut(voice.connection);
     }
   }
 }
@@ -416,7 +450,7 @@ void ZmqTransport::lose(Rank rank, Peer& peer, const std::string& reason) {
 /// A peer that said goodbye is missed only by the nodes that still need it.
 void ZmqTransport::lose_leavers() {
   for (auto& [rank, peer] : peers_) {
-    if (peer.left && ledger_.needs(rank)) {
+    if (peer.left() && ledger_.needs(rank)) {
       ledger_.lose(rank, "closed");
     }
   }
@@ -432,12 +466,9 @@ void ZmqTransport::wait(Deadline deadline) {
     until = std::min(until, Clock::now() + kListLook);
   }
   for (auto& [rank, peer] : peers_) {
-    if (peer.out.pending()) {
-      poll_items_.push_back({peer.out.socket().handle(), 0, ZMQ_POLLOUT, 0});
-    }
-    if (zmq::socket_t* monitor = peer.out.monitor()) {
-      poll_items_.push_back({monitor->handle(), 0, ZMQ_POLLIN, 0});
-    }
+    peer.out.await([this](zmq::socket_t& socket, short events) {
+      poll_items_.push_back({socket.handle(), 0, events, 0});
+    });
     if (const auto next = peer.out.next_attempt()) {
       until = std::min(until, *next);
     }

@@ -25,10 +25,20 @@ constexpr int kNodes = 4;
 using Given = std::vector<std::pair<std::string, std::string>>;
 
 /// Settings that each node may have for itself: where and how it talks, and what it hides.
-const std::set<std::string_view> kOwn = {
-    "transport", "timeout",       "rendezvous",  "bind",   "insecure",
-    "key",       "peers",         "overlap",     "weight", "allow-contract-violation",
-    "byzantine", "codec-threads", "privacy-seed"};
+const std::set<std::string_view> kOwn = {"transport",
+                                         "timeout",
+                                         "rendezvous",
+                                         "bind",
+                                         "insecure",
+                                         "streams",
+                                         "key",
+                                         "peers",
+                                         "overlap",
+                                         "weight",
+                                         "allow-contract-violation",
+                                         "byzantine",
+                                         "codec-threads",
+                                         "privacy-seed"};
 
 /// A setting with a value other than its default, and others without which it does nothing.
 struct Change {

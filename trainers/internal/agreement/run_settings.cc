@@ -56,9 +56,9 @@ std::string run_settings_text(const OptimizerOptions& options, const ParameterLa
                                 own_step_rule, communication_interval, outer_step_rule,
                                 outer_after_mixing, streaming, byzantine, attack, delayed_gradient,
                                 buckets, seed, allow_contract_violation, privacy, join, weight,
-                                transport, nodes, rank, store, rendezvous, bind, insecure, security,
-                                overlap, codec_threads, timeout, stop, interrupted, job, observer,
-                                report_every, metered, accelerator] = options;
+                                transport, nodes, rank, store, rendezvous, bind, insecure, streams,
+                                security, overlap, codec_threads, timeout, stop, interrupted, job,
+                                observer, report_every, metered, accelerator] = options;
   AgreedSettings settings = {
       {"nodes", fmt::to_string(nodes)},
       {"dimension", fmt::to_string(dimension)},
