@@ -262,8 +262,11 @@ bool SealedDatagrams::is_at(const std::string& to) {
     return false;
   }
   const auto port_of = [](const std::string& text) { return text.substr(text.rfind(':')); };
-  const bool here = endpoint->starts_with("tcp://127.") || endpoint->starts_with("tcp://[::1]");
-  return *endpoint == *own || (here && port_of(*endpoint) == port_of(*own));
+  const auto in_numbers = [](const std::string& text) { return text.starts_with("tcp://127."); };
+  const bool here = in_numbers(*endpoint) || endpoint->starts_with("tcp://[::1]");
+  // Loopback has many addresses, and each may be another process's.
+  const bool another = in_numbers(*endpoint) && in_numbers(*own);
+  return *endpoint == *own || (here && !another && port_of(*endpoint) == port_of(*own));
 }
 
 void SealedDatagrams::send(const std::string& to, std::span<const std::byte> message) {

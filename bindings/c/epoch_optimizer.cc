@@ -32,9 +32,7 @@ EpochSettings read_epochs(const char* const* settings) {
         return false;
       });
   if (read.roster.nodes.empty()) {
-    throw Error("nodes",
-                "it is missing: MIN:MAX, the fewest nodes with which training begins and "
-                "the most that are let in");
+    throw Error("nodes", "it is missing: " + node_range_rule());
   }
   if (read.roster.seeds.empty()) {
     throw Error("seeds", "it is missing: HOST:PORT of nodes that newcomers ask who is there");

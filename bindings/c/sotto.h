@@ -421,7 +421,8 @@ SOTTO_API sotto_status sotto_epoch_optimizer_create(const char* const* settings,
 SOTTO_API void sotto_epoch_optimizer_destroy(sotto_epoch_optimizer* optimizer);
 
 // Faults from here on are of this node alone, never of a peer. After SOTTO_DEADLINE (the setting
-// wait-limit is over) and SOTTO_STOPPED a further call goes on; other faults stay.
+// wait-limit is over) and SOTTO_STOPPED a further call goes on; other faults stay. SOTTO_ENDED: the
+// run is over, and this node was not let in before.
 
 // Finds the others, and waits until this node takes part: the parameters are then the run's. The
 // first step does it when the caller did not.
@@ -444,7 +445,8 @@ SOTTO_API sotto_status sotto_epoch_optimizer_cancel(sotto_epoch_optimizer* optim
 SOTTO_API sotto_status sotto_epoch_optimizer_evaluated(sotto_epoch_optimizer* optimizer,
                                                        double loss, double accuracy);
 // Leaves in good order, within the setting leave-within: the others go on without this node, and
-// have what it alone may know. A step that was pending may still be made. No step may follow.
+// have what it alone may know. A step that was pending may still be made. _cancel ends that wait,
+// and so does _stop if it was not called before. No step may follow.
 SOTTO_API sotto_status sotto_epoch_optimizer_finish(sotto_epoch_optimizer* optimizer);
 // Ends what waits, and all later waits; sotto_epoch_optimizer_over is then 1. May be called from
 // any thread, or by a signal's handler, while another call is under way.

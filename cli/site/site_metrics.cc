@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/observe/metrics_text.h>
+#include <sotto/sites/live/epoch_wait.h>
 
 namespace sotto::cli {
 namespace {
@@ -112,6 +113,12 @@ void add_epoch(MetricsText& metrics, const SiteEpochReport& epoch) {
               static_cast<double>(epoch.left_out));
   metrics.one("put_out_total", "counter", "How often the others went on without this node",
               static_cast<double>(epoch.put_out));
+  metrics.begin("run_waits", "gauge", "1 for what keeps the run's next step from being made");
+  for (const EpochWait::Kind kind : epoch_wait_kinds()) {
+    metrics.sample(epoch.waits_for == name_of(kind) ? 1 : 0, metric_label("for", name_of(kind)));
+  }
+  metrics.one("members_lost", "gauge", "Nodes of the epoch that this one does not hear",
+              static_cast<double>(epoch.lost.size()));
 }
 
 }  // namespace

@@ -108,7 +108,9 @@ void add_roster_options(CLI::App& command, RosterSettings& roster) {
   }
   command.get_option("--nodes")
       ->description(
-          "Number of nodes; 8, or what the data or the graph says by itself. MIN:MAX with seeds")
+          "Number of nodes; 8, or what the data or the graph says by itself. With seeds MIN:MAX, "
+          "or "
+          "one number for both")
       ->type_name("N|MIN:MAX")
       ->transform([&roster](std::string text) {
         roster.nodes = text;

@@ -302,6 +302,7 @@ bool EpochMember::commit(const Result<std::optional<WholeMean>>& whole) {
 }
 
 void EpochMember::commit(const WholeMean& whole) {
+  note_absent(whole);
   const auto outcome = steps_.commit(whole);
   donor_.pass_on(whole);
   parked_.push_back(whole.mean);
@@ -309,6 +310,16 @@ void EpochMember::commit(const WholeMean& whole) {
     apply_parked();
   }
   outcome_ = outcome ? outcome : outcome_;
+}
+
+void EpochMember::note_absent(const WholeMean& whole) {
+  if (standing() != EpochStanding::member) {
+    return;
+  }
+  for (const std::uint16_t place : steps_.absent(whole)) {
+    ++left_out_.counts[members()[place].name];
+    left_out_.latest = whole.mean.step;
+  }
 }
 
 void EpochMember::apply_parked() {

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
@@ -48,6 +49,12 @@
 #include <sotto/sites/epochs/epoch_steps.h>
 
 namespace sotto::sites {
+
+/// Gradients that came too late for their steps.
+struct LeftOut {
+  std::map<std::string, std::uint64_t> counts{};  ///< their number, by the member's name
+  Round latest = 0;                               ///< the latest of the steps
+};
 
 class EpochMember {
  public:
@@ -82,6 +89,8 @@ class EpochMember {
   /// While true the parameters stay as they are, though no gradient is awaited: means wait, as they
   /// do while the caller computes, and a newcomer takes no model over.
   void keep_parameters(bool kept);
+  /// Members whose gradients, or parts of them, are in no mean, since the last call.
+  LeftOut take_left_out() { return std::exchange(left_out_, {}); }
   /// From now on the node wants to leave, and computes no gradient.
   void leave(EpochTime now);
 
@@ -109,6 +118,12 @@ class EpochMember {
   std::optional<EpochDigest> latest() const { return steps_.log().digest(step()); }
   /// The mean of a committed step, while it is kept.
   const StepMean* committed(Round step) const { return steps_.log().find(step); }
+  /// Whether all have left, so that the run is over, as far as this node knows.
+  bool run_is_over() const {
+    return decisions_.newest() != nullptr && decisions_.newest()->second.members.empty();
+  }
+  /// Whether a member has answered this newcomer lately.
+  bool hears_members() const { return joiner_.hears_donors(); }
   /// Whether the node has promised to end the epoch, and waits to learn how.
   bool frozen() const { return ending_.frozen(); }
   /// Decisions by the epoch that they end.
@@ -150,6 +165,7 @@ class EpochMember {
   /// Commits a mean if there is one; says whether there was. A fault is this node's.
   bool commit(const Result<std::optional<WholeMean>>& whole);
   void commit(const WholeMean& whole);
+  void note_absent(const WholeMean& whole);
   void apply_parked();
   void restore(const FetchedState& state);
   void fail(const Status& status);
@@ -182,6 +198,7 @@ class EpochMember {
   std::deque<StepMean> parked_;  ///< committed means that wait for the caller
   std::vector<float> room_;
   std::optional<EpochOutcome> outcome_;
+  LeftOut left_out_;
   bool computing_ = false;  ///< a gradient is computed at the parameters
   bool kept_ = false;       ///< see keep_parameters
   EpochTime now_{0};        ///< of the latest call

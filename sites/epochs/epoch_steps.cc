@@ -1,5 +1,6 @@
 #include <sotto/sites/epochs/epoch_steps.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -180,6 +181,23 @@ Result<std::optional<WholeMean>> EpochSteps::committed() {
   return setup_.rules.commits(haves.size(), place_.members.size())
              ? std::exchange(held_, std::nullopt)
              : std::nullopt;
+}
+
+std::vector<std::uint16_t> EpochSteps::absent(const WholeMean& whole) const {
+  std::vector<std::uint16_t> places;
+  if (carries() || whole.mean.parts.size() != place_.members.size()) {
+    return places;
+  }
+  for (std::size_t k = 0; k < place_.members.size(); ++k) {
+    const auto place = static_cast<std::uint16_t>(k);
+    const auto lacks = [&](const MeanPart& part) {
+      return !std::ranges::binary_search(part.who, place);
+    };
+    if (std::ranges::any_of(whole.mean.parts, lacks)) {
+      places.push_back(place);
+    }
+  }
+  return places;
 }
 
 std::optional<EpochOutcome> EpochSteps::commit(const WholeMean& whole) {

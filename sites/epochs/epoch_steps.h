@@ -86,6 +86,9 @@ class EpochSteps {
   /// Does what can be done for the next step; the mean is held only where `has_room` for it. Hands
   /// out the mean once it is known to be with all, to be committed. Faults end the node.
   Result<std::optional<WholeMean>> advance(EpochTime now, bool has_room);
+  /// Places of members whose gradient, or a part of it, is not in the mean of the next step, made
+  /// in this epoch; none where it was carried into it.
+  std::vector<std::uint16_t> absent(const WholeMean& whole) const;
   /// The mean of the next step is committed. What becomes of the gradient; none: there was none.
   std::optional<EpochOutcome> commit(const WholeMean& whole);
   /// Hands out the whole mean of the next step, if it is the one before `base`; none: it is not.

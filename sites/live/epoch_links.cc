@@ -207,19 +207,16 @@ Status EpochLinks::pump(Deadline deadline, EpochMember* member) {
 
 // -- what the founder asks ------------------------------------------------------------------------
 
-bool EpochLinks::is_greeted(const std::string& name) const {
+bool EpochLinks::is_greeted(const sites::EpochNode& node) const {
   return std::ranges::any_of(links_, [&](const auto& item) {
-    return item.second.name == name && item.second.hello.has_value();
+    const auto& hello = item.second.hello;
+    return item.second.name == node.name && hello && hello->incarnation == node.incarnation;
   });
 }
 
 bool EpochLinks::all_greeted() const {
   return std::ranges::all_of(nodes_, [&](const KnownNode& node) {
-    return node.suspected || std::ranges::any_of(links_, [&](const auto& item) {
-             const auto& hello = item.second.hello;
-             return item.second.name == node.name && hello &&
-                    hello->incarnation == node.incarnation;
-           });
+    return node.suspected || is_greeted({node.name, node.incarnation, 0});
   });
 }
 

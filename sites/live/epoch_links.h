@@ -71,7 +71,7 @@ class EpochLinks {
   /// Whether one that has said hello is in a run.
   bool hears_of_run() const;
   /// Whether the channel to this node is open, and it has said hello.
-  bool is_greeted(const std::string& name) const;
+  bool is_greeted(const sites::EpochNode& node) const;
 
  private:
   using Key = std::pair<std::string, sites::Incarnation>;

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
@@ -74,7 +73,10 @@ class EpochOptimizer::Run {
     return {.member = member_ ? &*member_ : nullptr,
             .channels = channels_.get(),
             .roster = roster_.get(),
-            .incarnation = incarnation_};
+            .links = links_ ? &*links_ : nullptr,
+            .incarnation = incarnation_,
+            .up = up_,
+            .founded = !votes_.found().empty()};
   }
 
   Status open();
@@ -86,14 +88,16 @@ class EpochOptimizer::Run {
   void make_member(bool founder);
   /// Whether the parameters stay as they are.
   void keep_parameters(bool kept);
-  /// What a wait that has lasted is for, in words, with what to do.
-  std::string waits_for() const;
   /// Waits until `done` holds, as long as the caller wants to.
   Status await(const std::function<bool()>& done);
   Status pump(Clock::duration longest);
   Status pump_once(Clock::duration longest);
   void follow_roster();
+  /// Fault::ended once the run is over for a node that is not in it.
+  Status run_goes_on() const;
   Result<EpochStep> outcome();
+  /// Where the run is over with this node, those that come too late are told.
+  Status note_end();
   /// Looks after the others while the caller is away.
   Status serve();
   void report_failure();
@@ -115,9 +119,10 @@ class EpochOptimizer::Run {
   std::unique_ptr<Channels> channels_;
   std::optional<EpochLinks> links_;
   std::optional<EpochMember> member_;
-  EpochTime search_began_{};  ///< when the roster was opened
-  std::size_t up_ = 0;        ///< nodes that are up, as the roster sees it
-  bool joined_ = false;       ///< the roster has let this node in
+  EpochTime search_began_{};   ///< when the roster was opened
+  std::size_t up_ = 0;         ///< nodes that are up, as the roster sees it
+  bool joined_ = false;        ///< the roster has let this node in
+  bool others_ended_ = false;  ///< nodes that were in touch have ended, and the run with them
   Clock::time_point asked_{};
   Clock::time_point pumped_{};  // when messages were taken in last
 
@@ -304,26 +309,52 @@ void EpochOptimizer::Run::follow_roster() {
   std::vector<KnownNode> nodes;
   for (const sites::RosterMember& member : view.members) {
     const sites::RosterEntry& entry = member.entry;
-    if (entry.name != options_.name && entry.phase != sites::NodePhase::gone && !member.conflict) {
+    if (entry.name != options_.name && !is_gone(entry.phase) && !member.conflict) {
       nodes.push_back({entry.name, entry.incarnation, member.suspected});
     }
   }
   up_ = view.up;
   joined_ = view.standing == sites::RosterStanding::up;
+  others_ended_ = view.over;
   links_->set_nodes(std::move(nodes));
+}
+
+Status EpochOptimizer::Run::run_goes_on() const {
+  if (const auto& end = votes_.end();
+      end && !member_ && (end->all_left || node_.rounds_are_over(end->steps))) {
+    return {Fault::ended,
+            fmt::format("the run that this node began is over, after step {}: to begin another, "
+                        "give another folder for the state",
+                        end->steps)};
+  }
+  const bool newcomer = !member_ || member_->standing() == EpochStanding::joining;
+  const bool heard = member_ ? member_->hears_members() : links_->hears_of_run();
+  if (newcomer && !heard && (others_ended_ || (member_ && member_->run_is_over()))) {
+    return {Fault::ended,
+            "the run is over: all its nodes have left, and this one was not let in before; start "
+            "its nodes again to begin another"};
+  }
+  return {};
 }
 
 Status EpochOptimizer::Run::pump_once(Clock::duration longest) {
   follow_roster();
-  if (Status status = roster_->standing(); !status.ok()) {
+  Status status = roster_->standing();
+  if (status.ok()) {
+    status = run_goes_on();
+  }
+  if (!status.ok()) {
     return status;
   }
   if (!member_) {
     try_begin();
   }
-  Status status = links_->pump(Deadline::after(longest), member_ ? &*member_ : nullptr);
+  status = links_->pump(Deadline::after(longest), member_ ? &*member_ : nullptr);
   if (status.ok() && member_) {
     status = member_->fault();
+  }
+  if (member_) {
+    reporter_.note(member_->take_left_out());
   }
   reporter_.follow(parts());
   pumped_ = Clock::now();
@@ -335,34 +366,6 @@ Status EpochOptimizer::Run::pump(Clock::duration longest) {
     Status status = pump_once(longest);
     return status.ok() ? status : node_.fail(status);
   });
-}
-
-std::string EpochOptimizer::Run::waits_for() const {
-  if (!member_ || member_->standing() != EpochStanding::member) {
-    return up_ > 1
-               ? "this node is not let in yet: a run that goes on does so every ten seconds, or "
-                 "at once where nodes are missing"
-               : "no other node is heard: see that a seed is up, and has the same key";
-  }
-  std::vector<std::string> lost;
-  for (const sites::EpochNode& member : member_->members()) {
-    if (member.name != options_.name && !links_->is_greeted(member.name)) {
-      lost.push_back(member.name);
-    }
-  }
-  const std::size_t members = member_->members().size();
-  if (lost.empty() && members >= options_.roster.least) {
-    return member_->waits_for_newcomer() ? "the run waits for a newcomer to come near: wait on"
-                                         : "the others have yet to answer: wait on";
-  }
-  if (lost.empty()) {
-    return fmt::format("there are {} nodes, and a step needs {}: start more", members,
-                       options_.roster.least);
-  }
-  return fmt::format(
-      "of the {} members of epoch {} these are lost: {}; where that is half of them or more, the "
-      "run cannot go on without them: begin another one from this model",
-      members, member_->epoch(), fmt::join(lost, ", "));
 }
 
 Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
@@ -379,10 +382,10 @@ Status EpochOptimizer::Run::await(const std::function<bool()>& done) {
       return {Fault::stopped, "was told to stop before the wait was over"};
     }
     if (!ready && options_.wait_limit && Clock::now() - start >= *options_.wait_limit) {
-      return {
-          Fault::deadline,
-          fmt::format("the wait limit of {:g} s is over: {}",
-                      std::chrono::duration<double>(*options_.wait_limit).count(), waits_for())};
+      return {Fault::deadline,
+              fmt::format("the wait limit of {:g} s is over: {}",
+                          std::chrono::duration<double>(*options_.wait_limit).count(),
+                          words_of(reporter_.wait_now(parts())))};
     }
     if (Status status = pump(ready ? 0ms : kLook); !status.ok()) {
       return status;
@@ -474,16 +477,22 @@ Status EpochOptimizer::Run::finish() {
     return node_.status();
   }
   const auto end = Clock::now() + options_.roster.leave_patience;
+  const bool told = node_.stopped();
+  cancelled_ = false;
   keep_parameters(false);
   if (links_ && member_) {
     roster_->leave();
     member_->leave(now());
-    while (Clock::now() < end && member_->standing() != EpochStanding::left) {
+    while (Clock::now() < end && member_->standing() != EpochStanding::left &&
+           !cancelled_.exchange(false) && (told || !node_.stopped())) {
       if (Status status = pump(kLook); !status.ok()) {
         return status;
       }
       round_ = member_->applied();
     }
+  }
+  if (Status status = note_end(); !status.ok()) {
+    return node_.fail(status);
   }
   node_.finish();
   node_.time().wall_s = seconds_since(began_);
@@ -493,6 +502,17 @@ Status EpochOptimizer::Run::finish() {
   reporter_.refresh(parts());
   close();
   return {};
+}
+
+Status EpochOptimizer::Run::note_end() {
+  const bool all_left =
+      member_ && member_->standing() == EpochStanding::left && member_->run_is_over();
+  if (all_left) {
+    roster_->note_end();
+  }
+  return all_left || node_.rounds_are_over(round_)
+             ? votes_.note({.steps = round_, .all_left = all_left})
+             : Status();
 }
 
 SiteResult EpochOptimizer::Run::result() const {

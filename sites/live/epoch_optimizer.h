@@ -77,7 +77,8 @@ class EpochOptimizer {
   void evaluated(const Evaluation& quality);
   /// Leaves in good order: the others go on without this node, and have what it alone may know. A
   /// step that was pending may still be made.
-  /// Takes RosterOptions::leave_patience at most. No step may follow: Error is thrown.
+  /// Takes RosterOptions::leave_patience at most, and ends at once by cancel(), or when
+  /// options.stop comes while it waits. No step may follow: Error is thrown.
   Status finish();
 
   /// Whether options.rounds steps are over, or it is to stop.

@@ -22,6 +22,9 @@ using sites::EpochStanding;
 
 constexpr auto kReportAgain = 250ms;
 constexpr auto kTellStepAgain = 10s;
+constexpr auto kTellLeftOutAgain = 10s;
+/// What is waited for is looked at so often.
+constexpr auto kLookAgain = 50ms;
 
 std::string_view standing_name(EpochStanding standing) {
   switch (standing) {
@@ -115,6 +118,64 @@ void EpochReporter::tell_of_step(const EpochMember& member) {
   }
 }
 
+EpochWait EpochReporter::wait_now(const EpochNodeParts& parts) const {
+  return wait_of({.member = parts.member,
+                  .up = parts.up,
+                  .least = options_.roster.least,
+                  .refused = parts.roster != nullptr ? parts.roster->refused() : 0,
+                  .founded = parts.founded,
+                  .hears = [&](const EpochNode& node) {
+                    return parts.links != nullptr && parts.links->is_greeted(node);
+                  }});
+}
+
+void EpochReporter::tell_of_wait(const EpochNodeParts& parts) {
+  if (Clock::now() - looked_ < kLookAgain) {
+    return;
+  }
+  looked_ = Clock::now();
+  wait_ = wait_now(parts);
+  const auto time = std::chrono::duration_cast<EpochWaitWatch::Time>(looked_ - began_);
+  if (auto event = watch_.follow(wait_, time); event && listener_) {
+    event->round = step_;
+    listener_(*event);
+  }
+}
+
+void EpochReporter::note(const sites::LeftOut& left_out) {
+  for (const auto& [name, count] : left_out.counts) {
+    untold_.counts[name] += count;
+  }
+  untold_.latest = std::max(untold_.latest, left_out.latest);
+}
+
+void EpochReporter::tell_of_left_out() {
+  const bool lately =
+      left_out_told_ != Clock::time_point() && Clock::now() - left_out_told_ < kTellLeftOutAgain;
+  if (untold_.counts.empty() || lately || !listener_) {
+    return;
+  }
+  left_out_told_ = Clock::now();
+  std::vector<std::string> whose;
+  std::uint64_t all = 0;
+  for (const auto& [name, count] : untold_.counts) {
+    whose.push_back(fmt::format("{} of {}", count, name));
+    all += count;
+  }
+  listener_({.level = SiteEvent::Level::info,
+             .kind = SiteEvent::Kind::gradients_left_out,
+             .text = fmt::format("gradients came more than the grace of {} s after those of more "
+                                 "than half, and are not whole in the means: {}; the latest of "
+                                 "step {}",
+                                 std::chrono::duration<double>(
+                                     options_.grace.value_or(std::chrono::milliseconds(0)))
+                                     .count(),
+                                 fmt::join(whose, ", "), untold_.latest),
+             .round = step_,
+             .figures = {{"gradients", all}, {"latest", untold_.latest}}});
+  untold_ = {};
+}
+
 void EpochReporter::follow(const EpochNodeParts& parts) {
   bool changed = false;
   if (parts.member != nullptr) {
@@ -122,6 +183,8 @@ void EpochReporter::follow(const EpochNodeParts& parts) {
     changed = tell_of_epoch(*parts.member);
     tell_of_step(*parts.member);
   }
+  tell_of_wait(parts);
+  tell_of_left_out();
   if (changed || Clock::now() - reported_ >= kReportAgain) {
     refresh(parts);
   }
@@ -174,9 +237,13 @@ SiteReport EpochReporter::present(const EpochNodeParts& parts) const {
     report.evaluation = *last;
   }
   std::set<std::string> members;
+  SiteEpochReport& epoch = report.epoch.emplace();
+  epoch.standing = standing_name(EpochStanding::joining);
+  epoch.waits_for = name_of(wait_.kind);
+  epoch.waits_s = seconds_since(began_) - std::chrono::duration<double>(watch_.since()).count();
+  epoch.lost = wait_.lost;
   if (parts.member != nullptr) {
     const EpochMember& member = *parts.member;
-    SiteEpochReport& epoch = report.epoch.emplace();
     epoch.standing = standing_name(member.standing());
     if (member.history() != sites::History{}) {
       epoch.run = fmt::format("{:016x}{:016x}", member.history()[1], member.history()[0]);

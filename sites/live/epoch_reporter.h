@@ -13,7 +13,9 @@
 
 #include <sotto/comm/channels.h>
 #include <sotto/sites/epochs/epoch_member.h>
+#include <sotto/sites/live/epoch_links.h>
 #include <sotto/sites/live/epoch_options.h>
+#include <sotto/sites/live/epoch_wait.h>
 #include <sotto/sites/process/run_roster.h>
 #include <sotto/sites/process/site_history.h>
 #include <sotto/sites/process/site_report.h>
@@ -26,7 +28,10 @@ struct EpochNodeParts {
   const sites::EpochMember* member = nullptr;  ///< the state machine
   const Channels* channels = nullptr;          ///< to all others
   RunRoster* roster = nullptr;                 ///< who is there
+  const EpochLinks* links = nullptr;           ///< whom it hears
   sites::Incarnation incarnation = 0;          ///< this process
+  std::size_t up = 0;                          ///< nodes that are up, as the roster sees it
+  bool founded = false;                        ///< it has begun a run in an earlier process
 };
 
 class EpochReporter {
@@ -39,12 +44,16 @@ class EpochReporter {
   void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text) const;
   /// Tells what has changed since the last call, and makes a report if the last was long ago.
   void follow(const EpochNodeParts& parts);
+  /// Gradients that the member has seen left out, to be told at a bounded rate.
+  void note(const sites::LeftOut& left_out);
   /// What the node is at.
   void enter(SitePhase phase) { phase_ = phase; }
   /// A step has come to this: the loss of its batch, or NaN, and whether the gradient counts.
   void step_done(double loss, bool left_out);
   /// Notes how good the model is after `step` steps of the run, once.
   void evaluated(const EpochNodeParts& parts, Round step, const Evaluation& quality);
+  /// What keeps the node from its next step, as it is now.
+  EpochWait wait_now(const EpochNodeParts& parts) const;
   /// Makes a report now.
   void refresh(const EpochNodeParts& parts);
   /// The newest report. Any thread may ask.
@@ -60,6 +69,8 @@ class EpochReporter {
   /// Whether the epoch, or whether this node is a member, has changed.
   bool tell_of_epoch(const sites::EpochMember& member);
   void tell_of_step(const sites::EpochMember& member);
+  void tell_of_wait(const EpochNodeParts& parts);
+  void tell_of_left_out();
   SiteReport present(const EpochNodeParts& parts) const;
 
   const EpochOptions& options_;
@@ -77,6 +88,11 @@ class EpochReporter {
   bool was_member_ = false;   ///< as was told last
   Clock::time_point told_{};  ///< when a step was told of last
   Clock::time_point reported_{};
+  EpochWait wait_;  ///< as it was looked at last
+  EpochWaitWatch watch_;
+  sites::LeftOut untold_;  ///< gradients that are to be told of
+  Clock::time_point left_out_told_{};
+  Clock::time_point looked_{};
   SiteHistory history_;
   SiteBoard board_;
 };

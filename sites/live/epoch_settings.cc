@@ -9,12 +9,15 @@
 
 #include <sotto/base/error.h>
 #include <sotto/optim/registry.h>
+#include <sotto/sites/epochs/epoch_node.h>
 #include <sotto/trainers/settings/time_limit.h>
 
 namespace sotto {
 namespace {
 
 constexpr double kMostSeconds = 24 * 3600;
+static_assert(kMostNodesOfOneModel == sites::kMostEpochMembers);
+
 constexpr double kLeastTimeout = 0.1;  // seconds; channels look for silence no oftener
 
 SettingGroup run_settings(EpochSettings& o) {
@@ -22,7 +25,8 @@ SettingGroup run_settings(EpochSettings& o) {
   group.settings.insert(
       group.settings.begin(),
       {{"nodes", &o.roster.nodes, "MIN:MAX",
-        "The fewest nodes with which training begins, and the most that are let in"},
+        "The fewest nodes with which training begins, and the most that are let in, 64 at most; "
+        "one number is both"},
        {"key", &o.roster.key, "FILE", "The key that all nodes of the run have (`sotto keygen`)"},
        {"insecure", &o.roster.insecure, "", "Allow plain text beyond this host"}});
   return group;
@@ -92,6 +96,9 @@ EpochOptions options_of(const EpochSettings& o) {
            "nodes that come and go have one model with allreduce and qmean alone");
   }
   EpochOptions options{.listen = o.roster.listen, .roster = options_of(o.roster)};
+  if (options.roster.most > kMostNodesOfOneModel) {
+    refuse("nodes", o.roster.nodes, node_range_rule());
+  }
   options.name = o.roster.name.empty() ? default_node_name() : o.roster.name;
   options.compressor = compressor_of(o.training);
   options.step_rule = step_rule_of(o.training, o.rounds);

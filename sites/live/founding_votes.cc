@@ -1,6 +1,9 @@
 #include <sotto/sites/live/founding_votes.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,8 +18,29 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t kMostVotes = std::size_t{1} << 20U;
+constexpr std::size_t kMostEnd = 64;  // bytes of the file that says that the run is over
 
 std::string votes_file(const SiteFolder& folder) { return folder.path() + "/votes"; }
+std::string end_file(const SiteFolder& folder) { return folder.path() + "/end"; }
+
+/// How the run ended; none: there is no file, or none that is whole.
+std::optional<RunEnd> read_end(const SiteFolder& folder) {
+  std::error_code code;
+  if (!std::filesystem::exists(end_file(folder), code)) {
+    return std::nullopt;
+  }
+  const auto bytes = read_file(end_file(folder), kMostEnd);
+  if (!bytes.ok()) {
+    throw Error("state", bytes.status().message());
+  }
+  ByteReader in(*bytes);
+  const RunEnd end{.steps = in.read<Round>(), .all_left = in.read<std::uint8_t>() != 0};
+  const std::size_t covered = bytes->size() - in.remaining();
+  const auto digest = in.read<std::uint64_t>();
+  const bool whole = in.finished() && xxh3(std::span(*bytes).first(covered)) == digest;
+  return whole ? std::optional(end)
+               : std::nullopt;  // then the node waits for that run, and says so
+}
 
 }  // namespace
 
@@ -46,6 +70,19 @@ FoundingVotes::FoundingVotes(const std::string& folder, std::string name)
                                      folder_->path(), owner, name_));
   }
   found_.assign(votes.begin(), votes.end());
+  end_ = read_end(*folder_);
+}
+
+Status FoundingVotes::note(const RunEnd& end) const {
+  std::error_code code;
+  if (!folder_ || !std::filesystem::exists(votes_file(*folder_), code)) {
+    return {};
+  }
+  ByteBuffer out;
+  out.write(end.steps);
+  out.write(static_cast<std::uint8_t>(end.all_left ? 1 : 0));
+  out.write(xxh3(out.bytes()));
+  return write_durably(end_file(*folder_), out.bytes(), FileReaders::owner);
 }
 
 Status FoundingVotes::keep(std::span<const std::byte> votes) const {

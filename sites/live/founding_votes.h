@@ -7,14 +7,23 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/process/site_folder.h>
 
 namespace sotto {
+
+/// How a run ended for the node that began it.
+struct RunEnd {
+  Round steps = 0;        ///< steps that it had made
+  bool all_left = false;  ///< no node of it was left
+  auto operator<=>(const RunEnd&) const = default;
+};
 
 class FoundingVotes {
  public:
@@ -24,6 +33,10 @@ class FoundingVotes {
 
   /// The votes that were found; empty: there are none.
   const std::vector<std::byte>& found() const { return found_; }
+  /// How the run that these votes began ended for this node; none: it is not known.
+  const std::optional<RunEnd>& end() const { return end_; }
+  /// Notes that durably, where there are votes. Fault::io.
+  Status note(const RunEnd& end) const;
   /// Writes votes, durably, where there is a folder. Fault::io.
   Status keep(std::span<const std::byte> votes) const;
 
@@ -31,6 +44,7 @@ class FoundingVotes {
   std::string name_;
   std::unique_ptr<SiteFolder> folder_;  ///< null: none
   std::vector<std::byte> found_;
+  std::optional<RunEnd> end_;
 };
 
 }  // namespace sotto

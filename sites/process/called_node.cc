@@ -45,12 +45,14 @@ void CalledNode::serve() {
     status = parts_.serve();
   } catch (const std::exception& exception) {
     status = Status(Fault::unexpected, exception.what());
+  } catch (...) {
+    status = of_no_standard();
   }
   try {
     if (!status.ok()) {
       (void)fail(status);  // the program's next call returns it
     }
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): a listener's, which is noted
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a listener's, which is noted
   }
 }
 

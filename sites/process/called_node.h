@@ -85,12 +85,20 @@ class CalledNode {
     } catch (const std::exception& exception) {
       note({Fault::unexpected, exception.what()});
       throw;
+    } catch (...) {
+      note(of_no_standard());
+      throw;
     }
   }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// What is said of an exception that does not say what it is.
+  static Status of_no_standard() {
+    return {Fault::unexpected,
+            "something was thrown that is no std::exception: look at the program's listener"};
+  }
   /// A later fault is only a consequence of the first.
   void note(const Status& status);
   void serve();

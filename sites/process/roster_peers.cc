@@ -12,9 +12,7 @@ using sites::RosterMember;
 /// After this number of a peer comes 1 again.
 constexpr Rank kLastRank = 1'000'000'000;
 
-bool has_gone(const RosterMember& member) {
-  return member.entry.phase == NodePhase::gone || member.conflict;
-}
+bool has_gone(const RosterMember& member) { return is_gone(member.entry.phase) || member.conflict; }
 
 bool is_there(const RosterMember& member) { return !has_gone(member) && !member.suspected; }
 
@@ -63,7 +61,7 @@ bool RosterPeers::follow(const sites::RosterView& view, sites::RosterTime now) {
     }
     RosterPeer peer = before->second;
     peer.until = peer.until.value_or(now + kDrainFor);
-    const bool kept = name == kept_ && member.entry.phase != NodePhase::gone;
+    const bool kept = name == kept_ && !is_gone(member.entry.phase);
     if (kept || (is_there(member) && now < *peer.until)) {
       next[name] = std::move(peer);
     }

@@ -20,8 +20,8 @@ std::string silent_text(const RosterSearchState& state) {
     seeds.push_back(unknown ? seed + " (nobody knows the name)" : seed);
   }
   return fmt::format(
-      "no answer from {}: does a node of the run listen there, do its settings name the same key, "
-      "and do firewalls let UDP through",
+      "no answer from {}: is the run over, or does no node of it listen there; do its settings "
+      "name the same key; do firewalls let UDP through",
       fmt::join(seeds, ", "));
 }
 

@@ -16,7 +16,6 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kMostRosterNodes = 4096;
 constexpr std::size_t kMostSeeds = 64;
 constexpr double kLongestLeave = 3600;  // seconds
 
@@ -40,6 +39,13 @@ std::vector<std::string> split_seeds(const std::string& text) {
 }
 
 }  // namespace
+
+std::string node_range_rule() {
+  return fmt::format(
+      "MIN:MAX, the fewest nodes with which training begins and the most that are let in, or one "
+      "number for both: 1 to {}, with allreduce and qmean 1 to {}",
+      kMostRosterNodes, kMostNodesOfOneModel);
+}
 
 std::optional<NodeRange> parse_node_range(std::string_view text) {
   const std::size_t colon = text.find(':');
@@ -82,10 +88,7 @@ SettingGroup settings_of(RosterSettings& o) {
 RosterOptions options_of(const RosterSettings& o) {
   const auto range = parse_node_range(o.nodes);
   if (!range) {
-    refuse("nodes", o.nodes,
-           fmt::format("MIN:MAX, the fewest nodes with which training begins and the most that are "
-                       "let in, 1 to {}",
-                       kMostRosterNodes));
+    refuse("nodes", o.nodes, node_range_rule());
   }
   if (!(o.leave_within >= 0 && o.leave_within <= kLongestLeave)) {
     refuse("leave_within", fmt::to_string(o.leave_within), "0 to 3600 seconds");

@@ -19,12 +19,19 @@ struct NodeRange {
   std::size_t most = 1;
 };
 
-/// "4:16", or "8", which is 8:8; no value for any other text, 0, and more than 4096.
+/// Nodes that a run may have, at most, …
+inline constexpr std::size_t kMostRosterNodes = 4096;
+/// … and one with one model at all nodes, each of which speaks with all others.
+inline constexpr std::size_t kMostNodesOfOneModel = 64;
+
+/// What `nodes` takes, in words.
+std::string node_range_rule();
+/// "4:16", or "8", which is 8:8; no value for any other text, 0, and more than kMostRosterNodes.
 std::optional<NodeRange> parse_node_range(std::string_view text);
 
 /// The values of the settings, given or default.
 struct RosterSettings {
-  std::string nodes;              ///< "MIN:MAX"
+  std::string nodes;              ///< "MIN:MAX", or one number for both
   std::string seeds;              ///< HOST:PORT with commas between them; empty: no such run
   std::string name;               ///< this node's name; empty: default_node_name()
   std::string listen;             ///< address to listen on; empty: as DatagramPlace says

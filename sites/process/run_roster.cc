@@ -26,6 +26,7 @@ constexpr std::size_t kMostNews = 1024;
 std::string_view state_of(const RosterMember& member) {
   switch (member.entry.phase) {
     case NodePhase::gone:
+    case NodePhase::ended:
       return "gone";
     case NodePhase::leaving:
       return member.suspected ? "lost" : "leaving";
@@ -267,6 +268,11 @@ bool RunRoster::has_first_seed() {
   return options_.seeds.empty() || datagrams_.is_at(options_.seeds.front());
 }
 
+std::uint64_t RunRoster::refused() const {
+  const auto lock = service_.pause();
+  return datagrams_.refused();
+}
+
 std::vector<sites::DrainingPeer> RunRoster::draining() const {
   const auto lock = service_.pause();
   return peers_.draining(view_);
@@ -303,9 +309,14 @@ void RunRoster::leave() {
   send_released();
 }
 
+void RunRoster::note_end() {
+  const auto lock = service_.pause();
+  run_is_over_ = true;
+}
+
 RunRoster::~RunRoster() {
   const auto lock = service_.pause();
-  roster_.depart(now());
+  roster_.depart(now(), run_is_over_);
   send_released();
 }
 

@@ -59,6 +59,8 @@ class RunRoster {
   /// Whether this node is to begin the run where one node must: it has the address of the first
   /// seed, or there are no seeds. False, too, while the seed's name is looked up.
   bool has_first_seed();
+  /// Datagrams that the run's key did not open, since the start.
+  std::uint64_t refused() const;
   /// Peers that are to get no more parcels: they leave, or their edge has gone.
   std::vector<sites::DrainingPeer> draining() const;
   /// Other nodes that are up.
@@ -75,6 +77,8 @@ class RunRoster {
   void list_again();
   /// Tells the others that this node is about to end.
   void leave();
+  /// The run is over with this node, which the others are told as it goes.
+  void note_end();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -113,6 +117,7 @@ class RunRoster {
   bool few_ = true;
   std::optional<sites::OtherRun> other_;  ///< other run that the operator was told of
   RosterSearch search_;
+  bool run_is_over_ = false;
   std::vector<SiteEvent> news_;
   mutable BackgroundService service_;  ///< service that uses all members above
 };

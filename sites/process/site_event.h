@@ -78,6 +78,9 @@ struct SiteEvent {
     datagrams_refused,      ///< datagrams came that the run's key does not open
     epoch_began,            ///< all-reduce: an epoch with other members has begun
     put_out,                ///< … this node is no member any more, and joins anew
+    run_waits,              ///< … no step is made: for want of a quorum, of nodes, for a newcomer
+    run_goes_on,            ///< … steps are made again
+    gradients_left_out,     ///< … gradients came after `grace`, and are in no mean
     other_run,              ///< … a node is in a run that was begun apart from this one
     undelivered,            ///< the node left with what no heir has confirmed
     newer_process,          ///< the site ends, as a newer process with its key runs

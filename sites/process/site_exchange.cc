@@ -43,6 +43,10 @@ std::string algorithms_of(MixingKind exchange) {
   return word_list(names_with(kWays, [&](const Way& way) { return way.exchange == exchange; }));
 }
 
+bool is_exchange(std::string_view algorithm) {
+  return std::ranges::find(kWays, algorithm, &Way::name) != kWays.end();
+}
+
 void take_exchange(const OptimizerSettings& settings, bool secure_sum, SiteOptions& options) {
   const AlgorithmInfo& info = algorithm_info(settings.algorithm);
   const Way& way = way_of(info.name);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <sotto/sites/core/mixing_kind.h>
 #include <sotto/sites/process/site_options.h>
@@ -11,6 +12,9 @@ namespace sotto {
 
 /// The algorithms that exchange in this way, in words.
 std::string algorithms_of(sites::MixingKind exchange);
+
+/// Whether nodes with a model each exchange by an algorithm of this name.
+bool is_exchange(std::string_view algorithm);
 
 /// Sets exchange, compressor, rule and consensus step size to what algorithm and compressor name;
 /// `secure_sum` hides the models that dpsgd averages. Throws Error for an algorithm that sites do

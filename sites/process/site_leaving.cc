@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds kLeaveSlice{20};
 template <typename Done>
 Status pump_until(const LeavingSite& leaver, Deadline deadline, const Done& done) {
   Status status = leaver.pump({});
-  while (status.ok() && !done() && !deadline.expired()) {
+  while (status.ok() && !done() && !deadline.expired() && !leaver.cut()) {
     status = leaver.pump(std::min<Deadline::Clock::duration>(kLeaveSlice, deadline.left()));
   }
   return status;
@@ -63,10 +63,10 @@ Status leave_run(const LeavingSite& leaver) {
   leaver.roster.leave();
   Status status;
   while (status.ok() && leaver.site.try_begin(false) && !leaver.site.quiet() &&
-         !quiet_by.expired()) {
+         !quiet_by.expired() && !leaver.cut()) {
     status = pass_on(leaver, quiet_by);
   }
-  while (status.ok() && !deadline.expired()) {
+  while (status.ok() && !deadline.expired() && !leaver.cut()) {
     if (leaver.site.hand_over()) {
       leaver.roster.keep(leaver.site.heir());
       status = leaver.commit();

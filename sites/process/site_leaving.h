@@ -26,10 +26,13 @@ struct LeavingSite {
   std::function<Status()> commit;
   /// Takes in what comes, for so long at most.
   std::function<Status(std::chrono::steady_clock::duration)> pump;
+  /// Whether the node is to go at once, whatever has not arrived.
+  std::function<bool()> cut;
 };
 
-/// Leaves, between two rounds, within RosterOptions::leave_patience. What has not arrived by then
-/// is SiteState::undelivered, or still in the site. This is told. A fault is the site's.
+/// Leaves, between two rounds, within RosterOptions::leave_patience, or at once when it is cut.
+/// What has not arrived by then is SiteState::undelivered, or still in the site. This is told. A
+/// fault is the site's.
 Status leave_run(const LeavingSite& leaver);
 
 }  // namespace sotto

@@ -489,12 +489,14 @@ Status SiteOptimizer::Run::leave() {
 }
 
 Status SiteOptimizer::Run::hand_over() {
+  const bool told = node_.stopped();
   return leave_run({.site = site_,
                     .roster = *connections_.roster(),
                     .gives_all = options_.exchange == sites::MixingKind::push_sum,
                     .reporter = reporter_,
                     .commit = [this] { return keep_and_send(); },
-                    .pump = [this](Clock::duration span) { return pump(span); }});
+                    .pump = [this](Clock::duration span) { return pump(span); },
+                    .cut = [this, told] { return !told && node_.stopped(); }});
 }
 
 Status SiteOptimizer::Run::end() {

@@ -328,7 +328,7 @@ void Roster::follow_book(RosterTime now) {
       contact.next = now;
     }
     contact.address = entry.address;
-    if (entry.phase == NodePhase::gone && contact.phase != NodePhase::gone) {
+    if (is_gone(entry.phase) && !is_gone(contact.phase)) {
       contact.since = now;
     }
     contact.phase = entry.phase;
@@ -344,7 +344,7 @@ void Roster::tick(RosterTime now) {
   } else if (standing_ == RosterStanding::up || standing_ == RosterStanding::leaving) {
     look_at_namesakes(now);
   }
-  if (self_.phase == NodePhase::gone) {
+  if (is_gone(self_.phase)) {
     return;
   }
   forget_old(setup_.most + kMostBesides, now);
@@ -361,7 +361,7 @@ void Roster::try_join(RosterTime now) {
   std::vector<Incarnation> replaced;
   for (const RosterEntry& namesake : book_.find(self_.name)) {
     const Contact* const contact = contact_of(namesake);
-    const bool over = namesake.phase == NodePhase::gone;
+    const bool over = is_gone(namesake.phase);
     if (!over && contact != nullptr && contact->answered) {
       standing_ = RosterStanding::duplicate;
       return;
@@ -420,7 +420,7 @@ void Roster::look_at_namesakes(RosterTime now) {
       continue;
     }
     const bool known = std::ranges::find(self_.replaces, other.incarnation) != self_.replaces.end();
-    if (contact->suspected || other.phase == NodePhase::gone) {
+    if (contact->suspected || is_gone(other.phase)) {
       if (known) {
         continue;  // it has replaced this one, too, and is forgotten in time
       }
@@ -430,7 +430,7 @@ void Roster::look_at_namesakes(RosterTime now) {
       changed = true;
     } else if (contact->answered &&
                std::tie(other.life, other.incarnation) < std::tie(self_.life, self_.incarnation)) {
-      end_as(RosterStanding::duplicate, now);  // the younger one stops
+      end_as(RosterStanding::duplicate, NodePhase::gone, now);  // the younger one stops
       return;
     }
   }
@@ -505,7 +505,7 @@ void Roster::choose_edges() {
   for (auto& [key, contact] : contacts_) {
     // One that leaves keeps the edges that it has.
     const bool stays =
-        contact.mine && !contact.suspected && contact.phase != NodePhase::gone &&
+        contact.mine && !contact.suspected && !is_gone(contact.phase) &&
         (contact.phase == NodePhase::leaving || standing_ == RosterStanding::leaving);
     contact.wished = wished.contains(&contact);
     contact.mine = mine.contains(&contact) || stays;
@@ -539,7 +539,7 @@ void Roster::probe_due(RosterTime now) {
       contact.mine = contact.wished = contact.wishes = contact.takes = false;
       edges_due_ = true;
     }
-    if (contact.phase != NodePhase::gone && now >= contact.next) {
+    if (!is_gone(contact.phase) && now >= contact.next) {
       probe(contact, now);
     }
   }
@@ -564,7 +564,7 @@ void Roster::probe(Contact& contact, RosterTime now) {
 void Roster::probe_seeds(RosterTime now) {
   std::set<std::string> reached;
   for (const auto& [key, contact] : contacts_) {
-    const bool there = contact.answered && !contact.suspected && contact.phase != NodePhase::gone;
+    const bool there = contact.answered && !contact.suspected && !is_gone(contact.phase);
     if (there && standing_ != RosterStanding::joining) {
       reached.insert(contact.address);
     }
@@ -606,7 +606,7 @@ RosterProbe Roster::probe_to(const Contact* contact) const {
 void Roster::forget_old(std::size_t most, RosterTime now) {
   std::vector<std::pair<RosterTime, const Contact*>> old;
   for (const auto& [key, contact] : contacts_) {
-    if (contact.phase == NodePhase::gone || contact.suspected) {
+    if (is_gone(contact.phase) || contact.suspected) {
       old.emplace_back(contact.since, &contact);
     }
   }
@@ -631,18 +631,18 @@ void Roster::leave(RosterTime now) {
   }
 }
 
-void Roster::depart(RosterTime now) {
+void Roster::depart(RosterTime now, bool run_is_over) {
   if (standing_ == RosterStanding::up || standing_ == RosterStanding::leaving) {
-    end_as(RosterStanding::gone, now);
+    end_as(RosterStanding::gone, run_is_over ? NodePhase::ended : NodePhase::gone, now);
   }
 }
 
-void Roster::end_as(RosterStanding standing, RosterTime now) {
+void Roster::end_as(RosterStanding standing, NodePhase phase, RosterTime now) {
   standing_ = standing;
-  change_self(NodePhase::gone);
+  change_self(phase);
   for (auto& [key, contact] : contacts_) {
     contact.mine = contact.wished = false;
-    if (contact.phase != NodePhase::gone && !contact.suspected) {
+    if (!is_gone(contact.phase) && !contact.suspected) {
       probe(contact, now);
     }
   }
@@ -654,8 +654,7 @@ RosterView Roster::view() const {
   std::map<std::string_view, int> processes;
   const auto there = [this](const RosterEntry& entry) {
     const Contact* const contact = contact_of(entry);
-    return entry.phase != NodePhase::gone &&
-           (is_self(entry) || (contact != nullptr && !contact->suspected));
+    return !is_gone(entry.phase) && (is_self(entry) || (contact != nullptr && !contact->suspected));
   };
   book_.for_each([&](const RosterEntry& entry) { processes[entry.name] += there(entry) ? 1 : 0; });
   book_.for_each([&](const RosterEntry& entry) {
@@ -664,6 +663,8 @@ RosterView Roster::view() const {
     member.suspected = !is_self(entry) && contact != nullptr && contact->suspected;
     member.conflict = processes[entry.name] > 1;
     member.neighbour = contact != nullptr && contact->mine && contact->takes;
+    // One that has never answered this process may be of an earlier run.
+    view.over |= contact != nullptr && contact->answered && entry.phase == NodePhase::ended;
     if (entry.phase == NodePhase::up && there(entry) && !member.conflict) {
       ++view.up;
     }

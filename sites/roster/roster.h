@@ -97,6 +97,7 @@ struct RosterView {
   std::size_t up = 0;                   ///< nodes that are up and unsuspected, this one among them
   std::optional<OtherRun> other{};      ///< the latest run with other settings that answered
   std::vector<std::string> silent{};    ///< seeds that have not answered for kSuspectAfter
+  bool over = false;  ///< a node that had answered this one has ended, and the run with it
 };
 
 class Roster {
@@ -127,8 +128,8 @@ class Roster {
   /// From now on this node takes no new edge, and others wish none with it; edges that there are
   /// stay.
   void leave(RosterTime now);
-  /// This node ends: says so to all that answer.
-  void depart(RosterTime now);
+  /// This node ends: says so to all that answer, and whether the run is over with it.
+  void depart(RosterTime now, bool run_is_over = false);
 
   /// How this node stands.
   RosterStanding standing() const { return standing_; }
@@ -217,7 +218,7 @@ class Roster {
   void forget_old(std::size_t most, RosterTime now);
   void change_self(NodePhase phase);
   /// Tells all that answer that this node is gone.
-  void end_as(RosterStanding standing, RosterTime now);
+  void end_as(RosterStanding standing, NodePhase phase, RosterTime now);
   void send(const std::string& to, std::vector<std::byte> message);
   /// The flags and the entry of a probe to a contact, or to nobody that is known.
   RosterProbe probe_to(const Contact* contact) const;

@@ -25,7 +25,13 @@ enum class NodePhase : std::uint8_t {
   up = 1,       ///< it takes part
   leaving = 2,  ///< it takes no new neighbour, and is about to end
   gone = 3,     ///< it has ended in good order
+  ended = 4,    ///< … and the run with it: it was the last, or all have left together
 };
+
+/// Whether a node in this phase has ended.
+inline bool is_gone(NodePhase phase) {
+  return phase == NodePhase::gone || phase == NodePhase::ended;
+}
 
 /// What a node says of itself. Only its own process writes it.
 struct RosterEntry {

@@ -56,7 +56,7 @@ bool read_entry(ByteReader& in, RosterEntry& entry) {
     return false;
   }
   const auto count = in.read<std::uint8_t>();
-  if (in.failed() || entry.incarnation == 0 || phase < 1 || phase > 3 || count > kMostReplaced) {
+  if (in.failed() || entry.incarnation == 0 || phase < 1 || phase > 4 || count > kMostReplaced) {
     return false;
   }
   entry.phase = static_cast<NodePhase>(phase);

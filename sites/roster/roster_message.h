@@ -33,7 +33,7 @@
 
 namespace sotto::sites {
 
-inline constexpr std::uint8_t kRosterProtocol = 1;     ///< the version that each message names
+inline constexpr std::uint8_t kRosterProtocol = 2;     ///< the version that each message names
 inline constexpr std::size_t kMostRosterBytes = 1200;  ///< longest message, which no network splits
 
 /// A question whether the receiver is there, or the answer to one.

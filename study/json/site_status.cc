@@ -68,9 +68,11 @@ Json roster_json(const SiteRosterReport& roster) {
 }
 
 Json epoch_json(const SiteEpochReport& epoch) {
-  return {{"standing", epoch.standing}, {"run", epoch.run},         {"epoch", epoch.epoch},
-          {"base", epoch.base},         {"members", epoch.members}, {"left_out", epoch.left_out},
-          {"put_out", epoch.put_out}};
+  return {{"standing", epoch.standing}, {"run", epoch.run},
+          {"epoch", epoch.epoch},       {"base", epoch.base},
+          {"members", epoch.members},   {"left_out", epoch.left_out},
+          {"put_out", epoch.put_out},   {"waits_for", epoch.waits_for},
+          {"waits_s", epoch.waits_s},   {"lost", epoch.lost}};
 }
 
 }  // namespace

@@ -13,7 +13,9 @@
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
 #include <sotto/base/xxh3.h>
+#include <sotto/optim/registry.h>
 #include <sotto/sites/live/epoch_settings.h>
+#include <sotto/sites/process/site_exchange.h>
 #include <sotto/sites/process/site_settings.h>
 #include <sotto/study/internal/setting_text.h>
 #include <sotto/study/train/epoch_plan.h>
@@ -96,6 +98,17 @@ AgreedSettings further_of(const TaskFactory& tasks, Round rounds) {
           {"rounds", fmt::to_string(rounds)}};
 }
 
+/// Throws Error for an algorithm that such a run does not have.
+void refuse_of_fixed_nodes(const std::string& algorithm) {
+  if (!is_exchange(algorithm_info(algorithm).name)) {
+    refuse("algorithm", algorithm,
+           fmt::format("where nodes come and go they have one model by allreduce or qmean, or a "
+                       "model each and exchange by {} or {}",
+                       algorithms_of(sites::MixingKind::push_sum),
+                       algorithms_of(sites::MixingKind::gossip)));
+  }
+}
+
 /// Throws Error for a setting that runs of one model alone have.
 void refuse_of_one_model(const RosterSettings& roster) {
   if (!roster.state.empty()) {
@@ -160,6 +173,7 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
     plan.epochs = make_epoch_options(o, roster, steps, timeout_s);
     plan.epochs->further = further_of(tasks, steps);
   } else {
+    refuse_of_fixed_nodes(o.algorithm);
     refuse_of_one_model(roster);
     take_settings(site_settings(o, steps, timeout_s), plan.run);
     plan.run.listen = roster.listen;

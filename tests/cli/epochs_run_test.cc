@@ -14,6 +14,7 @@
 
 #include <sotto/base/philox.h>
 #include <sotto/observe/monitor.h>
+#include <sotto/sites/process/roster_settings.h>
 
 #include "cli/program.h"
 #include "support/free_port.h"
@@ -72,6 +73,13 @@ class EpochsRun {
       } catch (const nlohmann::json::exception&) {
         // it knows of no epoch yet
       }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  /// Until the node's log has the word.
+  void await_word(const std::string& name, const std::string& word) const {
+    while (processes_.at(name)->said().find(word) == std::string::npos) {
+      REQUIRE(!over(name));
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
@@ -189,6 +197,23 @@ TEST_CASE("train one model: a node alone ends within seconds when it is told to"
   CHECK(run["a"].wait().status == 0);
 }
 
+TEST_CASE("train one model: a run that stands still says so, and a second signal ends a node") {
+  EpochsRun run("2",
+                {"--algorithm", "allreduce", "--rounds", "1000000", "--gradient-time", "3 ms"});
+  run.begin("a");
+  run.start("b", {"--leave-within", "3600"});
+  run.await_more("b", 5);
+  run["a"].send(SIGKILL);  // the elder of two: the younger can neither go on nor end the epoch
+  const auto status =
+      run.await("b", [](const auto& seen) { return seen.at("epoch").at("waits_for") == "quorum"; });
+  CHECK(status.at("epoch").at("lost") == nlohmann::json::array({"a"}));
+  run.await_word("b", "run-waits");
+  run["b"].send(SIGTERM);
+  run.await_word("b", "stopping");
+  run["b"].send(SIGTERM);
+  CHECK(run["b"].wait().status != 0);
+}
+
 TEST_CASE("train one model: the first node that comes back with its votes begins no second run") {
   EpochsRun run("1:4", {"--algorithm", "allreduce", "--gradient-time", "3 ms", "--rounds", kLong});
   run.begin("a", {"--state", run.folder("a")});
@@ -224,6 +249,13 @@ TEST_CASE("train one model: settings that such a run does not have are refused, 
   names({"--algorithm", "qmean:decay=0.9"}, "--algorithm");
   names({"--algorithm", "allreduce", "--communication-interval", "4"}, "--communication-interval");
   names({"--algorithm", "pushsum", "--state", "folder"}, "--state");
+  names({"--algorithm", "powersgd"}, "where nodes come and go");
+  for (const std::string nodes : {"2:65", "65", "1:4097"}) {  // one rule, in one text
+    const Ended ended =
+        run({"train", "--nodes", nodes, "--seeds", "127.0.0.1:9", "--algorithm", "allreduce"});
+    CHECK(ended.status == 2);
+    CHECK_MESSAGE(ended.err.find(sotto::node_range_rule()) != std::string::npos, ended.err);
+  }
   const Ended fixed = run({"train", "--nodes", "2", "--state", "folder"});
   CHECK(fixed.status == 2);
   CHECK(fixed.err.find("--state") != std::string::npos);

@@ -112,6 +112,36 @@ TEST_CASE("examples/launch/slurm.sbatch trains, and goes on when it is put back 
   CHECK(Process(script("slurm.sbatch", {"--rounds", "0"}), variables).wait().status == 2);
 }
 
+TEST_CASE("examples/launch/elastic.sbatch trains one model, and goes on with it when put back") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Scratch folder;
+  Variables variables = batch_script(folder.path());
+  variables["PORT"] = std::to_string(free_port());
+  const fs::path saved = folder.path() / "sotto-4711";
+  const auto text_of = [](const fs::path& path) {
+    std::ifstream in(path);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const auto submit = [&](const std::string& rounds) {
+    const Ended ended =
+        Process(script("elastic.sbatch", {"--rounds", rounds, "--quiet"}), variables).wait();
+    CHECK_MESSAGE(ended.status == 0, ended.err);
+  };
+  variables["LEAST"] = "4";  // all have the last step then
+  submit("30");
+  const std::string model = text_of(saved / "model-4711-0.csv");
+  CHECK(!model.empty());
+  for (const std::string task : {"1", "2", "3"}) {
+    CHECK(text_of(saved / ("model-4711-" + task + ".csv")) == model);
+  }
+  variables["SLURM_RESTART_COUNT"] = "1";
+  submit("5");
+  CHECK(text_of(saved / "start-1.csv") == model);
+  CHECK(text_of(saved / "model-4711-0.csv") != model);
+}
+
 TEST_CASE("the scripts of examples/launch are in order") {
   int found = 0;
   for (const auto& entry : fs::directory_iterator(kExamples)) {
@@ -127,20 +157,23 @@ TEST_CASE("the scripts of examples/launch are in order") {
       CHECK_MESSAGE(checked.status == 0, checked.out);
     }
   }
-  CHECK(found == 2);
+  CHECK(found == 3);
 }
 
 TEST_CASE("the lines for sbatch stand where it reads them") {
-  std::ifstream in(kExamples / "slurm.sbatch");
-  bool commands = false;
-  int options = 0;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("#SBATCH")) {
-      CHECK_MESSAGE(line.starts_with("#SBATCH --"), line);
-      CHECK_MESSAGE(!commands, line, ": sbatch stops reading at the first command");
-      ++options;
+  for (const std::string script : {"slurm.sbatch", "elastic.sbatch"}) {
+    CAPTURE(script);
+    std::ifstream in(kExamples / script);
+    bool commands = false;
+    int options = 0;
+    for (std::string line; std::getline(in, line);) {
+      if (line.starts_with("#SBATCH")) {
+        CHECK_MESSAGE(line.starts_with("#SBATCH --"), line);
+        CHECK_MESSAGE(!commands, line, ": sbatch stops reading at the first command");
+        ++options;
+      }
+      commands = commands || (!line.empty() && line.front() != '#');
     }
-    commands = commands || (!line.empty() && line.front() != '#');
+    CHECK(options > 4);
   }
-  CHECK(options > 4);
 }

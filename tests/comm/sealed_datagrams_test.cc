@@ -121,3 +121,15 @@ TEST_CASE("a run's key: nodes know each other's keys by name, and only with it")
   CHECK(RunKey::open().is_open());
   CHECK_FALSE(key.is_open());
 }
+
+TEST_CASE("datagrams: another address of loopback is another process's, whatever its port") {
+  const RunKey key(make_key_pair());
+  SealedDatagrams one = at("127.0.0.1:0", key);
+  const std::string port = one.address().substr(one.address().rfind(':'));
+  SealedDatagrams other = at("127.0.0.2" + port, key);
+  CHECK(one.is_at(one.address()));
+  CHECK(other.is_at(other.address()));
+  CHECK_FALSE(one.is_at(other.address()));
+  CHECK_FALSE(other.is_at(one.address()));
+  CHECK_FALSE(one.is_at("127.0.0.1:1"));
+}

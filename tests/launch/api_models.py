@@ -7,6 +7,7 @@ API_VERSIONS = {
     "Service": "v1",
     "Job": "batch/v1",
     "StatefulSet": "apps/v1",
+    "Deployment": "apps/v1",
     "NetworkPolicy": "networking.k8s.io/v1",
 }
 PLAIN = {"str": str, "int": int, "bool": bool, "float": float}

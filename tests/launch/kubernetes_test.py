@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 PATIENCE = 120  # seconds, after which something hangs
 
@@ -52,8 +53,10 @@ def structure(folder, _):
         skip("no python3-kubernetes")
     train = pods.read(f"{folder}/train.yaml")
     site = pods.read(f"{folder}/site.yaml")
-    for one in [*train.values(), *site.values()]:
+    elastic = pods.read(f"{folder}/elastic.yaml")
+    for one in [*train.values(), *site.values(), *elastic.values()]:
         api_models.check_object(one)
+    check_elastic(elastic)
     job = train["Job"]
     refused(job, lambda one: one["spec"].update(completion_mode="Indexed"), "completion_mode")
     refused(job, lambda one: one["spec"].update(completions="4"), "completions")
@@ -79,6 +82,33 @@ def structure(folder, _):
     volumes |= {one["metadata"]["name"] for one in spec["volumeClaimTemplates"]}
     for container in pod["initContainers"] + pod["containers"]:
         assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+
+
+def check_elastic(elastic):
+    """Names that must be one, and the same words at both kinds of pods but for what the first one keeps."""
+    seed, workers, service = elastic["StatefulSet"], elastic["Deployment"], elastic["Service"]
+    assert seed["spec"]["serviceName"] == service["metadata"]["name"]
+    address = f"{seed['metadata']['name']}-0.{service['metadata']['name']}"
+    port = service["spec"]["ports"][0]["port"]
+    words = {}
+    for one in (seed, workers):
+        labels = one["spec"]["template"]["metadata"]["labels"]
+        assert one["spec"]["selector"]["matchLabels"] == labels
+        for selector in (service["spec"]["selector"],
+                         elastic["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"]):
+            assert selector.items() <= labels.items()
+        pod = pod_of(one)
+        container = pod["containers"][0]
+        assert {f"--seeds={address}:{port}", f"--listen=$(POD_IP):{port}"} <= set(container["args"])
+        assert {entry["containerPort"] for entry in container["ports"]} == {port}
+        assert {entry.get("protocol", "TCP") for entry in container["ports"]} == {"TCP", "UDP"}
+        volumes = {each["name"] for each in pod["volumes"]}
+        volumes |= {each["metadata"]["name"] for each in one["spec"].get("volumeClaimTemplates", [])}
+        assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+        words[one["kind"]] = container["args"]
+    kept = [word for word in words["StatefulSet"] if word not in words["Deployment"]]
+    assert kept and all("/state/" in word for word in kept), kept
+    assert [word for word in words["StatefulSet"] if word not in kept] == words["Deployment"]
 
 
 def pod_of(one):
@@ -300,6 +330,84 @@ def site(folder, program):
             one.stop()
 
 
+class ElasticPod:
+    """A pod of elastic.yaml: its volumes are folders."""
+
+    def __init__(self, folder, program, network, root, kind, name, number):
+        self.pod = pod_of(pods.read(f"{folder}/elastic.yaml")[kind])
+        self.container = self.pod["containers"][0]
+        self.root, self.network, self.program = os.path.join(root, name), network, program
+        self.user = pods.as_user_of(self.pod, program)
+        self.fields = {"metadata.name": name, "status.podIP": loopback(number)}
+        os.mkdir(self.root)
+        for volume in ("secret", "key", "state"):
+            pods.make_volume(os.path.join(self.root, volume), self.pod)
+        shutil.copy(os.path.join(root, "run.key"), f"{self.root}/secret/run.key")
+        if os.geteuid() == 0:
+            os.chown(f"{self.root}/secret/run.key", 0, self.pod["securityContext"]["fsGroup"])
+        os.chmod(f"{self.root}/secret/run.key", 0o440)
+        self.process = None
+
+    def place(self, text):
+        return re.sub(r"(?<![\w/.])/(secret|key|state)(?=/)", rf"{self.root}/\1", text)
+
+    def start(self, *more):
+        """`more`: options beside those of the manifest."""
+        for container in self.pod["initContainers"]:
+            subprocess.run(self.user + [self.place(word) for word in container["command"]], check=True)
+        variables = pods.variables_of(self.container, self.fields)
+        words = [self.place(pods.expand(word, variables)) for word in self.container["args"]]
+        if not self.network.real:
+            for name, address in self.network.names.items():
+                words = [word.replace(name, address) for word in words]
+        command = self.user + [self.program, *words, *more]
+        self.process = pods.start(self.network.inside(command) if self.network.real else command, variables)
+
+    def stop(self):
+        """As the kubelet ends a pod."""
+        self.process.send_signal(signal.SIGTERM)
+        _, err = self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode == 0, err
+
+
+def elastic(folder, program):
+    """The containers of elastic.yaml begin a run, one is taken away, one comes, and all are told to end."""
+    if shutil.which("install") is None:
+        skip("no install")
+    with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as ends:
+        os.chmod(scratch, 0o755)
+        subprocess.run([program, "keygen", f"{scratch}/run", "--quiet"], check=True)
+        network = pods.Network(scratch)
+        network.publish({"sotto-seed-0.sotto-elastic": loopback(1)})
+        names = ["sotto-seed-0", "sotto-elastic-x7k2p", "sotto-elastic-9qz4d", "sotto-elastic-late1"]
+        all_pods = [ElasticPod(folder, program, network, scratch, "Deployment" if number else "StatefulSet",
+                               name, number + 1) for number, name in enumerate(names)]
+        ports = [free_port() for _ in names]
+
+        def begin(number):
+            all_pods[number].start("--rounds", "1000000", "--gradient-time", "5 ms", "--metrics",
+                                   str(ports[number]))
+            ends.callback(all_pods[number].process.kill)
+
+        def members(number):
+            assert all_pods[number].process.poll() is None, all_pods[number].process.communicate()
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{ports[number]}/status", timeout=5) as page:
+                    return set((json.load(page)["epoch"] or {}).get("members", []))
+            except OSError:
+                return set()
+
+        for number in range(3):
+            begin(number)
+        assert wait_until(lambda: members(0) == set(names[:3])), members(0)
+        all_pods[1].stop()
+        begin(3)
+        assert wait_until(lambda: members(3) == {names[0], names[2], names[3]}), members(3)
+        for number in (0, 2, 3):
+            all_pods[number].stop()
+        assert os.path.getsize(f"{all_pods[0].root}/state/model.csv") > 0
+
+
 if __name__ == "__main__":
-    {"structure": structure, "train": train, "late": late, "site": site}[sys.argv[1]](*sys.argv[2:])
+    {"structure": structure, "train": train, "late": late, "site": site, "elastic": elastic}[sys.argv[1]](*sys.argv[2:])
     print("ok")

@@ -74,13 +74,17 @@ class ElasticNode(Handle, Leaving):
 
     def finish(self) -> None:
         """Ends in good order. No step may follow."""
-        self._wait("finish")
+        waiting(lambda: self._do("finish"), self._hurry)
         trained.give_back(self)
 
+    def _hurry(self):
+        """Ends a finish() that waits."""
+        self.stop()
+
     def stop(self) -> None:
-        """Ends what waits, but not finish(), and `over` is then True: a call that is ended raises
-        Stopped, which the block of `with` takes for its end. Any thread, or a signal's handler, may
-        call it; once it is closed it does nothing."""
+        """Ends what waits, a finish() too that began before, and `over` is then True: a call that is
+        ended raises Stopped, which the block of `with` takes for its end. Any thread, or a signal's
+        handler, may call it; once it is closed it does nothing."""
         self._told_to_stop = True
         self._now("stop")
 

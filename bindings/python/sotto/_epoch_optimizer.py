@@ -42,8 +42,8 @@ class EpochOptimizer(ElasticNode):
 
     `parameters` is the initial model; that of the node that begins the run counts. It is changed in
     place and must not be resized or moved. `layout` names its tensors: [("layer1.weight", (64, 784)),
-    …]. `nodes`, "MIN:MAX", and `seeds` are needed; sotto.choices("epoch-settings") lists all
-    settings. Spans of time are seconds.
+    …]. `nodes`, "MIN:MAX" or one number for both, and `seeds` are needed;
+    sotto.choices("epoch-settings") lists all settings. Spans of time are seconds.
 
     Ctrl-C ends a call that waits, and the node is then over. As a context manager it leaves in good
     order at the end of the block, also of one that Ctrl-C or stop() ends, and at once when the block
@@ -69,7 +69,8 @@ class EpochOptimizer(ElasticNode):
         """A step by the gradient at the parameters; returns when the mean of all nodes' is in them,
         or the gradient is left out. `loss` at the same parameters is for reports. NonFinite for
         a gradient with a NaN or an infinity changes nothing. Deadline where `wait_limit` is over, and
-        Stopped after cancel(): wait() goes on with the same gradient."""
+        Stopped after cancel(): wait() goes on with the same gradient. Ended where the run is over and
+        this node was not let in."""
         address, shape = place(gradient, "gradient")
         return self._stepped("step", address, count(shape), loss)
 
@@ -84,8 +85,13 @@ class EpochOptimizer(ElasticNode):
 
     def finish(self) -> None:
         """Leaves in good order, within the setting `leave_within`: the others go on without this
-        node, and have what it alone may know. No step may follow."""
+        node, and have what it alone may know. Ctrl-C and cancel() end that wait. No step may
+        follow."""
         super().finish()
+
+    def _hurry(self):
+        self.stop()
+        self.cancel()
 
     @property
     def round(self) -> int:

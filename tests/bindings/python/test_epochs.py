@@ -150,3 +150,40 @@ def test_what_is_wrong_is_said():
     node.close()
     names = {setting["name"] for setting in sotto.choices("epoch-settings")}
     assert {"nodes", "seeds", "key", "lr", "grace", "wait-limit", "found-after"} <= names
+
+
+def test_cancel_ends_what_a_node_waits_for_to_leave():
+    port = free_port()
+    kept = (model(), model())
+    elder = sotto.EpochOptimizer(kept[0], nodes="2", listen=f"127.0.0.1:{port}", **settings(port))
+    younger = sotto.EpochOptimizer(
+        kept[1], nodes="2", listen="127.0.0.1:0", leave_within=3600, **settings(port)
+    )
+    threads(2, lambda rank: (elder, younger)[rank].connect())
+    elder.close()  # of two the younger can neither go on nor end the epoch
+    leaves = threading.Thread(target=younger.finish)
+    leaves.start()
+    while younger.report()["epoch"]["waits_for"] != "quorum":
+        assert leaves.is_alive()
+        leaves.join(0.02)
+    younger.cancel()
+    leaves.join(60)
+    assert not leaves.is_alive()
+    younger.close()
+
+
+def test_the_node_that_began_a_run_says_that_it_is_over(tmp_path):
+    port = free_port()
+
+    def train():
+        x = model()
+        state = str(tmp_path / "votes")
+        with sotto.EpochOptimizer(
+            x, name="a", nodes="1", rounds=3, found_after=0.1, state=state, **settings(port)
+        ) as node:
+            while not node.over:
+                step_towards(node, x, 1)
+
+    train()
+    with pytest.raises(sotto.Ended, match="over"):
+        train()

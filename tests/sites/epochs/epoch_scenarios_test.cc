@@ -2,6 +2,7 @@
 // for that random schedules seldom need.
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -10,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "sites/epochs/epoch_world.h"
+#include "support/seed.h"
 
 using namespace sotto;
 using namespace sotto::sites;
@@ -528,4 +530,52 @@ TEST_CASE("epochs: no more than MAX members") {
   CHECK(world.at("p").member->standing() == EpochStanding::joining);
   world.kill(world.at("b"), false);
   CHECK(goes_on(world));
+}
+
+TEST_CASE("epochs: members know whose gradients came after the grace") {
+  const std::uint64_t seed = drawn_seed();
+  CAPTURE(seed);
+  RandomStream draw({.seed = seed, .purpose = Purpose::faults});
+  for (int play = 0; play < 20; ++play) {
+    std::vector<std::string> names;
+    for (std::uint64_t k = 0, count = 3 + draw.below(5); k < count; ++k) {
+      names.push_back("n" + std::to_string(k));
+    }
+    EpochWorld world = running(names, {}, EpochTime(300));
+    std::map<std::string, std::uint64_t> expected;
+    for (std::uint64_t k = 0, late = draw.below((names.size() + 1) / 2); k < late; ++k) {
+      expected[names[draw.below(names.size())]] = 1;
+    }
+    // All are to begin at one step.
+    world.run(kLong, [&] {
+      return std::ranges::all_of(world.all(), [&](const Process* process) {
+        return process->member->wants_gradient() && process->member->step() == world.committed();
+      });
+    });
+    for (Process* process : world.all()) {
+      (void)process->member->take_left_out();
+    }
+    const Round step = world.committed() + 1;
+    for (Process* process : world.all()) {
+      if (!expected.contains(process->name)) {
+        world.offer(*process);
+      }
+    }
+    for (int k = 0; k < 20; ++k) {
+      world.pass(EpochTime(100));
+      for (Process* process : world.all()) {
+        world.tick(*process);
+      }
+      world.settle();
+    }
+    CAPTURE(names.size());
+    CAPTURE(expected.size());
+    for (Process* process : world.all()) {
+      CHECK(process->member->step() == step);
+      const LeftOut seen = process->member->take_left_out();
+      CHECK(seen.counts == expected);
+      CHECK(seen.latest == (expected.empty() ? 0 : step));
+      CHECK(process->member->take_left_out().counts.empty());
+    }
+  }
 }

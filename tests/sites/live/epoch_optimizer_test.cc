@@ -215,3 +215,154 @@ TEST_CASE("live epochs: votes are kept in a folder, for the node that cast them 
   std::ofstream(folder + "/votes", std::ios::binary) << "damaged";
   CHECK_THROWS_AS(FoundingVotes(folder, "a"), Error);
 }
+
+TEST_CASE("live epochs: a node with another key says that it may be the key, on both sides") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  const auto with_own_key = [&](const std::string& name) {
+    EpochOptions options = options_for(name, seed, 2);
+    options.roster.key = RunKey(make_key_pair());
+    return options;
+  };
+  std::vector<float> x(kDimension);
+  std::vector<float> y(kDimension);
+  std::atomic<bool> known{false};
+  EpochOptions first = with_own_key("n0");
+  first.stop = &known;
+  EpochOptimizer asked(first, x);
+  auto waits = std::async(std::launch::async, [&] { return asked.connect(); });
+  while (asked.report().address.empty()) {
+    std::this_thread::yield();
+  }
+  EpochOptions second = with_own_key("n1");
+  second.stop = &known;
+  EpochOptimizer stranger(second, y);
+  auto strays = std::async(std::launch::async, [&] { return stranger.connect(); });
+  while (asked.report().epoch->waits_for != "key" || stranger.report().address.empty()) {
+    REQUIRE(waits.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+    std::this_thread::yield();
+  }
+  CHECK(stranger.report().epoch->waits_for == "nobody");
+  known = true;
+  CHECK(waits.get().fault() == Fault::stopped);
+  CHECK(strays.get().fault() == Fault::stopped);
+}
+
+TEST_CASE("live epochs: a run that stands still says so, and that it goes on") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::atomic<int> steps{0};
+  std::atomic<bool> listens{false};
+  std::atomic<bool> waits{false};
+  std::atomic<bool> goes_on{false};
+  std::atomic<bool> stop{false};
+  const SiteListener listener = [&](const SiteEvent& event) {
+    listens = listens || event.kind == SiteEvent::Kind::listening;
+    waits = waits || event.kind == SiteEvent::Kind::run_waits;
+    goes_on = goes_on || event.kind == SiteEvent::Kind::run_goes_on;
+  };
+  const auto start = [&](const std::string& name, std::atomic<bool>* stopped) {
+    EpochOptions options = options_for(name, seed, 2);
+    options.rounds = 0;
+    options.stop = stopped;
+    return std::async(std::launch::async, [&, options, name] {
+      return train(
+          options, std::vector<float>(kDimension),
+          [&](const auto&, Round, auto x, auto g) {
+            std::copy(x.begin(), x.end(), g.begin());
+            ++steps;
+          },
+          name == "n0" ? listener : SiteListener());
+    });
+  };
+  const auto await = [&](const std::future<Ended>& node, const auto& done) {
+    while (!done()) {
+      REQUIRE(node.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
+    }
+  };
+  std::atomic<bool> gone{false};
+  auto first = start("n0", &stop);
+  await(first, [&] { return listens.load(); });  // before another one takes its address
+  auto second = start("n1", &gone);
+  await(first, [&] { return steps > 0; });
+  gone = true;
+  CHECK(second.get().status.fault() != Fault::unexpected);
+  await(first, [&] { return waits.load(); });  // it is alone, and two are needed
+  CHECK(!goes_on);
+  auto third = start("n2", &stop);
+  await(first, [&] { return goes_on.load(); });
+  stop = true;
+  CHECK(third.get().status.fault() != Fault::unexpected);
+  CHECK(first.get().status.fault() != Fault::unexpected);
+}
+
+TEST_CASE("live epochs: a founder that comes back to a run that is over says so") {
+  const Scratch scratch;
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  EpochOptions options = options_for("n0", seed, 1);
+  options.found_after = std::chrono::milliseconds(1);
+  options.state = scratch.path() / "state";
+  const auto at_rest = [](const auto&, Round, auto, auto g) { std::ranges::fill(g, 0.F); };
+  REQUIRE(train(options, std::vector<float>(3), at_rest, {}).status.ok());
+  for (const Round rounds : {kSteps, 3 * kSteps}) {  // all have left: no number of steps helps
+    options.rounds = rounds;
+    CHECK(train(options, std::vector<float>(3), at_rest, {}).status.fault() == Fault::ended);
+  }
+  options.state = scratch.path() / "another";
+  CHECK(train(options, std::vector<float>(3), at_rest, {}).status.ok());
+}
+
+TEST_CASE("live epochs: a stop, and cancel(), cut short what a node waits for to leave") {
+  for (const bool by_stop : {true, false}) {
+    CAPTURE(by_stop);
+    const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+    std::vector<float> x(kDimension);
+    std::vector<float> y(kDimension);
+    const EpochOptions eldest = options_for("n0", seed, 2);
+    auto elder = std::make_unique<EpochOptimizer>(eldest, x);
+    auto waits = std::async(std::launch::async, [&] { return elder->connect(); });
+    while (elder->report().address.empty()) {
+      REQUIRE(waits.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
+    }
+    std::atomic<bool> stop{false};
+    EpochOptions youngest = options_for("n1", seed, 2);
+    youngest.stop = &stop;
+    youngest.roster.leave_patience = std::chrono::minutes(30);
+    EpochOptimizer younger(youngest, y);
+    REQUIRE(younger.connect().ok());
+    REQUIRE(waits.get().ok());
+    elder.reset();  // of two the younger can neither go on nor end the epoch
+    auto leaves = std::async(std::launch::async, [&] { return younger.finish(); });
+    while (younger.report().epoch->waits_for != "quorum") {
+      REQUIRE(leaves.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
+    }
+    by_stop ? void(stop = true) : younger.cancel();
+    CHECK(leaves.get().ok());
+  }
+}
+
+TEST_CASE("live epochs: a listener that throws what is no std::exception ends its node alone") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<float> x(3);
+  EpochOptions options = options_for("n0", seed, 1);
+  options.found_after = std::chrono::milliseconds(1);
+  options.roster.most = 2;
+  std::atomic<bool> throws{false};
+  EpochOptimizer node(options, x, {}, [&](const SiteEvent&) {
+    if (throws) {
+      throw 42;  // NOLINT(hicpp-exception-baseclass): it is what is tested
+    }
+  });
+  REQUIRE(node.connect().ok());
+  throws = true;
+  std::vector<float> y(3);
+  EpochOptions other = options_for("n1", seed, 1);
+  other.roster.most = 2;
+  EpochOptimizer newcomer(other, y);
+  auto comes = std::async(std::launch::async, [&] { return newcomer.connect(); });
+  // The node's own thread tells that another one has come.
+  while (node.report().phase != SitePhase::failed) {
+    std::this_thread::yield();
+  }
+  CHECK(node.step(x).status().fault() == Fault::unexpected);
+  newcomer.cancel();
+  (void)comes.get();
+}

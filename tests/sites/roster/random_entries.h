@@ -32,7 +32,7 @@ inline std::vector<sites::RosterEntry> random_entries(RandomStream& random) {
       processes.push_back(entry);
       for (std::uint64_t version = 1 + random.below(4); version > 0; --version) {
         entry.version = static_cast<std::uint32_t>(version);
-        entry.phase = static_cast<sites::NodePhase>(1 + random.below(3));
+        entry.phase = static_cast<sites::NodePhase>(1 + random.below(4));
         all.push_back(entry);
       }
     }

@@ -216,6 +216,28 @@ TEST_CASE("roster: a node that leaves keeps its edges until it is gone, and gets
   CHECK(neighbours(seed) == std::set<std::string>{"late"});
 }
 
+TEST_CASE("roster: the last node of a run says that it is over, to those that it has met alone") {
+  RosterWorld world(8, kFair);
+  const auto seed = world.start("seed", {});
+  const auto a = world.start("a", {seed});
+  const auto b = world.start("b", {seed});
+  world.run_for(3s);
+  world.at(a).depart(world.now());
+  world.carry(a);
+  world.run_for(1s);
+  CHECK_FALSE(world.at(b).view().over);  // it has left, and the run goes on
+  world.at(seed).depart(world.now(), true);
+  world.carry(seed);
+  world.run_for(1s);
+  CHECK(phase_seen(world, b, "seed") == NodePhase::ended);
+  CHECK(world.at(b).view().over);
+  // One that comes later hears of it from others, and may be of another run.
+  const auto late = world.start("late", {b});
+  world.run_for(3s);
+  CHECK(phase_seen(world, late, "seed") == NodePhase::ended);
+  CHECK_FALSE(world.at(late).view().over);
+}
+
 TEST_CASE("roster: datagrams that were recorded and are sent again cut no edge") {
   for (std::uint64_t draw = 0; draw < 30; ++draw) {
     CAPTURE(draw);

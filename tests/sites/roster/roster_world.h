@@ -188,8 +188,7 @@ class RosterWorld {
         text += " " + member.entry.name + "/" + std::to_string(member.entry.incarnation % 1000) +
                 "." + std::to_string(member.entry.version) + "@" + member.entry.address +
                 (member.suspected ? "?" : "") + (member.conflict ? "!" : "") +
-                (member.neighbour ? "=" : "") +
-                (member.entry.phase == sites::NodePhase::gone ? "-" : "");
+                (member.neighbour ? "=" : "") + (sites::is_gone(member.entry.phase) ? "-" : "");
       }
     }
     return text;

@@ -1,0 +1,196 @@
+#include <sotto/sites/live/epoch_wait.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/sites/epochs/epoch_rules.h>
+
+namespace sotto {
+namespace {
+
+using WaitKind = EpochWait::Kind;
+using sites::EpochMember;
+using sites::EpochNode;
+using sites::EpochStanding;
+using Time = EpochWaitWatch::Time;
+
+constexpr auto kKinds =
+    std::to_array<WaitKind>({WaitKind::nobody, WaitKind::key, WaitKind::admission, WaitKind::quorum,
+                             WaitKind::nodes, WaitKind::newcomer, WaitKind::others});
+
+WaitKind before_membership(const EpochSight& sight) {
+  if (sight.up <= 1) {
+    return sight.refused > 0 ? WaitKind::key : WaitKind::nobody;
+  }
+  return sight.member == nullptr && sight.up < sight.least ? WaitKind::nodes : WaitKind::admission;
+}
+
+WaitKind in_epoch(const EpochMember& member, const EpochSight& sight,
+                  const std::set<EpochNode>& heard, bool lost) {
+  if (lost && !sites::EpochRules().quorum(heard, member.members())) {
+    return WaitKind::quorum;
+  }
+  if (!lost && member.members().size() < sight.least) {
+    return WaitKind::nodes;
+  }
+  if (!lost && member.waits_for_newcomer()) {
+    return WaitKind::newcomer;
+  }
+  return member.wants_gradient() ? WaitKind::none : WaitKind::others;
+}
+
+std::string words_of_nobody(const EpochWait& wait) {
+  std::string words =
+      wait.founded
+          ? "no other node is heard, and this one has begun a run before, beside which it begins "
+            "no second one: start one of that run's nodes, or where that is over give another "
+            "folder for the state"
+          : "no other node is heard: see that a node of the run is at a seed's address, and has "
+            "the same key; a run that is over has none";
+  if (wait.kind == WaitKind::key) {
+    words += fmt::format(
+        "; {} datagrams came that this node's key does not open: give all nodes "
+        "one key",
+        wait.refused);
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string_view name_of(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::none:
+      return "";
+    case WaitKind::nobody:
+      return "nobody";
+    case WaitKind::key:
+      return "key";
+    case WaitKind::admission:
+      return "admission";
+    case WaitKind::quorum:
+      return "quorum";
+    case WaitKind::nodes:
+      return "nodes";
+    case WaitKind::newcomer:
+      return "newcomer";
+    case WaitKind::others:
+      return "others";
+  }
+  return "";
+}
+
+std::span<const WaitKind> epoch_wait_kinds() { return kKinds; }
+
+EpochWait wait_of(const EpochSight& sight) {
+  EpochWait wait{.members = sight.up, .least = sight.least};
+  const EpochMember* const member = sight.member;
+  if (member == nullptr || member->standing() != EpochStanding::member) {
+    wait.kind = before_membership(sight);
+    wait.refused = wait.kind == WaitKind::key ? sight.refused : 0;
+    wait.founded = sight.founded;
+    return wait;
+  }
+  wait.members = member->members().size();
+  wait.epoch = member->epoch();
+  std::set<EpochNode> heard = {member->self()};
+  for (const EpochNode& other : member->members()) {
+    if (other == member->self() || sight.hears(other)) {
+      heard.insert(other);
+    } else {
+      wait.lost.push_back(other.name);
+    }
+  }
+  wait.kind = in_epoch(*member, sight, heard, !wait.lost.empty());
+  return wait;
+}
+
+std::string words_of(const EpochWait& wait) {
+  switch (wait.kind) {
+    case WaitKind::none:
+      return "nothing is waited for";
+    case WaitKind::nobody:
+    case WaitKind::key:
+      return words_of_nobody(wait);
+    case WaitKind::admission:
+      return "this node is not let in yet: a run that goes on does so every ten seconds, or at "
+             "once where nodes are missing; one that lacks a quorum lets nobody in";
+    case WaitKind::quorum:
+      return fmt::format(
+          "of the {} members of epoch {} these are lost: {}; the run cannot go on without them: "
+          "bring them back in touch, or begin another one from this model",
+          wait.members, wait.epoch, fmt::join(wait.lost, ", "));
+    case WaitKind::nodes:
+      return fmt::format("there are {} nodes, and a step needs {}: start more", wait.members,
+                         wait.least);
+    case WaitKind::newcomer:
+      return "the run waits for a newcomer to come near: wait on";
+    case WaitKind::others:
+      return wait.lost.empty()
+                 ? "the others have yet to answer: wait on"
+                 : fmt::format("the others have yet to agree to go on without {}: wait on",
+                               fmt::join(wait.lost, ", "));
+  }
+  return "";
+}
+
+// -- what is told ---------------------------------------------------------------------------------
+
+bool EpochWaitWatch::due(Time now) const {
+  const Time lasted = now - since_;
+  switch (kind_) {
+    case WaitKind::quorum:
+    case WaitKind::nodes:
+      return lasted >= kTellAfter && (!told_ || now - *told_ >= kTellAgain);
+    case WaitKind::nobody:
+    case WaitKind::key:
+    case WaitKind::admission:
+      return lasted >= kTellAdmissionAfter && (!told_ || now - *told_ >= kTellAgain);
+    case WaitKind::newcomer:
+      return lasted >= kTellAfter && !told_ &&
+             (!newcomer_told_ || now - *newcomer_told_ >= kNewcomerAgain);
+    default:
+      return false;  // everyday
+  }
+}
+
+std::optional<SiteEvent> EpochWaitWatch::follow(const EpochWait& wait, Time now) {
+  if (wait.kind != kind_) {
+    kind_ = wait.kind;
+    since_ = now;
+    told_.reset();
+  }
+  const bool goes_on = kind_ == WaitKind::none || kind_ == WaitKind::others;
+  if (goes_on && open_) {
+    const double seconds = std::chrono::duration<double>(now - open_since_).count();
+    return SiteEvent{.level = SiteEvent::Level::info,
+                     .kind = SiteEvent::Kind::run_goes_on,
+                     .text = fmt::format("goes on, {:.0f} s after it had begun to wait ({})",
+                                         seconds, name_of(*std::exchange(open_, std::nullopt))),
+                     .figures = {{"waited_s", seconds}}};
+  }
+  if (!due(now)) {
+    return std::nullopt;
+  }
+  told_ = now;
+  open_since_ = open_ ? open_since_ : since_;
+  open_ = kind_;
+  const bool usual = kind_ == WaitKind::newcomer;
+  if (usual) {
+    newcomer_told_ = now;
+  }
+  const double seconds = std::chrono::duration<double>(now - since_).count();
+  return SiteEvent{.level = usual ? SiteEvent::Level::info : SiteEvent::Level::warning,
+                   .kind = SiteEvent::Kind::run_waits,
+                   .text = fmt::format("stands still since {:.0f} s: {}", seconds, words_of(wait)),
+                   .figures = {{"waited_s", seconds},
+                               {"members", std::uint64_t{wait.members}},
+                               {"members_lost", std::uint64_t{wait.lost.size()}}}};
+}
+
+}  // namespace sotto

@@ -1,0 +1,158 @@
+// What a node of an all-reduce whose nodes come and go waits for (sites/live/epoch_wait.h), and
+// which waits are told.
+#include <sotto/sites/live/epoch_wait.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "sites/epochs/epoch_world.h"
+#include "support/seed.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+using Kind = EpochWait::Kind;
+using Time = EpochWaitWatch::Time;
+
+/// A run of nodes n0, n1, …, that goes on.
+EpochWorld running(std::size_t nodes, std::uint64_t seed) {
+  EpochWorld::Options options{.seed = seed};
+  options.most = nodes;
+  for (std::size_t k = 0; k < nodes; ++k) {
+    options.founders.push_back("n" + std::to_string(k));
+  }
+  EpochWorld world(options);
+  for (const std::string& name : options.founders) {
+    world.start(name);
+  }
+  world.run(EpochTime(20'000), [&] { return world.committed() >= 2; });
+  REQUIRE(world.committed() >= 2);
+  return world;
+}
+
+EpochWait waiting_for(Kind kind) {
+  EpochWait wait;
+  wait.kind = kind;
+  wait.lost = {"b"};
+  return wait;
+}
+
+std::optional<SiteEvent::Kind> told(EpochWaitWatch& watch, Kind kind, Time now) {
+  const auto event = watch.follow(waiting_for(kind), now);
+  return event ? std::optional(event->kind) : std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("epoch waits: a quorum is lost where those that are heard may not go on") {
+  const std::uint64_t seed = drawn_seed();
+  CAPTURE(seed);
+  RandomStream draw({.seed = seed, .purpose = Purpose::faults});
+  for (int play = 0; play < 40; ++play) {
+    const std::size_t nodes = 2 + draw.below(7);
+    EpochWorld world = running(nodes, seed + static_cast<std::uint64_t>(play));
+    const EpochMember& member = *world.all()[draw.below(nodes)]->member;
+    REQUIRE(member.members().size() == nodes);
+    std::set<EpochNode> heard;
+    std::vector<std::string> lost;
+    for (const EpochNode& node : member.members()) {
+      if (node == member.self() || draw.below(2) == 1) {
+        heard.insert(node);
+      } else {
+        lost.push_back(node.name);
+      }
+    }
+    const EpochWait wait =
+        wait_of({.member = &member, .up = heard.size(), .least = 1, .hears = [&](const auto& node) {
+                   return heard.contains(node);
+                 }});
+    const bool goes_on = 2 * heard.size() > nodes ||
+                         (2 * heard.size() == nodes && heard.contains(member.members().front()));
+    CAPTURE(nodes);
+    CAPTURE(heard.size());
+    CHECK((wait.kind == Kind::quorum) == !goes_on);
+    CHECK(wait.lost == lost);
+    CHECK(wait.members == nodes);
+    CHECK(wait.epoch == member.epoch());
+    if (lost.empty()) {
+      CHECK((wait.kind == Kind::none) == member.wants_gradient());
+    }
+  }
+}
+
+TEST_CASE(
+    "epoch waits: below MIN more nodes are waited for, and before a run those of the roster") {
+  EpochWorld world = running(2, 5);
+  const EpochMember& member = *world.all()[0]->member;
+  const auto all = [](const EpochNode&) { return true; };
+  CHECK(wait_of({.member = &member, .up = 2, .least = 3, .hears = all}).kind == Kind::nodes);
+  CHECK(wait_of({.member = nullptr, .up = 1, .least = 3}).kind == Kind::nobody);
+  CHECK(wait_of({.member = nullptr, .up = 0, .least = 1}).kind == Kind::nobody);
+  CHECK(wait_of({.member = nullptr, .up = 1, .least = 3, .refused = 7}).kind == Kind::key);
+  CHECK(wait_of({.member = nullptr, .up = 2, .least = 3, .refused = 7}).kind == Kind::nodes);
+  CHECK(wait_of({.member = nullptr, .up = 3, .least = 3}).kind == Kind::admission);
+  // One that others know, and that is no member yet.
+  EpochWorld::Process& late = world.start("late");
+  CHECK(wait_of({.member = late.member.get(), .up = 3, .least = 2}).kind == Kind::admission);
+}
+
+TEST_CASE("epoch waits: each kind has a name and words of its own") {
+  std::set<std::string> names;
+  std::set<std::string> words;
+  for (const Kind kind : epoch_wait_kinds()) {
+    names.insert(std::string(name_of(kind)));
+    words.insert(words_of(waiting_for(kind)));
+  }
+  CHECK(names.size() == epoch_wait_kinds().size());
+  CHECK(words.size() == epoch_wait_kinds().size());
+  CHECK(!names.contains(""));
+  CHECK(name_of(Kind::none).empty());
+}
+
+TEST_CASE("epoch waits: long ones are told once in a while, and their end once") {
+  EpochWaitWatch watch;
+  constexpr Time kStep{50};
+  int waits = 0;
+  int ends = 0;
+  Time now{0};
+  const auto pass = [&](Kind kind, Time lasts) {
+    for (const Time end = now + lasts; now < end; now += kStep) {
+      const auto event = told(watch, kind, now);
+      waits += event == SiteEvent::Kind::run_waits ? 1 : 0;
+      ends += event == SiteEvent::Kind::run_goes_on ? 1 : 0;
+    }
+  };
+  pass(Kind::none, Time(1'000));
+  pass(Kind::quorum, EpochWaitWatch::kTellAfter - kStep);  // an epoch's end
+  pass(Kind::others, Time(1'000));
+  CHECK(waits == 0);
+  pass(Kind::quorum, EpochWaitWatch::kTellAfter + EpochWaitWatch::kTellAgain + kStep);
+  CHECK(waits == 2);
+  CHECK(ends == 0);
+  pass(Kind::nodes, Time(1'000));  // those that are lost are out, and more are needed
+  CHECK(ends == 0);
+  pass(Kind::others, Time(1'000));
+  CHECK(ends == 1);
+  pass(Kind::none, Time(600'000));
+  CHECK(waits == 2);
+  CHECK(ends == 1);
+}
+
+TEST_CASE("epoch waits: a run that waits for newcomers again and again fills no log") {
+  EpochWaitWatch watch;
+  int events = 0;
+  constexpr Time kHour{3'600'000};
+  for (Time now{0}; now < kHour; now += Time(50)) {
+    const bool waits = now % Time(10'000) < Time(7'500);
+    events += told(watch, waits ? Kind::newcomer : Kind::none, now) ? 1 : 0;
+  }
+  CHECK(events >= 2);
+  CHECK(events <= 2 * (kHour / EpochWaitWatch::kNewcomerAgain + 1));
+}

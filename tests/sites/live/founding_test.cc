@@ -1,0 +1,147 @@
+// The beginning of an all-reduce whose nodes come and go, over real channels: nodes that start in
+// any order, while others are at any point of theirs, are in one run.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/philox.h>
+#include <sotto/sites/live/epoch_optimizer.h>
+
+#include "support/free_port.h"
+#include "support/seed.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+/// A node that trains until it is told to end.
+class Node {
+ public:
+  explicit Node(EpochOptions options)
+      : x_(5),
+        optimizer_(stopping(std::move(options), stop_), x_, {},
+                   [this](const SiteEvent& event) {
+                     other_runs_ += event.kind == SiteEvent::Kind::other_run ? 1 : 0;
+                   }),
+        thread_([this] { train(); }) {}
+  ~Node() {
+    stop_ = true;
+    thread_.join();
+  }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  SiteReport report() const { return optimizer_.report(); }
+  bool ended() const { return ended_; }
+  int other_runs() const { return other_runs_; }
+
+ private:
+  static EpochOptions stopping(EpochOptions options, const std::atomic<bool>& stop) {
+    options.stop = &stop;
+    return options;
+  }
+  void train() {
+    const std::vector<float> gradient(x_.size());
+    Status status = optimizer_.connect();
+    while (status.ok() && !optimizer_.over()) {
+      status = optimizer_.step(gradient).status();
+    }
+    ended_ = true;
+  }
+
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> ended_{false};
+  std::atomic<int> other_runs_{0};
+  std::vector<float> x_;
+  EpochOptimizer optimizer_;
+  std::thread thread_;
+};
+
+/// How far the latest node has come before the next one starts.
+enum class Until { nothing, listens, is_up, takes_part };
+
+bool has_come(const Node& node, Until until) {
+  const SiteReport report = node.report();
+  switch (until) {
+    case Until::nothing:
+      return true;
+    case Until::listens:
+      return !report.address.empty();
+    case Until::is_up:
+      return report.roster && report.roster->up > 0;
+    case Until::takes_part:
+      return report.epoch && !report.epoch->members.empty();
+  }
+  return false;
+}
+
+void play(std::uint64_t seed) {
+  CAPTURE(seed);
+  RandomStream draw({.seed = seed, .purpose = Purpose::faults});
+  const std::size_t count = 3 + draw.below(3);
+  const std::size_t least = 2 + draw.below(count - 1);
+  std::vector<std::string> seeds;
+  for (std::size_t k = 0; k < 1 + draw.below(count); ++k) {
+    seeds.push_back("127.0.0.1:" + std::to_string(free_port()));
+  }
+  std::vector<std::size_t> order(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    order[k] = k;
+  }
+  std::ranges::shuffle(order, draw);
+  CAPTURE(count);
+  CAPTURE(least);
+  std::vector<std::unique_ptr<Node>> nodes;
+  bool first_there = false;
+  for (const std::size_t k : order) {
+    EpochOptions options;
+    options.name = "n" + std::to_string(k);
+    options.roster = {.least = least, .most = count, .seeds = seeds};
+    options.listen = k < seeds.size() ? seeds[k] : "127.0.0.1:0";
+    options.wait_limit = std::chrono::minutes(2);  // a test that fails ends
+    nodes.push_back(std::make_unique<Node>(options));
+    // Only with the first seed and MIN nodes is there a run to take part in.
+    first_there = first_there || k == 0;
+    const bool begins = first_there && nodes.size() >= least;
+    const auto until = static_cast<Until>(draw.below(begins ? 4 : 3));
+    while (!has_come(*nodes.back(), until)) {
+      REQUIRE(!nodes.back()->ended());
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+  const auto all_in = [&] {
+    std::set<std::string> runs;
+    for (const auto& node : nodes) {
+      const SiteReport report = node->report();
+      REQUIRE(!node->ended());
+      if (!report.epoch || report.epoch->members.size() != count) {
+        return false;
+      }
+      runs.insert(report.epoch->run);
+    }
+    CHECK(runs.size() == 1);
+    return true;
+  };
+  while (!all_in()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  for (const auto& node : nodes) {
+    CHECK(node->other_runs() == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("live epochs: nodes and seeds that start in any order begin one run") {
+  const std::uint64_t seed = drawn_seed();
+  for (std::uint64_t k = 0; k < 4; ++k) {
+    play(seed + k);
+  }
+}
