@@ -86,6 +86,7 @@ class TcpSender {
   struct Segment {
     std::uint32_t bytes = 0;
     SimTime sent_at = 0;
+    SimTime heard_at = -1;  ///< the sender heard then that it had arrived
     std::uint64_t transmission = 0;
     bool arrived = false;  ///< the sender knows that
     bool lost = false;     ///< known to be lost and not sent again since
@@ -148,10 +149,8 @@ class TcpSender {
   SimTime latest_round_trip_ = 0;
 
   // Repairs.
-  Repair repair_ = Repair::none;
   std::uint64_t repair_ends_ = 0;  ///< the first packet behind the repair
   CongestionState before_;
-  bool may_undo_ = false;
   int unjustified_ = 0;    ///< packets sent again of which no second arrival is known
   int arrived_since_ = 0;  ///< in the repair
   int sent_since_ = 0;
@@ -162,12 +161,17 @@ class TcpSender {
   bool probe_is_new_ = false;
   bool probe_arrived_twice_ = false;
   bool force_ = false;  ///< one packet may leave beyond the window
+
+  // What else is true, or not.
+  Repair repair_ = Repair::none;
+  Timer timer_ = Timer::none;
+  bool may_undo_ = false;
+  bool limited_ = false;  ///< the window held the sender up (Linux tcp_cwnd_validate)
+  bool paced_ = false;    ///< a packet waits for paced_until_
   std::uint64_t probe_ends_ = 0;
   std::uint64_t probe_number_ = 0;
 
-  // Whether the window held the sender up (Linux tcp_cwnd_validate).
-  bool limited_ = false;
-  int most_out_ = 0;
+  int most_out_ = 0;  ///< packets not acknowledged, the most since `limited_` was judged
   std::uint64_t usage_ends_ = 0;
 
   // The rate at which packets arrive.
@@ -176,11 +180,9 @@ class TcpSender {
   SimTime first_sent_at_ = 0;
   std::uint64_t idle_until_ = 0;  ///< packets delivered by then left while there was too little
 
-  Timer timer_ = Timer::none;
   SimTime timer_at_ = kNever;
   SimTime paced_until_ = 0;
-  bool paced_ = false;  ///< a packet waits for that time
-  int failures_ = 0;    ///< time-outs in a row
+  int failures_ = 0;  ///< time-outs in a row
   int timeouts_ = 0;
   std::uint64_t sent_again_ = 0;
   std::uint64_t trip_ends_ = 0;  ///< the first packet of the next round trip that is measured

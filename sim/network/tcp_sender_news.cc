@@ -54,6 +54,7 @@ void TcpSender::note(const ArrivedPacket& arrived, Told& told) {
   }
   Segment& segment = at(arrived.number);
   segment.arrived = true;
+  segment.heard_at = told.now;
   ++arrived_;
   ++delivered_;
   delivered_at_ = told.now;
@@ -92,7 +93,8 @@ void TcpSender::take_front(Told& told) {
   SimTime oldest = -1;
   while (!segments_.empty() && segments_.front().arrived) {
     const Segment& front = segments_.front();
-    if (!front.again && oldest < 0) {
+    // One that was heard of earlier waited for those before it, and tells nothing of the path.
+    if (!front.again && front.heard_at == told.now && oldest < 0) {
       oldest = told.now - front.sent_at;
     }
     segments_.pop_front();

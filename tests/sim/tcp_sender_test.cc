@@ -159,3 +159,28 @@ TEST_CASE("names of congestion controls are those of Linux") {
   }
   CHECK_THROWS_WITH(parse_congestion("vegas"), "'vegas' is none of reno, cubic and bbr");
 }
+
+TEST_CASE("what waited for the repair of another packet does not make the time-out longer") {
+  TcpSender sender = sender_of();
+  sender.write(10'000, 0);
+  const auto sent = all(sender, 0);
+  for (std::size_t i = 1; i < 10; ++i) {
+    hear(sender, sent[i], kTrip);
+  }
+  // The packet that was lost is lost again and again, and arrives after twenty time-outs' time.
+  auto again = all(sender, kTrip);
+  REQUIRE(again.size() == 1);
+  SimTime now = kTrip;
+  while (now < 6'000 * kMs) {
+    now = sender.wakes_at();
+    sender.wake(now, false);
+    for (const SentPacket& packet : all(sender, now)) {
+      again = {packet};
+    }
+  }
+  hear(sender, again[0], now + kTrip);
+  now += 2 * kTrip;
+  sender.write(1'000, now);
+  CHECK(all(sender, now).size() == 1);
+  CHECK(sender.wakes_at() - now <= 500 * kMs);
+}
