@@ -16,11 +16,17 @@ int main(int argc, char** argv) {
   program.footer(
       "Nothing outlives netlab: hosts, links and processes go when it ends, however it ends.");
   const std::vector<sotto::console::Command> commands = {
-      add_run_command(program, SOTTO_PROGRAM),      add_calibrate_command(program, SOTTO_PROGRAM),
-      add_heldout_command(program, SOTTO_PROGRAM),  add_loss_command(program, SOTTO_PROGRAM),
-      add_links_command(program, SOTTO_PROGRAM),    add_corners_command(program, SOTTO_PROGRAM),
-      add_overhead_command(program, SOTTO_PROGRAM), add_race_command(program, SOTTO_PROGRAM),
-      add_finish_command(program, SOTTO_PROGRAM),   add_launch_command(program)};
+      add_run_command(program, SOTTO_PROGRAM),
+      add_calibrate_command(program, SOTTO_PROGRAM),
+      add_heldout_command(program, SOTTO_PROGRAM),
+      add_loss_command(program, SOTTO_PROGRAM),
+      add_links_command(program, SOTTO_PROGRAM),
+      add_corners_command(program, SOTTO_PROGRAM),
+      add_overhead_command(program, SOTTO_PROGRAM),
+      add_race_command(program, SOTTO_PROGRAM),
+      add_finish_command(program, SOTTO_PROGRAM),
+      add_launch_command(program),
+      add_streams_command(program)};
   return sotto::bench::run_main(program, argc, argv, [&] {
     for (const auto& command : commands) {
       if (command.app->parsed()) {

@@ -11,37 +11,23 @@
 // and comes nearer to a round trip + 200 ms by a quarter in each round trip (Linux
 // tcp_rtt_estimator).
 //
-// Where packets are lost, as Reno (RFC 5681, 6675, 6937): the sender hears of a loss a round trip
-// after the packet left, and halves its window, once for all losses of that round trip. Until it
-// hears, as much leaves as is acknowledged; then half as much, for a round trip. From half the
-// window on, the window grows by a segment in a round trip in which it is used up (congestion
-// avoidance). After a time-out it is one segment, and doubles up to half of what it was (RFC 5681
-// §3.1, eq. 4).
+// Where packets are lost tcp_sender.h is in its place.
 //
 // One thread at a time. A plain value.
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <limits>
 
+#include <sotto/sim/network/round_trip_estimate.h>
 #include <sotto/sim/time.h>
 
 namespace sotto {
 
-/// A connection's retransmission time-out where the round trip hardly varies: Linux adds this to it
-/// (TCP_RTO_MIN).
-inline constexpr SimTime kTimeoutMargin = 200'000'000;
-
 class CongestionWindow {
  public:
-  /// Windows and segments are in bytes. Without `decays`, an idle connection keeps its window.
-  explicit CongestionWindow(double initial_window = 0, bool decays = true, double segment = 1448)
-      : initial_(initial_window),
-        segment_(segment),
-        decays_(decays),
-        window_(initial_),
-        room_(initial_) {}
+  /// In bytes. Without `decays`, an idle connection keeps its window.
+  explicit CongestionWindow(double initial_window = 0, bool decays = true)
+      : initial_(initial_window), decays_(decays), window_(initial_) {}
 
   /// The sender has something to send from `now` on, after a pause of its own or of the window's.
   /// True when a round trip begins with it.
@@ -50,12 +36,7 @@ class CongestionWindow {
   void offer(double bytes) { out_ = std::max(out_, std::min(window_, sent_ + bytes)); }
   /// Notes that `bytes` left the sender, the last of them at `now`.
   void sent(double bytes, SimTime now);
-  /// The last packet that left is lost.
-  void lose();
-  /// The sender waits for a time-out, until `at`; a time before the first wait changes nothing.
-  void time_out(SimTime at) { times_out_at_ = std::max(times_out_at_, at); }
   /// The round trip is over while the sender still has `rest` bytes, and sends at `bytes_per_s`.
-  /// Where packets may be lost the window never opens: the rate is infinite.
   void next_round(SimTime now, SimTime round_trip, double bytes_per_s, double rest);
 
   /// The acknowledgement is late: the round trip lasts until then.
@@ -68,30 +49,14 @@ class CongestionWindow {
   double window() const { return window_; }
 
  private:
-  /// Acknowledges the round trip's bytes at `now`.
-  void turn(SimTime now);
-  void widen(double acknowledged);
-  void halve();
-  /// The window after a time-out.
-  void begin_anew();
-  /// Rounds as a sender counts that has lost something: to whole segments.
-  double whole(double bytes) const;
+  /// Acknowledges the round trip's bytes.
+  void turn();
 
   double initial_;
-  double segment_;
   bool decays_;
   double window_;
-  /// Window up to which it doubles, in bytes.
-  double threshold_ = std::numeric_limits<double>::infinity();
-  /// Bytes that may leave in the round trip: the window, except while losses are repaired.
-  double room_;
   double out_ = 0;   ///< most unacknowledged bytes that were under way or queued
   double sent_ = 0;  ///< bytes sent in the round trip
-  /// Bytes of the round trip that had left with the first loss; −1: nothing is lost.
-  double lost_at_ = -1;
-  double unheard_ = 0;  ///< bytes that leave before the sender hears of the last round trip's loss
-  bool repairs_ = false;
-  SimTime times_out_at_ = -1;  ///< time of a time-out that is to come; −1: none is
   /// Variation that the time-out allows a round trip; −1 before the first.
   SimTime variation_ = -1;
   SimTime round_end_ = -1;

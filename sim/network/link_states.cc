@@ -12,6 +12,7 @@ LinkStates::LinkStates(const Platform& platform, double bandwidth_factor)
                       .latency = link.latency,
                       .jitter = link.jitter,
                       .loss = link.loss,
+                      .loss_burst = link.loss_burst,
                       .unlimited = link.bytes_per_s == kUnlimited});
   }
 }

@@ -23,6 +23,7 @@ struct LinkState {
   SimTime latency = 0;
   SimTime jitter = 0;
   double loss = 0;
+  double loss_burst = 0;
   double acknowledgements = 0;  ///< bytes/s that acknowledgements of flows the other way take
   double offered = 0;           ///< bytes that the link could have carried until `since`
   SimTime since = 0;            ///< time of the last change

@@ -8,6 +8,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
+#include <sotto/sim/network/mean_rate.h>
 
 namespace sotto {
 namespace {
@@ -120,7 +121,9 @@ ConnectionId Network::connect(Rank from, Rank to) {
   if (slow_start()) {
     tcp_.emplace_back(fresh_window());
   }
-  expect_losses(id);
+  if (slow_start()) {
+    tcp_[id].set_packets(make_stream(id));
+  }
   find_reverse(id);
   for (const Path& way : {connections_[id].path, connections_[id].reverse_path}) {
     for (const LinkId link : links(way)) {
@@ -180,15 +183,7 @@ std::vector<Crossing> Network::crossings(const Connection& connection) const {
 SimTime Network::round_trip(ConnectionId id) const {
   const Connection& connection = connections_[id];
   const std::span<const LinkId> there = links(connection.path);
-  const SimTime ways =
-      plus(links_.latency_along(there), links_.latency_along(reverse_links(connection)));
-  if (repair_of(id) == nullptr) {
-    return ways;
-  }
-  // A receiver acknowledges two packets together. Along a link that is cut nothing is sent that
-  // would be acknowledged.
-  const double rate = links_.narrowest(there);
-  return plus(ways, rate > 0 ? from_seconds(2 * model_.segment_bytes / rate) : 0);
+  return plus(links_.latency_along(there), links_.latency_along(reverse_links(connection)));
 }
 
 SimTime Network::latency_back(ConnectionId id) const {
@@ -230,6 +225,10 @@ void Network::update_route(ConnectionId id) {
 
 void Network::send(ConnectionId id, std::uint64_t bytes) {
   Connection& connection = connections_[id];
+  if (stream_of(id) != nullptr) {
+    write(id, bytes, false);
+    return;
+  }
   const SimTime begins =
       model_.latency_first ? plus(queue_.now(), latency_of_next(connection)) : queue_.now();
   if (connection.busy) {
@@ -265,11 +264,7 @@ SimTime Network::latency_of_next(Connection& connection) const {
 
 void Network::begin(ConnectionId id) {
   Connection& connection = connections_[id];
-  if (await_repair(id)) {
-    return;
-  }
   connection.remaining = static_cast<double>(connection.bytes);
-  choose_loss(id);
   if (!slow_start()) {
     flow(id);
     return;
@@ -323,7 +318,7 @@ void Network::advance(ConnectionId id) {
     connection.remaining = 0;
   } else if (connection.rate > 0 && now > connection.since) {
     double passed = connection.rate * to_seconds(now - connection.since);
-    if (slow_start()) {
+    if (slow_start() && stream_of(id) == nullptr) {
       passed = std::min(passed, tcp_[id].window().allowance());
       tcp_[id].sent(std::min(passed, connection.remaining), now);
     }
@@ -348,11 +343,7 @@ void Network::schedule(ConnectionId id) {
               .subject = id,
               .version = connection.version,
               .kind = message_ends};
-  if (const double until = until_loss(id); until >= 0 && after(until) < event.time) {
-    event.time = after(until);
-    event.kind = packet_lost;
-  }
-  if (slow_start() && !tcp_[id].window().open()) {
+  if (slow_start() && stream_of(id) == nullptr && !tcp_[id].window().open()) {
     const SimTime turns = std::min(after(tcp_[id].window().allowance()), next_turn(id));
     if (turns < event.time) {
       event.time = std::max(turns, queue_.now());
@@ -365,20 +356,14 @@ void Network::schedule(ConnectionId id) {
 std::optional<Arrival> Network::end(ConnectionId id) {
   Connection& connection = connections_[id];
   advance(id);
-  while (until_loss(id) >= 0) {
-    lose(id);  // its last packet, or in its last nanosecond
-  }
   const std::uint64_t bytes = connection.bytes;
   // What of the last nanosecond was not needed is the next message's.
   go_on(id, std::max(0.0, -connection.remaining));
   if (model_.latency_first) {
     return arrive(id, bytes);
   }
-  const LossRepair* const repair = repair_of(id);
-  const SimTime left =
-      repair == nullptr ? queue_.now() : std::max(queue_.now(), repair->whole_at());
   const SimTime lands =
-      std::max(plus(left, plus(latency_of_next(connection), connection.queueing_delay)),
+      std::max(plus(queue_.now(), plus(latency_of_next(connection), connection.queueing_delay)),
                connection.last_landing);
   if (lands == queue_.now() && connection.landing.empty()) {
     return arrive(id, bytes);
@@ -407,7 +392,6 @@ void Network::go_on(ConnectionId id, double ahead) {
     if (slow_start()) {
       tcp_[id].window().offer(connection.remaining);
     }
-    choose_loss(id);
     schedule(id);
   } else {
     queue_.push({.time = next.begin,
@@ -435,6 +419,7 @@ void Network::abort(ConnectionId id) {
   connection.last_landing = 0;
   if (slow_start()) {
     tcp_[id].abort(fresh_window());
+    tcp_[id].set_packets(make_stream(id));
   }
 }
 
@@ -450,6 +435,18 @@ std::optional<Arrival> Network::handle(const Event& event) {
       return {};
     case message_arrives:
       return land(event);
+    case packet_arrives:
+      take_packet(event);
+      return {};
+    case acknowledged:
+      take_lone_acknowledgement(event);
+      return {};
+    case acknowledgement_due:
+      acknowledge_late(event);
+      return {};
+    case sender_wakes:
+      wake_sender(event);
+      return {};
     default:
       return connections_[event.subject].version == event.version ? go_on_with(event)
                                                                   : std::nullopt;
@@ -468,14 +465,13 @@ std::optional<Arrival> Network::go_on_with(const Event& event) {
   const ConnectionId id = event.subject;
   switch (event.kind) {
     case message_ends:
-      return end(id);
+      if (stream_of(id) == nullptr) {
+        return end(id);
+      }
+      leave_front(id);
+      return {};
     case message_begins:
       begin(id);
-      return {};
-    case packet_lost:
-      advance(id);
-      lose(id);
-      schedule(id);
       return {};
     case window_turns:
       turn_window(id);
@@ -571,9 +567,7 @@ void Network::change(LinkId link, double bytes_per_s, SimTime latency) {
   links_.change({.at = queue_.now(), .link = link, .bytes_per_s = bytes_per_s, .latency = latency});
   share_.set_capacity(link, links_.left_for_messages(link));
   for (const ConnectionId id : links_.users(link)) {
-    // With losses, the round trip that bounds a window has the time of two packets in it.
-    if (!same_latency || model_.weight_bytes != 0 || model_.acknowledgements != 0 ||
-        repair_of(id) != nullptr) {
+    if (!same_latency || model_.weight_bytes != 0 || model_.acknowledgements != 0) {
       update_route(id);
     }
   }

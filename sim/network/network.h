@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -44,11 +45,14 @@ class Network {
  public:
   /// The kinds of events that are this class's. Others are free from kKinds on.
   enum Kind : std::uint32_t {
-    message_begins,   ///< the message's flow begins, when latency comes first
-    message_ends,     ///< the message's flow ends
-    message_arrives,  ///< the message arrives, when latency comes last
-    window_turns,     ///< a round trip of the window is over, or the window is used up
-    packet_lost,      ///< the packet to be lost has left its sender
+    message_begins,       ///< the message's flow begins, when latency comes first
+    message_ends,         ///< the message's flow ends
+    message_arrives,      ///< the message arrives, when latency comes last
+    window_turns,         ///< a round trip of the window is over, or the window is used up
+    packet_arrives,       ///< a packet arrives, where packets are lost
+    acknowledged,         ///< an acknowledgement arrives that follows no data
+    acknowledgement_due,  ///< a delayed acknowledgement leaves
+    sender_wakes,         ///< a sender's time has come: a time-out, a probe, the next packet
     link_changes,
     trace_steps,  ///< the next step of a link's trace begins
     kKinds,
@@ -98,7 +102,9 @@ class Network {
   /// Messages sent and neither delivered nor aborted.
   std::size_t under_way(ConnectionId connection) const {
     const Connection& c = connections_[connection];
-    return c.waiting.size() + c.landing.size() + (c.busy ? 1 : 0);
+    const PacketStream* const stream = stream_of(connection);
+    return c.waiting.size() + c.landing.size() + (c.busy ? 1 : 0) +
+           (stream == nullptr ? 0 : stream->awaited);
   }
   /// A connection with a message under way that no cut link holds up. Where no event is left, it
   /// would arrive after the end of time.
@@ -182,11 +188,11 @@ class Network {
   SimTime round_trip(ConnectionId id) const;
   SimTime latency_of_next(Connection& connection) const;
   CongestionWindow fresh_window() const {
-    return CongestionWindow(model_.initial_window_bytes, model_.window_decays,
-                            model_.segment_bytes);
+    return CongestionWindow(model_.initial_window_bytes,
+                            model_.window_decays && model_.congestion != Congestion::bbr);
   }
   bool slow_start() const { return model_.initial_window_bytes < kUnlimited; }
-  /// The message at the front of a connection goes out, unless its sender still repairs a loss.
+  /// The message at the front of a connection goes out.
   void begin(ConnectionId id);
   /// The connection takes its share of the links from now on.
   void flow(ConnectionId id);
@@ -198,10 +204,9 @@ class Network {
   void count_flow(const Connection& connection, bool flows);
   /// Books the bytes that have left the sender since the last call.
   void advance(ConnectionId id);
-  /// Puts the next thing that happens to the flow into the queue: its end, a loss, or a turn of the
-  /// window.
+  /// Puts the next thing that happens to the flow into the queue: its end or a turn of the window.
   void schedule(ConnectionId id);
-  // TCP (tcp.cc): windows, acknowledgements and losses.
+  // TCP (tcp.cc): windows and acknowledgements.
   void turn_window(ConnectionId id);
   /// The time when the window turns next, unless it is used up before.
   SimTime next_turn(ConnectionId id) const;
@@ -210,26 +215,40 @@ class Network {
   void find_reverse(ConnectionId id);
   /// The state of the stream back, which is this connection's.
   ReverseStream state_of_reverse(ConnectionId reverse) const;
-  /// Gives the connection its losses, if a link of its way loses packets.
-  void expect_losses(ConnectionId id);
+  // TCP where packets are lost (packets.cc).
   /// Null where the connection loses nothing, or its losses are a mean rate.
-  LossRepair* repair_of(ConnectionId id) { return slow_start() ? tcp_[id].repair() : nullptr; }
-  const LossRepair* repair_of(ConnectionId id) const {
-    return slow_start() ? tcp_[id].repair() : nullptr;
+  PacketStream* stream_of(ConnectionId id) { return slow_start() ? tcp_[id].packets() : nullptr; }
+  const PacketStream* stream_of(ConnectionId id) const {
+    return slow_start() ? tcp_[id].packets() : nullptr;
   }
-  /// A message begins: which of its packets is the first to be lost, if any.
-  void choose_loss(ConnectionId id);
-  void lose(ConnectionId id);
-  /// A message that begins while the sender repairs a loss waits for that: true.
-  bool await_repair(ConnectionId id);
-  /// After what time the sender of a packet that leaves now hears of it, or could.
-  SimTime hears_after(ConnectionId id) const;
-  /// A packet sent now lets the receiver report a loss that nothing has shown it yet.
-  void report_loss(ConnectionId id);
-  /// Bytes of the message that leave before the next lost packet has; −1: none is lost.
-  double until_loss(ConnectionId id) const {
-    return slow_start() ? tcp_[id].until_loss(connections_[id].remaining) : -1;
-  }
+  /// What the links of a way lose.
+  std::vector<LinkLoss> losses_along(const Path& path) const;
+  /// A new stream for the connection; null where neither way loses packets.
+  std::unique_ptr<PacketStream> make_stream(ConnectionId id) const;
+  /// A message, or a notice that nobody awaits, goes into the stream.
+  void write(ConnectionId id, std::uint64_t bytes, bool notice);
+  /// Puts all that the sender lets leave now into its queue.
+  void send_packets(ConnectionId id);
+  void put_into_queue(ConnectionId id, const StreamPacket& packet);
+  /// The front of the queue takes its share of the links; what is no data leaves at once.
+  void send_front(ConnectionId id);
+  /// The front of the queue has left.
+  void leave_front(ConnectionId id);
+  /// A packet has left: it is lost, or lands a latency later.
+  void leave(ConnectionId id, const StreamPacket& packet);
+  void wake_sender(const Event& event);
+  void take_packet(const Event& event);
+  /// Messages that the receiver has whole arrive.
+  void deliver(ConnectionId id);
+  /// A delayed acknowledgement leaves, if it is still due.
+  void acknowledge_late(const Event& event);
+  /// The packet carries the acknowledgement of all that arrived on a connection.
+  void take_acknowledgement(ConnectionId id, StreamPacket& packet);
+  void send_acknowledgement(ConnectionId id);
+  /// An acknowledgement that follows no data arrives.
+  void take_lone_acknowledgement(const Event& event);
+  /// The sender hears of so many packets that arrived, counted from the beginning.
+  void tell(ConnectionId id, std::uint64_t acknowledges);
   /// The last byte of a message has left: the message lands a latency later, or arrives now.
   std::optional<Arrival> end(ConnectionId id);
   /// The next message of a connection follows, of which `ahead` bytes have left already.

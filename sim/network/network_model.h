@@ -2,6 +2,7 @@
 // thread-safe.
 #pragma once
 
+#include <sotto/sim/network/congestion_control.h>
 #include <sotto/sim/network/platform.h>
 
 namespace sotto {
@@ -35,10 +36,13 @@ struct NetworkModel {
   double initial_window_bytes = kUnlimited;
   /// The window shrinks while a connection is idle: Linux's default, though not with BBR.
   bool window_decays = true;
-  /// Payload of a full packet. Where packets are lost, and there is slow start, they are lost one
-  /// by one, and the connection is Reno with SACK as Linux has it (losses.h); without slow start
-  /// loss bounds the mean rate only (mean_rate in losses.h).
+  /// Payload of a full packet. Where packets are lost, and there is slow start, they go one by one,
+  /// and the sender is Linux's (tcp_sender.h); without slow start loss bounds the mean rate only
+  /// (mean_rate.h).
   double segment_bytes = 1448;
+  /// Where packets are lost. Elsewhere it says only whether windows decay, which they do not with
+  /// BBR.
+  Congestion congestion = Congestion::reno;
   /// Packets of this size, headers included, instead of a fluid; 0: a fluid. Where a
   /// message is shared out its packets leave evenly; on every other link of its way they wait for
   /// half a packet of each other message that flows there. And in slow start the acknowledgements

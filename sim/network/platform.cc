@@ -31,6 +31,13 @@ void require_spec(const LinkSpec& spec) {
     refuse(fmt::format("loss of link {}", spec.name), fmt::format("{}", spec.loss),
            "it must lie in 0 … 1, without 1");
   }
+  if (spec.loss_burst != 0 && !(spec.loss_burst * (1 - spec.loss) >= 1 - 1e-9)) {
+    refuse(fmt::format("lost packets in a row on link {}", spec.name),
+           fmt::format("{}", spec.loss_burst),
+           fmt::format("packets that are lost apart from each other make it {:.4g}; it must not be "
+                       "less",
+                       1 / (1 - spec.loss)));
+  }
 }
 
 bool is_earlier(const LinkChange& a, const LinkChange& b) { return a.at < b.at; }

@@ -40,9 +40,11 @@ struct LinkSpec {
   SimTime latency = 0;
   /// The latency of each message is drawn uniformly from latency ± jitter, as netem does.
   SimTime jitter = 0;
-  /// Packets lost, in 0 … 1, each apart from the others (losses.h). Without effect where the round
-  /// trip takes no time.
+  /// Packets lost, in 0 … 1. Without effect where the round trip takes no time, unless there is
+  /// slow start.
   double loss = 0;
+  /// Mean number of packets lost in a row (packet_losses.h); 0: each is lost apart from the others.
+  double loss_burst = 0;
   /// Bandwidth and latency over time, in place of those above; null: these hold.
   std::shared_ptr<const TracedLink> trace = {};
 };

@@ -1,5 +1,6 @@
-// TCP's part of a connection whose windows are modelled: the window, its acknowledgements, and the
-// repair of losses. Network (network.h) has one for each connection, and moves the bytes.
+// TCP's part of a connection whose windows are modelled: the window and its acknowledgements or,
+// where the way loses packets, all packets. Network (network.h) has one for each connection, and
+// moves the bytes.
 //
 // One thread at a time.
 #pragma once
@@ -7,17 +8,18 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include <sotto/sim/network/acknowledgements.h>
 #include <sotto/sim/network/congestion_window.h>
-#include <sotto/sim/network/losses.h>
+#include <sotto/sim/network/packet_stream.h>
 #include <sotto/sim/time.h>
 
 namespace sotto {
 
 class TcpStream {
  public:
-  /// A stream that loses nothing, and begins with `window`.
+  /// Begins with `window`.
   explicit TcpStream(const CongestionWindow& window) : window_(window) {}
 
   CongestionWindow& window() { return window_; }
@@ -25,15 +27,11 @@ class TcpStream {
   Acknowledgements& acknowledgements() { return acknowledgements_; }
   const Acknowledgements& acknowledgements() const { return acknowledgements_; }
 
-  /// The way loses packets, which are sent again as `repair` says.
-  void lose_packets(LossRepair repair) { repair_ = std::make_unique<LossRepair>(repair); }
+  /// The way loses packets: they take the window's place. Null: it loses none.
+  void set_packets(std::unique_ptr<PacketStream> packets) { packets_ = std::move(packets); }
   /// Null where the way loses nothing.
-  LossRepair* repair() { return repair_.get(); }
-  const LossRepair* repair() const { return repair_.get(); }
-  /// Bytes of `remaining` that leave before the next lost packet has; −1: none is lost.
-  double until_loss(double remaining) const {
-    return repair_ == nullptr ? -1 : repair_->until_loss(remaining);
-  }
+  PacketStream* packets() { return packets_.get(); }
+  const PacketStream* packets() const { return packets_.get(); }
 
   /// The stream of the other direction, in whose queue acknowledgements wait, is this connection's.
   void pair_with(std::uint32_t reverse) { reverse_ = reverse; }
@@ -55,9 +53,6 @@ class TcpStream {
   void abort(const CongestionWindow& window) {
     window_ = window;
     acknowledgements_ = {};
-    if (repair_ != nullptr) {
-      repair_->abort();
-    }
   }
 
  private:
@@ -65,7 +60,7 @@ class TcpStream {
 
   CongestionWindow window_;
   Acknowledgements acknowledgements_;
-  std::unique_ptr<LossRepair> repair_;
+  std::unique_ptr<PacketStream> packets_;
   std::uint32_t reverse_ = kNone;
   double bytes_sent_ = 0;
 };

@@ -126,6 +126,7 @@ Json simulation_json(const SimulationResult& result, bool edges) {
           {"bytes_per_edge", edges ? edges_json(result.edges) : Json()},
           {"interrupted", result.interrupted},
           {"faults", faults_json(result.faults)},
+          {"congestion", result.congestion.empty() ? Json() : Json(result.congestion)},
           {"warnings", result.warnings},
           {"messages", result.messages},
           {"trace_sha256", result.trace_sha256},

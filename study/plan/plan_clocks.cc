@@ -6,7 +6,7 @@
 
 #include <sotto/base/receive_forecast.h>
 #include <sotto/sim/network/congestion_window.h>
-#include <sotto/sim/network/losses.h>
+#include <sotto/sim/network/mean_rate.h>
 #include <sotto/sim/time.h>
 
 namespace sotto::study {

@@ -1,4 +1,5 @@
 // How a scenario's file writes a link: a preset's name, or a table.
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -48,6 +49,7 @@ WrittenLink read_link(TomlReader& in, std::string_view key) {
   link.latency = figures.parsed("latency", parse_latency).value_or(link.latency);
   link.jitter = figures.parsed("jitter", parse_duration).value_or(link.jitter);
   link.loss = figures.number("loss").value_or(link.loss);
+  link.loss_burst = figures.number("loss-burst").value_or(link.loss_burst);
   if (const auto trace = read_trace(figures, "trace")) {
     if (trace->stagger > 0) {
       figures.refuse("trace", "stagger is for nodes' own connections: hosts' up-trace, down-trace");
@@ -56,6 +58,13 @@ WrittenLink read_link(TomlReader& in, std::string_view key) {
   }
   if (link.loss < 0 || link.loss >= 1) {
     figures.refuse("loss", "it is a share of the packets, at least 0 and below 1: 0.04 for 4 %");
+  }
+  if (figures.has("loss-burst") && !(link.loss_burst * (1 - link.loss) >= 1)) {
+    figures.refuse(
+        "loss-burst",
+        fmt::format("it is how many packets are lost in a row, on average; those that are "
+                    "lost apart from each other make it {:.3g}, and less cannot be",
+                    std::ceil(1e3 / (1 - link.loss)) / 1e3));
   }
   if (link.jitter > link.latency) {
     figures.refuse(figures.has("jitter") ? "jitter" : "latency",

@@ -120,6 +120,13 @@ void read_network(TomlReader in, Scenario& scenario, const Names& names) {
   if (auto tcp = in.table("tcp")) {
     scenario.network = read_tcp(*tcp);
   }
+  if (const auto congestion = in.parsed("congestion", parse_congestion)) {
+    if (scenario.network.initial_window_bytes == kUnlimited) {
+      in.refuse("congestion",
+                "without tcp there are no windows that it could control; add tcp = {}");
+    }
+    scenario.network.congestion = *congestion;
+  }
   scenario.transport = in.parsed("transport", parse_transport).value_or(TransportModel{});
   read_hosts(in, written.own_bytes_per_s, scenario, names);
   read_media(in, scenario, names);

@@ -420,6 +420,9 @@ SimulationResult SimulatedJob::result(const SimulationReport& report) const {
   made.edges = report.edges;
   made.interrupted = stopped_;
   made.faults = faults_of(report);
+  made.congestion = scenario_.network.initial_window_bytes < kUnlimited
+                        ? congestion_name(scenario_.network.congestion)
+                        : "";
   made.warnings = warnings_;
   made.messages = report.messages;
   made.trace_sha256 = report.trace_sha256;

@@ -94,8 +94,10 @@ struct SimulationResult {
   /// The simulation was stopped, and the result is what it had until then.
   bool interrupted = false;
   std::vector<SimulatedFault> faults;  ///< faults by time: the first is the cause
-  std::vector<std::string> warnings;   ///< warnings of the plan, then those of nodes during the run
-  std::uint64_t messages = 0;          ///< messages delivered
+  /// Name of TCP's congestion control; empty where the scenario has no TCP.
+  std::string congestion;
+  std::vector<std::string> warnings;  ///< warnings of the plan, then those of nodes during the run
+  std::uint64_t messages = 0;         ///< messages delivered
   std::string trace_sha256;
   /// Digests of the nodes' models, by rank; empty where no node has a model.
   std::vector<std::string> parameters_sha256;

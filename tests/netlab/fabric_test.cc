@@ -216,6 +216,26 @@ TEST_CASE("jitter keeps the order and its bounds, and loss comes as often as dec
   CHECK(carried.lost < 606);
 }
 
+TEST_CASE("packets are lost in bursts of the declared mean length") {
+  Fabric fabric(2, 1'000'000, 7);
+  fabric.set_link(0, 0, 1,
+                  {.bytes_per_s = kUnlimited, .latency = kMs, .loss = 0.1, .loss_burst = 5});
+  int bursts = 0;
+  std::uint64_t lost = 0;
+  bool before = false;
+  for (SimTime now = 0; now < 50'000 * kMs; now += kMs) {
+    fabric.accept(now, packet(0, 1));
+    fabric.advance(now, [](const Packet&) {});
+    const bool one = fabric.carried(0, 1).lost > lost;
+    lost = fabric.carried(0, 1).lost;
+    bursts += one && !before ? 1 : 0;
+    before = one;
+  }
+  // About 1,000 bursts: four standard deviations.
+  CHECK(static_cast<double>(lost) / bursts == doctest::Approx(5).epsilon(0.13));
+  CHECK(static_cast<double>(lost) == doctest::Approx(5'000).epsilon(0.2));
+}
+
 TEST_CASE("what enters leaves: random traffic over random links, seed printed") {
   for (std::uint32_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);

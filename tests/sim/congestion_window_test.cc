@@ -159,34 +159,6 @@ TEST_CASE("windows double, decay by half for each time-out of silence, and open 
   CHECK(window.allowance() == 1'000);
 }
 
-TEST_CASE("after a time-out the window is one segment, and doubles up to half of what it was") {
-  constexpr double kSegment = 1'000;
-  constexpr SimTime kTrip = 100'000'000;
-  CongestionWindow window(16'000, true, kSegment);
-  window.resume(0, kTrip);
-  window.offer(1e6);
-  window.sent(16'000, 1);
-  window.time_out(150'000'000);
-  window.time_out(-1);  // no time-out: nothing changes
-  SimTime now = kTrip;
-  const auto next = [&] {
-    window.next_round(now, kTrip, 1e12, 1e6);
-    now += kTrip;
-    const double allowed = window.allowance();
-    window.offer(1e6);
-    window.sent(allowed, now);
-    return allowed;
-  };
-  CHECK(next() == 32'000);  // before the time-out: slow start goes on
-  CHECK(next() == 1'000);   // 64 segments were allowed: half of them is the new threshold
-  CHECK(next() == 2'000);
-  CHECK(next() == 4'000);
-  CHECK(next() == 8'000);
-  CHECK(next() == 16'000);
-  CHECK(next() == 32'000);
-  CHECK(next() == 33'000);  // congestion avoidance
-}
-
 TEST_CASE("what waits behind a slow link counts as under way, and the window grows with it") {
   // 10 kB offered at once leave at 1 kB a round trip; each acknowledged kB widens the window by as
   // much, up to twice the 10 kB.

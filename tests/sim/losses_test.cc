@@ -1,4 +1,4 @@
-#include <sotto/sim/network/losses.h>
+#include <sotto/sim/network/mean_rate.h>
 
 #include <algorithm>
 #include <cmath>
@@ -84,156 +84,23 @@ TEST_CASE("without slow start, loss bounds the rate as Padhye et al. give it") {
         doctest::Approx(1448 / 0.1 * std::sqrt(1.5 / 1e-6)).epsilon(1e-3));
 }
 
-TEST_CASE("packets are lost with their chance, wherever messages end") {
-  for (const double chance : {0.001, 0.02, 0.3}) {
-    CAPTURE(chance);
-    PacketLosses losses(chance, {.seed = 1, .purpose = Purpose::test});
-    RandomStream random({.seed = 2, .purpose = Purpose::test});
-    double packets = 0;
-    double lost = 0;
-    while (packets < 1e5) {
-      const double bytes = static_cast<double>(random.below(20'000));
-      losses.begin(bytes, 1'000);
-      packets += std::max(1.0, std::ceil(bytes / 1'000));
-      for (double last = bytes + 1; losses.behind() >= 0; losses.next()) {
-        CHECK(losses.behind() < last);  // one by one, to the message's end
-        last = losses.behind();
-        ++lost;
-      }
-    }
-    const double spread = std::sqrt(chance * (1 - chance) / packets);
-    CHECK(std::abs(lost / packets - chance) < 4 * spread);
-  }
-}
-
-TEST_CASE("a repair lasts as long as its kind of news takes, and what follows waits for it") {
-  constexpr double kSegment = 1'000;
-  constexpr SimTime kTrip = 100 * kMs;
-  const double rate = 1e6;  // a packet takes 1 ms
-  // When the receiver has everything, in ms, with a seed whose first message loses the packet with
-  // so many bytes behind it, and not once more.
-  const auto whole_at = [&](std::uint64_t bytes, double rest, bool another_waits) {
-    for (std::uint64_t seed = 1; seed < 10'000; ++seed) {
-      const RandomKey key = {.seed = seed, .purpose = Purpose::test};
-      LossRepair repair(0.3, key, kSegment);
-      CongestionWindow window(1e6, true, kSegment);
-      window.resume(0, kTrip);
-      window.sent(static_cast<double>(bytes), 0);
-      repair.begin(bytes);
-      CHECK(repair.whole_at() == -1);
-      const double until = repair.until_loss(static_cast<double>(bytes));
-      PacketLosses draws(0.3, key);
-      draws.begin(static_cast<double>(bytes), kSegment);
-      draws.next();
-      if (until != static_cast<double>(bytes) - rest || draws.again()) {
-        continue;
-      }
-      CHECK(repair
-                .lose({.hears_after = kTrip, .bytes_per_s = rate, .another_waits = another_waits},
-                      window)
-                .bytes_again == 0);
-      // What is sent afterwards reports a loss that only the time-out would tell of.
-      const SimTime before = repair.whole_at();
-      const bool silent = rest == 0 && !another_waits;
-      CHECK(repair.may_begin(before, kTrip) == (silent ? before : before + kTrip));
-      CHECK(repair.report(0, kTrip) == (silent ? before - 125 * kMs : 0));
-      CHECK(repair.report(0, kTrip) == 0);  // once
-      const SimTime whole = repair.whole_at();
-      CHECK(repair.may_begin(whole - 1, kTrip) == whole - 1);
-      CHECK(repair.may_begin(whole + 1, kTrip) == whole + kTrip);
-      CHECK(repair.may_begin(whole + 2 * kTrip, kTrip) == whole + 2 * kTrip);
-      repair.abort();
-      CHECK(repair.whole_at() == -1);
-      CHECK(repair.may_begin(whole + 1, kTrip) == whole + 1);
-      return before / kMs;
-    }
-    FAIL("no seed loses that packet");
-    return SimTime{-1};
-  };
-  CHECK(whole_at(5'000, 3'000, false) == 101);  // a round trip, and the packet once more
-  CHECK(whole_at(5'000, 2'000, false) == 126);  // a quarter later
-  CHECK(whole_at(5'000, 0, false) == 301);      // the time-out
-  CHECK(whole_at(5'000, 0, true) == 101);       // another message follows at once
-}
-
-TEST_CASE("a message that goes on past the window carries the lost packet once more") {
-  constexpr double kSegment = 1'000;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    CAPTURE(seed);
-    LossRepair repair(0.01, {.seed = seed, .purpose = Purpose::test}, kSegment);
-    CongestionWindow window(10'000, true, kSegment);
-    window.resume(0, 100 * kMs);
-    repair.begin(1'000'000);
-    double remaining = 1e6;
-    double sent = 0;
-    for (double until = repair.until_loss(remaining); until >= 0;
-         until = repair.until_loss(remaining)) {
-      sent += until;
-      remaining -= until;
-      const bool beyond = remaining > window.window();
-      const double again =
-          repair.lose({.hears_after = 100 * kMs, .bytes_per_s = 1e6}, window).bytes_again;
-      CHECK(again == (beyond ? kSegment : 0));
-      remaining += again;
-    }
-    CHECK(repair.until_loss(remaining) == -1);
-    CHECK(sent + remaining >= 1e6);
-  }
-}
-
-TEST_CASE("a lone packet that is lost waits for the time-out, and twice as long when lost again") {
-  // A packet takes 1 ms; a round trip 100 ms and the 2 × 1.448 ms of two full packets.
+TEST_CASE(
+    "a lone packet that is lost waits for its time-out, which doubles when it is lost again") {
+  // The time-out is a round trip of 101 ms, of late 40 ms more for a delayed acknowledgement, and
+  // 200 ms; the probe that a tail gets leaves in its place, and the first time-out after it.
   const auto took =
       times({.loss = 0.1}, {.bytes = 1'000, .messages = 5'000, .pause = 5'000 * kMs}, 1);
-  const double out = 0.051;
-  const double timeout = 0.1 + 0.002896 + 0.2;
-  const double again = 0.001448;  // to send it
   std::vector<int> count(3);
   for (const SimTime span : took) {
-    const double late = to_seconds(span) - out;
-    const int k = late < 1e-6 ? 0 : late < 1.5 * timeout ? 1 : 2;
+    const double late = to_seconds(span) - 0.051;
+    const int k = late < 1e-6 ? 0 : late < 0.5 ? 1 : 2;
     ++count[static_cast<std::size_t>(k)];
-    if (k == 1) {
-      CHECK(late == doctest::Approx(timeout + again).epsilon(1e-6));
-    } else if (k == 2 && late < 3 * timeout) {
-      CHECK(late == doctest::Approx(2 * timeout + again).epsilon(1e-6));
-    }
+    CHECK((k != 1 || (late > 0.301 && late < 0.36)));
+    CHECK((k != 2 || (late > 0.602 && late < 0.72) || late > 1.2));
   }
   CHECK(std::abs(count[0] / 5e3 - 0.9) < 4 * std::sqrt(0.09 / 5e3));
   CHECK(std::abs(count[1] / 5e3 - 0.09) < 4 * std::sqrt(0.09 / 5e3));
-}
-
-TEST_CASE("a packet that is lost again and again waits for time-outs that double") {
-  constexpr double kChance = 0.5;
-  constexpr double kSegment = 1'000;
-  constexpr SimTime kTrip = 100 * kMs;
-  std::vector<int> count(4);
-  for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
-    CAPTURE(seed);
-    const RandomKey key = {.seed = seed, .purpose = Purpose::test};
-    PacketLosses draws(kChance, key);
-    draws.begin(50'000, kSegment);
-    if (draws.behind() < 3'000) {
-      continue;  // too near the end: another rule
-    }
-    const double rest = draws.behind();
-    draws.next();
-    SimTime late = 0;
-    std::size_t again = 0;
-    for (SimTime timeout = 300 * kMs; again < 15 && draws.again(); ++again, timeout *= 2) {
-      late += timeout;
-    }
-    LossRepair repair(kChance, key, kSegment);
-    CongestionWindow window(1e6, true, kSegment);
-    window.resume(0, kTrip);
-    window.sent(50'000 - rest, 0);
-    repair.begin(50'000);
-    const LossCost cost = repair.lose({.hears_after = kTrip, .bytes_per_s = 1e9}, window);
-    CHECK(cost.times_out_at == (again == 0 ? -1 : kTrip + late));
-    CHECK(std::abs(to_seconds(repair.whole_at() - kTrip - late)) < 1e-5);
-    ++count[std::min<std::size_t>(again, 3)];
-  }
-  CHECK(*std::ranges::min_element(count) > 50);
+  CHECK(count[2] > 0);
 }
 
 TEST_CASE("what is sent meanwhile tells of a loss before the time-out does") {
@@ -260,20 +127,19 @@ TEST_CASE("what is sent meanwhile tells of a loss before the time-out does") {
     REQUIRE(network.step());
     CHECK(network.under_way(connection) == 0);
     CHECK(queue.now() >= 71 * kMs);
-    // Lost, and told of a quarter of a round trip after the second packet's acknowledgement.
-    const double told_at = 0.020 + 1.25 * (0.1 + 0.002896) + 0.05;
-    told += std::abs(to_seconds(first) - told_at) < 1e-6 ? 1 : 0;
+    // The second packet is heard of 101 ms after it left; a packet that left a quarter of a round
+    // trip before such a packet counts as lost: 125 ms after it left, and arrives 51 ms later.
+    told += std::abs(to_seconds(first) - 0.177) < 0.001 ? 1 : 0;
   }
   CHECK(told > 10);
 }
 
-TEST_CASE("a notice that goes the same way tells of a lost last packet, and of nothing else") {
+TEST_CASE("a notice that goes the same way tells of a lost last packet") {
   // Gloo says on the same stream that a receive is posted.
   const Platform platform = platform_of({.loss = 0.3});
-  int lost = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    CAPTURE(seed);
-    const auto time = [&](bool notice) {
+  const auto mean = [&](bool notice) {
+    double sum = 0;
+    for (std::uint64_t seed = 1; seed <= 400; ++seed) {
       EventQueue queue;
       Network network(platform, NetworkModel::linux_tcp(), seed, queue);
       const ConnectionId connection = network.connect(0, 1);
@@ -290,21 +156,15 @@ TEST_CASE("a notice that goes the same way tells of a lost last packet, and of n
           network.notify_back(back);
         }
       }
-      return queue.now();
-    };
-    const SimTime silent = time(false);
-    const SimTime told = time(true);
-    if (silent > 300 * kMs) {
-      ++lost;
-      CHECK(told < silent);
-    } else {
-      CHECK(told == silent);
+      CHECK(network.under_way(connection) == 0);
+      sum += to_seconds(queue.now());
     }
-  }
-  CHECK(lost > 5);
+    return sum / 400;
+  };
+  CHECK(mean(true) < 0.98 * mean(false));
 }
 
-TEST_CASE("losses never make a message faster, repeat by seed and differ between seeds") {
+TEST_CASE("losses make messages slower, repeat by seed and differ between seeds") {
   RandomStream random({.seed = 7, .purpose = Purpose::test});
   for (int i = 0; i < 100; ++i) {
     CAPTURE(i);
@@ -315,14 +175,36 @@ TEST_CASE("losses never make a message faster, repeat by seed and differ between
                            .messages = 5,
                            .pause = static_cast<SimTime>(random.below(100 * kMs))};
     const auto seed = random.next_u64();
-    const auto lossy = times(path, stream, seed);
-    CHECK(times(path, stream, seed) == lossy);
-    Path clean = path;
-    clean.loss = 0;
-    CHECK(mean_s(lossy) >= mean_s(times(clean, stream, seed)) * (1 - 1e-9));
+    for (const Congestion congestion : {Congestion::reno, Congestion::cubic, Congestion::bbr}) {
+      CAPTURE(congestion_name(congestion));
+      NetworkModel model = NetworkModel::linux_tcp();
+      model.congestion = congestion;
+      const auto lossy = times(path, stream, seed, model);
+      CHECK(times(path, stream, seed, model) == lossy);
+      Path clean = path;
+      clean.loss = 1e-9;
+      CHECK(mean_s(lossy) >= mean_s(times(clean, stream, seed, model)) * 0.9);
+    }
   }
   const Stream long_stream = {.bytes = 1'000'000};
   CHECK(times({}, long_stream, 1) != times({}, long_stream, 2));
+}
+
+TEST_CASE("where next to nothing is lost packets take as long as the fluid") {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    CAPTURE(seed);
+    RandomStream random({.seed = seed, .purpose = Purpose::test});
+    const Path path = {.bytes_per_s = 1e5 * std::pow(1e3, random.uniform()),
+                       .latency = static_cast<SimTime>(1 + random.below(200 * kMs)),
+                       .loss = 1e-9};
+    Path fluid = path;
+    fluid.loss = 0;
+    const Stream stream = {.bytes = 1 + random.below(3'000'000)};
+    const double packets = to_seconds(times(path, stream, seed)[0]);
+    const double expected = to_seconds(times(fluid, stream, seed)[0]);
+    // Slow start counts whole packets: its last window may be a round trip more or less.
+    CHECK(std::abs(packets - expected) <= 0.02 * expected + 2.1 * to_seconds(path.latency) + 0.001);
+  }
 }
 
 TEST_CASE("a long stream keeps the rate that Padhye et al. give it") {
@@ -348,7 +230,7 @@ TEST_CASE("a loss costs a short message round trips, and a long one that hardly 
 }
 
 TEST_CASE("an abort forgets what was lost") {
-  const Platform platform = platform_of({.loss = 0.5});
+  const Platform platform = platform_of({.loss = 0.3});
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     EventQueue queue;
     Network network(platform, NetworkModel::linux_tcp(), seed, queue);

@@ -19,5 +19,6 @@ console::Command add_overhead_command(CLI::App& netlab, const std::string& progr
 console::Command add_race_command(CLI::App& netlab, const std::string& program);
 console::Command add_finish_command(CLI::App& netlab, const std::string& program);
 console::Command add_launch_command(CLI::App& netlab);
+console::Command add_streams_command(CLI::App& netlab);
 
 }  // namespace sotto::netlab

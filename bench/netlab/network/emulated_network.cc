@@ -52,7 +52,7 @@ std::vector<NetworkNamespace> make_namespaces(const EmulatedNetworkOptions& opti
   std::vector<NetworkNamespace> made;
   made.reserve(static_cast<std::size_t>(options.hosts));
   for (Host host = 0; host < options.hosts; ++host) {
-    made.emplace_back(host, options.free_net);
+    made.emplace_back(host, options.free_net, options.congestion);
   }
   return made;
 }

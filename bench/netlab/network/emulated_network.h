@@ -7,6 +7,7 @@
 #include <atomic>
 #include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -17,9 +18,10 @@ namespace sotto::netlab {
 
 /// What an emulated network is to have.
 struct EmulatedNetworkOptions {
-  int hosts = 2;           ///< how many hosts
-  bool free_net = true;    ///< whether each host has a second address, past all links
-  std::uint64_t seed = 0;  ///< the seed of jitter and loss
+  int hosts = 2;                    ///< how many hosts
+  bool free_net = true;             ///< whether each host has a second address, past all links
+  std::uint64_t seed = 0;           ///< the seed of jitter and loss
+  std::string congestion = "reno";  ///< TCP's congestion control, as the kernel names it
 };
 
 /// While it lives, its thread goes ahead of all else on the machine but the switch, in turns with

@@ -53,6 +53,14 @@ Fabric::Fabric(int hosts, std::uint64_t queue_bytes, std::uint64_t seed)
 
 void Fabric::set_link(SimTime now, Host from, Host to, const LinkShape& shape) {
   Pair& pair = at(from, to);
+  if (shape.loss != pair.shape.loss || shape.loss_burst != pair.shape.loss_burst) {
+    // Apart from the buckets of the jitter, whose receivers are below 2^23.
+    const RandomKey key = {.seed = seed_,
+                           .rank = from,
+                           .purpose = Purpose::jitter,
+                           .bucket = (1U << 23U) + static_cast<std::uint32_t>(to)};
+    pair.losses.emplace(std::vector<LinkLoss>{{shape.loss, shape.loss_burst}}, key);
+  }
   pair.shape = shape;
   SimTime& shortest = host(from).shortest_latency;
   shortest = kNever;
@@ -161,7 +169,7 @@ void Fabric::start(Host from, Pair& pair) {
     schedule(state.out_free_at, Kind::out, from);  // for other receivers
   }
   ++pair.number;
-  if (lose(pair, packet)) {
+  if (pair.losses && pair.losses->lose()) {
     pair.carried.lost += packet.segments;
     return;
   }
@@ -224,19 +232,6 @@ SimTime Fabric::latency_of(const Pair& pair, const Packet& packet) const {
                        .bucket = static_cast<std::uint32_t>(packet.to)});
   const double off = static_cast<double>(pair.shape.jitter) * (2 * random.uniform() - 1);
   return std::max<SimTime>(0, pair.shape.latency + std::llround(off));
-}
-
-bool Fabric::lose(const Pair& pair, const Packet& packet) const {
-  if (pair.shape.loss == 0) {
-    return false;
-  }
-  // Apart from the buckets of the jitter, whose receivers are below 2^23.
-  RandomStream random({.seed = seed_,
-                       .rank = packet.from,
-                       .round = pair.number,
-                       .purpose = Purpose::jitter,
-                       .bucket = (1U << 23U) + static_cast<std::uint32_t>(packet.to)});
-  return random.uniform() < pair.shape.loss;
 }
 
 }  // namespace sotto::netlab

@@ -15,9 +15,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <queue>
 #include <vector>
 
+#include <sotto/sim/network/packet_losses.h>
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/time.h>
 
@@ -31,6 +33,8 @@ struct LinkShape {
   SimTime latency = 0;
   SimTime jitter = 0;  ///< each packet's latency lies in latency ± jitter; their order is kept
   double loss = 0;     ///< the share of packets that is lost
+  /// Mean number of packets lost in a row; 0: each is lost apart from the others.
+  double loss_burst = 0;
 };
 
 /// What went from one host to another.
@@ -86,6 +90,7 @@ class Fabric {
     std::deque<Moving> moving;   ///< packets under way, in the order of arrival
     std::deque<Moving> arrived;  ///< packets that wait for the way in
     std::uint64_t number = 0;    ///< how many packets left
+    std::optional<PacketLosses> losses;
     std::int64_t credit_out = 0;
     std::int64_t credit_in = 0;
     Carried carried;
@@ -125,7 +130,6 @@ class Fabric {
   void arrive(int pair);
   void receive(Host to);
   SimTime latency_of(const Pair& pair, const Packet& packet) const;
-  bool lose(const Pair& pair, const Packet& packet) const;
 
   int hosts_count_;
   std::uint64_t queue_bytes_;

@@ -102,11 +102,22 @@ void set(const char* name, const char* value) {
   }
 }
 
-void settle_tcp() {
+void set_congestion(const std::string& congestion) {
+  try {
+    set("ipv4/tcp_congestion_control", congestion.c_str());
+  } catch (const Error&) {
+    throw Error(
+        fmt::format("this kernel lets no namespace have TCP's congestion control '{}'; where it "
+                    "has it (modprobe "
+                    "tcp_{}), name it in /proc/sys/net/ipv4/tcp_allowed_congestion_control",
+                    congestion, congestion));
+  }
+}
+
+void settle_tcp(const std::string& congestion) {
   set("ipv6/conf/all/disable_ipv6", "1");
-  // Results must not depend on what this machine prefers, and every kernel allows this one in every
-  // namespace. It differs from others in what follows a loss and in when slow start ends.
-  set("ipv4/tcp_congestion_control", "reno");
+  // Results must not depend on what this machine prefers.
+  set_congestion(congestion);
   // As much as 1 Gbit/s and 100 ms there and back have on their way, and more: by default a
   // connection of this kernel would fill a third of such a link.
   set("ipv4/tcp_rmem", "4096 131072 67108864");
@@ -139,12 +150,12 @@ void in_thread(const std::function<void()>& work) {
 
 }  // namespace
 
-NetworkNamespace::NetworkNamespace(Host host, bool free_net) {
+NetworkNamespace::NetworkNamespace(Host host, bool free_net, const std::string& congestion) {
   in_thread([&] {
     require(::unshare(CLONE_NEWNET) == 0, "making a network namespace");
     namespace_ = FileDescriptor(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
     require(namespace_.get() >= 0, "/proc/thread-self/ns/net");
-    settle_tcp();
+    settle_tcp(congestion);
     device_ = open_device();
     set_up_addresses(host, free_net);
   });

@@ -18,9 +18,11 @@ namespace sotto::netlab {
 /// One host, for as long as the object lives.
 class NetworkNamespace {
  public:
-  /// Without `free_net` it has no address past the links. Throws Error saying what this machine
-  /// lacks.
-  explicit NetworkNamespace(Host host, bool free_net = true);
+  /// Without `free_net` it has no address past the links. `congestion` is TCP's congestion control,
+  /// as the kernel names it; every kernel allows "reno" in every namespace. Throws Error saying
+  /// what this machine lacks.
+  explicit NetworkNamespace(Host host, bool free_net = true,
+                            const std::string& congestion = "reno");
 
   /// The namespace's descriptor, for setns.
   int fd() const { return namespace_.get(); }

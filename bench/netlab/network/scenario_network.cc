@@ -76,8 +76,11 @@ void check_emulable(const study::Scenario& scenario) {
 }
 
 std::unique_ptr<EmulatedNetwork> make_network(const study::Scenario& scenario, bool free_net) {
-  auto network = std::make_unique<EmulatedNetwork>(EmulatedNetworkOptions{
-      .hosts = scenario.nodes, .free_net = free_net, .seed = scenario.task.seed});
+  auto network = std::make_unique<EmulatedNetwork>(
+      EmulatedNetworkOptions{.hosts = scenario.nodes,
+                             .free_net = free_net,
+                             .seed = scenario.task.seed,
+                             .congestion = congestion_name(scenario.network.congestion)});
   for (Host from = 0; from < scenario.nodes; ++from) {
     const study::HostSpec& host = scenario.hosts[static_cast<std::size_t>(from)];
     network->set_host(from, host.up_bytes_per_s, host.down_bytes_per_s);
@@ -87,7 +90,8 @@ std::unique_ptr<EmulatedNetwork> make_network(const study::Scenario& scenario, b
                         {.bytes_per_s = link.bytes_per_s,
                          .latency = link.latency,
                          .jitter = link.jitter,
-                         .loss = link.loss});
+                         .loss = link.loss,
+                         .loss_burst = link.loss_burst});
     }
   }
   return network;

@@ -74,7 +74,8 @@ std::vector<EmulatedEvent> emulated_events(const study::Scenario& scenario) {
                    .shape = {.bytes_per_s = change.bytes_per_s,
                              .latency = change.latency,
                              .jitter = link.jitter,
-                             .loss = link.loss}});
+                             .loss = link.loss,
+                             .loss_burst = link.loss_burst}});
   }
   for (const NodeEvent& event : scenario.events) {
     all.push_back({.at = event.at, .kind = kind_of(event.kind), .host = event.node});

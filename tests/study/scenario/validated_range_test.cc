@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/error.h>
 #include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/simulation/scenario_runs.h>
 
@@ -10,11 +11,11 @@ using namespace sotto::study;
 
 namespace {
 
-Scenario with(const std::string& network) {
+Scenario with(const std::string& network, const std::string& more = "") {
   return parse_scenario("text",
                         "sotto-scenario = 1\nrun = \"dpsgd ring\"\ntiming-only = true\n[nodes]\n"
                         "count = 4\ngradient = \"1 ms\"\n[network]\n" +
-                            network + "\n[task]\nmodel = \"softmax\"\nrounds = 2\n");
+                            network + "\n" + more + "[task]\nmodel = \"softmax\"\nrounds = 2\n");
 }
 
 std::string lines_of(const Scenario& scenario) {
@@ -29,29 +30,85 @@ std::string lines_of(const Scenario& scenario) {
 
 TEST_CASE("what was compared with real runs is not warned of") {
   CHECK(lines_of(with("link = \"wan\"")).empty());
-  CHECK(lines_of(with("tcp = {}\nlink = { latency = \"150 ms\", loss = 0.02 }")).empty());
+  CHECK(lines_of(with("tcp = {}\nlink = { latency = \"150 ms\", loss = 0.15 }")).empty());
+  CHECK(
+      lines_of(with("tcp = {}\ncongestion = \"cubic\"\nlink = { latency = \"150 ms\", loss = 0.1, "
+                    "loss-burst = 2 }"))
+          .empty());
   CHECK(lines_of(with("tcp = {}\nlink = { latency = \"900 ms\" }")).empty());
 }
 
 TEST_CASE("more loss than was measured, or without TCP, is warned of, wherever it is") {
   const std::string at_two = "tcp = {}\nlink = { latency = \"10 ms\", loss = 0.02 }\n";
-  CHECK(lines_of(with("tcp = {}\nlink = { latency = \"10 ms\", loss = 0.05 }"))
-            .starts_with("links lose 5.00 % of their packets: times were compared"));
-  CHECK(lines_of(with(at_two + "between = [{ from = \"0\", to = \"1\", link = { loss = 0.15 } }]"))
-            .starts_with("links lose 15.00 %"));
-  CHECK(lines_of(with(at_two + "trunk = [{ name = \"a\", nodes = \"0\", link = { loss = 0.03 } }]"))
-            .starts_with("links lose 4.94 %"));
+  CHECK(lines_of(with("tcp = {}\nlink = { latency = \"10 ms\", loss = 0.2 }"))
+            .starts_with("links lose 20.00 % of their packets: times with reno were compared"));
+  CHECK(
+      lines_of(with("tcp = {}\ncongestion = \"bbr\"\nlink = { latency = \"10 ms\", loss = 0.12 }"))
+          .find("with bbr were compared with real ones up to 10.00 %") != std::string::npos);
+  const std::string bbr = "tcp = {}\ncongestion = \"bbr\"\n";
+  CHECK(lines_of(with(bbr + "link = { latency = \"10 ms\", loss = 0.05 }"))
+            .starts_with("times with bbr over links that lose packets differed"));
+  CHECK(lines_of(with(bbr + "link = { latency = \"10 ms\" }")).empty());
+  CHECK(lines_of(with("tcp = {}\nlink = { latency = \"10 ms\", loss = 0.1, loss-burst = 12 }"))
+            .starts_with("links lose 12 packets in a row"));
+  CHECK(lines_of(with(at_two + "between = [{ from = \"0\", to = \"1\", link = { loss = 0.16 } }]"))
+            .starts_with("links lose 16.00 %"));
+  CHECK(lines_of(with(at_two + "trunk = [{ name = \"a\", nodes = \"0\", link = { loss = 0.2 } }]"))
+            .starts_with("links lose 21.60 %"));
   CHECK(lines_of(with("link = { latency = \"10 ms\", loss = 0.001 }")).find("add tcp = {}") !=
         std::string::npos);
   // What a pair crosses counts together.
   const std::string both = lines_of(with(
-      "tcp = {}\nlink = { latency = \"100 ms\", loss = 0.015 }\ntrunk = [{ name = \"a\", nodes = "
-      "\"0\", link = { latency = \"100 ms\", loss = 0.015 } }]"));
-  CHECK(both.find("links lose 2.98 %") != std::string::npos);
+      "tcp = {}\nlink = { latency = \"100 ms\", loss = 0.1 }\ntrunk = [{ name = \"a\", nodes = "
+      "\"0\", link = { latency = \"100 ms\", loss = 0.1 } }]"));
+  CHECK(both.find("links lose 19.00 %") != std::string::npos);
   CHECK(both.find("a round trip of 400 ms") != std::string::npos);
   const Scenario far = with("tcp = {}\nlink = { latency = \"400 ms\", loss = 0.01 }");
   CHECK(lines_of(far).find("a round trip of 800 ms") != std::string::npos);
   // The runs have it, too.
   CHECK(check_runs(far).size() == 1);
   CHECK(simulate_runs(far, {}).front().run->result.warnings == check_runs(far));
+}
+
+TEST_CASE("links that become slower between unequal hosts are warned of") {
+  const std::string link = "link = { latency = \"10 ms\", bandwidth = \"8 Mbit/s\" }\n";
+  const auto hosts = [](const char* up) {
+    return std::string("hosts = [{ nodes = \"all\", up = \"") + up +
+           "\", down = \"16 Mbit/s\" }]\n";
+  };
+  const auto event = [](const char* rate) {
+    return std::string(
+               "[[events]]\nat = \"2 s\"\nfrom = \"0\"\nto = \"1\"\nlink = { bandwidth = "
+               "\"") +
+           rate + "\" }\n";
+  };
+  CHECK(lines_of(with(link + hosts("6 Mbit/s"), event("2 Mbit/s")))
+            .starts_with("links become slower in mid-run"));
+  CHECK(lines_of(with(link + hosts("6 Mbit/s"), event("7 Mbit/s"))).empty());
+  CHECK(lines_of(with(link + hosts("16 Mbit/s"), event("2 Mbit/s"))).empty());
+  CHECK(lines_of(with(link + hosts("6 Mbit/s"))).empty());
+}
+
+TEST_CASE("congestion control and bursts of losses are read, and refused where they cannot be") {
+  const Scenario read = with(
+      "tcp = {}\ncongestion = \"cubic\"\nlink = { latency = \"10 ms\", loss = 0.1, loss-burst = "
+      "3.5 "
+      "}");
+  CHECK(read.network.congestion == sotto::Congestion::cubic);
+  CHECK(read.link.loss_burst == 3.5);
+  CHECK(simulate_runs(read, {}).front().run->result.congestion == "cubic");
+  const Scenario plain = with("link = { latency = \"10 ms\" }");
+  CHECK(simulate_runs(plain, {}).front().run->result.congestion.empty());
+  const auto refused = [](const std::string& network, const char* why) {
+    CAPTURE(network);
+    try {
+      (void)with(network);
+      FAIL("it is read");
+    } catch (const sotto::Error& error) {
+      CHECK(std::string(error.what()).find(why) != std::string::npos);
+    }
+  };
+  refused("link = \"wan\"\ncongestion = \"reno\"", "without tcp there are no windows");
+  refused("tcp = {}\nlink = \"wan\"\ncongestion = \"vegas\"", "none of reno, cubic and bbr");
+  refused("link = { latency = \"1 ms\", loss = 0.5, loss-burst = 1.9 }", "make it 2");
 }
