@@ -82,6 +82,7 @@ Json search_json(const PlanSearch& search, const std::vector<PlannedRun>& runs,
                              : Json(nullptr)},
           {"runs", finished},
           {"candidates", candidates_json(search)},
+          {"strategies", nullptr},
           {"refused", refused}};
 }
 
