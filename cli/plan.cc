@@ -112,6 +112,13 @@ std::vector<RunPicture> pictures_of(const std::vector<study::PlannedRun>& runs) 
   return pictures;
 }
 
+/// "71.4 MB", "71.4 MB, 60 MB in groups"
+std::string sent_text(const study::SimulationResult& result) {
+  const auto within = result.bytes_within_groups_per_node();
+  const std::string all = study::amount(result.bytes_per_node());
+  return within ? fmt::format("{}, {} in groups", all, study::amount(*within)) : all;
+}
+
 RunTable table_of(const study::PlanSearch& search, const std::vector<study::PlannedRun>& runs) {
   const study::Quality& quality = quality_among(as_repeated(runs));
   RunTable table = {{"run", "predicted s/round", "simulated s/round", "error", "to target",
@@ -132,7 +139,7 @@ RunTable table_of(const study::PlanSearch& search, const std::vector<study::Plan
                           figure_text(run, {study::Goal::target}),
                           share(last ? std::optional(quality_of(last->mean)) : std::nullopt),
                           share(last && last->own ? std::optional(last->own->worst) : std::nullopt),
-                          study::amount(run.simulated.result.bytes_per_node())});
+                          sent_text(run.simulated.result)});
   }
   if (search.scenario().costs) {
     const bool target = search.ranking().goal == study::Goal::target;

@@ -10,13 +10,15 @@ namespace {
 Json candidates_json(const PlanSearch& search) {
   Json candidates = Json::array();
   for (const Candidate& one : search.candidates()) {
-    candidates.push_back({{"name", one.run.name},
-                          {"predicted_s_per_round", one.predicted_seconds_per_round},
-                          {"predicted_bytes_per_round", one.bytes_per_round},
-                          {"spectral_gap", one.spectral_gap},
-                          {"encode_s_per_byte", one.codec.encode_s_per_byte},
-                          {"decode_s_per_byte", one.codec.decode_s_per_byte},
-                          {"simulated", search.simulated(one.run)}});
+    candidates.push_back(
+        {{"name", one.run.name},
+         {"predicted_s_per_round", one.predicted_seconds_per_round},
+         {"predicted_bytes_per_round", one.bytes_per_round},
+         {"predicted_bytes_per_round_within_groups", or_null(one.bytes_per_round_within)},
+         {"spectral_gap", one.spectral_gap},
+         {"encode_s_per_byte", one.codec.encode_s_per_byte},
+         {"decode_s_per_byte", one.codec.decode_s_per_byte},
+         {"simulated", search.simulated(one.run)}});
   }
   return candidates;
 }

@@ -99,6 +99,8 @@ class PlanSearch {
   Ranking ranking_;
   Round rounds_ = 0;
   std::vector<PlannedGraph> graphs_;
+  std::vector<std::string> planned_groups_;  ///< groups of two levels that are tried
+  std::string tied_;                         ///< the task's model with tied blocks; "": none
   std::vector<Candidate> candidates_;
   std::vector<Refusal> refused_;
   RoundsGuess guess_;
