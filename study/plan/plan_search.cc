@@ -13,6 +13,7 @@
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/plan/planned_groups.h>
 #include <sotto/study/strategies/model_shape.h>
+#include <sotto/study/strategies/score.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/study/units.h>
 
@@ -75,6 +76,11 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
   graphs_ = planned_graphs(without_traces(scenario_), model_bytes);
   planned_groups_ = planned_groups(without_traces(scenario_), model_bytes);
   tied_ = model.tied;
+  if (const auto& dataset = plan.tasks->data().dataset) {
+    test_examples_ = dataset->test().size();
+    const auto row = flops_of_row(plan.tasks->make(0)->layout(), model.positions);
+    flops_per_round_ = row ? std::optional(*row * static_cast<double>(model.rows())) : row;
+  }
 }
 
 bool PlanSearch::simulated(const RunSpec& run) const {

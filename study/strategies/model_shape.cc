@@ -72,6 +72,7 @@ void add(const ParameterBlock& tensor, const CutName& name, OpenBlock& block) {
   if (name.numbered && !expert.empty()) {
     block.experts.insert(expert);
     block.made.expert_parameters += tensor.size;
+    block.made.expert_matrices += tensor.shape.size() == 2 ? tensor.size : 0;
   } else if (tensor.shape.size() == 2) {
     block.made.products.push_back({.inputs = tensor.shape[1], .outputs = tensor.shape[0]});
   }

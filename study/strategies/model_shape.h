@@ -34,6 +34,7 @@ struct BlockClass {
   std::vector<ProductSize> products = {};
   std::size_t experts = 0;            ///< experts of a block, E
   std::size_t expert_parameters = 0;  ///< floats of all experts of a block
+  std::size_t expert_matrices = 0;    ///< floats of them that are in matrices
   bool attention = false;             ///< a block has attention among the positions of a sequence
 
   /// Elements of a row in front of a block; 0: unknown.

@@ -557,6 +557,12 @@ TEST_CASE("a plan prices strategies, and says why not in bytes") {
   }
   const auto plain = planned(text, kFewer);
   CHECK(plain.at("strategies") == nullptr);
+  const json first = plain.at("runs")[0];
+  const double spent =
+      first.at("score").at("flops_per_s").get<double>() * first.at("virtual_s").get<double>();
+  // 4 nodes with 32 rows of 784 and 10 classes, forward and twice that back.
+  CHECK(spent / first.at("rounds").get<double>() == doctest::Approx(4 * 6 * 32 * 7840.0));
+  CHECK(first.at("score").at("regulated") > 0);
 
   const Scratch scratch;
   const auto file = scratch.write("s.toml", text).string();
