@@ -17,10 +17,12 @@
 #include <sotto/console/signals.h>
 #include <sotto/study/interruption.h>
 #include <sotto/study/json/search.h>
+#include <sotto/study/json/strategies.h>
 #include <sotto/study/plan/plan_search.h>
 #include <sotto/study/plan/plan_verdict.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/scenario/validated_range.h>
+#include <sotto/study/strategies/strategy_prices.h>
 #include <sotto/study/study_settings.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/files/result_file.h>
@@ -110,6 +112,13 @@ std::vector<RunPicture> pictures_of(const std::vector<study::PlannedRun>& runs) 
   return pictures;
 }
 
+/// "71.4 MB", "71.4 MB, 60 MB in groups"
+std::string sent_text(const study::SimulationResult& result) {
+  const auto within = result.bytes_within_groups_per_node();
+  const std::string all = study::amount(result.bytes_per_node());
+  return within ? fmt::format("{}, {} in groups", all, study::amount(*within)) : all;
+}
+
 RunTable table_of(const study::PlanSearch& search, const std::vector<study::PlannedRun>& runs) {
   const study::Quality& quality = quality_among(as_repeated(runs));
   RunTable table = {{"run", "predicted s/round", "simulated s/round", "error", "to target",
@@ -130,7 +139,7 @@ RunTable table_of(const study::PlanSearch& search, const std::vector<study::Plan
                           figure_text(run, {study::Goal::target}),
                           share(last ? std::optional(quality_of(last->mean)) : std::nullopt),
                           share(last && last->own ? std::optional(last->own->worst) : std::nullopt),
-                          study::amount(run.simulated.result.bytes_per_node())});
+                          sent_text(run.simulated.result)});
   }
   if (search.scenario().costs) {
     const bool target = search.ranking().goal == study::Goal::target;
@@ -146,6 +155,50 @@ RunTable table_of(const study::PlanSearch& search, const std::vector<study::Plan
   return table;
 }
 
+/// The strategies' prices, and below them what speaks against each.
+RunTable strategy_table(const std::vector<study::StrategyPrice>& prices) {
+  RunTable table = {
+      {"strategy", "rows and sums", "how", "s/step", "sent/node", "held/node", "worth it"}, {}, {}};
+  for (const study::StrategyPrice& one : prices) {
+    const auto figure = [&](std::string text) { return one.priced ? std::move(text) : "–"; };
+    table.rows.push_back(
+        {std::string(one.strategy->name), one.compressor, one.way.empty() ? "–" : one.way,
+         figure(fmt::format("{:.4g}", one.seconds)), figure(study::amount(one.bytes)),
+         figure(study::amount(one.memory_bytes)), one.refused.empty() ? "yes" : "no"});
+    if (!one.refused.empty()) {
+      const std::string name = one.priced ? fmt::format("{} {}", one.strategy->name, one.compressor)
+                                          : std::string(one.strategy->name);
+      table.add_note(fmt::format("{}: {}", name, one.refused));
+    }
+  }
+  return table;
+}
+
+/// What runs the quickest strategy that is worth it.
+std::string strategy_advice(const std::vector<study::StrategyPrice>& prices) {
+  const study::StrategyPrice& best = prices.front();
+  if (!best.refused.empty()) {
+    return "No strategy fits: give the nodes more memory, or take a smaller model or batch.";
+  }
+  return fmt::format(
+      "The quickest step is that of {} ({}): {}; {}", best.strategy->name, best.compressor,
+      best.strategy->what,
+      best.command.empty() ? std::string(best.strategy->runs_with) + " runs it" : best.command);
+}
+
+/// Shows the strategies and adds them to the result, if they are asked for.
+void add_strategies(const PlanOptions& options, const study::Scenario& scenario,
+                    const console::Output& output, Json& result) {
+  if (!options.what.strategies) {
+    return;
+  }
+  const auto prices = study::price_strategies(scenario, console::stop_request());
+  output.line("");
+  show_table(strategy_table(prices), output);
+  output.line(strategy_advice(prices));
+  result["strategies"] = study::strategies_json(prices);
+}
+
 int conclude(const PlanOptions& options, const study::PlanSearch& search,
              const std::vector<study::PlannedRun>& runs, const console::Output& output) {
   const study::Verdict verdict = judge(runs, search.ranking(), search.by_worst());
@@ -155,10 +208,11 @@ int conclude(const PlanOptions& options, const study::PlanSearch& search,
   for (const std::string& line : verdict.lines) {
     output.line(line);
   }
-  const Json result = search_json(search, runs, verdict);
+  Json result = search_json(search, runs, verdict);
   if (verdict.winner) {
     output.line(fmt::format("  {}", result.at("command").get<std::string>()));
   }
+  add_strategies(options, search.scenario(), output, result);
   if (!options.html.empty()) {
     for (const std::string& line : verdict.lines) {
       table.add_note(line);

@@ -168,6 +168,9 @@ GridProduct::Way GridProduct::weight_panel() const {
 
 void GridProduct::list_compute(const std::string& what, double flops,
                                std::function<Status()> compute, Stages& stages) const {
+  if (options_.exchanges_only) {
+    compute = [] { return Status(); };
+  }
   stages.push_back({fmt::format("{} {} x {} x {}: {}", options_.name, options_.rows, options_.inner,
                                 options_.columns, what),
                     [run = std::move(compute)](const RoundInput&) { return run(); }, nullptr,
@@ -180,14 +183,14 @@ void GridProduct::list_collective(const std::string& what, double flops,
                                   std::span<float> vector, Stages& stages) {
   VectorCollective* const carried = collective.get();
   collectives_.push_back(std::move(collective));
-  list_compute(
-      what, flops,
-      [run = std::move(compute), carried, vector] {
-        run();
-        carried->begin(vector);
-        return Status();
-      },
-      stages);
+  list_compute(what, flops, {}, stages);
+  stages.back().compute = [this, run = std::move(compute), carried, vector](const RoundInput&) {
+    if (!options_.exchanges_only) {
+      run();
+    }
+    carried->begin(vector);
+    return Status();
+  };
   stages.back().collective = carried;
 }
 

@@ -94,6 +94,8 @@ struct GridProductOptions {
   std::string compressor = "none";                  ///< compressor of X, and in the cube of Y
   std::string gradient_compressor = "none";         ///< compressor of dY and dX
   std::string weight_gradient_compressor = "none";  ///< compressor of dW, with feedback
+  /// Nothing is multiplied and results are void: for plans, which ask what travels and how long.
+  bool exchanges_only = false;
 };
 
 /// A node's part of a matrix: these rows and columns, in row-major order.

@@ -206,6 +206,18 @@ double ProgramAlgorithm::flops_behind(const ExchangeTag& /*tag*/) const {
   return flops;
 }
 
+double ProgramAlgorithm::flops_in_front() const {
+  double flops = 0;
+  const auto stages = program_->stages();
+  for (std::size_t at = 0; at < stages.size(); ++at) {
+    flops += stages[at].flops;
+    if (takes_part_[at]) {
+      break;
+    }
+  }
+  return flops;
+}
+
 AlgorithmCounters ProgramAlgorithm::counters() const {
   AlgorithmCounters sum;
   for (const ProgramStage& stage : program_->stages()) {

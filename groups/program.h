@@ -136,6 +136,9 @@ class ProgramAlgorithm final : public NodeAlgorithm {
   std::uint64_t digest() const { return digest_; }
   /// Number of phases in a round.
   int phases() const { return phases_; }
+  /// Floating-point operations of the stages in front of this node's first exchange, which the
+  /// simulator has in the time of a gradient.
+  double flops_in_front() const;
   Program& program() const { return *program_; }
 
   Peers peers() const override;

@@ -148,8 +148,7 @@ void RingAttention::list_forward(const AttentionInput& in, std::span<float> out,
           }
           attend(in, out, step);
           if (last) {
-            block_.finish(out);
-            return member_.node->require_finite(out, "output of the attention");
+            return finish(out);
           }
           pass_on(*hop, step);
           return Status();
@@ -273,13 +272,27 @@ AttentionInput RingAttention::here(int step, std::span<const float> q) const {
 }
 
 void RingAttention::attend(const AttentionInput& in, std::span<float> out, int step) {
+  if (options_.exchanges_only) {
+    return;
+  }
   for (const AttentionTile& tile : tiles_[static_cast<std::size_t>(step)]) {
     block_.attend(tile, here(step, in.q), out);
   }
 }
 
+Status RingAttention::finish(std::span<float> out) {
+  if (options_.exchanges_only) {
+    return {};
+  }
+  block_.finish(out);
+  return member_.node->require_finite(out, "output of the attention");
+}
+
 void RingAttention::attend_backward(const AttentionInput& in, std::span<const float> dout,
                                     const AttentionGradient& gradient, int step) {
+  if (options_.exchanges_only) {
+    return;
+  }
   const std::size_t size = rows_of(source(step)) * elements();
   const auto whole = std::span(moving_gradient_);
   for (const AttentionTile& tile : tiles_[static_cast<std::size_t>(step)]) {

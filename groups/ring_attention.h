@@ -56,6 +56,8 @@ struct RingAttentionOptions {
   std::size_t width = 1;            ///< elements of a head
   bool causal = true;               ///< position t sees positions 0 … t only; else all see all
   std::string compressor = "none";  ///< compressor of keys and values
+  /// No attention is computed and results are void: for plans, which ask what travels and how long.
+  bool exchanges_only = false;
 };
 
 class RingAttention {
@@ -118,6 +120,8 @@ class RingAttention {
   void pass_on(RingHop& hop, int step);
   Status pass_gradient_on(RingHop& hop, int step);
   void attend(const AttentionInput& in, std::span<float> out, int step);
+  /// The output, once all keys have been seen.
+  Status finish(std::span<float> out);
   void attend_backward(const AttentionInput& in, std::span<const float> dout,
                        const AttentionGradient& gradient, int step);
 

@@ -10,10 +10,12 @@
 #include <sotto/base/json_text.h>
 #include <sotto/study/json/runs.h>
 #include <sotto/study/json/search.h>
+#include <sotto/study/json/strategies.h>
 #include <sotto/study/plan/plan_verdict.h>
 #include <sotto/study/simulation/scenario_runs.h>
 #include <sotto/study/simulation/simulated_run.h>
 #include <sotto/study/simulation/upgrades.h>
+#include <sotto/study/strategies/strategy_prices.h>
 #include <sotto/trainers/run.h>
 
 namespace sotto::study {
@@ -91,7 +93,10 @@ SettingGroup settings_of(PlanSettings& settings) {
         "So many candidates are simulated at most, besides the scenario's own", kMostBudget},
        {"seeds", &settings.seeds, "K",
         "With so many seeds the best are simulated: this one, and those that follow", kMostSeeds},
-       {"threads", &settings.threads, "N", kThreadsHelp, kMostThreads}}};
+       {"threads", &settings.threads, "N", kThreadsHelp, kMostThreads},
+       {"strategies", &settings.strategies, "",
+        "Also price other ways to share out the model: tied blocks, a sharded state, experts, "
+        "pipelines, grids and rings, and say what speaks against each"}}};
 }
 
 std::vector<ListSetting> lists_of(PlanSettings& settings) {
@@ -132,6 +137,9 @@ SearchOptions search_options(const PlanSettings& settings, const Scenario& scena
     refuse("budget", "0", "at least one is needed");
   }
   check_seeds(settings.seeds);
+  if (settings.strategies) {
+    require_priceable(scenario);
+  }
   if (settings.rank_by != "mean" && settings.rank_by != "worst") {
     refuse("rank_by", settings.rank_by, "it is mean or worst");
   }
@@ -188,7 +196,14 @@ Result<std::string> planned_json(const PlanSettings& settings, const StopRequest
   if (search.interrupted()) {
     return Status(Fault::stopped, std::string(kStopped));
   }
-  return json_text(search_json(search, *runs, judge(*runs, search.ranking(), search.by_worst())));
+  Json json = search_json(search, *runs, judge(*runs, search.ranking(), search.by_worst()));
+  if (settings.strategies) {
+    json["strategies"] = strategies_json(price_strategies(search.scenario(), stop));
+    if (stop && stop()) {
+      return Status(Fault::stopped, std::string(kStopped));
+    }
+  }
+  return json_text(json);
 }
 
 }  // namespace sotto::study

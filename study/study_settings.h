@@ -48,6 +48,7 @@ struct PlanSettings : ScenarioSettings {
   std::uint64_t budget = SearchOptions().budget;
   std::uint64_t seeds = SearchOptions().seeds;
   std::uint64_t threads = 0;  ///< threads that take gradients; 0: one a core
+  bool strategies = false;    ///< also price strategies (strategy_prices.h)
 };
 
 /// A setting that may be given again and again, with another value each time.

@@ -29,6 +29,8 @@ constexpr std::array<Unit, 8> kRates = {{{"bit/s", 0.125},
                                          {"kB/s", 1e3},
                                          {"MB/s", 1e6},
                                          {"GB/s", 1e9}}};
+constexpr std::array<Unit, 5> kSizes = {
+    {{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}}};
 constexpr double kLongest = 100.0 * 366 * 24 * 3600e9;
 
 /// The number in front, and what follows it without blanks. NaN when there is none.
@@ -67,6 +69,15 @@ double parse_bandwidth(std::string_view text) {
     throw Error("'" + std::string(text) +
                 "' is no bandwidth; write a positive number and bit/s, kbit/s, Mbit/s, Gbit/s, or "
                 "B/s, kB/s, MB/s, GB/s, e.g. \"100 Mbit/s\"");
+  }
+  return found;
+}
+
+double parse_size(std::string_view text) {
+  const double found = in_units(text, kSizes);
+  if (!(found > 0 && std::isfinite(found))) {
+    throw Error("'" + std::string(text) +
+                "' is no size; write a positive number and B, kB, MB, GB or TB, e.g. \"2 GB\"");
   }
   return found;
 }

@@ -18,6 +18,10 @@ SimTime parse_duration(std::string_view text);
 /// "12 MB/s". Powers of 1000. Throws Error for anything else, or what is not positive and finite.
 double parse_bandwidth(std::string_view text);
 
+/// Bytes: "2 GB", "512 MB", "64 kB". Powers of 1000. Throws Error for anything else, or what is not
+/// positive and finite.
+double parse_size(std::string_view text);
+
 /// 0.9313 → "93.13 %"; NaN → "–".
 std::string percent(double fraction);
 /// 1234567 → "1.23 MB"

@@ -1,8 +1,13 @@
 #include <sotto/study/json/search.h>
 
+#include <cmath>
+#include <limits>
+#include <optional>
+
 #include <sotto/study/json/figures.h>
 #include <sotto/study/json/simulation.h>
 #include <sotto/study/plan/train_command.h>
+#include <sotto/study/strategies/score.h>
 
 namespace sotto::study {
 namespace {
@@ -10,13 +15,15 @@ namespace {
 Json candidates_json(const PlanSearch& search) {
   Json candidates = Json::array();
   for (const Candidate& one : search.candidates()) {
-    candidates.push_back({{"name", one.run.name},
-                          {"predicted_s_per_round", one.predicted_seconds_per_round},
-                          {"predicted_bytes_per_round", one.bytes_per_round},
-                          {"spectral_gap", one.spectral_gap},
-                          {"encode_s_per_byte", one.codec.encode_s_per_byte},
-                          {"decode_s_per_byte", one.codec.decode_s_per_byte},
-                          {"simulated", search.simulated(one.run)}});
+    candidates.push_back(
+        {{"name", one.run.name},
+         {"predicted_s_per_round", one.predicted_seconds_per_round},
+         {"predicted_bytes_per_round", one.bytes_per_round},
+         {"predicted_bytes_per_round_within_groups", or_null(one.bytes_per_round_within)},
+         {"spectral_gap", one.spectral_gap},
+         {"encode_s_per_byte", one.codec.encode_s_per_byte},
+         {"decode_s_per_byte", one.codec.decode_s_per_byte},
+         {"simulated", search.simulated(one.run)}});
   }
   return candidates;
 }
@@ -29,7 +36,25 @@ Json by_seed(const std::vector<std::optional<double>>& figures) {
   return all;
 }
 
-Json run_json(const PlannedRun& run, const Ranking& ranking) {
+/// What all nodes compute a second, and AIPerf's score of it and of the averaged model.
+Json score_json(const PlanSearch& search, const PlannedRun& run) {
+  const SimulationResult& result = run.simulated.result;
+  const RunSpec& spec = run.candidate.run;
+  const auto flops = spec.find("model") == nullptr ? search.flops_per_round() : std::nullopt;
+  if (!flops || !(result.virtual_s > 0) || spec.find("batch") != nullptr) {
+    return nullptr;
+  }
+  const double per_s = *flops * static_cast<double>(result.rounds) *
+                       static_cast<double>(result.nodes) / result.virtual_s;
+  const double accuracy =
+      result.final ? result.final->mean.accuracy : std::numeric_limits<double>::quiet_NaN();
+  return {{"flops_per_s", per_s},
+          {"regulated", std::isnan(accuracy)
+                            ? Json(nullptr)
+                            : Json(regulated_score(per_s, accuracy, search.test_examples()))}};
+}
+
+Json run_json(const PlanSearch& search, const PlannedRun& run, const Ranking& ranking) {
   Json found = {{"name", run.candidate.run.name},
                 {"label", run.label},
                 {"compressed", run.candidate.compressed},
@@ -39,7 +64,8 @@ Json run_json(const PlannedRun& run, const Ranking& ranking) {
                 {"seconds", or_null(figure_of(run, {.goal = ranking.goal}))},
                 {"seconds_by_seed", by_seed(run.times)},
                 {"figure", or_null(figure_of(run, ranking))},
-                {"money_by_seed", by_seed(run.money)}};
+                {"money_by_seed", by_seed(run.money)},
+                {"score", score_json(search, run)}};
   found.update(simulation_json(run.simulated.result));
   return found;
 }
@@ -62,7 +88,7 @@ Json search_json(const PlanSearch& search, const std::vector<PlannedRun>& runs,
   }
   Json finished = Json::array();
   for (const PlannedRun& run : runs) {
-    finished.push_back(run_json(run, search.ranking()));
+    finished.push_back(run_json(search, run, search.ranking()));
   }
   const auto& winner = verdict.winner;
   return {{"sotto", SOTTO_VERSION},
@@ -82,6 +108,7 @@ Json search_json(const PlanSearch& search, const std::vector<PlannedRun>& runs,
                              : Json(nullptr)},
           {"runs", finished},
           {"candidates", candidates_json(search)},
+          {"strategies", nullptr},
           {"refused", refused}};
 }
 

@@ -105,6 +105,7 @@ Json simulation_json(const SimulationResult& result, bool edges) {
           {"time_to_target_s", or_null(result.time_to_target_s)},
           {"bytes_to_target", or_null(result.bytes_to_target)},
           {"bytes_sent_per_node", result.bytes_sent},
+          {"bytes_within_groups_per_node", or_null(result.bytes_within_groups_per_node())},
           {"bill", bill_json(result.bill)},
           {"bill_to_target", bill_json(result.bill_to_target)},
           {"missed", result.missed},

@@ -320,6 +320,19 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
   return std::move(all).all();
 }
 
+void Screen::add_with(std::string_view setting, const std::string& value, const Proposal& proposal,
+                      const Variations& variations, std::vector<Candidate>& found) {
+  const double seconds = found.front().predicted_seconds_per_round;
+  try {
+    for (Candidate& one : of({.run = proposal.run.with(setting, value), .varies = true},
+                             {.intervals = variations.intervals})) {
+      add_if_shorter(std::move(one), seconds, found);
+    }
+  } catch (const Error&) {
+    // The algorithm does not go with it, which nobody has asked for.
+  }
+}
+
 void Screen::predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
                      const Pace& pace, Round rounds) const {
   candidate.rounds = scenario_.timing_only ? affordable_rounds(job, rounds) : rounds;
@@ -335,7 +348,9 @@ Candidate Screen::candidate_of(const Proposal& proposal, const TrainPlan& plan,
   return {.run = proposal.run,
           .algorithm = std::string(proposal.run.algorithm()),
           .compressor = options.compressor,
-          .method = fmt::format("{} {}", proposal.run.algorithm(), options.compressor),
+          .method = fmt::format("{} {}{}{}", proposal.run.algorithm(), options.compressor,
+                                options.groups.empty() ? "" : " in groups",
+                                proposal.run.find("model") == nullptr ? "" : " of another model"),
           .graph = to_all ? "" : options.topology,
           .step_rule = steps_of(proposal.run),
           .interval = options.communication_interval,
@@ -349,7 +364,8 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   const TrainPlan plan = make_train_plan(with_run(scenario_.task, proposal.run));
   const OptimizerOptions& options = plan.run.optimizer;
   const AlgorithmInfo& info = algorithm_info(options.algorithm);
-  require_few(info.graph == GraphNeed::any, scenario_.nodes);
+  const bool to_all = info.graph == GraphNeed::any;
+  require_few(to_all, scenario_.nodes);
   const PlannedJob job = planned_job(scenario_, plan);
   const ParameterLayout layout = plan.tasks->make(0)->layout();
   const Candidate made = candidate_of(proposal, plan, layout);
@@ -357,10 +373,17 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   codec_.apply(made.codec, paced);
   const Platform platform = without_traces(scenario_).platform(pairs_of(job));
   const Pace pace = pace_of(paced, options);
-  const bool streams =
-      can_stream(options, layout) && !options.streaming.on() && !variations.intervals.empty();
+  const bool streams = options.groups.empty() && can_stream(options, layout) &&
+                       !options.streaming.on() && !variations.intervals.empty();
   const auto predicted = [&](Candidate one, const Streaming& streaming) {
-    predict(one, with_local_steps(job, one.interval, streaming), platform, pace, plan.run.rounds);
+    const PlannedJob spread = options.groups.empty()
+                                  ? with_local_steps(job, one.interval, streaming)
+                                  : with_local_steps_of_groups(job, one.interval);
+    predict(one, spread, platform, pace, plan.run.rounds);
+    if (!options.groups.empty()) {
+      one.bytes_per_round_within =
+          bytes_per_round_within(spread, NodeGroups(options.groups), one.rounds);
+    }
     return one;
   };
   std::vector<Candidate> found = {predicted(made, options.streaming)};
@@ -380,6 +403,14 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   const std::size_t plain = found.size();
   if (variations.quasi_global && info.keeps_mean) {
     add_with_rule("quasi-global", {}, plain, found);
+  }
+  if (to_all || options.topology == "ring") {
+    for (const std::string& groups : variations.groups) {
+      add_with("groups", groups, proposal, variations, found);
+    }
+    if (!variations.tied.empty()) {
+      add_with("model", variations.tied, proposal, variations, found);
+    }
   }
   if (variations.adam) {
     add_with_rule("adam", adam_rate(scenario_), plain, found);

@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sotto/base/ids.h>
@@ -44,6 +46,8 @@ struct Candidate {
   Round rounds = 0;
   double predicted_seconds_per_round = 0;  ///< virtual seconds, predicted by plan_model.h
   double bytes_per_round = 0;              ///< bytes that a node sends a round
+  /// Bytes that a node sends a round to members of its own group; none: nodes are in no groups.
+  std::optional<double> bytes_per_round_within = {};
   double spectral_gap = 0;  ///< spectral gap of the graph; 1 for algorithms that use none
   CodecSpeed codec;
 
@@ -67,8 +71,10 @@ struct Proposal {
 struct Variations {
   /// Rounds from one exchange to the next, each above 1, ascending.
   std::vector<Round> intervals{};
-  bool delays = false;        ///< try gradients that do not wait for the exchange
-  bool adam = false;          ///< try Adam in place of the task's step rule
+  bool delays = false;                ///< try gradients that do not wait for the exchange
+  bool adam = false;                  ///< try Adam in place of the task's step rule
+  std::vector<std::string> groups{};  ///< groups that are tried, as planned_groups gives them
+  std::string tied{};                 ///< a model with tied blocks to try; "": none
   bool quasi_global = false;  ///< try quasi-global momentum in place of the task's, where nodes mix
 };
 
@@ -93,15 +99,18 @@ class Screen {
   /// Both must outlive this.
   Screen(const Scenario& scenario, CodecMeter& codec) : scenario_(scenario), codec_(codec) {}
 
-  /// The run, and where it varies, with those intervals, with these in fragments, and with delayed
-  /// gradients, that make a round shorter by a tenth; each of these with Adam as well. Throws Error
-  /// for a run that its algorithm's requirements refuse.
+  /// The run, and where it varies, with those intervals, with these in fragments, with delayed
+  /// gradients, in groups and with tied blocks, that make a round shorter by a tenth; each of these
+  /// with Adam as well. Throws Error for a run that its algorithm's requirements refuse.
   std::vector<Candidate> of(const Proposal& proposal, const Variations& variations);
 
  private:
   /// What the proposal says of itself, without a prediction.
   Candidate candidate_of(const Proposal& proposal, const TrainPlan& plan,
                          const ParameterLayout& layout);
+  /// Adds the proposal with one setting more, where that makes a round shorter by a tenth.
+  void add_with(std::string_view setting, const std::string& value, const Proposal& proposal,
+                const Variations& variations, std::vector<Candidate>& found);
   void predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
                const Pace& pace, Round rounds) const;
 

@@ -27,11 +27,13 @@ constexpr Round kFrozenAfter = 2;
 /// Writes down what an algorithm posts.
 class Overheard final : public ForwardingAlgorithm {
  public:
-  Overheard(std::unique_ptr<Algorithm> inner, Rank rank, std::vector<PlannedRound>& rounds)
+  /// `grouped`: exchanges within groups and between them follow each other, and are told apart.
+  Overheard(std::unique_ptr<Algorithm> inner, Rank rank, std::vector<PlannedRound>& rounds,
+            bool grouped)
       : ForwardingAlgorithm(std::move(inner)),
         rank_(rank),
         rounds_(rounds),
-        cut_(peers().frames_a_round > 1) {}
+        cut_(!grouped && peers().frames_a_round > 1) {}
 
   void begin_round() override {
     if (++begun_ > rounds_.size()) {
@@ -107,12 +109,12 @@ class Overheard final : public ForwardingAlgorithm {
 }  // namespace
 
 std::vector<PlannedRound> overhear(std::vector<std::unique_ptr<Algorithm>> algorithms, Round rounds,
-                                   const GradientFunction& gradient) {
+                                   const GradientFunction& gradient, bool grouped) {
   std::vector<PlannedRound> heard;
   LockstepDriver driver;
   for (std::size_t rank = 0; rank < algorithms.size(); ++rank) {
-    driver.add(
-        std::make_unique<Overheard>(std::move(algorithms[rank]), static_cast<Rank>(rank), heard));
+    driver.add(std::make_unique<Overheard>(std::move(algorithms[rank]), static_cast<Rank>(rank),
+                                           heard, grouped));
   }
   if (const Status status = driver.run(rounds, gradient); !status.ok()) {
     throw Error("the algorithm cannot be planned with: " + status.message());
@@ -122,9 +124,6 @@ std::vector<PlannedRound> overhear(std::vector<std::unique_ptr<Algorithm>> algor
 
 PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
   OptimizerOptions options = plan.run.optimizer;
-  if (!options.groups.empty()) {
-    throw Error("groups", "plans compare runs of single nodes; simulate runs in groups one by one");
-  }
   // What is exchanged does not depend on how many local steps were made.
   options.communication_interval = 1;
   options.streaming = {};
@@ -143,7 +142,8 @@ PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
   const Round period = std::min(job_of.topology->period(), kMostListened);
   auto heard =
       overhear(std::move(timing_job.nodes), kFrozenAfter + period,
-               timing_job.stand_ins() ? GradientFunction([](auto&&...) {}) : timing_job.gradient);
+               timing_job.stand_ins() ? GradientFunction([](auto&&...) {}) : timing_job.gradient,
+               !options.groups.empty());
   const auto steady = heard.end() - static_cast<std::ptrdiff_t>(period);
   PlannedJob job = {.beginning_rounds = freeze.value_or(0)};
   job.beginning.assign(heard.begin(), steady);

@@ -14,10 +14,10 @@
 
 namespace sotto::study {
 
-/// The exchanges of the first `rounds` rounds, with these gradients. Throws Error for algorithms
-/// that do not get through them.
+/// The exchanges of the first `rounds` rounds, with these gradients; `grouped`: the nodes are in
+/// groups. Throws Error for algorithms that do not get through them.
 std::vector<PlannedRound> overhear(std::vector<std::unique_ptr<Algorithm>> algorithms, Round rounds,
-                                   const GradientFunction& gradient);
+                                   const GradientFunction& gradient, bool grouped = false);
 
 /// The job of a planned run on a scenario's nodes, without its local steps (with_local_steps); with
 /// stand-ins where no gradients are taken.

@@ -11,6 +11,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/study/internal/scenario_spelling.h>
+#include <sotto/study/plan/planned_groups.h>
+#include <sotto/study/strategies/model_shape.h>
+#include <sotto/study/strategies/score.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/study/units.h>
 
@@ -68,8 +71,16 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
     scenario_.task.eval_every = std::max<Round>(1, rounds_ / 4);
     options_.seeds = 1;
   }
-  graphs_ = planned_graphs(without_traces(scenario_),
-                           4.0 * static_cast<double>(plan.tasks->make(0)->dimension()));
+  const ModelShape model = shape_of(plan);
+  const double model_bytes = 4.0 * static_cast<double>(model.parameters);
+  graphs_ = planned_graphs(without_traces(scenario_), model_bytes);
+  planned_groups_ = planned_groups(without_traces(scenario_), model_bytes);
+  tied_ = model.tied;
+  if (const auto& dataset = plan.tasks->data().dataset) {
+    test_examples_ = dataset->test().size();
+    const auto row = flops_of_row(plan.tasks->make(0)->layout(), model.positions);
+    flops_per_round_ = row ? std::optional(*row * static_cast<double>(model.rows())) : row;
+  }
 }
 
 bool PlanSearch::simulated(const RunSpec& run) const {
@@ -110,11 +121,16 @@ void PlanSearch::check_own_runs() const {
 /// what they cost in rounds; intervals and delays only where the task sets nothing of the kind. The
 /// intervals of the scenario's own runs are among those tried.
 Variations PlanSearch::variations() const {
-  if (ranking_.goal == Goal::epoch) {
-    return {};
+  Variations all;
+  if (scenario_.task.groups.empty() && !scenario_.attack) {
+    all.groups = planned_groups_;
   }
-  Variations all = {.adam = tries_adam(options_.lists, scenario_),
-                    .quasi_global = tries_quasi_global(scenario_)};
+  if (ranking_.goal == Goal::epoch) {
+    return all;
+  }
+  all.adam = tries_adam(options_.lists, scenario_);
+  all.quasi_global = tries_quasi_global(scenario_);
+  all.tied = tied_;
   if (scenario_.task.communication_interval != 1 || !scenario_.task.outer_step_rule.empty() ||
       scenario_.task.delayed_gradient) {
     return all;

@@ -5,7 +5,9 @@
 // both are simulated again with other seeds. One thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -51,6 +53,10 @@ class PlanSearch {
   const Ranking& ranking() const { return ranking_; }
   bool by_worst() const { return options_.by_worst; }
   Round rounds() const { return rounds_; }
+  /// Floating-point operations of a node and round, where the model's shapes tell.
+  std::optional<double> flops_per_round() const { return flops_per_round_; }
+  /// Examples that models are tested on.
+  std::size_t test_examples() const { return test_examples_; }
   bool codec_measured() const { return codec_.measures(); }
   /// All that were screened, the most promising first.
   const std::vector<Candidate>& candidates() const { return candidates_; }
@@ -99,6 +105,10 @@ class PlanSearch {
   Ranking ranking_;
   Round rounds_ = 0;
   std::vector<PlannedGraph> graphs_;
+  std::vector<std::string> planned_groups_;  ///< groups of two levels that are tried
+  std::optional<double> flops_per_round_;
+  std::size_t test_examples_ = 0;
+  std::string tied_;  ///< the task's model with tied blocks; "": none
   std::vector<Candidate> candidates_;
   std::vector<Refusal> refused_;
   RoundsGuess guess_;

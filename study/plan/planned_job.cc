@@ -51,6 +51,23 @@ void stream(const PlannedRound& round, const Streaming& streaming,
   }
 }
 
+/// Bytes of the frames that `counts` lets count, in the mean over rounds.
+template <typename Counts>
+double bytes_of(const PlannedJob& job, Round rounds, const Counts& counts) {
+  double bytes = 0;
+  for (Round number = 0; number < rounds; ++number) {
+    const PlannedRound& round = job.round(number);
+    for (const auto* exchanges : {&round.before, &round.after}) {
+      for (const PlannedExchange& exchange : *exchanges) {
+        for (const PlannedFrame& frame : exchange) {
+          bytes += counts(frame) ? static_cast<double>(frame.bytes) : 0;
+        }
+      }
+    }
+  }
+  return bytes / static_cast<double>(rounds);
+}
+
 }  // namespace
 
 PlannedJob with_local_steps(const PlannedJob& job, Round interval, const Streaming& streaming) {
@@ -77,23 +94,34 @@ PlannedJob with_local_steps(const PlannedJob& job, Round interval, const Streami
           .steady = spread(job.steady)};
 }
 
-double bytes_per_round(const PlannedJob& job, int nodes, Round rounds) {
-  const auto bytes_of = [](const PlannedRound& round) {
-    double bytes = 0;
-    for (const auto* exchanges : {&round.before, &round.after}) {
-      for (const PlannedExchange& exchange : *exchanges) {
-        for (const PlannedFrame& frame : exchange) {
-          bytes += static_cast<double>(frame.bytes);
+PlannedJob with_local_steps_of_groups(const PlannedJob& job, Round interval) {
+  const auto spread = [&](const std::vector<PlannedRound>& rounds) {
+    std::vector<PlannedRound> all;
+    for (const PlannedRound& round : rounds) {
+      for (Round k = 1; k < interval; ++k) {
+        PlannedRound& local = all.emplace_back();
+        if (round.after.size() > 1) {
+          local.after = {round.after.front(), round.after.back()};
         }
       }
+      all.push_back(round);
     }
-    return bytes;
+    return all;
   };
-  double bytes = 0;
-  for (Round round = 0; round < rounds; ++round) {
-    bytes += bytes_of(job.round(round));
-  }
-  return bytes / nodes / static_cast<double>(rounds);
+  return {.beginning_rounds = job.beginning_rounds * interval,
+          .beginning = spread(job.beginning),
+          .steady = spread(job.steady)};
+}
+
+double bytes_per_round(const PlannedJob& job, int nodes, Round rounds) {
+  return bytes_of(job, rounds, [](const PlannedFrame&) { return true; }) / nodes;
+}
+
+double bytes_per_round_within(const PlannedJob& job, const NodeGroups& groups, Round rounds) {
+  const auto within = [&](const PlannedFrame& frame) {
+    return groups.group_of(frame.from) == groups.group_of(frame.to);
+  };
+  return bytes_of(job, rounds, within) / groups.nodes();
 }
 
 Round affordable_rounds(const PlannedJob& job, Round rounds) {

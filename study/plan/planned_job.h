@@ -7,6 +7,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/optim/streaming.h>
+#include <sotto/topology/node_groups.h>
 
 namespace sotto::study {
 
@@ -52,8 +53,14 @@ using PlannedJob = RoundsOf<PlannedRound>;
 /// ones. With `streaming`, what is posted after it goes in fragments, as StreamedSteps has it.
 PlannedJob with_local_steps(const PlannedJob& job, Round interval, const Streaming& streaming = {});
 
+/// As with_local_steps, for a job in groups: members exchange in each round, and groups only in the
+/// last one of an interval. The first and the last exchange behind a gradient are the members'.
+PlannedJob with_local_steps_of_groups(const PlannedJob& job, Round interval);
+
 /// Bytes that a node sends in a round, in the mean over nodes and rounds.
 double bytes_per_round(const PlannedJob& job, int nodes, Round rounds);
+/// Bytes that a node sends to members of its own group, in the same mean.
+double bytes_per_round_within(const PlannedJob& job, const NodeGroups& groups, Round rounds);
 
 /// `rounds`, or fewer, three at least, where a job's messages are so many that its pace is to be
 /// taken from its first rounds.

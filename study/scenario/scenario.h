@@ -98,7 +98,8 @@ struct Scenario {
   std::string title;
   int nodes = 0;
   std::vector<NodeSpec> paces;  ///< times of each node's gradients, encoding and decoding, by rank
-  std::vector<HostSpec> hosts;  ///< each node's own connection, by rank
+  double memory_bytes = kUnlimited;   ///< memory of each node, for strategies
+  std::vector<HostSpec> hosts;        ///< each node's own connection, by rank
   std::vector<SharedMedium> media;    ///< shared channels; a node is in one at most
   std::vector<Trunk> trunks;          ///< trunks, in the order in which messages cross them
   LinkSpec link;                      ///< the link between two nodes that `between` does not name

@@ -70,6 +70,7 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
   if (const auto overhead = in.parsed("overhead", parse_latency)) {
     pace.codec.seconds_per_exchange = to_seconds(*overhead);
   }
+  scenario.memory_bytes = in.parsed("memory", parse_size).value_or(kUnlimited);
   scenario.paces.assign(static_cast<std::size_t>(scenario.nodes), pace);
   read_clients(in, scenario, names, scenario.task.seed);
   read_stragglers(in, scenario, names);

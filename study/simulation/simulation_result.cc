@@ -8,6 +8,7 @@
 
 #include <sotto/study/interruption.h>
 #include <sotto/study/units.h>
+#include <sotto/topology/node_groups.h>
 
 namespace sotto::study {
 namespace {
@@ -22,6 +23,19 @@ double SimulationResult::bytes_per_node() const {
     total += static_cast<double>(bytes);
   }
   return bytes_sent.empty() ? 0 : total / static_cast<double>(bytes_sent.size());
+}
+
+std::optional<double> SimulationResult::bytes_within_groups_per_node() const {
+  if (settings == nullptr || settings->run.optimizer.groups.empty()) {
+    return std::nullopt;
+  }
+  const NodeGroups groups(settings->run.optimizer.groups);
+  double bytes = 0;
+  for (const EdgeReport& edge : edges) {
+    const bool within = groups.group_of(edge.from) == groups.group_of(edge.to);
+    bytes += within ? static_cast<double>(edge.bytes) : 0;
+  }
+  return bytes / nodes;
 }
 
 std::string SimulationResult::early_end() const {

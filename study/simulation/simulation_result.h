@@ -104,6 +104,9 @@ struct SimulationResult {
 
   /// Bytes that a node sent, the mean over nodes.
   double bytes_per_node() const;
+  /// Bytes that a node sent to members of its own group, in the same mean; none: there are no
+  /// groups.
+  std::optional<double> bytes_within_groups_per_node() const;
   /// Why the run ended early; empty where it did not.
   std::string early_end() const;
 };

@@ -535,3 +535,40 @@ TEST_CASE("delayed gradients are tried where they hide an exchange, and only the
   // Without a target nothing is tried that changes the steps.
   CHECK_FALSE(has(planned(scenario(nodes, links("100 Mbit/s", "15 ms"), ""), only), delayed));
 }
+
+TEST_CASE("a plan prices strategies, and says why not in bytes") {
+  const std::string text =
+      scenario("count = 4, gradient = \"5 ms\"", links("4 Mbit/s", "1 ms")) + "";
+  const auto plan = planned(text, {"--strategies", "--codec", "none", "--budget", "1", "--seeds",
+                                   "1", "--topology", "ring", "--compressor", "quant:8"});
+  const json& strategies = plan.at("strategies");
+  REQUIRE(strategies.size() > 7);
+  CHECK(strategies[0].at("refused") == nullptr);
+  for (const json& one : strategies) {
+    if (one.at("strategy") == "data" && one.at("compressor") == "none") {
+      // 2 (n − 1)/n of 7,850 floats, and a header in each of 6 frames.
+      CHECK(one.at("bytes_per_step") == 6 * 7850 + 6 * 64);
+      CHECK(one.at("command").get<std::string>().starts_with("sotto train --nodes=4"));
+    }
+    if (one.at("strategy") == "ring") {
+      CHECK(one.at("s_per_step") == nullptr);
+      CHECK(one.at("refused") == "its model has no attention; a transformer has");
+    }
+  }
+  const auto plain = planned(text, kFewer);
+  CHECK(plain.at("strategies") == nullptr);
+  const json first = plain.at("runs")[0];
+  const double spent =
+      first.at("score").at("flops_per_s").get<double>() * first.at("virtual_s").get<double>();
+  // 4 nodes with 32 rows of 784 and 10 classes, forward and twice that back.
+  CHECK(spent / first.at("rounds").get<double>() == doctest::Approx(4 * 6 * 32 * 7840.0));
+  CHECK(first.at("score").at("regulated") > 0);
+
+  const Scratch scratch;
+  const auto file = scratch.write("s.toml", text).string();
+  const auto shown = run({"plan", file, "--strategies", "--codec", "none", "--budget", "1",
+                          "--seeds", "1", "--topology", "ring"});
+  CHECK(shown.out.find("The quickest step is that of") != std::string::npos);
+  CHECK(shown.out.find("ring : its model has no attention") == std::string::npos);
+  CHECK(shown.out.find("ring: its model has no attention") != std::string::npos);
+}

@@ -241,6 +241,11 @@ double parse_weight(std::string_view text) {
 }
 
 std::vector<std::vector<Rank>> read_groups(const std::string& path) {
+  if (path.find(';') != std::string::npos) {
+    std::string lines = path;
+    std::ranges::replace(lines, ';', '\n');
+    return parse_groups(lines);
+  }
   constexpr std::size_t kMostBytes = std::size_t{16} << 20U;
   const auto content = read_file(path, kMostBytes);
   if (!content.ok()) {

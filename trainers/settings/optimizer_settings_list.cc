@@ -144,8 +144,9 @@ SettingGroup network_settings(OptimizerSettings& o) {
       {
           {"nodes", &o.nodes, "N", "Number of nodes; by default what the launcher says", kMostInt},
           {"topology", &o.topology, "SPEC", "Who talks to whom; see `sotto list`"},
-          {"groups", &o.groups, "FILE",
-           "Groups of nodes that train one model together, a line of ranks each (0-3): the mean of "
+          {"groups", &o.groups, "FILE|RANKS",
+           "Groups of nodes that train one model together, a line of ranks each (0-3), or all of "
+           "them as 0-3;4-7: the mean of "
            "their gradients at each step, and the algorithm between groups, whose graph topology "
            "is"},
           {"weighting", &o.weighting, "NAME",

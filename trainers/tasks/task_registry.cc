@@ -122,14 +122,6 @@ constexpr auto kInfos = [] {
   return infos;
 }();
 
-ModelInput input_of(const Dataset& data) {
-  return {.features = data.features(),
-          .classes = static_cast<std::size_t>(data.classes()),
-          .image = data.image(),
-          .sequence = data.sequence(),
-          .targets = data.train().outputs()};
-}
-
 /// Throws Error unless a batch occupies less than 4 GiB.
 void require_batch(std::size_t batch, const Dataset& data, std::size_t activations) {
   const std::size_t features = data.features();
@@ -228,6 +220,14 @@ std::shared_ptr<const TaskData> load_task(std::string_view spec, const SharedSca
     }
   }
   refuse_unregistered("task", spec, kInfos);
+}
+
+ModelInput input_of(const Dataset& data) {
+  return {.features = data.features(),
+          .classes = static_cast<std::size_t>(data.classes()),
+          .image = data.image(),
+          .sequence = data.sequence(),
+          .targets = data.train().outputs()};
 }
 
 TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions options)

@@ -20,6 +20,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/trainers/data/dataset.h>
 #include <sotto/trainers/data/shared_scaling.h>
+#include <sotto/trainers/tasks/model.h>
 #include <sotto/trainers/tasks/quadratic.h>
 #include <sotto/trainers/tasks/task.h>
 
@@ -58,6 +59,9 @@ struct TaskData {
 /// `scaling`) for other tasks, and where its columns are not those of the table.
 std::shared_ptr<const TaskData> load_task(std::string_view spec,
                                           const SharedScaling* scaling = nullptr);
+
+/// The inputs and outputs of a model of these data.
+ModelInput input_of(const Dataset& data);
 
 /// Gradients that no example can move by more than clip_norm / batch (clipped_task.h).
 struct ExampleClipping {

@@ -132,13 +132,15 @@ def plan(
     budget: Optional[int] = None,
     seeds: Optional[int] = None,
     threads: Optional[int] = None,
+    strategies: Optional[bool] = None,
     seed: Optional[int] = None,
 ) -> dict[str, Any]:
     """Finds which algorithm, how many bits and which graph are there first on a scenario's network;
     returns a dictionary, that of `sotto plan --json`: "winner", "verdict", "command", "runs", ….
     Arguments are the options of `sotto plan`: `algorithm`, `compressor` and `topology`, a text or
     several, restrict what is considered; `minimize="money"` looks for the cheapest run in place of the
-    quickest; `codec="none"` leaves the time of encoding out, so that the
+    quickest; `strategies=True` adds "strategies", other ways to share out the model, each with its
+    seconds, bytes and memory and what speaks against it; `codec="none"` leaves the time of encoding out, so that the
     result does not depend on this machine.
 
     It may take minutes. Ctrl-C ends it within a round of what is simulated; other threads run
@@ -154,6 +156,7 @@ def plan(
         "budget": budget,
         "seeds": seeds,
         "threads": threads,
+        "strategies": strategies,
         "seed": seed,
     }
     result: dict[str, Any] = _studied("plan", settings)

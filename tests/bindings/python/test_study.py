@@ -119,8 +119,9 @@ def test_seeds_and_money_are_the_programs(tmp_path, seed):
     settings = {"codec": "none", "budget": 1, "seeds": 1, "seed": seed, "minimize": "money"}
     settings.update({"topology": "ring", "compressor": "quant:8"})  # few runs, as all are priced
     options = [f"--{name}={value}" for name, value in settings.items()]
-    plan = sotto.plan(file, **settings)
-    assert plan == told("plan", file, *options)
+    plan = sotto.plan(file, strategies=True, **settings)
+    assert plan == told("plan", file, "--strategies", *options)
+    assert {"data", "sharded", "pipeline"} <= {one["strategy"] for one in plan["strategies"]}
     assert plan["ranked_by"] == "money_to_target"
 
 
