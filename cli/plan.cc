@@ -193,6 +193,9 @@ void add_strategies(const PlanOptions& options, const study::Scenario& scenario,
     return;
   }
   const auto prices = study::price_strategies(scenario, console::stop_request());
+  if (prices.empty()) {
+    return;  // a signal came before the first
+  }
   output.line("");
   show_table(strategy_table(prices), output);
   output.line(strategy_advice(prices));

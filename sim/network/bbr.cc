@@ -116,7 +116,15 @@ void Bbr::change_phase(const Told& told) {
   }
 }
 
+void Bbr::rest(SimTime span) {
+  // A pause of the sender is none in which the path was to be probed.
+  if (shortest_at_ >= 0) {
+    shortest_at_ = plus(shortest_at_, span);
+  }
+}
+
 void Bbr::measure_round_trip(CongestionState& state, const Told& told) {
+  shortest_at_ = shortest_at_ < 0 ? told.now : shortest_at_;
   const bool old = told.now > plus(shortest_at_, kShortestHolds);
   if (told.round_trip >= 0 && (told.round_trip < shortest_ || old)) {
     shortest_ = told.round_trip;

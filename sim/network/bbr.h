@@ -20,6 +20,8 @@ class Bbr : public CongestionControl {
 
   int after_loss(const CongestionState& state) override;
   void hear(CongestionState& state, const Told& told) override;
+  void time_out() override { last_repair_ = Repair::timeout; }
+  void rest(SimTime span) override;
   bool rules_repairs() const override { return true; }
   double packets_per_s() const override { return packets_per_s_; }
 
@@ -48,8 +50,8 @@ class Bbr : public CongestionControl {
   bool full_ = false;
   std::size_t place_ = 0;  ///< in the cycle of gains
   SimTime place_since_ = 0;
-  SimTime shortest_;  ///< round trip, of the last ten seconds
-  SimTime shortest_at_ = 0;
+  SimTime shortest_;          ///< round trip, of the last ten seconds
+  SimTime shortest_at_ = -1;  ///< time of that measurement; -1: nothing was heard yet
   SimTime probes_until_ = -1;
   int first_window_;
   int before_ = 0;  ///< window before a repair

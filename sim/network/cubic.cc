@@ -21,9 +21,11 @@ constexpr SimTime kMostRise = 16'000'000;
 int Cubic::after_loss(const CongestionState& state) {
   epoch_ = -1;
   counted_ = 0;
-  before_loss_ =
-      state.window < before_loss_ ? state.window * (kScale + kKept) / (2 * kScale) : state.window;
-  return std::max(state.window * kKept / kScale, 2);
+  const std::int64_t window = state.window;
+  before_loss_ = state.window < before_loss_
+                     ? static_cast<int>(window * (kScale + kKept) / (2 * kScale))
+                     : state.window;
+  return std::max(static_cast<int>(window * kKept / kScale), 2);
 }
 
 void Cubic::time_out() {
@@ -91,7 +93,7 @@ int Cubic::pace(const CongestionState& state, const Told& told) {
   if (reno_window_ > window) {
     count = std::min(count, window / (reno_window_ - window));
   }
-  return std::max(static_cast<int>(count), 2);
+  return std::max(static_cast<int>(std::min(count, 100 * window)), 2);
 }
 
 void Cubic::look_for_the_end(CongestionState& state, const Told& told) {

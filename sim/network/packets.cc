@@ -33,7 +33,9 @@ std::unique_ptr<PacketStream> Network::make_stream(ConnectionId id) const {
     return nullptr;
   }
   const auto key = [&](Rank from, Rank to) {
-    return RandomKey{.seed = seed_,
+    // A connection that begins anew meets other losses.
+    constexpr std::uint64_t kEach = 0x9E37'79B9'7F4A'7C15;
+    return RandomKey{.seed = seed_ + connection.epoch * kEach,
                      .rank = from,
                      .round = id,
                      .purpose = Purpose::jitter,

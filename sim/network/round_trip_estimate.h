@@ -49,8 +49,9 @@ class RoundTripEstimate {
   /// The time-out after `failures` time-outs in a row: it doubles with each.
   SimTime timeout(int failures) const {
     constexpr int kMostDoublings = 20;
-    return std::min(plus(smoothed_, margin_) << std::min(failures, kMostDoublings),
-                    kLongestTimeout);
+    const int doublings = std::min(failures, kMostDoublings);
+    const SimTime first = plus(smoothed_, margin_);
+    return first > kLongestTimeout >> doublings ? kLongestTimeout : first << doublings;
   }
 
  private:

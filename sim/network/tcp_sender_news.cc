@@ -187,7 +187,8 @@ void TcpSender::reduce(const Told& told) {
   int more = 0;
   if (room < 0) {
     const int before = std::max(before_.window, 1);
-    more = (threshold * arrived_since_ + before - 1) / before - sent_since_;
+    const std::int64_t due = std::int64_t{threshold} * arrived_since_;  // windows may be long
+    more = static_cast<int>((due + before - 1) / before) - sent_since_;
   } else {
     more = std::max(arrived_since_ - sent_since_, told.delivered);
     more = std::min(room, more + (told.acknowledged > 0 && told.lost == 0 ? 1 : 0));

@@ -472,13 +472,12 @@ void EpochOptimizer::Run::evaluated(const Evaluation& quality) {
 }
 
 Status EpochOptimizer::Run::finish() {
+  const bool told = node_.stopped();  // before the lock: what comes later cuts the wait
   const Visit visit(node_);
   if (node_.finished() || !node_.status().ok()) {
     return node_.status();
   }
   const auto end = Clock::now() + options_.roster.leave_patience;
-  const bool told = node_.stopped();
-  cancelled_ = false;
   keep_parameters(false);
   if (links_ && member_) {
     roster_->leave();

@@ -164,9 +164,9 @@ void EpochReporter::tell_of_left_out() {
   }
   listener_({.level = SiteEvent::Level::info,
              .kind = SiteEvent::Kind::gradients_left_out,
-             .text = fmt::format("gradients came more than the grace of {} s after those of more "
-                                 "than half, and are not whole in the means: {}; the latest of "
-                                 "step {}",
+             .text = fmt::format("gradients did not come within the grace of {} s after those of "
+                                 "more than half, and are not whole in the means: {}; the latest "
+                                 "of step {}",
                                  std::chrono::duration<double>(
                                      options_.grace.value_or(std::chrono::milliseconds(0)))
                                      .count(),

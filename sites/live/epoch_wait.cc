@@ -90,6 +90,11 @@ std::span<const WaitKind> epoch_wait_kinds() { return kKinds; }
 EpochWait wait_of(const EpochSight& sight) {
   EpochWait wait{.members = sight.up, .least = sight.least};
   const EpochMember* const member = sight.member;
+  constexpr auto kOut =
+      std::to_array({EpochStanding::leaving, EpochStanding::left, EpochStanding::failed});
+  if (member != nullptr && std::ranges::find(kOut, member->standing()) != kOut.end()) {
+    return wait;  // it makes no further step
+  }
   if (member == nullptr || member->standing() != EpochStanding::member) {
     wait.kind = before_membership(sight);
     wait.refused = wait.kind == WaitKind::key ? sight.refused : 0;

@@ -79,7 +79,10 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
   if (const auto& dataset = plan.tasks->data().dataset) {
     test_examples_ = dataset->test().size();
     const auto row = flops_of_row(plan.tasks->make(0)->layout(), model.positions);
-    flops_per_round_ = row ? std::optional(*row * static_cast<double>(model.rows())) : row;
+    // A layer that others share is passed through more often than its tensors say.
+    const bool tied = scenario_.task.model.find("share=") != std::string::npos;
+    flops_per_round_ =
+        row && !tied ? std::optional(*row * static_cast<double>(model.rows())) : std::nullopt;
   }
 }
 

@@ -197,6 +197,8 @@ LinkSpec Scenario::way_between(Rank from, Rank to) const {
       way.bytes_per_s = std::min(way.bytes_per_s, trunk.link.bytes_per_s);
       way.latency = plus(way.latency, trunk.link.latency);
       way.jitter = plus(way.jitter, trunk.link.jitter);
+      way.loss_burst = std::max(way.loss > 0 ? way.loss_burst : 0,
+                                trunk.link.loss > 0 ? trunk.link.loss_burst : 0);
       way.loss = 1 - (1 - way.loss) * (1 - trunk.link.loss);
     }
   }

@@ -11,7 +11,6 @@ namespace {
 
 // What `netlab streams` measures within.
 constexpr double kMostLoss = 0.15;
-constexpr double kMostLossOfBbr = 0.1;
 constexpr double kLongestBurst = 2;
 constexpr SimTime kLongestLossyRoundTrip = 300'000'000;
 
@@ -23,8 +22,8 @@ struct WorstWay {
 
   void add(const LinkSpec& way) {
     loss = std::max(loss, way.loss);
-    burst = std::max(burst, way.loss_burst);
     if (way.loss > 0) {
+      burst = std::max(burst, way.loss_burst);
       round_trip = std::max(round_trip, 2 * way.latency);
     }
   }
@@ -74,16 +73,15 @@ void look_at_losses(const WorstWay& worst, const NetworkModel& network,
     return;
   }
   const bool bbr = network.congestion == Congestion::bbr;
-  const double most = bbr ? kMostLossOfBbr : kMostLoss;
-  if (worst.loss > most) {
+  if (worst.loss > kMostLoss) {
     found.push_back(
         fmt::format("links lose {} of their packets: times with {} were compared with real ones up "
                     "to {}, and may be off by half above",
-                    percent(worst.loss), congestion_name(network.congestion), percent(most)));
+                    percent(worst.loss), congestion_name(network.congestion), percent(kMostLoss)));
   } else if (bbr && worst.loss > 0) {
     found.emplace_back(
         "times with bbr over links that lose packets differed from real ones by 11 % in the "
-        "median, and by 37 % at worst");
+        "median, and by 35 % at worst");
   }
   if (worst.burst > kLongestBurst) {
     found.push_back(fmt::format(

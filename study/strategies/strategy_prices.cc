@@ -80,19 +80,24 @@ bool better(const Priced& a, const Priced& b) {
 Priced price_strategy(const Scenario& scenario, const TrainPlan& plan, const ModelShape& model,
                       const Strategy& strategy, const std::string& compressor) {
   std::optional<Priced> best;
+  Priced unpriced = {.price = {}, .links = {}};
+  unpriced.price.strategy = &strategy;
   try {
     for (const StrategyWay& way : strategy.ways(model, scenario.nodes, compressor)) {
-      Priced one = price_way(scenario, plan, strategy, way);
-      if (!best || better(one, *best)) {
-        best = std::move(one);
+      try {
+        Priced one = price_way(scenario, plan, strategy, way);
+        if (!best || better(one, *best)) {
+          best = std::move(one);
+        }
+      } catch (const Error& error) {  // one way is too large to be played; others may be smaller
+        unpriced.price.refused = error.what();
       }
     }
   } catch (const Error& error) {
-    if (!best) {
-      best.emplace();
-      best->price.strategy = &strategy;
-      best->price.refused = error.what();
-    }
+    unpriced.price.refused = error.what();
+  }
+  if (!best) {
+    best = std::move(unpriced);
   }
   best->price.compressor = compressor;
   return std::move(*best);
@@ -135,12 +140,30 @@ double gradient_seconds(const Scenario& scenario) {
 
 }  // namespace
 
+/// Whether the time of a message depends on chance.
+bool varies(const Scenario& scenario) {
+  const auto does = [](const LinkSpec& link) { return link.loss > 0 || link.jitter > 0; };
+  return does(scenario.link) || std::ranges::any_of(scenario.between, does, &LinksBetween::link) ||
+         std::ranges::any_of(scenario.trunks, does, &Trunk::link);
+}
+
 void require_priceable(const Scenario& scenario) {
   if (scenario.attack || scenario.sampling.clients != nullptr) {
     throw Error("strategies", scenario.attack
                                   ? "nodes lie in the scenario, and strategies trust all of them"
                                   : "clients are drawn for each exchange, and strategies need all "
                                     "nodes in each step");
+  }
+  if (scenario.task.model.find("share=") != std::string::npos) {
+    refuse("strategies", scenario.task.model,
+           "the model's layers are tied already; give it without share=, and the strategy `tied` "
+           "ties them");
+  }
+  if (varies(scenario)) {
+    throw Error(
+        "strategies",
+        "links lose packets or have jitter, and a strategy's price is that of a few blocks, "
+        "times their number, so that chance would be multiplied; leave loss and jitter out");
   }
   if (scenario.nodes < 2 || scenario.nodes > kMostNodes) {
     refuse("strategies", fmt::format("{} nodes", scenario.nodes),

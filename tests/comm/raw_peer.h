@@ -125,8 +125,8 @@ class RawPeer {
 };
 
 inline std::vector<std::byte> hello_message(std::uint64_t run_id, Rank from, Rank to,
-                                            std::uint8_t version = 2,
-                                            std::uint8_t stream = 0, std::uint8_t streams = 1) {
+                                            std::uint8_t version = 2, std::uint8_t stream = 0,
+                                            std::uint8_t streams = 1) {
   ByteBuffer out;
   out.write(std::uint8_t{1});
   out.write(version);

@@ -2,9 +2,15 @@
 #include <sotto/sim/network/tcp_sender.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include <sotto/base/philox.h>
+#include <sotto/sim/network/round_trip_estimate.h>
+
+#include "support/seed.h"
 
 using namespace sotto;
 
@@ -183,4 +189,22 @@ TEST_CASE("what waited for the repair of another packet does not make the time-o
   sender.write(1'000, now);
   CHECK(all(sender, now).size() == 1);
   CHECK(sender.wakes_at() - now <= 500 * kMs);
+}
+
+TEST_CASE("a time-out doubles up to its bound, however long the round trip") {
+  const std::uint64_t seed = test::drawn_seed();
+  CAPTURE(seed);
+  RandomStream random({.seed = seed, .purpose = Purpose::test});
+  for (int trial = 0; trial < 1000; ++trial) {
+    // From a microsecond to eleven days.
+    const auto first = static_cast<SimTime>(std::pow(10.0, 3 + 12 * random.uniform()));
+    const RoundTripEstimate estimate(first);
+    SimTime last = estimate.timeout(0);
+    CHECK(last == std::min(kLongestTimeout, first + std::max(2 * first, kTimeoutMargin)));
+    for (int failures = 1; failures < 64; ++failures) {
+      const SimTime next = estimate.timeout(failures);
+      CHECK(next == (failures <= 20 ? std::min(kLongestTimeout, 2 * last) : last));
+      last = next;
+    }
+  }
 }

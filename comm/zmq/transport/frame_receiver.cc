@@ -92,6 +92,12 @@ Result<std::size_t> FrameReceiver::take(const zmq_wire::Chunk& chunk, Ledger& le
     }
     partial = std::prev(partials_.end());
   }
+  if (!in_order() && !partial->awaits(piece, size)) {
+    return Status(Fault::malformed,
+                  fmt::format("a piece of {} bytes at byte {} of a frame of {}, which is there "
+                              "already, or cut wrongly ({})",
+                              piece.bytes.size(), piece.offset, piece.total, describe(chunk.tag)));
+  }
   if (chunk.tag != partial->tag || !partial->awaits(piece, size)) {
     return Status(
         Fault::malformed,

@@ -293,3 +293,18 @@ TEST_CASE("strategies are for 2 to 64 nodes that tell the truth") {
                                                mlp_task(8, 1, 4))),
                   Error);
 }
+
+TEST_CASE("strategies are refused where chance would be multiplied, and where layers are tied") {
+  const std::string nodes = "count = 4, gradient = \"1 ms\"";
+  const auto refused = [&](const std::string& network, const std::string& task) {
+    return test::refusal([&] { (void)price_strategies(scenario_of(nodes, network, task)); });
+  };
+  CHECK(refused("tcp = {}, link = { latency = \"1 ms\", loss = 0.01 }", mlp_task(8, 1, 4))
+            .find("leave loss and jitter out") != std::string::npos);
+  CHECK(refused("link = { latency = \"5 ms\", jitter = \"1 ms\" }", mlp_task(8, 1, 4))
+            .find("leave loss and jitter out") != std::string::npos);
+  Scenario tied = scenario_of(nodes, link_of(5, 1), mlp_task(8, 1, 4));
+  tied.task.model = "transformer:4,64,4,share=4";
+  CHECK(test::refusal([&] { (void)price_strategies(tied); }).find("tied already") !=
+        std::string::npos);
+}
