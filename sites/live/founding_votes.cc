@@ -48,7 +48,11 @@ FoundingVotes::FoundingVotes(const std::string& folder, std::string name)
     : name_(std::move(name)),
       folder_(folder.empty() ? nullptr : std::make_unique<SiteFolder>(folder)) {
   std::error_code code;
-  if (!folder_ || !std::filesystem::exists(votes_file(*folder_), code)) {
+  if (!folder_) {
+    return;
+  }
+  if (!std::filesystem::exists(votes_file(*folder_), code)) {
+    std::filesystem::remove(end_file(*folder_), code);  // the end of a run is that of its votes
     return;
   }
   const auto bytes = read_file(votes_file(*folder_), kMostVotes);

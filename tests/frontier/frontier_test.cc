@@ -4,7 +4,9 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -113,6 +115,19 @@ TEST_CASE("the best rate has the least last loss, and no run that failed") {
   CHECK(best_of({curve({1, none}), curve({5, 2})}) == 1);
   CHECK(best_of({curve({5, 2}), {}}) == 0);
   CHECK(best_of({{}, {}, curve({9})}) == 2);
+}
+
+TEST_CASE("a search goes on where the best rate lies at an end of those that were tried") {
+  CHECK(further_rate({0.001, 0.003, 0.01}, 1) == std::nullopt);
+  CHECK(further_rate({0.001, 0.003, 0.01}, 0) == 0.0003);
+  CHECK(further_rate({0.001, 0.003, 0.01}, 2) == 0.03);
+  CHECK(further_rate({0.0001, 0.0003}, 0) == std::nullopt);
+  CHECK(further_rate({0.3, 1}, 1) == std::nullopt);
+  for (const Entrant& entrant : entrants(60)) {
+    for (const double rate : entrant.rates) {
+      CHECK(std::ranges::find(kRates, rate) != std::end(kRates));
+    }
+  }
 }
 
 TEST_CASE("figures of the table are those that can be worked out by hand") {

@@ -1,5 +1,8 @@
 #include "entrant.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include <sotto/optim/registry.h>
@@ -27,6 +30,20 @@ std::string Entrant::at(double rate) const { return fmt::format("{} lr={}", word
 double Entrant::state_floats(int nodes) const {
   const AlgorithmInfo& info = algorithm_info(words.substr(0, words.find(' ')));
   return rule_floats + sotto::state_floats(info.memory, nodes, kRingDegree, false);
+}
+
+std::optional<double> further_rate(const std::vector<double>& tried, std::size_t best) {
+  const auto at = std::ranges::find(kRates, tried[best]);
+  if (at == std::end(kRates)) {
+    return std::nullopt;
+  }
+  if (best == 0 && at != std::begin(kRates)) {
+    return *(at - 1);
+  }
+  if (best + 1 == tried.size() && at + 1 != std::end(kRates)) {
+    return *(at + 1);
+  }
+  return std::nullopt;
 }
 
 std::vector<Entrant> entrants(Round rounds) {

@@ -2,9 +2,10 @@
 // algorithms that send less, or more rarely.
 //   SOTTO_DATA=DIR build/bench/frontier --out FOLDER [--work text,text-blocks,…] [--json FILE]
 // DIR has shakespeare/ and mnist/. Each entrant's learning rate is the best of three with the first
-// seed. Models are trained in the simulator, and timed on three networks: the results of these
-// algorithms do not depend on the network. FOLDER keeps the runs that are done, from which an
-// interrupted study goes on, and gets a plot for each kind of work.
+// seed, or of more where it would lie at an end of them. Models are trained in the simulator, and
+// timed on three networks: the results of these algorithms do not depend on the network. FOLDER
+// keeps the runs that are done, from which an interrupted study goes on, and gets a plot for each
+// kind of work.
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -106,11 +107,22 @@ class Study {
  private:
   EntrantRuns run(const Work& work, const Entrant& entrant) {
     EntrantRuns runs{.entrant = entrant};
-    for (const double rate : entrant.rates) {
-      runs.searched.push_back(trials_.history(work, settings_.conditions, entrant.at(rate), 0));
+    std::vector<double>& rates = runs.entrant.rates;
+    const auto first_seed = [&](double rate) {
+      return trials_.history(work, settings_.conditions, entrant.at(rate), 0);
+    };
+    for (const double rate : rates) {
+      runs.searched.push_back(first_seed(rate));
     }
-    const std::size_t best = best_of(runs.searched);
-    runs.rate = entrant.rates[best];
+    std::size_t best = best_of(runs.searched);
+    while (const auto further = further_rate(rates, best)) {
+      const bool below = *further < rates.front();
+      rates.insert(below ? rates.begin() : rates.end(), *further);
+      runs.searched.insert(below ? runs.searched.begin() : runs.searched.end(),
+                           first_seed(*further));
+      best = best_of(runs.searched);
+    }
+    runs.rate = rates[best];
     runs.histories.push_back(runs.searched[best]);
     for (std::uint64_t seed = 1; seed < settings_.seeds; ++seed) {
       runs.histories.push_back(

@@ -212,6 +212,12 @@ TEST_CASE("live epochs: votes are kept in a folder, for the node that cast them 
   CHECK(FoundingVotes(folder, "a").found() == votes);
   CHECK_THROWS_AS(FoundingVotes(folder, "b"), Error);
   CHECK(FoundingVotes("", "a").keep(votes).ok());
+  CHECK(FoundingVotes(folder, "a").note({.steps = 9, .all_left = true}).ok());
+  CHECK(FoundingVotes(folder, "a").end().has_value());
+  // A node whose votes are removed to begin another run has not ended that one.
+  std::filesystem::remove(folder + "/votes");
+  CHECK(FoundingVotes(folder, "a").keep(votes).ok());
+  CHECK_FALSE(FoundingVotes(folder, "a").end().has_value());
   std::ofstream(folder + "/votes", std::ios::binary) << "damaged";
   CHECK_THROWS_AS(FoundingVotes(folder, "a"), Error);
 }
@@ -311,8 +317,9 @@ TEST_CASE("live epochs: a founder that comes back to a run that is over says so"
 }
 
 TEST_CASE("live epochs: a stop, and cancel(), cut short what a node waits for to leave") {
-  for (const bool by_stop : {true, false}) {
-    CAPTURE(by_stop);
+  enum class Cut { by_stop, by_cancel, by_cancel_before };
+  for (const Cut cut : {Cut::by_stop, Cut::by_cancel, Cut::by_cancel_before}) {
+    CAPTURE(static_cast<int>(cut));
     const std::string seed = "127.0.0.1:" + std::to_string(free_port());
     std::vector<float> x(kDimension);
     std::vector<float> y(kDimension);
@@ -330,11 +337,16 @@ TEST_CASE("live epochs: a stop, and cancel(), cut short what a node waits for to
     REQUIRE(younger.connect().ok());
     REQUIRE(waits.get().ok());
     elder.reset();  // of two the younger can neither go on nor end the epoch
+    if (cut == Cut::by_cancel_before) {
+      younger.cancel();  // ends the next wait where there is none yet
+      CHECK(younger.finish().ok());
+      continue;
+    }
     auto leaves = std::async(std::launch::async, [&] { return younger.finish(); });
     while (younger.report().epoch->waits_for != "quorum") {
       REQUIRE(leaves.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
     }
-    by_stop ? void(stop = true) : younger.cancel();
+    cut == Cut::by_stop ? void(stop = true) : younger.cancel();
     CHECK(leaves.get().ok());
   }
 }

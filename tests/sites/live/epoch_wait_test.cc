@@ -103,6 +103,22 @@ TEST_CASE(
   CHECK(wait_of({.member = late.member.get(), .up = 3, .least = 2}).kind == Kind::admission);
 }
 
+TEST_CASE("epoch waits: a node that leaves, or has left, waits for no step") {
+  EpochWorld world = running(3, 8);
+  EpochWorld::Process& process = *world.all()[1];
+  world.leave(process);
+  bool out = false;
+  world.run(world.now() + EpochTime(20'000), [&] {
+    const EpochStanding standing = process.member->standing();
+    if (standing != EpochStanding::member) {
+      out = true;
+      CHECK(wait_of({.member = process.member.get(), .up = 1, .least = 1}).kind == Kind::none);
+    }
+    return standing == EpochStanding::left;
+  });
+  CHECK(out);
+}
+
 TEST_CASE("epoch waits: each kind has a name and words of its own") {
   std::set<std::string> names;
   std::set<std::string> words;
