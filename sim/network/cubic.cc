@@ -23,7 +23,7 @@ int Cubic::after_loss(const CongestionState& state) {
   counted_ = 0;
   const std::int64_t window = state.window;
   before_loss_ = state.window < before_loss_
-                     ? static_cast<int>(window * (kScale + kKept) / (2 * kScale))
+                     ? static_cast<int>(window * (kScale + kKept) / (2 * std::int64_t{kScale}))
                      : state.window;
   return std::max(static_cast<int>(window * kKept / kScale), 2);
 }

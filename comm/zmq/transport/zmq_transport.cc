@@ -46,6 +46,7 @@ constexpr std::size_t kSpareChannels = 64;
 
 std::vector<zmq::message_t> hellos(const TransportOptions& options, Rank to) {
   std::vector<zmq::message_t> all;
+  all.reserve(static_cast<std::size_t>(options.streams));
   for (int stream = 0; stream < options.streams; ++stream) {
     all.push_back(zmq_wire::make_hello({.run_id = options.run_id,
                                         .from = options.rank,
@@ -104,7 +105,7 @@ class ZmqTransport final : public Transport {
                                         : nullptr),
         listener_(context_, address.endpoint(options.security ? own_port(options) : "*"),
                   {zmq_wire::kMostMessageBytes,
-                   kSpareChannels + 2 * kMostStreams * neighbours(options).size()},
+                   kSpareChannels + 2 * std::size_t{kMostStreams} * neighbours(options).size()},
                   options.security ? &options.security->own : nullptr) {}
   ~ZmqTransport() override;
   ZmqTransport(const ZmqTransport&) = delete;
