@@ -16,7 +16,6 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/json_text.h>
-#include <sotto/base/text.h>
 #include <sotto/console/child.h>
 #include <sotto/console/output.h>
 #include <sotto/console/plot.h>
@@ -29,6 +28,7 @@
 #include <sotto/trainers/launch/private_directory.h>
 
 #include "bench/support/command_line.h"
+#include "bench/support/plot_row.h"
 #include "bench/support/train_words.h"
 
 namespace {
@@ -183,35 +183,15 @@ std::string draw(const Study& settings, const Curves& curves, double Point::*wha
 
 /// Both plots side by side above their key.
 std::string picture(const Study& settings, const Curves& curves) {
-  constexpr int kWidth = 460;
-  constexpr int kHeight = 300;
-  constexpr int kLine = 18;
-  std::string svg = fmt::format(
-      R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" font-family="sans-serif">)"
-      R"(<style>.grid{{stroke:#e9ecf3}}.frame{{fill:none;stroke:#8a93a8}}.tick{{font-size:11px}})"
-      R"(.label,.key{{font-size:12px}}.title{{font-size:13px;font-weight:600}})"
-      R"(.curve{{fill:none;stroke-width:2}}</style><rect width="{0}" height="{1}" fill="white"/>)",
-      2 * kWidth, kHeight + kLine * (settings.runs.size() + 1));
-  const auto place = [&](int column, const std::string& plot) {
-    svg += fmt::format(R"(<svg x="{}" width="{}" height="{}">{}</svg>)", column * kWidth, kWidth,
-                       kHeight, plot);
-  };
   console::PlotOptions options{.title = "Time of a round",
                                .x_label = "nodes",
                                .y_label = "seconds",
                                .log_x = true,
                                .log_y = true};
-  place(0, draw(settings, curves, &Point::seconds, options));
+  const std::string times = draw(settings, curves, &Point::seconds, options);
   options.title = "Bytes that a node sends in a round";
   options.y_label = "bytes";
-  place(1, draw(settings, curves, &Point::bytes, options));
-  for (std::size_t i = 0; i < settings.runs.size(); ++i) {
-    const auto y = kHeight + kLine * (static_cast<int>(i) + 1);
-    svg += fmt::format(R"(<g class="key"><rect x="62" y="{}" width="16" height="4" fill="{}"/>)"
-                       R"(<text x="86" y="{}">{}</text></g>)",
-                       y - 6, console::curve_colour(i), y, sotto::markup_text(settings.runs[i]));
-  }
-  return svg + "</svg>\n";
+  return bench::plot_row({times, draw(settings, curves, &Point::bytes, options)}, settings.runs);
 }
 
 void run(const Study& settings) {

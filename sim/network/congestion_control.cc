@@ -26,13 +26,7 @@ class Reno : public CongestionControl {
     if (!told.limited || told.acknowledged == 0) {
       return;
     }
-    int left = told.delivered;
-    if (state.window < state.threshold) {
-      const int grown = std::min(state.window + left, state.threshold);
-      left -= grown - state.window;
-      state.window = grown;
-    }
-    counted_ += left;
+    counted_ += state.slow_start(told.delivered);
     if (counted_ >= state.window) {
       counted_ -= state.window;
       ++state.window;

@@ -4,6 +4,7 @@
 // One thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -30,6 +31,14 @@ struct CongestionState {
   static constexpr int kNoThreshold = std::numeric_limits<int>::max() / 4;
   int window = 10;               ///< packets that may be under way
   int threshold = kNoThreshold;  ///< packets up to which the window doubles in a round trip
+
+  /// Below the threshold the window grows by each of the `delivered` packets (RFC 5681, 3.1).
+  /// Returns those that are left for growth beyond it.
+  int slow_start(int delivered) {
+    const int grown = window < threshold ? std::min(window + delivered, threshold) - window : 0;
+    window += grown;
+    return delivered - grown;
+  }
 };
 
 /// Whether a sender repairs losses.

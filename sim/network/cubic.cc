@@ -48,12 +48,7 @@ void Cubic::hear(CongestionState& state, const Told& told) {
   if (!told.limited || told.acknowledged == 0) {
     return;
   }
-  int left = told.delivered;
-  if (state.window < state.threshold) {
-    const int grown = std::min(state.window + left, state.threshold);
-    left -= grown - state.window;
-    state.window = grown;
-  }
+  const int left = state.slow_start(told.delivered);
   if (left == 0) {
     return;
   }

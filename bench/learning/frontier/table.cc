@@ -7,9 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sotto/base/text.h>
 #include <sotto/console/plot.h>
 #include <sotto/study/scenario/target.h>
+
+#include "bench/support/plot_row.h"
 
 namespace sotto::bench {
 namespace {
@@ -200,16 +201,12 @@ Json json_of(const Table& table, const std::vector<EntrantRuns>& runs,
 
 std::string plots(const std::vector<EntrantRuns>& runs, const Table& table,
                   const std::vector<Network>& networks) {
-  constexpr int kWidth = 460;
-  constexpr int kHeight = 300;
-  constexpr int kLine = 18;
-  std::string svg = fmt::format(
-      R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" font-family="sans-serif">)"
-      R"(<style>.grid{{stroke:#e9ecf3}}.frame{{fill:none;stroke:#8a93a8}}.tick{{font-size:11px}})"
-      R"(.label,.key{{font-size:12px}}.title{{font-size:13px;font-weight:600}})"
-      R"(.curve{{fill:none;stroke-width:2}}</style><rect width="{0}" height="{1}" fill="white"/>)",
-      kWidth * static_cast<int>(networks.size()),
-      kHeight + kLine * (static_cast<int>(runs.size()) + 1));
+  std::vector<std::string> names;
+  names.reserve(runs.size());
+  for (const EntrantRuns& each : runs) {
+    names.push_back(each.entrant.name);
+  }
+  std::vector<std::string> drawn;
   for (std::size_t network = 0; network < networks.size(); ++network) {
     std::vector<console::Curve> curves;
     for (const EntrantRuns& each : runs) {
@@ -220,21 +217,14 @@ std::string plots(const std::vector<EntrantRuns>& runs, const Table& table,
       }
       curves.push_back(std::move(curve));
     }
-    svg += fmt::format(R"(<svg x="{}" width="{}" height="{}">{}</svg>)",
-                       static_cast<int>(network) * kWidth, kWidth, kHeight,
-                       console::draw_plot(curves, {.title = networks[network].name,
-                                                   .x_label = "virtual seconds",
-                                                   .y_label = "loss",
-                                                   .log_x = true,
-                                                   .cut_diverged = true,
-                                                   .target = table.target}));
+    drawn.push_back(console::draw_plot(curves, {.title = networks[network].name,
+                                                .x_label = "virtual seconds",
+                                                .y_label = "loss",
+                                                .log_x = true,
+                                                .cut_diverged = true,
+                                                .target = table.target}));
   }
-  for (std::size_t k = 0; k < runs.size(); ++k) {
-    const int y = kHeight + kLine * (static_cast<int>(k) + 1);
-    svg += fmt::format(R"(<svg x="62" y="{}">{}</svg><text class="key" x="100" y="{}">{}</text>)",
-                       y - kLine / 2, console::curve_key(k), y, markup_text(runs[k].entrant.name));
-  }
-  return svg + "</svg>\n";
+  return plot_row(drawn, names);
 }
 
 }  // namespace sotto::bench

@@ -116,11 +116,6 @@ Trials::Trials(std::filesystem::path file, StopRequest stop)
   }
 }
 
-bool Trials::has(const Work& work, const Conditions& conditions, const std::string& words,
-                 std::uint64_t seed) const {
-  return done_.contains(key_of(work, conditions, words, seed));
-}
-
 const std::vector<HistoryPoint>& Trials::history(const Work& work, const Conditions& conditions,
                                                  const std::string& words, std::uint64_t seed) {
   const std::string key = key_of(work, conditions, words, seed);

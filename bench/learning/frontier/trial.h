@@ -47,9 +47,6 @@ class Trials {
   /// Reads what `file` has of an earlier process. Throws Error for one that is no such file.
   Trials(std::filesystem::path file, StopRequest stop);
 
-  /// Whether the run is in the file.
-  bool has(const Work& work, const Conditions& conditions, const std::string& words,
-           std::uint64_t seed) const;
   /// The run's evaluations: taken from the file or, where it has none, trained. A run that fails
   /// (its model left float32's range) has none. Throws std::runtime_error when a signal interrupts
   /// it or the file cannot be written.
