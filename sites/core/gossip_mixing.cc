@@ -217,7 +217,8 @@ Status GossipMixing::mix(std::size_t degree, std::span<MixedPeer> peers) {
 void GossipMixing::average(std::size_t degree, std::span<MixedPeer> peers) {
   const Ops& ops = *setup_.ops;
   std::vector<float> pull(next_.size());
-  const double longest = bound_.longest(length_of(setup_.parameters));
+  const double length = length_of(setup_.parameters);
+  const double longest = bound_.longest(length);
   for (MixedPeer& peer : peers) {
     const Copy& copy = replicas_[peer.peer];
     if (!copy.held() || peer.barred) {
@@ -226,7 +227,7 @@ void GossipMixing::average(std::size_t degree, std::span<MixedPeer> peers) {
     const double distance = distance_between(copy.model, own_.model);
     bound_.pulled(distance);
     const bool cut = distance > longest;
-    const bool absurd = distance > PullBound::kAbsurd * longest;
+    const bool absurd = bound_.absurd(distance, length);
     const double part = absurd ? 0 : cut ? longest / distance : 1;
     const float w = weight(degree, peer.degree);
     peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,

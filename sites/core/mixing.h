@@ -62,7 +62,7 @@ struct Addressee {
 struct Influence {
   double moved = 0;           ///< distance by which it moved the model
   std::uint64_t cut = 0;      ///< pulls that were cut to the bound
-  bool absurd = false;        ///< one pull was longer than any honest site's (PullBound::kAbsurd)
+  bool absurd = false;        ///< one pull was longer than any honest site's (PullBound::absurd)
   double excess = 0;          ///< mass of its parcels beyond what a parcel may hold
   std::uint64_t parcels = 0;  ///< push-sum: parcels taken in
   /// Adds what another parcel of the neighbour did.

@@ -1,6 +1,8 @@
 #include <sotto/sites/core/neighbour.h>
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace sotto::sites {
 
@@ -14,6 +16,7 @@ Hello Neighbour::greet(Hello mine) {
   mine.applied = in.durable();
   mine.oldest = out.oldest();
   mine.next = out.next();
+  channel.said = mine.round;
   return mine;
 }
 
@@ -68,6 +71,13 @@ void Neighbour::take_blame(Round round) {
   if (++blamed > 1) {
     barred_until = round + (kFirstBar << std::min(blamed - 2, kMostDoublings));
   }
+}
+
+bool Neighbour::needs_receipt() {
+  constexpr Round kEach = 16;
+  const bool confirms = in.durable() != std::exchange(channel.confirmed, in.durable());
+  const Round due = ++channel.unheard;
+  return confirms || due <= kEach || std::has_single_bit(due);
 }
 
 PeerHabit Neighbour::habit() const {

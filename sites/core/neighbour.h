@@ -12,6 +12,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/hello_verdict.h>
+#include <sotto/sites/core/lead.h>
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/mixing.h>
 #include <sotto/sites/core/parcel_stream.h>
@@ -46,6 +47,9 @@ struct PeerChannel {
   bool tells_us = false;     ///< the peer's hello says that it sends to us
   Round own_steps = 0;       ///< H_j from the peer's receipts; 0: none has come
   std::uint32_t degree = 0;  ///< number of sites that the peer lists
+  Round said = 0;            ///< rounds that this site has offered, as it told the peer last
+  Sequence confirmed = 0;    ///< the peer's parcels that the latest receipt confirms
+  Round unheard = 0;         ///< receipts due since the peer's latest message
 };
 
 struct Neighbour {
@@ -77,6 +81,7 @@ struct Neighbour {
   Round heavy_rounds = 0;
   bool takes = false;      ///< it has the habit PeerHabit::takes
   bool far_ahead = false;  ///< it has the habit PeerHabit::far_ahead
+  Lead lead;
   Punctuality punctuality;
   Punctuality answering;  ///< punctuality of its answers about sums
 
@@ -113,6 +118,13 @@ struct Neighbour {
   void begin_anew();
   /// It left the list; what is remembered of it stays. Returns the mass that is written off.
   double leave();
+
+  /// Whether a receipt is to go out in a round that is offered. One that says no more than the
+  /// round is left out ever more often while the peer says nothing: it need not know of each round
+  /// of a site that is faster, and what waits for a peer that takes nothing stays bounded.
+  bool needs_receipt();
+  /// A message of the peer has come.
+  void note_message() { channel.unheard = 0; }
 
   /// How the peer stands, for an operator.
   PeerState state() const;

@@ -42,7 +42,7 @@ double PullBound::longest(double length) const {
   if (!(step_ > 0)) {
     return std::numeric_limits<double>::infinity();
   }
-  const double steps = limits_.most * step_;
+  const double steps = std::max(limits_.most * step_, kResolved * length);
   if (!kept_) {
     return steps;
   }
@@ -52,6 +52,10 @@ double PullBound::longest(double length) const {
     return std::max(steps, 2 * (1 + 2 / *kept_) * length);
   }
   return std::max(steps, kUsual * lower_median(pulls_));
+}
+
+bool PullBound::absurd(double distance, double length) const {
+  return distance > std::max(kAbsurd * longest(length), kFar * length);
 }
 
 void PullBound::pulled(double distance) {

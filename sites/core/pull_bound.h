@@ -2,9 +2,11 @@
 //
 // An honest neighbour is as far away as a few steps lead, since all step alike; one value of 3e37
 // is not. With S the longest step of the last rounds, a pull d is cut to K S in length. S = 0, of a
-// site that has not stepped, bounds nothing. What a compressor makes of a model is no model: there
-// a pull may also be as long as kUsual times the median of the latest pulls, which a minority of
-// liars cannot lift; until there are enough of them, a multiple of the model's own length.
+// site that has not stepped, bounds nothing; and a pull may always be a few units in the last place
+// of the model's values long, or a model that stands still would never move again. What a
+// compressor makes of a model is no model: there a pull may also be as long as kUsual times the
+// median of the latest pulls, which a minority of liars cannot lift; until there are enough of
+// them, a multiple of the model's own length.
 //
 // Plain state, without clocks or files. One thread at a time.
 #pragma once
@@ -35,10 +37,16 @@ class PullBound {
  public:
   /// A pull may be as long as this many median pulls, where a compressor loses something.
   static constexpr double kUsual = 8;
-  /// No honest neighbour is this many times farther away than the bound: it would have to step the
-  /// other way for that number of rounds. Such a pull is not cut to the bound, but counts for
-  /// nothing.
+  /// No honest neighbour that took part is this many times farther away than the bound: it would
+  /// have to step the other way for that number of rounds.
   static constexpr double kAbsurd = 1024;
+  /// Sites that were apart until they hardly moved have bounds near 0, and are no more than this
+  /// many lengths of the model from each other. Cut to the bound, a pull moves each a little from
+  /// where it stood still; its steps get longer, and with them the bound, until the two are
+  /// together again.
+  static constexpr double kFar = 16;
+  /// Part of the model's length that a pull may always have: eight units in the last place.
+  static constexpr double kResolved = 0x1p-20;
   /// Pulls of which the median is taken; and how many there must be.
   static constexpr std::size_t kRemembered = 64;
   static constexpr std::size_t kEnough = 8;
@@ -56,6 +64,9 @@ class PullBound {
   void start_over() { from_.clear(); }
   /// The longest pull that is taken in whole at a model of this length; infinity: any.
   double longest(double length) const;
+  /// Whether a pull of this length, at a model of `length`, is none that an honest neighbour makes:
+  /// it is not cut to the bound, but counts for nothing.
+  bool absurd(double distance, double length) const;
   /// Notes a pull's length, before it was cut.
   void pulled(double distance);
   /// S

@@ -269,9 +269,9 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
     sum += pull * pull;
   }
   const double distance = std::sqrt(sum);
-  const double bound = bound_.longest(length_of(z));
-  const bool absurd = !barred && distance > PullBound::kAbsurd * bound;
-  const double longest = barred || absurd ? 0 : bound;
+  const double length = length_of(z);
+  const bool absurd = !barred && bound_.absurd(distance, length);
+  const double longest = barred || absurd ? 0 : bound_.longest(length);
   const bool cut = distance > longest;
   if (!barred) {
     bound_.pulled(distance);

@@ -174,6 +174,9 @@ void Site::begin() {
   if (trained_) {
     round_ = settled_round();
   }
+  for (Neighbour& peer : peers_) {
+    peer.lead.meet(round_ - std::min(peer.known.round, round_), near_rounds());
+  }
   phase_ = Phase::training;
 }
 
@@ -248,15 +251,21 @@ Status Site::offer() {
   post(to);  // before receipts, which say that the round's parcel, if there was one, has gone
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     peers_[k].in.make_durable();
-    if (peers_[k].up()) {
-      outbox_.send(k, encode(Receipt{.incarnation = peers_[k].known.incarnation,
-                                     .applied = peers_[k].in.durable(),
-                                     .round = offered_,
-                                     .own_steps = planned_,
-                                     .wants_whole = mixing_->wants_whole(k)}));
+    if (peers_[k].up() && peers_[k].needs_receipt()) {
+      confirm(k);
     }
   }
   return {};
+}
+
+void Site::confirm(std::size_t peer) {
+  Neighbour& to = peers_[peer];
+  to.channel.said = offered_;
+  outbox_.send(peer, encode(Receipt{.incarnation = to.known.incarnation,
+                                    .applied = to.in.durable(),
+                                    .round = offered_,
+                                    .own_steps = planned_,
+                                    .wants_whole = mixing_->wants_whole(peer)}));
 }
 
 Status Site::weigh_steps() {
@@ -319,15 +328,20 @@ std::vector<std::size_t> Site::awaited() const {
   return awaited;
 }
 
-bool Site::outstanding(const Neighbour& peer) const {
-  // A peer that is far behind, after a pause or for good, is not waited for: it does not wait
-  // either, and catches up if it can.
-  const Round behind = offered_ - std::min(peer.known.round, offered_);
-  if (mixing_->secure_sum() != nullptr) {  // of what it sends later there is no use
-    return behind > 0 || peer.in.awaits();
-  }
-  return behind <= setup_.slack + setup_.window && (behind > setup_.slack || peer.in.awaits());
+Round Site::behind(const Neighbour& peer) const {
+  return offered_ - std::min(peer.known.round, offered_);
 }
+
+Round Site::near_rounds() const { return setup_.slack + setup_.window; }
+
+bool Site::late(const Neighbour& peer) const {
+  if (mixing_->secure_sum() != nullptr) {  // of what it sends later there is no use
+    return behind(peer) > 0;
+  }
+  return behind(peer) > setup_.slack + peer.lead.allowed();
+}
+
+bool Site::outstanding(const Neighbour& peer) const { return late(peer) || peer.in.awaits(); }
 
 Status Site::collect() {
   check(phase_ == Phase::offered, "a site collects what it has offered for");
@@ -363,10 +377,8 @@ void Site::begin_intake() {
   for (Neighbour& peer : peers_) {
     peer.influence = {};
     if (peer.heard() && !peer.channel.joining) {
-      const Round behind = offered_ - std::min(peer.known.round, offered_);
-      if (outstanding(peer) || behind <= setup_.slack) {
-        peer.punctuality.note(!outstanding(peer));
-      }
+      peer.punctuality.note(!outstanding(peer));
+      peer.lead.note(behind(peer), near_rounds(), peer.punctuality.waited_for());
     }
     const bool silent = peer.heard() && peer.in.pending().empty();
     peer.silent_rounds = silent ? peer.silent_rounds + 1 : 0;

@@ -193,8 +193,10 @@ class Site final {
   Status take(std::size_t peer, const SumKey& key);
   Status take(std::size_t peer, const Unmask& question);
   Status take(std::size_t peer, const Masks& answer);
-  /// Answers a hello that fits: sends parcels again, the key for sums, and the model if it is
-  /// wanted.
+  /// Sends a receipt, which also says how many rounds this site has offered.
+  void confirm(std::size_t peer);
+  /// Answers a hello that fits: sends parcels again, the key for sums, the model if it is wanted,
+  /// and the round, if this site has offered one since its own hello.
   void answer(std::size_t peer, bool wants_model);
   /// Checks a message after the hello, which proves that the peer took ours. A fault when it is not
   /// of the incarnation that we know, or before its hello.
@@ -229,9 +231,14 @@ class Site final {
   Status weigh_steps();
   /// Gives the round's parcels their numbers, and sends them.
   void post(std::span<const Addressee> to);
-  /// Whether something that the peer owes this round has not come, and can still come: the peer
-  /// lags by at most slack + window rounds, or by any number where sites sum in secret. Requires
-  /// `peer.heard()`.
+  /// Rounds that this site has offered more than the peer, as last heard.
+  Round behind(const Neighbour& peer) const;
+  /// Rounds behind that a peer makes up for while this site waits.
+  Round near_rounds() const;
+  /// Whether the peer is further behind than it may be. Requires `peer.heard()`.
+  bool late(const Neighbour& peer) const;
+  /// Whether something that the peer owes this round has not come: it is late, or parcels that it
+  /// announced are under way. Requires `peer.heard()`.
   bool outstanding(const Neighbour& peer) const;
   /// Whether the round that is offered can have a secure sum; `enough` where none is made.
   SumHope hope_of_sum() const;

@@ -25,6 +25,7 @@ Status Site::receive(std::size_t peer, std::span<const std::byte> message) {
   if (!parsed) {
     return offence(peer, parsed.status().fault(), parsed.status().message());
   }
+  from.note_message();
   return std::visit([&](const auto& said) { return take(peer, said); }, *parsed);
 }
 
@@ -54,6 +55,7 @@ Status Site::take(std::size_t peer, const Hello& hello) {
         }
       }
       written_off_ += from.meet(hello, verdict, incarnation_);
+      from.lead.meet(behind(from), near_rounds());
       answer(peer, hello.wants_model);
       return {};
     case Verdict::older_process:
@@ -96,6 +98,9 @@ void Site::answer(std::size_t peer, bool wants_model) {
         peer, encode(Model{
                   .incarnation = incarnation_, .round = offered_, .values = {z.begin(), z.end()}}));
     to.channel.joining = true;
+  }
+  if (to.channel.said < offered_) {  // or each might wait for the round that both have offered
+    confirm(peer);
   }
 }
 
@@ -141,6 +146,8 @@ Status Site::take(std::size_t peer, const Model& model) {
     return offence(peer, Fault::unexpected, "a model that it was not asked for");
   }
   from.channel.asked = from.channel.model_due = false;
+  // The hello may be some rounds older than the model, which says in which round this site begins.
+  from.known.round = std::max(from.known.round, model.round);
   if (phase_ == Phase::waiting && !trained_) {
     mixing_->keep();
     from.influence.moved = distance_between(model.values, setup_.parameters);

@@ -144,9 +144,8 @@ TEST_CASE("run by roster: nodes start together, take one in, and go on when one 
   c.stop();
   c.await_end();
   CHECK_MESSAGE(c.status().ok(), c.status().message());
-  const Round then = a.round();
   for (Node* node : {&a, &b, &d}) {
-    node->await_round(then + 500);
+    node->await_round(node->round() + 500);  // rounds are each node's own
     // Now and then a node is alone for some rounds, and goes to where it would be by itself.
     node->await_model(2.5F, 1.4F);
   }
