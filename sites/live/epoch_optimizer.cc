@@ -330,9 +330,12 @@ Status EpochOptimizer::Run::run_goes_on() const {
   const bool newcomer = !member_ || member_->standing() == EpochStanding::joining;
   const bool heard = member_ ? member_->hears_members() : links_->hears_of_run();
   if (newcomer && !heard && (others_ended_ || (member_ && member_->run_is_over()))) {
-    return {Fault::ended,
-            "the run is over: all its nodes have left, and this one was not let in before; start "
-            "its nodes again to begin another"};
+    return {
+        Fault::ended,
+        fmt::format("the run is over: all its nodes have left, and this one was {}; start its "
+                    "nodes again to begin another",
+                    reporter_.report().epoch->put_out > 0 ? "put out before, as it did not answer"
+                                                          : "not let in before")};
   }
   return {};
 }

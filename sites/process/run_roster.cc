@@ -20,6 +20,9 @@ constexpr auto kTickEvery = 100ms;
 /// Datagrams that are taken in at once, and the time for it: others wait for the roster meanwhile.
 constexpr int kMostAtOnce = 256;
 constexpr auto kLongestAtOnce = 10ms;
+/// Times that a goodbye is sent, as nobody asks for one that is lost; and the time between two.
+constexpr int kGoodbyes = 3;
+constexpr auto kGoodbyePause = 10ms;
 /// Events that wait to be told.
 constexpr std::size_t kMostNews = 1024;
 
@@ -317,7 +320,13 @@ void RunRoster::note_end() {
 RunRoster::~RunRoster() {
   const auto lock = service_.pause();
   roster_.depart(now(), run_is_over_);
-  send_released();
+  const std::vector<sites::RosterDatagram> goodbyes = roster_.released();
+  for (int sent = 0; sent < kGoodbyes && !goodbyes.empty(); ++sent) {
+    std::this_thread::sleep_for(sent > 0 ? kGoodbyePause : 0ms);
+    for (const sites::RosterDatagram& goodbye : goodbyes) {
+      datagrams_.send(goodbye.to, goodbye.message);
+    }
+  }
 }
 
 }  // namespace sotto

@@ -1,5 +1,6 @@
 // Sites that find each other by a roster, as threads of this process: they start together, take one
 // in late, go on when one leaves, and end with models that are alike.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <map>
@@ -268,6 +269,45 @@ TEST_CASE("run by roster: the number of a peer that has left is nobody else's so
   }
   CHECK_FALSE(ranks.contains(0));
   CHECK(ranks.size() == 3);
+}
+
+TEST_CASE("run by roster: a node that ends says so more than once, as a datagram may be lost") {
+  const RunKey key(make_key_pair());
+  SealedDatagrams datagrams({.listen = "127.0.0.1:0"}, key.derived("sotto datagrams"));
+  const RosterOptions options{
+      .least = 1, .most = 2, .seeds = {datagrams.address()}, .key = key, .insecure = false};
+  const auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
+  std::optional<RunRoster> leaver(std::in_place, options, "b", "", 7, 1, list, "");
+  sites::Roster roster({.name = "a",
+                        .incarnation = 1,
+                        .address = datagrams.address(),
+                        .most = 2,
+                        .settings = "nodes=1:2\n"},
+                       sites::RosterTime(0));
+  const auto began = Deadline::Clock::now();
+  const auto has_answered = [&] { return roster.view().up == 2; };
+  const Deadline late = Deadline::after(20s);
+  while (!has_answered() && !late.expired()) {
+    const auto now = std::chrono::duration_cast<sites::RosterTime>(Deadline::Clock::now() - began);
+    if (const auto received = datagrams.receive(Deadline::after(20ms))) {
+      CHECK(roster.receive(received->from, received->message, now).ok());
+    }
+    roster.tick(now);
+    for (const sites::RosterDatagram& released : roster.released()) {
+      datagrams.send(released.to, released.message);
+    }
+  }
+  REQUIRE(has_answered());
+  while (leaver->others_up() == 0 && !late.expired()) {
+    std::this_thread::yield();
+  }
+  leaver.reset();
+  std::map<std::vector<std::byte>, int> copies;
+  for (auto received = datagrams.receive(Deadline::after(20ms)); received;
+       received = datagrams.receive(Deadline::after(20ms))) {
+    ++copies[received->message];
+  }
+  CHECK(std::ranges::any_of(copies, [](const auto& one) { return one.second == 3; }));
 }
 
 TEST_CASE("run by roster: state folders and privacy are refused") {
