@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/plan/planned_groups.h>
+#include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/strategies/model_shape.h>
 #include <sotto/study/strategies/score.h>
 #include <sotto/study/train/train_plan.h>
@@ -62,7 +63,7 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
            .money = options_.by_money,
            .currency = options_.by_money ? scenario_.costs.value().currency : ""}) {
   const TrainPlan plan =
-      make_train_plan(with_run(scenario_.task, run_of(scenario_.attack ? "robust" : kBaseline)));
+      make_train_plan(options_of(scenario_, run_of(scenario_.attack ? "robust" : kBaseline)));
   check_target(scenario_, plan.tasks->data().regression());
   rounds_ = plan.run.rounds;
   const Round finest = std::max<Round>(1, rounds_ / kEvaluations);
@@ -116,7 +117,7 @@ void PlanSearch::check_own_runs() const {
   }
   for (std::size_t k = 0; k < scenario_.runs.size(); ++k) {
     (void)naming_run(scenario_, k,
-                     [&] { return make_train_plan(with_run(scenario_.task, scenario_.runs[k])); });
+                     [&] { return make_train_plan(options_of(scenario_, scenario_.runs[k])); });
   }
 }
 
@@ -128,6 +129,7 @@ Variations PlanSearch::variations() const {
   if (scenario_.task.groups.empty() && !scenario_.attack) {
     all.groups = planned_groups_;
   }
+  all.batch_shares = tries_batch_shares(scenario_);
   if (ranking_.goal == Goal::epoch) {
     return all;
   }

@@ -46,7 +46,8 @@ struct RunSettings {
 /// Copies the settings out of a plan; its tasks are then not needed for them.
 RunSettings settings_of(const TrainPlan& plan);
 
-/// Loads the data. Throws Error.
-TrainPlan make_train_plan(const TrainOptions& options);
+/// Loads the data, or takes those that were loaded for these options. Throws Error.
+TrainPlan make_train_plan(const TrainOptions& options,
+                          std::shared_ptr<const TaskData> data = nullptr);
 
 }  // namespace sotto::study
