@@ -126,8 +126,8 @@ int run(const TrainFlags& options, const ObserveOptions& observe, const RosterSe
     for (const Message& warning : plan.warnings) {
       console::warn(warning.text(flags));
     }
-    for (const std::string& notice : plan.notices) {
-      output.line(notice);
+    for (const Message& notice : plan.notices) {
+      output.line(notice.text(flags));
     }
   }
   TrainObservers observers(observe, flags, progress, plan, report);

@@ -14,7 +14,6 @@
 #include <sotto/study/plan/planned_groups.h>
 #include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/strategies/model_shape.h>
-#include <sotto/study/strategies/score.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/study/units.h>
 
@@ -77,14 +76,7 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
   graphs_ = planned_graphs(without_traces(scenario_), model_bytes);
   planned_groups_ = planned_groups(without_traces(scenario_), model_bytes);
   tied_ = model.tied;
-  if (const auto& dataset = plan.tasks->data().dataset) {
-    test_examples_ = dataset->test().size();
-    const auto row = flops_of_row(plan.tasks->make(0)->layout(), model.positions);
-    // A layer that others share is passed through more often than its tensors say.
-    const bool tied = scenario_.task.model.find("share=") != std::string::npos;
-    flops_per_round_ =
-        row && !tied ? std::optional(*row * static_cast<double>(model.rows())) : std::nullopt;
-  }
+  score_terms_ = study::score_terms(plan);
 }
 
 bool PlanSearch::simulated(const RunSpec& run) const {

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/message.h>
 #include <sotto/comm/session.h>
 #include <sotto/comm/stores.h>
 #include <sotto/study/train/batch_share.h>
@@ -134,11 +135,14 @@ Result<TrainPlan> with_measured_shares(TrainPlan plan) {
   TrainPlan made = make_train_plan(shared, plan.tasks->shared_data());
   made.run.optimizer.store = options.store;
   const auto& batches = made.tasks->options().batches;
-  made.notices.push_back(batches.empty()
-                             ? fmt::format("nodes are equally fast, and take {} examples each",
-                                           made.tasks->options().batch)
-                             : fmt::format("batches by speed: {} examples (--batch-share {})",
-                                           fmt::join(batches, ", "), fmt::join(batches, ",")));
+  if (batches.empty()) {
+    made.notices.push_back(fmt::format("nodes are equally fast, and take {} examples each",
+                                       made.tasks->options().batch));
+  } else {
+    made.notices.push_back(fmt::format("nodes take {} examples a round, by their speeds, as with ",
+                                       fmt::join(batches, ", ")) +
+                           mention("batch_share", fmt::to_string(fmt::join(batches, ","))));
+  }
   return made;
 }
 

@@ -369,9 +369,9 @@ std::vector<Message> warnings_of(const TrainOptions& o, const TaskFactory& tasks
 }
 
 /// What was decided for the user.
-std::vector<std::string> notices_of(const OptimizerOptions& optimizer,
-                                    const std::optional<BudgetedCompressor>& fitted) {
-  std::vector<std::string> notices;
+std::vector<Message> notices_of(const OptimizerOptions& optimizer,
+                                const std::optional<BudgetedCompressor>& fitted) {
+  std::vector<Message> notices;
   if (const auto& groups = optimizer.groups; !groups.empty()) {
     notices.push_back(fmt::format("{} of {} train one model each, and {} exchanges between them",
                                   counted(groups.size(), "group"),
@@ -433,7 +433,7 @@ TrainPlan make_train_plan(const TrainOptions& options, std::shared_ptr<const Tas
     pace = parse_pace(options.gradient_time);
   }
   const auto fitted = fitting_compressor(options, optimizer, *sample, start.parameters);
-  std::vector<std::string> notices = notices_of(optimizer, fitted);
+  std::vector<Message> notices = notices_of(optimizer, fitted);
   if (fitted) {
     optimizer.compressor = fitted->spec;
   }

@@ -25,7 +25,7 @@ struct TrainPlan {
   std::string peers;     ///< file of the list of peers, which may change during the run
   TrainOptions options;  ///< the settings as given
   std::vector<Message> warnings;
-  std::vector<std::string> notices;  ///< decisions made for the user, though nothing is amiss
+  std::vector<Message> notices;  ///< decisions made for the user, though nothing is amiss
 
   /// The task of a node that this process runs.
   std::unique_ptr<Task> task_of(Rank rank) const;

@@ -196,6 +196,7 @@ TEST_CASE("shares that do not fit are refused") {
   options.join = "stop";
   refused(options, "it does not go with join");
   options = job("4,4,4,1");
+  options.clip_norm = 1;
   options.privacy_epsilon = 8;
   options.privacy_delta = 1e-5;
   refused(options, "noise is for batches of one size");
