@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
@@ -21,6 +22,7 @@ constexpr double kMostSpeed = 1e12;
 
 std::vector<double> parse_speeds(const std::string& text, int nodes) {
   std::vector<double> speeds;
+  speeds.reserve(static_cast<std::size_t>(nodes));
   for (std::string_view left = text;;) {
     const auto comma = left.find(',');
     const auto speed = parse_number<double>(left.substr(0, comma), kLeastSpeed, kMostSpeed);
@@ -28,7 +30,7 @@ std::vector<double> parse_speeds(const std::string& text, int nodes) {
       refuse("batch_share", text,
              fmt::format("expected {}, or a speed for each node, as 4,4,1", kShareBySpeed));
     }
-    speeds.insert(speeds.end(), *speed);
+    speeds.push_back(*speed);
     if (comma == std::string_view::npos) {
       break;
     }
