@@ -40,14 +40,15 @@ std::size_t checked_keys(const KeyedLinkOptions& options, bool exact) {
   if (exact) {
     return 0;
   }
-  const std::size_t most = options.memory_limit / sizeof(float) / options.width;
+  const std::size_t element = KeyedMemory::element_bytes(options.memory);
+  const std::size_t most = options.memory_limit / element / options.width;
   if (options.keys > most) {
     refuse("keys", fmt::format("{}", options.keys),
            fmt::format("rows of {} elements under as many keys take {} bytes at each end, and the "
                        "memory limit is {}; take at most {} keys, a higher limit, or plain "
                        "activations of 8 bits",
-                       options.width, options.keys * options.width * sizeof(float),
-                       options.memory_limit, most));
+                       options.width, options.keys * options.width * element, options.memory_limit,
+                       most));
   }
   return options.keys;
 }
@@ -65,7 +66,7 @@ struct KeyedLink::Shared {
              {.data = Carried::activation_gradient, .compressor = options.gradient_compressor},
              at.node->ops()),
         exact(is_exact(*make_encoder(keyed(options.compressor), options.width))),
-        memory(options.width, checked_keys(options, exact), is_end()) {
+        memory(options.width, checked_keys(options, exact), options.memory, is_end()) {
     const auto batches = static_cast<std::size_t>(options.batches);
     keys.resize(batches);
     under_way.resize(batches);
@@ -287,10 +288,10 @@ class KeyedLink::Rows final : public Batch {
     const KeyedLinkOptions& options = shared_->options;
     return fmt::format(
         "batch {} of {} of up to {} rows of {} elements under {} keys by {} after {}, back by {}, "
-        "from {} to {} of {} of group {}",
+        "from {} to {} of {} of group {}{}",
         batch_, options.batches, options.rows, options.width, options.keys, shared_->later.spec(),
         shared_->first.spec(), shared_->back.spec(), options.from, options.to, members(),
-        group().number);
+        group().number, options.memory == KeyedForm::fp16 ? ", remembered in fp16" : "");
   }
   void save(ByteBuffer& out) const override {
     if (batch_ == 0) {
@@ -331,7 +332,9 @@ Status KeyedLink::Rows::encode(std::size_t i, std::span<std::byte> out) {
   const auto held = shared_->memory.row(keys()[i]);
   if (held.empty()) {
     saturated_ += shared_->first.encode(row, key(i), out);
-    return node().here(shared_->first.decode(out, made, false));
+    Status status = node().here(shared_->first.decode(out, made, false));
+    shared_->memory.round(made);
+    return status;
   }
   node().ops().subtract(row, held, made);
   if (Status status = node().require_finite(made, "change of a row that is sent"); !status.ok()) {
@@ -342,7 +345,11 @@ Status KeyedLink::Rows::encode(std::size_t i, std::span<std::byte> out) {
   if (Status status = shared_->later.decode(out, made, true); !status.ok()) {
     return node().here(status);
   }
-  return node().require_finite(made, "row that both ends hold");
+  if (Status status = node().require_finite(made, "row that both ends hold"); !status.ok()) {
+    return status;
+  }
+  shared_->memory.round(made);
+  return {};
 }
 
 Status KeyedLink::Rows::read(ByteReader& in) {
@@ -364,6 +371,9 @@ Status KeyedLink::Rows::read(ByteReader& in) {
     }
     if (node().ops().count_non_finite(row_in(i)).count > 0) {
       return {Fault::non_finite, fmt::format("row {} is not finite with its change", i)};
+    }
+    if (!shared_->exact) {
+      shared_->memory.round(row_in(i));
     }
   }
   return {};

@@ -32,7 +32,8 @@
 //
 // Volume: a frame there and one back a batch, 64 + 8 + rows |C(width)| and 64 + rows |C_b(width)|
 // bytes. In E passes a row has (b₁ + (E − 1) b) / E bits an element in the mean.
-// Memory: 4 keys × width bytes at each end, and rows × width floats a batch.
+// Memory: 4 keys × width bytes at each end, 2 with KeyedForm::fp16, where both ends round a row to
+// it once it is added up and go on with that; and rows × width floats a batch.
 //
 // One thread at a time; a key's first visit allocates its entry, nothing else does after the
 // constructor. The member's node must outlive the link.
@@ -65,6 +66,7 @@ struct KeyedLinkOptions {
   std::string compressor = "quant:4";  ///< compressor of differences, a contraction; or none
   std::string first = "quant:8";       ///< compressor of first visits, a contraction; or none
   std::string gradient_compressor = "quant:8";  ///< compressor of Carried::activation_gradient
+  KeyedForm memory = KeyedForm::fp32;           ///< form of remembered rows; fp16: half the bytes
   /// The most bytes of the memory at one end: 1 GiB.
   std::size_t memory_limit = std::size_t{1} << 30U;
 };

@@ -5,22 +5,51 @@
 #include <fmt/format.h>
 
 #include <sotto/base/xxh3.h>
+#include <sotto/kernels/ops.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 
-KeyedMemory::KeyedMemory(std::size_t width, std::size_t keys, bool use)
-    : width_(width), capacity_(keys) {
+KeyedMemory::KeyedMemory(std::size_t width, std::size_t keys, KeyedForm form, bool use)
+    : width_(width), capacity_(keys), form_(form), row_(width) {
   if (use) {
     order_.reserve(keys);
-    rows_.reserve(keys * width);
+    rows_.reserve(keys * row_bytes());
+  }
+}
+
+void KeyedMemory::encode(std::span<const float> rows, std::span<std::byte> held) const {
+  if (form_ == KeyedForm::fp16) {
+    (void)host_ops().to_fp16(rows, held);
+  } else {
+    std::ranges::copy(std::as_bytes(rows), held.begin());
+  }
+}
+
+void KeyedMemory::decode(std::span<const std::byte> held, std::span<float> rows) const {
+  if (form_ == KeyedForm::fp16) {
+    std::ranges::fill(rows, 0.0F);
+    host_ops().fp16_axpy(1, held, rows);
+  } else {
+    std::ranges::copy(held, std::as_writable_bytes(rows).begin());
   }
 }
 
 std::span<const float> KeyedMemory::row(std::uint64_t key) const {
   const auto found = slots_.find(key);
-  return found == slots_.end() ? std::span<const float>()
-                               : std::span(rows_).subspan(found->second * width_, width_);
+  if (found == slots_.end()) {
+    return {};
+  }
+  decode(std::span(rows_).subspan(found->second * row_bytes(), row_bytes()), row_);
+  return row_;
+}
+
+void KeyedMemory::round(std::span<float> row) const {
+  if (form_ == KeyedForm::fp16) {
+    std::vector<std::byte> held(row_bytes());
+    encode(row, held);
+    decode(held, row);
+  }
 }
 
 void KeyedMemory::put(std::uint64_t key, std::span<const float> row) {
@@ -29,9 +58,9 @@ void KeyedMemory::put(std::uint64_t key, std::span<const float> row) {
   if (is_new) {
     check(size() < capacity_, "a row finds room");
     order_.push_back(key);
-    rows_.resize(rows_.size() + width_);
+    rows_.resize(rows_.size() + row_bytes());
   }
-  std::ranges::copy(row, at(entry->second).begin());
+  encode(row, at(entry->second));
 }
 
 void KeyedMemory::forget(std::span<const std::uint64_t> keys) {
@@ -47,7 +76,7 @@ void KeyedMemory::forget(std::span<const std::uint64_t> keys) {
     slots_[order_[slot]] = slot;
     slots_.erase(key);
     order_.pop_back();
-    rows_.resize(rows_.size() - width_);
+    rows_.resize(rows_.size() - row_bytes());
   }
   digest_ = digest_after(std::as_bytes(keys));
 }
@@ -67,7 +96,9 @@ void KeyedMemory::save(ByteBuffer& out) const {
   out.write(digest_);
   out.write(static_cast<std::uint64_t>(order_.size()));
   out.write_span(std::span(order_));
-  write_floats(rows_, out);
+  std::vector<float> rows(order_.size() * width_);
+  decode(rows_, rows);
+  write_floats(rows, out);
 }
 
 Status KeyedMemory::load(ByteReader& in) {
@@ -81,9 +112,11 @@ Status KeyedMemory::load(ByteReader& in) {
                     count, capacity_)};
   }
   order_.resize(count);
-  rows_.resize(count * width_);
+  std::vector<float> rows(count * width_);
   in.read_into(std::span(order_));
-  Status status = read_floats(in, "memory of keyed rows", rows_);
+  Status status = read_floats(in, "memory of keyed rows", rows);
+  rows_.resize(count * row_bytes());
+  encode(rows, rows_);
   for (std::size_t slot = 0; status.ok() && slot < count; ++slot) {
     if (!slots_.emplace(order_[slot], slot).second) {
       status = {Fault::malformed,

@@ -9,6 +9,9 @@
 // both ends alike. (Throwing out the oldest row would not help: with fewer rows than a pass over
 // the data has, each would be gone just before its key comes again.)
 //
+// In half precision a row is what fp16 has of it, rounded to the nearest when it is put: half the
+// memory, and errors of rows that do not fall below fp16's.
+//
 // One thread at a time. Room for all rows is reserved in the constructor; a key's first visit
 // allocates its entry.
 #pragma once
@@ -24,11 +27,20 @@
 
 namespace sotto {
 
+/// How rows lie in a memory.
+enum class KeyedForm { fp32, fp16 };
+
 class KeyedMemory {
  public:
   /// A memory for rows of `width` elements under at most `keys` keys, with room reserved where this
   /// node is to `use` it.
-  KeyedMemory(std::size_t width, std::size_t keys, bool use = true);
+  KeyedMemory(std::size_t width, std::size_t keys, KeyedForm form = KeyedForm::fp32,
+              bool use = true);
+
+  /// Bytes of an element.
+  static constexpr std::size_t element_bytes(KeyedForm form) {
+    return form == KeyedForm::fp16 ? 2 : sizeof(float);
+  }
 
   /// Number of keys that have a row.
   std::size_t size() const { return order_.size(); }
@@ -36,9 +48,11 @@ class KeyedMemory {
   std::size_t capacity() const { return capacity_; }
   /// Whether a key has a row.
   bool has(std::uint64_t key) const { return slots_.contains(key); }
-  /// The row under a key; empty where there is none. Until the next put or forget.
+  /// The row under a key; empty where there is none. Until the next row, put or forget.
   std::span<const float> row(std::uint64_t key) const;
-  /// The row under a key is `row` from now on. Requires room for a new key.
+  /// Makes of a row what the memory will have of it.
+  void round(std::span<float> row) const;
+  /// The row under a key is `row`, rounded, from now on. Requires room for a new key.
   void put(std::uint64_t key, std::span<const float> row);
   /// These keys have no row any more, and are new when they come again. Keys without one are none
   /// of its business. Part of the digest.
@@ -58,14 +72,22 @@ class KeyedMemory {
   Status load(ByteReader& in);
 
  private:
-  std::span<float> at(std::size_t slot) { return std::span(rows_).subspan(slot * width_, width_); }
+  std::size_t row_bytes() const { return width_ * element_bytes(form_); }
+  std::span<std::byte> at(std::size_t slot) {
+    return std::span(rows_).subspan(slot * row_bytes(), row_bytes());
+  }
+  /// Between rows and what is held of them.
+  void encode(std::span<const float> rows, std::span<std::byte> held) const;
+  void decode(std::span<const std::byte> held, std::span<float> rows) const;
   void clear();
 
   std::size_t width_;
   std::size_t capacity_;
+  KeyedForm form_;
   std::map<std::uint64_t, std::size_t> slots_;  ///< the row of each key
   std::vector<std::uint64_t> order_;            // keys by slot
-  std::vector<float> rows_;                     // rows by slot
+  std::vector<std::byte> rows_;                 // rows by slot, in the memory's form
+  mutable std::vector<float> row_;              // the row that was asked for last
   std::uint64_t digest_ = 0;
 };
 

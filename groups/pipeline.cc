@@ -47,6 +47,7 @@ Pipeline::Pipeline(const ProgramNode& node, const PipelineOptions& options,
                                  .compressor = options.compressor,
                                  .first = options.first,
                                  .gradient_compressor = options.gradient_compressor,
+                                 .memory = options.memory,
                                  .memory_limit = options.memory_limit}));
   }
   if (position_ + 1 < size_) {

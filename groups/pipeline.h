@@ -69,6 +69,7 @@ struct PipelineOptions {
   std::string compressor = "none";           ///< compressor of rows that come again (KeyedLink)
   std::string first = "quant:8";             ///< compressor of first visits; not used with none
   std::string gradient_compressor = "none";  ///< compressor of gradients on their way back
+  KeyedForm memory = KeyedForm::fp32;        ///< form of the rows that a link remembers
   std::size_t memory_limit = std::size_t{1} << 30U;  ///< most bytes of a link's memory at one end
   double forward_flops = 0;   ///< this stage's floating-point operations for a micro-batch
   double backward_flops = 0;  ///< those of its backward pass

@@ -28,6 +28,13 @@ void validate(const ComputeTime& time) {
           time.stall_factor, "it must be positive");
 }
 
+double mean_seconds(const ComputeTime& time) {
+  const bool lognormal = time.kind == ComputeTime::Kind::lognormal;
+  const double factor = lognormal ? std::exp(time.spread * time.spread / 2) : 1;
+  const double stalls = 1 + time.stall_probability * (time.stall_factor - 1);
+  return time.seconds * time.slowdown * factor * stalls;
+}
+
 SimTime draw(const ComputeTime& time, std::uint64_t seed, Rank rank, Round round) {
   RandomStream random(
       {.seed = seed, .rank = rank, .round = round, .purpose = Purpose::compute_time});

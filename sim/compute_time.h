@@ -33,6 +33,9 @@ struct ComputeTime {
 /// Throws Error naming `field` when a value is out of range.
 void validate(const ComputeTime& time);
 
+/// The mean time of a gradient, in seconds.
+double mean_seconds(const ComputeTime& time);
+
 /// The time of one gradient, the same whenever it is asked for.
 SimTime draw(const ComputeTime& time, std::uint64_t seed, Rank rank, Round round);
 

@@ -5,21 +5,17 @@
 // Y = X W, dX and dW in a step, in float32. Computation takes no time; it is as much in all ways.
 // "In one dimension" has W cut by columns and X too: X is gathered, and dX summed and scattered.
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <map>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include <sotto/base/frame.h>
 #include <sotto/groups/grid_product.h>
-#include <sotto/sim/simulator.h>
 
+#include "bench/groups/star_run.h"
 #include "bench/support/command_line.h"
 
 namespace {
@@ -138,71 +134,30 @@ std::vector<Way> ways_of(const Sizes& sizes) {
   };
 }
 
-/// A star of the nodes.
-struct Wire {
-  double bits_per_s;
-  double latency_s;
-};
-
 /// What came of a way on a wire.
 struct Outcome {
-  double elements = 0;  ///< received by the node that receives most, without headers
-  int phases = 0;
+  sotto::bench::StarRound round;
   double held = 0;  ///< most floats at a node
-  double seconds = 0;
 };
 
-Outcome run_way(const Way& way, const Wire& wire) {
-  std::vector<float> x(1);
+Outcome run_way(const Way& way, const sotto::bench::Wire& wire) {
   Outcome outcome;
-  std::vector<std::unique_ptr<sotto::Algorithm>> nodes;
-  nodes.reserve(kNodes);
-  for (sotto::Rank rank = 0; rank < kNodes; ++rank) {
-    auto node = std::make_unique<sotto::ProgramAlgorithm>(
-        sotto::ProgramSetup{.rank = rank, .nodes = kNodes, .grid = way.grid, .parameters = x},
-        [&](const sotto::ProgramNode& at) {
-          auto made = way.build(at);
-          outcome.held = std::max(outcome.held, static_cast<double>(made->held()));
-          return made;
-        });
-    outcome.phases = node->phases();
-    nodes.push_back(std::move(node));
-  }
-  std::map<sotto::Rank, double> received;
-  sotto::SimulatorHooks hooks;
-  hooks.trace = [&received](const sotto::TraceEntry& entry) {
-    if (entry.kind == sotto::TraceEntry::Kind::sent) {
-      received[entry.peer] += static_cast<double>(entry.bytes - sotto::kFrameHeaderBytes) / 4;
-    }
-  };
-  const sotto::Platform star =
-      sotto::make_star(kNodes, wire.bits_per_s / 8, sotto::from_seconds(wire.latency_s));
-  sotto::Simulator simulator(
-      star, {.rounds = 1}, std::move(nodes),
-      [](sotto::Rank, sotto::Round, std::span<const float>, std::span<float> g) { g[0] = 0; },
-      std::move(hooks));
-  const sotto::SimulationReport report = simulator.run();
-  for (const sotto::NodeReport& node : report.nodes) {
-    if (!node.status.ok()) {
-      throw std::runtime_error(node.status.message());
-    }
-    outcome.seconds = std::max(outcome.seconds, sotto::to_seconds(node.end));
-  }
-  for (const auto& [node, elements] : received) {
-    outcome.elements = std::max(outcome.elements, elements);
-  }
+  outcome.round = sotto::bench::run_on_star(
+      kNodes, way.grid, wire, [&](const sotto::ProgramNode& at) -> std::unique_ptr<sotto::Program> {
+        auto made = way.build(at);
+        outcome.held = std::max(outcome.held, static_cast<double>(made->held()));
+        return made;
+      });
   return outcome;
 }
 
 void measure(const Sizes& sizes) {
-  constexpr Wire kFast = {.bits_per_s = 10e9, .latency_s = 50e-6};
-  constexpr Wire kSlow = {.bits_per_s = 100e6, .latency_s = 0.075};
   for (const Way& way : ways_of(sizes)) {
-    const Outcome fast = run_way(way, kFast);
-    const Outcome slow = run_way(way, kSlow);
+    const Outcome fast = run_way(way, sotto::bench::kFastWire);
+    const Outcome slow = run_way(way, sotto::bench::kSlowWire);
     std::printf("| %zu, %zu, %zu | %-15s | %9.0f | %9.0f | %3d | %6.2f | %7.4f | %6.2f |\n",
-                sizes.rows, sizes.inner, sizes.columns, way.name, way.formula, fast.elements,
-                fast.phases, fast.held * 4 / 1e6, fast.seconds, slow.seconds);
+                sizes.rows, sizes.inner, sizes.columns, way.name, way.formula, fast.round.elements,
+                fast.round.phases, fast.held * 4 / 1e6, fast.round.seconds, slow.round.seconds);
     std::fflush(stdout);
   }
 }

@@ -60,6 +60,7 @@ constexpr Way kWays[] = {
     {"keyed: 8 bits, then 4", "quant:4", "quant:8", "quant:8", true, 2},
     {"keyed: 8 bits, then 3", "quant:3", "quant:8", "quant:8", true, 2},
     {"keyed: 8 bits, then 2", "quant:2", "quant:8", "quant:8", true, 2},
+    {"the same, memory in fp16", "quant:2", "quant:8", "quant:8", true, 2, KeyedForm::fp16},
     {"exact both ways", "none", "none", "none", true, 3},
     {"8 bits, no memory", "quant:8", "quant:8", "quant:8", false, 3},
     {"keyed: 8 bits, then 3", "quant:3", "quant:8", "quant:8", true, 3},

@@ -119,6 +119,7 @@ std::unique_ptr<Algorithm> make_node(const Way& way, int at, std::span<float> pa
                         .compressor = way.compressor,
                         .first = way.first,
                         .gradient_compressor = way.back,
+                        .memory = way.memory,
                         .forward_flops = flops,
                         .backward_flops = 2 * flops},
         std::move(stage));

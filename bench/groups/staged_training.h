@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <sotto/groups/keyed_memory.h>
 #include <sotto/trainers/data/dataset.h>
 
 namespace sotto::bench {
@@ -20,6 +21,7 @@ struct Way {
   const char* back;        ///< encodes gradients on their way back
   bool keyed;              ///< whether an example's number is its key; else each visit has its own
   int stages;              ///< 2 or 3
+  KeyedForm memory = KeyedForm::fp32;  ///< form of remembered rows
 };
 
 /// What came of a training.

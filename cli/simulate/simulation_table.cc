@@ -70,6 +70,23 @@ std::vector<Column> columns_of(const study::Quality& quality) {
       share("idle", &study::PhaseShares::idle)};
 }
 
+bool in_groups(const RunOutcome& outcome) {
+  return outcome.run && outcome.run->result.bytes_within_groups_per_node();
+}
+
+/// Adds what a node sends within its group, and beyond it, behind what it sends in all.
+void add_group_columns(std::vector<Column>& columns) {
+  const auto within = [](const SimulationResult& of) {
+    return or_none(of.bytes_within_groups_per_node());
+  };
+  const auto all = std::ranges::find(columns, "sent/node", &Column::title);
+  columns.insert(
+      all + 1, {{"in groups", within, study::amount},
+                {"between groups",
+                 [within](const SimulationResult& of) { return of.bytes_per_node() - within(of); },
+                 study::amount}});
+}
+
 /// The columns of money and energy.
 std::vector<Column> bill_columns(const study::Scenario& scenario) {
   const bool target = scenario.target.given();
@@ -173,6 +190,9 @@ void add_unseen(const std::vector<SeedsOfRun>& runs, RunTable& table) {
 RunTable simulated_table(const study::Scenario& scenario, const std::vector<RunOutcome>& outcomes,
                          const study::Quality& quality) {
   std::vector<Column> columns = columns_of(quality);
+  if (std::ranges::any_of(outcomes, in_groups)) {
+    add_group_columns(columns);
+  }
   if (scenario.costs) {
     std::ranges::move(bill_columns(scenario), std::back_inserter(columns));
   }

@@ -13,6 +13,7 @@
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
+#include <sotto/study/train/measured_shares.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/files/result_file.h>
@@ -107,7 +108,12 @@ int run(const TrainFlags& options, const ObserveOptions& observe, const RosterSe
   refuse_roster_settings(roster);
   const console::FlagSpelling flags(command);
   check_writable("trace", observe.telemetry.trace);
-  const study::TrainPlan plan = make_train_plan(options);
+  const auto shared = study::with_measured_shares(make_train_plan(options));
+  if (!shared.ok()) {
+    console::say("the run failed: " + shared.status().message());
+    return console::kFailed;
+  }
+  const study::TrainPlan& plan = *shared;
   console::OutputOptions common = options.common;
   if (!plan.reports()) {
     common.quiet = true;
@@ -120,8 +126,8 @@ int run(const TrainFlags& options, const ObserveOptions& observe, const RosterSe
     for (const Message& warning : plan.warnings) {
       console::warn(warning.text(flags));
     }
-    for (const std::string& notice : plan.notices) {
-      output.line(notice);
+    for (const Message& notice : plan.notices) {
+      output.line(notice.text(flags));
     }
   }
   TrainObservers observers(observe, flags, progress, plan, report);

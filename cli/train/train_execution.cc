@@ -14,6 +14,7 @@
 #include <sotto/comm/trust/peers_watch.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/json/run_config.h>
+#include <sotto/study/json/score.h>
 
 #include "local_job.h"
 
@@ -31,6 +32,10 @@ const char* stop_notice() {
 Json conclude(const study::TrainPlan& plan, TrainReport& report, const RunResult& result) {
   report.summary(result);
   Json json = train_json(result, train_config_json(study::settings_of(plan)));
+  json["score"] = study::score_json(study::score_terms(plan), {.rounds = result.rounds,
+                                                               .nodes = result.nodes,
+                                                               .seconds = result.time.wall_s,
+                                                               .accuracy = result.final.accuracy});
   if (const auto& data = plan.tasks->data().dataset; data && !data->names().classes.empty()) {
     json["classes"] = Json::array();
     for (const std::string& name : data->names().classes) {

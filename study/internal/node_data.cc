@@ -43,6 +43,9 @@ class EndingTask final : public Task {
 
 std::vector<double> weights_of_nodes(const TrainOptions& options, const TaskFactory& tasks,
                                      bool launched) {
+  if (const auto& batches = tasks.options().batches; !batches.empty()) {
+    return {batches.begin(), batches.end()};
+  }
   if (options.weight != kWeightByExamples) {
     if (!options.weight.empty() && !launched) {
       refuse("weight", options.weight,

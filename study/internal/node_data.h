@@ -11,8 +11,8 @@
 
 namespace sotto::study {
 
-/// The weight of each node by --weight, by rank; empty: all count alike. `launched`: this process
-/// is one node of a launched job. Throws Error where the setting says nothing.
+/// The weight of each node by --weight or its batch, by rank; empty: all count alike. `launched`:
+/// this process is one node of a launched job. Throws Error where the setting says nothing.
 std::vector<double> weights_of_nodes(const TrainOptions& options, const TaskFactory& tasks,
                                      bool launched);
 

@@ -17,6 +17,7 @@ Json settings_json(const RunSettings& settings) {
   Json config = task_config_json(settings.task_spec, settings.task);
   config.update(
       {{"gradient_time", o.gradient_time},
+       {"batches", settings.task.batches.empty() ? Json(nullptr) : Json(settings.task.batches)},
        {"partition", settings.task.partition},
        {"nodes", used.nodes},
        {"transport", used.transport},

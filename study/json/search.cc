@@ -1,13 +1,12 @@
 #include <sotto/study/json/search.h>
 
-#include <cmath>
 #include <limits>
 #include <optional>
 
 #include <sotto/study/json/figures.h>
+#include <sotto/study/json/score.h>
 #include <sotto/study/json/simulation.h>
 #include <sotto/study/plan/train_command.h>
-#include <sotto/study/strategies/score.h>
 
 namespace sotto::study {
 namespace {
@@ -36,22 +35,19 @@ Json by_seed(const std::vector<std::optional<double>>& figures) {
   return all;
 }
 
-/// What all nodes compute a second, and AIPerf's score of it and of the averaged model.
-Json score_json(const PlanSearch& search, const PlannedRun& run) {
+/// The score of a run that has the scenario's model and batch.
+Json score_of(const PlanSearch& search, const PlannedRun& run) {
   const SimulationResult& result = run.simulated.result;
   const RunSpec& spec = run.candidate.run;
-  const auto flops = spec.find("model") == nullptr ? search.flops_per_round() : std::nullopt;
-  if (!flops || !(result.virtual_s > 0) || spec.find("batch") != nullptr) {
+  if (spec.find("model") != nullptr || spec.find("batch") != nullptr) {
     return nullptr;
   }
-  const double per_s = *flops * static_cast<double>(result.rounds) *
-                       static_cast<double>(result.nodes) / result.virtual_s;
-  const double accuracy =
-      result.final ? result.final->mean.accuracy : std::numeric_limits<double>::quiet_NaN();
-  return {{"flops_per_s", per_s},
-          {"regulated", std::isnan(accuracy)
-                            ? Json(nullptr)
-                            : Json(regulated_score(per_s, accuracy, search.test_examples()))}};
+  return score_json(search.score_terms(),
+                    {.rounds = result.rounds,
+                     .nodes = result.nodes,
+                     .seconds = result.virtual_s,
+                     .accuracy = result.final ? result.final->mean.accuracy
+                                              : std::numeric_limits<double>::quiet_NaN()});
 }
 
 Json run_json(const PlanSearch& search, const PlannedRun& run, const Ranking& ranking) {
@@ -65,7 +61,7 @@ Json run_json(const PlanSearch& search, const PlannedRun& run, const Ranking& ra
                 {"seconds_by_seed", by_seed(run.times)},
                 {"figure", or_null(figure_of(run, ranking))},
                 {"money_by_seed", by_seed(run.money)},
-                {"score", score_json(search, run)}};
+                {"score", score_of(search, run)}};
   found.update(simulation_json(run.simulated.result));
   return found;
 }

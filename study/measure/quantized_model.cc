@@ -19,7 +19,7 @@ namespace {
 /// The encodings that a tensor may get, besides staying as it is.
 constexpr auto kEncodings = std::to_array<std::string_view>(
     {"fp16", "quant:8,rounding=nearest", "quant:6,rounding=nearest", "quant:4,rounding=nearest",
-     "quant:3,rounding=nearest", "quant:2,rounding=nearest"});
+     "quant:3,rounding=nearest", "quant:2,rounding=nearest", "outlier:4", "outlier:3"});
 /// Choices of the knapsack that are measured at most.
 constexpr int kMostTried = 12;
 

@@ -8,7 +8,7 @@
 // budget of the prediction lowered until that holds. Each encoding alone is measured too; of all
 // that keep the budget the one with the fewest bytes is taken.
 //
-// Time: the gradients of `batches` for 6 encodings of each tensor, and up to 19 evaluations.
+// Time: the gradients of `batches` for 8 encodings of each tensor, and up to 21 evaluations.
 // Memory: about 8 models.
 #pragma once
 

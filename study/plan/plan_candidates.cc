@@ -15,6 +15,8 @@
 #include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/registry.h>
 #include <sotto/study/plan/plan_pattern.h>
+#include <sotto/study/scenario/batch_speeds.h>
+#include <sotto/study/train/batch_share.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/topology/registry.h>
 #include <sotto/topology/spectrum.h>
@@ -183,8 +185,8 @@ void require_few(bool to_all, int nodes) {
 }
 
 /// How nodes of a scenario compute and exchange with these options.
-Pace pace_of(const Scenario& scenario, const OptimizerOptions& options) {
-  return {.nodes = scenario.paces,
+Pace pace_of(const Scenario& scenario, const TaskOptions& task, const OptimizerOptions& options) {
+  return {.nodes = shared_paces(scenario, task),
           .overlap = options.overlap,
           .seed = options.seed,
           .network = scenario.network,
@@ -278,6 +280,16 @@ bool tries_adam(const CandidateLists& lists, const Scenario& scenario) {
           std::any_of(lists.algorithms.begin(), lists.algorithms.end(), needs_adam));
 }
 
+bool tries_batch_shares(const Scenario& scenario) {
+  if (scenario.attack || scenario.sampling.clients != nullptr ||
+      !scenario.task.batch_share.empty()) {
+    return false;
+  }
+  const auto seconds = [](const NodeSpec& node) { return mean_seconds(node.compute); };
+  const auto [least, most] = std::ranges::minmax(scenario.paces, {}, seconds);
+  return seconds(least) > 0 && seconds(least) < kShorter * seconds(most);
+}
+
 bool tries_quasi_global(const Scenario& scenario) {
   const std::string& rule = scenario.task.step_rule;
   return (rule.empty() || rule == "sgd") && scenario.task.momentum.value_or(0) != 0 &&
@@ -361,7 +373,7 @@ Candidate Screen::candidate_of(const Proposal& proposal, const TrainPlan& plan,
 }
 
 std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& variations) {
-  const TrainPlan plan = make_train_plan(with_run(scenario_.task, proposal.run));
+  const TrainPlan plan = make_train_plan(options_of(scenario_, proposal.run));
   const OptimizerOptions& options = plan.run.optimizer;
   const AlgorithmInfo& info = algorithm_info(options.algorithm);
   const bool to_all = info.graph == GraphNeed::any;
@@ -372,7 +384,7 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   Scenario paced = scenario_;
   codec_.apply(made.codec, paced);
   const Platform platform = without_traces(scenario_).platform(pairs_of(job));
-  const Pace pace = pace_of(paced, options);
+  const Pace pace = pace_of(paced, plan.tasks->options(), options);
   const bool streams = options.groups.empty() && can_stream(options, layout) &&
                        !options.streaming.on() && !variations.intervals.empty();
   const auto predicted = [&](Candidate one, const Streaming& streaming) {
@@ -403,6 +415,9 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   const std::size_t plain = found.size();
   if (variations.quasi_global && info.keeps_mean) {
     add_with_rule("quasi-global", {}, plain, found);
+  }
+  if (variations.batch_shares && info.agreement == SettingsAgreement::required) {
+    add_with("batch-share", std::string(kShareBySpeed), proposal, variations, found);
   }
   if (to_all || options.topology == "ring") {
     for (const std::string& groups : variations.groups) {

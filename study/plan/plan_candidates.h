@@ -75,6 +75,7 @@ struct Variations {
   bool adam = false;                  ///< try Adam in place of the task's step rule
   std::vector<std::string> groups{};  ///< groups that are tried, as planned_groups gives them
   std::string tied{};                 ///< a model with tied blocks to try; "": none
+  bool batch_shares = false;          ///< try batches by the nodes' speeds
   bool quasi_global = false;  ///< try quasi-global momentum in place of the task's, where nodes mix
 };
 
@@ -88,6 +89,10 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
 /// Whether runs with Adam are to be tried beside those with the task's step rule: an algorithm that
 /// is built on Adam has to be measured by Adam in full precision.
 bool tries_adam(const CandidateLists& lists, const Scenario& scenario);
+
+/// Whether runs with batches by speed are to be tried: some nodes are a tenth faster than others,
+/// and the scenario says nothing of batches itself.
+bool tries_batch_shares(const Scenario& scenario);
 
 /// Whether runs with quasi-global momentum are to be tried beside those with the task's: nodes have
 /// one, and data that differ.

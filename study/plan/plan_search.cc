@@ -12,8 +12,8 @@
 #include <sotto/base/error.h>
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/plan/planned_groups.h>
+#include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/strategies/model_shape.h>
-#include <sotto/study/strategies/score.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/study/units.h>
 
@@ -62,7 +62,7 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
            .money = options_.by_money,
            .currency = options_.by_money ? scenario_.costs.value().currency : ""}) {
   const TrainPlan plan =
-      make_train_plan(with_run(scenario_.task, run_of(scenario_.attack ? "robust" : kBaseline)));
+      make_train_plan(options_of(scenario_, run_of(scenario_.attack ? "robust" : kBaseline)));
   check_target(scenario_, plan.tasks->data().regression());
   rounds_ = plan.run.rounds;
   const Round finest = std::max<Round>(1, rounds_ / kEvaluations);
@@ -76,14 +76,7 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
   graphs_ = planned_graphs(without_traces(scenario_), model_bytes);
   planned_groups_ = planned_groups(without_traces(scenario_), model_bytes);
   tied_ = model.tied;
-  if (const auto& dataset = plan.tasks->data().dataset) {
-    test_examples_ = dataset->test().size();
-    const auto row = flops_of_row(plan.tasks->make(0)->layout(), model.positions);
-    // A layer that others share is passed through more often than its tensors say.
-    const bool tied = scenario_.task.model.find("share=") != std::string::npos;
-    flops_per_round_ =
-        row && !tied ? std::optional(*row * static_cast<double>(model.rows())) : std::nullopt;
-  }
+  score_terms_ = study::score_terms(plan);
 }
 
 bool PlanSearch::simulated(const RunSpec& run) const {
@@ -116,7 +109,7 @@ void PlanSearch::check_own_runs() const {
   }
   for (std::size_t k = 0; k < scenario_.runs.size(); ++k) {
     (void)naming_run(scenario_, k,
-                     [&] { return make_train_plan(with_run(scenario_.task, scenario_.runs[k])); });
+                     [&] { return make_train_plan(options_of(scenario_, scenario_.runs[k])); });
   }
 }
 
@@ -128,6 +121,7 @@ Variations PlanSearch::variations() const {
   if (scenario_.task.groups.empty() && !scenario_.attack) {
     all.groups = planned_groups_;
   }
+  all.batch_shares = tries_batch_shares(scenario_);
   if (ranking_.goal == Goal::epoch) {
     return all;
   }

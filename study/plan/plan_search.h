@@ -18,6 +18,7 @@
 #include <sotto/study/plan/planned_run.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/simulation/simulated_run.h>
+#include <sotto/study/strategies/score.h>
 
 namespace sotto::study {
 
@@ -53,10 +54,8 @@ class PlanSearch {
   const Ranking& ranking() const { return ranking_; }
   bool by_worst() const { return options_.by_worst; }
   Round rounds() const { return rounds_; }
-  /// Floating-point operations of a node and round, where the model's shapes tell.
-  std::optional<double> flops_per_round() const { return flops_per_round_; }
-  /// Examples that models are tested on.
-  std::size_t test_examples() const { return test_examples_; }
+  /// What the score of a run with the scenario's model and batch is made of.
+  const ScoreTerms& score_terms() const { return score_terms_; }
   bool codec_measured() const { return codec_.measures(); }
   /// All that were screened, the most promising first.
   const std::vector<Candidate>& candidates() const { return candidates_; }
@@ -106,8 +105,7 @@ class PlanSearch {
   Round rounds_ = 0;
   std::vector<PlannedGraph> graphs_;
   std::vector<std::string> planned_groups_;  ///< groups of two levels that are tried
-  std::optional<double> flops_per_round_;
-  std::size_t test_examples_ = 0;
+  ScoreTerms score_terms_;
   std::string tied_;  ///< the task's model with tied blocks; "": none
   std::vector<Candidate> candidates_;
   std::vector<Refusal> refused_;

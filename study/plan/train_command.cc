@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <sotto/comm/transport.h>
+#include <sotto/study/scenario/batch_speeds.h>
+#include <sotto/study/train/batch_share.h>
 
 namespace sotto::study {
 namespace {
@@ -50,6 +52,11 @@ std::vector<RunSetting> command_settings(const RunSpec& run, const Scenario& sce
   std::vector<RunSetting> settings = {{"nodes", fmt::format("{}", scenario.nodes)}};
   const std::vector<RunSetting> given = joined_settings(run, scenario.task_settings);
   settings.insert(settings.end(), given.begin(), given.end());
+  for (RunSetting& setting : settings) {
+    if (setting.name == "batch-share" && setting.value == kShareBySpeed) {
+      setting.value = speeds_text(batch_speeds(scenario));
+    }
+  }
   if (std::ranges::none_of(given, &RunSetting::is_length)) {
     settings.push_back({"rounds", fmt::format("{}", rounds)});
   }

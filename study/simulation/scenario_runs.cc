@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/interruption.h>
+#include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/spread.h>
 #include <sotto/study/train/run_spec.h>
@@ -130,7 +131,7 @@ std::vector<std::string> check_runs(const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
     const RunSpec& run = scenario.runs[i];
     const TrainPlan plan =
-        naming_run(scenario, i, [&] { return make_train_plan(with_run(scenario.task, run)); });
+        naming_run(scenario, i, [&] { return make_train_plan(options_of(scenario, run)); });
     check_target(scenario, plan.tasks->data().regression());
     naming_run(scenario, i, [&] { check_sampling(scenario, plan); });
     for (const Message& warning : plan.warnings) {

@@ -19,6 +19,7 @@
 #include <sotto/sim/availability.h>
 #include <sotto/sim/timing_job.h>
 #include <sotto/study/internal/scenario_spelling.h>
+#include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/simulation/job_nodes.h>
 #include <sotto/study/simulation/model_judge.h>
@@ -160,7 +161,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
     : scenario_(scenario),
       name_(request.name.empty() ? run.shown() : request.name),
       request_(request),
-      plan_(std::make_shared<const TrainPlan>(make_train_plan(with_run(scenario.task, run)))),
+      plan_(std::make_shared<const TrainPlan>(make_train_plan(options_of(scenario, run)))),
       judge_(*plan_, request.by_worst),
       warnings_(in_words_of(scenario, run, plan_->warnings)),
       sent_(static_cast<std::size_t>(scenario.nodes)),
@@ -210,10 +211,9 @@ std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
 SimulatorOptions SimulatedJob::options(int threads) const {
   SimulatorOptions options;
   options.rounds = plan_->run.rounds;
-  if (std::ranges::adjacent_find(scenario_.paces, std::not_equal_to<>()) == scenario_.paces.end()) {
-    options.nodes = {scenario_.paces.front()};
-  } else {
-    options.nodes = scenario_.paces;
+  options.nodes = shared_paces(scenario_, plan_->tasks->options());
+  if (std::ranges::adjacent_find(options.nodes, std::not_equal_to<>()) == options.nodes.end()) {
+    options.nodes.resize(1);
   }
   options.network = scenario_.network;
   options.transport = scenario_.transport;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include <sotto/study/strategies/model_shape.h>
+#include <sotto/trainers/tasks/model.h>
+#include <sotto/trainers/tasks/task_registry.h>
 
 namespace sotto::study {
 namespace {
@@ -13,6 +16,18 @@ constexpr double kPasses = 3;
 
 bool looked_up(const ParameterBlock& tensor) {
   return tensor.name == "wte.weight" || tensor.name == "wpe.weight";
+}
+
+std::optional<double> flops_of_gradient(const TaskOptions& task, const Dataset& data) {
+  if (task.model.find("share=") != std::string::npos) {
+    return std::nullopt;
+  }
+  const auto model = make_model(task.model, input_of(data));
+  auto flops = flops_of_row(model->layout(), model->positions());
+  if (flops) {
+    *flops *= static_cast<double>(task.batch * model->positions());
+  }
+  return flops;
 }
 
 }  // namespace
@@ -38,6 +53,15 @@ std::optional<double> flops_of_row(const ParameterLayout& layout, std::size_t po
     }
   }
   return kPasses * 2 * products;
+}
+
+ScoreTerms score_terms(const TrainPlan& plan) {
+  const auto& dataset = plan.tasks->data().dataset;
+  if (dataset == nullptr) {
+    return {};
+  }
+  return {.flops_per_round = flops_of_gradient(plan.tasks->options(), *dataset),
+          .test_examples = dataset->test().size()};
 }
 
 double regulated_score(double flops_per_s, double accuracy, std::size_t test_examples) {

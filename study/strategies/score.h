@@ -10,6 +10,7 @@
 #include <optional>
 
 #include <sotto/base/parameter_layout.h>
+#include <sotto/study/train/train_plan.h>
 
 namespace sotto::study {
 
@@ -18,6 +19,17 @@ namespace sotto::study {
 /// up, and what attention does among `positions` is counted. None where a tensor is neither matrix
 /// nor vector, as in a convolution, whose shape does not say how often it is used.
 std::optional<double> flops_of_row(const ParameterLayout& layout, std::size_t positions);
+
+/// What the score of a run with a plan is made of, besides its time and its accuracy.
+struct ScoreTerms {
+  /// Operations of a node's gradient, in the mean over nodes; none where they cannot be counted.
+  std::optional<double> flops_per_round = {};
+  std::size_t test_examples = 0;
+};
+
+/// The terms of a plan; none of a task without examples, and of tied layers, which are passed
+/// through more often than their tensors say.
+ScoreTerms score_terms(const TrainPlan& plan);
 
 /// flops_per_s × |ln(error)|, the error being 1 − accuracy and one of `test_examples` at least,
 /// since it would be without bound at 0.

@@ -10,6 +10,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/study/plan/train_command.h>
+#include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/strategies/played_step.h>
 #include <sotto/study/units.h>
 
@@ -173,7 +174,7 @@ void require_priceable(const Scenario& scenario) {
 
 std::vector<StrategyPrice> price_strategies(const Scenario& scenario, const StopPricing& stop) {
   require_priceable(scenario);
-  const TrainPlan plan = make_train_plan(with_run(scenario.task, run_of("allreduce")));
+  const TrainPlan plan = make_train_plan(options_of(scenario, run_of("allreduce")));
   const ModelShape model = shape_of(plan);
   std::vector<Priced> all;
   for (const std::string compressor : {"none", "quant:8"}) {

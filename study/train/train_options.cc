@@ -14,6 +14,10 @@ SettingGroup task_settings(TrainOptions& o) {
           {"model", &o.model, "SPEC",
            "softmax, mlp:H1,H2,…, cnn, transformer; by default what fits the task"},
           {"batch", &o.batch, "N", "Examples a round and node; by default 32"},
+          {"batch-share", &o.batch_share, "speed|V,V",
+           "Share out a round's examples, N times the nodes, by how fast these are: as each of a "
+           "launched job measures before the run, or in proportion to the numbers given; gradients "
+           "count by their examples"},
           {"partition", &o.partition, "SPEC", "iid, dirichlet:ALPHA, label, sizes:BETA or blocks"},
           {"gradient-time", &o.gradient_time, "SPEC",
            "How long a gradient takes at least, as on a slower machine: \"20 ms\", "

@@ -23,6 +23,8 @@ struct TrainOptions : OptimizerSettings {
   std::string model;
   std::string partition = "iid";
   std::optional<std::size_t> batch;
+  std::string
+      batch_share;  ///< how nodes share out a step's examples (batch_share.h); empty: evenly
   std::string gradient_time;
 
   std::optional<double> epochs;

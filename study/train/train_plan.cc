@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
@@ -16,6 +17,7 @@
 #include <sotto/study/internal/node_data.h>
 #include <sotto/study/rank_list.h>
 #include <sotto/study/train/auto_compressor.h>
+#include <sotto/study/train/batch_share.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
 #include <sotto/study/train/train_checks.h>
@@ -70,6 +72,20 @@ int asked_nodes(const TrainOptions& o, const TaskData& data,
   return fixes_nodes(o.topology) ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
 }
 
+/// Nodes measure their speeds where each is a process of its own.
+void require_measurable(const TrainOptions& o, int nodes, bool launched) {
+  if (o.batch_share == kShareBySpeed && nodes > 1 && !launched) {
+    refuse("batch_share", o.batch_share,
+           "here all nodes are on one machine, which is equally fast for all; give a speed for "
+           "each, as 4,4,1, or launch each where it is to run");
+  }
+  if (o.batch_share == kShareBySpeed && o.resume) {
+    refuse("batch_share", o.batch_share,
+           "speeds that are measured anew would deal out other examples; give the batches that "
+           "the run began with, as it said them");
+  }
+}
+
 int count_nodes(const TrainOptions& o, const TaskData& data,
                 const std::optional<LaunchedNode>& launched) {
   const int nodes = asked_nodes(o, data, launched);
@@ -95,6 +111,7 @@ TaskOptions task_options(const TrainOptions& o, int nodes) {
   task.model = o.model;
   task.partition = o.partition;
   task.batch = o.batch.value_or(task.batch);
+  task.batches = batches_of_nodes(o, task.batch, nodes);
   task.nodes = nodes;
   task.seed = o.seed;
   task.deal = o.deal;
@@ -170,7 +187,8 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const NodePlace& place
   made.rendezvous.clear();
   made.job = {{"task", tasks.data().spec},
               {"model", task.model},
-              {"batch", fmt::to_string(task.batch)},
+              {"batch", task.batches.empty() ? fmt::to_string(task.batch)
+                                             : fmt::to_string(fmt::join(task.batches, ","))},
               {"partition", task.partition}};
   if (!tasks.data().scaling.empty()) {
     made.job.push_back({"scaling", tasks.data().scaling.substr(0, kDigestShown)});
@@ -351,9 +369,9 @@ std::vector<Message> warnings_of(const TrainOptions& o, const TaskFactory& tasks
 }
 
 /// What was decided for the user.
-std::vector<std::string> notices_of(const OptimizerOptions& optimizer,
-                                    const std::optional<BudgetedCompressor>& fitted) {
-  std::vector<std::string> notices;
+std::vector<Message> notices_of(const OptimizerOptions& optimizer,
+                                const std::optional<BudgetedCompressor>& fitted) {
+  std::vector<Message> notices;
   if (const auto& groups = optimizer.groups; !groups.empty()) {
     notices.push_back(fmt::format("{} of {} train one model each, and {} exchanges between them",
                                   counted(groups.size(), "group"),
@@ -371,7 +389,12 @@ std::vector<std::string> notices_of(const OptimizerOptions& optimizer,
 
 std::unique_ptr<Task> TrainPlan::task_of(Rank rank) const {
   auto task = unpaced_task_of(rank);
-  return pace ? make_paced_task(std::move(task), *pace, run.optimizer.seed, rank) : std::move(task);
+  if (!pace) {
+    return task;
+  }
+  ComputeTime own = *pace;
+  own.slowdown *= tasks->options().part_of_batch(rank);
+  return make_paced_task(std::move(task), own, run.optimizer.seed, rank);
 }
 
 std::unique_ptr<Task> TrainPlan::unpaced_task_of(Rank rank) const {
@@ -384,17 +407,20 @@ RunSettings settings_of(const TrainPlan& plan) {
   return {plan.options, plan.run, plan.tasks->options(), plan.tasks->data().spec};
 }
 
-TrainPlan make_train_plan(const TrainOptions& options) {
+TrainPlan make_train_plan(const TrainOptions& options, std::shared_ptr<const TaskData> data) {
   check_options(options);
   check_writable("dump_parameters", options.dump_parameters);
   NodePlace place = place_of(options);
   const auto scaling = scaling_of(options);
   const SharedScaling* const shared = scaling ? &*scaling : nullptr;
-  const auto data = load_task(options.task, shared);
+  if (data == nullptr) {
+    data = load_task(options.task, shared);
+  }
   const int nodes = count_nodes(options, *data, place.node);
   if (nodes == 1) {
     place.node.reset();  // it has nobody to meet
   }
+  require_measurable(options, nodes, place.node.has_value());
   const auto tasks = std::make_shared<const TaskFactory>(data, task_options(options, nodes));
   const auto sample = tasks->make(0);
   const Round per_epoch = sample->rounds_per_epoch();
@@ -407,7 +433,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
     pace = parse_pace(options.gradient_time);
   }
   const auto fitted = fitting_compressor(options, optimizer, *sample, start.parameters);
-  std::vector<std::string> notices = notices_of(optimizer, fitted);
+  std::vector<Message> notices = notices_of(optimizer, fitted);
   if (fitted) {
     optimizer.compressor = fitted->spec;
   }

@@ -25,7 +25,7 @@ struct TrainPlan {
   std::string peers;     ///< file of the list of peers, which may change during the run
   TrainOptions options;  ///< the settings as given
   std::vector<Message> warnings;
-  std::vector<std::string> notices;  ///< decisions made for the user, though nothing is amiss
+  std::vector<Message> notices;  ///< decisions made for the user, though nothing is amiss
 
   /// The task of a node that this process runs.
   std::unique_ptr<Task> task_of(Rank rank) const;
@@ -46,7 +46,8 @@ struct RunSettings {
 /// Copies the settings out of a plan; its tasks are then not needed for them.
 RunSettings settings_of(const TrainPlan& plan);
 
-/// Loads the data. Throws Error.
-TrainPlan make_train_plan(const TrainOptions& options);
+/// Loads the data, or takes those that were loaded for these options. Throws Error.
+TrainPlan make_train_plan(const TrainOptions& options,
+                          std::shared_ptr<const TaskData> data = nullptr);
 
 }  // namespace sotto::study

@@ -1,4 +1,5 @@
 // `sotto compare`: its runs, their words, and what is left when one of them fails.
+#include <cmath>
 #include <filesystem>
 #include <string>
 
@@ -61,6 +62,21 @@ TEST_CASE("compare sets runs side by side, each with its own words") {
   CHECK(runs[2].at("rounds") == 2);
   CHECK(runs[3].at("rounds") == 3);  // 320 examples, 4 nodes, batches of 32
   CHECK(std::filesystem::file_size(page) > 1000);
+}
+
+TEST_CASE("compare says what runs computed a second, and AIPerf's score of it") {
+  const auto result = run(small_compare({"--rounds", "4", "--run", "allreduce", "--run",
+                                         "dpsgd model=cnn", "--json", "-"}))
+                          .json();
+  const json& plain = result.at("runs")[0];
+  // 2 × 784 × 10 operations a product, three of them, 32 examples, 4 nodes, 4 rounds.
+  const double flops = 3.0 * 2 * 784 * 10 * 32 * 4 * 4;
+  const double per_s = flops / plain.at("time").at("wall_s").get<double>();
+  CHECK(plain.at("score").at("flops_per_s").get<double>() == doctest::Approx(per_s));
+  const double error = 1 - plain.at("final").at("accuracy").get<double>();
+  CHECK(plain.at("score").at("regulated").get<double>() ==
+        doctest::Approx(per_s * std::abs(std::log(error))));
+  CHECK(result.at("runs")[1].at("score").is_null());  // a convolution's shape does not say
 }
 
 TEST_CASE("a file names the runs of a comparison as a list") {

@@ -104,6 +104,60 @@ TEST_CASE("four processes with RANK and WORLD_SIZE are one run, and node 0 repor
   }
 }
 
+TEST_CASE("launched nodes measure their speeds, and the shares that they say give the same run") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const int nodes = 3;
+  const std::size_t batch = 16;
+  const auto trained = [&](const std::string& share) {
+    const std::string port = std::to_string(free_port());
+    std::vector<std::unique_ptr<Process>> job;
+    for (int rank = 0; rank < nodes; ++rank) {
+      Arguments words = {"train",
+                         "--task",
+                         "digits,train=200,test=40",
+                         "--model",
+                         "softmax",
+                         "--algorithm",
+                         "allreduce",
+                         "--rounds",
+                         "4",
+                         "--batch",
+                         "16",
+                         "--batch-share",
+                         share,
+                         "--transport",
+                         "zmq",
+                         "--json",
+                         "-"};
+      if (rank == 1) {  // the slow one
+        words.insert(words.end(), {"--gradient-time", "300 ms"});
+      }
+      job.push_back(
+          std::make_unique<Process>(command(words), Variables{{"RANK", std::to_string(rank)},
+                                                              {"WORLD_SIZE", std::to_string(nodes)},
+                                                              {"MASTER_ADDR", "127.0.0.1"},
+                                                              {"MASTER_PORT", port}}));
+    }
+    const nlohmann::json found = job[0]->wait().json();
+    for (std::size_t rank = 1; rank < job.size(); ++rank) {
+      const auto ended = job[rank]->wait();
+      CAPTURE(ended.err);
+      CHECK(ended.status == 0);
+    }
+    return found;
+  };
+  const nlohmann::json measured = trained("speed");
+  const auto batches = measured.at("config").at("batches").get<std::vector<std::size_t>>();
+  REQUIRE(batches.size() == static_cast<std::size_t>(nodes));
+  CHECK(batches[0] + batches[1] + batches[2] == nodes * batch);
+  CHECK(batches[1] < batches[0]);
+  CHECK(batches[1] < batches[2]);
+  const nlohmann::json given = trained(fmt::format("{},{},{}", batches[0], batches[1], batches[2]));
+  CHECK(given.at("parameters_sha256") == measured.at("parameters_sha256"));
+}
+
 TEST_CASE("mpirun launches a run") {
   if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
     SOTTO_SKIP("no mpirun");

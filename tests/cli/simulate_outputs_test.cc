@@ -38,6 +38,21 @@ const std::string kCut =
 
 }  // namespace
 
+TEST_CASE("what runs in groups send within them and between them stands apart in the table") {
+  const Scratch scratch;
+  const std::string runs = "\"qmean quant:8 groups=0-1;2-3\", \"allreduce\"";
+  const auto result = simulated(scratch, scenario(kNodes, kNetwork, "", runs));
+  const auto& grouped = result.at("runs")[0];
+  const double within = grouped.at("bytes_within_groups_per_node").get<double>();
+  CHECK(within > 0);
+  CHECK(within < grouped.at("bytes_sent_per_node")[0].get<double>());
+  CHECK(result.at("runs")[1].at("bytes_within_groups_per_node").is_null());
+  const std::string table = simulate(scratch, scenario(kNodes, kNetwork, "", runs)).out;
+  CHECK(contains(table, "sent/node  in groups  between groups"));
+  const std::string plain = simulate(scratch, scenario(kNodes, kNetwork)).out;
+  CHECK_FALSE(contains(plain, "in groups"));
+}
+
 TEST_CASE("the history as CSV has a row for each evaluation, and quotes what needs it") {
   const Scratch scratch;
   const auto csv = (scratch.path() / "h.csv").string();

@@ -42,6 +42,7 @@ struct LinkCase {
   std::uint64_t pool = kKeys;     ///< keys that are drawn from
   std::uint64_t receiver_adds{};  ///< to the receiver's keys
   int batches = kBatches;
+  KeyedForm memory = KeyedForm::fp32;
 
   KeyedLinkOptions options() const {
     return {.from = from,
@@ -52,7 +53,8 @@ struct LinkCase {
             .keys = keys,
             .compressor = compressor,
             .first = first,
-            .gradient_compressor = back};
+            .gradient_compressor = back,
+            .memory = memory};
   }
 };
 
@@ -206,10 +208,12 @@ std::string refused_field(const std::function<void(const ProgramNode&)>& make, i
 
 TEST_CASE("a keyed link gives the same bits in every driver, and carries what it said") {
   CAPTURE(kSeed);
-  const std::array cases = {LinkCase{}, LinkCase{.compressor = "none"},
+  const std::array cases = {LinkCase{},
+                            LinkCase{.compressor = "none"},
                             LinkCase{.compressor = "quant:2", .first = "none", .back = "none"},
                             LinkCase{.nodes = 3, .from = 2, .to = 0, .compressor = "sign"},
-                            LinkCase{.nodes = 4, .from = 1, .to = 2, .compressor = "quant:3"}};
+                            LinkCase{.nodes = 4, .from = 1, .to = 2, .compressor = "quant:3"},
+                            LinkCase{.compressor = "quant:3", .memory = KeyedForm::fp16}};
   for (const LinkCase& chosen : cases) {
     CAPTURE(chosen.compressor);
     CAPTURE(chosen.nodes);
@@ -327,7 +331,9 @@ TEST_CASE("what both ends hold of a row that stays goes to it by the contract's 
 
 TEST_CASE("both ends hold the same bits, also where a run goes on from checkpoints") {
   CAPTURE(kSeed);
-  const LinkCase chosen{.nodes = 3, .from = 0, .to = 2, .compressor = "quant:3"};
+  LinkCase chosen{.nodes = 3, .from = 0, .to = 2, .compressor = "quant:3"};
+  SUBCASE("in fp32") {}
+  SUBCASE("in fp16") { chosen.memory = KeyedForm::fp16; }
   LinkRun whole(chosen);
   LinkRun first(chosen);
   LinkRun second(chosen);
@@ -581,6 +587,36 @@ TEST_CASE("a checkpoint that is none leaves a memory empty") {
   std::vector<std::byte> huge = bytes;
   std::fill_n(huge.begin() + 8, 8, std::byte{0xFF});
   CHECK(!loads(huge));
+}
+
+TEST_CASE("a memory in fp16 holds rows rounded to the nearest, and a checkpoint has them") {
+  KeyedMemory memory(3, 2, KeyedForm::fp16);
+  const std::vector<float> row = {1.0F / 3, -70'000, 0.1F};
+  std::vector<float> rounded = row;
+  memory.round(rounded);
+  CHECK(rounded == std::vector<float>{0.333251953125F, -65'504, 0.0999755859375F});
+  memory.put(4, row);
+  memory.put(6, rounded);
+  CHECK(same_bits(memory.row(4), rounded));
+  CHECK(same_bits(memory.row(6), rounded));
+  ByteBuffer state;
+  memory.save(state);
+  KeyedMemory other(3, 2, KeyedForm::fp16);
+  ByteReader reader(state.bytes());
+  REQUIRE(other.load(reader).ok());
+  CHECK(reader.finished());
+  CHECK(same_bits(other.row(4), rounded));
+  memory.forget(std::array<std::uint64_t, 1>{4});
+  CHECK(same_bits(memory.row(6), rounded));
+  // Half the bytes: twice as many keys below one limit, and both ends name the form.
+  const auto field_of = [](KeyedForm form) {
+    return refused_field([&](const ProgramNode& node) {
+      (void)KeyedLink(node.everyone(),
+                      {.width = 8, .keys = 10, .memory = form, .memory_limit = 200});
+    });
+  };
+  CHECK(field_of(KeyedForm::fp32) == "keys");
+  CHECK(field_of(KeyedForm::fp16).empty());
 }
 
 TEST_CASE("a memory forgets what it is told to, and keeps the rest") {

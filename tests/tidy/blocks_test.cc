@@ -87,10 +87,12 @@ bool is_ours(const std::string& word) {
   const fs::path folder = fs::path(word).parent_path().lexically_relative("build");
   const bool torch = name.starts_with("torch_");
   const std::string source = (torch ? name.substr(6) : name) + ".cc";
-  // Programs of bench/ lie in folders, as bench/groups/graph_wire.cc does.
+  // Programs of bench/ lie in folders, as bench/groups/graph_wire.cc and bench/learning/frontier
+  // do.
   return fs::exists(kRoot / folder / source) || fs::is_directory(kRoot / folder / name) ||
-         std::ranges::any_of(fs::directory_iterator(kRoot / folder),
-                             [&](const auto& entry) { return fs::exists(entry.path() / source); });
+         std::ranges::any_of(fs::directory_iterator(kRoot / folder), [&](const auto& entry) {
+           return fs::exists(entry.path() / source) || fs::is_directory(entry.path() / name);
+         });
 }
 
 }  // namespace

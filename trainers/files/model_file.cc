@@ -248,7 +248,7 @@ Status require_finite(std::span<const float> parameters) {
 }  // namespace
 
 bool encodes_files(std::string_view spec) {
-  constexpr auto kFamilies = std::to_array<std::string_view>({"quant", "fp16", "bf16"});
+  constexpr auto kFamilies = std::to_array<std::string_view>({"quant", "outlier", "fp16", "bf16"});
   return !is_per_tensor(spec) && std::ranges::find(kFamilies, family_name(spec)) != kFamilies.end();
 }
 

@@ -29,7 +29,7 @@ constexpr std::array<ModelInfo, 5> kModels = {{
     {"cnn", "cnn[:C1,C2]",
      "two convolutions to C1 = 8 and C2 = 16 channels, each with ReLU and 2×2 maximum; for images",
      "cnn:8,16"},
-    {"transformer", "transformer[:LAYERS,WIDTH,HEADS[,share=N|,experts=E]]",
+    {"transformer", "transformer[:LAYERS,WIDTH,HEADS[,share=N|,experts=E[,balance=L]]]",
      "causal self-attention, 2 layers of width 64 with 4 heads by default, each N layers with one "
      "set of weights, or E experts in each; for text, at every position",
      "transformer:2,64,4"},
@@ -105,6 +105,24 @@ std::size_t take_share(std::string_view spec, std::string_view& argument) {
   return *share;
 }
 
+/// Cuts ",balance=L" off `argument`, which stands behind a number of experts; 0 where there is
+/// none. Throws Error where L is no weight.
+double take_balance(std::string_view spec, std::string_view& argument) {
+  constexpr std::string_view kBalance = ",balance=";
+  const std::size_t at = argument.find(kBalance);
+  if (at == std::string_view::npos) {
+    return 0;
+  }
+  const auto balance = parse_number<double>(argument.substr(at + kBalance.size()), 0, 1000);
+  argument = argument.substr(0, at);
+  if (!balance || argument.find(",experts=") == std::string_view::npos) {
+    refuse("model", spec,
+           "balance is the weight of the loss that spreads positions over experts, 0 to 1000, as "
+           "in transformer:2,64,4,experts=8,balance=0.01");
+  }
+  return *balance;
+}
+
 /// Cuts ",experts=E" off `argument`; 1 where there is none. Throws Error where E is no number of
 /// experts, and beside layers that share.
 std::size_t take_experts(std::string_view spec, std::string_view& argument) {
@@ -129,6 +147,7 @@ std::unique_ptr<Model> make_transformer(std::string_view spec,
                                         std::optional<std::string_view> argument,
                                         const ModelInput& input) {
   std::string_view list = argument.value_or("2,64,4");
+  const double balance = take_balance(spec, list);
   const std::size_t experts = take_experts(spec, list);
   const std::size_t share = take_share(spec, list);
   const auto sizes = parse_sizes(list);
@@ -149,7 +168,8 @@ std::unique_ptr<Model> make_transformer(std::string_view spec,
                                                        .width = sizes[1],
                                                        .heads = sizes[2],
                                                        .share = share,
-                                                       .experts = experts});
+                                                       .experts = experts,
+                                                       .balance = balance});
 }
 
 }  // namespace

@@ -76,11 +76,12 @@ std::span<const ModelInfo> models();
 /// mlp:H1,…  fully connected layers of H1, … units with ReLU between them
 /// cnn[:C1,C2]  5×5 convolution to C1 = 8 channels, ReLU, 2×2 maximum; 3×3 convolution to C2 = 16
 ///           channels, ReLU, 2×2 maximum; a fully connected layer. Convolutions keep the size.
-/// transformer[:LAYERS,WIDTH,HEADS[,share=N|,experts=E]]  causal, in the form of GPT-2 with
-///           ReLU; 2 layers, width 64 and 4 heads by default. It predicts the symbol behind every
-///           position (models/transformer.h). Each N layers that follow each other have their
+/// transformer[:LAYERS,WIDTH,HEADS[,share=N|,experts=E[,balance=L]]]  causal, in the form of GPT-2
+///           with ReLU; 2 layers, width 64 and 4 heads by default. It predicts the symbol behind
+///           every position (models/transformer.h). Each N layers that follow each other have their
 ///           weights in common, but for normalizations; N divides LAYERS. Or each layer has E mlps,
-///           2 to 256, of which a position goes to one (models/expert_mlp.h).
+///           2 to 256, of which a position goes to one, and a balance loss of weight L
+///           (models/expert_mlp.h).
 ///
 /// Weights are stored as torch.nn does: [out, in] and [out, in, height, width]. They start uniform
 /// in ±√(6/in) before a ReLU (He et al. 2015, arXiv:1502.01852) and ±√(6/(in + out)) in the last

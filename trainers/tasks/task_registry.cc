@@ -193,6 +193,9 @@ void require_plain(const TaskData& data, const TaskOptions& options) {
     refuse("nodes", fmt::to_string(options.nodes),
            fmt::format("{} describes {} node(s)", data.spec, nodes));
   }
+  if (!options.batches.empty()) {
+    throw Error("batch_share", fmt::format("{} has no examples to share out", data.spec));
+  }
 }
 
 }  // namespace
@@ -244,7 +247,9 @@ TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions optio
   }
   const Dataset& dataset = *data_->dataset;
   const auto model = make_model(options_.model, input_of(dataset));  // refuse early
-  require_batch(options_.batch, dataset, model->activations());
+  const auto& batches = options_.batches;
+  require_batch(batches.empty() ? options_.batch : std::ranges::max(batches), dataset,
+                model->activations());
   const Partition partition = parse_partition(options_.partition);
   if (options_.deal) {
     const int dealt = options_.nodes - static_cast<int>(options_.byzantine.size());
@@ -285,7 +290,7 @@ std::unique_ptr<Task> TaskFactory::make(Rank rank) const {
       options_.deal ? shards_[share % shards_.size()] : std::vector<std::uint32_t>{0};
   auto task = std::make_unique<SupervisedTask>(
       data_->dataset, make_model(options_.model, input_of(*data_->dataset)),
-      Sampler(shard, options_.batch, options_.seed, rank),
+      Sampler(shard, options_.batch_of(rank), options_.seed, rank),
       options_.nodes - static_cast<int>(liars.size()));
   if (lies && options_.flip_labels) {
     task->flip_labels();

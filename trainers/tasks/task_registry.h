@@ -75,6 +75,8 @@ struct TaskOptions {
   std::string model{};            ///< specification for make_model; empty: the task's default
   std::string partition = "iid";  ///< specification for parse_partition
   std::size_t batch = 32;         ///< examples a round and node, 1 … 65,536
+  /// Examples a round of each node, by rank, `batch` in the mean; empty: all take `batch`.
+  std::vector<std::size_t> batches = {};
   int nodes = 1;
   std::uint64_t seed = 0;  ///< seed of the partition and of the order of examples
   /// Nodes to which no examples are dealt, sorted: the others share them all. Each of these, an
@@ -85,6 +87,15 @@ struct TaskOptions {
   /// that there may be more nodes than examples.
   bool deal = true;
   std::optional<ExampleClipping> clipping{};
+
+  /// Examples a round of node `rank`.
+  std::size_t batch_of(Rank rank) const {
+    return batches.empty() ? batch : batches[static_cast<std::size_t>(rank)];
+  }
+  /// A node's examples as a multiple of `batch`.
+  double part_of_batch(Rank rank) const {
+    return batches.empty() ? 1 : static_cast<double>(batch_of(rank)) / static_cast<double>(batch);
+  }
 };
 
 /// A task's data, read once, and a Task of it for each node.
@@ -94,6 +105,8 @@ class TaskFactory {
   TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions options);
 
   const TaskData& data() const { return *data_; }
+  /// The data, for another factory.
+  const std::shared_ptr<const TaskData>& shared_data() const { return data_; }
   /// The options as used: the model is filled in.
   const TaskOptions& options() const { return options_; }
   /// Training examples of each node; empty where the task has none.

@@ -88,7 +88,7 @@ TEST_CASE("on a quadratic the predicted change of the loss is the measured one")
       const double change = model.after.loss - model.before.loss;
       CHECK(model.predicted == doctest::Approx(change).epsilon(1e-4).scale(1));
       CHECK(change <= budget);
-      REQUIRE(model.uniform.size() == 6);
+      REQUIRE(model.uniform.size() == 8);
       CHECK(model.uniform[1].bytes > model.uniform[2].bytes);
       CHECK(model.after.loss == task.evaluate(model.parameters).loss);
     }

@@ -58,7 +58,7 @@ TEST_CASE("encoded tensors come back as their compressor decodes them, all other
   const ParameterLayout layout = layout_of(701);
   const auto model = drawn_model(dimension_of(layout));
   for (const std::string spec : {"quant:2,rounding=nearest", "quant:5,chunk=64,rounding=nearest",
-                                 "quant:8", "fp16", "bf16"}) {
+                                 "quant:8", "outlier:4", "outlier:3,chunk=64", "fp16", "bf16"}) {
     CAPTURE(spec);
     const auto file = encode_model_file(layout, model, {{"a", "note"}}, {{"w", spec}});
     CHECK(file.size() < encode_model_file(layout, model, {{"a", "note"}}).size());

@@ -54,6 +54,7 @@ const std::vector<Case>& cases() {
       {"transformer:3,6,3,share=3", sequences(3, 2)},
       {"transformer:1,6,2,experts=3", sequences(5, 4)},
       {"transformer:2,4,2,experts=9", sequences(2, 3)},
+      {"transformer:2,6,2,experts=3,balance=2.5", sequences(4, 3)},
   };
   return all;
 }
@@ -71,16 +72,24 @@ std::size_t dimension_of(const Model& model) {
   return model.layout().back().offset + model.layout().back().size;
 }
 
+/// The scores; `imbalance` becomes the experts' balance loss, times its weight.
 std::vector<double> expected_scores(const Model& model, const Case& c,
                                     const std::vector<double>& parameters,
-                                    const std::vector<float>& x, std::size_t rows) {
+                                    const std::vector<float>& x, std::size_t rows,
+                                    double& imbalance) {
+  imbalance = 0;
   if (c.input.sequence) {
     const std::string spec(c.spec);
     const std::string sizes =
         spec.substr(0, std::min(spec.find(",share="), spec.find(",experts=")));
     const std::size_t heads = std::stoul(sizes.substr(sizes.rfind(',') + 1));
-    return test::TransformerReference(model.layout(), *c.input.sequence, heads)
-        .scores(parameters, test::widen(x));
+    test::TransformerReference reference(model.layout(), *c.input.sequence, heads);
+    auto scores = reference.scores(parameters, test::widen(x));
+    const std::size_t weight = spec.find("balance=");
+    imbalance = weight == std::string::npos
+                    ? 0
+                    : std::stod(spec.substr(weight + 8)) * reference.imbalance();
+    return scores;
   }
   return test::reference_scores(model, c.input, parameters, test::widen(x), rows);
 }
@@ -105,7 +114,8 @@ TEST_CASE("scores agree with the definition") {
       const auto model = make_model(c.spec, c.input);
       const auto parameters = some_parameters(*model);
       const auto x = uniform(rows * c.input.features, 1.0F, 2);
-      const auto expected = expected_scores(*model, c, test::widen(parameters), x, rows);
+      double ignored = 0;
+      const auto expected = expected_scores(*model, c, test::widen(parameters), x, rows, ignored);
       const auto scores = model->forward(parameters, x, rows);
       REQUIRE(scores.size() == expected.size());
       for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -129,8 +139,8 @@ TEST_CASE("gradients agree with central differences of the definition") {
 
     auto at = test::widen(parameters);
     const auto loss = [&] {
-      const auto scores = expected_scores(*model, c, at, x, kRows);
       double sum = 0;
+      const auto scores = expected_scores(*model, c, at, x, kRows, sum);
       for (std::size_t i = 0; i < scores.size(); ++i) {
         sum += static_cast<double>(weights[i]) * scores[i];
       }
@@ -363,6 +373,41 @@ TEST_CASE("layers with experts have a gate and as many mlps, and share no weight
     CAPTURE(spec);
     CHECK_THROWS_WITH_AS(make_model(spec, sequences(4, 3)),
                          doctest::Contains("transformer:2,64,4,experts=8"), Error);
+  }
+}
+
+TEST_CASE("a balance loss has a weight, and changes the gate's gradient alone in the last layer") {
+  const Case c = {"transformer:1,6,2,experts=3", sequences(5, 4)};
+  const auto plain = make_model(c.spec, c.input);
+  const auto balanced = make_model("transformer:1,6,2,experts=3,balance=0.5", sequences(5, 4));
+  const auto none = make_model("transformer:1,6,2,experts=3,balance=0", sequences(5, 4));
+  const auto parameters = some_parameters(*plain);
+  const auto x = uniform(4 * c.input.features, 1.0F, 2);
+  const auto gradient_of = [&](Model& model) {
+    std::vector<float> gradient(parameters.size());
+    model.forward(parameters, x, 4);
+    model.backward(parameters, score_gradient(model, c, 4), gradient);
+    return gradient;
+  };
+  const auto without = gradient_of(*plain);
+  const auto with = gradient_of(*balanced);
+  CHECK(gradient_of(*none) == without);
+  for (const ParameterBlock& block : plain->layout()) {
+    CAPTURE(block.name);
+    const bool behind = block.name.starts_with("lm_head") || block.name.starts_with("ln_f") ||
+                        block.name.find(".c_fc") != std::string::npos ||
+                        block.name.find("mlp.0.c_proj") != std::string::npos;
+    const bool same = std::ranges::equal(block.of(std::span<const float>(without)),
+                                         block.of(std::span<const float>(with)));
+    CHECK((!behind || same));
+    CHECK((block.name != "h.0.mlp.gate.weight" || !same));
+  }
+  for (const char* spec :
+       {"transformer:2,8,2,balance=1", "transformer:2,8,2,experts=2,balance=-1",
+        "transformer:2,8,2,experts=2,balance=", "transformer:2,8,2,share=2,balance=1"}) {
+    CAPTURE(spec);
+    CHECK_THROWS_WITH_AS(make_model(spec, sequences(4, 3)),
+                         doctest::Contains("experts=8,balance=0.01"), Error);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ class TransformerReference {
   /// (sequences × positions) × classes
   std::vector<double> scores(const std::vector<double>& parameters, const std::vector<double>& x) {
     parameters_ = parameters;
+    shares_.clear();
     std::vector<double> all;
     for (std::size_t begin = 0; begin < x.size(); begin += input_.size()) {
       for (const Vector& row : sequence(std::span(x).subspan(begin, input_.size()))) {
@@ -29,6 +31,27 @@ class TransformerReference {
       }
     }
     return all;
+  }
+
+  /// E Σ_e c_e m_e of the last scores' positions, summed over all layers with E experts: c_e is the
+  /// part of the positions that go to expert e, m_e its mean share of the gate's softmax.
+  double imbalance() const {
+    double sum = 0;
+    for (const auto& [layer, shares] : shares_) {
+      const auto count = static_cast<double>(shares.size());
+      const std::size_t experts = shares.front().size();
+      for (std::size_t e = 0; e < experts; ++e) {
+        double chosen = 0;
+        double mean = 0;
+        for (const Vector& of : shares) {
+          chosen +=
+              std::max_element(of.begin(), of.end()) - of.begin() == std::ptrdiff_t(e) ? 1 : 0;
+          mean += of[e];
+        }
+        sum += static_cast<double>(experts) * chosen / count * mean / count;
+      }
+    }
+    return sum;
   }
 
  private:
@@ -110,7 +133,7 @@ class TransformerReference {
   }
 
   /// The mlp, or the expert with the highest score times its share of their softmax.
-  Vector mlp(std::string name, const Vector& x) const {
+  Vector mlp(std::string name, const Vector& x) {
     double weight = 1;
     if (has(name + ".gate.weight")) {
       const Vector scores = linear(name + ".gate", x);
@@ -120,6 +143,10 @@ class TransformerReference {
         total += std::exp(score - *best);
       }
       weight = 1 / total;
+      Vector& shares = shares_[name].emplace_back();
+      for (const double score : scores) {
+        shares.push_back(std::exp(score - *best) / total);
+      }
       name += "." + std::to_string(best - scores.begin());
     }
     Vector inside = linear(name + ".c_fc", x);
@@ -131,7 +158,7 @@ class TransformerReference {
     return y;
   }
 
-  Rows sequence(std::span<const double> x) const {
+  Rows sequence(std::span<const double> x) {
     const ParameterBlock& symbol = block("wte.weight");
     const std::size_t width = symbol.shape[1];
     Rows h(input_.positions, Vector(width));
@@ -173,6 +200,7 @@ class TransformerReference {
   SequenceShape input_;
   std::size_t heads_;
   Vector parameters_;
+  std::map<std::string, Rows> shares_;  // softmax of each position, by layer
 };
 
 }  // namespace sotto::test

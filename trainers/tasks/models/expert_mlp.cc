@@ -7,9 +7,10 @@
 namespace sotto {
 
 ExpertMlp::ExpertMlp(ParameterLayout& layout, std::string_view name, std::size_t experts,
-                     std::size_t width, std::size_t inside)
+                     std::size_t width, std::size_t inside, double balance)
     : width_(width),
       inside_(inside),
+      balance_(balance),
       gate_("prototypes:1", experts),
       scorer_(layout, fmt::format("{}.gate", name), width, experts) {
   experts_.reserve(experts);
@@ -100,6 +101,9 @@ void ExpertMlp::backward(std::span<const float> parameters, const MatrixView& x,
   }
   score_delta_.resize(scores_.size());
   gate_.backward(scores_, chosen_, weights_, weight_delta, score_delta_);
+  if (balance_ > 0) {
+    (void)add_balance_gradient(scores_, chosen_, experts_.size(), balance_, score_delta_);
+  }
   const MatrixView at_scores = view(score_delta_, rows, experts_.size());
   scorer_.backward(x, at_scores, gradient);
   scorer_.backward_input(parameters, at_scores, dx);

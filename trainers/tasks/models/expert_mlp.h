@@ -4,8 +4,12 @@
 //   s = x G + g,  e = argmax s,  y = softmax(s)_e (B_e relu(A_e x + a_e) + c_e)
 //
 // This is top-1 routing as in Switch (Fedus et al., arXiv:2101.03961), the gate `prototypes:1` of
-// ExpertGate, with room for every row and no balance loss. Experts multiply parameters and leave
-// the work of a row as it is.
+// ExpertGate, with room for every row. Experts multiply parameters and leave the work of a row as
+// it is.
+//
+// Balance: the loss has λ E Σ_e c_e m_e in addition, c_e the share of the rows that go to expert e
+// and m_e the mean of softmax(s)_e over all rows (expert_gate.h). Its gradient pulls the gate
+// towards experts that have few rows; evaluations do not count it.
 //
 // Private to the models. It keeps what its last forward pass computed.
 #pragma once
@@ -25,9 +29,9 @@ namespace sotto {
 class ExpertMlp {
  public:
   /// Appends the blocks NAME.gate, and for each expert e NAME.e.c_fc and NAME.e.c_proj, to the
-  /// layout; `inside` is the width of an expert's inside.
+  /// layout; `inside` is the width of an expert's inside, `balance` is λ.
   ExpertMlp(ParameterLayout& layout, std::string_view name, std::size_t experts, std::size_t width,
-            std::size_t inside);
+            std::size_t inside, double balance);
 
   /// y = what the experts make of the rows of x.
   void forward(std::span<const float> parameters, const MatrixView& x, MutableMatrixView y);
@@ -49,6 +53,7 @@ class ExpertMlp {
 
   std::size_t width_;
   std::size_t inside_;
+  double balance_;
   ExpertGate gate_;
   DenseLayer scorer_;
   std::vector<Expert> experts_;

@@ -18,7 +18,7 @@ Transformer::Layer::Layer(ParameterLayout& layout, std::string_view name,
       norm2(layout, fmt::format("{}.ln_2", name), size.width) {
   const std::string mlp = fmt::format("{}.mlp", name);
   if (size.experts > 1) {
-    experts.emplace(layout, mlp, size.experts, size.width, 4 * size.width);
+    experts.emplace(layout, mlp, size.experts, size.width, 4 * size.width, size.balance);
     return;
   }
   expand.emplace(layout, mlp + ".c_fc", size.width, 4 * size.width);

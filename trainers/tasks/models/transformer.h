@@ -43,6 +43,7 @@ struct TransformerSize {
   std::size_t heads = 4;    ///< divides the width
   std::size_t share = 1;    ///< layers that have their tensors in common; divides the layers
   std::size_t experts = 1;  ///< mlps of a layer; more than 1 only where no layers share
+  double balance = 0;       ///< weight of the experts' balance loss, of each layer
 };
 
 class Transformer final : public Model {

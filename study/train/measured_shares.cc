@@ -1,0 +1,149 @@
+#include <sotto/study/train/measured_shares.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/message.h>
+#include <sotto/comm/session.h>
+#include <sotto/comm/stores.h>
+#include <sotto/study/train/batch_share.h>
+#include <sotto/trainers/meetings/store_collectives.h>
+
+namespace sotto::study {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Gradients that are timed: so many at least, further ones until the time is spent.
+constexpr std::size_t kLeastTimed = 3;
+constexpr std::size_t kMostTimed = 50;
+constexpr std::chrono::milliseconds kTiming{300};
+
+/// Bytes of a list of speeds: each has 12 at most.
+constexpr std::size_t kMostText = 12 * (std::size_t{1} << 16U);
+
+Result<std::string> list_of(const std::vector<std::vector<std::byte>>& told) {
+  std::vector<double> speeds;
+  speeds.reserve(told.size());
+  for (const auto& value : told) {
+    ByteReader in(value);
+    const auto speed = in.read<double>();
+    if (!in.finished() || !std::isfinite(speed) || speed <= 0) {
+      return Status(Fault::malformed,
+                    fmt::format("node {} tells a speed that is none", speeds.size()));
+    }
+    speeds.push_back(speed);
+  }
+  const double fastest = speeds.empty() ? 1 : std::ranges::max(speeds);
+  for (double& speed : speeds) {
+    speed /= fastest;
+  }
+  return speeds_text(speeds);
+}
+
+/// The speeds of all nodes, as node 0 lists them.
+Result<std::string> exchange_speeds(StoreCollectives& nodes, double own) {
+  ByteBuffer mine;
+  mine.write(own);
+  const auto told = nodes.gather("speed", mine.bytes());
+  if (!told.ok()) {
+    return told.status();
+  }
+  Result<std::string> listed = list_of(*told);
+  if (!listed.ok()) {
+    return listed.status();
+  }
+  ByteBuffer list;
+  list.write_string(*listed);
+  const auto all = nodes.broadcast("speeds", list.bytes());
+  if (!all.ok()) {
+    return all.status();
+  }
+  ByteReader in(*all);
+  std::string text = in.read_string(kMostText);
+  if (!in.finished()) {
+    return Status(Fault::malformed, "node 0 tells a list of speeds that is none");
+  }
+  // Node 0 leaves last, so that nobody's next session removes what others still read.
+  if (Status status = nodes.barrier("speeds-known"); !status.ok()) {
+    return status;
+  }
+  return text;
+}
+
+/// What this node's gradients take, at its own pace.
+double own_speed(const TrainPlan& plan) {
+  const OptimizerOptions& options = plan.run.optimizer;
+  const auto task = plan.task_of(options.rank);
+  std::vector<float> x = plan.run.start;
+  if (x.empty()) {
+    x.resize(task->dimension());
+    task->initialize(x, options.seed);
+  }
+  return measure_speed(*task, plan.tasks->options().batch, x);
+}
+
+}  // namespace
+
+double measure_speed(Task& task, std::size_t batch, std::span<const float> parameters) {
+  std::vector<float> gradient(parameters.size());
+  std::vector<double> seconds;
+  seconds.reserve(kMostTimed);
+  (void)task.loss_and_gradient(0, parameters, gradient);
+  const auto end = Clock::now() + kTiming;
+  while (seconds.size() < kLeastTimed || (seconds.size() < kMostTimed && Clock::now() < end)) {
+    const auto from = Clock::now();
+    (void)task.loss_and_gradient(seconds.size(), parameters, gradient);
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - from).count());
+  }
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::ranges::nth_element(seconds, middle);
+  return static_cast<double>(batch) / std::max(*middle, 1e-9);
+}
+
+Result<TrainPlan> with_measured_shares(TrainPlan plan) {
+  if (plan.options.batch_share != kShareBySpeed || !plan.launched) {
+    return plan;
+  }
+  OptimizerOptions& options = plan.run.optimizer;
+  options.store = make_store(options.rendezvous, options.rank,
+                             {.insecure = options.insecure,
+                              .security = options.security,
+                              .known_by = Deadline::after(options.timeout)});
+  const double own = own_speed(plan);
+  Result<std::string> speeds = [&]() -> Result<std::string> {
+    const auto session = make_session(options.store, options.rank, options.nodes, options.timeout);
+    if (Status status = session->enter(); !status.ok()) {
+      return status;
+    }
+    StoreCollectives nodes(*session, options.rank, options.nodes, options.timeout);
+    return exchange_speeds(nodes, own);
+  }();
+  if (!speeds.ok()) {
+    return speeds.status();
+  }
+  TrainOptions shared = plan.options;
+  shared.batch_share = *speeds;
+  TrainPlan made = make_train_plan(shared, plan.tasks->shared_data());
+  made.run.optimizer.store = options.store;
+  const auto& batches = made.tasks->options().batches;
+  if (batches.empty()) {
+    made.notices.push_back(fmt::format("nodes are equally fast, and take {} examples each",
+                                       made.tasks->options().batch));
+  } else {
+    made.notices.push_back(fmt::format("nodes take {} examples a round, by their speeds, as with ",
+                                       fmt::join(batches, ", ")) +
+                           mention("batch_share", fmt::to_string(fmt::join(batches, ","))));
+  }
+  return made;
+}
+
+}  // namespace sotto::study
