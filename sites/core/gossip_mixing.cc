@@ -227,7 +227,7 @@ void GossipMixing::average(std::size_t degree, std::span<MixedPeer> peers) {
     const double distance = distance_between(copy.model, own_.model);
     bound_.pulled(distance);
     const bool cut = distance > longest;
-    const bool absurd = bound_.absurd(distance, length);
+    const bool absurd = PullBound::absurd(distance, longest, length);
     const double part = absurd ? 0 : cut ? longest / distance : 1;
     const float w = weight(degree, peer.degree);
     peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,

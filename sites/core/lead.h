@@ -7,9 +7,9 @@
 // touch. The lead that is allowed shrinks as the neighbour catches up, and grows only while it is
 // not waited for (punctuality.h).
 //
-// No circle of sites can wait for itself: each would be ahead of the next.
+// No circle of sites waits for itself: each would be ahead of the next.
 //
-// A plain value, of the process alone.
+// A plain value, of the process alone. Rounds behind are those beyond the slack.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ class Lead {
   /// `near` rounds or fewer it catches up while the site waits.
   void meet(Round behind, Round near) { allowed_ = behind > near ? behind : 0; }
   /// A round was collected, with the neighbour `behind`.
-  void note(Round behind, Round near, bool waited_for) {
-    meet(waited_for ? std::min(allowed_, behind) : behind, near);
+  void note(Round behind, bool waited_for) {
+    allowed_ = waited_for ? std::min(allowed_, behind) : behind;
   }
   /// Rounds that the neighbour may be behind without being late.
   Round allowed() const { return allowed_; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 namespace sotto::sites {
 
@@ -73,11 +72,10 @@ void Neighbour::take_blame(Round round) {
   }
 }
 
-bool Neighbour::needs_receipt() {
+bool Neighbour::needs_receipt() const {
   constexpr Round kEach = 16;
-  const bool confirms = in.durable() != std::exchange(channel.confirmed, in.durable());
-  const Round due = ++channel.unheard;
-  return confirms || due <= kEach || std::has_single_bit(due);
+  return in.durable() != channel.confirmed || channel.unheard <= kEach ||
+         std::has_single_bit(channel.unheard);
 }
 
 PeerHabit Neighbour::habit() const {

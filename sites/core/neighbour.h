@@ -49,7 +49,7 @@ struct PeerChannel {
   std::uint32_t degree = 0;  ///< number of sites that the peer lists
   Round said = 0;            ///< rounds that this site has offered, as it told the peer last
   Sequence confirmed = 0;    ///< the peer's parcels that the latest receipt confirms
-  Round unheard = 0;         ///< receipts due since the peer's latest message
+  Round unheard = 0;         ///< rounds that were offered since the peer's latest message
 };
 
 struct Neighbour {
@@ -122,9 +122,7 @@ struct Neighbour {
   /// Whether a receipt is to go out in a round that is offered. One that says no more than the
   /// round is left out ever more often while the peer says nothing: it need not know of each round
   /// of a site that is faster, and what waits for a peer that takes nothing stays bounded.
-  bool needs_receipt();
-  /// A message of the peer has come.
-  void note_message() { channel.unheard = 0; }
+  bool needs_receipt() const;
 
   /// How the peer stands, for an operator.
   PeerState state() const;

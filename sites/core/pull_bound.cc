@@ -54,10 +54,6 @@ double PullBound::longest(double length) const {
   return std::max(steps, kUsual * lower_median(pulls_));
 }
 
-bool PullBound::absurd(double distance, double length) const {
-  return distance > std::max(kAbsurd * longest(length), kFar * length);
-}
-
 void PullBound::pulled(double distance) {
   if (!kept_) {
     return;

@@ -11,6 +11,7 @@
 // Plain state, without clocks or files. One thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <optional>
@@ -64,9 +65,11 @@ class PullBound {
   void start_over() { from_.clear(); }
   /// The longest pull that is taken in whole at a model of this length; infinity: any.
   double longest(double length) const;
-  /// Whether a pull of this length, at a model of `length`, is none that an honest neighbour makes:
-  /// it is not cut to the bound, but counts for nothing.
-  bool absurd(double distance, double length) const;
+  /// Whether a pull of this length, at a model of `length` where `longest` is the longest that is
+  /// taken in whole, is none that an honest neighbour makes: it counts for nothing.
+  static bool absurd(double distance, double longest, double length) {
+    return distance > std::max(kAbsurd * longest, kFar * length);
+  }
   /// Notes a pull's length, before it was cut.
   void pulled(double distance);
   /// S

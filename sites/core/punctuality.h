@@ -1,10 +1,10 @@
 // Whether a site should wait for a neighbour. One that is always just late would set the pace of
-// all sites that wait for it. A neighbour that has used up the patience of kPatient rounds in a row
-// is therefore not awaited until it has been in time of its own accord, in one round, and in twice
-// as many each time that it is given up again. These need not follow each other: a site that does
-// not wait may make rounds that are shorter than the way to the neighbour and back. A neighbour
-// that was in time for kForgiven rounds in a row owes half as many the next time. Nothing else
-// changes between the two.
+// all sites that wait for it. A neighbour that has used up the patience of kPatient rounds, in a
+// row or with no more than kMakesUp rounds in time for each of them, is therefore not awaited until
+// it has been in time of its own accord in kFirst rounds, and in twice as many each time that it is
+// given up again. These need not follow each other: a site that does not wait may make rounds that
+// are shorter than the way to the neighbour and back. A neighbour that was in time for kForgiven
+// rounds in a row owes half as many the next time. Nothing else changes between the two.
 //
 // A plain value, of the process alone.
 #pragma once
@@ -18,10 +18,13 @@ namespace sotto::sites {
 class Punctuality {
  public:
   static constexpr Round kPatient = 3;
+  /// Rounds in time that make up for a late one.
+  static constexpr Round kMakesUp = 8;
+  /// Rounds in time that are asked for at first, and at most.
+  static constexpr Round kFirst = 8;
+  static constexpr Round kMostOwed = 4096;
   /// Rounds in time after which half of what was demanded last is forgotten.
   static constexpr Round kForgiven = 1024;
-  /// Rounds in time that are asked for at most.
-  static constexpr Round kMostOwed = 4096;
 
   bool waited_for() const { return owed_ == 0; }
   /// A round was collected, for which it came in time or not.
@@ -35,19 +38,19 @@ class Punctuality {
       kept_ = 0;
       price_ /= 2;
     }
-    missed_ = in_time ? 0 : missed_ + 1;
-    if (missed_ == kPatient) {
-      missed_ = 0;
-      price_ = std::clamp<Round>(2 * price_, 1, kMostOwed);
+    debt_ = in_time ? debt_ - std::min<Round>(debt_, 1) : debt_ + kMakesUp;
+    if (debt_ > (kPatient - 1) * kMakesUp) {
+      debt_ = 0;
+      price_ = std::clamp(2 * price_, kFirst, kMostOwed);
       owed_ = price_;
     }
   }
 
  private:
-  Round missed_ = 0;  ///< rounds in a row that it missed
-  Round kept_ = 0;    ///< rounds in a row for which it was waited for, and in time
-  Round owed_ = 0;    ///< rounds in time that it owes until it is waited for
-  Round price_ = 0;   ///< rounds in time that were demanded last
+  Round debt_ = 0;   ///< rounds in time that would make up for those that it missed
+  Round kept_ = 0;   ///< rounds in a row for which it was waited for, and in time
+  Round owed_ = 0;   ///< rounds in time that it owes until it is waited for
+  Round price_ = 0;  ///< rounds in time that were demanded last
 };
 
 }  // namespace sotto::sites

@@ -270,8 +270,9 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
   }
   const double distance = std::sqrt(sum);
   const double length = length_of(z);
-  const bool absurd = !barred && bound_.absurd(distance, length);
-  const double longest = barred || absurd ? 0 : bound_.longest(length);
+  const double bound = bound_.longest(length);
+  const bool absurd = !barred && PullBound::absurd(distance, bound, length);
+  const double longest = barred || absurd ? 0 : bound;
   const bool cut = distance > longest;
   if (!barred) {
     bound_.pulled(distance);

@@ -175,7 +175,7 @@ void Site::begin() {
     round_ = settled_round();
   }
   for (Neighbour& peer : peers_) {
-    peer.lead.meet(round_ - std::min(peer.known.round, round_), near_rounds());
+    peer.lead.meet(behind(peer), setup_.window);
   }
   phase_ = Phase::training;
 }
@@ -251,7 +251,10 @@ Status Site::offer() {
   post(to);  // before receipts, which say that the round's parcel, if there was one, has gone
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     peers_[k].in.make_durable();
-    if (peers_[k].up() && peers_[k].needs_receipt()) {
+    Neighbour& peer = peers_[k];
+    peer.channel.unheard += 1;
+    const bool waits = peer.heard() && peer.punctuality.waited_for() && late(peer);
+    if (peer.up() && (waits || peer.needs_receipt())) {
       confirm(k);
     }
   }
@@ -261,6 +264,7 @@ Status Site::offer() {
 void Site::confirm(std::size_t peer) {
   Neighbour& to = peers_[peer];
   to.channel.said = offered_;
+  to.channel.confirmed = to.in.durable();
   outbox_.send(peer, encode(Receipt{.incarnation = to.known.incarnation,
                                     .applied = to.in.durable(),
                                     .round = offered_,
@@ -329,16 +333,14 @@ std::vector<std::size_t> Site::awaited() const {
 }
 
 Round Site::behind(const Neighbour& peer) const {
-  return offered_ - std::min(peer.known.round, offered_);
+  const Round own = std::max(offered_, round_);  // a newcomer has offered none in its first round
+  const Round behind = own - std::min(peer.known.round, own);
+  return behind - std::min(behind, setup_.slack);
 }
 
-Round Site::near_rounds() const { return setup_.slack + setup_.window; }
-
 bool Site::late(const Neighbour& peer) const {
-  if (mixing_->secure_sum() != nullptr) {  // of what it sends later there is no use
-    return behind(peer) > 0;
-  }
-  return behind(peer) > setup_.slack + peer.lead.allowed();
+  // There is no use of what a peer sends later for a sum.
+  return behind(peer) > (mixing_->secure_sum() != nullptr ? 0 : peer.lead.allowed());
 }
 
 bool Site::outstanding(const Neighbour& peer) const { return late(peer) || peer.in.awaits(); }
@@ -378,7 +380,7 @@ void Site::begin_intake() {
     peer.influence = {};
     if (peer.heard() && !peer.channel.joining) {
       peer.punctuality.note(!outstanding(peer));
-      peer.lead.note(behind(peer), near_rounds(), peer.punctuality.waited_for());
+      peer.lead.note(behind(peer), peer.punctuality.waited_for());
     }
     const bool silent = peer.heard() && peer.in.pending().empty();
     peer.silent_rounds = silent ? peer.silent_rounds + 1 : 0;

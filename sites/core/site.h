@@ -116,8 +116,8 @@ class Site final {
   /// The messages that may be sent now that the state, as it was after offer, is durable. Hellos,
   /// refusals and models are among them at any time.
   std::vector<Released> released() { return outbox_.take(); }
-  /// Whether all peers that are up and heard have reached this round, less the slack. A peer that
-  /// is behind by more than slack and window is not awaited.
+  /// Whether all peers that are up and heard have reached this round, less the slack and the
+  /// lead that this site may have (lead.h).
   bool complete() const { return awaited().empty(); }
   /// The peers that complete() waits for; before try_begin(), the peers that owe a model.
   std::vector<std::size_t> awaited() const;
@@ -195,8 +195,8 @@ class Site final {
   Status take(std::size_t peer, const Masks& answer);
   /// Sends a receipt, which also says how many rounds this site has offered.
   void confirm(std::size_t peer);
-  /// Answers a hello that fits: sends parcels again, the key for sums, the model if it is wanted,
-  /// and the round, if this site has offered one since its own hello.
+  /// Answers a hello that fits: sends parcels again, the key for sums, and the model if it is
+  /// wanted.
   void answer(std::size_t peer, bool wants_model);
   /// Checks a message after the hello, which proves that the peer took ours. A fault when it is not
   /// of the incarnation that we know, or before its hello.
@@ -231,10 +231,8 @@ class Site final {
   Status weigh_steps();
   /// Gives the round's parcels their numbers, and sends them.
   void post(std::span<const Addressee> to);
-  /// Rounds that this site has offered more than the peer, as last heard.
+  /// Rounds that the peer, as last heard, is behind this site, beyond the slack.
   Round behind(const Neighbour& peer) const;
-  /// Rounds behind that a peer makes up for while this site waits.
-  Round near_rounds() const;
   /// Whether the peer is further behind than it may be. Requires `peer.heard()`.
   bool late(const Neighbour& peer) const;
   /// Whether something that the peer owes this round has not come: it is late, or parcels that it

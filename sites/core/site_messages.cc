@@ -25,8 +25,13 @@ Status Site::receive(std::size_t peer, std::span<const std::byte> message) {
   if (!parsed) {
     return offence(peer, parsed.status().fault(), parsed.status().message());
   }
-  from.note_message();
-  return std::visit([&](const auto& said) { return take(peer, said); }, *parsed);
+  from.channel.unheard = 0;
+  Status status = std::visit([&](const auto& said) { return take(peer, said); }, *parsed);
+  // It may wait for a round that was offered while it could not hear of it, or said nothing.
+  if (from.up() && from.channel.said < offered_) {
+    confirm(peer);
+  }
+  return status;
 }
 
 Status Site::take(std::size_t peer, const Hello& hello) {
@@ -55,7 +60,7 @@ Status Site::take(std::size_t peer, const Hello& hello) {
         }
       }
       written_off_ += from.meet(hello, verdict, incarnation_);
-      from.lead.meet(behind(from), near_rounds());
+      from.lead.meet(behind(from), setup_.window);
       answer(peer, hello.wants_model);
       return {};
     case Verdict::older_process:
@@ -98,9 +103,6 @@ void Site::answer(std::size_t peer, bool wants_model) {
         peer, encode(Model{
                   .incarnation = incarnation_, .round = offered_, .values = {z.begin(), z.end()}}));
     to.channel.joining = true;
-  }
-  if (to.channel.said < offered_) {  // or each might wait for the round that both have offered
-    confirm(peer);
   }
 }
 

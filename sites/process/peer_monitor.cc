@@ -128,8 +128,8 @@ void PeerMonitor::look() {
   }
 }
 
-/// A peer that falls behind by more than its window is not waited for, and never late for a round;
-/// it is told by how many rounds it does.
+/// A peer that is not waited for may fall behind without end; it is told by how many rounds it
+/// does.
 void PeerMonitor::count_rounds(const PeerState& peer, Seen& seen) const {
   const Round own = site_.round() - std::min(seen.counted_from.first, site_.round());
   if (!peer.heard || !seen.met) {

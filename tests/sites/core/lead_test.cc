@@ -1,5 +1,5 @@
-// Sites that are rounds apart: they keep pace with each other, and what one sends to another that
-// does not answer stays bounded.
+// Sites that are rounds or models apart: they keep pace and find together again, and what one sends
+// to another that does not answer stays bounded.
 #include <cmath>
 #include <cstddef>
 #include <random>
@@ -46,14 +46,62 @@ TEST_CASE("the lead that a neighbour is allowed shrinks while it is waited for, 
   CHECK(lead.allowed() == 0);  // it catches up while the site waits
   lead.meet(100, kNear);
   CHECK(lead.allowed() == 100);
-  lead.note(60, kNear, true);
+  lead.note(60, true);
   CHECK(lead.allowed() == 60);
-  lead.note(80, kNear, true);  // patience was over
+  lead.note(80, true);  // patience was over
   CHECK(lead.allowed() == 60);
-  lead.note(90, kNear, false);
+  lead.note(90, false);
   CHECK(lead.allowed() == 90);
-  lead.note(1, kNear, true);
+  lead.note(0, true);
   CHECK(lead.allowed() == 0);
+}
+
+TEST_CASE("core: a silent neighbour is given up once, whatever the slack") {
+  for (const Round slack : {0U, 1U, 4U, 32U}) {
+    CAPTURE(slack);
+    SiteNetworkOptions options = two_targets();
+    options.slack = slack;
+    options.window = slack + 2;
+    SiteNetwork network(options);
+    network.connect(0, 1);
+    network.deliver_all();
+    network.run_in_step(3);
+    int patiences = 0;
+    for (int round = 0; round < 2000; ++round) {
+      network.advance(0, true);
+      REQUIRE(network.node(0).phase == SiteNetwork::Phase::offered);
+      patiences += network.site(0).complete() ? 0 : 1;
+      network.advance(0, false);
+    }
+    CHECK(patiences == sites::Punctuality::kPatient);
+  }
+}
+
+TEST_CASE("core: a peer that meets a newcomer in its first round is as far behind as it is") {
+  SiteNetworkOptions options = two_targets();
+  options.sites = 3;
+  SiteNetwork network(options);
+  for (int round = 0; round < 100; ++round) {
+    round_alone(network, 0);
+  }
+  round_alone(network, 1);
+  network.connect(0, 2);
+  network.deliver_all();
+  REQUIRE(network.site(2).try_begin(false));
+  network.connect(1, 2);
+  network.deliver_all();
+  for (int turn = 0; turn < 20; ++turn) {
+    for (const std::size_t i : {0U, 1U, 2U}) {
+      network.advance(i, true);
+    }
+    network.deliver_all();
+    for (const std::size_t i : {0U, 1U, 2U}) {
+      network.advance(i, true);
+    }
+    network.deliver_all();
+  }
+  CHECK(network.state(2).round >= 110);  // it has waited for no round that does not come
+  CHECK(network.peers(2)[network.place(2, 1)].waited_for);
 }
 
 TEST_CASE("core: two sites that meet rounds apart go on side by side") {
@@ -152,13 +200,26 @@ TEST_CASE("a neighbour that was in time for long is asked for less when it is la
     }
     return rounds;
   };
-  for (const Round price : {1U, 2U, 4U, 8U}) {
-    CHECK(rounds_until_waited_for() == price);
+  for (const Round times : {1U, 2U, 4U, 8U}) {
+    CHECK(rounds_until_waited_for() == times * sites::Punctuality::kFirst);
   }
   for (Round round = 0; round < 2 * sites::Punctuality::kForgiven; ++round) {
     punctuality.note(true);
   }
-  CHECK(rounds_until_waited_for() == 4);
+  CHECK(rounds_until_waited_for() == 4 * sites::Punctuality::kFirst);
+}
+
+TEST_CASE("a neighbour that is late in many rounds is given up, and one that seldom is not") {
+  for (const int in_time : {1, 2, 5, 8, 20}) {  // rounds for each in which it is late
+    CAPTURE(in_time);
+    sites::Punctuality punctuality;
+    bool given_up = false;
+    for (int round = 0; round < 1000; ++round) {
+      punctuality.note(round % (in_time + 1) != 0);
+      given_up = given_up || !punctuality.waited_for();
+    }
+    CHECK(given_up == (in_time < 8));
+  }
 }
 
 TEST_CASE("core: what waits for a peer that says nothing grows with the logarithm of the rounds") {

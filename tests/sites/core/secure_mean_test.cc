@@ -232,18 +232,22 @@ TEST_CASE("core: one that sends parcels and never answers is not waited for agai
   waits_for(network, 3, Answers::late);
   CHECK_FALSE(answers());
   const std::uint64_t made = network.state(0).sums.made;
-  waits_for(network, 3, Answers::prompt);
+  constexpr Round kFirst = sites::Punctuality::kFirst;
+  for (Round round = 0; round < kFirst; ++round) {
+    CHECK_FALSE(answers());
+    waits_for(network, 3, Answers::prompt);
+  }
   CHECK(answers());
-  CHECK(network.state(0).sums.made == made + 1);
+  CHECK(network.state(0).sums.made == made + kFirst);
   for (int round = 0; round < 5; ++round) {
     CHECK_FALSE(waits_for(network, 3, Answers::prompt));  // all has come
   }
-  CHECK(network.state(0).sums.made == made + 6);
-  // The next time costs as much, and it must answer twice to be waited for again.
+  CHECK(network.state(0).sums.made == made + kFirst + 5);
+  // The next time costs as much, and it must answer twice as often to be waited for again.
   for (Round round = 0; round < sites::Punctuality::kPatient; ++round) {
     CHECK(waits_for(network, 3, Answers::never));
   }
-  for (int round = 0; round < 2; ++round) {
+  for (Round round = 0; round < 2 * kFirst; ++round) {
     CHECK_FALSE(waits_for(network, 3, Answers::late));
   }
   CHECK_FALSE(answers());

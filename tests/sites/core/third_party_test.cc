@@ -355,7 +355,7 @@ TEST_CASE("core: a late site is not taken to the end of its rounds by one neighb
   }
 }
 
-TEST_CASE("core: who is always late is not waited for, until it is in time again") {
+TEST_CASE("core: who is always late is not waited for until it was in time as often as it owes") {
   sites::Punctuality punctuality;
   CHECK(punctuality.waited_for());
   int waits = 0;
@@ -375,12 +375,14 @@ TEST_CASE("core: who is always late is not waited for, until it is in time again
   network.deliver_all();
   network.run_in_step(2);
   int stalled = 0;
+  bool given_up = false;
   for (int round = 0; round < 20; ++round) {  // 2 stays in touch, and a round behind
     for (const std::size_t i : {0U, 1U}) {
       network.advance(i, true);
     }
     network.deliver_all();
     stalled += network.site(0).complete() ? 0 : 1;
+    given_up = given_up || !network.peers(0)[network.place(0, 2)].waited_for;
     for (const std::size_t i : {0U, 1U}) {
       network.collect(i);
     }
@@ -391,6 +393,6 @@ TEST_CASE("core: who is always late is not waited for, until it is in time again
     }
   }
   CHECK(stalled <= 3);
-  CHECK_FALSE(network.peers(0)[network.place(0, 2)].waited_for);
+  CHECK(given_up);  // until its place, a round behind, is the one that it keeps
   CHECK(network.peers(0)[network.place(0, 1)].waited_for);
 }
