@@ -10,22 +10,19 @@
 #include <sotto/base/frame.h>
 
 namespace sotto {
-namespace {
 
-SimTime& spent_in(NodeReport& report, Phase phase) {
+SimTime& Simulator::Engine::spent_in(Node& node, Phase phase) {
   switch (phase) {
     case Phase::compute:
-      return report.compute;
+      return node.compute;
     case Phase::codec:
-      return report.codec;
+      return node.codec_time;
     case Phase::wire:
-      return report.wire;
+      return node.wire;
     default:
-      return report.idle;
+      return node.idle;
   }
 }
-
-}  // namespace
 
 Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
                           std::vector<std::unique_ptr<Algorithm>> algorithms,
@@ -35,7 +32,6 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
       hooks_(std::move(hooks)),
       network_(platform, options_.network, options_.seed, queue_),
       nodes_(algorithms.size()),
-      reports_(nodes_.size()),
       transport_(network_, nodes_.size(),
                  {.transport = options_.transport, .payload = static_cast<bool>(gradient_)}),
       alive_(nodes_.size()),
@@ -48,11 +44,12 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
   begin_sampling(platform);
   connect();
   if (gradient_) {
+    gradients_.resize(nodes_.size());
     pool_ = std::make_unique<GradientPool>(nodes_.size(), options_.threads, [this](Rank rank) {
-      Node& node = at(rank);
-      const auto x = node.algorithm->parameters();
-      node.gradient = gradients_.lend(x.size());
-      gradient_(rank, node.algorithm->round(), x, node.gradient);
+      const Algorithm& node = *at(rank).algorithm;
+      const auto x = node.parameters();
+      gradient_of(rank) = spare_.lend(x.size());
+      gradient_(rank, node.round(), x, gradient_of(rank));
     });
   }
 }
@@ -231,7 +228,7 @@ void Simulator::Engine::handle_node(const Event& event) {
   switch (event.kind) {
     case node_starts:
       node.stage = Stage::between_rounds;
-      report(rank).start = node.accounted = now();
+      node.start = node.accounted = now();
       break;
     case computed:
       node.stage = Stage::gradient_taken;
@@ -243,7 +240,7 @@ void Simulator::Engine::handle_node(const Event& event) {
     case coded:
     case posted: {
       const Codec how = std::exchange(node.codec, Codec::idle);
-      if (post(rank, node.exchange)) {
+      if (post(rank, *node.exchange)) {
         start_exchanges(rank, how);
       }
       break;
@@ -283,7 +280,7 @@ bool Simulator::Engine::step(Rank rank) {
   const Algorithm& algorithm = *node.algorithm;
   switch (node.stage) {
     case Stage::between_rounds:
-      if (node.leaving || report(rank).rounds == options_.rounds) {
+      if (node.leaving || node.rounds == options_.rounds) {
         node.stage = Stage::draining;
         return true;
       }
@@ -329,7 +326,7 @@ void Simulator::Engine::start_gradient(Rank rank) {
 }
 
 SimTime Simulator::Engine::gradient_time(Rank rank) {
-  const Round round = report(rank).rounds;
+  const Round round = at(rank).rounds;
   if (!sample_) {
     return draw(spec(rank).compute, options_.seed, rank, round);
   }
@@ -349,7 +346,9 @@ SimTime Simulator::Engine::gradient_time(Rank rank) {
 bool Simulator::Engine::take_gradient(Rank rank) {
   Node& node = at(rank);
   node.stage = Stage::stepping;
-  if (Status status = node.algorithm->take_gradient(node.gradient); !status.ok()) {
+  const std::span<const float> taken =
+      pool_ ? std::span<const float>(gradient_of(rank)) : std::span<const float>();
+  if (Status status = node.algorithm->take_gradient(taken); !status.ok()) {
     end(rank, std::move(status));
     return false;
   }
@@ -358,10 +357,10 @@ bool Simulator::Engine::take_gradient(Rank rank) {
 
 void Simulator::Engine::finish_round(Rank rank) {
   Node& node = at(rank);
-  const Round round = report(rank).rounds++;
+  const Round round = node.rounds++;
   node.stage = Stage::between_rounds;
   if (pool_) {
-    gradients_.give_back(std::exchange(node.gradient, {}));
+    spare_.give_back(std::exchange(gradient_of(rank), {}));
   }
   record(TraceEntry::Kind::finished, rank, -1, round);
   if (hooks_.warning && gradient_) {
@@ -392,7 +391,10 @@ bool Simulator::Engine::start_exchanges(Rank rank, Codec how) {
     }
     if (const SimTime time = encode_time(rank, scratch_); time > 0) {
       account(rank);
-      std::swap(node.exchange, scratch_);
+      if (node.exchange == nullptr) {
+        node.exchange = std::make_unique<Exchange>();
+      }
+      std::swap(*node.exchange, scratch_);
       node.codec = how;
       schedule(rank, how == Codec::encoding ? coded : posted, time);
       complete_all(rank);
@@ -438,7 +440,7 @@ void Simulator::Engine::book(Rank rank) {
       phase = Phase::wire;
     }
   }
-  spent_in(report(rank), phase) += passed;
+  spent_in(node, phase) += passed;
   if (hooks_.phase) {
     hooks_.phase(rank, phase, now() - passed, now());
   }
@@ -467,11 +469,22 @@ SimulationReport Simulator::Engine::make_report() {
   report.messages = messages_;
   report.events = events_;
   report.trace_sha256 = trace_.finish_hex();
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    reports_[i].counters = nodes_[i].algorithm->counters();
-    report.end = std::max(report.end, reports_[i].end);
+  report.nodes.reserve(nodes_.size());
+  for (const Node& node : nodes_) {
+    report.nodes.push_back({.status = {},
+                            .rounds = node.rounds,
+                            .start = node.start,
+                            .end = node.end,
+                            .compute = node.compute,
+                            .codec = node.codec_time,
+                            .wire = node.wire,
+                            .idle = node.idle,
+                            .counters = node.algorithm->counters()});
+    report.end = std::max(report.end, node.end);
   }
-  report.nodes = std::move(reports_);
+  for (auto& [rank, status] : faults_) {
+    report.nodes[static_cast<std::size_t>(rank)].status = std::move(status);
+  }
   report.edges = transport_.edges();
   report.largest_lead = largest_lead_;
   report.links.reserve(network_.carried().size());

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -94,15 +95,25 @@ class Simulator::Engine {
     SimTime heard = 0;
     SimTime stood_since = 0;  ///< time when the node was suspended
     SimTime accounted = 0;
-    Exchange exchange;            ///< the exchange that is being encoded
-    std::vector<float> gradient;  ///< the gradient, from when it is computed until the round's end
+    // As NodeReport has them.
+    Round rounds = 0;
+    SimTime start = 0;
+    SimTime end = 0;
+    SimTime compute = 0;
+    SimTime codec_time = 0;
+    SimTime wire = 0;
+    SimTime idle = 0;
+    std::unique_ptr<Exchange> exchange;  ///< the exchange that is being encoded
   };
 
-  NodeReport& report(Rank rank) { return reports_[static_cast<std::size_t>(rank)]; }
   Node& at(Rank rank) { return nodes_[static_cast<std::size_t>(rank)]; }
+  /// The node's gradient, from when it is computed until the round's end; empty where none is
+  /// taken.
+  std::vector<float>& gradient_of(Rank rank) { return gradients_[static_cast<std::size_t>(rank)]; }
   const NodeSpec& spec(Rank rank) const {
     return options_.nodes[options_.nodes.size() == 1 ? 0 : static_cast<std::size_t>(rank)];
   }
+  static SimTime& spent_in(Node& node, Phase phase);
   SimTime now() const { return queue_.now(); }
   void validate(const Platform& platform) const;
   void begin_sampling(const Platform& platform);
@@ -205,7 +216,7 @@ class Simulator::Engine {
   EventQueue queue_;
   Network network_;
   std::vector<Node> nodes_;
-  std::vector<NodeReport> reports_;  ///< reports by rank
+  std::map<Rank, Status> faults_;  ///< of nodes that have ended early
   SimulatedTransport transport_;
   std::size_t alive_ = 0;
   std::size_t awake_ = 0;  ///< number of live nodes that do not stand still
@@ -228,7 +239,8 @@ class Simulator::Engine {
   std::uint64_t messages_ = 0;
   std::uint64_t events_ = 0;
   TraceHash trace_;
-  SpareVectors gradients_;  ///< vectors that no node has at present
+  std::vector<std::vector<float>> gradients_;  ///< by rank; none where no gradients are taken
+  SpareVectors spare_;                         ///< vectors that no node has at present
   // Last: it may use all of the above until it has stopped.
   std::unique_ptr<GradientPool> pool_;
 };

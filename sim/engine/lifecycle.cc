@@ -134,20 +134,22 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
   Node& node = at(rank);
   account(rank);
   if (!status.ok()) {
-    status = status.with_context(fmt::format("node {}, round {}", rank, report(rank).rounds));
+    status = status.with_context(fmt::format("node {}, round {}", rank, node.rounds));
   }
   record(TraceEntry::Kind::ended, rank, -1, status.ok() ? 0 : 1);
   if (node.stage == Stage::absent) {
-    report(rank).start = now();  // it never was there
+    node.start = now();  // it never was there
   }
   if (node.stage == Stage::computing && pool_) {
     pool_->forget(rank);
-    if (!node.gradient.empty()) {
-      gradients_.give_back(std::exchange(node.gradient, {}));
+    if (!gradient_of(rank).empty()) {
+      spare_.give_back(std::exchange(gradient_of(rank), {}));
     }
   }
-  report(rank).status = std::move(status);
-  report(rank).end = now();
+  if (!status.ok()) {
+    faults_[rank] = std::move(status);
+  }
+  node.end = now();
   node.stage = Stage::ended;
   --alive_;
   awake_ -= node.suspended ? 0 : 1;
@@ -158,7 +160,7 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
     transport_.abort(rank);
   }
   transport_.close(rank);
-  count_round(report(rank).rounds, false);
+  count_round(node.rounds, false);
   if (closing == Closing::none) {
     return;
   }
@@ -223,13 +225,13 @@ std::string Simulator::Engine::beyond_time() const {
       return ends + fmt::format(
                         "the gradient of node {} in round {} would take longer; shorten the "
                         "gradients' times, or run fewer rounds",
-                        rank, reports_[rank].rounds);
+                        rank, node.rounds);
     }
     if (node.codec != Codec::idle) {
       return ends + fmt::format(
                         "node {} would encode or decode for longer in round {}; take a "
                         "faster codec, or run fewer rounds",
-                        rank, reports_[rank].rounds);
+                        rank, node.rounds);
     }
   }
   if (const auto line = network_.moving()) {
