@@ -30,10 +30,12 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
     : options_(std::move(options)),
       gradient_(std::move(gradient)),
       hooks_(std::move(hooks)),
-      network_(platform, options_.network, options_.seed, queue_),
+      network_(std::make_unique<Network>(platform, options_.network, options_.seed, queue_)),
       nodes_(algorithms.size()),
-      transport_(network_, nodes_.size(),
-                 {.transport = options_.transport, .payload = static_cast<bool>(gradient_)}),
+      transport_(std::make_unique<SimulatedTransport>(
+          *network_, nodes_.size(),
+          SimulatedTransport::Options{.transport = options_.transport,
+                                      .payload = static_cast<bool>(gradient_)})),
       alive_(nodes_.size()),
       awake_(nodes_.size()) {
   validate(platform);
@@ -138,8 +140,8 @@ void Simulator::Engine::begin_sampling(const Platform& platform) {
       refuse("clients", fmt::format("node {}", rank),
              "a client's bandwidth takes the place of its ways out and in, which have none");
     }
-    network_.expect_bandwidths(*out);
-    network_.expect_bandwidths(*in);
+    network_->expect_bandwidths(*out);
+    network_->expect_bandwidths(*in);
     places_.push_back({*out, *in});
   }
   sample_.emplace(options_.seed, nodes_.size(), clients.size());
@@ -150,14 +152,14 @@ void Simulator::Engine::connect() {
   for (const Node& node : nodes_) {
     lines += node.algorithm->peers().to.size();
   }
-  transport_.reserve(lines);
+  transport_->reserve(lines);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     const Peers peers = nodes_[i].algorithm->peers();
-    transport_.connect(rank, peers.to, peers.frames_ahead(), peers.max_frame_bytes);
+    transport_->connect(rank, peers.to, peers.frames_ahead(), peers.max_frame_bytes);
     schedule(rank, node_starts, spec(rank).start);
   }
-  transport_.connected();
+  transport_->connected();
   for (std::size_t i = 0; i < options_.events.size(); ++i) {
     queue_.push({.time = options_.events[i].at,
                  .subject = static_cast<std::uint32_t>(i),
@@ -168,8 +170,8 @@ void Simulator::Engine::connect() {
 
 SimulationReport Simulator::Engine::run() {
   while (alive_ > 0 && !stopped_ && (awake_ > 0 || !stranded())) {
-    if (network_.shares().dirty() && queue_.next_time() > now()) {
-      network_.settle();
+    if (network_->shares().dirty() && queue_.next_time() > now()) {
+      network_->settle();
     }
     if (queue_.empty() || (queue_.size() == steps_queued() && only_steps_left())) {
       break;
@@ -178,7 +180,7 @@ SimulationReport Simulator::Engine::run() {
     ++events_;
     if (event.kind >= Network::kKinds) {
       handle(event);
-    } else if (const auto arrival = network_.handle(event)) {
+    } else if (const auto arrival = network_->handle(event)) {
       handle_arrival(*arrival);
     }
   }
@@ -338,8 +340,8 @@ SimTime Simulator::Engine::gradient_time(Rank rank) {
     return from_seconds(client.gradient_s);
   }
   const Place& place = places_[static_cast<std::size_t>(rank)];
-  network_.set_bandwidth(place.out, client.bytes_per_s);
-  network_.set_bandwidth(place.in, client.bytes_per_s);
+  network_->set_bandwidth(place.out, client.bytes_per_s);
+  network_->set_bandwidth(place.in, client.bytes_per_s);
   return from_seconds(sampling.model_bytes / client.bytes_per_s + client.gradient_s);
 }
 
@@ -436,7 +438,7 @@ void Simulator::Engine::book(Rank rank) {
       phase = Phase::compute;
     } else if (node.codec != Codec::idle) {
       phase = Phase::codec;
-    } else if (transport_.under_way(rank) > 0) {
+    } else if (transport_->under_way(rank) > 0) {
       phase = Phase::wire;
     }
   }
@@ -469,6 +471,20 @@ SimulationReport Simulator::Engine::make_report() {
   report.messages = messages_;
   report.events = events_;
   report.trace_sha256 = trace_.finish_hex();
+  report.largest_lead = largest_lead_;
+  report.edges = transport_->edges();
+  report.links.reserve(network_->carried().size());
+  for (std::size_t i = 0; i < network_->carried().size(); ++i) {
+    const auto link = static_cast<LinkId>(i);
+    const double bytes = network_->carried()[i];
+    const double most = network_->offered(link);
+    report.links.push_back(
+        {.link = link, .bytes = bytes, .utilisation = most > 0 ? bytes / most : 0});
+  }
+  // With very many nodes there would not be room for all of it at once.
+  transport_.reset();
+  network_.reset();
+  queue_ = {};
   report.nodes.reserve(nodes_.size());
   for (const Node& node : nodes_) {
     report.nodes.push_back({.status = {},
@@ -484,16 +500,6 @@ SimulationReport Simulator::Engine::make_report() {
   }
   for (auto& [rank, status] : faults_) {
     report.nodes[static_cast<std::size_t>(rank)].status = std::move(status);
-  }
-  report.edges = transport_.edges();
-  report.largest_lead = largest_lead_;
-  report.links.reserve(network_.carried().size());
-  for (std::size_t i = 0; i < network_.carried().size(); ++i) {
-    const auto link = static_cast<LinkId>(i);
-    const double bytes = network_.carried()[i];
-    const double most = network_.offered(link);
-    report.links.push_back(
-        {.link = link, .bytes = bytes, .utilisation = most > 0 ? bytes / most : 0});
   }
   return report;
 }

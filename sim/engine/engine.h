@@ -144,7 +144,7 @@ class Simulator::Engine {
   /// No exchange is under way.
   bool quiet(Rank rank) const {
     return nodes_[static_cast<std::size_t>(rank)].codec == Codec::idle &&
-           transport_.open(rank) == 0;
+           transport_->open(rank) == 0;
   }
   bool may_go_on(Rank rank, bool ready) const { return ready && (options_.overlap || quiet(rank)); }
 
@@ -174,7 +174,7 @@ class Simulator::Engine {
   /// All events that are left are steps of traces, and there is nothing that they could
   /// move.
   bool only_steps_left() const;
-  std::size_t steps_queued() const { return network_.trace_events() + turn_events_; }
+  std::size_t steps_queued() const { return network_->trace_events() + turn_events_; }
   void suspend(Rank rank);
   void resume(Rank rank);
   void end(Rank rank, Status status, Closing closing = Closing::close);
@@ -214,10 +214,11 @@ class Simulator::Engine {
   GradientFunction gradient_;
   SimulatorHooks hooks_;
   EventQueue queue_;
-  Network network_;
+  // Both are there until the run has ended.
+  std::unique_ptr<Network> network_;
   std::vector<Node> nodes_;
   std::map<Rank, Status> faults_;  ///< of nodes that have ended early
-  SimulatedTransport transport_;
+  std::unique_ptr<SimulatedTransport> transport_;
   std::size_t alive_ = 0;
   std::size_t awake_ = 0;  ///< number of live nodes that do not stand still
   struct Place {

@@ -118,7 +118,7 @@ class SimulatedTransport {
  private:
   /// A line keeps the times of this many parcels taken before it drops those that the sender has
   /// heard of.
-  static constexpr std::size_t kTakenKept = 8;
+  static constexpr std::size_t kTakenKept = 2;
 
   using CopiedFrame = std::shared_ptr<std::vector<std::byte>>;
   struct Parcel {

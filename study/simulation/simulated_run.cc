@@ -52,7 +52,7 @@ class SimulatedJob {
   void take_model(Rank node, Round done);
   void evaluate(Round done, SimTime time);
   HistoryPoint inspect(const Gathering& gathering, Round done, SimTime time);
-  SimulationResult result(const SimulationReport& report) const;
+  SimulationResult result(SimulationReport report) const;
   /// What all nodes have cost by a time, at which each has sent so much.
   Bill bill_at(SimTime time, const std::vector<double>& sent) const;
 
@@ -357,7 +357,7 @@ SimulatedRun SimulatedJob::run() {
   if (request_.watcher != nullptr) {
     request_.watcher->begin_run(name_);
   }
-  const SimulationReport found = simulator_->run();
+  SimulationReport found = simulator_->run();
   if (joiner_) {
     joiner_->flush();
   }
@@ -367,17 +367,18 @@ SimulatedRun SimulatedJob::run() {
   if (request_.watcher != nullptr) {
     request_.watcher->end_run(found.end, marks_of(scenario_), faults_of(found));
   }
-  SimulatedRun run = {
-      .result = result(found), .graph = topology_, .loads = {}, .node_loads = {}, .timeline = {}};
+  SimulatedRun run;
+  run.graph = topology_;
   if (timeline_) {
     run.loads = edge_loads(found, *platform_);
     run.node_loads = node_loads(found, *platform_);
     run.timeline = std::move(timeline_);
   }
+  run.result = result(std::move(found));
   return run;
 }
 
-SimulationResult SimulatedJob::result(const SimulationReport& report) const {
+SimulationResult SimulatedJob::result(SimulationReport report) const {
   SimulationResult made;
   made.settings = std::make_shared<const RunSettings>(settings_of(*plan_));
   made.nodes = scenario_.nodes;
@@ -417,7 +418,6 @@ SimulationResult SimulatedJob::result(const SimulationReport& report) const {
   made.shares = phase_shares(report);
   made.staleness = staleness_of(report, scenario_.timing_only);
   made.links = busiest_links(report, *platform_);
-  made.edges = report.edges;
   made.interrupted = stopped_;
   made.faults = faults_of(report);
   made.congestion = scenario_.network.initial_window_bytes < kUnlimited
@@ -426,6 +426,7 @@ SimulationResult SimulatedJob::result(const SimulationReport& report) const {
   made.warnings = warnings_;
   made.messages = report.messages;
   made.trace_sha256 = report.trace_sha256;
+  made.edges = std::move(report.edges);
   return made;
 }
 
