@@ -235,14 +235,11 @@ void Simulator::Engine::handle_node(const Event& event) {
     case computed:
       node.stage = Stage::gradient_taken;
       record(TraceEntry::Kind::computed, rank);
-      if (pool_) {
-        pool_->wait(rank);
-      }
       break;
     case coded:
     case posted: {
       const Codec how = std::exchange(node.codec, Codec::idle);
-      if (post(rank, *node.exchange)) {
+      if (post_encoded(rank)) {
         start_exchanges(rank, how);
       }
       break;
@@ -348,6 +345,13 @@ SimTime Simulator::Engine::gradient_time(Rank rank) {
 bool Simulator::Engine::take_gradient(Rank rank) {
   Node& node = at(rank);
   node.stage = Stage::stepping;
+  if (pool_) {
+    // Not before it is needed: while nodes wait for others, they need no room for their gradients.
+    pool_->wait(rank);
+  }
+  if (hooks_.model_changes) {
+    hooks_.model_changes(rank);
+  }
   const std::span<const float> taken =
       pool_ ? std::span<const float>(gradient_of(rank)) : std::span<const float>();
   if (Status status = node.algorithm->take_gradient(taken); !status.ok()) {
@@ -393,10 +397,11 @@ bool Simulator::Engine::start_exchanges(Rank rank, Codec how) {
     }
     if (const SimTime time = encode_time(rank, scratch_); time > 0) {
       account(rank);
-      if (node.exchange == nullptr) {
-        node.exchange = std::make_unique<Exchange>();
+      if (node.encoding == nullptr) {
+        node.encoding = std::make_unique<Encoding>();
       }
-      std::swap(*node.exchange, scratch_);
+      std::swap(node.encoding->exchange, scratch_);
+      node.encoding->frames = transport_->detach(node.encoding->exchange);
       node.codec = how;
       schedule(rank, how == Codec::encoding ? coded : posted, time);
       complete_all(rank);
@@ -472,7 +477,9 @@ SimulationReport Simulator::Engine::make_report() {
   report.events = events_;
   report.trace_sha256 = trace_.finish_hex();
   report.largest_lead = largest_lead_;
+  // With very many nodes there would not be room for all of it at once.
   report.edges = transport_->edges();
+  transport_.reset();
   report.links.reserve(network_->carried().size());
   for (std::size_t i = 0; i < network_->carried().size(); ++i) {
     const auto link = static_cast<LinkId>(i);
@@ -481,8 +488,6 @@ SimulationReport Simulator::Engine::make_report() {
     report.links.push_back(
         {.link = link, .bytes = bytes, .utilisation = most > 0 ? bytes / most : 0});
   }
-  // With very many nodes there would not be room for all of it at once.
-  transport_.reset();
   network_.reset();
   queue_ = {};
   report.nodes.reserve(nodes_.size());

@@ -56,7 +56,7 @@ class Simulator::Engine {
     between_rounds,
     before_gradient,
     computing,
-    gradient_taken,
+    gradient_taken,  ///< the time for it is over
     stepping,
     draining,
     ended,
@@ -80,6 +80,11 @@ class Simulator::Engine {
     due.fill(kNever);
     return due;
   }
+  /// An exchange that is being encoded.
+  struct Encoding {
+    Exchange exchange;
+    std::vector<SimulatedTransport::CopiedFrame> frames;
+  };
   struct Node {
     std::unique_ptr<Algorithm> algorithm;
     Stage stage = Stage::absent;
@@ -103,7 +108,7 @@ class Simulator::Engine {
     SimTime codec_time = 0;
     SimTime wire = 0;
     SimTime idle = 0;
-    std::unique_ptr<Exchange> exchange;  ///< the exchange that is being encoded
+    std::unique_ptr<Encoding> encoding;  ///< null until something takes time to encode
   };
 
   Node& at(Rank rank) { return nodes_[static_cast<std::size_t>(rank)]; }
@@ -154,6 +159,7 @@ class Simulator::Engine {
   SimTime encode_time(Rank rank, const Exchange& exchange) const;
   /// False when the node has ended by that.
   bool post(Rank rank, Exchange& exchange);
+  bool post_encoded(Rank rank);
   /// Begins to decode the node's first complete exchange, if it can.
   void complete(Rank rank);
   /// Does as complete, also for the senders that posts of the node have released.

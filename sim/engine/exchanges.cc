@@ -37,6 +37,16 @@ bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
   return true;
 }
 
+bool Simulator::Engine::post_encoded(Rank rank) {
+  Encoding& encoding = *at(rank).encoding;
+  const bool goes_on = post(rank, encoding.exchange);
+  for (SimulatedTransport::CopiedFrame& frame : encoding.frames) {
+    transport_->give_back(frame);
+  }
+  encoding.frames.clear();
+  return goes_on;
+}
+
 void Simulator::Engine::complete_all(Rank rank) {
   complete(rank);
   for (const Rank sender : released_) {
@@ -79,6 +89,7 @@ void Simulator::Engine::carried_exchange(Rank rank) {
     }
   }
   node.codec = Codec::idle;
+  transport_->fill_receives(rank, done);
   if (Status status = node.algorithm->complete(done.exchange); !status.ok()) {
     end(rank, std::move(status));
     return;

@@ -140,7 +140,7 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
   if (node.stage == Stage::absent) {
     node.start = now();  // it never was there
   }
-  if (node.stage == Stage::computing && pool_) {
+  if (pool_ && (node.stage == Stage::computing || node.stage == Stage::gradient_taken)) {
     pool_->forget(rank);
     if (!gradient_of(rank).empty()) {
       spare_.give_back(std::exchange(gradient_of(rank), {}));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include <sotto/base/check.h>
 #include <sotto/base/frame.h>
@@ -128,10 +129,47 @@ void SimulatedTransport::close(Rank node, const Open& exchange) {
   --box.used;
 }
 
+void SimulatedTransport::fill_receives(Rank node, const Open& exchange) {
+  Box& box = boxes_[index(node)];
+  Open& open = box.open[static_cast<std::size_t>(&exchange - box.open.begin())];
+  for (std::size_t i = 0; i < open.frames.size(); ++i) {
+    std::ranges::copy(*open.frames[i], open.exchange.receives[i].buffer.begin());
+    give_back(open.frames[i]);
+  }
+  open.frames.clear();
+}
+
+std::vector<SimulatedTransport::CopiedFrame> SimulatedTransport::detach(Exchange& exchange) {
+  std::vector<CopiedFrame> copies;
+  std::span<const std::byte> copied;
+  for (Send& send : exchange.sends) {
+    if (!options_.payload) {
+      break;
+    }
+    if (send.frame.data() != copied.data() || send.frame.size() != copied.size()) {
+      copied = send.frame;
+      copies.push_back(copy(copied));
+    }
+    send.frame = *copies.back();
+  }
+  return copies;
+}
+
+void SimulatedTransport::give_back(CopiedFrame& frame) {
+  if (frame != nullptr && frame.use_count() == 1) {
+    spare_.push_back(std::move(frame));
+  }
+  frame.reset();
+}
+
 void SimulatedTransport::close(Rank node) {
   Box& box = boxes_[index(node)];
   for (Open& open : box.open) {
     open.used = false;
+    for (CopiedFrame& frame : open.frames) {
+      give_back(frame);
+    }
+    open.frames.clear();
   }
   box.used = 0;
 }
@@ -152,6 +190,9 @@ void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* 
   open.exchange.receives.swap(exchange.receives);
   for (Receive& receive : open.exchange.receives) {
     receive.bytes = 0;
+  }
+  for (std::size_t i = 0; options_.payload && i < open.exchange.receives.size(); ++i) {
+    open.frames.emplace_back();
   }
   open.elements = 0;
   open.awaited = static_cast<std::uint32_t>(open.exchange.receives.size());
@@ -268,6 +309,8 @@ void SimulatedTransport::launch(ConnectionId id) {
       break;
     }
     parcel.launched = true;
+    check(line.launches != std::numeric_limits<std::uint32_t>::max(),
+          "a line carries fewer than 2³² frames");
     parcel.number = line.launches++;
     ++line.edge.frames;
     line.edge.bytes += parcel.bytes;
@@ -290,7 +333,8 @@ SimulatedTransport::Effects SimulatedTransport::deliver(const Arrival& arrival) 
   --boxes_[index(line.edge.to)].under_way;
   // In the order in which they were launched, which is not always that of their posts.
   Parcel* const parcel = std::ranges::min_element(line.parcels, {}, [](const Parcel& p) {
-    return p.launched && !p.delivered ? p.number : ~std::uint64_t{0};
+    // One more than the largest number of a parcel that is under way.
+    return p.launched && !p.delivered ? std::uint64_t{p.number} : std::uint64_t{1} << 32U;
   });
   check(parcel != line.parcels.end() && parcel->launched && !parcel->delivered,
         "what is delivered was sent");
@@ -318,10 +362,8 @@ bool SimulatedTransport::take(ConnectionId id, Parcel* parcel, Open& exchange) {
   exchange.elements += static_cast<double>(parcel->elements);
   --exchange.awaited;
   if (options_.payload) {
-    std::ranges::copy(*parcel->frame, receive->buffer.begin());
-    if (parcel->frame.use_count() == 1) {
-      spare_.push_back(std::move(parcel->frame));
-    }
+    exchange.frames[static_cast<std::size_t>(receive - receives.begin())] =
+        std::move(parcel->frame);
   }
   if (!parcel->handed_over) {
     forget(line, *parcel);

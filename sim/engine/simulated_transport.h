@@ -2,7 +2,9 @@
 // comm/transport.h. Frames are matched by tag; a sender may run some frames ahead of a peer.
 //
 // Knows nodes by rank and reports what happened to them; decides nothing about them. One thread at
-// a time. Frames are copied when they are posted, unless they carry no payload (timing only).
+// a time. Frames are copied when they are posted, and into their receives when the exchange is
+// handed to its algorithm, unless they carry no payload (timing only). Receives of different nodes
+// may be one memory (AlgorithmSetup::frames).
 #pragma once
 
 #include <cstddef>
@@ -23,6 +25,7 @@ namespace sotto {
 
 class SimulatedTransport {
  public:
+  using CopiedFrame = std::shared_ptr<std::vector<std::byte>>;
   struct Options {
     TransportModel transport;
     bool payload = true;
@@ -40,7 +43,8 @@ class SimulatedTransport {
   struct Open {
     std::uint64_t number = 0;  ///< number of the exchange, in the order of posting
     Exchange exchange;
-    double elements = 0;  ///< elements that the frames received so far encode
+    LeanVector<CopiedFrame> frames;  ///< frames that came, by receive; none of timing only
+    double elements = 0;             ///< elements that the frames received so far encode
     std::uint32_t awaited = 0;
     std::uint32_t unsent = 0;
     bool used = false;
@@ -57,6 +61,10 @@ class SimulatedTransport {
 
   /// Why an exchange cannot be posted: a peer that is known to be gone; −1 when none is.
   Rank lost_peer(Rank node, const Exchange& exchange) const;
+  /// Copies the frames of an exchange that is not posted yet, to which it then refers: its sender
+  /// may write others meanwhile. Returns the copies, which must stay until it is posted. Of timing
+  /// only there is nothing to copy.
+  std::vector<CopiedFrame> detach(Exchange& exchange);
   /// Takes an exchange, in place of which it leaves an old one. Senders that a frame taken from
   /// them lets go on are appended to `released`.
   void post(Rank node, Exchange& exchange, std::vector<Rank>* released);
@@ -78,6 +86,10 @@ class SimulatedTransport {
   void hear(ConnectionId line);
   /// The node's complete exchange that was posted first; null: none is complete.
   const Open* complete(Rank node) const;
+  /// Writes the frames of an exchange that is complete into its receives.
+  void fill_receives(Rank node, const Open& exchange);
+  /// Drops a reference to a copy; its memory serves the next.
+  void give_back(CopiedFrame& frame);
   /// Exchanges of a node that are posted and not closed.
   std::size_t open(Rank node) const { return boxes_[index(node)].used; }
   /// Ends an exchange that is complete.
@@ -120,12 +132,11 @@ class SimulatedTransport {
   /// heard of.
   static constexpr std::size_t kTakenKept = 2;
 
-  using CopiedFrame = std::shared_ptr<std::vector<std::byte>>;
   struct Parcel {
     ExchangeTag tag;
     std::uint64_t bytes = 0;
     std::uint64_t elements = 0;
-    std::uint64_t number = 0;  ///< number of the parcel on the line, in the order of launches
+    std::uint32_t number = 0;  ///< number of the parcel on the line, in the order of launches
     bool launched = false;
     bool delivered = false;
     bool handed_over = false;
@@ -143,7 +154,7 @@ class SimulatedTransport {
   struct Line {
     EdgeReport edge;
     LeanVector<Parcel> parcels;  ///< posted and not taken, in order
-    std::uint64_t launches = 0;
+    std::uint32_t launches = 0;
     std::uint32_t landed = 0;       ///< number of delivered parcels in `parcels`
     std::uint32_t ahead = 0;        ///< most parcels that the receiver keeps
     std::uint32_t out = 0;          ///< parcels launched, and not known to the sender as taken

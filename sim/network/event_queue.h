@@ -67,10 +67,12 @@ class EventQueue {
       refill();
     }
     --size_;
-    auto& chunk = buckets_[0].chunks[head_ / kChunk];
-    const Event event = (*chunk)[head_ % kChunk];
-    if (++head_ % kChunk == 0) {
-      release(std::move(chunk));
+    if (head_ % kChunk == 0) {
+      front_ = buckets_[0].chunks[head_ / kChunk]->data();
+    }
+    const Event event = *front_++;
+    if (++head_ % kChunk == 0 && buckets_[0].size > kChunk) {
+      release(std::move(buckets_[0].chunks[head_ / kChunk - 1]));
     }
     return event;
   }
@@ -82,8 +84,9 @@ class EventQueue {
   static constexpr std::size_t kMostKept = 512;
   using Chunk = std::array<Event, kChunk>;
   struct Bucket {
-    std::vector<std::unique_ptr<Chunk>> chunks;
-    std::size_t size = 0;  ///< number of events in them
+    std::vector<std::unique_ptr<Chunk>> chunks;  ///< while it is empty, one or none
+    std::size_t size = 0;                        ///< number of events in them
+    Event* next = nullptr;                       ///< place of the next one, but in a new chunk
   };
 
   std::size_t bucket_of(SimTime time) const {
@@ -101,14 +104,22 @@ class EventQueue {
     Bucket& bucket = buckets_[k];
     earliest_[k] = bucket.size == 0 ? event.time : std::min(earliest_[k], event.time);
     if (bucket.size % kChunk == 0) {
-      bucket.chunks.push_back(spare_chunk());
+      begin_chunk(bucket);
     }
+    ++bucket.size;
     // Written where it stays: a copy of what was just put together field by field would stall.
-    Event& place = (*bucket.chunks.back())[bucket.size++ % kChunk];
+    Event& place = *bucket.next++;
     place.time = event.time;
     place.subject = event.subject;
     place.version = event.version;
     place.kind = event.kind;
+  }
+  void begin_chunk(Bucket& bucket) {
+    const std::size_t number = bucket.size / kChunk;
+    if (number == bucket.chunks.size()) {
+      bucket.chunks.push_back(spare_chunk());
+    }
+    bucket.next = bucket.chunks[number]->data();
   }
   std::unique_ptr<Chunk> spare_chunk() {
     if (spare_.empty()) {
@@ -125,11 +136,7 @@ class EventQueue {
   }
   /// Moves the present to the next event, and spreads its bucket over the lower ones.
   void refill() {
-    for (auto& chunk : buckets_[0].chunks) {
-      release(std::move(chunk));
-    }
-    buckets_[0].chunks.clear();
-    buckets_[0].size = 0;
+    empty(buckets_[0]);
     head_ = 0;
     const std::size_t filled = first_filled();
     last_ = static_cast<std::uint64_t>(earliest_[filled]);
@@ -140,15 +147,27 @@ class EventQueue {
       for (std::size_t i = 0; i < count; ++i) {
         put((*chunk)[i]);
       }
-      release(std::move(chunk));
+      if (bucket.size > kChunk) {
+        release(std::move(chunk));
+      }
     }
-    bucket.chunks.clear();
+    empty(bucket);
+  }
+  /// Forgets the events of a bucket, all of which have moved.
+  void empty(Bucket& bucket) {
+    if (bucket.size > kChunk) {
+      for (auto& chunk : bucket.chunks) {
+        release(std::move(chunk));
+      }
+      bucket.chunks.clear();
+    }
     bucket.size = 0;
   }
 
   std::array<Bucket, 65> buckets_;
   std::vector<std::unique_ptr<Chunk>> spare_;
   std::array<SimTime, 65> earliest_ = {};  ///< earliest time in each bucket that is filled
+  const Event* front_ = nullptr;           ///< the event at head_, but in a new chunk
   std::size_t head_ = 0;                   ///< position in bucket 0: events before it were taken
   std::size_t size_ = 0;
   std::uint64_t last_ = 0;

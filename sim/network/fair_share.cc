@@ -52,10 +52,21 @@ FlowId FairShare::add_flow(std::span<const Crossing> crossings, double weight, d
   flows_.push_back({.begin = static_cast<std::uint32_t>(places_.size()),
                     .count = static_cast<std::uint16_t>(crossings.size())});
   for (const Crossing& crossing : crossings) {
-    places_.push_back({.link = crossing.link, .flow = id, .usage = crossing.usage});
+    places_.push_back({.link = crossing.link, .flow = id, .usage = usage_index(crossing.usage)});
   }
   set_share(id, weight, bound);
   return id;
+}
+
+std::uint32_t FairShare::usage_index(double usage) {
+  constexpr std::ptrdiff_t kLookedAt = 4;
+  const auto few = std::min(std::ssize(usages_), kLookedAt);
+  const auto same = std::find(usages_.rbegin(), usages_.rbegin() + few, usage);
+  if (same != usages_.rbegin() + few) {
+    return static_cast<std::uint32_t>(usages_.rend() - same - 1);
+  }
+  usages_.push_back(usage);
+  return static_cast<std::uint32_t>(usages_.size() - 1);
 }
 
 void FairShare::set_share(FlowId id, double weight, double bound) {
@@ -173,8 +184,8 @@ bool FairShare::settle_alone(FlowId id) {
     if (link.running.size() > 1) {
       return false;
     }
-    if (link.capacity < rate * place.usage) {
-      rate = link.capacity / place.usage;
+    if (link.capacity < rate * usage(place)) {
+      rate = link.capacity / usage(place);
       bottleneck = place.link;
     }
   }
@@ -212,10 +223,10 @@ void FairShare::sum(LinkId id) {
     const Place& place = places_[at];
     const Flow& flow = flows_[place.flow];
     if (flow.mark == mark_ && !flow.fixed) {
-      now.demand += place.usage * flow.weight;
+      now.demand += usage(place) * flow.weight;
       ++now.open;
     } else {
-      now.free -= place.usage * flow.rate;
+      now.free -= usage(place) * flow.rate;
     }
   }
   now.exact_free = now.free = std::max(now.free, 0.0);
@@ -280,8 +291,8 @@ void FairShare::fix(FlowId id, double level, LinkId bottleneck) {
   flow.bottleneck = bottleneck;
   for (const Place& place : crossings(id)) {
     Filling& now = filling(place.link);
-    now.free -= place.usage * flow.rate;
-    now.demand -= place.usage * flow.weight;
+    now.free -= usage(place) * flow.rate;
+    now.demand -= usage(place) * flow.weight;
     --now.open;
   }
 }
@@ -335,7 +346,7 @@ void FairShare::close() {
 double FairShare::load(LinkId id) const {
   double load = 0;
   for (const std::uint32_t place : links_[id].running) {
-    load += places_[place].usage * flows_[places_[place].flow].rate;
+    load += usage(places_[place]) * flows_[places_[place].flow].rate;
   }
   return load;
 }

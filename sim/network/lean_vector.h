@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -98,7 +99,7 @@ class LeanVector {
   }
   void grow() {
     const std::size_t more = std::max<std::size_t>(2 * capacity(), 1);
-    check(more <= ~std::uint32_t{0}, "a lean vector is short");
+    check(more <= std::numeric_limits<std::uint32_t>::max(), "a lean vector is short");
     auto* const block = ::new (::operator new(sizeof(Block) + more * sizeof(T)))
         Block{static_cast<std::uint32_t>(size()), static_cast<std::uint32_t>(more)};
     std::uninitialized_move(begin(), end(), items(block));
