@@ -105,7 +105,11 @@ Rank SimulatedTransport::lost_peer(Rank node, const Exchange& exchange) const {
 }
 
 SimulatedTransport::Open* SimulatedTransport::find(Rank node, const ExchangeTag& tag) {
-  for (Open& open : boxes_[index(node)].open) {
+  Box& box = boxes_[index(node)];
+  if (box.used == 0) {
+    return nullptr;
+  }
+  for (Open& open : box.open) {
     if (open.used && open.exchange.tag == tag) {
       return &open;
     }
@@ -114,8 +118,12 @@ SimulatedTransport::Open* SimulatedTransport::find(Rank node, const ExchangeTag&
 }
 
 const SimulatedTransport::Open* SimulatedTransport::complete(Rank node) const {
+  const Box& box = boxes_[index(node)];
+  if (box.used == 0) {
+    return nullptr;
+  }
   const Open* first = nullptr;
-  for (const Open& open : boxes_[index(node)].open) {
+  for (const Open& open : box.open) {
     if (open.complete() && (first == nullptr || open.number < first->number)) {
       first = &open;
     }

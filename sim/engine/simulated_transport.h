@@ -130,7 +130,7 @@ class SimulatedTransport {
  private:
   /// A line keeps the times of this many parcels taken before it drops those that the sender has
   /// heard of.
-  static constexpr std::size_t kTakenKept = 2;
+  static constexpr std::size_t kTakenKept = 4;
 
   struct Parcel {
     ExchangeTag tag;

@@ -53,10 +53,10 @@ class LeanVector {
   void push_back(T item) { emplace_back(std::move(item)); }
   template <typename... Parts>
   T& emplace_back(Parts&&... parts) {
-    if (size() == capacity()) {
+    if (block_ == nullptr || block_->size == block_->capacity) {
       grow();
     }
-    T* const made = ::new (static_cast<void*>(end())) T(std::forward<Parts>(parts)...);
+    T* const made = ::new (static_cast<void*>(items(block_) + block_->size)) T(std::forward<Parts>(parts)...);
     ++block_->size;
     return *made;
   }
