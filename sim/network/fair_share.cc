@@ -52,21 +52,10 @@ FlowId FairShare::add_flow(std::span<const Crossing> crossings, double weight, d
   flows_.push_back({.begin = static_cast<std::uint32_t>(places_.size()),
                     .count = static_cast<std::uint16_t>(crossings.size())});
   for (const Crossing& crossing : crossings) {
-    places_.push_back({.link = crossing.link, .flow = id, .usage = usage_index(crossing.usage)});
+    places_.push_back({.link = crossing.link, .flow = id, .usage = crossing.usage});
   }
   set_share(id, weight, bound);
   return id;
-}
-
-std::uint32_t FairShare::usage_index(double usage) {
-  constexpr std::ptrdiff_t kLookedAt = 4;
-  const auto few = std::min(std::ssize(usages_), kLookedAt);
-  const auto same = std::find(usages_.rbegin(), usages_.rbegin() + few, usage);
-  if (same != usages_.rbegin() + few) {
-    return static_cast<std::uint32_t>(usages_.rend() - same - 1);
-  }
-  usages_.push_back(usage);
-  return static_cast<std::uint32_t>(usages_.size() - 1);
 }
 
 void FairShare::set_share(FlowId id, double weight, double bound) {
@@ -171,7 +160,9 @@ void FairShare::trim() {
   empty(region_);
   empty(rates_before_);
   empty(touched_);
-  empty(filling_);
+  if (filling_.size() > kMostKept) {
+    empty(filling_);
+  }
   empty(heap_);
 }
 
@@ -184,8 +175,8 @@ bool FairShare::settle_alone(FlowId id) {
     if (link.running.size() > 1) {
       return false;
     }
-    if (link.capacity < rate * usage(place)) {
-      rate = link.capacity / usage(place);
+    if (link.capacity < rate * place.usage) {
+      rate = link.capacity / place.usage;
       bottleneck = place.link;
     }
   }
@@ -218,15 +209,17 @@ void FairShare::join(FlowId id) {
 void FairShare::sum(LinkId id) {
   const Link& link = links_[id];
   Filling& now = filling(id);
-  now = {.free = link.capacity};
+  now.free = link.capacity;
+  now.demand = 0;
+  now.open = 0;
   for (const std::uint32_t at : link.running) {
     const Place& place = places_[at];
     const Flow& flow = flows_[place.flow];
     if (flow.mark == mark_ && !flow.fixed) {
-      now.demand += usage(place) * flow.weight;
+      now.demand += place.usage * flow.weight;
       ++now.open;
     } else {
-      now.free -= usage(place) * flow.rate;
+      now.free -= place.usage * flow.rate;
     }
   }
   now.exact_free = now.free = std::max(now.free, 0.0);
@@ -235,7 +228,9 @@ void FairShare::sum(LinkId id) {
 
 void FairShare::fill() {
   heap_.clear();
-  filling_.resize(touched_.size());
+  if (filling_.size() < touched_.size()) {
+    filling_.resize(touched_.size());
+  }
   for (const FlowId id : region_) {
     flows_[id].fixed = false;
   }
@@ -291,8 +286,8 @@ void FairShare::fix(FlowId id, double level, LinkId bottleneck) {
   flow.bottleneck = bottleneck;
   for (const Place& place : crossings(id)) {
     Filling& now = filling(place.link);
-    now.free -= usage(place) * flow.rate;
-    now.demand -= usage(place) * flow.weight;
+    now.free -= place.usage * flow.rate;
+    now.demand -= place.usage * flow.weight;
     --now.open;
   }
 }
@@ -346,7 +341,7 @@ void FairShare::close() {
 double FairShare::load(LinkId id) const {
   double load = 0;
   for (const std::uint32_t place : links_[id].running) {
-    load += usage(places_[place]) * flows_[places_[place].flow].rate;
+    load += places_[place].usage * flows_[places_[place].flow].rate;
   }
   return load;
 }

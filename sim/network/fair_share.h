@@ -90,7 +90,7 @@ class FairShare {
   struct Place {
     LinkId link = 0;
     FlowId flow = 0;
-    std::uint32_t usage = 0;  ///< index in usages_
+    double usage = 1;
     std::uint32_t at = 0;
   };
   struct Link {
@@ -125,9 +125,6 @@ class FairShare {
   void join(FlowId flow);
   /// Progressive filling of the region, all other rates held.
   void fill();
-  double usage(const Place& place) const { return usages_[place.usage]; }
-  /// The index in usages_ of a usage.
-  std::uint32_t usage_index(double usage);
   Filling& filling(LinkId link) { return filling_[links_[link].slot]; }
   /// Sums what the link has free, and the demand of the region's flows that are not fixed yet.
   void sum(LinkId id);
@@ -143,8 +140,6 @@ class FairShare {
 
   std::vector<Flow> flows_;
   std::vector<Place> places_;
-  /// The last few usages that were declared are found again: mostly there are one or two.
-  std::vector<double> usages_;
   std::vector<Link> links_;
   std::vector<LinkId> dirty_links_;
   std::vector<FlowId> started_;  ///< flows that started, or changed without a link that tells
