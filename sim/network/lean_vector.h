@@ -56,7 +56,8 @@ class LeanVector {
     if (block_ == nullptr || block_->size == block_->capacity) {
       grow();
     }
-    T* const made = ::new (static_cast<void*>(items(block_) + block_->size)) T(std::forward<Parts>(parts)...);
+    T* const made =
+        ::new (static_cast<void*>(items(block_) + block_->size)) T(std::forward<Parts>(parts)...);
     ++block_->size;
     return *made;
   }
