@@ -53,6 +53,7 @@
 namespace sotto {
 
 struct Adversary;
+class FrameRoom;
 
 /// Everything that one node needs to take part.
 struct AlgorithmSetup {
@@ -113,6 +114,10 @@ struct AlgorithmSetup {
   bool directed = false;
   /// Room for a bucket: a vector at least as long as the parameters, which all buckets use in turn.
   std::shared_ptr<Vector> scratch = {};
+  /// Room for frames that other nodes use as well, where what carries them copies those that go out
+  /// as soon as next_exchange has given them, and writes those that come in there right before it
+  /// calls `complete`. Null: each node has its own.
+  std::shared_ptr<FrameRoom> frames = {};
   /// Run although the compressor's contract or the graph's property is not what the theory needs.
   bool allow_contract_violation = false;
   const Ops* ops = &host_ops();

@@ -152,6 +152,8 @@ class LocalNode {
   /// A vector as long as x_i, for the time of a call: the buckets of a model share it. Allocates it
   /// when first asked, which a constructor must do.
   std::span<float> scratch();
+  /// Room for frames, which the nodes of a simulation share; null: there is none.
+  FrameRoom* shared_frames() const { return setup_.frames.get(); }
   /// Elements that the compressor clamped so far.
   std::uint64_t saturated() const { return saturated_; }
 

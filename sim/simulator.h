@@ -12,8 +12,8 @@
 // Mistakes throw Error from the constructor; whatever happens to the simulated nodes is in the
 // result. Thread safety: one caller's thread; `gradient` is called from several at once, for
 // different nodes, and not any more once run() has returned. It must not throw: from a worker
-// thread that ends the process (std::terminate). Ownership: owns the algorithms; parameters and
-// platform are the caller's.
+// thread that ends the process (std::terminate). Ownership: owns the algorithms; parameters are
+// the caller's, as is the platform, which the constructor alone looks at.
 #pragma once
 
 #include <cstdint>
@@ -57,10 +57,13 @@ struct SimulatorHooks {
   /// A node's algorithm has something to tell (Algorithm::take_warnings), at the end of a round.
   /// Not asked where no gradients are taken.
   std::function<void(Rank node, const std::string& text)> warning;
-  /// A node has finished `round`, counted from 0, and its parameters are those of the next.
+  /// A node has finished `round`, counted from 0, and its parameters are those of the next, until
+  /// model_changes says that they change.
   std::function<void(Rank node, Round round, SimTime time)> round_finished;
+  /// A node's parameters are about to change, for the first time since it finished a round.
+  std::function<void(Rank node)> model_changes;
   /// The last node that still runs has finished `round`. Others may be further already: to have all
-  /// models as of a round, keep them in round_finished. False ends the simulation.
+  /// models as of a round, keep them as they change. False ends the simulation.
   std::function<bool(Round round, SimTime time)> round_finished_by_all;
   std::function<void(const TraceEntry&)> trace;
   /// A node has been in `phase` from `from` to `until`. A node's stretches follow each other

@@ -34,7 +34,8 @@ class StandIn final : public Algorithm {
   StandIn(std::shared_ptr<SharedFrames> shared, Rank rank)
       : shared_(std::move(shared)), rank_(rank) {
     if (shared_->shape.pattern == ExchangePattern::pairings) {
-      pairings_ = std::make_unique<Pairings>(*shared_->topology, rank_, shared_->shape.seed);
+      pairings_ =
+          std::make_unique<Paired>(Pairings(*shared_->topology, rank_, shared_->shape.seed));
     }
   }
 
@@ -54,8 +55,8 @@ class StandIn final : public Algorithm {
   void begin_round() override {
     in_round_ = true;
     if (pairings_) {
-      due_ = pairings_->of(round_);
-      want(!due_.empty());
+      pairings_->due = pairings_->all.of(round_);
+      want(paired());
     } else {
       want(shared_->shape.timing == Timing::before_gradient);
     }
@@ -77,7 +78,7 @@ class StandIn final : public Algorithm {
   }
   Status complete(const Exchange& /*exchange*/) override {
     open_ = false;
-    want(!due_.empty());
+    want(paired());
     return {};
   }
   AlgorithmCounters counters() const override { return {}; }
@@ -92,16 +93,27 @@ class StandIn final : public Algorithm {
   }
 
  private:
+  /// What a node of pairings has besides.
+  struct Paired {
+    explicit Paired(Pairings pairings) : all(std::move(pairings)) {}
+
+    Pairings all;
+    std::span<const Pairing> due;  ///< of the round, not posted yet
+  };
+
   void want(bool exchange) {
     wanted_ = exchange;
     open_ |= exchange;
   }
+  /// A pairing is due.
+  bool paired() const { return pairings_ && !pairings_->due.empty(); }
   /// The next pairing of the round.
   void pair(Exchange& out) {
-    out.tag = {.round = round_, .bucket = static_cast<std::uint32_t>(due_.front().initiator)};
-    out.sends.assign(1, {due_.front().partner, shared_->frame});
-    out.receives.assign(1, {due_.front().partner, shared_->scratch});
-    due_ = due_.subspan(1);
+    const Pairing& next = pairings_->due.front();
+    out.tag = {.round = round_, .bucket = static_cast<std::uint32_t>(next.initiator)};
+    out.sends.assign(1, {next.partner, shared_->frame});
+    out.receives.assign(1, {next.partner, shared_->scratch});
+    pairings_->due = pairings_->due.subspan(1);
   }
   void post(Exchange& out) {
     out.sends.clear();
@@ -123,8 +135,7 @@ class StandIn final : public Algorithm {
 
   std::shared_ptr<SharedFrames> shared_;
   Rank rank_;
-  std::unique_ptr<Pairings> pairings_;
-  std::span<const Pairing> due_;
+  std::unique_ptr<Paired> pairings_;  ///< null where each round is with all neighbours
   bool in_round_ = false;
   bool open_ = false;    ///< an exchange is due or under way
   bool wanted_ = false;  ///< an exchange is due

@@ -8,7 +8,9 @@
 namespace sotto {
 
 DPsgd::DPsgd(AlgorithmSetup setup)
-    : MailAlgorithm(kInfo, std::move(setup)), mixed_(node_.vector()), next_(node_.scratch()) {}
+    : MailAlgorithm(kInfo, std::move(setup)), mixed_(node_.vector()), next_(node_.scratch()) {
+  mail_.share_outgoing(node_.shared_frames());
+}
 
 void DPsgd::begin_round() {
   node_.begin_round();

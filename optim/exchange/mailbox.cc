@@ -28,10 +28,27 @@ Mailbox::Mailbox(const LocalNode& node, std::size_t senders,
   }
 }
 
+void Mailbox::share_incoming(FrameRoom* room) {
+  if (room == nullptr) {
+    return;
+  }
+  for (std::size_t sender = 0; sender < slots_.size(); ++sender) {
+    Frame& frame = slots_[sender].frame;
+    frame = shared_frame(*room, FrameRoom::Way::in, sender, frame.bytes.size());
+  }
+}
+
+void Mailbox::share_outgoing(FrameRoom* room) {
+  for (std::size_t number = 0; room != nullptr && number < outgoing_.size(); ++number) {
+    Frame& frame = outgoing_[number];
+    frame = shared_frame(*room, FrameRoom::Way::out, number, frame.bytes.size());
+  }
+}
+
 Mailbox::Frame Mailbox::make_frame(FrameRoom::Way way, std::size_t number,
                                    std::size_t length) const {
-  return {room_ == nullptr ? node_.frame_memory(length) : room_->frame(node_, way, number, length),
-          length};
+  return room_ == nullptr ? Frame(node_.frame_memory(length), length)
+                          : shared_frame(*room_, way, number, length);
 }
 
 std::span<std::byte> Mailbox::outgoing(std::size_t parcel) {

@@ -72,6 +72,13 @@ class Mailbox {
   Mailbox(const LocalNode& node, std::size_t senders, const std::vector<std::size_t>& parcel_bytes,
           FrameRoom* room = nullptr);
 
+  /// Takes the room for frames that come in from `room`, where it is not null. Before the first
+  /// exchange, and only by an algorithm that reads payloads nowhere but in `complete`.
+  void share_incoming(FrameRoom* room);
+  /// Takes the room for frames that go out from `room`, where it is not null. Before the first
+  /// exchange, and only by an algorithm that does not ask for what it has sent.
+  void share_outgoing(FrameRoom* room);
+
   std::size_t max_frame_bytes() const { return max_frame_bytes_; }
 
   /// The memory for the payload of the next frame, or of its parcel of this number. Requires
@@ -144,6 +151,10 @@ class Mailbox {
   };
 
   Frame make_frame(FrameRoom::Way way, std::size_t number, std::size_t length) const;
+  Frame shared_frame(FrameRoom& room, FrameRoom::Way way, std::size_t number,
+                     std::size_t length) const {
+    return {room.frame(node_, way, number, length), length};
+  }
   /// Opens the exchange: it brings a frame from each of plan.from, and sends nothing yet.
   void open_exchange(const ExchangePlan& plan);
   std::span<const std::byte> seal(std::span<std::byte> frame, const Parcel& parcel) const;

@@ -37,7 +37,9 @@ Peers peers_along(std::span<const Edge> edges, const Mailbox& mail) {
 }
 
 Mailbox graph_mailbox(const LocalNode& node) {
-  return {node, max_in_degree(node), node.compressor().max_bytes(node.dimension())};
+  Mailbox mail(node, max_in_degree(node), node.compressor().max_bytes(node.dimension()));
+  mail.share_incoming(node.shared_frames());
+  return mail;
 }
 
 Peers graph_peers(const LocalNode& node, const Mailbox& mail) {

@@ -42,9 +42,11 @@ std::size_t max_prefix_bytes(const LocalNode& node) {
 
 Mailbox ReplicaExchange::make_mailbox(const LocalNode& node) {
   const std::size_t prefix = max_prefix_bytes(node);
-  return {node, max_in_degree(node),
-          std::vector<std::size_t>{prefix + node.compressor().max_bytes(node.dimension()),
-                                   prefix + node.dimension() * sizeof(float)}};
+  Mailbox mail(node, max_in_degree(node),
+               std::vector<std::size_t>{prefix + node.compressor().max_bytes(node.dimension()),
+                                        prefix + node.dimension() * sizeof(float)});
+  mail.share_incoming(node.shared_frames());
+  return mail;
 }
 
 ReplicaExchange::ReplicaExchange(LocalNode& node, Mailbox& mail, std::span<const float> start,

@@ -10,22 +10,19 @@
 #include <sotto/base/frame.h>
 
 namespace sotto {
-namespace {
 
-SimTime& spent_in(NodeReport& report, Phase phase) {
+SimTime& Simulator::Engine::spent_in(Node& node, Phase phase) {
   switch (phase) {
     case Phase::compute:
-      return report.compute;
+      return node.compute;
     case Phase::codec:
-      return report.codec;
+      return node.codec_time;
     case Phase::wire:
-      return report.wire;
+      return node.wire;
     default:
-      return report.idle;
+      return node.idle;
   }
 }
-
-}  // namespace
 
 Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
                           std::vector<std::unique_ptr<Algorithm>> algorithms,
@@ -33,11 +30,12 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
     : options_(std::move(options)),
       gradient_(std::move(gradient)),
       hooks_(std::move(hooks)),
-      network_(platform, options_.network, options_.seed, queue_),
+      network_(std::make_unique<Network>(platform, options_.network, options_.seed, queue_)),
       nodes_(algorithms.size()),
-      reports_(nodes_.size()),
-      transport_(network_, nodes_.size(),
-                 {.transport = options_.transport, .payload = static_cast<bool>(gradient_)}),
+      transport_(std::make_unique<SimulatedTransport>(
+          *network_, nodes_.size(),
+          SimulatedTransport::Options{.transport = options_.transport,
+                                      .payload = static_cast<bool>(gradient_)})),
       alive_(nodes_.size()),
       awake_(nodes_.size()) {
   validate(platform);
@@ -48,11 +46,12 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
   begin_sampling(platform);
   connect();
   if (gradient_) {
+    gradients_.resize(nodes_.size());
     pool_ = std::make_unique<GradientPool>(nodes_.size(), options_.threads, [this](Rank rank) {
-      Node& node = at(rank);
-      const auto x = node.algorithm->parameters();
-      node.gradient = gradients_.lend(x.size());
-      gradient_(rank, node.algorithm->round(), x, node.gradient);
+      const Algorithm& node = *at(rank).algorithm;
+      const auto x = node.parameters();
+      gradient_of(rank) = spare_.lend(x.size());
+      gradient_(rank, node.round(), x, gradient_of(rank));
     });
   }
 }
@@ -141,8 +140,8 @@ void Simulator::Engine::begin_sampling(const Platform& platform) {
       refuse("clients", fmt::format("node {}", rank),
              "a client's bandwidth takes the place of its ways out and in, which have none");
     }
-    network_.expect_bandwidths(*out);
-    network_.expect_bandwidths(*in);
+    network_->expect_bandwidths(*out);
+    network_->expect_bandwidths(*in);
     places_.push_back({*out, *in});
   }
   sample_.emplace(options_.seed, nodes_.size(), clients.size());
@@ -153,14 +152,14 @@ void Simulator::Engine::connect() {
   for (const Node& node : nodes_) {
     lines += node.algorithm->peers().to.size();
   }
-  transport_.reserve(lines);
+  transport_->reserve(lines);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     const Peers peers = nodes_[i].algorithm->peers();
-    transport_.connect(rank, peers.to, peers.frames_ahead(), peers.max_frame_bytes);
+    transport_->connect(rank, peers.to, peers.frames_ahead(), peers.max_frame_bytes);
     schedule(rank, node_starts, spec(rank).start);
   }
-  transport_.connected();
+  transport_->connected();
   for (std::size_t i = 0; i < options_.events.size(); ++i) {
     queue_.push({.time = options_.events[i].at,
                  .subject = static_cast<std::uint32_t>(i),
@@ -171,8 +170,8 @@ void Simulator::Engine::connect() {
 
 SimulationReport Simulator::Engine::run() {
   while (alive_ > 0 && !stopped_ && (awake_ > 0 || !stranded())) {
-    if (network_.shares().dirty() && queue_.next_time() > now()) {
-      network_.settle();
+    if (network_->shares().dirty() && queue_.next_time() > now()) {
+      network_->settle();
     }
     if (queue_.empty() || (queue_.size() == steps_queued() && only_steps_left())) {
       break;
@@ -181,7 +180,7 @@ SimulationReport Simulator::Engine::run() {
     ++events_;
     if (event.kind >= Network::kKinds) {
       handle(event);
-    } else if (const auto arrival = network_.handle(event)) {
+    } else if (const auto arrival = network_->handle(event)) {
       handle_arrival(*arrival);
     }
   }
@@ -231,19 +230,16 @@ void Simulator::Engine::handle_node(const Event& event) {
   switch (event.kind) {
     case node_starts:
       node.stage = Stage::between_rounds;
-      report(rank).start = node.accounted = now();
+      node.start = node.accounted = now();
       break;
     case computed:
       node.stage = Stage::gradient_taken;
       record(TraceEntry::Kind::computed, rank);
-      if (pool_) {
-        pool_->wait(rank);
-      }
       break;
     case coded:
     case posted: {
       const Codec how = std::exchange(node.codec, Codec::idle);
-      if (post(rank, node.exchange)) {
+      if (post_encoded(rank)) {
         start_exchanges(rank, how);
       }
       break;
@@ -283,7 +279,7 @@ bool Simulator::Engine::step(Rank rank) {
   const Algorithm& algorithm = *node.algorithm;
   switch (node.stage) {
     case Stage::between_rounds:
-      if (node.leaving || report(rank).rounds == options_.rounds) {
+      if (node.leaving || node.rounds == options_.rounds) {
         node.stage = Stage::draining;
         return true;
       }
@@ -329,7 +325,7 @@ void Simulator::Engine::start_gradient(Rank rank) {
 }
 
 SimTime Simulator::Engine::gradient_time(Rank rank) {
-  const Round round = report(rank).rounds;
+  const Round round = at(rank).rounds;
   if (!sample_) {
     return draw(spec(rank).compute, options_.seed, rank, round);
   }
@@ -341,15 +337,24 @@ SimTime Simulator::Engine::gradient_time(Rank rank) {
     return from_seconds(client.gradient_s);
   }
   const Place& place = places_[static_cast<std::size_t>(rank)];
-  network_.set_bandwidth(place.out, client.bytes_per_s);
-  network_.set_bandwidth(place.in, client.bytes_per_s);
+  network_->set_bandwidth(place.out, client.bytes_per_s);
+  network_->set_bandwidth(place.in, client.bytes_per_s);
   return from_seconds(sampling.model_bytes / client.bytes_per_s + client.gradient_s);
 }
 
 bool Simulator::Engine::take_gradient(Rank rank) {
   Node& node = at(rank);
   node.stage = Stage::stepping;
-  if (Status status = node.algorithm->take_gradient(node.gradient); !status.ok()) {
+  if (pool_) {
+    // Not before it is needed: while nodes wait for others, they need no room for their gradients.
+    pool_->wait(rank);
+  }
+  if (hooks_.model_changes) {
+    hooks_.model_changes(rank);
+  }
+  const std::span<const float> taken =
+      pool_ ? std::span<const float>(gradient_of(rank)) : std::span<const float>();
+  if (Status status = node.algorithm->take_gradient(taken); !status.ok()) {
     end(rank, std::move(status));
     return false;
   }
@@ -358,10 +363,10 @@ bool Simulator::Engine::take_gradient(Rank rank) {
 
 void Simulator::Engine::finish_round(Rank rank) {
   Node& node = at(rank);
-  const Round round = report(rank).rounds++;
+  const Round round = node.rounds++;
   node.stage = Stage::between_rounds;
   if (pool_) {
-    gradients_.give_back(std::exchange(node.gradient, {}));
+    spare_.give_back(std::exchange(gradient_of(rank), {}));
   }
   record(TraceEntry::Kind::finished, rank, -1, round);
   if (hooks_.warning && gradient_) {
@@ -392,7 +397,11 @@ bool Simulator::Engine::start_exchanges(Rank rank, Codec how) {
     }
     if (const SimTime time = encode_time(rank, scratch_); time > 0) {
       account(rank);
-      std::swap(node.exchange, scratch_);
+      if (node.encoding == nullptr) {
+        node.encoding = std::make_unique<Encoding>();
+      }
+      std::swap(node.encoding->exchange, scratch_);
+      node.encoding->frames = transport_->detach(node.encoding->exchange);
       node.codec = how;
       schedule(rank, how == Codec::encoding ? coded : posted, time);
       complete_all(rank);
@@ -434,11 +443,11 @@ void Simulator::Engine::book(Rank rank) {
       phase = Phase::compute;
     } else if (node.codec != Codec::idle) {
       phase = Phase::codec;
-    } else if (transport_.under_way(rank) > 0) {
+    } else if (transport_->under_way(rank) > 0) {
       phase = Phase::wire;
     }
   }
-  spent_in(report(rank), phase) += passed;
+  spent_in(node, phase) += passed;
   if (hooks_.phase) {
     hooks_.phase(rank, phase, now() - passed, now());
   }
@@ -467,20 +476,35 @@ SimulationReport Simulator::Engine::make_report() {
   report.messages = messages_;
   report.events = events_;
   report.trace_sha256 = trace_.finish_hex();
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    reports_[i].counters = nodes_[i].algorithm->counters();
-    report.end = std::max(report.end, reports_[i].end);
-  }
-  report.nodes = std::move(reports_);
-  report.edges = transport_.edges();
   report.largest_lead = largest_lead_;
-  report.links.reserve(network_.carried().size());
-  for (std::size_t i = 0; i < network_.carried().size(); ++i) {
+  // With very many nodes there would not be room for all of it at once.
+  report.edges = transport_->edges();
+  transport_.reset();
+  report.links.reserve(network_->carried().size());
+  for (std::size_t i = 0; i < network_->carried().size(); ++i) {
     const auto link = static_cast<LinkId>(i);
-    const double bytes = network_.carried()[i];
-    const double most = network_.offered(link);
+    const double bytes = network_->carried()[i];
+    const double most = network_->offered(link);
     report.links.push_back(
         {.link = link, .bytes = bytes, .utilisation = most > 0 ? bytes / most : 0});
+  }
+  network_.reset();
+  queue_ = {};
+  report.nodes.reserve(nodes_.size());
+  for (const Node& node : nodes_) {
+    report.nodes.push_back({.status = {},
+                            .rounds = node.rounds,
+                            .start = node.start,
+                            .end = node.end,
+                            .compute = node.compute,
+                            .codec = node.codec_time,
+                            .wire = node.wire,
+                            .idle = node.idle,
+                            .counters = node.algorithm->counters()});
+    report.end = std::max(report.end, node.end);
+  }
+  for (auto& [rank, status] : faults_) {
+    report.nodes[static_cast<std::size_t>(rank)].status = std::move(status);
   }
   return report;
 }

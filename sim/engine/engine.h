@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,7 +56,7 @@ class Simulator::Engine {
     between_rounds,
     before_gradient,
     computing,
-    gradient_taken,
+    gradient_taken,  ///< the time for it is over
     stepping,
     draining,
     ended,
@@ -79,6 +80,11 @@ class Simulator::Engine {
     due.fill(kNever);
     return due;
   }
+  /// An exchange that is being encoded.
+  struct Encoding {
+    Exchange exchange;
+    std::vector<SimulatedTransport::CopiedFrame> frames;
+  };
   struct Node {
     std::unique_ptr<Algorithm> algorithm;
     Stage stage = Stage::absent;
@@ -94,15 +100,25 @@ class Simulator::Engine {
     SimTime heard = 0;
     SimTime stood_since = 0;  ///< time when the node was suspended
     SimTime accounted = 0;
-    Exchange exchange;            ///< the exchange that is being encoded
-    std::vector<float> gradient;  ///< the gradient, from when it is computed until the round's end
+    // As NodeReport has them.
+    Round rounds = 0;
+    SimTime start = 0;
+    SimTime end = 0;
+    SimTime compute = 0;
+    SimTime codec_time = 0;
+    SimTime wire = 0;
+    SimTime idle = 0;
+    std::unique_ptr<Encoding> encoding;  ///< null until something takes time to encode
   };
 
-  NodeReport& report(Rank rank) { return reports_[static_cast<std::size_t>(rank)]; }
   Node& at(Rank rank) { return nodes_[static_cast<std::size_t>(rank)]; }
+  /// The node's gradient, from when it is computed until the round's end; empty where none is
+  /// taken.
+  std::vector<float>& gradient_of(Rank rank) { return gradients_[static_cast<std::size_t>(rank)]; }
   const NodeSpec& spec(Rank rank) const {
     return options_.nodes[options_.nodes.size() == 1 ? 0 : static_cast<std::size_t>(rank)];
   }
+  static SimTime& spent_in(Node& node, Phase phase);
   SimTime now() const { return queue_.now(); }
   void validate(const Platform& platform) const;
   void begin_sampling(const Platform& platform);
@@ -133,7 +149,7 @@ class Simulator::Engine {
   /// No exchange is under way.
   bool quiet(Rank rank) const {
     return nodes_[static_cast<std::size_t>(rank)].codec == Codec::idle &&
-           transport_.open(rank) == 0;
+           transport_->open(rank) == 0;
   }
   bool may_go_on(Rank rank, bool ready) const { return ready && (options_.overlap || quiet(rank)); }
 
@@ -143,6 +159,7 @@ class Simulator::Engine {
   SimTime encode_time(Rank rank, const Exchange& exchange) const;
   /// False when the node has ended by that.
   bool post(Rank rank, Exchange& exchange);
+  bool post_encoded(Rank rank);
   /// Begins to decode the node's first complete exchange, if it can.
   void complete(Rank rank);
   /// Does as complete, also for the senders that posts of the node have released.
@@ -163,7 +180,7 @@ class Simulator::Engine {
   /// All events that are left are steps of traces, and there is nothing that they could
   /// move.
   bool only_steps_left() const;
-  std::size_t steps_queued() const { return network_.trace_events() + turn_events_; }
+  std::size_t steps_queued() const { return network_->trace_events() + turn_events_; }
   void suspend(Rank rank);
   void resume(Rank rank);
   void end(Rank rank, Status status, Closing closing = Closing::close);
@@ -203,10 +220,11 @@ class Simulator::Engine {
   GradientFunction gradient_;
   SimulatorHooks hooks_;
   EventQueue queue_;
-  Network network_;
+  // Both are there until the run has ended.
+  std::unique_ptr<Network> network_;
   std::vector<Node> nodes_;
-  std::vector<NodeReport> reports_;  ///< reports by rank
-  SimulatedTransport transport_;
+  std::map<Rank, Status> faults_;  ///< of nodes that have ended early
+  std::unique_ptr<SimulatedTransport> transport_;
   std::size_t alive_ = 0;
   std::size_t awake_ = 0;  ///< number of live nodes that do not stand still
   struct Place {
@@ -228,7 +246,8 @@ class Simulator::Engine {
   std::uint64_t messages_ = 0;
   std::uint64_t events_ = 0;
   TraceHash trace_;
-  SpareVectors gradients_;  ///< vectors that no node has at present
+  std::vector<std::vector<float>> gradients_;  ///< by rank; none where no gradients are taken
+  SpareVectors spare_;                         ///< vectors that no node has at present
   // Last: it may use all of the above until it has stopped.
   std::unique_ptr<GradientPool> pool_;
 };

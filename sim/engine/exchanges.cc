@@ -13,7 +13,7 @@ namespace sotto {
 
 bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
   Node& node = at(rank);
-  if (const Rank lost = transport_.lost_peer(rank, exchange); lost >= 0) {
+  if (const Rank lost = transport_->lost_peer(rank, exchange); lost >= 0) {
     end(rank, {Fault::peer_lost, fmt::format("node {} is lost", lost)});
     return false;
   }
@@ -24,10 +24,10 @@ bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
   }
   if (options_.transport.on_demand) {
     for (const Receive& receive : exchange.receives) {
-      transport_.announce(transport_.line(receive.from, rank), exchange.tag);
+      transport_->announce(transport_->line(receive.from, rank), exchange.tag);
     }
   }
-  transport_.post(rank, exchange, &released_);
+  transport_->post(rank, exchange, &released_);
   schedule_notices();
   node.heard = now();
   if (!node.deadline_due) {
@@ -35,6 +35,16 @@ bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
     schedule(rank, deadline, options_.timeout);
   }
   return true;
+}
+
+bool Simulator::Engine::post_encoded(Rank rank) {
+  Encoding& encoding = *at(rank).encoding;
+  const bool goes_on = post(rank, encoding.exchange);
+  for (SimulatedTransport::CopiedFrame& frame : encoding.frames) {
+    transport_->give_back(frame);
+  }
+  encoding.frames.clear();
+  return goes_on;
 }
 
 void Simulator::Engine::complete_all(Rank rank) {
@@ -50,7 +60,7 @@ void Simulator::Engine::complete(Rank rank) {
   if (node.stage == Stage::ended || node.codec != Codec::idle) {
     return;
   }
-  const SimulatedTransport::Open* const exchange = transport_.complete(rank);
+  const SimulatedTransport::Open* const exchange = transport_->complete(rank);
   if (exchange == nullptr) {
     return;
   }
@@ -69,7 +79,7 @@ SimTime Simulator::Engine::behind_time(Rank rank, const ExchangeTag& tag) const 
 
 void Simulator::Engine::carried_exchange(Rank rank) {
   Node& node = at(rank);
-  const SimulatedTransport::Open& done = *transport_.complete(rank);
+  const SimulatedTransport::Open& done = *transport_->complete(rank);
   if (node.codec == Codec::decoding) {
     if (const SimTime time = behind_time(rank, done.exchange.tag); time > 0) {
       account(rank);
@@ -79,22 +89,23 @@ void Simulator::Engine::carried_exchange(Rank rank) {
     }
   }
   node.codec = Codec::idle;
+  transport_->fill_receives(rank, done);
   if (Status status = node.algorithm->complete(done.exchange); !status.ok()) {
     end(rank, std::move(status));
     return;
   }
-  transport_.close(rank, done);
+  transport_->close(rank, done);
   start_exchanges(rank, Codec::encoding_aside);
 }
 
 void Simulator::Engine::handle_arrival(const Arrival& arrival) {
-  const Rank from = transport_.from(arrival.connection);
-  const Rank to = transport_.to(arrival.connection);
+  const Rank from = transport_->from(arrival.connection);
+  const Rank to = transport_->to(arrival.connection);
   ++messages_;
   account(from);
   account(to);
   record(TraceEntry::Kind::delivered, to, from, arrival.bytes);
-  const auto effects = transport_.deliver(arrival);
+  const auto effects = transport_->deliver(arrival);
   schedule_notices();
   const Round ahead = at(from).algorithm->round();
   const Round behind = at(to).algorithm->round();
@@ -109,38 +120,38 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
     complete(from);
   }
   // What the last bytes of a node that is gone were waited for.
-  if (at(from).stage == Stage::ended && transport_.drained(arrival.connection)) {
+  if (at(from).stage == Stage::ended && transport_->drained(arrival.connection)) {
     schedule_gone(arrival.connection, 0);
   }
 }
 
 void Simulator::Engine::handle_notice(ConnectionId line) {
-  transport_.hear(line);
-  const Rank from = transport_.from(line);
+  transport_->hear(line);
+  const Rank from = transport_->from(line);
   if (at(from).stage != Stage::ended && !at(from).suspended) {
     launch(line);
   }
 }
 
 void Simulator::Engine::schedule_notices() {
-  for (const auto& [at, line] : transport_.notices()) {
+  for (const auto& [at, line] : transport_->notices()) {
     queue_.push({.time = at, .subject = line, .kind = notice});
   }
-  transport_.notices().clear();
+  transport_->notices().clear();
 }
 
 void Simulator::Engine::launch(ConnectionId line) {
-  account(transport_.from(line));
-  account(transport_.to(line));
-  transport_.launch(line);
+  account(transport_->from(line));
+  account(transport_->to(line));
+  transport_->launch(line);
   schedule_notices();
-  complete(transport_.from(line));
+  complete(transport_->from(line));
 }
 
 void Simulator::Engine::check_deadline(Rank rank) {
   Node& node = at(rank);
   node.deadline_due = false;
-  if (transport_.open(rank) == 0) {
+  if (transport_->open(rank) == 0) {
     return;
   }
   if (node.codec != Codec::idle) {
@@ -150,7 +161,7 @@ void Simulator::Engine::check_deadline(Rank rank) {
   if (due <= now()) {
     end(rank, {Fault::deadline, fmt::format("nothing was heard for {:g} s from node {}",
                                             to_seconds(options_.timeout),
-                                            fmt::join(transport_.awaited(rank), ", "))});
+                                            fmt::join(transport_->awaited(rank), ", "))});
     return;
   }
   node.deadline_due = true;

@@ -92,7 +92,7 @@ bool Simulator::Engine::only_steps_left() const {
       return false;
     }
   }
-  return !network_.will_move();
+  return !network_->will_move();
 }
 
 void Simulator::Engine::suspend(Rank rank) {
@@ -124,7 +124,7 @@ void Simulator::Engine::resume(Rank rank) {
       schedule(rank, kind, left);
     }
   }
-  for (const ConnectionId line : transport_.lines_from(rank)) {
+  for (const ConnectionId line : transport_->lines_from(rank)) {
     launch(line);
   }
   advance(rank);
@@ -134,42 +134,44 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
   Node& node = at(rank);
   account(rank);
   if (!status.ok()) {
-    status = status.with_context(fmt::format("node {}, round {}", rank, report(rank).rounds));
+    status = status.with_context(fmt::format("node {}, round {}", rank, node.rounds));
   }
   record(TraceEntry::Kind::ended, rank, -1, status.ok() ? 0 : 1);
   if (node.stage == Stage::absent) {
-    report(rank).start = now();  // it never was there
+    node.start = now();  // it never was there
   }
-  if (node.stage == Stage::computing && pool_) {
+  if (pool_ && (node.stage == Stage::computing || node.stage == Stage::gradient_taken)) {
     pool_->forget(rank);
-    if (!node.gradient.empty()) {
-      gradients_.give_back(std::exchange(node.gradient, {}));
+    if (!gradient_of(rank).empty()) {
+      spare_.give_back(std::exchange(gradient_of(rank), {}));
     }
   }
-  report(rank).status = std::move(status);
-  report(rank).end = now();
+  if (!status.ok()) {
+    faults_[rank] = std::move(status);
+  }
+  node.end = now();
   node.stage = Stage::ended;
   --alive_;
   awake_ -= node.suspended ? 0 : 1;
   if (closing != Closing::close) {
-    for (const ConnectionId line : transport_.lines_from(rank)) {
-      account(transport_.to(line));
+    for (const ConnectionId line : transport_->lines_from(rank)) {
+      account(transport_->to(line));
     }
-    transport_.abort(rank);
+    transport_->abort(rank);
   }
-  transport_.close(rank);
-  count_round(report(rank).rounds, false);
+  transport_->close(rank);
+  count_round(node.rounds, false);
   if (closing == Closing::none) {
     return;
   }
-  for (const ConnectionId line : transport_.lines_from(rank)) {
-    if (network_.passable(line)) {
-      schedule_gone(line, network_.latency(line));
+  for (const ConnectionId line : transport_->lines_from(rank)) {
+    if (network_->passable(line)) {
+      schedule_gone(line, network_->latency(line));
     }
   }
-  for (const ConnectionId line : transport_.lines_to(rank)) {
-    if (network_.passable_back(line)) {
-      queue_.push({.time = plus(now(), network_.latency_back(line)),
+  for (const ConnectionId line : transport_->lines_to(rank)) {
+    if (network_->passable_back(line)) {
+      queue_.push({.time = plus(now(), network_->latency_back(line)),
                    .subject = line,
                    .kind = receiver_gone});
     }
@@ -183,12 +185,12 @@ void Simulator::Engine::schedule_gone(ConnectionId line, SimTime after) {
 void Simulator::Engine::handle_gone(const Event& event) {
   const ConnectionId line = event.subject;
   const bool sender = event.kind == sender_gone;
-  if (sender && !transport_.drained(line)) {
+  if (sender && !transport_->drained(line)) {
     return;  // its last bytes come first
   }
-  const Rank gone = sender ? transport_.from(line) : transport_.to(line);
-  const Rank rank = sender ? transport_.to(line) : transport_.from(line);
-  const bool needed = sender ? transport_.lose_sender(line) : transport_.lose_receiver(line);
+  const Rank gone = sender ? transport_->from(line) : transport_->to(line);
+  const Rank rank = sender ? transport_->to(line) : transport_->from(line);
+  const bool needed = sender ? transport_->lose_sender(line) : transport_->lose_receiver(line);
   if (needed && at(rank).stage != Stage::ended) {
     end(rank, {Fault::peer_lost, fmt::format("node {} is lost", gone)});
   }
@@ -223,20 +225,20 @@ std::string Simulator::Engine::beyond_time() const {
       return ends + fmt::format(
                         "the gradient of node {} in round {} would take longer; shorten the "
                         "gradients' times, or run fewer rounds",
-                        rank, reports_[rank].rounds);
+                        rank, node.rounds);
     }
     if (node.codec != Codec::idle) {
       return ends + fmt::format(
                         "node {} would encode or decode for longer in round {}; take a "
                         "faster codec, or run fewer rounds",
-                        rank, reports_[rank].rounds);
+                        rank, node.rounds);
     }
   }
-  if (const auto line = network_.moving()) {
+  if (const auto line = network_->moving()) {
     return ends + fmt::format(
                       "a message from node {} to node {} would arrive later; give the links "
                       "more bandwidth or less latency, or run fewer rounds",
-                      transport_.from(*line), transport_.to(*line));
+                      transport_->from(*line), transport_->to(*line));
   }
   return "";
 }

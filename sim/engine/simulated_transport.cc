@@ -1,6 +1,8 @@
 #include "simulated_transport.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 
 #include <sotto/base/check.h>
 #include <sotto/base/frame.h>
@@ -12,59 +14,68 @@ SimulatedTransport::SimulatedTransport(Network& network, std::size_t nodes, cons
 
 void SimulatedTransport::reserve(std::size_t lines) {
   lines_.reserve(lines);
+  numbers_.reserve(lines);
   network_.reserve(lines);
 }
 
 void SimulatedTransport::connect(Rank node, std::span<const Rank> to, std::size_t ahead,
                                  std::size_t frame_bytes) {
+  check(index(node) == frame_bytes_.size() && std::ranges::is_sorted(to),
+        "nodes are connected in the order of ranks, to peers that are sorted");
+  frame_bytes_.push_back(frame_bytes);
+  Box& box = boxes_[index(node)];
+  box.out = static_cast<ConnectionId>(lines_.size());
+  box.receivers = static_cast<std::uint32_t>(to.size());
   for (const Rank peer : to) {
     const ConnectionId line = network_.connect(node, peer);
     check(line == lines_.size(), "lines are numbered as connections");
     Line& opened = lines_.emplace_back();
+    numbers_.push_back(line);
     opened.edge = {.from = node, .to = peer};
     opened.ahead = static_cast<std::uint32_t>(ahead);
-    opened.frame_bytes = frame_bytes;
-    boxes_[index(node)].out.push_back(line);
-    boxes_[index(peer)].in.push_back(line);
+    ++boxes_[index(peer)].senders;
   }
 }
 
 void SimulatedTransport::connected() {
+  std::uint32_t lines = 0;
   for (Box& box : boxes_) {
-    std::sort(box.out.begin(), box.out.end(),
-              [this](ConnectionId a, ConnectionId b) { return to(a) < to(b); });
-    std::sort(box.in.begin(), box.in.end(),
-              [this](ConnectionId a, ConnectionId b) { return from(a) < from(b); });
+    box.in = lines;
+    lines += box.senders;
+    box.senders = 0;
   }
-  if (!options_.transport.on_demand) {
-    return;
+  into_.resize(lines);
+  for (ConnectionId line = 0; line < lines; ++line) {
+    Box& box = boxes_[index(to(line))];
+    into_[box.in + box.senders++] = line;
   }
-  for (Line& line : lines_) {
-    line.receives = std::make_unique<Receives>(
-        ReceiveForecast::rooms_for(line.frame_bytes, boxes_[index(line.edge.to)].in.size()));
+  if (options_.transport.on_demand) {
+    for (Line& line : lines_) {
+      line.receives = std::make_unique<Receives>(ReceiveForecast::rooms_for(
+          frame_bytes_[index(line.edge.from)], boxes_[index(line.edge.to)].senders));
+    }
   }
+  std::vector<std::size_t>().swap(frame_bytes_);
 }
 
-const ConnectionId* SimulatedTransport::line_to(Rank node, Rank peer, std::size_t place) const {
-  const auto& out = boxes_[index(node)].out;
+std::optional<ConnectionId> SimulatedTransport::line_to(Rank node, Rank peer,
+                                                        std::size_t place) const {
+  const auto out = lines_from(node);
   if (place < out.size() && to(out[place]) == peer) {
-    return &out[place];
+    return out[place];
   }
-  const auto at =
-      std::lower_bound(out.begin(), out.end(), peer,
-                       [this](ConnectionId line, Rank rank) { return to(line) < rank; });
-  return at != out.end() && to(*at) == peer ? &*at : nullptr;
+  const auto at = std::ranges::lower_bound(out, peer, {}, [this](auto line) { return to(line); });
+  return at != out.end() && to(*at) == peer ? std::optional(*at) : std::nullopt;
 }
 
-const ConnectionId* SimulatedTransport::line_from(Rank node, Rank peer, std::size_t place) const {
-  const auto& in = boxes_[index(node)].in;
+std::optional<ConnectionId> SimulatedTransport::line_from(Rank node, Rank peer,
+                                                          std::size_t place) const {
+  const auto in = lines_to(node);
   if (place < in.size() && from(in[place]) == peer) {
-    return &in[place];
+    return in[place];
   }
-  const auto at =
-      std::lower_bound(in.begin(), in.end(), peer,
-                       [this](ConnectionId line, Rank rank) { return from(line) < rank; });
-  return at != in.end() && from(*at) == peer ? &*at : nullptr;
+  const auto at = std::ranges::lower_bound(in, peer, {}, [this](auto line) { return from(line); });
+  return at != in.end() && from(*at) == peer ? std::optional(*at) : std::nullopt;
 }
 
 Rank SimulatedTransport::lost_peer(Rank node, const Exchange& exchange) const {
@@ -72,14 +83,14 @@ Rank SimulatedTransport::lost_peer(Rank node, const Exchange& exchange) const {
     return -1;
   }
   for (const Send& send : exchange.sends) {
-    const auto* line = line_to(node, send.to);
-    if (line != nullptr && lines_[*line].receiver_gone) {
+    const auto line = line_to(node, send.to);
+    if (line && lines_[*line].receiver_gone) {
       return send.to;
     }
   }
   for (const Receive& receive : exchange.receives) {
-    const auto* at = line_from(node, receive.from);
-    if (at == nullptr) {
+    const auto at = line_from(node, receive.from);
+    if (!at) {
       continue;
     }
     const Line& line = lines_[*at];
@@ -94,7 +105,11 @@ Rank SimulatedTransport::lost_peer(Rank node, const Exchange& exchange) const {
 }
 
 SimulatedTransport::Open* SimulatedTransport::find(Rank node, const ExchangeTag& tag) {
-  for (Open& open : boxes_[index(node)].open) {
+  Box& box = boxes_[index(node)];
+  if (box.used == 0) {
+    return nullptr;
+  }
+  for (Open& open : box.open) {
     if (open.used && open.exchange.tag == tag) {
       return &open;
     }
@@ -103,8 +118,12 @@ SimulatedTransport::Open* SimulatedTransport::find(Rank node, const ExchangeTag&
 }
 
 const SimulatedTransport::Open* SimulatedTransport::complete(Rank node) const {
+  const Box& box = boxes_[index(node)];
+  if (box.used == 0) {
+    return nullptr;
+  }
   const Open* first = nullptr;
-  for (const Open& open : boxes_[index(node)].open) {
+  for (const Open& open : box.open) {
     if (open.complete() && (first == nullptr || open.number < first->number)) {
       first = &open;
     }
@@ -114,25 +133,60 @@ const SimulatedTransport::Open* SimulatedTransport::complete(Rank node) const {
 
 void SimulatedTransport::close(Rank node, const Open& exchange) {
   Box& box = boxes_[index(node)];
-  box.open[static_cast<std::size_t>(&exchange - box.open.data())].used = false;
+  box.open[static_cast<std::size_t>(&exchange - box.open.begin())].used = false;
   --box.used;
+}
+
+void SimulatedTransport::fill_receives(Rank node, const Open& exchange) {
+  Box& box = boxes_[index(node)];
+  Open& open = box.open[static_cast<std::size_t>(&exchange - box.open.begin())];
+  for (std::size_t i = 0; i < open.frames.size(); ++i) {
+    std::ranges::copy(*open.frames[i], open.exchange.receives[i].buffer.begin());
+    give_back(open.frames[i]);
+  }
+  open.frames.clear();
+}
+
+std::vector<SimulatedTransport::CopiedFrame> SimulatedTransport::detach(Exchange& exchange) {
+  std::vector<CopiedFrame> copies;
+  std::span<const std::byte> copied;
+  for (Send& send : exchange.sends) {
+    if (!options_.payload) {
+      break;
+    }
+    if (send.frame.data() != copied.data() || send.frame.size() != copied.size()) {
+      copied = send.frame;
+      copies.push_back(copy(copied));
+    }
+    send.frame = *copies.back();
+  }
+  return copies;
+}
+
+void SimulatedTransport::give_back(CopiedFrame& frame) {
+  if (frame != nullptr && frame.use_count() == 1) {
+    spare_.push_back(std::move(frame));
+  }
+  frame.reset();
 }
 
 void SimulatedTransport::close(Rank node) {
   Box& box = boxes_[index(node)];
   for (Open& open : box.open) {
     open.used = false;
+    for (CopiedFrame& frame : open.frames) {
+      give_back(frame);
+    }
+    open.frames.clear();
   }
   box.used = 0;
 }
 
 void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* released) {
   Box& box = boxes_[index(node)];
-  auto free = std::find_if(box.open.begin(), box.open.end(), [](const Open& o) { return !o.used; });
-  if (free == box.open.end()) {
-    free = box.open.insert(free, Open());
-  }
-  Open& open = *free;
+  Open* const unused =
+      std::find_if(box.open.begin(), box.open.end(), [](const Open& o) { return !o.used; });
+  Open& open = unused == box.open.end() ? box.open.emplace_back() : *unused;
   open.used = true;
   ++box.used;
   open.number = ++posted_;
@@ -145,15 +199,18 @@ void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* 
   for (Receive& receive : open.exchange.receives) {
     receive.bytes = 0;
   }
+  for (std::size_t i = 0; options_.payload && i < open.exchange.receives.size(); ++i) {
+    open.frames.emplace_back();
+  }
   open.elements = 0;
-  open.awaited = open.exchange.receives.size();
-  open.unsent = open.exchange.sends.size();
+  open.awaited = static_cast<std::uint32_t>(open.exchange.receives.size());
+  open.unsent = static_cast<std::uint32_t>(open.exchange.sends.size());
   CopiedFrame copied;
   std::span<const std::byte> copied_from;
   for (std::size_t i = 0; i < open.exchange.sends.size(); ++i) {
     const Send& send = open.exchange.sends[i];
-    const auto* at = line_to(node, send.to, i);
-    check(at != nullptr, "an algorithm sends only to its peers");
+    const auto at = line_to(node, send.to, i);
+    check(at.has_value(), "an algorithm sends only to its peers");
     Line& line = lines_[*at];
     Parcel& parcel = line.parcels.emplace_back();
     parcel.tag = open.exchange.tag;
@@ -170,13 +227,13 @@ void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* 
   }
   for (std::size_t i = 0; i < open.exchange.receives.size(); ++i) {
     const Receive& receive = open.exchange.receives[i];
-    const auto* at = line_from(node, receive.from, i);
-    check(at != nullptr, "an algorithm hears only its peers");
+    const auto at = line_from(node, receive.from, i);
+    check(at.has_value(), "an algorithm hears only its peers");
     Line& line = lines_[*at];
     if (line.landed == 0) {
       continue;
     }
-    const auto parcel =
+    Parcel* const parcel =
         std::find_if(line.parcels.begin(), line.parcels.end(),
                      [&](const Parcel& p) { return p.delivered && p.tag == open.exchange.tag; });
     if (parcel != line.parcels.end() && take(*at, parcel, open) && hand_over(line)) {
@@ -260,6 +317,8 @@ void SimulatedTransport::launch(ConnectionId id) {
       break;
     }
     parcel.launched = true;
+    check(line.launches != std::numeric_limits<std::uint32_t>::max(),
+          "a line carries fewer than 2³² frames");
     parcel.number = line.launches++;
     ++line.edge.frames;
     line.edge.bytes += parcel.bytes;
@@ -271,8 +330,8 @@ void SimulatedTransport::launch(ConnectionId id) {
 }
 
 ConnectionId SimulatedTransport::line(Rank from, Rank to) const {
-  const auto* line = line_to(from, to);
-  check(line != nullptr, "an algorithm hears only its peers");
+  const auto line = line_to(from, to);
+  check(line.has_value(), "an algorithm hears only its peers");
   return *line;
 }
 
@@ -281,8 +340,9 @@ SimulatedTransport::Effects SimulatedTransport::deliver(const Arrival& arrival) 
   --boxes_[index(line.edge.from)].under_way;
   --boxes_[index(line.edge.to)].under_way;
   // In the order in which they were launched, which is not always that of their posts.
-  const auto parcel = std::ranges::min_element(line.parcels, {}, [](const Parcel& p) {
-    return p.launched && !p.delivered ? p.number : ~std::uint64_t{0};
+  Parcel* const parcel = std::ranges::min_element(line.parcels, {}, [](const Parcel& p) {
+    // One more than the largest number of a parcel that is under way.
+    return p.launched && !p.delivered ? std::uint64_t{p.number} : std::uint64_t{1} << 32U;
   });
   check(parcel != line.parcels.end() && parcel->launched && !parcel->delivered,
         "what is delivered was sent");
@@ -294,8 +354,7 @@ SimulatedTransport::Effects SimulatedTransport::deliver(const Arrival& arrival) 
   return {.delivered = delivered, .receiver_done = receiver_done, .sender_done = hand_over(line)};
 }
 
-bool SimulatedTransport::take(ConnectionId id, std::vector<Parcel>::iterator parcel,
-                              Open& exchange) {
+bool SimulatedTransport::take(ConnectionId id, Parcel* parcel, Open& exchange) {
   Line& line = lines_[id];
   auto& receives = exchange.exchange.receives;
   const auto receive = std::lower_bound(receives.begin(), receives.end(), line.edge.from,
@@ -311,10 +370,8 @@ bool SimulatedTransport::take(ConnectionId id, std::vector<Parcel>::iterator par
   exchange.elements += static_cast<double>(parcel->elements);
   --exchange.awaited;
   if (options_.payload) {
-    std::ranges::copy(*parcel->frame, receive->buffer.begin());
-    if (parcel->frame.use_count() == 1) {
-      spare_.push_back(std::move(parcel->frame));
-    }
+    exchange.frames[static_cast<std::size_t>(receive - receives.begin())] =
+        std::move(parcel->frame);
   }
   if (!parcel->handed_over) {
     forget(line, *parcel);
@@ -392,12 +449,14 @@ bool SimulatedTransport::hand_over(Line& line) {
 }
 
 void SimulatedTransport::abort(Rank node) {
-  for (const ConnectionId id : boxes_[index(node)].out) {
-    const std::size_t dropped = network_.under_way(id);
+  for (const ConnectionId id : lines_from(node)) {
+    const auto dropped = static_cast<std::uint32_t>(network_.under_way(id));
     boxes_[index(node)].under_way -= dropped;
     boxes_[index(to(id))].under_way -= dropped;
     network_.abort(id);
-    std::erase_if(lines_[id].parcels, [](const Parcel& parcel) { return !parcel.delivered; });
+    auto& parcels = lines_[id].parcels;
+    parcels.erase(std::ranges::remove_if(parcels, std::logical_not(), &Parcel::delivered).begin(),
+                  parcels.end());
   }
 }
 
@@ -426,10 +485,9 @@ bool SimulatedTransport::lose_receiver(ConnectionId id) {
 
 std::vector<EdgeReport> SimulatedTransport::edges() const {
   std::vector<EdgeReport> edges;
-  for (const Box& box : boxes_) {
-    for (const ConnectionId line : box.out) {
-      edges.push_back(lines_[line].edge);
-    }
+  edges.reserve(lines_.size());
+  for (const Line& line : lines_) {
+    edges.push_back(line.edge);
   }
   return edges;
 }
@@ -444,7 +502,7 @@ std::vector<Rank> SimulatedTransport::awaited(Rank node) const {
       }
     }
   }
-  for (const ConnectionId line : box.out) {
+  for (const ConnectionId line : lines_from(node)) {
     const auto& parcels = lines_[line].parcels;
     if (std::any_of(parcels.begin(), parcels.end(),
                     [](const Parcel& parcel) { return !parcel.handed_over; })) {

@@ -2,17 +2,21 @@
 // comm/transport.h. Frames are matched by tag; a sender may run some frames ahead of a peer.
 //
 // Knows nodes by rank and reports what happened to them; decides nothing about them. One thread at
-// a time. Frames are copied when they are posted, unless they carry no payload (timing only).
+// a time. Frames are copied when they are posted, and into their receives when the exchange is
+// handed to its algorithm, unless they carry no payload (timing only). Receives of different nodes
+// may be one memory (AlgorithmSetup::frames).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <sotto/base/exchange.h>
 #include <sotto/base/receive_forecast.h>
+#include <sotto/sim/network/lean_vector.h>
 #include <sotto/sim/network/network.h>
 #include <sotto/sim/simulation_report.h>
 #include <sotto/sim/simulator_options.h>
@@ -21,6 +25,7 @@ namespace sotto {
 
 class SimulatedTransport {
  public:
+  using CopiedFrame = std::shared_ptr<std::vector<std::byte>>;
   struct Options {
     TransportModel transport;
     bool payload = true;
@@ -36,25 +41,30 @@ class SimulatedTransport {
 
   /// An exchange of a node that is under way.
   struct Open {
-    bool used = false;
     std::uint64_t number = 0;  ///< number of the exchange, in the order of posting
     Exchange exchange;
-    double elements = 0;  ///< elements that the frames received so far encode
-    std::size_t awaited = 0;
-    std::size_t unsent = 0;
+    LeanVector<CopiedFrame> frames;  ///< frames that came, by receive; none of timing only
+    double elements = 0;             ///< elements that the frames received so far encode
+    std::uint32_t awaited = 0;
+    std::uint32_t unsent = 0;
+    bool used = false;
     bool complete() const { return used && awaited == 0 && unsent == 0; }
   };
 
   /// Makes room for so many lines, before the first connect.
   void reserve(std::size_t lines);
   /// Opens the connections of `node` to its peers, sorted, each with room for `ahead` frames ahead,
-  /// of `frame_bytes` at most.
+  /// of `frame_bytes` at most. Once for each node, in the order of ranks.
   void connect(Rank node, std::span<const Rank> to, std::size_t ahead, std::size_t frame_bytes);
   /// Call it once all are connected.
   void connected();
 
   /// Why an exchange cannot be posted: a peer that is known to be gone; −1 when none is.
   Rank lost_peer(Rank node, const Exchange& exchange) const;
+  /// Copies the frames of an exchange that is not posted yet, to which it then refers: its sender
+  /// may write others meanwhile. Returns the copies, which must stay until it is posted. Of timing
+  /// only there is nothing to copy.
+  std::vector<CopiedFrame> detach(Exchange& exchange);
   /// Takes an exchange, in place of which it leaves an old one. Senders that a frame taken from
   /// them lets go on are appended to `released`.
   void post(Rank node, Exchange& exchange, std::vector<Rank>* released);
@@ -76,6 +86,10 @@ class SimulatedTransport {
   void hear(ConnectionId line);
   /// The node's complete exchange that was posted first; null: none is complete.
   const Open* complete(Rank node) const;
+  /// Writes the frames of an exchange that is complete into its receives.
+  void fill_receives(Rank node, const Open& exchange);
+  /// Drops a reference to a copy; its memory serves the next.
+  void give_back(CopiedFrame& frame);
   /// Exchanges of a node that are posted and not closed.
   std::size_t open(Rank node) const { return boxes_[index(node)].used; }
   /// Ends an exchange that is complete.
@@ -97,8 +111,16 @@ class SimulatedTransport {
   ConnectionId line(Rank from, Rank to) const;
   Rank from(ConnectionId line) const { return lines_[line].edge.from; }
   Rank to(ConnectionId line) const { return lines_[line].edge.to; }
-  std::span<const ConnectionId> lines_from(Rank node) const { return boxes_[index(node)].out; }
-  std::span<const ConnectionId> lines_to(Rank node) const { return boxes_[index(node)].in; }
+  /// Lines out of a node, sorted by receiver.
+  std::span<const ConnectionId> lines_from(Rank node) const {
+    const Box& box = boxes_[index(node)];
+    return std::span(numbers_).subspan(box.out, box.receivers);
+  }
+  /// Lines into a node, sorted by sender.
+  std::span<const ConnectionId> lines_to(Rank node) const {
+    const Box& box = boxes_[index(node)];
+    return std::span(into_).subspan(box.in, box.senders);
+  }
   /// Messages under way from or to a node.
   std::size_t under_way(Rank node) const { return boxes_[index(node)].under_way; }
   std::vector<EdgeReport> edges() const;
@@ -108,15 +130,14 @@ class SimulatedTransport {
  private:
   /// A line keeps the times of this many parcels taken before it drops those that the sender has
   /// heard of.
-  static constexpr std::size_t kTakenKept = 8;
+  static constexpr std::size_t kTakenKept = 4;
 
-  using CopiedFrame = std::shared_ptr<std::vector<std::byte>>;
   struct Parcel {
     ExchangeTag tag;
     std::uint64_t bytes = 0;
     std::uint64_t elements = 0;
+    std::uint32_t number = 0;  ///< number of the parcel on the line, in the order of launches
     bool launched = false;
-    std::uint64_t number = 0;  ///< number of the parcel on the line, in the order of launches
     bool delivered = false;
     bool handed_over = false;
     CopiedFrame frame;  ///< copy of the frame, shared by all peers that get it
@@ -132,33 +153,34 @@ class SimulatedTransport {
   };
   struct Line {
     EdgeReport edge;
-    std::vector<Parcel> parcels;  ///< posted and not taken, in order
-    std::uint64_t launches = 0;
+    LeanVector<Parcel> parcels;  ///< posted and not taken, in order
+    std::uint32_t launches = 0;
     std::uint32_t landed = 0;       ///< number of delivered parcels in `parcels`
     std::uint32_t ahead = 0;        ///< most parcels that the receiver keeps
     std::uint32_t out = 0;          ///< parcels launched, and not known to the sender as taken
     bool full = false;              ///< a parcel waits until the sender hears of one taken
     bool notice_scheduled = false;  ///< a notice of credit is scheduled
-    /// Times when parcels were taken, until the sender has heard of them.
-    std::vector<SimTime> taken;
-    std::size_t frame_bytes = 0;         ///< length of the longest frame
-    std::unique_ptr<Receives> receives;  ///< null where frames do not wait for their receives
     bool sender_gone = false;
     bool receiver_gone = false;
+    /// Times when parcels were taken, until the sender has heard of them.
+    LeanVector<SimTime> taken;
+    std::unique_ptr<Receives> receives;  ///< null where frames do not wait for their receives
   };
   struct Box {
-    std::vector<ConnectionId> out;  ///< sorted by receiver
-    std::vector<ConnectionId> in;   ///< sorted by sender
-    std::vector<Open> open;         ///< open exchanges; unused entries are kept for the next
-    std::size_t used = 0;
-    std::size_t under_way = 0;
+    LeanVector<Open> open;        ///< open exchanges; unused entries are kept for the next
+    ConnectionId out = 0;         ///< first of its lines to others, which follow each other
+    std::uint32_t receivers = 0;  ///< number of these lines
+    std::uint32_t in = 0;         ///< index in into_ of the lines from others
+    std::uint32_t senders = 0;    ///< number of those lines
+    std::uint32_t used = 0;
+    std::uint32_t under_way = 0;
   };
 
   static std::size_t index(Rank node) { return static_cast<std::size_t>(node); }
-  /// Null where there is none. `place` is where the line stands among the node's if the exchange is
+  /// None where there is none. `place` is where the line stands among the node's if the exchange is
   /// with all peers: most are.
-  const ConnectionId* line_to(Rank node, Rank peer, std::size_t place = 0) const;
-  const ConnectionId* line_from(Rank node, Rank peer, std::size_t place = 0) const;
+  std::optional<ConnectionId> line_to(Rank node, Rank peer, std::size_t place = 0) const;
+  std::optional<ConnectionId> line_from(Rank node, Rank peer, std::size_t place = 0) const;
   /// The exchange of `node` under a tag; null: none.
   Open* find(Rank node, const ExchangeTag& tag);
   /// Whether the receiver has room for one more parcel, as far as the sender knows. Where it has
@@ -171,7 +193,7 @@ class SimulatedTransport {
   /// Puts the next notice of a parcel taken among `notices()`.
   void await_notice(ConnectionId id);
   /// Gives a parcel that is delivered to `exchange` of the receiver, if that awaits it.
-  bool take(ConnectionId id, std::vector<Parcel>::iterator parcel, Open& exchange);
+  bool take(ConnectionId id, Parcel* parcel, Open& exchange);
   /// Empties the room of a receive that was told of early: its frame is the receiver's now.
   void empty_room(ConnectionId id, const ExchangeTag& tag);
   /// Tells the sender of those receives that are foretold and have a room.
@@ -188,7 +210,10 @@ class SimulatedTransport {
   Options options_;
   std::vector<Line> lines_;  ///< lines by ConnectionId
   std::vector<Box> boxes_;
-  std::vector<CopiedFrame> spare_;  ///< copies of frames that nobody uses
+  std::vector<ConnectionId> numbers_;     ///< 0, 1, 2 …: lines by sender, and then by receiver
+  std::vector<ConnectionId> into_;        ///< lines by receiver, and those of one by sender
+  std::vector<std::size_t> frame_bytes_;  ///< longest frames by sender, until all are connected
+  std::vector<CopiedFrame> spare_;        ///< copies of frames that nobody uses
   std::vector<Notice> notices_;
   std::uint64_t posted_ = 0;
   bool anyone_gone_ = false;

@@ -19,6 +19,18 @@ constexpr double kNegligible = 1e-13;
 constexpr double kCancelled = 1e-3;
 /// A region that had to grow so often becomes the whole connected component.
 constexpr int kGrowths = 8;
+/// Memory for this many elements stays with the lists of a repair.
+constexpr std::size_t kMostKept = std::size_t{1} << 16U;
+
+/// Drops the elements, and the memory of very many.
+template <typename T>
+void empty(std::vector<T>& list) {
+  if (list.capacity() > kMostKept) {
+    std::vector<T>().swap(list);
+  } else {
+    list.clear();
+  }
+}
 
 }  // namespace
 
@@ -35,8 +47,10 @@ void FairShare::reserve(std::size_t flows, std::size_t crossings) {
 
 FlowId FairShare::add_flow(std::span<const Crossing> crossings, double weight, double bound) {
   const auto id = static_cast<FlowId>(flows_.size());
+  check(crossings.size() <= std::numeric_limits<std::uint16_t>::max(),
+        "a flow crosses 65,535 links at most");
   flows_.push_back({.begin = static_cast<std::uint32_t>(places_.size()),
-                    .count = static_cast<std::uint32_t>(crossings.size())});
+                    .count = static_cast<std::uint16_t>(crossings.size())});
   for (const Crossing& crossing : crossings) {
     places_.push_back({.link = crossing.link, .flow = id, .usage = crossing.usage});
   }
@@ -105,7 +119,7 @@ void FairShare::mark_dirty(LinkId id) {
 }
 
 std::span<const FlowId> FairShare::settle() {
-  changed_.clear();
+  empty(changed_);
   for (const FlowId flow : started_) {
     if (flows_[flow].running && !settle_alone(flow)) {
       for (const Place& place : crossings(flow)) {
@@ -113,21 +127,18 @@ std::span<const FlowId> FairShare::settle() {
       }
     }
   }
-  started_.clear();
+  empty(started_);
   if (dirty_links_.empty()) {
     return changed_;
   }
   ++mark_;
-  region_.clear();
-  rates_before_.clear();
-  touched_.clear();
   for (const LinkId id : dirty_links_) {
     links_[id].dirty = false;
     for (const std::uint32_t place : links_[id].running) {
       join(places_[place].flow);
     }
   }
-  dirty_links_.clear();
+  empty(dirty_links_);
   fill();
   for (int growths = 1; grow(); ++growths) {
     if (growths == kGrowths) {
@@ -141,7 +152,18 @@ std::span<const FlowId> FairShare::settle() {
       changed_.push_back(region_[i]);
     }
   }
+  trim();
   return changed_;
+}
+
+void FairShare::trim() {
+  empty(region_);
+  empty(rates_before_);
+  empty(touched_);
+  if (filling_.size() > kMostKept) {
+    empty(filling_);
+  }
+  empty(heap_);
 }
 
 bool FairShare::settle_alone(FlowId id) {
@@ -178,38 +200,43 @@ void FairShare::join(FlowId id) {
     Link& link = links_[place.link];
     if (link.mark != mark_) {
       link.mark = mark_;
+      link.slot = static_cast<std::uint32_t>(touched_.size());
       touched_.push_back(place.link);
     }
   }
 }
 
-void FairShare::sum(Link& link) {
-  link.free = link.capacity;
-  link.demand = 0;
-  link.open = 0;
+void FairShare::sum(LinkId id) {
+  const Link& link = links_[id];
+  Filling& now = filling(id);
+  now.free = link.capacity;
+  now.demand = 0;
+  now.open = 0;
   for (const std::uint32_t at : link.running) {
     const Place& place = places_[at];
     const Flow& flow = flows_[place.flow];
     if (flow.mark == mark_ && !flow.fixed) {
-      link.demand += place.usage * flow.weight;
-      ++link.open;
+      now.demand += place.usage * flow.weight;
+      ++now.open;
     } else {
-      link.free -= place.usage * flow.rate;
+      now.free -= place.usage * flow.rate;
     }
   }
-  link.exact_free = link.free = std::max(link.free, 0.0);
-  link.exact_demand = link.demand;
+  now.exact_free = now.free = std::max(now.free, 0.0);
+  now.exact_demand = now.demand;
 }
 
 void FairShare::fill() {
   heap_.clear();
+  if (filling_.size() < touched_.size()) {
+    filling_.resize(touched_.size());
+  }
   for (const FlowId id : region_) {
     flows_[id].fixed = false;
   }
   for (const LinkId id : touched_) {
-    Link& link = links_[id];
-    sum(link);
-    heap_.emplace_back(link.free / link.demand, id);
+    sum(id);
+    heap_.emplace_back(filling(id).free / filling(id).demand, id);
   }
   for (const FlowId id : region_) {
     const Flow& flow = flows_[id];
@@ -229,20 +256,20 @@ void FairShare::fill() {
       }
       continue;
     }
-    Link& link = links_[id];
-    if (link.open == 0) {
+    const Filling& now = filling(id);
+    if (now.open == 0) {
       continue;
     }
-    if (link.demand < kCancelled * link.exact_demand || link.free < kCancelled * link.exact_free) {
-      sum(link);
+    if (now.demand < kCancelled * now.exact_demand || now.free < kCancelled * now.exact_free) {
+      sum(id);
     }
     // As flows are fixed elsewhere, what a link can give the others rises.
-    const double current = std::max(link.free, 0.0) / link.demand;
+    const double current = std::max(now.free, 0.0) / now.demand;
     if (current > level * (1 + kNegligible)) {
       push(current, id);
       continue;
     }
-    for (const std::uint32_t at : link.running) {
+    for (const std::uint32_t at : links_[id].running) {
       const FlowId flow = places_[at].flow;
       if (flows_[flow].mark == mark_ && !flows_[flow].fixed) {
         fix(flow, level, id);
@@ -258,10 +285,10 @@ void FairShare::fix(FlowId id, double level, LinkId bottleneck) {
   flow.rate = level * flow.weight;
   flow.bottleneck = bottleneck;
   for (const Place& place : crossings(id)) {
-    Link& link = links_[place.link];
-    link.free -= place.usage * flow.rate;
-    link.demand -= place.usage * flow.weight;
-    --link.open;
+    Filling& now = filling(place.link);
+    now.free -= place.usage * flow.rate;
+    now.demand -= place.usage * flow.weight;
+    --now.open;
   }
 }
 

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/sim/network/lean_vector.h>
 #include <sotto/sim/network/platform.h>
 
 namespace sotto {
@@ -75,15 +76,15 @@ class FairShare {
  private:
   struct Flow {
     std::uint32_t begin = 0;  ///< index of its first crossing
-    std::uint32_t count = 0;
+    std::uint16_t count = 0;
+    bool running = false;
+    bool fixed = false;  ///< the level in this filling is known
     double weight = 1;
     double bound = kUnlimited;
     double rate = 0;
     double level = 0;
     LinkId bottleneck = 0;   ///< the limiting link; kOwnBound: none
     std::uint32_t mark = 0;  ///< equals mark_ while the flow is in the region
-    bool running = false;
-    bool fixed = false;  ///< the level in this filling is known
   };
   /// A crossing, and where it stands in its link's list of running flows.
   struct Place {
@@ -94,14 +95,18 @@ class FairShare {
   };
   struct Link {
     double capacity = 0;
+    LeanVector<std::uint32_t> running;  ///< indices in places_ of its running flows
+    std::uint32_t mark = 0;             ///< equals mark_ while the link is touched
+    std::uint32_t slot = 0;             ///< index in touched_ and filling_ while it is touched
+    bool dirty = false;
+  };
+  /// A touched link while the region is filled.
+  struct Filling {
     double free = 0;        ///< capacity left for the region's flows that are not fixed yet
     double demand = 0;      ///< Σ usage × weight of the region's flows that are not fixed yet
     double exact_free = 0;  ///< `free` and `demand`, as last summed, not reduced
     double exact_demand = 0;
     std::uint32_t open = 0;  ///< number of the region's flows that are not fixed yet
-    std::uint32_t mark = 0;
-    bool dirty = false;
-    std::vector<std::uint32_t> running;  ///< indices in places_ of its running flows
   };
   /// Level, and the link, or number of links + flow.
   using Candidate = std::pair<double, std::uint32_t>;
@@ -120,8 +125,9 @@ class FairShare {
   void join(FlowId flow);
   /// Progressive filling of the region, all other rates held.
   void fill();
+  Filling& filling(LinkId link) { return filling_[links_[link].slot]; }
   /// Sums what the link has free, and the demand of the region's flows that are not fixed yet.
-  void sum(Link& link);
+  void sum(LinkId id);
   void fix(FlowId flow, double level, LinkId bottleneck);
   void push(double level, std::uint32_t id);
   /// Adds the flows with broken certificates to the region; false when there are none.
@@ -129,6 +135,8 @@ class FairShare {
   void grow_at(LinkId link);
   /// The region becomes all that is connected with it.
   void close();
+  /// Gives back the memory of a repair of very many flows: such a one is rare.
+  void trim();
 
   std::vector<Flow> flows_;
   std::vector<Place> places_;
@@ -141,6 +149,7 @@ class FairShare {
   std::vector<FlowId> region_;
   std::vector<double> rates_before_;  ///< rates before the repair, in the order of region_
   std::vector<LinkId> touched_;
+  std::vector<Filling> filling_;  ///< by touched link
   std::vector<Candidate> heap_;
 };
 

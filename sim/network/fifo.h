@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
-#include <vector>
+
+#include <sotto/sim/network/lean_vector.h>
 
 namespace sotto {
 
@@ -22,14 +24,14 @@ class Fifo {
   /// Requires !empty().
   const T& front() const { return items_[taken_]; }
   /// The items, from the front on.
-  std::span<T> items() { return std::span(items_).subspan(taken_); }
+  std::span<T> items() { return std::span(items_.begin(), items_.end()).subspan(taken_); }
   /// Takes the front. Requires !empty().
   T pop() {
     T item = std::move(items_[taken_++]);
     if (empty()) {
       clear();
     } else if (2 * taken_ >= items_.size()) {
-      items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(taken_));
+      items_.erase(items_.begin(), items_.begin() + taken_);
       taken_ = 0;
     }
     return item;
@@ -41,8 +43,8 @@ class Fifo {
   }
 
  private:
-  std::vector<T> items_;
-  std::size_t taken_ = 0;  ///< number of items taken from the front
+  LeanVector<T> items_;
+  std::uint32_t taken_ = 0;  ///< number of items taken from the front
 };
 
 }  // namespace sotto

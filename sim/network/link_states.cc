@@ -6,23 +6,44 @@ namespace sotto {
 
 LinkStates::LinkStates(const Platform& platform, double bandwidth_factor)
     : bandwidth_factor_(bandwidth_factor), places_(platform.links().size(), kNone) {
-  links_.reserve(platform.links().size());
+  kinds_.reserve(platform.links().size());
   for (const LinkSpec& link : platform.links()) {
-    links_.push_back({.bytes_per_s = link.bytes_per_s,
-                      .latency = link.latency,
-                      .jitter = link.jitter,
-                      .loss = link.loss,
-                      .loss_burst = link.loss_burst,
-                      .unlimited = link.bytes_per_s == kUnlimited});
+    kinds_.push_back(kind_of({.bytes_per_s = link.bytes_per_s,
+                              .latency = link.latency,
+                              .jitter = link.jitter,
+                              .loss = link.loss,
+                              .loss_burst = link.loss_burst,
+                              .unlimited = link.bytes_per_s == kUnlimited}));
   }
 }
 
-void LinkStates::expect_change(LinkId link) {
-  links_[link].unlimited = false;
-  if (!changes(link)) {
-    places_[link] = static_cast<std::uint32_t>(users_.size());
-    users_.emplace_back();
+std::uint32_t LinkStates::kind_of(const LinkState& state) {
+  // Links of one kind come in turn with few others, as the ways out of hosts with the ways in.
+  constexpr std::ptrdiff_t kLookedAt = 8;
+  const auto few = std::min(std::ssize(states_), kLookedAt);
+  const auto same = std::find(states_.rbegin(), states_.rbegin() + few, state);
+  if (same != states_.rbegin() + few) {
+    return static_cast<std::uint32_t>(std::ssize(states_) - 1 - (same - states_.rbegin()));
   }
+  states_.push_back(state);
+  return static_cast<std::uint32_t>(states_.size() - 1);
+}
+
+LinkState& LinkStates::own(LinkId link) {
+  expect_change(link);
+  return states_[kinds_[link]];
+}
+
+void LinkStates::expect_change(LinkId link) {
+  if (changes(link)) {
+    return;
+  }
+  places_[link] = static_cast<std::uint32_t>(users_.size());
+  users_.emplace_back();
+  const LinkState shared = states_[kinds_[link]];
+  kinds_[link] = static_cast<std::uint32_t>(states_.size());
+  states_.push_back(shared);
+  states_.back().unlimited = false;
 }
 
 void LinkStates::add_user(LinkId link, std::uint32_t connection) {
@@ -40,7 +61,7 @@ std::span<const std::uint32_t> LinkStates::users(LinkId link) const {
 }
 
 void LinkStates::change(const LinkChange& change) {
-  LinkState& link = links_[change.link];
+  LinkState& link = own(change.link);
   link.offered = offered(change.link, change.at);
   link.since = change.at;
   link.bytes_per_s = change.bytes_per_s;
@@ -50,7 +71,7 @@ void LinkStates::change(const LinkChange& change) {
 SimTime LinkStates::latency_along(std::span<const LinkId> way) const {
   SimTime latency = 0;
   for (const LinkId link : way) {
-    latency = plus(latency, links_[link].latency);
+    latency = plus(latency, (*this)[link].latency);
   }
   return latency;
 }
@@ -58,7 +79,7 @@ SimTime LinkStates::latency_along(std::span<const LinkId> way) const {
 double LinkStates::narrowest(std::span<const LinkId> way) const {
   double rate = kUnlimited;
   for (const LinkId link : way) {
-    rate = std::min(rate, bandwidth_factor_ * links_[link].bytes_per_s);
+    rate = std::min(rate, bandwidth_factor_ * (*this)[link].bytes_per_s);
   }
   return rate;
 }
@@ -66,32 +87,38 @@ double LinkStates::narrowest(std::span<const LinkId> way) const {
 double LinkStates::chance_of_passing(std::span<const LinkId> way) const {
   double chance = 1;
   for (const LinkId link : way) {
-    chance *= 1 - links_[link].loss;
+    chance *= 1 - (*this)[link].loss;
   }
   return chance;
 }
 
 bool LinkStates::open(std::span<const LinkId> way) const {
-  return std::ranges::none_of(way, [this](LinkId link) { return links_[link].bytes_per_s == 0; });
+  return std::ranges::none_of(way, [this](LinkId link) { return (*this)[link].bytes_per_s == 0; });
 }
 
 double LinkStates::offered(LinkId id, SimTime now) const {
-  const LinkState& link = links_[id];
+  const LinkState& link = (*this)[id];
   const SimTime span = now - link.since;
   return link.offered + (span > 0 ? bandwidth_factor_ * link.bytes_per_s * to_seconds(span) : 0);
+}
+
+void LinkStates::add_acknowledgements(LinkId link, double bytes_per_s) {
+  acknowledgements_.resize(kinds_.size());
+  acknowledgements_[link] += bytes_per_s;
 }
 
 double LinkStates::left_for_messages(LinkId id) const {
   // Acknowledgements that are lost are told by later ones: they do not take a link for themselves.
   constexpr double kMostTaken = 0.5;
-  const LinkState& link = links_[id];
-  const double whole = bandwidth_factor_ * std::min(link.bytes_per_s, kFastest);
-  return whole - std::clamp(link.acknowledgements, 0.0, kMostTaken * whole);
+  const double whole = bandwidth_factor_ * std::min((*this)[id].bytes_per_s, kFastest);
+  const double taken = acknowledgements_.empty() ? 0 : acknowledgements_[id];
+  return whole - std::clamp(taken, 0.0, kMostTaken * whole);
 }
 
 void LinkStates::count_flow(std::span<const LinkId> way, bool flows) {
+  flows_.resize(kinds_.size());
   for (const LinkId link : way) {
-    flows ? ++links_[link].flows : --links_[link].flows;
+    flows ? ++flows_[link] : --flows_[link];
   }
 }
 
@@ -99,10 +126,11 @@ SimTime LinkStates::queueing_delay(std::span<const LinkId> way, double packet_by
   double all = 0;
   double longest = 0;
   for (const LinkId id : way) {
-    const LinkState& link = links_[id];
-    if (link.flows > 1 && link.bytes_per_s > 0) {
-      const double rate = bandwidth_factor_ * link.bytes_per_s;
-      const double wait = (link.flows - 1) * packet_bytes / (2 * rate);
+    const std::uint32_t flows = flows_.empty() ? 0 : flows_[id];
+    const double bytes_per_s = (*this)[id].bytes_per_s;
+    if (flows > 1 && bytes_per_s > 0) {
+      const double rate = bandwidth_factor_ * bytes_per_s;
+      const double wait = (flows - 1) * packet_bytes / (2 * rate);
       all += wait;
       longest = std::max(longest, wait);
     }

@@ -1,5 +1,6 @@
 // The links of a platform as they are at present: what they carry and how long they take, and which
-// connections cross them.
+// connections cross them. Links that are alike share what is said of them until one changes: of a
+// million lines there are few kinds.
 //
 // One thread at a time. Plain values.
 #pragma once
@@ -17,18 +18,18 @@ namespace sotto {
 /// Stands in for unlimited bandwidth, in bytes/s, on links that are limited at other times.
 inline constexpr double kFastest = 1e18;
 
-/// One link at present.
+/// One link at present, or several that are alike.
 struct LinkState {
   double bytes_per_s = 0;
   SimTime latency = 0;
   SimTime jitter = 0;
   double loss = 0;
   double loss_burst = 0;
-  double acknowledgements = 0;  ///< bytes/s that acknowledgements of flows the other way take
-  double offered = 0;           ///< bytes that the link could have carried until `since`
-  SimTime since = 0;            ///< time of the last change
-  std::uint32_t flows = 0;      ///< flows that cross it now, counted where packets take turns
-  bool unlimited = false;       ///< the bandwidth is unlimited and never changes
+  double offered = 0;      ///< bytes that the link could have carried until `since`
+  SimTime since = 0;       ///< time of the last change
+  bool unlimited = false;  ///< the bandwidth is unlimited and never changes
+
+  friend bool operator==(const LinkState&, const LinkState&) = default;
 };
 
 class LinkStates {
@@ -38,7 +39,7 @@ class LinkStates {
   LinkStates(const Platform& platform, double bandwidth_factor);
 
   /// A link at present.
-  const LinkState& operator[](LinkId link) const { return links_[link]; }
+  const LinkState& operator[](LinkId link) const { return states_[kinds_[link]]; }
 
   /// Says that the link will change: it may come to be limited, and its users are noted.
   void expect_change(LinkId link);
@@ -64,9 +65,7 @@ class LinkStates {
   /// Bytes that the link could have carried until `now`.
   double offered(LinkId link, SimTime now) const;
   /// Takes this many bytes/s more of the link, or fewer, for acknowledgements.
-  void add_acknowledgements(LinkId link, double bytes_per_s) {
-    links_[link].acknowledgements += bytes_per_s;
-  }
+  void add_acknowledgements(LinkId link, double bytes_per_s);
   /// Bytes/s of the link that acknowledgements do not take.
   double left_for_messages(LinkId link) const;
 
@@ -82,11 +81,21 @@ class LinkStates {
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
+  /// The index of a state equal to `state`, if one of the last few is; else of a new one.
+  std::uint32_t kind_of(const LinkState& state);
+  /// The state of a link that other links do not share.
+  LinkState& own(LinkId link);
+
   double bandwidth_factor_;
-  std::vector<LinkState> links_;
+  std::vector<LinkState> states_;
+  std::vector<std::uint32_t> kinds_;  ///< index in states_, by link
   /// Index in users_, by link; kNone: the link does not change.
   std::vector<std::uint32_t> places_;
   std::vector<std::vector<std::uint32_t>> users_;
+  /// Bytes/s that acknowledgements of flows the other way take, by link; empty: of none yet.
+  std::vector<double> acknowledgements_;
+  /// Flows that cross a link now, by link, counted where packets take turns; empty: none has yet.
+  std::vector<std::uint32_t> flows_;
 };
 
 }  // namespace sotto

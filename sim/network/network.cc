@@ -76,7 +76,7 @@ Network::Network(const Platform& platform, const NetworkModel& model, std::uint6
         {.time = changes_[i].at, .subject = static_cast<std::uint32_t>(i), .kind = link_changes});
   }
   for (LinkId id = 0; id < platform.links().size(); ++id) {
-    if (const TracedLink* const traced = platform.links()[id].trace.get()) {
+    if (const auto& traced = platform.links()[id].trace) {
       links_.expect_change(id);
       traced_.push_back({id, traced, StepCursor(traced->trace->steps, traced->start)});
       schedule_trace(static_cast<std::uint32_t>(traced_.size() - 1));
@@ -118,6 +118,12 @@ ConnectionId Network::connect(Rank from, Rank to) {
   connection.limited = !crossed.empty() || bound_may_change || slow_start();
   share_.add_flow(crossed);
   connections_.push_back(std::move(connection));
+  if (model_.packet_bytes > 0) {
+    queueing_delays_.push_back(0);
+  }
+  if (model_.acknowledgements > 0) {
+    acknowledged_.push_back(0);
+  }
   if (slow_start()) {
     tcp_.emplace_back(fresh_window());
   }
@@ -363,7 +369,7 @@ std::optional<Arrival> Network::end(ConnectionId id) {
     return arrive(id, bytes);
   }
   const SimTime lands =
-      std::max(plus(queue_.now(), plus(latency_of_next(connection), connection.queueing_delay)),
+      std::max(plus(queue_.now(), plus(latency_of_next(connection), queueing_delay(id))),
                connection.last_landing);
   if (lands == queue_.now() && connection.landing.empty()) {
     return arrive(id, bytes);
@@ -486,9 +492,8 @@ void Network::acknowledge(ConnectionId id, double rate) {
   if (model_.acknowledgements == 0) {
     return;
   }
-  Connection& connection = connections_[id];
-  const double more =
-      model_.acknowledgements * (rate - std::exchange(connection.acknowledged, rate));
+  const Connection& connection = connections_[id];
+  const double more = model_.acknowledgements * (rate - std::exchange(acknowledged_[id], rate));
   for (const LinkId link : links(connection.reverse_path)) {
     if (!links_[link].unlimited) {
       // To follow each small change would share all flows anew again and again.
@@ -536,8 +541,7 @@ void Network::take_rate(ConnectionId id) {
   advance(id);
   connections_[id].rate = share_.rate(id);
   if (model_.packet_bytes > 0) {
-    connections_[id].queueing_delay =
-        links_.queueing_delay(links(connections_[id].path), model_.packet_bytes);
+    queueing_delays_[id] = links_.queueing_delay(links(connections_[id].path), model_.packet_bytes);
   }
   schedule(id);
 }

@@ -9,7 +9,8 @@
 //
 // The owner of the event queue takes events, hands this class those of its kinds, and calls
 // settle() before the clock moves on (step() does all that). One thread at a time. Views the
-// platform only in the constructor and in connect(); both and the queue must outlive it.
+// platform only in the constructor and in connect(), until which it must stay; the queue must
+// outlive it.
 #pragma once
 
 #include <algorithm>
@@ -150,20 +151,18 @@ class Network {
     std::uint32_t drawn = 0;  ///< draws of jitter so far
     std::uint32_t epoch = 0;  ///< number of aborts; arrivals from earlier epochs are ignored
     SimTime latency = 0;
-    SimTime queueing_delay = 0;  ///< delay of packets behind those of other flows
     SimTime last_landing = 0;
     Fifo<Waiting> waiting;
     Fifo<Landing> landing;  ///< messages with a flow that has ended
     Rank from = 0;
     Rank to = 0;
     Path path;
-    Path reverse_path;        ///< the way back; empty: there is none
-    double acknowledged = 0;  ///< rate of the flow for which links carry acknowledgements
+    Path reverse_path;  ///< the way back; empty: there is none
   };
   /// A link that has a trace.
   struct Traced {
     LinkId link = 0;
-    const TracedLink* traced = nullptr;
+    std::shared_ptr<const TracedLink> traced;
     StepCursor cursor;
   };
 
@@ -187,6 +186,9 @@ class Network {
   /// How long a packet and its acknowledgement take, without queues.
   SimTime round_trip(ConnectionId id) const;
   SimTime latency_of_next(Connection& connection) const;
+  SimTime queueing_delay(ConnectionId id) const {
+    return queueing_delays_.empty() ? 0 : queueing_delays_[id];
+  }
   CongestionWindow fresh_window() const {
     return CongestionWindow(model_.initial_window_bytes,
                             model_.window_decays && model_.congestion != Congestion::bbr);
@@ -266,7 +268,7 @@ class Network {
   /// Puts the next step of a link's trace into the queue, if there is one.
   void schedule_trace(std::uint32_t number);
 
-  const Platform& platform_;
+  const Platform& platform_;  ///< gone, perhaps, once all are connected
   NetworkModel model_;
   std::uint64_t seed_;
   EventQueue& queue_;
@@ -275,6 +277,10 @@ class Network {
   FairShare share_;
   std::vector<Connection> connections_;
   std::vector<TcpStream> tcp_;  ///< by connection; none without slow start
+  /// Delays of packets behind those of other flows, by connection; none where none take turns.
+  std::vector<SimTime> queueing_delays_;
+  /// Rates of flows for which links carry acknowledgements, by connection; none where none do.
+  std::vector<double> acknowledged_;
   /// Connections by (from, to), where acknowledgements queue.
   std::map<std::pair<Rank, Rank>, ConnectionId> by_ends_;
   std::vector<LinkChange> changes_;

@@ -135,7 +135,7 @@ void Network::leave(ConnectionId id, const StreamPacket& packet) {
     return;  // an acknowledgement without data waits for no link that is cut
   }
   Connection& connection = connections_[id];
-  const SimTime lands = plus(latency_of_next(connection), connection.queueing_delay);
+  const SimTime lands = plus(latency_of_next(connection), queueing_delay(id));
   connection.last_landing = std::max(plus(queue_.now(), lands), connection.last_landing);
   stream.moving.push({packet, connection.last_landing});
   queue_.push({.time = connection.last_landing,

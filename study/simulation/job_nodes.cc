@@ -3,22 +3,32 @@
 #include <numeric>
 #include <utility>
 
+#include <sotto/optim/exchange/frame_room.h>
 #include <sotto/optim/registry.h>
 #include <sotto/trainers/algorithm_setup.h>
 
 namespace sotto::study {
 
-JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options) {
+JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options,
+                   std::shared_ptr<FrameRoom> frames) {
   const std::shared_ptr<const Task> sample = plan.tasks->make(0);
   JobNodes job = {.topology = make_job_topology(options), .start = plan.run.start, .make = {}};
   if (job.start.empty()) {
     job.start.resize(sample->dimension());
     sample->initialize(job.start, options.seed);
   }
+  // What is around an algorithm may post its exchanges later than they are encoded.
+  const bool plain = options.communication_interval == 1 && !options.outer_step_rule &&
+                     !options.outer_after_mixing && !options.delayed_gradient &&
+                     options.groups.empty();
+  if (!plain) {
+    frames = nullptr;
+  }
   // One thread drives all nodes of a simulation, so that they can use it in turn, as buckets do.
   const auto scratch = std::make_shared<Vector>(job.start.size(), host_ops());
   job.make = [options = resolved(options, job.start.size(), sample->layout()), sample, scratch,
-              topology = job.topology, weights = plan.run.weights](Rank rank, std::span<float> x) {
+              frames = std::move(frames), topology = job.topology,
+              weights = plan.run.weights](Rank rank, std::span<float> x) {
     OptimizerOptions own = options;
     own.rank = rank;
     const auto terms = std::make_shared<RoundTerms>();
@@ -30,6 +40,7 @@ JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options) {
     AlgorithmSetup setup = make_algorithm_setup(own, x, sample->layout(), topology);
     setup.terms = terms;
     setup.scratch = scratch;
+    setup.frames = frames;
     return make_algorithm(own.algorithm, std::move(setup));
   };
   return job;

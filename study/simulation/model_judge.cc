@@ -16,7 +16,7 @@ constexpr std::size_t kNodesJudged = 16;  ///< of which each is evaluated
 ModelJudge::ModelJudge(const TrainPlan& plan, bool by_worst)
     : plan_(plan), by_worst_(by_worst), task_(plan.tasks->make(0)) {}
 
-void ModelJudge::judge(const std::vector<std::vector<float>>& models, HistoryPoint& point) {
+void ModelJudge::judge(std::span<const std::span<const float>> models, HistoryPoint& point) {
   ModelSum sum;
   std::vector<std::span<const float>> present;
   const OptimizerOptions& optimizer = plan_.run.optimizer;

@@ -30,7 +30,7 @@ class ModelJudge {
 
   /// Fills loss, quality and consensus distance of `point`, whose round is set, from the models
   /// that nodes have then, by rank. An empty model has not come there; nodes that lie are left out.
-  void judge(const std::vector<std::vector<float>>& models, HistoryPoint& point);
+  void judge(std::span<const std::span<const float>> models, HistoryPoint& point);
 
   /// How good the average was that was judged last.
   const Evaluation& mean() const { return mean_; }

@@ -32,6 +32,7 @@ namespace {
 
 /// The models of one round, as the nodes come to its end at different times.
 struct Gathering {
+  /// Copies of models that have changed since; a model that is empty here is the node's own still.
   std::vector<std::vector<float>> models;
   /// What each node had sent by then; none: it has not come there.
   std::vector<std::optional<double>> sent;
@@ -51,9 +52,14 @@ class SimulatedJob {
   void watch_phases(SimulatorHooks& hooks);
   bool due(Round done) const;
   void take_model(Rank node, Round done);
+  /// Copies a node's model, which is about to change, for the evaluation that is to have it.
+  void keep_model(Rank node);
+  std::span<const float> model(std::size_t node) const {
+    return simulator_->node(node).parameters();
+  }
   void evaluate(Round done, SimTime time);
   HistoryPoint inspect(const Gathering& gathering, Round done, SimTime time);
-  SimulationResult result(const SimulationReport& report) const;
+  SimulationResult result(SimulationReport report, const Platform& platform) const;
   /// What all nodes have cost by a time, at which each has sent so much.
   Bill bill_at(SimTime time, const std::vector<double>& sent) const;
 
@@ -68,7 +74,6 @@ class SimulatedJob {
   TimingJob timing_job_;  ///< of timing only
   std::vector<std::unique_ptr<Task>> tasks_;
   ModelJudge judge_;
-  std::optional<Platform> platform_;
   std::optional<Simulator> simulator_;
   std::unique_ptr<Observer> observer_;  ///< null where nobody looks
   std::set<std::string> warned_;        ///< of what came up while it runs
@@ -77,6 +82,8 @@ class SimulatedJob {
   std::vector<SimTime> ended_at_;       ///< by node; kNever as long as it is there
   std::vector<Bill> bills_;             ///< of the history's points, where something has a cost
   std::map<Round, Gathering> gatherings_;
+  /// By node: the round of the gathering that has the node's own model and no copy; 0: none has.
+  std::vector<Round> gathered_as_is_;
   std::vector<HistoryPoint> history_;
   std::optional<Timeline> timeline_;
   std::optional<StretchJoiner> joiner_;  ///< where somebody watches the phases
@@ -132,6 +139,15 @@ std::vector<std::pair<Rank, Rank>> pairs_of(
   return pairs;
 }
 
+std::vector<std::pair<Rank, Rank>> pairs_of(const std::vector<EdgeReport>& edges) {
+  std::vector<std::pair<Rank, Rank>> pairs;
+  pairs.reserve(edges.size());
+  for (const EdgeReport& edge : edges) {
+    pairs.emplace_back(edge.from, edge.to);
+  }
+  return pairs;
+}
+
 /// The graph along which nodes of groups send, for pictures.
 std::shared_ptr<const Topology> graph_of(const std::vector<std::pair<Rank, Rank>>& pairs,
                                          int nodes) {
@@ -176,7 +192,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
   if (!plan_->run.optimizer.groups.empty()) {
     topology_ = graph_of(pairs, scenario.nodes);
   }
-  platform_ = scenario.platform(pairs);
+  const Platform platform = scenario.platform(pairs);
   GradientFunction gradient = timing_job_.gradient;
   if (!scenario.timing_only) {
     for (Rank rank = 0; rank < scenario.nodes; ++rank) {
@@ -189,12 +205,11 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
   if (request.timeline) {
     timeline_.emplace(scenario.nodes, plan_->run.rounds, happenings(scenario));
   }
-  simulator_.emplace(*platform_, options(request.threads), std::move(algorithms), gradient,
-                     hooks());
+  simulator_.emplace(platform, options(request.threads), std::move(algorithms), gradient, hooks());
 }
 
 std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
-  const JobNodes job = job_nodes(*plan_, plan_->run.optimizer);
+  const JobNodes job = job_nodes(*plan_, plan_->run.optimizer, std::make_shared<FrameRoom>());
   topology_ = job.topology;
   if (scenario_.timing_only) {
     timing_job_ = make_timing_job(job, plan_->run.optimizer, true);
@@ -248,6 +263,10 @@ SimulatorHooks SimulatedJob::hooks() {
       take_model(node, round + 1);
     }
   };
+  if (!scenario_.timing_only) {
+    gathered_as_is_.resize(sent_.size());
+    hooks.model_changes = [this](Rank node) { keep_model(node); };
+  }
   hooks.round_finished_by_all = [this](Round round, SimTime time) {
     if (due(round + 1)) {
       evaluate(round + 1, time);
@@ -307,8 +326,16 @@ void SimulatedJob::take_model(Rank node, Round done) {
   gathering.sent[static_cast<std::size_t>(node)] = sent_[static_cast<std::size_t>(node)];
   if (!scenario_.timing_only) {
     gathering.models.resize(sent_.size());
-    const auto x = simulator_->node(static_cast<std::size_t>(node)).parameters();
-    gathering.models[static_cast<std::size_t>(node)].assign(x.begin(), x.end());
+    gathered_as_is_[static_cast<std::size_t>(node)] = done;
+  }
+}
+
+void SimulatedJob::keep_model(Rank node) {
+  const auto index = static_cast<std::size_t>(node);
+  const auto gathering = gatherings_.find(std::exchange(gathered_as_is_[index], 0));
+  if (gathering != gatherings_.end()) {
+    const auto x = model(index);
+    gathering->second.models[index].assign(x.begin(), x.end());
   }
 }
 
@@ -339,7 +366,11 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   if (scenario_.timing_only) {
     point.loss = std::numeric_limits<double>::quiet_NaN();
   } else {
-    judge_.judge(gathering.models, point);
+    std::vector<std::span<const float>> models(gathering.models.begin(), gathering.models.end());
+    for (std::size_t node = 0; node < models.size(); ++node) {
+      models[node] = gathered_as_is_[node] == done ? model(node) : models[node];
+    }
+    judge_.judge(models, point);
   }
   return point;
 }
@@ -357,7 +388,7 @@ SimulatedRun SimulatedJob::run() {
   if (request_.watcher != nullptr) {
     request_.watcher->begin_run(name_);
   }
-  const SimulationReport found = simulator_->run();
+  SimulationReport found = simulator_->run();
   if (joiner_) {
     joiner_->flush();
   }
@@ -367,17 +398,20 @@ SimulatedRun SimulatedJob::run() {
   if (request_.watcher != nullptr) {
     request_.watcher->end_run(found.end, marks_of(scenario_), faults_of(found));
   }
-  SimulatedRun run = {
-      .result = result(found), .graph = topology_, .loads = {}, .node_loads = {}, .timeline = {}};
+  SimulatedRun run;
+  run.graph = topology_;
+  // Made anew: of very many nodes the run's own would have taken a lot of room meanwhile.
+  const Platform platform = scenario_.platform(pairs_of(found.edges));
   if (timeline_) {
-    run.loads = edge_loads(found, *platform_);
-    run.node_loads = node_loads(found, *platform_);
+    run.loads = edge_loads(found, platform);
+    run.node_loads = node_loads(found, platform);
     run.timeline = std::move(timeline_);
   }
+  run.result = result(std::move(found), platform);
   return run;
 }
 
-SimulationResult SimulatedJob::result(const SimulationReport& report) const {
+SimulationResult SimulatedJob::result(SimulationReport report, const Platform& platform) const {
   SimulationResult made;
   made.settings = std::make_shared<const RunSettings>(settings_of(*plan_));
   made.nodes = scenario_.nodes;
@@ -416,8 +450,7 @@ SimulationResult SimulatedJob::result(const SimulationReport& report) const {
   made.history = history_;
   made.shares = phase_shares(report);
   made.staleness = staleness_of(report, scenario_.timing_only);
-  made.links = busiest_links(report, *platform_);
-  made.edges = report.edges;
+  made.links = busiest_links(report, platform);
   made.interrupted = stopped_;
   made.faults = faults_of(report);
   made.congestion = scenario_.network.initial_window_bytes < kUnlimited
@@ -426,6 +459,7 @@ SimulationResult SimulatedJob::result(const SimulationReport& report) const {
   made.warnings = warnings_;
   made.messages = report.messages;
   made.trace_sha256 = report.trace_sha256;
+  made.edges = std::move(report.edges);
   return made;
 }
 

@@ -87,6 +87,18 @@ Evaluation regression_figures(std::span<const double> squares, std::span<const d
           .rmse = std::sqrt(plain / errors)};
 }
 
+/// What a gradient or an evaluation needs while it is taken. Tasks of one thread use it in turn: a
+/// simulation has thousands of them.
+struct Workspace {
+  std::vector<float> x;               ///< rows × features
+  std::vector<float> score_gradient;  ///< rows × positions × outputs
+};
+
+Workspace& workspace() {
+  thread_local Workspace of_thread;
+  return of_thread;
+}
+
 }  // namespace
 
 SupervisedTask::SupervisedTask(std::shared_ptr<const Dataset> data, std::unique_ptr<Model> model,
@@ -98,8 +110,6 @@ SupervisedTask::SupervisedTask(std::shared_ptr<const Dataset> data, std::unique_
   const std::uint64_t per_round =
       std::uint64_t{sampler_.batch_size()} * positions_ * static_cast<unsigned>(nodes);
   rounds_per_epoch_ = (data_->train().size() + per_round - 1) / per_round;
-  x_.resize(sampler_.batch_size() * data_->features());
-  score_gradient_.resize(sampler_.batch_size() * positions_ * outputs_);
   labels_.resize(positions_);
   spreads_ = spreads_of(data_->test());
 }
@@ -113,11 +123,12 @@ std::span<const float> SupervisedTask::scores_of(const Examples& examples,
                                                  std::span<const float> parameters,
                                                  std::span<const std::uint32_t> rows) {
   const std::size_t features = data_->features();
-  x_.resize(rows.size() * features);
+  std::vector<float>& x = workspace().x;
+  x.resize(rows.size() * features);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    examples.copy_row(rows[i], std::span(x_).subspan(i * features, features));
+    examples.copy_row(rows[i], std::span(x).subspan(i * features, features));
   }
-  return model_->forward(parameters, x_, rows.size());
+  return model_->forward(parameters, x, rows.size());
 }
 
 double SupervisedTask::loss_and_gradient(Round round, std::span<const float> parameters,
@@ -127,6 +138,7 @@ double SupervisedTask::loss_and_gradient(Round round, std::span<const float> par
 
 double SupervisedTask::class_losses(std::span<const std::uint32_t> rows,
                                     std::span<const float> scores, double scale) {
+  const std::span<float> gradients = workspace().score_gradient;
   double loss = 0;
   std::size_t at = 0;
   for (const std::uint32_t row : rows) {
@@ -135,7 +147,7 @@ double SupervisedTask::class_losses(std::span<const std::uint32_t> rows,
       const auto label = static_cast<std::size_t>(truth);
       loss += cross_entropy_gradient(scores.subspan(at, outputs_),
                                      flipped_ ? outputs_ - 1 - label : label, scale,
-                                     std::span(score_gradient_).subspan(at, outputs_));
+                                     gradients.subspan(at, outputs_));
       at += outputs_;
     }
   }
@@ -146,6 +158,7 @@ double SupervisedTask::target_losses(std::span<const std::uint32_t> rows,
                                      std::span<const float> predicted, double scale) {
   const auto targets = data_->train().targets();
   const double share = 1 / static_cast<double>(outputs_);
+  const std::span<float> gradients = workspace().score_gradient;
   double loss = 0;
   std::size_t at = 0;
   for (const std::uint32_t row : rows) {
@@ -153,7 +166,7 @@ double SupervisedTask::target_losses(std::span<const std::uint32_t> rows,
       const double truth = flipped_ ? -static_cast<double>(target) : static_cast<double>(target);
       const double away = static_cast<double>(predicted[at]) - truth;
       loss += share * away * away / 2;
-      score_gradient_[at++] = static_cast<float>(scale * share * away);
+      gradients[at++] = static_cast<float>(scale * share * away);
     }
   }
   return loss;
@@ -164,12 +177,12 @@ double SupervisedTask::loss_and_gradient_on(std::span<const std::uint32_t> rows,
                                             std::span<float> gradient) {
   check(parameters.size() == dimension() && gradient.size() == dimension(),
         "loss_and_gradient: parameters and gradient of the task's dimension");
-  score_gradient_.resize(rows.size() * positions_ * outputs_);
+  workspace().score_gradient.resize(rows.size() * positions_ * outputs_);
   const auto scores = scores_of(data_->train(), parameters, rows);
   const double scale = 1.0 / static_cast<double>(rows.size() * positions_);
   const double loss =
       data_->regression() ? target_losses(rows, scores, scale) : class_losses(rows, scores, scale);
-  model_->backward(parameters, score_gradient_, gradient);
+  model_->backward(parameters, workspace().score_gradient, gradient);
   return loss * scale;
 }
 

@@ -71,10 +71,8 @@ class SupervisedTask final : public Task {
   bool flipped_ = false;
   std::size_t positions_;  // positions of an example at which the model predicts
   Round rounds_per_epoch_;
-  std::vector<float> x_;               // rows × features
-  std::vector<float> score_gradient_;  // rows × positions × outputs
-  std::vector<std::int32_t> labels_;   // labels of the positions of one example
-  std::vector<double> spreads_;        // Σ (y − ȳ)² of each target, over the test set
+  std::vector<std::int32_t> labels_;  // labels of the positions of one example
+  std::vector<double> spreads_;       // Σ (y − ȳ)² of each target, over the test set
 };
 
 }  // namespace sotto
