@@ -333,7 +333,7 @@ Status KeyedLink::Rows::encode(std::size_t i, std::span<std::byte> out) {
   if (held.empty()) {
     saturated_ += shared_->first.encode(row, key(i), out);
     Status status = node().here(shared_->first.decode(out, made, false));
-    shared_->memory.round(made);
+    saturated_ += shared_->memory.round(made);
     return status;
   }
   node().ops().subtract(row, held, made);
@@ -348,7 +348,7 @@ Status KeyedLink::Rows::encode(std::size_t i, std::span<std::byte> out) {
   if (Status status = node().require_finite(made, "row that both ends hold"); !status.ok()) {
     return status;
   }
-  shared_->memory.round(made);
+  saturated_ += shared_->memory.round(made);
   return {};
 }
 
@@ -373,7 +373,7 @@ Status KeyedLink::Rows::read(ByteReader& in) {
       return {Fault::non_finite, fmt::format("row {} is not finite with its change", i)};
     }
     if (!shared_->exact) {
-      shared_->memory.round(row_in(i));
+      (void)shared_->memory.round(row_in(i));  // the sender counts what is cut
     }
   }
   return {};

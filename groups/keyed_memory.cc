@@ -12,18 +12,19 @@ namespace sotto {
 
 KeyedMemory::KeyedMemory(std::size_t width, std::size_t keys, KeyedForm form, bool use)
     : width_(width), capacity_(keys), form_(form), row_(width) {
+  rounded_.resize(row_bytes());
   if (use) {
     order_.reserve(keys);
     rows_.reserve(keys * row_bytes());
   }
 }
 
-void KeyedMemory::encode(std::span<const float> rows, std::span<std::byte> held) const {
+std::size_t KeyedMemory::encode(std::span<const float> rows, std::span<std::byte> held) const {
   if (form_ == KeyedForm::fp16) {
-    (void)host_ops().to_fp16(rows, held);
-  } else {
-    std::ranges::copy(std::as_bytes(rows), held.begin());
+    return host_ops().to_fp16(rows, held);
   }
+  std::ranges::copy(std::as_bytes(rows), held.begin());
+  return 0;
 }
 
 void KeyedMemory::decode(std::span<const std::byte> held, std::span<float> rows) const {
@@ -44,12 +45,13 @@ std::span<const float> KeyedMemory::row(std::uint64_t key) const {
   return row_;
 }
 
-void KeyedMemory::round(std::span<float> row) const {
-  if (form_ == KeyedForm::fp16) {
-    std::vector<std::byte> held(row_bytes());
-    encode(row, held);
-    decode(held, row);
+std::size_t KeyedMemory::round(std::span<float> row) const {
+  if (form_ == KeyedForm::fp32) {
+    return 0;
   }
+  const std::size_t saturated = encode(row, rounded_);
+  decode(rounded_, row);
+  return saturated;
 }
 
 void KeyedMemory::put(std::uint64_t key, std::span<const float> row) {
@@ -60,7 +62,7 @@ void KeyedMemory::put(std::uint64_t key, std::span<const float> row) {
     order_.push_back(key);
     rows_.resize(rows_.size() + row_bytes());
   }
-  encode(row, at(entry->second));
+  (void)encode(row, at(entry->second));  // it was rounded, or is of a finished batch
 }
 
 void KeyedMemory::forget(std::span<const std::uint64_t> keys) {
@@ -116,7 +118,7 @@ Status KeyedMemory::load(ByteReader& in) {
   in.read_into(std::span(order_));
   Status status = read_floats(in, "memory of keyed rows", rows);
   rows_.resize(count * row_bytes());
-  encode(rows, rows_);
+  (void)encode(rows, rows_);
   for (std::size_t slot = 0; status.ok() && slot < count; ++slot) {
     if (!slots_.emplace(order_[slot], slot).second) {
       status = {Fault::malformed,

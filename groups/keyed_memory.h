@@ -50,8 +50,9 @@ class KeyedMemory {
   bool has(std::uint64_t key) const { return slots_.contains(key); }
   /// The row under a key; empty where there is none. Until the next row, put or forget.
   std::span<const float> row(std::uint64_t key) const;
-  /// Makes of a row what the memory will have of it.
-  void round(std::span<float> row) const;
+  /// Makes of a row what the memory will have of it; the number of elements that were cut to the
+  /// largest half, 65,504.
+  std::size_t round(std::span<float> row) const;
   /// The row under a key is `row`, rounded, from now on. Requires room for a new key.
   void put(std::uint64_t key, std::span<const float> row);
   /// These keys have no row any more, and are new when they come again. Keys without one are none
@@ -76,8 +77,8 @@ class KeyedMemory {
   std::span<std::byte> at(std::size_t slot) {
     return std::span(rows_).subspan(slot * row_bytes(), row_bytes());
   }
-  /// Between rows and what is held of them.
-  void encode(std::span<const float> rows, std::span<std::byte> held) const;
+  /// Between rows and what is held of them; the number of elements that were cut.
+  std::size_t encode(std::span<const float> rows, std::span<std::byte> held) const;
   void decode(std::span<const std::byte> held, std::span<float> rows) const;
   void clear();
 
@@ -88,6 +89,7 @@ class KeyedMemory {
   std::vector<std::uint64_t> order_;            // keys by slot
   std::vector<std::byte> rows_;                 // rows by slot, in the memory's form
   mutable std::vector<float> row_;              // the row that was asked for last
+  mutable std::vector<std::byte> rounded_;      // room for a row in the memory's form
   std::uint64_t digest_ = 0;
 };
 

@@ -155,7 +155,8 @@ void Simulator::Engine::connect() {
   transport_->reserve(lines);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
-    const Peers peers = nodes_[i].algorithm->peers();
+    Peers peers = nodes_[i].algorithm->peers();
+    std::ranges::sort(peers.to);  // an algorithm may list them in any order
     transport_->connect(rank, peers.to, peers.frames_ahead(), peers.max_frame_bytes);
     schedule(rank, node_starts, spec(rank).start);
   }

@@ -22,7 +22,7 @@ class Patience {
  public:
   static constexpr std::size_t kRemembered = 64;  ///< arrivals that are remembered
   /// Fewest arrivals by which the patience can be another than the longest.
-  static constexpr std::size_t kEnough = 16;
+  static constexpr std::size_t kEnough = 6;
   /// Usual deviations that a round waits beyond the usual time.
   static constexpr double kSpreads = 8;
   static constexpr double kLeastPart = 1.0 / 16;  ///< shortest patience, as a part of the longest

@@ -29,7 +29,7 @@ std::vector<double> batch_speeds(const Scenario& scenario) {
   }
   const double fastest = std::ranges::max(speeds);
   for (double& speed : speeds) {
-    speed /= fastest;
+    speed = std::max(speed / fastest, kLeastSpeed);
   }
   return speeds;
 }

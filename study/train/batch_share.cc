@@ -16,8 +16,7 @@
 namespace sotto::study {
 namespace {
 
-/// Between speeds further apart than this the slower node has one example anyway.
-constexpr double kLeastSpeed = 1e-6;
+constexpr std::size_t kMostBatch = std::size_t{1} << 16;
 constexpr double kMostSpeed = 1e12;
 
 std::vector<double> parse_speeds(const std::string& text, int nodes) {
@@ -48,6 +47,8 @@ void check_fits(const TrainOptions& o) {
   for (const auto& [setting, given, why] :
        {std::tuple("weight", !o.weight.empty(), "which weights nodes by something else"),
         std::tuple("join", !o.join.empty(), "by which a node's data last for its own rounds"),
+        std::tuple("communication_interval", !o.groups.empty() && o.communication_interval > 1,
+                   "where nodes in groups take steps between exchanges"),
         std::tuple("privacy_epsilon", wants_privacy(o),
                    "whose noise is for batches of one size")}) {
     if (given) {
@@ -79,8 +80,8 @@ std::vector<std::size_t> batches_of_nodes(const TrainOptions& options, std::size
     return {};
   }
   check_fits(options);
-  if (options.batch_share == kShareBySpeed || batch == 0) {  // a batch of 0 is refused elsewhere
-    return {};
+  if (options.batch_share == kShareBySpeed || batch == 0 || batch > kMostBatch) {
+    return {};  // such a batch is refused elsewhere
   }
   const auto speeds = parse_speeds(options.batch_share, nodes);
   auto batches = share_examples(batch * speeds.size(), speeds);

@@ -16,6 +16,9 @@ namespace sotto::study {
 /// The value of --batch-share that has speeds measured.
 inline constexpr std::string_view kShareBySpeed = "speed";
 
+/// The least speed, where the fastest is 1: a node that is slower has one example anyway.
+inline constexpr double kLeastSpeed = 1e-6;
+
 /// Speeds as --batch-share takes them, "4,4,1": four digits of each.
 std::string speeds_text(std::span<const double> speeds);
 

@@ -44,7 +44,7 @@ Result<std::string> list_of(const std::vector<std::vector<std::byte>>& told) {
   }
   const double fastest = speeds.empty() ? 1 : std::ranges::max(speeds);
   for (double& speed : speeds) {
-    speed /= fastest;
+    speed = std::max(speed / fastest, kLeastSpeed);
   }
   return speeds_text(speeds);
 }

@@ -102,13 +102,13 @@ Workspace& workspace() {
 }  // namespace
 
 SupervisedTask::SupervisedTask(std::shared_ptr<const Dataset> data, std::unique_ptr<Model> model,
-                               Sampler sampler, int nodes)
+                               Sampler sampler, std::size_t examples_per_round)
     : data_(std::move(data)), model_(std::move(model)), sampler_(std::move(sampler)) {
-  check(data_ != nullptr && model_ != nullptr && nodes > 0, "a supervised task's parts");
+  check(data_ != nullptr && model_ != nullptr && examples_per_round > 0,
+        "a supervised task's parts");
   outputs_ = data_->outputs();
   positions_ = model_->positions();
-  const std::uint64_t per_round =
-      std::uint64_t{sampler_.batch_size()} * positions_ * static_cast<unsigned>(nodes);
+  const std::uint64_t per_round = std::uint64_t{examples_per_round} * positions_;
   rounds_per_epoch_ = (data_->train().size() + per_round - 1) / per_round;
   labels_.resize(positions_);
   spreads_ = spreads_of(data_->test());

@@ -29,9 +29,10 @@ namespace sotto {
 
 class SupervisedTask final : public Task {
  public:
-  /// `nodes` is the job's number of nodes, of which this is one; it sets the length of an epoch.
+  /// `examples_per_round` are those of all nodes' batches together; they set the length of an
+  /// epoch.
   SupervisedTask(std::shared_ptr<const Dataset> data, std::unique_ptr<Model> model, Sampler sampler,
-                 int nodes);
+                 std::size_t examples_per_round);
 
   /// Trains from now on with labels c − 1 − y of c classes, or on targets −y: an attack, for tests
   /// (label_flip).

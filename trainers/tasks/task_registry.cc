@@ -123,9 +123,13 @@ constexpr auto kInfos = [] {
 }();
 
 /// Throws Error unless a batch occupies less than 4 GiB.
+std::size_t largest_batch(const Dataset& data, std::size_t activations) {
+  return std::min(kMostBatch, kMostBatchValues / (data.features() + activations));
+}
+
 void require_batch(std::size_t batch, const Dataset& data, std::size_t activations) {
   const std::size_t features = data.features();
-  const std::size_t largest = std::min(kMostBatch, kMostBatchValues / (features + activations));
+  const std::size_t largest = largest_batch(data, activations);
   if (batch == 0 || batch > largest) {
     refuse(
         "batch", fmt::to_string(batch),
@@ -248,8 +252,16 @@ TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions optio
   const Dataset& dataset = *data_->dataset;
   const auto model = make_model(options_.model, input_of(dataset));  // refuse early
   const auto& batches = options_.batches;
-  require_batch(batches.empty() ? options_.batch : std::ranges::max(batches), dataset,
-                model->activations());
+  require_batch(options_.batch, dataset, model->activations());
+  if (const auto largest = std::ranges::max_element(batches); largest != batches.end()) {
+    const std::size_t most = largest_batch(dataset, model->activations());
+    if (*largest > most) {
+      throw Error("batch_share",
+                  fmt::format("node {} would have {} examples of a batch, and {} are the most; "
+                              "choose a smaller batch, or shares that differ less",
+                              largest - batches.begin(), *largest, most));
+    }
+  }
   const Partition partition = parse_partition(options_.partition);
   if (options_.deal) {
     const int dealt = options_.nodes - static_cast<int>(options_.byzantine.size());
@@ -288,10 +300,10 @@ std::unique_ptr<Task> TaskFactory::make(Rank rank) const {
   const auto share = static_cast<std::size_t>(lies ? before : rank - before);
   const auto shard =
       options_.deal ? shards_[share % shards_.size()] : std::vector<std::uint32_t>{0};
+  const std::size_t honest = static_cast<std::size_t>(options_.nodes) - liars.size();
   auto task = std::make_unique<SupervisedTask>(
       data_->dataset, make_model(options_.model, input_of(*data_->dataset)),
-      Sampler(shard, options_.batch_of(rank), options_.seed, rank),
-      options_.nodes - static_cast<int>(liars.size()));
+      Sampler(shard, options_.batch_of(rank), options_.seed, rank), options_.batch * honest);
   if (lies && options_.flip_labels) {
     task->flip_labels();
   }

@@ -187,7 +187,7 @@ std::unique_ptr<SupervisedTask> Stream::task(Rank rank) const {
   return std::make_unique<SupervisedTask>(
       pool_, make_model("softmax", {.features = pool_->features(), .classes = 2}),
       Sampler(shards_[static_cast<std::size_t>(rank)], options_.batch, options_.seed, rank),
-      nodes());
+      options_.batch * static_cast<std::size_t>(nodes()));
 }
 
 double Stream::best_fixed_loss() const {

@@ -80,6 +80,27 @@ TEST_CASE("batches of equally fast nodes are those without the setting, to the b
   }
 }
 
+TEST_CASE("an epoch is as long with batches by speed as without") {
+  TrainOptions options = job("");
+  options.rounds.reset();
+  options.epochs = 3;
+  const Round rounds = make_train_plan(options).run.rounds;
+  for (const std::string share : {"43,42,11,11", "11,11,42,43", "1,1000,1,1"}) {
+    CAPTURE(share);
+    options.batch_share = share;
+    CHECK(make_train_plan(options).run.rounds == rounds);
+  }
+}
+
+TEST_CASE("shares that do not fit are refused under their own name") {
+  TrainOptions options = job("9,1,1,1");
+  options.batch = 40'000;
+  refused(options, "node 0 would have");
+  options = job("4,4,1,1");
+  options.batch = std::size_t{1} << 62U;
+  CHECK_THROWS_WITH_AS((void)make_train_plan(options), doctest::Contains("batch"), Error);
+}
+
 TEST_CASE("the weighted mean of gradients is the gradient of the union of all batches") {
   const std::uint64_t seed = test::drawn_seed();
   CAPTURE(seed);

@@ -127,7 +127,7 @@ TEST_CASE("data sets that differ by one example have gradients within C / batch"
   const auto task_on = [&](const std::vector<std::uint32_t>& shard) {
     const ModelInput input{.features = data->features(), .classes = 10};
     auto inner = std::make_unique<SupervisedTask>(data, make_model("mlp:7", input),
-                                                  Sampler(shard, kBatch, 1, 0), 1);
+                                                  Sampler(shard, kBatch, 1, 0), kBatch);
     return ClippedTask(std::move(inner), PoissonSampler(shard, 1, SecretKey::fresh()), kClip,
                        kBatch);
   };
