@@ -229,6 +229,7 @@ SimulatorOptions SimulatedJob::options(int threads) const {
   options.nodes = shared_paces(scenario_, plan_->tasks->options());
   if (std::ranges::adjacent_find(options.nodes, std::not_equal_to<>()) == options.nodes.end()) {
     options.nodes.resize(1);
+    options.nodes.shrink_to_fit();  // there may be a million of them
   }
   options.network = scenario_.network;
   options.transport = scenario_.transport;
