@@ -42,7 +42,9 @@ class LeanVector {
   T* end() { return begin() + size(); }
   const T* begin() const { return items(block_); }
   const T* end() const { return begin() + size(); }
+  /// Requires i < size().
   T& operator[](std::size_t i) { return begin()[i]; }
+  /// Requires i < size().
   const T& operator[](std::size_t i) const { return begin()[i]; }
   /// Requires !empty().
   T& front() { return begin()[0]; }
@@ -50,7 +52,9 @@ class LeanVector {
   T& back() { return begin()[size() - 1]; }
   const T& back() const { return begin()[size() - 1]; }
 
+  /// Puts an element behind the others.
   void push_back(T item) { emplace_back(std::move(item)); }
+  /// Makes an element behind the others, of parts that are none of its own elements'.
   template <typename... Parts>
   T& emplace_back(Parts&&... parts) {
     if (block_ == nullptr || block_->size == block_->capacity) {
@@ -74,6 +78,7 @@ class LeanVector {
       block_->size = static_cast<std::uint32_t>(kept - begin());
     }
   }
+  /// Takes out the element at `at`.
   void erase(T* at) { erase(at, at + 1); }
   /// Drops all elements, and keeps the memory.
   void clear() {
