@@ -26,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kLeastTimed = 3;
 constexpr std::size_t kMostTimed = 50;
 constexpr std::chrono::milliseconds kTiming{300};
+/// Seconds of a gradient that is timed once, since the other nodes wait for what this one tells.
+constexpr double kLong = 2;
 
 /// Bytes of a list of speeds: each has 12 at most.
 constexpr std::size_t kMostText = 12 * (std::size_t{1} << 16U);
@@ -97,12 +99,18 @@ double measure_speed(Task& task, std::size_t batch, std::span<const float> param
   std::vector<float> gradient(parameters.size());
   std::vector<double> seconds;
   seconds.reserve(kMostTimed);
-  (void)task.loss_and_gradient(0, parameters, gradient);
+  const auto timed = [&](Round round) {
+    const auto from = Clock::now();
+    (void)task.loss_and_gradient(round, parameters, gradient);
+    return std::chrono::duration<double>(Clock::now() - from).count();
+  };
+  // The first one warms up caches and memory, of which a long one is independent.
+  if (const double first = timed(0); first > kLong) {
+    return static_cast<double>(batch) / first;
+  }
   const auto end = Clock::now() + kTiming;
   while (seconds.size() < kLeastTimed || (seconds.size() < kMostTimed && Clock::now() < end)) {
-    const auto from = Clock::now();
-    (void)task.loss_and_gradient(seconds.size(), parameters, gradient);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - from).count());
+    seconds.push_back(timed(seconds.size()));
   }
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
   std::ranges::nth_element(seconds, middle);
