@@ -6,7 +6,6 @@
 
 #include <sotto/base/xxh3.h>
 #include <sotto/kernels/ops.h>
-#include <sotto/optim/state_io.h>
 
 namespace sotto {
 
@@ -98,9 +97,32 @@ void KeyedMemory::save(ByteBuffer& out) const {
   out.write(digest_);
   out.write(static_cast<std::uint64_t>(order_.size()));
   out.write_span(std::span(order_));
-  std::vector<float> rows(order_.size() * width_);
-  decode(rows_, rows);
-  write_floats(rows, out);
+  out.write(static_cast<std::uint64_t>(order_.size() * width_));
+  for (const std::uint64_t key :
+       order_) {  // one after another: all in fp32 are as much memory again
+    out.write_span(row(key));
+  }
+}
+
+Status KeyedMemory::load_rows(ByteReader& in) {
+  const std::size_t due = order_.size() * width_;
+  if (const auto elements = in.read<std::uint64_t>(); in.failed() || elements != due) {
+    return {Fault::malformed,
+            fmt::format("checkpoint has {} elements of remembered rows where {} are due", elements,
+                        due)};
+  }
+  rows_.resize(order_.size() * row_bytes());
+  for (std::size_t slot = 0; slot < order_.size(); ++slot) {
+    if (!in.read_into(std::span(row_))) {
+      return {Fault::malformed, "checkpoint ends within remembered rows"};
+    }
+    if (host_ops().count_non_finite(row_).count > 0) {
+      return {Fault::non_finite,
+              fmt::format("checkpoint has remembered row {}, which is not finite", slot)};
+    }
+    (void)encode(row_, at(slot));
+  }
+  return {};
 }
 
 Status KeyedMemory::load(ByteReader& in) {
@@ -114,11 +136,8 @@ Status KeyedMemory::load(ByteReader& in) {
                     count, capacity_)};
   }
   order_.resize(count);
-  std::vector<float> rows(count * width_);
   in.read_into(std::span(order_));
-  Status status = read_floats(in, "memory of keyed rows", rows);
-  rows_.resize(count * row_bytes());
-  (void)encode(rows, rows_);
+  Status status = load_rows(in);
   for (std::size_t slot = 0; status.ok() && slot < count; ++slot) {
     if (!slots_.emplace(order_[slot], slot).second) {
       status = {Fault::malformed,

@@ -80,6 +80,8 @@ class KeyedMemory {
   /// Between rows and what is held of them; the number of elements that were cut.
   std::size_t encode(std::span<const float> rows, std::span<std::byte> held) const;
   void decode(std::span<const std::byte> held, std::span<float> rows) const;
+  /// Reads the rows of the keys that were read.
+  Status load_rows(ByteReader& in);
   void clear();
 
   std::size_t width_;
