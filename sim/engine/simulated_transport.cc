@@ -455,8 +455,8 @@ void SimulatedTransport::abort(Rank node) {
     boxes_[index(to(id))].under_way -= dropped;
     network_.abort(id);
     auto& parcels = lines_[id].parcels;
-    parcels.erase(std::ranges::remove_if(parcels, std::logical_not(), &Parcel::delivered).begin(),
-                  parcels.end());
+    const auto under_way = [](const Parcel& parcel) { return !parcel.delivered; };
+    parcels.erase(std::remove_if(parcels.begin(), parcels.end(), under_way), parcels.end());
   }
 }
 
