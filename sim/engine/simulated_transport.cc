@@ -1,7 +1,6 @@
 #include "simulated_transport.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 
 #include <sotto/base/check.h>
