@@ -88,9 +88,8 @@ int main(int argc, char** argv) {
                "ring_memory");
   return sotto::bench::run_main(app, argc, argv, [] {
     std::printf(
-        "| T, h | p | MB of rows | MB of the ring | MB held | MB of all scores | MB by formula | "
-        "MB "
-        "received | phases | s fast | s slow |\n"
+        "| T, h | p | MB of rows | MB of the ring | MB held | MB of all scores "
+        "| MB by formula | MB received | phases | s fast | s slow |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     for (const std::size_t positions : {4096U, 32768U}) {
       for (const int nodes : {1, 2, 4, 8, 16}) {

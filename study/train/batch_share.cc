@@ -16,7 +16,6 @@
 namespace sotto::study {
 namespace {
 
-constexpr std::size_t kMostBatch = std::size_t{1} << 16;
 constexpr double kMostSpeed = 1e12;
 
 std::vector<double> parse_speeds(const std::string& text, int nodes) {

@@ -8,6 +8,9 @@
 
 namespace sotto {
 
+/// Examples of a batch at one node, at most.
+inline constexpr std::size_t kMostBatch = std::size_t{1} << 16U;
+
 /// Node i's part of `examples`, in proportion to its speed v_i: b_i = examples × v_i / Σ v, rounded
 /// by largest remainders (of equal ones the lower ranks' first), and at least 1. They sum to
 /// `examples`. Requires speeds that are finite and above 0, and no more of them than examples.

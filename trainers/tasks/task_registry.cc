@@ -13,6 +13,7 @@
 #include <sotto/trainers/data/loaders.h>
 #include <sotto/trainers/data/partition.h>
 #include <sotto/trainers/data/sampler.h>
+#include <sotto/trainers/tasks/batch_shares.h>
 #include <sotto/trainers/tasks/clipped_task.h>
 #include <sotto/trainers/tasks/model.h>
 #include <sotto/trainers/tasks/supervised_task.h>
@@ -23,7 +24,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kMostBatch = 1 << 16;
+/// Values that a model keeps of a batch, with its features, at most.
 constexpr std::size_t kMostBatchValues = std::size_t{1} << 30;
 
 /// A kind of task and how its data come about.
