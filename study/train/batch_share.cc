@@ -26,7 +26,8 @@ std::vector<double> parse_speeds(const std::string& text, int nodes) {
     const auto speed = parse_number<double>(left.substr(0, comma), kLeastSpeed, kMostSpeed);
     if (!speed) {
       refuse("batch_share", text,
-             fmt::format("expected {}, or a speed for each node, as 4,4,1", kShareBySpeed));
+             fmt::format("expected {}, or a speed for each node, as 4,4,1, from {:g} to {:g}",
+                         kShareBySpeed, kLeastSpeed, kMostSpeed));
     }
     speeds.push_back(*speed);
     if (comma == std::string_view::npos) {
