@@ -50,7 +50,7 @@
 //
 // Averaging dW of a whole W over as many nodes takes 2 (q² − 1)/q² · K N elements. Planes (d = 1)
 // receive less only where M < N (2 q − 1)/3: with more rows in a step they pay for memory, not for
-// bytes. docs/groups.md has figures.
+// bytes. docs/groups_measured.md has figures.
 //
 // One thread at a time; allocates in the constructor, and in `list_…`.
 #pragma once

@@ -34,7 +34,7 @@ class StateCopy {
   std::optional<PieceMessage> piece(const FetchMessage& fetch, EpochTime now);
   /// Whether somebody fetches the copy, so that it is not to be replaced.
   bool busy(EpochTime now) const { return step_ && now - asked_ < kBusy; }
-  /// Its step, while newcomers that have nothing yet are to fetch this copy: a donor makes no other
+  /// The copy's step, while newcomers that have nothing yet are to fetch it: a donor makes no other
   /// while it is busy, so that those who wanted other steps would wait for each other.
   std::optional<Round> offered(EpochTime now) const {
     return step_ && now - made_ < kOffered ? step_ : std::nullopt;
