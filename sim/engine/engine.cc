@@ -148,11 +148,11 @@ void Simulator::Engine::begin_sampling(const Platform& platform) {
 }
 
 void Simulator::Engine::connect() {
-  std::size_t lines = 0;
+  std::size_t connections = 0;
   for (const Node& node : nodes_) {
-    lines += node.algorithm->peers().to.size();
+    connections += node.algorithm->peers().to.size();
   }
-  transport_->reserve(lines);
+  transport_->reserve(connections);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     Peers peers = nodes_[i].algorithm->peers();

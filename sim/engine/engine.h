@@ -44,9 +44,9 @@ class Simulator::Engine {
     deadline,
     // The kinds above are a node's own, of each of which it has one event at most at a time.
     node_event,   ///< subject: index in options.events
-    sender_gone,  ///< subject: line
+    sender_gone,  ///< subject: connection
     receiver_gone,
-    notice,      ///< a line's sender hears of a receive, or of a frame taken, which it waits for
+    notice,  ///< a connection's sender hears of a receive, or of a frame taken, which it waits for
     node_turns,  ///< the node comes or goes, by its availability
   };
   static constexpr std::size_t kTimers = node_event - node_starts;
@@ -83,7 +83,7 @@ class Simulator::Engine {
   /// An exchange that is being encoded.
   struct Encoding {
     Exchange exchange;
-    std::vector<SimulatedTransport::CopiedFrame> frames;
+    std::vector<CopiedFrame> frames;
   };
   struct Node {
     std::unique_ptr<Algorithm> algorithm;
@@ -120,6 +120,7 @@ class Simulator::Engine {
   }
   static SimTime& spent_in(Node& node, Phase phase);
   SimTime now() const { return queue_.now(); }
+  const ConnectionTable& connections() const { return transport_->connections(); }
   void validate(const Platform& platform) const;
   void begin_sampling(const Platform& platform);
   void connect();
@@ -127,11 +128,11 @@ class Simulator::Engine {
   void handle(const Event& event);
   void handle_node(const Event& event);
   void handle_arrival(const Arrival& arrival);
-  void handle_notice(ConnectionId line);
+  void handle_notice(ConnectionId connection);
   /// Schedules what the transport's senders are to hear.
   void schedule_notices();
-  /// Sends what may go on the line.
-  void launch(ConnectionId line);
+  /// Sends what may go on the connection.
+  void launch(ConnectionId connection);
   void schedule(Rank rank, std::uint32_t kind, SimTime after);
   SimTime& due(Rank rank, std::uint32_t kind) { return at(rank).due[kind - node_starts]; }
 
@@ -184,7 +185,7 @@ class Simulator::Engine {
   void suspend(Rank rank);
   void resume(Rank rank);
   void end(Rank rank, Status status, Closing closing = Closing::close);
-  void schedule_gone(ConnectionId line, SimTime after);
+  void schedule_gone(ConnectionId connection, SimTime after);
   void handle_gone(const Event& event);
   /// Whether the node will come or go, as its availability says.
   bool turns_later(std::size_t rank) const {

@@ -22,11 +22,6 @@ bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
     account(send.to);
     record(TraceEntry::Kind::sent, rank, send.to, send.frame.size());
   }
-  if (options_.transport.on_demand) {
-    for (const Receive& receive : exchange.receives) {
-      transport_->announce(transport_->line(receive.from, rank), exchange.tag);
-    }
-  }
   transport_->post(rank, exchange, &released_);
   schedule_notices();
   node.heard = now();
@@ -40,8 +35,8 @@ bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
 bool Simulator::Engine::post_encoded(Rank rank) {
   Encoding& encoding = *at(rank).encoding;
   const bool goes_on = post(rank, encoding.exchange);
-  for (SimulatedTransport::CopiedFrame& frame : encoding.frames) {
-    transport_->give_back(frame);
+  for (CopiedFrame& frame : encoding.frames) {
+    transport_->copies().give_back(frame);
   }
   encoding.frames.clear();
   return goes_on;
@@ -60,7 +55,7 @@ void Simulator::Engine::complete(Rank rank) {
   if (node.stage == Stage::ended || node.codec != Codec::idle) {
     return;
   }
-  const SimulatedTransport::Open* const exchange = transport_->complete(rank);
+  const OpenExchange* const exchange = transport_->complete(rank);
   if (exchange == nullptr) {
     return;
   }
@@ -79,7 +74,7 @@ SimTime Simulator::Engine::behind_time(Rank rank, const ExchangeTag& tag) const 
 
 void Simulator::Engine::carried_exchange(Rank rank) {
   Node& node = at(rank);
-  const SimulatedTransport::Open& done = *transport_->complete(rank);
+  const OpenExchange& done = *transport_->complete(rank);
   if (node.codec == Codec::decoding) {
     if (const SimTime time = behind_time(rank, done.exchange.tag); time > 0) {
       account(rank);
@@ -99,8 +94,8 @@ void Simulator::Engine::carried_exchange(Rank rank) {
 }
 
 void Simulator::Engine::handle_arrival(const Arrival& arrival) {
-  const Rank from = transport_->from(arrival.connection);
-  const Rank to = transport_->to(arrival.connection);
+  const Rank from = connections().from(arrival.connection);
+  const Rank to = connections().to(arrival.connection);
   ++messages_;
   account(from);
   account(to);
@@ -125,27 +120,27 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
   }
 }
 
-void Simulator::Engine::handle_notice(ConnectionId line) {
-  transport_->hear(line);
-  const Rank from = transport_->from(line);
+void Simulator::Engine::handle_notice(ConnectionId connection) {
+  transport_->hear(connection);
+  const Rank from = connections().from(connection);
   if (at(from).stage != Stage::ended && !at(from).suspended) {
-    launch(line);
+    launch(connection);
   }
 }
 
 void Simulator::Engine::schedule_notices() {
-  for (const auto& [at, line] : transport_->notices()) {
-    queue_.push({.time = at, .subject = line, .kind = notice});
+  for (const auto& [at, connection] : transport_->notices()) {
+    queue_.push({.time = at, .subject = connection, .kind = notice});
   }
   transport_->notices().clear();
 }
 
-void Simulator::Engine::launch(ConnectionId line) {
-  account(transport_->from(line));
-  account(transport_->to(line));
-  transport_->launch(line);
+void Simulator::Engine::launch(ConnectionId connection) {
+  account(connections().from(connection));
+  account(connections().to(connection));
+  transport_->launch(connection);
   schedule_notices();
-  complete(transport_->from(line));
+  complete(connections().from(connection));
 }
 
 void Simulator::Engine::check_deadline(Rank rank) {

@@ -124,8 +124,8 @@ void Simulator::Engine::resume(Rank rank) {
       schedule(rank, kind, left);
     }
   }
-  for (const ConnectionId line : transport_->lines_from(rank)) {
-    launch(line);
+  for (const ConnectionId connection : connections().leaving(rank)) {
+    launch(connection);
   }
   advance(rank);
 }
@@ -154,8 +154,8 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
   --alive_;
   awake_ -= node.suspended ? 0 : 1;
   if (closing != Closing::close) {
-    for (const ConnectionId line : transport_->lines_from(rank)) {
-      account(transport_->to(line));
+    for (const ConnectionId connection : connections().leaving(rank)) {
+      account(connections().to(connection));
     }
     transport_->abort(rank);
   }
@@ -164,33 +164,34 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
   if (closing == Closing::none) {
     return;
   }
-  for (const ConnectionId line : transport_->lines_from(rank)) {
-    if (network_->passable(line)) {
-      schedule_gone(line, network_->latency(line));
+  for (const ConnectionId connection : connections().leaving(rank)) {
+    if (network_->passable(connection)) {
+      schedule_gone(connection, network_->latency(connection));
     }
   }
-  for (const ConnectionId line : transport_->lines_to(rank)) {
-    if (network_->passable_back(line)) {
-      queue_.push({.time = plus(now(), network_->latency_back(line)),
-                   .subject = line,
+  for (const ConnectionId connection : connections().entering(rank)) {
+    if (network_->passable_back(connection)) {
+      queue_.push({.time = plus(now(), network_->latency_back(connection)),
+                   .subject = connection,
                    .kind = receiver_gone});
     }
   }
 }
 
-void Simulator::Engine::schedule_gone(ConnectionId line, SimTime after) {
-  queue_.push({.time = plus(now(), after), .subject = line, .kind = sender_gone});
+void Simulator::Engine::schedule_gone(ConnectionId connection, SimTime after) {
+  queue_.push({.time = plus(now(), after), .subject = connection, .kind = sender_gone});
 }
 
 void Simulator::Engine::handle_gone(const Event& event) {
-  const ConnectionId line = event.subject;
+  const ConnectionId connection = event.subject;
   const bool sender = event.kind == sender_gone;
-  if (sender && !transport_->drained(line)) {
+  if (sender && !transport_->drained(connection)) {
     return;  // its last bytes come first
   }
-  const Rank gone = sender ? transport_->from(line) : transport_->to(line);
-  const Rank rank = sender ? transport_->to(line) : transport_->from(line);
-  const bool needed = sender ? transport_->lose_sender(line) : transport_->lose_receiver(line);
+  const Rank gone = sender ? connections().from(connection) : connections().to(connection);
+  const Rank rank = sender ? connections().to(connection) : connections().from(connection);
+  const bool needed =
+      sender ? transport_->lose_sender(connection) : transport_->lose_receiver(connection);
   if (needed && at(rank).stage != Stage::ended) {
     end(rank, {Fault::peer_lost, fmt::format("node {} is lost", gone)});
   }
@@ -234,11 +235,11 @@ std::string Simulator::Engine::beyond_time() const {
                         rank, node.rounds);
     }
   }
-  if (const auto line = network_->moving()) {
+  if (const auto connection = network_->moving()) {
     return ends + fmt::format(
                       "a message from node {} to node {} would arrive later; give the links "
                       "more bandwidth or less latency, or run fewer rounds",
-                      transport_->from(*line), transport_->to(*line));
+                      connections().from(*connection), connections().to(*connection));
   }
   return "";
 }
