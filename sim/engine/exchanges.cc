@@ -27,13 +27,13 @@ bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
   node.heard = now();
   if (!node.deadline_due) {
     node.deadline_due = true;
-    schedule(rank, deadline, options_.timeout);
+    schedule(rank, Timer::deadline, options_.timeout);
   }
   return true;
 }
 
 bool Simulator::Engine::post_encoded(Rank rank) {
-  Encoding& encoding = *at(rank).encoding;
+  Node::Encoding& encoding = *at(rank).encoding;
   const bool goes_on = post(rank, encoding.exchange);
   for (CopiedFrame& frame : encoding.frames) {
     transport_->copies().give_back(frame);
@@ -52,7 +52,7 @@ void Simulator::Engine::complete_all(Rank rank) {
 
 void Simulator::Engine::complete(Rank rank) {
   Node& node = at(rank);
-  if (node.stage == Stage::ended || node.codec != Codec::idle) {
+  if (node.ended() || node.codec != Codec::idle) {
     return;
   }
   const OpenExchange* const exchange = transport_->complete(rank);
@@ -63,7 +63,7 @@ void Simulator::Engine::complete(Rank rank) {
   const SimTime time = from_seconds(bytes * spec(rank).codec.decode_s_per_byte);
   account(rank);
   node.codec = Codec::decoding;
-  schedule(rank, carried, time);
+  schedule(rank, Timer::carried, time);
 }
 
 SimTime Simulator::Engine::behind_time(Rank rank, const ExchangeTag& tag) const {
@@ -79,7 +79,7 @@ void Simulator::Engine::carried_exchange(Rank rank) {
     if (const SimTime time = behind_time(rank, done.exchange.tag); time > 0) {
       account(rank);
       node.codec = Codec::computing;
-      schedule(rank, carried, time);
+      schedule(rank, Timer::carried, time);
       return;
     }
   }
@@ -115,7 +115,7 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
     complete(from);
   }
   // What the last bytes of a node that is gone were waited for.
-  if (at(from).stage == Stage::ended && transport_->drained(arrival.connection)) {
+  if (at(from).ended() && transport_->drained(arrival.connection)) {
     schedule_gone(arrival.connection, 0);
   }
 }
@@ -123,7 +123,7 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
 void Simulator::Engine::handle_notice(ConnectionId connection) {
   transport_->hear(connection);
   const Rank from = connections().from(connection);
-  if (at(from).stage != Stage::ended && !at(from).suspended) {
+  if (!at(from).ended() && !at(from).suspended) {
     launch(connection);
   }
 }
@@ -160,7 +160,7 @@ void Simulator::Engine::check_deadline(Rank rank) {
     return;
   }
   node.deadline_due = true;
-  schedule(rank, deadline, due - now());
+  schedule(rank, Timer::deadline, due - now());
 }
 
 }  // namespace sotto
