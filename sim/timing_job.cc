@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include <sotto/base/buckets.h>
 #include <sotto/base/check.h>
 #include <sotto/base/frame.h>
 #include <sotto/base/philox.h>
-#include <sotto/optim/exchange/buckets.h>
-#include <sotto/optim/exchange/pairings.h>
 #include <sotto/optim/registry.h>
+#include <sotto/topology/pairings.h>
 
 namespace sotto {
 namespace {
