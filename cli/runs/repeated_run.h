@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/study/json/comparison.h>
+#include <sotto/study/comparison/repeated_run.h>
 #include <sotto/study/spread.h>
 
 namespace sotto::cli {
