@@ -185,8 +185,9 @@ void require_few(bool to_all, int nodes) {
 }
 
 /// How nodes of a scenario compute and exchange with these options.
-Pace pace_of(const Scenario& scenario, const TaskOptions& task, const OptimizerOptions& options) {
-  return {.nodes = shared_paces(scenario, task),
+JobTiming timing_of(const Scenario& scenario, const TaskOptions& task,
+                    const OptimizerOptions& options) {
+  return {.nodes = shared_node_specs(scenario, task),
           .overlap = options.overlap,
           .seed = options.seed,
           .network = scenario.network,
@@ -286,7 +287,7 @@ bool tries_batch_shares(const Scenario& scenario) {
     return false;
   }
   const auto seconds = [](const NodeSpec& node) { return mean_seconds(node.compute); };
-  const auto [least, most] = std::ranges::minmax(scenario.paces, {}, seconds);
+  const auto [least, most] = std::ranges::minmax(scenario.node_specs, {}, seconds);
   return seconds(least) > 0 && seconds(least) < kShorter * seconds(most);
 }
 
@@ -346,10 +347,10 @@ void Screen::add_with(std::string_view setting, const std::string& value, const 
 }
 
 void Screen::predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
-                     const Pace& pace, Round rounds) const {
+                     const JobTiming& timing, Round rounds) const {
   candidate.rounds = scenario_.timing_only ? affordable_rounds(job, rounds) : rounds;
   candidate.predicted_seconds_per_round =
-      predict_seconds_per_round(job, platform, pace, candidate.rounds);
+      predict_seconds_per_round(job, platform, timing, candidate.rounds);
   candidate.bytes_per_round = bytes_per_round(job, scenario_.nodes, candidate.rounds);
 }
 
@@ -381,17 +382,17 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   const PlannedJob job = planned_job(scenario_, plan);
   const ParameterLayout layout = plan.tasks->make(0)->layout();
   const Candidate made = candidate_of(proposal, plan, layout);
-  Scenario paced = scenario_;
-  codec_.apply(made.codec, paced);
+  Scenario changed = scenario_;
+  codec_.apply(made.codec, changed);
   const Platform platform = without_traces(scenario_).platform(pairs_of(job));
-  const Pace pace = pace_of(paced, plan.tasks->options(), options);
+  const JobTiming timing = timing_of(changed, plan.tasks->options(), options);
   const bool streams = options.groups.empty() && can_stream(options, layout) &&
                        !options.streaming.on() && !variations.intervals.empty();
   const auto predicted = [&](Candidate one, const Streaming& streaming) {
     const PlannedJob spread = options.groups.empty()
                                   ? with_local_steps(job, one.interval, streaming)
                                   : with_local_steps_of_groups(job, one.interval);
-    predict(one, spread, platform, pace, plan.run.rounds);
+    predict(one, spread, platform, timing, plan.run.rounds);
     if (!options.groups.empty()) {
       one.bytes_per_round_within =
           bytes_per_round_within(spread, NodeGroups(options.groups), one.rounds);

@@ -93,7 +93,7 @@ class SimulatedJob {
 SimTime start_of(const Scenario& scenario, std::size_t node) {
   const SimTime there =
       scenario.availability.empty() ? 0 : first_presence(scenario.availability[node]);
-  return std::max(scenario.paces[node].start, there);
+  return std::max(scenario.node_specs[node].start, there);
 }
 
 /// Adds the nodes of the side that has fewer.
@@ -113,7 +113,7 @@ Happenings happenings(const Scenario& scenario) {
   for (const NodeEvent& event : scenario.events) {
     found.nodes.push_back(event.node);
   }
-  for (std::size_t node = 0; node < scenario.paces.size(); ++node) {
+  for (std::size_t node = 0; node < scenario.node_specs.size(); ++node) {
     if (start_of(scenario, node) > 0) {
       found.nodes.push_back(static_cast<Rank>(node));
     }
@@ -226,7 +226,7 @@ std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
 SimulatorOptions SimulatedJob::options(int threads) const {
   SimulatorOptions options;
   options.rounds = plan_->run.rounds;
-  options.nodes = shared_paces(scenario_, plan_->tasks->options());
+  options.nodes = shared_node_specs(scenario_, plan_->tasks->options());
   if (std::ranges::adjacent_find(options.nodes, std::not_equal_to<>()) == options.nodes.end()) {
     options.nodes.resize(1);
     options.nodes.shrink_to_fit();  // there may be a million of them
