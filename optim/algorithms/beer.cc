@@ -167,7 +167,7 @@ constinit const AlgorithmInfo Beer::kInfo = {
     .hyperparameters = kBeerHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::symmetric,
-    .overlaps = true,
+    .hides_behind = HidesBehind::next_gradient,
     .accelerated = true,
     .bytes = "degree · 2 |C|",
     .memory = {.floats = 7},

@@ -283,7 +283,7 @@ constinit const AlgorithmInfo GossipAdam::kInfo = {
     .hyperparameters = kGossipAdamHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::symmetric,
-    .step_rule = "adam",
+    .step_rules = {.only = "adam"},
     .bytes = "degree · |C|; degree · 8d before the freeze",
     .memory = {.floats = 5},
     .default_compressor = "sign",

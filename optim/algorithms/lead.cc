@@ -173,7 +173,7 @@ constinit const AlgorithmInfo Lead::kInfo = {
     .hyperparameters = kLeadHyperparameters,
     .contract = ContractKind::unbiased,
     .graph = GraphNeed::symmetric,
-    .step_rule = "sgd",
+    .step_rules = {.only = "sgd"},
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "degree · |C|",

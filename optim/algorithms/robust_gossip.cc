@@ -114,7 +114,7 @@ constinit const AlgorithmInfo RobustGossip::kInfo = {
     .hyperparameters = kRobustHyperparameters,
     .contract = ContractKind::exact,
     .graph = GraphNeed::symmetric,
-    .time_varying = true,
+    .graph_change = GraphChange::any,
     .robust = true,
     .bytes = "degree · 4d",
     .memory = {.floats = 3, .per_neighbour = 1},

@@ -92,8 +92,8 @@ Settings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenari
     const Hyperparameter& step = *algorithm.hyperparameters.find(kFreezeStep);
     settings.push_back({dashed(step.setting), fmt::to_string(usual_freeze_step(rounds))});
   }
-  const bool adam = info.step_rule == "adam" || info.step_rule == "adamw";
-  if (adam && scenario.task.step_rule != info.step_rule) {
+  const bool adam = info.step_rules.only == "adam" || info.step_rules.only == "adamw";
+  if (adam && scenario.task.step_rule != info.step_rules.only) {
     const Settings rate = adam_rate(scenario);
     settings.insert(settings.end(), rate.begin(), rate.end());
   }
@@ -156,7 +156,7 @@ std::vector<Family> chosen_families(const CandidateLists& lists, const Scenario&
 }
 
 bool needs_adam(const std::string& algorithm) {
-  return algorithm_info(algorithm).step_rule == "adam";
+  return algorithm_info(algorithm).step_rules.only == "adam";
 }
 
 /// Settings of a run that decide what is exchanged, and when.
@@ -198,7 +198,7 @@ JobTiming timing_of(const Scenario& scenario, const TaskOptions& task,
 /// they want that and cannot have it.
 bool can_stream(const OptimizerOptions& options, const ParameterLayout& layout) {
   const bool can =
-      algorithm_info(options.algorithm).streams && options.buckets.value_or(1) == 1 &&
+      algorithm_info(options.algorithm).takes_fragments() && options.buckets.value_or(1) == 1 &&
       make_compressor(options.compressor, ContractKind::any, host_ops(), layout)->divisible();
   if (options.streaming.on() && !can) {
     throw Error(options.streaming.cause(),
@@ -325,7 +325,7 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
         const RunSpec run =
             run_of(method.algorithm, exact ? "" : spec, info.graph == GraphNeed::any ? "" : graph);
         for (const Settings& more : settings) {
-          all.add({.run = with_settings(run, more), .varies = info.step_rule.empty()});
+          all.add({.run = with_settings(run, more), .varies = info.step_rules.only.empty()});
         }
       }
     }
@@ -409,12 +409,12 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   if (streams) {
     add_fragments(scenario_, predicted, found);
   }
-  if (variations.delays && info.delayable) {
+  if (variations.delays && info.takes_delayed_gradients()) {
     Candidate delayed = of({.run = proposal.run.with("delayed-gradient", "true")}, {}).front();
     add_if_shorter(std::move(delayed), found.front().predicted_seconds_per_round, found);
   }
   const std::size_t plain = found.size();
-  if (variations.quasi_global && info.keeps_mean) {
+  if (variations.quasi_global && info.takes_following_rules()) {
     add_with_rule("quasi-global", {}, plain, found);
   }
   if (variations.batch_shares && info.agreement == SettingsAgreement::required) {
