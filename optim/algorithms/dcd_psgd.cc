@@ -13,7 +13,7 @@ DcdPsgd::DcdPsgd(AlgorithmSetup setup)
     : DirectionAlgorithm(kInfo, std::move(setup), ReplicaExchange::make_mailbox),
       replicas_(node_, mail_, node_.x(), /*lead=*/1),
       z_(node_.scratch()),
-      direction_(node_.direction_room()) {}
+      direction_(node_.stepper().direction_room()) {}
 
 Status DcdPsgd::take(const Direction& d) {
   const auto x = node_.x();
@@ -55,7 +55,7 @@ Status DcdPsgd::complete(const Exchange& exchange) {
 }
 
 AlgorithmCounters DcdPsgd::counters() const {
-  return {.saturated = node_.saturated(),
+  return {.saturated = node_.encoder().saturated(),
           .bad_frames = mail_.bad_frames(),
           .drifted = replicas_.drifted()};
 }

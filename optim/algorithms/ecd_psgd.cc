@@ -84,7 +84,7 @@ Status EcdPsgd::complete(const Exchange& exchange) {
 }
 
 AlgorithmCounters EcdPsgd::counters() const {
-  return {.saturated = node_.saturated(),
+  return {.saturated = node_.encoder().saturated(),
           .bad_frames = mail_.bad_frames(),
           .drifted = estimates_.drifted()};
 }

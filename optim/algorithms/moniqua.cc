@@ -86,7 +86,7 @@ Status Moniqua::complete(const Exchange& exchange) {
 Status Moniqua::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "Moniqua takes a gradient after its exchange");
   // 3. … − γ g_i
-  if (Status status = node_.move(mixed_, gradient, next_); !status.ok()) {
+  if (Status status = node_.stepper().move(mixed_, gradient, next_); !status.ok()) {
     return status;
   }
   if (Status status = require_in_range(next_, "updated model"); !status.ok()) {

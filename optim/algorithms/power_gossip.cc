@@ -196,7 +196,7 @@ Status PowerGossip::complete(const Exchange& exchange) {
 Status PowerGossip::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "PowerGossip takes a gradient after its exchanges");
   // 3. x_i ← x_i − γ g_i
-  if (Status status = node_.step_from(mixed_, gradient, next_); !status.ok()) {
+  if (Status status = node_.stepper().step_from(mixed_, gradient, next_); !status.ok()) {
     return status;
   }
   for (const Edge& edge : node_.in_edges()) {

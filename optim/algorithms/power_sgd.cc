@@ -52,7 +52,7 @@ Status PowerSgd::step() {
   if (Status status = node_.require_finite(error_, "error"); !status.ok()) {
     return status;
   }
-  if (Status status = node_.move(node_.x(), update_, direction_); !status.ok()) {
+  if (Status status = node_.stepper().move(node_.x(), update_, direction_); !status.ok()) {
     return status;
   }
   ops.copy(direction_, node_.x());
@@ -61,7 +61,7 @@ Status PowerSgd::step() {
 }
 
 AlgorithmCounters PowerSgd::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = factors_.bad_frames()};
+  return {.saturated = node_.encoder().saturated(), .bad_frames = factors_.bad_frames()};
 }
 
 void PowerSgd::save(ByteBuffer& out) const {

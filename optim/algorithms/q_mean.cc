@@ -33,7 +33,7 @@ Status QMean::complete(const Exchange& exchange) {
     return status;
   }
   // 3. x ← x − d(c̄)
-  if (Status status = node_.step(work_, next_); !status.ok()) {
+  if (Status status = node_.stepper().step(work_, next_); !status.ok()) {
     return status;
   }
   node_.finish_round();

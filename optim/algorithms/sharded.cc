@@ -47,7 +47,8 @@ Status Sharded::step(std::span<float> mean) {
   // 2. d_k = d(ḡ_k) at x_k + e_k
   const auto exact = std::span(work_).first(owned_.size);
   node_.ops().combine({{1, owned_.of(node_.x())}, {1, mean_.chunk_error()}}, exact);
-  if (Status status = node_.direction_at(owned_.offset, exact, mean, mean); !status.ok()) {
+  if (Status status = node_.stepper().direction_at(owned_.offset, exact, mean, mean);
+      !status.ok()) {
     return status;
   }
   node_.ops().scale(-1, mean);
