@@ -30,8 +30,8 @@ OWN_NETWORK = "SOTTO_BENCH_OWN_NETWORK"
 
 @functools.cache  # one module, whose Node knows all processes
 def epoch_kills():
-    """bench/epoch_kills.py as a module."""
-    spec = importlib.util.spec_from_file_location("epoch_kills", HERE.parent / "epoch_kills.py")
+    """bench/kills/epoch_kills.py as a module."""
+    spec = importlib.util.spec_from_file_location("epoch_kills", HERE.parent / "kills" / "epoch_kills.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -162,12 +162,12 @@ def play_sotto(options, folder):
 def kill_nodes(options, folder):
     """Starts nodes of sotto, kills some, and ends the others."""
     bench = epoch_kills()
-    given = argparse.Namespace(sotto=options.sotto, task="digits,train=600,test=200",
+    given = argparse.Namespace(torch=None, sotto=options.sotto, task="digits,train=600,test=200",
                                model="softmax", algorithm="allreduce", nodes=options.nodes,
                                gradient_time=f"{options.gradient_time} ms")
     seeds = [f"127.0.0.1:{bench.free_port()}" for _ in range(2)]
-    words = bench.words_of(given, seeds, given.gradient_time) + ["--rounds", "100000000"]
-    nodes = bench.start(given, folder, words, seeds)
+    words = bench.words_of(given, seeds) + ["--rounds", "100000000"]
+    nodes = bench.start_together(given, folder, words, seeds)
     kept = nodes[1]  # whose steps are counted
     draw, kills = random.Random(options.seed), []
 

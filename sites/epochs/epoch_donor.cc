@@ -39,6 +39,12 @@ void EpochDonor::answer(const EpochNode& from, const FetchMessage& fetch, EpochT
   }
 }
 
+std::optional<Round> EpochDonor::offered(Round step, Round oldest, EpochTime now) const {
+  const std::optional<Round> copy = copy_.offered(now);
+  const bool can_replay = copy && (*copy == step || (oldest > 0 && oldest <= *copy + 1));
+  return can_replay ? copy : std::nullopt;
+}
+
 void EpochDonor::forget(EpochTime now) {
   std::erase_if(newcomers_, [&](const auto& item) {
     return now - item.second.heard > kSilent || post_.suspects(item.first);
@@ -93,8 +99,8 @@ std::map<EpochNode, Round> EpochDonor::ready() const {
   return steps;
 }
 
-Round EpochDonor::first_needed(Round step) const {
-  Round first = step + 1;
+Round EpochDonor::first_needed(Round step, EpochTime now) const {
+  Round first = copy_.offered(now).value_or(step) + 1;
   for (const auto& [node, newcomer] : newcomers_) {
     first = std::min(first, newcomer.ready.value_or(newcomer.wanted.value_or(step)) + 1);
   }

@@ -38,6 +38,10 @@ class EpochDonor {
   void answer(const EpochNode& from, const FetchMessage& fetch, EpochTime now);
   /// Forgets newcomers that are silent or suspected, and a copy that nobody asks for.
   void forget(EpochTime now);
+  /// The step of a copy that newcomers are to fetch, from which they can replay: `step` are
+  /// committed, and `oldest` is the first mean that is kept, 0: none is. None: there is no such
+  /// copy.
+  std::optional<Round> offered(Round step, Round oldest, EpochTime now) const;
   /// Copies the state if a newcomer wants it as it is now.
   void copy_if_wanted(const EpochModel& model, EpochTime now);
   /// Sends a committed mean to newcomers that are close behind, where it is this member's turn.
@@ -68,7 +72,7 @@ class EpochDonor {
   /// Steps that newcomers have replayed, where they have the state.
   std::map<EpochNode, Round> ready() const;
   /// The first step whose mean a newcomer may need, where `step` are committed.
-  Round first_needed(Round step) const;
+  Round first_needed(Round step, EpochTime now) const;
 
   /// An epoch has begun, after `step` steps: its members are no newcomers.
   void enter(Round step, EpochTime now);

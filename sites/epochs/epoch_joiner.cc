@@ -79,8 +79,12 @@ void EpochJoiner::ask(Round step) {
 void EpochJoiner::ask_for_pieces() {
   std::vector<EpochNode> donors;
   donors.reserve(fetch_.donors().size());
-  for (const auto& [node, donor] : fetch_.donors()) {
-    donors.push_back(node);
+  const auto holds = [this](const auto& item) { return item.second.copy == fetch_.wanted(); };
+  const bool any_holds = std::ranges::any_of(fetch_.donors(), holds);
+  for (const auto& item : fetch_.donors()) {
+    if (!any_holds || holds(item)) {
+      donors.push_back(item.first);
+    }
   }
   if (donors.empty()) {
     return;

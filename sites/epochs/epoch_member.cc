@@ -122,7 +122,8 @@ void EpochMember::on(const EpochNode& from, const EpochHeader& /*header*/,
   }
   donor_.hear(from, join, step(), now_);
   look_after_newcomers();
-  post_.send(from, DonorMessage{step(), steps_.log().oldest()});
+  const Round oldest = steps_.log().oldest();
+  post_.send(from, DonorMessage{step(), oldest, donor_.offered(step(), oldest, now_)});
 }
 
 void EpochMember::on(const EpochNode& from, const EpochHeader& header, const DonorMessage& donor) {
@@ -271,7 +272,7 @@ void EpochMember::say_again() {
 void EpochMember::look_after_newcomers() {
   donor_.forget(now_);
   donor_.copy_if_wanted(model_, now_);
-  steps_.keep_from(donor_.first_needed(step()));
+  steps_.keep_from(donor_.first_needed(step(), now_));
 }
 
 // -- steps ----------------------------------------------------------------------------------------

@@ -255,11 +255,12 @@ bool read_body(ByteReader& in, JoinMessage& join) {
 void write_body(const DonorMessage& donor, ByteBuffer& out) {
   out.write(donor.step);
   out.write(donor.oldest);
+  write_step(donor.copy, out);
 }
 bool read_body(ByteReader& in, DonorMessage& donor) {
   donor.step = in.read<Round>();
   donor.oldest = in.read<Round>();
-  return donor.step <= kMostCount && donor.oldest <= kMostCount;
+  return donor.step <= kMostCount && donor.oldest <= kMostCount && read_step(in, donor.copy);
 }
 
 void write_body(const FetchMessage& fetch, ByteBuffer& out) {

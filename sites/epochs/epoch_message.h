@@ -43,7 +43,7 @@
 
 namespace sotto::sites {
 
-inline constexpr std::uint8_t kEpochProtocol = 1;       ///< the version that each message names
+inline constexpr std::uint8_t kEpochProtocol = 2;       ///< the version that each message names
 inline constexpr std::uint16_t kAllParts = 0xFFFF;      ///< a want for all parts of a mean
 inline constexpr std::uint32_t kMostPieces = 1U << 20;  ///< pieces of a snapshot
 
@@ -131,6 +131,8 @@ struct JoinMessage {
 struct DonorMessage {
   Round step = 0;    ///< steps that it has applied
   Round oldest = 0;  ///< the first step whose mean it keeps
+  /// The step of the copy of the state that it offers; none: it makes one at the wanted step.
+  std::optional<Round> copy{};
 };
 /// A request for a piece of a copy of the state.
 struct FetchMessage {

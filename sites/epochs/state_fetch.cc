@@ -14,7 +14,7 @@ void StateCopy::take(Round step, std::vector<std::byte> bytes, std::size_t piece
   bytes_ = std::move(bytes);
   root_ = xxh3_128(bytes_);
   piece_bytes_ = std::max<std::size_t>(piece_bytes, bytes_.size() / kMostPieces + 1);
-  asked_ = now;
+  made_ = asked_ = now;
 }
 
 std::optional<PieceMessage> StateCopy::piece(const FetchMessage& fetch, EpochTime now) {
@@ -43,13 +43,25 @@ void StateCopy::drop() {
   bytes_ = {};
 }
 
+void StateFetch::want(Round step, EpochTime now) {
+  wanted_ = step;
+  chosen_ = now;
+  forget_pieces();
+}
+
 void StateFetch::choose(EpochTime now, EpochTime patience) {
   Round step = 0;
+  std::optional<Round> offered;
   for (const auto& [node, donor] : donors_) {
     step = std::max(step, donor.step);
+    offered = std::max(offered, donor.copy);
   }
   const std::optional<Round> before =
       std::exchange(seen_, donors_.empty() ? std::nullopt : std::optional(step));
+  if (offered && offered != wanted_ && !done_ && pieces_.empty()) {
+    want(*offered, now);
+    return;
+  }
   if (!before || !seen_ || done_ || (wanted_ && now - chosen_ < patience)) {
     return;
   }
@@ -57,9 +69,7 @@ void StateFetch::choose(EpochTime now, EpochTime patience) {
   // none will come.
   const Round pace = step - std::min(step, *before);
   ahead_ = wanted_ ? !ahead_ : pace > 0;
-  wanted_ = step + (ahead_ ? 1 + 2 * pace : 0);
-  chosen_ = now;
-  forget_pieces();
+  want(step + (ahead_ ? 1 + 2 * pace : 0), now);
 }
 
 bool StateFetch::take(const PieceMessage& piece, EpochTime now) {

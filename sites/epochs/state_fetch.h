@@ -23,6 +23,8 @@ class StateCopy {
  public:
   static constexpr EpochTime kHeld{60'000};  ///< since it was asked for last
   static constexpr EpochTime kBusy{5'000};   ///< for which it is not replaced by another
+  /// For which others are to fetch it, too, since it was made. They replay what has come since.
+  static constexpr EpochTime kOffered{10'000};
 
   /// The step of the copy; none: there is no copy.
   std::optional<Round> step() const { return step_; }
@@ -32,6 +34,11 @@ class StateCopy {
   std::optional<PieceMessage> piece(const FetchMessage& fetch, EpochTime now);
   /// Whether somebody fetches the copy, so that it is not to be replaced.
   bool busy(EpochTime now) const { return step_ && now - asked_ < kBusy; }
+  /// Its step, while newcomers that have nothing yet are to fetch this copy: a donor makes no other
+  /// while it is busy, so that those who wanted other steps would wait for each other.
+  std::optional<Round> offered(EpochTime now) const {
+    return step_ && now - made_ < kOffered ? step_ : std::nullopt;
+  }
   /// Drops a copy that nobody has asked for.
   void expire(EpochTime now);
   /// Drops the copy.
@@ -42,6 +49,7 @@ class StateCopy {
   std::vector<std::byte> bytes_;
   EpochDigest root_{};
   std::size_t piece_bytes_ = 1;
+  EpochTime made_{0};
   EpochTime asked_{0};
 };
 
@@ -50,9 +58,10 @@ class StateFetch {
  public:
   /// What a donor has said of itself.
   struct Donor {
-    Round step = 0;           ///< steps that it has applied
-    Round oldest = 0;         ///< the first step whose mean it keeps
-    EpochTime heard{-1'000};  ///< when it was heard last
+    Round step = 0;               ///< steps that it has applied
+    Round oldest = 0;             ///< the first step whose mean it keeps
+    EpochTime heard{-1'000};      ///< when it was heard last
+    std::optional<Round> copy{};  ///< the step of the copy that it offers
   };
 
   /// A state has at most so many bytes.
@@ -66,7 +75,7 @@ class StateFetch {
   }
   /// A donor has answered.
   void hear(const EpochNode& donor, const DonorMessage& message, EpochTime now) {
-    donors_[donor] = {message.step, message.oldest, now};
+    donors_[donor] = {message.step, message.oldest, now, message.copy};
   }
   /// Forgets donors of which `gone(donor, when it was heard)` holds.
   template <typename Gone>
@@ -77,8 +86,8 @@ class StateFetch {
   const std::map<EpochNode, Donor>& donors() const { return donors_; }
   /// The step whose copy is wanted.
   const std::optional<Round>& wanted() const { return wanted_; }
-  /// Chooses a step, by how far the donors have come since it was called last, or another one where
-  /// no piece came for `patience`.
+  /// Chooses a step: that of the newest copy which is offered; else by how far the donors have come
+  /// since it was called last, or another one where no piece came for `patience`.
   void choose(EpochTime now, EpochTime patience);
   /// Takes in a piece; says whether the copy is whole now.
   bool take(const PieceMessage& piece, EpochTime now);
@@ -92,6 +101,7 @@ class StateFetch {
   bool done() const { return done_; }
 
  private:
+  void want(Round step, EpochTime now);
   void forget_pieces() {
     count_ = 0;
     asked_ = 0;

@@ -34,7 +34,10 @@ std::string_view state_of(const RosterMember& member) {
     case NodePhase::leaving:
       return member.suspected ? "lost" : "leaving";
     case NodePhase::up:
-      return member.suspected ? "lost" : member.conflict ? "conflict" : "up";
+      return member.suspected  ? "lost"
+             : member.conflict ? "conflict"
+             : member.heard    ? "up"
+                               : "unheard";
   }
   return "gone";
 }
@@ -146,6 +149,9 @@ void RunRoster::tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string t
 void RunRoster::note_changes() {
   std::map<std::string, Seen> seen;
   for (const RosterMember& member : view_.members) {
+    if (!member.heard && !member.conflict) {
+      continue;  // others list it, and it may have died before this process began
+    }
     const std::string& name = member.entry.name;
     const Seen now{.incarnation = member.entry.incarnation, .state = state_of(member)};
     const auto known = seen.find(name);

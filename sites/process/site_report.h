@@ -58,7 +58,7 @@ struct SiteRefusedKey {
 struct SiteMember {
   std::string name;
   std::string address;
-  std::string state;       ///< "up", "lost", "leaving", "gone" or "conflict"
+  std::string state;       ///< "up", "unheard", "lost", "leaving", "gone" or "conflict"
   bool neighbour = false;  ///< whether the two exchange
 };
 

@@ -374,20 +374,24 @@ void Roster::try_join(RosterTime now) {
     replaced.push_back(namesake.incarnation);
     replaced.insert(replaced.end(), namesake.replaces.begin(), namesake.replaces.end());
   }
-  const auto count_others = [this](bool unheard) {
-    return static_cast<std::size_t>(std::ranges::count_if(contacts_, [&](const auto& one) {
-      const Contact& contact = one.second;
-      return contact.phase == NodePhase::up && contact.name != self_.name && !contact.suspected &&
-             contact.answered != unheard;
-    }));
-  };
-  const std::size_t answer = count_others(false);
+  std::size_t answer = 0;
+  std::size_t may_answer = 0;  // those that others list may be dead
+  for (const auto& [key, contact] : contacts_) {
+    if (contact.phase != NodePhase::up || contact.name == self_.name || contact.suspected) {
+      continue;
+    }
+    if (contact.answered) {
+      ++answer;
+    } else if (!contact.asked || now - *contact.asked < kAnswersWithin) {
+      ++may_answer;
+    }
+  }
   if (answer >= setup_.most) {
     standing_ = RosterStanding::full;
     return;
   }
-  if (answer + count_others(true) >= setup_.most) {
-    return;  // those that others list may be dead: they answer, or are suspected in time
+  if (answer + may_answer >= setup_.most) {
+    return;
   }
   replaced.resize(std::min(replaced.size(), kMostReplaced));
   self_.replaces = std::move(replaced);
@@ -660,12 +664,14 @@ RosterView Roster::view() const {
   book_.for_each([&](const RosterEntry& entry) {
     const Contact* const contact = contact_of(entry);
     RosterMember member{.entry = entry};
+    const bool heard = is_self(entry) || (contact != nullptr && contact->answered);
+    member.heard = heard;
     member.suspected = !is_self(entry) && contact != nullptr && contact->suspected;
     member.conflict = processes[entry.name] > 1;
     member.neighbour = contact != nullptr && contact->mine && contact->takes;
     // One that has never answered this process may be of an earlier run.
     view.over |= contact != nullptr && contact->answered && entry.phase == NodePhase::ended;
-    if (entry.phase == NodePhase::up && there(entry) && !member.conflict) {
+    if (entry.phase == NodePhase::up && heard && there(entry) && !member.conflict) {
       ++view.up;
     }
     view.members.push_back(std::move(member));

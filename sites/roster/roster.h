@@ -77,6 +77,7 @@ enum class RosterStanding : std::uint8_t {
 /// A node of the roster, as this one sees it.
 struct RosterMember {
   RosterEntry entry{};     ///< entry that the node made itself
+  bool heard = false;      ///< whether it is this node, or has answered it
   bool suspected = false;  ///< whether it does not answer this node
   bool conflict = false;   ///< whether two processes have its name
   bool neighbour = false;  ///< whether both ends keep an edge
@@ -94,7 +95,7 @@ struct OtherRun {
 struct RosterView {
   RosterStanding standing = RosterStanding::joining;  ///< standing of this node
   std::vector<RosterMember> members{};  ///< nodes by name; this one among them, once it has joined
-  std::size_t up = 0;                   ///< nodes that are up and unsuspected, this one among them
+  std::size_t up = 0;  ///< nodes that are up, have answered and still do, this one among them
   std::optional<OtherRun> other{};      ///< the latest run with other settings that answered
   std::vector<std::string> silent{};    ///< seeds that have not answered for kSuspectAfter
   bool over = false;  ///< a node that had answered this one has ended, and the run with it
@@ -104,6 +105,9 @@ class Roster {
  public:
   /// Silence after a probe that makes a node suspected.
   static constexpr RosterTime kSuspectAfter{6'000};
+  /// Time in which a node that is up answers a newcomer's first probes. Those that do not are dead,
+  /// as far as MAX is concerned: others may not have forgotten them yet.
+  static constexpr RosterTime kAnswersWithin{2'000};
   /// Time from suspicion, or from a goodbye, until a node is forgotten.
   static constexpr RosterTime kForgetAfter{600'000};
   /// Time for which seeds are asked in vain before a node takes itself for the first.

@@ -18,6 +18,7 @@
 // They may be read at any time; connect(), step(), wait() and finish() alone change them.
 // Errors: wrong settings and misuse throw sotto::Error; a fault of this node (never of a peer)
 // throws RunFault: Fault::deadline and Fault::stopped of waits that ended early, others for good.
+// Where options.stop ends a wait nothing is thrown: the call returns, and node().over() is true.
 // Inside namespace sotto::torch, write ::torch for the library.
 #pragma once
 
@@ -54,12 +55,14 @@ class EpochOptimizer {
   EpochOptimizer(const EpochOptimizer&) = delete;
   EpochOptimizer& operator=(const EpochOptimizer&) = delete;
 
-  /// Finds the others, and waits until this node takes part: the parameters are the run's then.
+  /// Finds the others, and waits until this node takes part: the parameters are the run's then, if
+  /// node().over() is not true.
   void connect();
   /// Takes the parameters' gradients away.
   void zero_grad();
   /// A step by the mean of all nodes' gradients; one that is missing counts as 0. `loss` is that of
-  /// the same batch. After a RunFault of a gradient that is not finite nothing has changed.
+  /// the same batch. After a RunFault of a gradient that is not finite nothing has changed. Where
+  /// options.stop has ended the wait, finish() may still make the step.
   EpochStep step(double loss = std::numeric_limits<double>::quiet_NaN());
   /// Goes on with the wait of a step() that ended early.
   EpochStep wait();

@@ -3,6 +3,7 @@
 #include "nets.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -86,6 +87,42 @@ TEST_CASE("two nodes step as one does with the mean of their gradients, and are 
   CHECK(thrown == std::vector<std::string>{"", ""});
   CHECK(same_bits(nets[0], nets[1]));
   CHECK(largest_difference(nets[0], plain) < 1e-5);
+}
+
+TEST_CASE("a node that is told to stop while it waits leaves its loop, and in good order") {
+  if (!has_zmq()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto batches = make_batches(16, 4);
+  const std::string seed = "127.0.0.1:" + std::to_string(sotto::test::free_port());
+  std::atomic<bool> told{false};
+  std::array<sotto::Round, 2> rounds{};
+  const auto thrown = play(2, [&](int number) {
+    Net net = make_net();
+    sotto::EpochOptions options = node_of_run(number == 0 ? "a" : "b", seed);
+    options.listen = number == 0 ? seed : "127.0.0.1:0";
+    options.rounds = number == 0 ? 6 : 0;  // then a leaves, and b waits for another node
+    options.stop = number == 0 ? nullptr : &told;
+    sotto::torch::EpochOptimizer optimizer(adam_of(net), options, sotto::torch::NamedParameters(),
+                                           [&told](const sotto::SiteEvent& event) {
+                                             if (event.kind == sotto::SiteEvent::Kind::run_waits) {
+                                               told = true;
+                                             }
+                                           });
+    optimizer.connect();
+    while (!optimizer.node().over()) {
+      optimizer.zero_grad();
+      const Batch& batch = batches[optimizer.node().round() % batches.size()];
+      torch::mse_loss(net->forward(batch.x), batch.y).backward();
+      optimizer.step();
+    }
+    optimizer.finish();
+    rounds[static_cast<std::size_t>(number)] = optimizer.node().round();
+  });
+  CHECK(thrown == std::vector<std::string>{"", ""});
+  CHECK(told);
+  CHECK(rounds[0] >= 6);
+  CHECK(rounds[1] >= 6);
 }
 
 TEST_CASE("a newcomer takes over the model and the memory of a torch optimizer") {

@@ -71,7 +71,8 @@ std::vector<EpochMessage> random_messages(RandomStream& random, std::span<const 
       AskMessage{},
       EnteredMessage{},
       JoinMessage{step, std::nullopt},
-      DonorMessage{step, step / 2},
+      DonorMessage{step, step / 2,
+                   random.below(2) == 0 ? std::nullopt : std::optional(step - step / 3)},
       FetchMessage{step, 7},
       PieceMessage{step, random_digest(random), 9, 8, bytes}};
   std::vector<EpochMessage> messages;

@@ -520,6 +520,23 @@ TEST_CASE("epochs: parameters that are kept wait for their means, and for a newc
   CHECK(goes_on(world));
 }
 
+TEST_CASE("epochs: newcomers that come one after the other are taken in together") {
+  EpochWorld world = running({"a", "b", "c"});
+  const std::vector<std::string> names = {"p", "q", "r", "s", "t"};
+  for (const std::string& name : names) {
+    world.start(name);
+    world.run(EpochTime(700));  // so that each would like a copy of another step
+  }
+  const auto all_in = [&] {
+    return std::ranges::all_of(names, [&](const std::string& name) {
+      return world.at(name).member->standing() == EpochStanding::member;
+    });
+  };
+  world.run(EpochTime(12'000), all_in);
+  CHECK(all_in());
+  CHECK(world.at("a").member->epoch() == 2);
+}
+
 TEST_CASE("epochs: no more than MAX members") {
   EpochWorld world({.seed = 5, .most = 2, .founders = {"a", "b"}});
   world.start("a");

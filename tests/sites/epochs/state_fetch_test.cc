@@ -42,6 +42,29 @@ TEST_CASE("epochs: a copy is whole with its last piece, whatever their order") {
   CHECK(fetch.finish() == bytes);
 }
 
+TEST_CASE("epochs: a newcomer fetches the newest copy that is offered, unless it has pieces") {
+  StateFetch fetch = wanting(1'000);
+  fetch.hear({"b", 1, 0}, {.step = 9, .oldest = 3, .copy = 4}, EpochTime(2));
+  fetch.hear({"c", 1, 0}, {.step = 9, .oldest = 3, .copy = 6}, EpochTime(2));
+  fetch.choose(EpochTime(3), EpochTime(1'000));
+  CHECK(fetch.wanted() == Round{6});
+  const std::vector<std::byte> bytes(10);
+  CHECK_FALSE(fetch.take({6, xxh3_128(bytes), 4, 0, bytes}, EpochTime(5)));
+  fetch.hear({"b", 1, 0}, {.step = 9, .oldest = 3, .copy = 8}, EpochTime(6));
+  fetch.choose(EpochTime(7), EpochTime(1'000));
+  CHECK(fetch.wanted() == Round{6});
+}
+
+TEST_CASE("epochs: a copy is offered for a while, and fetched on after that") {
+  StateCopy copy;
+  CHECK_FALSE(copy.offered(EpochTime(0)));
+  copy.take(7, std::vector<std::byte>(95), 10, EpochTime(100));
+  CHECK(copy.offered(EpochTime(99) + StateCopy::kOffered) == Round{7});
+  CHECK(copy.piece({7, 0}, EpochTime(99) + StateCopy::kOffered));
+  CHECK_FALSE(copy.offered(EpochTime(100) + StateCopy::kOffered));
+  CHECK(copy.piece({7, 1}, EpochTime(100) + StateCopy::kOffered));
+}
+
 TEST_CASE("epochs: more bytes than a state has begin the copy anew") {
   StateFetch fetch = wanting(100);
   const std::vector<std::byte> bytes(60);

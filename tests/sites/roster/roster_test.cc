@@ -188,6 +188,33 @@ TEST_CASE("roster: those that were killed take no place of a full run's") {
   }
 }
 
+TEST_CASE("roster: a newcomer does not wait for the dead of a long run, and counts none of them") {
+  for (std::uint64_t draw = 0; draw < 20; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(260 + draw, kFair);
+    constexpr std::size_t kMost = 8;
+    const auto seed = world.start("seed", {}, 1, kMost);
+    const auto kept = world.start("kept", {seed}, 1, kMost);
+    for (int k = 0; k < 12; ++k) {
+      const auto dead = world.start("dead" + std::to_string(k), {seed}, 1, kMost);
+      world.run_for(3s);
+      world.kill(dead);
+      world.run_for(RosterTime(world.random().below(2'000)));
+    }
+    const auto next = world.start("next", {seed}, 1, kMost);
+    std::size_t most_up = 0;
+    for (int k = 0; k < 35; ++k) {
+      world.run_for(100ms);
+      most_up = std::max(most_up, world.at(next).view().up);
+    }
+    CHECK(world.at(next).standing() == RosterStanding::up);
+    CHECK(most_up == 3);
+    for (const RosterMember& member : world.at(next).view().members) {
+      CHECK(member.heard == !member.entry.name.starts_with("dead"));
+    }
+  }
+}
+
 TEST_CASE("roster: a node that leaves keeps its edges until it is gone, and gets no new ones") {
   RosterWorld world(7, kFair);
   const auto seed = world.start("seed", {});

@@ -14,6 +14,9 @@ evaluated, and the digests of those that ended at one step, must be equal.
 With --undisturbed N as many runs without a kill follow, of --compare-at steps: the test loss that
 the run with kills had after as many is to lie within their spread, from the least less their range
 to the most and their range.
+
+With --torch PROGRAM, build/bench/torch_member, a libtorch program trains a small network on the
+MNIST of --data, in place of `sotto train`.
 """
 import argparse
 import bisect
@@ -60,14 +63,17 @@ class Node:
         self.name = name
         self.log = os.path.join(folder, name + ".log")
         self.result = os.path.join(folder, name + ".json")
-        self.port = free_port()
-        more = ["--name", name, "--log-json", self.log, "--json", self.result,
-                "--metrics", str(self.port)]
+        more = ["--name", name, "--log-json", self.log, "--json", self.result]
+        self.port = None
+        if words[1] == "train":  # a libtorch program has no page
+            self.port = free_port()
+            more += ["--metrics", str(self.port)]
         self.errors = os.path.join(folder, name + ".err")
         with open(self.errors, "wb") as errors:
             self.process = subprocess.Popen(words + more, stdout=subprocess.DEVNULL, stderr=errors)
         Node.started.append(self.process)
         self.read, self.known = 0, []  # bytes of the log, and the events in them
+        self.of_epoch = 0  # members of its epoch, by its newest event that says so
 
     def require_alive(self):
         """Ends this program where the node has ended, with what it said."""
@@ -85,7 +91,7 @@ class Node:
                 process.wait()
 
     def status(self):
-        """What it says of itself; empty where it does not answer."""
+        """What a node of `sotto train` says of itself; empty where it does not answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status", timeout=5) as page:
                 return json.load(page)
@@ -97,9 +103,9 @@ class Node:
         return self.status().get("epoch") or {}
 
     def members(self):
-        """Members of its epoch, as it says; 0 before it takes part."""
-        epoch = self.epoch()
-        return len(epoch.get("members", [])) if epoch.get("standing") == "member" else 0
+        """Members of its epoch, as its log says; 0 before it takes part."""
+        self.events()
+        return self.of_epoch
 
     def events(self):
         """Its log so far: time, event, and the peer or None."""
@@ -112,6 +118,8 @@ class Node:
                     self.read += len(line)
                     event = json.loads(line)
                     self.known.append((seconds_of(event["time"]), event["event"], event.get("peer")))
+                    self.of_epoch = (0 if event["event"] == "put-out" else
+                                     event.get("members", self.of_epoch))
         return self.known
 
     def events_since(self, since):
@@ -209,20 +217,28 @@ def compare(results):
     return compared, differ
 
 
-def words_of(options, seeds, gradient_time):
+def words_of(options, seeds, least=2):
     """What each node of a run is started with."""
+    shared = ["--nodes", f"{least}:32", "--seeds", ",".join(seeds), "--eval-every", "100"]
+    if options.torch:
+        return [options.torch, "--data", options.data, *shared]
     return [options.sotto, "train", "--task", options.task, "--model", options.model,
-            "--algorithm", options.algorithm, "--nodes", "2:32", "--seeds", ",".join(seeds), "--lr",
-            "0.05", "--eval-every", "100", "--gradient-time", gradient_time]
+            "--algorithm", options.algorithm, *shared, "--lr", "0.05", "--gradient-time",
+            options.gradient_time]
 
 
 def start(options, folder, words, seeds):
-    """The nodes of a run, all members; the first has begun it, the second is `kept`."""
+    """The nodes of a run; the first begins it, the second is `kept`."""
     nodes = []
     for name, seed in zip(("first", "kept"), seeds):
         nodes.append(Node(name, folder, words + ["--listen", seed]))
         await_listening(nodes[-1], time.time() + 60)  # before another takes the seed's address
-    nodes += [Node(f"n{k}", folder, words) for k in range(options.nodes - 2)]
+    return nodes + [Node(f"n{k}", folder, words) for k in range(options.nodes - 2)]
+
+
+def start_together(options, folder, words, seeds):
+    """The nodes of a run, all members."""
+    nodes = start(options, folder, words, seeds)
     if not await_members(nodes, options.nodes, time.time() + 120):
         raise SystemExit(f"the nodes did not come together: see {folder}")
     return nodes
@@ -246,9 +262,9 @@ def kill_one(victim, survivors, folder):
 def play(options, folder):
     """The whole run."""
     seeds = [f"127.0.0.1:{free_port()}" for _ in range(2)]
-    words = words_of(options, seeds, options.gradient_time) + ["--rounds", "100000000"]
+    words = words_of(options, seeds) + ["--rounds", "100000000"]
     draw = random.Random(options.seed)
-    nodes = start(options, folder, words, seeds)
+    nodes = start_together(options, folder, words, seeds)
     kept, kills, usage, number = nodes[1], [], [], options.nodes
     end = time.time() + options.seconds
     while len(kills) < options.kills and time.time() < end:
@@ -273,7 +289,7 @@ def undisturbed(options, rounds):
     """The test loss after so many steps without a kill."""
     with scratch() as folder:
         seeds = [f"127.0.0.1:{free_port()}" for _ in range(2)]
-        words = words_of(options, seeds, "0 ms") + ["--rounds", str(rounds)]
+        words = words_of(options, seeds, options.nodes) + ["--rounds", str(rounds)]
         nodes = start(options, folder, words, seeds)
         for node in nodes:
             node.process.wait(timeout=options.seconds)
@@ -310,6 +326,7 @@ def figures_of(options, folder):
                                                          ("noticed_ms", "noticed_ms"))},
                **ends_of(usage), "compared": compared, "differ": differ,
                "round": point["round"], "loss": point["loss"], "undisturbed": []}
+    show(figures)  # what follows takes its time
     for _ in range(options.undisturbed):
         figures["undisturbed"].append(undisturbed(options, point["round"]))
     figures["each"] = kills
@@ -337,14 +354,15 @@ def show(figures):
           "{:.0f} and {:.0f}".format(*figures["memory_kib"], *figures["descriptors"]))
     print(f"{figures['compared']} evaluations and digests compared between nodes, "
           f"{len(figures['differ'])} differ")
-    print(f"test loss after {figures['round']} steps: {figures['loss']:.5f}; undisturbed: "
-          + (", ".join(f"{loss:.5f}" for loss in figures["undisturbed"]) or "not run"))
+    print(f"test loss after {figures['round']} steps: {figures['loss']:.5f}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sotto", default="build/sotto", help="the program")
+    parser.add_argument("--torch", help="a libtorch program in its place")
+    parser.add_argument("--data", help="folder of MNIST, for --torch")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=600, help="no kill after so long")
     parser.add_argument("--every", type=float, default=1, help="seconds from a kill to the next")
@@ -362,6 +380,8 @@ def main():
     options = parser.parse_args()
     if options.nodes < 3:
         parser.error("--nodes: 3 at least, as of two the younger cannot go on alone")
+    if options.torch and not options.data:
+        parser.error("--torch: --data names the folder of MNIST")
     if options.compare_at < 100:
         parser.error("--compare-at: 100 at least, as losses are taken every 100 steps")
     end_on_sigterm()
@@ -370,7 +390,8 @@ def main():
             figures = figures_of(options, folder)
     finally:
         Node.kill_all()
-    show(figures)
+    if figures["undisturbed"]:
+        print("undisturbed: " + ", ".join(f"{loss:.5f}" for loss in figures["undisturbed"]))
     if options.json:
         with open(options.json, "w", encoding="utf-8") as out:
             json.dump(figures, out, indent=1)
