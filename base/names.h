@@ -46,7 +46,7 @@ std::vector<std::string> names_of(const Infos& infos) {
 }
 
 /// The members `name` of a registry's entries of which `fact` holds, in the registry's order:
-/// `names_with(algorithms(), &AlgorithmInfo::delayable)`.
+/// `names_with(algorithms(), &AlgorithmInfo::accelerated)`.
 template <typename Infos, typename Fact>
 std::vector<std::string> names_with(const Infos& infos, Fact fact) {
   std::vector<std::string> names;

@@ -16,6 +16,7 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/interruption.h>
+#include <sotto/study/json/finished_run.h>
 #include <sotto/study/json/search.h>
 #include <sotto/study/json/strategies.h>
 #include <sotto/study/plan/plan_search.h>

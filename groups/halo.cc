@@ -99,10 +99,10 @@ GraphPart graph_part(std::span<const std::pair<std::uint32_t, std::uint32_t>> ed
 }
 
 Halo::Halo(GroupMember member, HaloLists lists, std::size_t width, const Encoding& encoding,
-           Taken taken)
+           Merge merge)
     : OnePhaseCollective(member, lists.in.size(), rooms_for(member, lists, width, encoding)),
       lists_(std::move(lists)),
-      taken_(taken),
+      merge_(merge),
       codec_(width, encoding, node().ops()),
       parcels_(lists_.out.size()),
       tried_(width) {
@@ -121,7 +121,7 @@ Halo::Halo(GroupMember member, HaloLists lists, std::size_t width, const Encodin
 std::string Halo::signature() const {
   return fmt::format("halo {:016x} of up to {} rows of {} elements by {}, {}, among {} of group {}",
                      lists_.digest, lists_.longest, width(), codec_.spec(),
-                     taken_ == Taken::add ? "added" : "replaced", members(), group().number);
+                     merge_ == Merge::add ? "added" : "replaced", members(), group().number);
 }
 
 std::uint64_t Halo::parts() const { return static_cast<std::uint64_t>(members()) * lists_.longest; }
@@ -228,7 +228,7 @@ Status Halo::take(const HaloEdge& edge, std::span<const std::byte> payload) {
   for (std::size_t i = 0; i < edge.rows.size(); ++i) {
     if (bit(bitmap, i)) {
       const auto row = reader.take(codec_.row_bytes());
-      if (Status status = codec_.decode(row, row_of(edge.rows[i]), taken_ == Taken::add);
+      if (Status status = codec_.decode(row, row_of(edge.rows[i]), merge_ == Merge::add);
           !status.ok()) {
         return status;
       }

@@ -64,7 +64,7 @@ GraphPart graph_part(std::span<const std::pair<std::uint32_t, std::uint32_t>> ed
 class Halo final : public OnePhaseCollective {
  public:
   /// What is done with a row that comes.
-  enum class Taken : std::uint8_t {
+  enum class Merge : std::uint8_t {
     replace,  ///< the row takes the place of the one that was there
     add,      ///< the row is added, in the order of positions: gradients on their way to owners
   };
@@ -72,7 +72,7 @@ class Halo final : public OnePhaseCollective {
   /// A halo for rows of `width` elements. Throws Error (field "rows") for lists that are not sorted
   /// by position or name no member, and as RowCodec.
   Halo(GroupMember member, HaloLists lists, std::size_t width, const Encoding& encoding,
-       Taken taken);
+       Merge merge);
 
   /// Starts: sends the listed rows of `from`, and takes those that come into `to`. Where `changed`,
   /// a flag for each row of `from`, or empty, is 0, the row is left out, and the other end keeps
@@ -98,7 +98,7 @@ class Halo final : public OnePhaseCollective {
   std::size_t width() const { return codec_.width(); }
 
   HaloLists lists_;
-  Taken taken_;
+  Merge merge_;
   RowCodec codec_;
   std::vector<Edge> to_edges_;
   std::vector<Edge> from_edges_;

@@ -95,7 +95,7 @@ void admit_buckets(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (setup.buckets == 1) {
     return;
   }
-  if (!info.separable) {
+  if (!info.takes_buckets()) {
     refuse("buckets", fmt::to_string(setup.buckets),
            fmt::format("{} works on the model as a whole; leave it out", info.name));
   }
@@ -128,12 +128,13 @@ void admit_streaming(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (!streaming.on()) {
     return;
   }
-  if (!info.streams) {
+  if (!info.takes_fragments()) {
     throw Error(
         streaming.cause(),
         fmt::format("{} exchanges the model as a whole, and waits for it; with {} it can be "
                     "in fragments, and delayed",
-                    info.name, word_list(names_with(algorithms(), &AlgorithmInfo::streams))));
+                    info.name,
+                    word_list(names_with(algorithms(), &AlgorithmInfo::takes_fragments))));
   }
   if (streaming.fragments > setup.parameters.size()) {
     refuse("fragments", fmt::to_string(streaming.fragments),
@@ -163,30 +164,32 @@ void admit_streaming(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
 
 /// The outer rule may step after the mixing where there is one, of models that may be set.
 void admit_outer_after_mixing(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
-  if (setup.outer_after_mixing && !info.movable) {
-    refuse("outer_after_mixing", "true",
-           fmt::format("it is for gossip that mixes whatever models nodes have, and {} is none; "
-                       "use {}, or leave it out",
-                       info.name, word_list(names_with(algorithms(), &AlgorithmInfo::movable))));
+  if (setup.outer_after_mixing && !info.takes_outer_after_mixing()) {
+    refuse(
+        "outer_after_mixing", "true",
+        fmt::format("it is for gossip that mixes whatever models nodes have, and {} is none; "
+                    "use {}, or leave it out",
+                    info.name,
+                    word_list(names_with(algorithms(), &AlgorithmInfo::takes_outer_after_mixing))));
   }
 }
 
 /// The algorithms that take delayed gradients, as advice.
 std::string use_delayable() {
   return fmt::format("; use {}, or leave it out",
-                     word_list(names_with(algorithms(), &AlgorithmInfo::delayable)));
+                     word_list(names_with(algorithms(), &AlgorithmInfo::takes_delayed_gradients)));
 }
 
 void admit_delay(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (!setup.delayed_gradient) {
     return;
   }
-  if (info.overlaps) {
+  if (info.hides_behind == HidesBehind::next_gradient) {
     refuse("delayed_gradient", "true",
            fmt::format("the exchanges of {} hide behind gradients that are not delayed{}",
                        info.name, use_delayable()));
   }
-  if (!info.delayable) {
+  if (!info.takes_delayed_gradients()) {
     refuse("delayed_gradient", "true",
            fmt::format("{} is not known to work with gradients from before it mixes{}", info.name,
                        use_delayable()));
@@ -201,25 +204,26 @@ void admit_delay(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
 /// A rule that follows how models move by mixing is for algorithms that mix, without moving the
 /// mean.
 void admit_follower(const AlgorithmInfo& info, const StepRule& rule, std::string_view field) {
-  if (rule.follows_model() && !info.keeps_mean) {
+  if (rule.follows_model() && !info.takes_following_rules()) {
     refuse(
         field, rule.name(),
         fmt::format("its momentum is of how mixing with neighbours moves a node's model, for "
                     "algorithms that leave the mean model to the nodes' steps, and {} is none of "
                     "them; take it with {}, or use sgd",
-                    info.name, word_list(names_with(algorithms(), &AlgorithmInfo::keeps_mean))));
+                    info.name,
+                    word_list(names_with(algorithms(), &AlgorithmInfo::takes_following_rules))));
   }
 }
 
 void admit_step_rule(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   const bool local_steps = setup.outer_step_rule != nullptr;
   const StepRule& rule = local_steps ? *setup.outer_step_rule : *setup.step_rule;
-  if (!info.step_rule.empty() && rule.name() != info.step_rule) {
+  if (!info.step_rules.only.empty() && rule.name() != info.step_rules.only) {
     refuse(local_steps ? "outer_step_rule" : "step_rule", rule.name(),
-           fmt::format("{} is built on {}{}; use {}", info.name, info.step_rule,
-                       info.step_rule == "sgd" ? "" : "'s moments", info.step_rule));
+           fmt::format("{} is built on {}{}; use {}", info.name, info.step_rules.only,
+                       info.step_rules.only == "sgd" ? "" : "'s moments", info.step_rules.only));
   }
-  if (info.cuts_rule && !rule.by_element()) {
+  if (info.step_rules.by_element && !rule.by_element()) {
     refuse(local_steps ? "outer_step_rule" : "step_rule", rule.name(),
            fmt::format("{} has each node step on a chunk of the model alone, and this rule goes by "
                        "the model's tensors or, where it clips, by all of it; take sgd, adam or "
@@ -268,17 +272,19 @@ void admit_threat_model(const AlgorithmInfo& info, const AlgorithmSetup& setup) 
 
 void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   const std::string spec = setup.compressor->spec();
-  if (!info.family.empty() && (is_per_tensor(spec) || family_name(spec) != info.family)) {
-    refuse(
-        "compressor", spec,
-        fmt::format("{} takes {} only; use {}", info.name, info.family, info.default_compressor));
+  if (!info.compressors.family.empty() &&
+      (is_per_tensor(spec) || family_name(spec) != info.compressors.family)) {
+    refuse("compressor", spec,
+           fmt::format("{} takes {} only; use {}", info.name, info.compressors.family,
+                       info.default_compressor));
   }
   const Contract contract = setup.compressor->contract(setup.parameters.size());
   if (contract.meets(info.contract) || setup.allow_contract_violation) {
     return;
   }
   const auto others = names_with(algorithms(), [&](const AlgorithmInfo& other) {
-    const bool takes_family = other.family.empty() || other.family == family_name(spec);
+    const bool takes_family =
+        other.compressors.family.empty() || other.compressors.family == family_name(spec);
     return contract.meets(other.contract) && takes_family;
   });
   const std::string choose =
@@ -376,13 +382,13 @@ void admit_graph(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
     refuse("topology", graph.name(),
            fmt::format("it has {} nodes where the job has {}", graph.nodes(), setup.nodes));
   }
-  if (graph.time_varying() && !info.time_varying) {
+  if (graph.time_varying() && !info.takes_changing_graphs()) {
     refuse(
         "topology", graph.name(),
         fmt::format("{} keeps sums over what it heard from fixed neighbours, and this graph "
                     "changes between rounds; use a static graph, e.g. ring, or {}",
                     info.name, word_list(names_with(algorithms(), [](const AlgorithmInfo& other) {
-                      return other.time_varying && other.graph != GraphNeed::any;
+                      return other.takes_changing_graphs() && other.graph != GraphNeed::any;
                     }))));
   }
   if (setup.allow_contract_violation) {
@@ -420,13 +426,14 @@ double share_of_new_edges(const Topology& graph) {
 
 void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
           std::vector<std::string>& warnings) {
-  if (info.has_memory && setup.outer_step_rule != nullptr && !setup.outer_step_rule->stateless()) {
+  if (info.local_steps.errors_as_momentum && setup.outer_step_rule != nullptr &&
+      !setup.outer_step_rule->stateless()) {
     warnings.push_back(fmt::format(
         "{}: what nodes hold back stands for the outer rule's momentum; with both the past counts "
         "twice: take sgd without momentum for the outer rule, or qmean",
         info.name));
   }
-  if (info.encodes_chunks && is_per_tensor(setup.compressor->spec()) && setup.nodes > 1) {
+  if (info.compressors.of_chunks && is_per_tensor(setup.compressor->spec()) && setup.nodes > 1) {
     warnings.push_back(
         fmt::format("{}: it encodes chunks of the model, which are not along tensors: of '{}' the "
                     "default alone is used",
@@ -444,14 +451,14 @@ void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
         "{}: the spectral gap of {} is {:.2g}: the nodes' models will not come together", info.name,
         setup.topology->name(), figures.spectral_gap));
   }
-  if (info.replicas && setup.topology->time_varying()) {
+  if (info.graph_change == GraphChange::with_handover && setup.topology->time_varying()) {
     warnings.push_back(fmt::format(
         "{}: {:.3g} % of the edges of {} are new in their round, and carry whole vectors in full "
         "precision; compression saves bytes on the others only",
         info.name, 100 * share_of_new_edges(*setup.topology), setup.topology->name()));
   }
   // The bound is for a graph that stays.
-  if (!info.bounded_by_spectrum || setup.topology->time_varying()) {
+  if (!info.compressors.bounded_by_spectrum || setup.topology->time_varying()) {
     return;
   }
   const double worst = setup.compressor->contract(setup.parameters.size()).alpha;

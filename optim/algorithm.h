@@ -80,16 +80,17 @@ struct AlgorithmSetup {
   /// movement is applied unchanged. When given, step_rule makes the local steps, also with H = 1.
   std::unique_ptr<StepRule> outer_step_rule;
   /// Cuts that exchange into fragments and delays it (streamed_steps.h); for algorithms that allow
-  /// it (AlgorithmInfo::streams).
+  /// it (LocalStepsFit::fragments).
   Streaming streaming = {};
   /// Makes the outer step rule of each fragment but the first, which has outer_step_rule; given
   /// where that is, and there are several.
   StepRuleFactory further_outer_rules = {};
   /// Mix first, and let the outer step rule take the movement that comes of it
-  /// (outer_after_mixing.h); for algorithms that allow it (AlgorithmInfo::movable).
+  /// (outer_after_mixing.h); for algorithms that allow it (LocalStepsFit::outer_after_mixing).
   bool outer_after_mixing = false;
   /// Take each gradient before the neighbours' part of the round before is in, so that the exchange
-  /// hides behind it (delayed_gradient.h); for algorithms that allow it (AlgorithmInfo::delayable).
+  /// hides behind it (delayed_gradient.h); for algorithms that allow it
+  /// (AlgorithmInfo::hides_behind).
   bool delayed_gradient = false;
   /// Clip the gradient and add noise to it before the algorithm sees it (private_gradient.h), as
   /// the options of this budget say, which counts the steps; null: gradients are taken as they are.
@@ -106,7 +107,7 @@ struct AlgorithmSetup {
   std::uint64_t seed = 0;    ///< seed of all random rounding
   std::uint64_t run_id = 0;  ///< frames of other runs are refused
   /// The most pieces into which the parameters are cut, each with frames of its own (bucketed.h);
-  /// for algorithms that can be cut (AlgorithmInfo::separable).
+  /// for algorithms that can be cut (AlgorithmInfo::cutting).
   std::uint32_t buckets = 1;
   std::uint32_t bucket = 0;  ///< the piece that these parameters are, as frames say it
   /// The algorithm is a part of another one, which gives it directions
@@ -192,13 +193,13 @@ class Algorithm {
   /// the gradient in, and takes no other.
   virtual Status take_gradient(std::span<const float> gradient) = 0;
   /// Takes a direction, finite, in place of a gradient. Only of algorithms that can be cut
-  /// (AlgorithmInfo::separable), made with AlgorithmSetup::directed.
+  /// (AlgorithmInfo::cutting), made with AlgorithmSetup::directed.
   virtual Status take_direction(const Direction& d);
   /// Begins a round and takes its direction, for a caller that looks at the model after the node's
   /// own step before it is mixed (delayed_gradient.h): writes that model to `stepped`, as long as
   /// the parameters, which stays as it is until parameters_ready(). Only of algorithms that step
-  /// before they mix (AlgorithmInfo::delayable). After a fault `stepped` may hold anything; it is
-  /// not finite where the step itself overflowed.
+  /// before they mix (AlgorithmInfo::hides_behind). After a fault `stepped` may hold anything; it
+  /// is not finite where the step itself overflowed.
   virtual Status step_ahead(const Direction& d, std::span<float> stepped);
   /// Whether a round's gradient may come in parts.
   virtual bool takes_parts() const { return false; }

@@ -25,6 +25,53 @@ enum class GraphNeed {
   column_stochastic,  ///< columns sum to 1 (push-sum)
 };
 
+/// The changes of the graph between rounds that an algorithm takes.
+enum class GraphChange {
+  none,           ///< the graph stays
+  any,            ///< any graph may follow
+  with_handover,  ///< any graph may follow; whole vectors go over along new edges
+};
+
+/// How the model can be cut into pieces that are exchanged one after another (bucketed.h).
+enum class Cutting {
+  none,       ///< the model is exchanged as a whole
+  separable,  ///< each piece is exchanged by an algorithm of its own
+  by_itself,  ///< the algorithm cuts the model, and is not cut from outside
+};
+
+/// The gradient behind which an exchange hides.
+enum class HidesBehind {
+  nothing,
+  next_gradient,     ///< the next one, exactly as if it did not hide
+  delayed_gradient,  ///< one that does not wait for the exchange (delayed_gradient.h)
+};
+
+/// What local steps and their outer rule may do with an algorithm.
+struct LocalStepsFit {
+  bool fragments = false;  ///< the exchange may be that of a fragment (streamed_steps.h)
+  /// The outer rule may step after the mixing: the algorithm takes any model between rounds, as no
+  /// node has a copy of it.
+  bool outer_after_mixing = false;
+  /// The compression errors stand for a momentum of the outer rule.
+  bool errors_as_momentum = false;
+};
+
+/// The step rules that an algorithm takes.
+struct StepRulesFit {
+  std::string_view only = {};  ///< the one rule that it takes; empty: any
+  bool by_element = false;     ///< rules that go by elements, as they see a piece of the model
+  /// Rules that follow how mixing moves the model (quasi_global.h): neighbours mix so that their
+  /// mean model moves by d̄ alone.
+  bool may_follow_model = false;
+};
+
+/// The compressors that an algorithm takes, besides their contract.
+struct CompressorsFit {
+  std::string_view family = {};      ///< family that they are of; empty: any
+  bool of_chunks = false;            ///< they encode chunks of the model, not tensors
+  bool bounded_by_spectrum = false;  ///< the theory bounds their α by the graph (DCD)
+};
+
 /// Floats of state per parameter that a node keeps, besides the model, those of the step rule and
 /// the frames. The header of the algorithm says the number, and a test measures it.
 struct StateMemory {
@@ -55,24 +102,15 @@ struct AlgorithmInfo {
   ContractKind contract = ContractKind::any;
   GraphNeed graph = GraphNeed::any;
   double eigenvalues_above = -1;  ///< lower bound of λ_n of a symmetric W (D²: −⅓)
-  bool time_varying = false;      ///< takes graphs that change between rounds
-  bool replicas = false;    ///< takes such graphs too, and hands whole vectors over along new edges
-  bool keeps_mean = false;  ///< neighbours mix so that their mean model moves by d̄ alone
-  bool movable = false;     ///< takes any model between rounds: no node has a copy of it
-  bool streams = false;     ///< the exchange may be that of a fragment (streamed_steps.h)
-  bool has_memory = false;  ///< the compression errors stand for a momentum of the outer rule
-  bool overlaps = false;    ///< the exchange hides behind a gradient exactly
-  bool delayable = false;   ///< the exchange hides so with gradients that do not wait for it
-  bool separable = false;   ///< parameters can be cut into buckets (bucketed.h)
-  bool cuts_itself = false;          ///< cuts itself into buckets, and is not cut from outside
-  bool bounded_by_spectrum = false;  ///< the theory bounds the compressor's α by the graph (DCD)
-  std::string_view step_rule = {};   ///< the step rule that it takes; empty: any
-  bool cuts_rule = false;        ///< the step rule sees a piece of the model: it goes by elements
-  bool encodes_chunks = false;   ///< messages are chunks of the model, not tensors
-  double learning_rate = 0;      ///< usual learning rate; 0: that of the step rule
-  std::string_view family = {};  ///< family of the compressors that it takes; empty: any
-  bool accelerated = false;      ///< the vectors may lie where the host cannot reach them
-  bool robust = false;           ///< meant for neighbours that may be Byzantine
+  GraphChange graph_change = GraphChange::none;
+  Cutting cutting = Cutting::none;
+  HidesBehind hides_behind = HidesBehind::nothing;
+  LocalStepsFit local_steps = {};
+  StepRulesFit step_rules = {};
+  double learning_rate = 0;  ///< usual learning rate; 0: that of the step rule
+  CompressorsFit compressors = {};
+  bool accelerated = false;  ///< the vectors may lie where the host cannot reach them
+  bool robust = false;       ///< meant for neighbours that may be Byzantine
   /// The first exchange after which it may freeze Adam's variance by itself, by β₂; null: it
   /// freezes none unless told when.
   Round (*earliest_freeze)(float beta2) = nullptr;
@@ -93,6 +131,18 @@ struct AlgorithmInfo {
   /// Constructs it from a setup that make_algorithm has approved; call make_algorithm instead.
   std::unique_ptr<Algorithm> (*build)(AlgorithmSetup setup) = nullptr;
 
+  /// Whether it takes graphs that change between rounds.
+  bool takes_changing_graphs() const { return graph_change != GraphChange::none; }
+  /// Whether parameters can be cut into buckets, from outside or by the algorithm.
+  bool takes_buckets() const { return cutting != Cutting::none; }
+  /// Whether exchanges may hide behind gradients that do not wait for them.
+  bool takes_delayed_gradients() const { return hides_behind == HidesBehind::delayed_gradient; }
+  /// Whether local steps may exchange fragments of the model.
+  bool takes_fragments() const { return local_steps.fragments; }
+  /// Whether local steps' outer rule may step after the mixing.
+  bool takes_outer_after_mixing() const { return local_steps.outer_after_mixing; }
+  /// Whether it takes step rules that follow how mixing moves the model.
+  bool takes_following_rules() const { return step_rules.may_follow_model; }
   /// Whether it has the hyperparameter of this key.
   bool has(std::string_view key) const;
 };

@@ -22,7 +22,7 @@ class ChunkMeanAlgorithm : public NodeAlgorithm {
   bool idle() const override { return !node_.in_round(); }
   Result<bool> next_exchange(Exchange& out) override { return mean_.next_exchange(out); }
   AlgorithmCounters counters() const override {
-    return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
+    return {.saturated = node_.encoder().saturated(), .bad_frames = mean_.bad_frames()};
   }
 
   /// The mean, with its error memories δ_i and δ̄.

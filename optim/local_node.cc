@@ -1,6 +1,5 @@
 #include <sotto/optim/local_node.h>
 
-#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,11 +9,6 @@
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
-namespace {
-
-constexpr std::string_view kUpdated = "updated model";
-
-}  // namespace
 
 AlgorithmSetup stepping_part(AlgorithmSetup& setup) {
   AlgorithmSetup part;
@@ -33,7 +27,7 @@ AlgorithmSetup stepping_part(AlgorithmSetup& setup) {
 
 LocalNode::LocalNode(const AlgorithmInfo& info, AlgorithmSetup setup,
                      const std::optional<ParameterLayout>& stepped)
-    : info_(info), setup_(std::move(setup)) {
+    : info_(info), setup_(std::move(setup)), stepper_(*this), encoder_(*this) {
   if (setup_.terms == nullptr) {
     setup_.terms = std::make_shared<RoundTerms>();
   }
@@ -62,140 +56,6 @@ Status LocalNode::require_finite(std::span<const float> values, std::string_view
                   what, bad.count, values.size(), bad.first, element(values, bad.first, ops())));
 }
 
-Status LocalNode::direction(std::span<const float> gradient, std::span<float> d) {
-  check(gradient.size() == dimension(), "a gradient has the dimension of the parameters");
-  return direction_at(0, x(), gradient, d);
-}
-
-Status LocalNode::direction_at(std::size_t first, std::span<const float> at,
-                               std::span<const float> gradient, std::span<float> d) {
-  if (Status status = begin_step(gradient); !status.ok()) {
-    return status;
-  }
-  Status status = setup_.step_rule->direction(round_, at, gradient, d);
-  if (status.ok()) {
-    return status;
-  }
-  if (first > 0) {
-    status = status.with_context(fmt::format("from parameter {} on", first));
-  }
-  const bool overwritten = gradient.data() == d.data();  // what was finite
-  return overwritten ? overflow_ = here(status) : leave_step_rule(status, gradient);
-}
-
-Status LocalNode::enter_step_rule(std::span<const float> gradient) {
-  if (!overflow_.ok()) {
-    return overflow_;
-  }
-  Status status = require_finite(gradient, "gradient");
-  return status.ok() ? take_gradient() : status;
-}
-
-Status LocalNode::begin_step(std::span<const float> gradient, bool begins) {
-  if (!overflow_.ok()) {
-    return overflow_;
-  }
-  if (!setup_.step_rule->stateless()) {
-    if (Status status = require_finite(gradient, "gradient"); !status.ok()) {
-      return status;
-    }
-  }
-  return begins ? take_gradient() : Status();
-}
-
-Status LocalNode::take_gradient() {
-  if (stepped_ == round_) {
-    return fault(Fault::non_finite,
-                 "the update overflowed, and the step rule has taken its gradient in: it takes no "
-                 "other; go on from a checkpoint, with a lower learning rate");
-  }
-  stepped_ = round_;
-  return {};
-}
-
-Status LocalNode::leave_step_rule(const Status& status, std::span<const float> gradient,
-                                  bool begins) {
-  if (status.ok()) {
-    return status;
-  }
-  if (setup_.step_rule->stateless()) {
-    if (Status bad = require_finite(gradient, "gradient"); !bad.ok()) {
-      stepped_ = begins ? std::nullopt : stepped_;  // nothing of it stays: another may come
-      return bad;
-    }
-  }
-  return overflow_ = here(status);
-}
-
-Status LocalNode::direction_part(bool begins, std::size_t first, std::span<const float> gradient,
-                                 std::span<float> d) {
-  if (Status status = begin_step(gradient, begins); !status.ok()) {
-    return status.with_context(fmt::format("from parameter {} on", first));
-  }
-  if (begins) {
-    setup_.step_rule->begin_parts(round_);
-  }
-  const Status status = leave_step_rule(
-      setup_.step_rule->direction_part(first, x().subspan(first, d.size()), gradient, d), gradient,
-      begins);
-  return status.with_context(fmt::format("from parameter {} on", first));
-}
-
-Result<Direction> LocalNode::direction_in(std::span<const float> gradient, std::span<float> room) {
-  check(gradient.size() == dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = begin_step(gradient); !status.ok()) {
-    return status;
-  }
-  auto d = setup_.step_rule->direction_in(round_, x(), gradient, room);
-  if (Status status = leave_step_rule(d.status(), gradient); !status.ok()) {
-    return status;
-  }
-  return d;
-}
-
-Status LocalNode::move(std::span<const float> from, std::span<const float> gradient,
-                       std::span<float> out) {
-  const auto d = direction_in(gradient, out);
-  return d ? step_along(from, *d, out) : d.status();
-}
-
-Status LocalNode::step_along(std::span<const float> from, const Direction& d,
-                             std::span<float> out) const {
-  const bool finite = ops().combine({{1, from}, {-d.scale, d.values}}, out);
-  return finite ? Status() : require_finite(out, kUpdated);
-}
-
-Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch) {
-  check(!setup_.directed, "the step rule makes the step");
-  if (Status status = begin_step(gradient); !status.ok()) {
-    return status;
-  }
-  const std::span<float> next = setup_.step_rule->moves_in_place() ? x() : scratch;
-  const Status status = setup_.step_rule->next_model(round_, x(), gradient, next, ops());
-  if (!status.ok()) {
-    return leave_step_rule(status, gradient);
-  }
-  if (Status finite = require_finite(next, kUpdated); !finite.ok()) {
-    return finite;
-  }
-  if (next.data() != x().data()) {
-    ops().copy(next, x());
-  }
-  return {};
-}
-
-Status LocalNode::step_from(std::span<const float> from, std::span<const float> gradient,
-                            std::span<float> scratch) {
-  if (nodes() == 1 && !setup_.directed) {
-    return step(gradient, scratch);
-  }
-  if (Status status = move(from, gradient, scratch); !status.ok()) {
-    return status;
-  }
-  ops().copy(scratch, x());
-  return {};
-}
-
 std::shared_ptr<std::byte> LocalNode::frame_memory(std::size_t bytes) const {
   if (setup_.accelerator) {
     return setup_.accelerator->frame_memory(bytes);
@@ -222,60 +82,6 @@ RandomKey LocalNode::rounding_key(std::uint32_t part) const {
           .round = round_,
           .purpose = Purpose::quantize,
           .bucket = setup_.bucket + part};
-}
-
-std::span<const std::byte> LocalNode::encode(std::span<const float> x, std::span<std::byte> out,
-                                             std::uint32_t part) {
-  const std::size_t bytes = setup_.compressor->encode(x, rounding_key(part), out);
-  saturated_ += compressor().saturated();
-  return out.first(bytes);
-}
-
-std::span<const std::byte> LocalNode::encode_residual(std::span<float> v, std::span<std::byte> out,
-                                                      std::uint32_t part) {
-  return encode_residual(compressor(), v, out, part);
-}
-
-std::span<const std::byte> LocalNode::encode_residual(Compressor& codec, std::span<float> v,
-                                                      std::span<std::byte> out,
-                                                      std::uint32_t part) {
-  const std::size_t bytes = codec.encode_residual(v, rounding_key(part), out);
-  saturated_ += codec.saturated();
-  return out.first(bytes);
-}
-
-Result<std::span<const std::byte>> LocalNode::encode_made(const Compressor::Prepare& prepare,
-                                                          std::span<float> v,
-                                                          std::span<std::byte> out,
-                                                          std::string_view what) {
-  const auto bytes = setup_.compressor->encode_prepared(prepare, v, rounding_key(0), out);
-  if (!bytes) {
-    prepare.make(0, v);  // for the count and the place, of what has moved as it is now
-    const Status status = require_finite(v, what);
-    return status.ok() ? fault(Fault::non_finite,
-                               fmt::format("the {} is too large to be encoded by {}; lower the "
-                                           "learning rate, or look at the data",
-                                           what, compressor().spec()))
-                       : status;
-  }
-  saturated_ += compressor().saturated();
-  return std::span<const std::byte>(out.first(*bytes));
-}
-
-Result<std::span<const std::byte>> LocalNode::encode_compensated(std::span<const float> x,
-                                                                 std::span<const float> error,
-                                                                 std::span<float> v,
-                                                                 std::span<std::byte> out) {
-  const auto compensate = [&](std::size_t first, std::span<float> piece) {
-    return ops().combine(
-        {{1, x.subspan(first, piece.size())}, {1, error.subspan(first, piece.size())}}, piece);
-  };
-  return encode_made({std::ref(compensate), {x, error}}, v, out, "compensated model");
-}
-
-Status LocalNode::decode_own(std::span<const std::byte> encoding, float scale,
-                             std::span<float> y) const {
-  return here(compressor().decode_add(encoding, scale, y).with_context("own encoding"));
 }
 
 Status LocalNode::fault(Fault kind, std::string_view message) const {
@@ -316,7 +122,7 @@ Status LocalNode::load(ByteReader& in) {
   }
   round_ = saved_round;
   in_round_ = false;
-  stepped_.reset();
+  stepper_.reset();
   const Status status = setup_.step_rule->load(in);
   return status.ok() ? setup_.compressor->load(in) : status;
 }

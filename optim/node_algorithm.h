@@ -45,7 +45,7 @@ class MailAlgorithm : public NodeAlgorithm {
   bool idle() const override { return !node_.in_round() && !mail_.open(); }
   Result<bool> next_exchange(Exchange& out) override { return mail_.next_exchange(out); }
   AlgorithmCounters counters() const override {
-    return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+    return {.saturated = node_.encoder().saturated(), .bad_frames = mail_.bad_frames()};
   }
 
  protected:
@@ -61,7 +61,7 @@ class MailAlgorithm : public NodeAlgorithm {
   /// blame.
   Status add_message(Rank from, float scale, std::span<float> y) {
     if (from == node_.rank()) {
-      return node_.decode_own(mail_.sent(), scale, y);
+      return node_.encoder().decode_own(mail_.sent(), scale, y);
     }
     const auto edge = static_cast<std::size_t>(from < node_.rank() ? from : from - 1);
     const Status decoded = node_.compressor().decode_add(mail_.payload(edge), scale, y);
@@ -76,7 +76,7 @@ class DirectionAlgorithm : public MailAlgorithm {
  public:
   Status take_gradient(std::span<const float> gradient) override {
     check(accepts_gradient(), "a round takes one gradient, after the exchanges that it waits for");
-    const auto d = node_.direction_in(gradient, direction_room());
+    const auto d = node_.stepper().direction_in(gradient, direction_room());
     return d ? take(*d) : d.status();
   }
   Status take_direction(const Direction& d) override {

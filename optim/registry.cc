@@ -123,8 +123,9 @@ std::unique_ptr<Algorithm> build_piece(const AlgorithmInfo& info, AlgorithmSetup
 }
 
 std::unique_ptr<Algorithm> build_exchanging(const AlgorithmInfo& info, AlgorithmSetup setup) {
-  return setup.buckets > 1 && !info.cuts_itself ? std::make_unique<Bucketed>(info, std::move(setup))
-                                                : build_piece(info, std::move(setup));
+  return setup.buckets > 1 && info.cutting != Cutting::by_itself
+             ? std::make_unique<Bucketed>(info, std::move(setup))
+             : build_piece(info, std::move(setup));
 }
 
 std::unique_ptr<Algorithm> make_algorithm(std::string_view spec, AlgorithmSetup setup,

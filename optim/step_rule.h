@@ -120,7 +120,7 @@ class StepRule {
   virtual Status direction_part(std::size_t first, std::span<const float> x,
                                 std::span<const float> gradient, std::span<float> d);
   /// Whether directions also depend on how x moved since the one before, by mixing too
-  /// (step_rules/quasi_global.h); for algorithms with AlgorithmInfo::keeps_mean.
+  /// (step_rules/quasi_global.h); for algorithms with StepRulesFit::may_follow_model.
   virtual bool follows_model() const { return false; }
   /// Changes the base learning rate γ, e.g. for a schedule of the caller's own.
   virtual void set_learning_rate(double learning_rate) = 0;

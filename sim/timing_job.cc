@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include <sotto/base/buckets.h>
 #include <sotto/base/check.h>
 #include <sotto/base/frame.h>
 #include <sotto/base/philox.h>
-#include <sotto/optim/exchange/buckets.h>
-#include <sotto/optim/exchange/pairings.h>
 #include <sotto/optim/registry.h>
+#include <sotto/topology/pairings.h>
 
 namespace sotto {
 namespace {
@@ -264,7 +264,8 @@ std::vector<SharedFrames::Chunks> ring_frames(const std::vector<StandInShape::Ri
 /// Whether stand-ins play the algorithm: where replicas are kept, frames along edges that are new
 /// are whole models.
 bool played(const AlgorithmInfo& info, const Topology& topology) {
-  return info.pattern != ExchangePattern::irregular && !(info.replicas && topology.period() > 1);
+  return info.pattern != ExchangePattern::irregular &&
+         !(info.graph_change == GraphChange::with_handover && topology.period() > 1);
 }
 
 /// Counts the frame to one peer of all that the algorithm has to post. Where those go round a ring,

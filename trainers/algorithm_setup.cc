@@ -116,7 +116,7 @@ OptimizerOptions resolved(OptimizerOptions options, std::size_t parameters,
   algorithm.hyperparameters.derive(*compressor, sent.length);
   options.algorithm = algorithm.text();
   if (!options.buckets) {
-    const bool whole = !info.separable || !compressor->divisible() || options.streaming.on();
+    const bool whole = !info.takes_buckets() || !compressor->divisible() || options.streaming.on();
     options.buckets = whole ? 1 : default_buckets(sent.length);
   }
   resolve_adversary(options);

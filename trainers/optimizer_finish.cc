@@ -75,7 +75,7 @@ Result<double> Optimizer::finish_with_mean(std::span<float> mean) {
 
 Status Optimizer::end_together() {
   if (agreement_->entered()) {
-    if (Status status = agreement_->whereabouts().come(internal::MeetingPlace::finish, round_);
+    if (Status status = agreement_->meetings().come(internal::MeetingPlace::finish, round_);
         !status.ok()) {
       return ended_by(status);
     }

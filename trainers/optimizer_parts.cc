@@ -69,7 +69,7 @@ void Optimizer::require_part(std::size_t first, std::size_t elements) const {
   };
   if (!takes_parts()) {
     const auto cut = names_with(algorithms(), [](const AlgorithmInfo& info) {
-      return info.separable && !info.cuts_itself;
+      return info.takes_buckets() && info.cutting != Cutting::by_itself;
     });
     const auto whole = names_with(step_rules(), std::not_fn(&StepRuleInfo::separable));
     refuse_part("this run takes gradients whole: parts need an algorithm with " +

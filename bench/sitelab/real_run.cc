@@ -142,7 +142,7 @@ void RealRun::write_peers(Rank site) {
   const std::vector<Rank> heard = topology_->in_peers(site);
   const std::vector<Rank> told = topology_->out_peers(site);
   for (const Rank peer : own.listed) {
-    const auto [place, fresh] = own.doors.try_emplace(peer, 0);
+    const auto [place, fresh] = own.ports.try_emplace(peer, 0);
     if (fresh) {
       place->second = relays_.open(site, peer);
     }

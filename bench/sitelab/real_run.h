@@ -51,7 +51,7 @@ class RealRun final : private sites::FaultTarget {
     Home home;
     std::deque<std::string> logs;  ///< the logs of all its homes
     KeyPair keys = make_key_pair();
-    std::map<Rank, int> doors;  ///< where it reaches others
+    std::map<Rank, int> ports;  ///< where it reaches others
     std::vector<Rank> listed;   ///< the peers that its list has now
     std::unique_ptr<console::Child> process;
     std::uint64_t number = 0;  ///< the number of its process in this run

@@ -88,7 +88,7 @@ int Relays::open(Rank from, Rank to) {
     fail("a relay cannot listen");
   }
   const std::lock_guard lock(mutex_);
-  doors_.push_back({.listener = std::move(socket), .from = from, .to = to});
+  entrances_.push_back({.listener = std::move(socket), .from = from, .to = to});
   wake();
   return port;
 }
@@ -145,16 +145,16 @@ bool Relays::slowed(Rank a, Rank b) const {
 
 // The thread that relays.
 
-void Relays::accept_at(const Door& door) {
+void Relays::accept_at(const Entrance& entrance) {
   FileDescriptor client(
-      ::accept4(door.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      ::accept4(entrance.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!client) {
     return;
   }
-  FileDescriptor server = connect_to(ports_[static_cast<std::size_t>(door.to)]);
+  FileDescriptor server = connect_to(ports_[static_cast<std::size_t>(entrance.to)]);
   auto connection = std::make_unique<Connection>();
-  connection->from = door.from;
-  connection->to = door.to;
+  connection->from = entrance.from;
+  connection->to = entrance.to;
   connection->over = !server;
   set(client.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   set(server.get(), IPPROTO_TCP, TCP_NODELAY, 1);
@@ -265,10 +265,11 @@ pollfd Relays::wanted(const Connection& connection, std::size_t end, Clock::time
 
 std::vector<pollfd> Relays::wanted(Clock::time_point now) const {
   std::vector<pollfd> fds = {{.fd = bell_.get(), .events = POLLIN, .revents = 0}};
-  fds.reserve(1 + doors_.size() + 2 * connections_.size());
-  for (const Door& door : doors_) {
-    const bool shut = way(door.from, door.to).blocked > 0 || way(door.to, door.from).blocked > 0;
-    fds.push_back({.fd = shut ? -1 : door.listener.get(), .events = POLLIN, .revents = 0});
+  fds.reserve(1 + entrances_.size() + 2 * connections_.size());
+  for (const Entrance& entrance : entrances_) {
+    const bool shut =
+        way(entrance.from, entrance.to).blocked > 0 || way(entrance.to, entrance.from).blocked > 0;
+    fds.push_back({.fd = shut ? -1 : entrance.listener.get(), .events = POLLIN, .revents = 0});
   }
   for (const auto& connection : connections_) {
     fds.push_back(wanted(*connection, 0, now));
@@ -300,7 +301,7 @@ void Relays::relay() {
   while (!stop_) {
     const auto now = Clock::now();
     std::vector<pollfd> fds = wanted(now);
-    const std::size_t doors = doors_.size();
+    const std::size_t entrances = entrances_.size();
     const auto wait = next_due(now) - now;
     lock.unlock();
     const auto whole = std::chrono::floor<std::chrono::seconds>(wait);
@@ -309,10 +310,10 @@ void Relays::relay() {
     lock.lock();
     std::uint64_t rung = 0;
     [[maybe_unused]] const auto heard = ::read(bell_.get(), &rung, sizeof rung);
-    move_on(std::span(fds).subspan(1 + doors));
-    for (std::size_t k = 0; k < doors; ++k) {
+    move_on(std::span(fds).subspan(1 + entrances));
+    for (std::size_t k = 0; k < entrances; ++k) {
       if (fds[1 + k].revents != 0) {
-        accept_at(doors_[k]);
+        accept_at(entrances_[k]);
       }
     }
     std::erase_if(connections_, [](const auto& connection) {

@@ -63,7 +63,7 @@ class Relays final : public sites::Ways {
     std::optional<LinkSpec> changed;
     Clock::time_point free{};  ///< the time when what was last taken is through
   };
-  struct Door {
+  struct Entrance {
     FileDescriptor listener;
     Rank from = 0;
     Rank to = 0;
@@ -103,8 +103,8 @@ class Relays final : public sites::Ways {
   }
   const LinkSpec& link_of(const Way& way) const { return way.changed ? *way.changed : link_; }
   void relay();
-  void accept_at(const Door& door);
-  /// What to wait for: the bell, then doors, then the ends of connections.
+  void accept_at(const Entrance& entrance);
+  /// What to wait for: the bell, then entrances, then the ends of connections.
   std::vector<pollfd> wanted(Clock::time_point now) const;
   pollfd wanted(const Connection& connection, std::size_t end, Clock::time_point now) const;
   /// When something is due, or can be looked at again.
@@ -120,7 +120,7 @@ class Relays final : public sites::Ways {
   mutable std::mutex mutex_;
   std::vector<Way> ways_;
   std::vector<int> ports_;  ///< each site's port
-  std::vector<Door> doors_;
+  std::vector<Entrance> entrances_;
   std::vector<std::unique_ptr<Connection>> connections_;
   FileDescriptor bell_;
   std::atomic<bool> stop_{false};

@@ -17,13 +17,17 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/console/usage.h>
+#include <sotto/study/comparison/equal_expense.h>
 #include <sotto/study/interruption.h>
+#include <sotto/study/json/comparison.h>
+#include <sotto/study/json/finished_run.h>
 #include <sotto/study/train/run_spec.h>
 #include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "compare_page.h"
 #include "compare_report.h"
+#include "runs/level_table.h"
 #include "runs/repeated_run.h"
 #include "train/train_execution.h"
 #include "train/train_flags.h"

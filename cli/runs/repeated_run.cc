@@ -63,4 +63,18 @@ std::string spread_percent(const study::RepeatedRun& run, const Metric& metric) 
                        : study::percent(spread.mean);
 }
 
+std::string shown_name(const study::RepeatedRun& run) {
+  return run.failures.empty() || run.results.empty()
+             ? run.words
+             : fmt::format("{} ({} of {})", run.words, run.results.size(), run.seeds);
+}
+
+std::vector<std::string> failed_row(const study::RepeatedRun& run, std::size_t columns) {
+  const study::FailedRun& first = run.failures.front();
+  std::vector<std::string> row(columns, "–");
+  row[0] = run.words;
+  row[1] = first.stopped ? first.why : "failed";
+  return row;
+}
+
 }  // namespace sotto::cli

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/study/json/comparison.h>
+#include <sotto/study/comparison/repeated_run.h>
 #include <sotto/study/spread.h>
 
 namespace sotto::cli {
@@ -30,5 +30,10 @@ std::string spread_text(const std::vector<double>& values,
 std::string spread_text(const study::RepeatedRun& run, const Metric& metric);
 /// "93.18 %", "93.18 % (92.90 – 93.55)"
 std::string spread_percent(const study::RepeatedRun& run, const Metric& metric);
+
+/// How tables call a run: of one that failed with some seeds it says only how many are left.
+std::string shown_name(const study::RepeatedRun& run);
+/// The row of a run that has no result, with so many columns. Requires a failure.
+std::vector<std::string> failed_row(const study::RepeatedRun& run, std::size_t columns);
 
 }  // namespace sotto::cli

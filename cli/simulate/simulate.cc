@@ -25,7 +25,7 @@
 #include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
-#include "compare/compare_report.h"
+#include "runs/level_table.h"
 #include "runs/quality.h"
 #include "runs/repeated_run.h"
 #include "runs/run_table.h"

@@ -19,7 +19,7 @@ DeviceOps::DeviceOps(Queue& queue) : queue_(queue), answer_(Queue::kMostAnswer) 
 DeviceOps::~DeviceOps() {
   if (!queue_.settle()) {
     (void)answer_.detach();
-    room_.abandon();
+    workspace_.abandon();
   }
 }
 
@@ -43,7 +43,7 @@ T DeviceOps::answer(T otherwise, const Launch& launch) const {
 template <typename T, typename Launch>
 T DeviceOps::worked_out(T otherwise, std::size_t bytes, const Launch& launch) const {
   queue_.enter();
-  const auto work = room_.of(bytes, queue_);
+  const auto work = workspace_.of(bytes, queue_);
   return work.size() < bytes ? otherwise
                              : answer(otherwise, [&](T* result) { launch(work, result); });
 }
@@ -258,7 +258,7 @@ void DeviceOps::top_k_gather(std::span<const float> x, const TopK& top,
                              std::span<std::uint32_t> indices, std::span<float> values) const {
   const Stream stream = enter();
   const std::size_t bytes = top_k_workspace(x.size());
-  const auto work = room_.of(bytes, queue_);
+  const auto work = workspace_.of(bytes, queue_);
   if (work.size() < bytes) {
     return;
   }

@@ -15,7 +15,7 @@
 
 #include <sotto/kernels/cuda/memory.h>
 #include <sotto/kernels/cuda/queue.h>
-#include <sotto/kernels/cuda/room.h>
+#include <sotto/kernels/cuda/workspace.h>
 #include <sotto/kernels/ops.h>
 
 namespace sotto::cuda {
@@ -104,7 +104,7 @@ class DeviceOps final : public Ops {
 
   Queue& queue_;
   Memory answer_;
-  mutable Room room_;
+  mutable Workspace workspace_;
 };
 
 }  // namespace sotto::cuda

@@ -34,7 +34,8 @@ void AdPsgd::post_next() {
     return;
   }
   partner_ = {.peer = due_.front().partner, .weight = 0.5F};
-  const auto payload = node_.encode(mixed_, mail_.outgoing(), static_cast<std::uint32_t>(stale_));
+  const auto payload =
+      node_.encoder().encode(mixed_, mail_.outgoing(), static_cast<std::uint32_t>(stale_));
   mail_.post({.tag = {.round = node_.round(),
                       .phase = 0,
                       .bucket = static_cast<std::uint32_t>(due_.front().initiator)},
@@ -68,7 +69,7 @@ Status AdPsgd::complete(const Exchange& exchange) {
 Status AdPsgd::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "AD-PSGD takes a gradient after its pairings");
   // 3. x_i ← x_i − γ g_i
-  if (Status status = node_.step_from(mixed_, gradient, next_); !status.ok()) {
+  if (Status status = node_.stepper().step_from(mixed_, gradient, next_); !status.ok()) {
     return status;
   }
   node_.finish_round();
@@ -79,7 +80,7 @@ Status AdPsgd::take_gradient(std::span<const float> gradient) {
 
 AlgorithmCounters AdPsgd::counters() const {
   AlgorithmCounters counters = staleness_;
-  counters.saturated = node_.saturated();
+  counters.saturated = node_.encoder().saturated();
   counters.bad_frames = mail_.bad_frames();
   return counters;
 }
@@ -94,8 +95,8 @@ constinit const AlgorithmInfo AdPsgd::kInfo = {
     .summary = "nodes of uneven speed: each waits only for its next partner",
     .contract = ContractKind::exact,
     .graph = GraphNeed::symmetric,
-    .time_varying = true,
-    .overlaps = true,
+    .graph_change = GraphChange::any,
+    .hides_behind = HidesBehind::next_gradient,
     .accelerated = true,
     .agreement = SettingsAgreement::loose,
     .pattern = ExchangePattern::pairings,

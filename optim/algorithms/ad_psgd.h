@@ -40,8 +40,8 @@
 
 #include <span>
 
-#include <sotto/optim/exchange/pairings.h>
 #include <sotto/optim/node_algorithm.h>
+#include <sotto/topology/pairings.h>
 
 namespace sotto {
 

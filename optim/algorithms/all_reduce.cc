@@ -64,7 +64,7 @@ Status AllReduceSgd::step_if_done() {
 
 Status AllReduceSgd::step() {
   summing_ = false;  // also where the step overflows: a lone node may be asked again
-  if (Status status = node_.step(sum_, next_); !status.ok()) {
+  if (Status status = node_.stepper().step(sum_, next_); !status.ok()) {
     return status;
   }
   node_.finish_round();
@@ -84,7 +84,7 @@ Status AllReduceSgd::placed(std::size_t bucket, const Status& status) const {
 }
 
 AlgorithmCounters AllReduceSgd::counters() const {
-  AlgorithmCounters sum{.saturated = node_.saturated()};
+  AlgorithmCounters sum{.saturated = node_.encoder().saturated()};
   for (const RingMean& ring : rings_) {
     sum.bad_frames += ring.bad_frames();
   }
@@ -103,10 +103,9 @@ constinit const AlgorithmInfo AllReduceSgd::kInfo = {
         "low latency",
     .contract = ContractKind::exact,
     .graph = GraphNeed::any,
-    .time_varying = true,
-    .streams = true,
-    .separable = true,
-    .cuts_itself = true,
+    .graph_change = GraphChange::any,
+    .cutting = Cutting::by_itself,
+    .local_steps = {.fragments = true},
     .accelerated = true,
     .most_nodes = RingMean::most_nodes(1),
     .agreement = SettingsAgreement::required,

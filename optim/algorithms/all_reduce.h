@@ -22,7 +22,7 @@
 #include <cstddef>
 #include <deque>
 
-#include <sotto/optim/exchange/buckets.h>
+#include <sotto/base/buckets.h>
 #include <sotto/optim/exchange/ring_mean.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/node_algorithm.h>

@@ -69,7 +69,7 @@ Status Beer::take_gradient(std::span<const float> gradient) {
   }
 
   // 2. x_i ← x_i + η p_i − d(v_i)
-  if (Status status = node_.move(x, tracked_, next_); !status.ok()) {
+  if (Status status = node_.stepper().move(x, tracked_, next_); !status.ok()) {
     return status;
   }
   ops.axpy(eta_, model_.pull, next_);
@@ -88,14 +88,15 @@ Status Beer::take_gradient(std::span<const float> gradient) {
     return status;
   }
   const auto payload = mail_.outgoing();
-  const std::size_t first = node_.encode(tracked_, payload.subspan(kLengthBytes), 0).size();
+  const std::size_t first =
+      node_.encoder().encode(tracked_, payload.subspan(kLengthBytes), 0).size();
   ops.subtract(next_, model_.copy, tracked_);
   if (Status status = node_.require_finite(tracked_, "difference to the public model");
       !status.ok()) {
     return status;
   }
   const std::size_t second =
-      node_.encode(tracked_, payload.subspan(kLengthBytes + first), 1).size();
+      node_.encoder().encode(tracked_, payload.subspan(kLengthBytes + first), 1).size();
   ByteWriter(payload).write(std::uint64_t{first});
   ops.axpy(eta_, gradient_.pull, shift_);
   ops.copy(next_, x);
@@ -124,10 +125,11 @@ Status Beer::complete(const Exchange& exchange) {
   node_.ops().axpy(1, tracked_, gradient_.pull);
   node_.ops().axpy(1, next_, model_.pull);
   const auto own = mail_.sent();
-  if (Status status = node_.decode_own(encoding<0>(own), 1, gradient_.copy); !status.ok()) {
+  if (Status status = node_.encoder().decode_own(encoding<0>(own), 1, gradient_.copy);
+      !status.ok()) {
     return status;
   }
-  return node_.decode_own(encoding<1>(own), 1, model_.copy);
+  return node_.encoder().decode_own(encoding<1>(own), 1, model_.copy);
 }
 
 void Beer::save(ByteBuffer& out) const {
@@ -167,7 +169,7 @@ constinit const AlgorithmInfo Beer::kInfo = {
     .hyperparameters = kBeerHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::symmetric,
-    .overlaps = true,
+    .hides_behind = HidesBehind::next_gradient,
     .accelerated = true,
     .bytes = "degree · 2 |C|",
     .memory = {.floats = 7},

@@ -23,7 +23,7 @@ ChocoSgd::ChocoSgd(AlgorithmSetup setup)
     : DirectionAlgorithm(kInfo, std::move(setup), difference_mailbox),
       eta_(node_.hyperparameters().real("eta")),
       public_(node_),
-      own_direction_(node_.direction_room()),
+      own_direction_(node_.stepper().direction_room()),
       scratch_(node_.scratch()) {
   if (node_.topology().time_varying()) {
     copies_.emplace(node_, mail_, public_.copy, /*lead=*/0);
@@ -64,7 +64,7 @@ Status ChocoSgd::send_difference() {
     }
     copies_->post(*update, copy);
   } else {
-    const auto encoded = node_.encode_made(prepare, scratch_, mail_.outgoing(), kWhat);
+    const auto encoded = node_.encoder().encode_made(prepare, scratch_, mail_.outgoing(), kWhat);
     if (!encoded) {
       return encoded.status();
     }
@@ -124,7 +124,7 @@ void ChocoSgd::sum_pull() {
 }
 
 AlgorithmCounters ChocoSgd::counters() const {
-  return {.saturated = node_.saturated(),
+  return {.saturated = node_.encoder().saturated(),
           .bad_frames = mail_.bad_frames(),
           .drifted = copies_ ? copies_->drifted() : 0};
 }
@@ -171,12 +171,11 @@ constinit const AlgorithmInfo ChocoSgd::kInfo = {
     .hyperparameters = kChocoHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::symmetric,
-    .time_varying = true,
-    .replicas = true,
-    .keeps_mean = true,
-    .movable = true,
-    .delayable = true,
-    .separable = true,
+    .graph_change = GraphChange::with_handover,
+    .cutting = Cutting::separable,
+    .hides_behind = HidesBehind::delayed_gradient,
+    .local_steps = {.outer_after_mixing = true},
+    .step_rules = {.may_follow_model = true},
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "degree · |C|; 4d along a new edge",

@@ -18,14 +18,14 @@ D2::D2(AlgorithmSetup setup)
 Status D2::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "D² takes one gradient a round");
   // 1. y_i = x_i − γ g_i + u_i
-  if (Status status = node_.move(node_.x(), gradient, y_); !status.ok()) {
+  if (Status status = node_.stepper().move(node_.x(), gradient, y_); !status.ok()) {
     return status;
   }
   node_.ops().axpy(1, correction_, y_);
   if (Status status = node_.require_finite(y_, "corrected model"); !status.ok()) {
     return status;
   }
-  const auto payload = node_.encode(y_, mail_.outgoing());
+  const auto payload = node_.encoder().encode(y_, mail_.outgoing());
   mail_.post(graph_plan(node_), payload.size());
   return {};
 }
@@ -40,7 +40,7 @@ Status D2::complete(const Exchange& exchange) {
   ops.fill(0, change_);
   for (std::size_t edge = 0; edge < mail_.from().size(); ++edge) {
     ops.fill(0, difference_);
-    if (Status status = node_.decode_own(mail_.sent(), -1, difference_); !status.ok()) {
+    if (Status status = node_.encoder().decode_own(mail_.sent(), -1, difference_); !status.ok()) {
       return status;
     }
     const Status decoded = node_.compressor().decode_add(mail_.payload(edge), 1, difference_);

@@ -14,7 +14,7 @@ DPsgd::DPsgd(AlgorithmSetup setup)
 
 void DPsgd::begin_round() {
   node_.begin_round();
-  const auto payload = node_.encode(node_.x(), mail_.outgoing());
+  const auto payload = node_.encoder().encode(node_.x(), mail_.outgoing());
   mail_.post(graph_plan(node_), payload.size());
 }
 
@@ -34,7 +34,7 @@ Status DPsgd::complete(const Exchange& exchange) {
 Status DPsgd::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
   // x_i ← Σ_j W_ij x_j − γ g_i
-  Status status = node_.step_from(mixed_, gradient, next_);
+  Status status = node_.stepper().step_from(mixed_, gradient, next_);
   if (status.ok()) {
     node_.finish_round();
   }
@@ -43,7 +43,7 @@ Status DPsgd::take_gradient(std::span<const float> gradient) {
 
 Status DPsgd::take_direction(const Direction& d) {
   check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
-  if (Status status = node_.step_along(mixed_, d, next_); !status.ok()) {
+  if (Status status = node_.stepper().step_along(mixed_, d, next_); !status.ok()) {
     return status;
   }
   node_.ops().copy(next_, node_.x());
@@ -61,11 +61,11 @@ constinit const AlgorithmInfo DPsgd::kInfo = {
     .summary = "for links with latency and with bandwidth to spare",
     .contract = ContractKind::exact,
     .graph = GraphNeed::doubly_stochastic,
-    .time_varying = true,
-    .keeps_mean = true,
-    .movable = true,
-    .overlaps = true,
-    .separable = true,
+    .graph_change = GraphChange::any,
+    .cutting = Cutting::separable,
+    .hides_behind = HidesBehind::next_gradient,
+    .local_steps = {.outer_after_mixing = true},
+    .step_rules = {.may_follow_model = true},
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "degree · 4d",

@@ -13,7 +13,7 @@ DcdPsgd::DcdPsgd(AlgorithmSetup setup)
     : DirectionAlgorithm(kInfo, std::move(setup), ReplicaExchange::make_mailbox),
       replicas_(node_, mail_, node_.x(), /*lead=*/1),
       z_(node_.scratch()),
-      direction_(node_.direction_room()) {}
+      direction_(node_.stepper().direction_room()) {}
 
 Status DcdPsgd::take(const Direction& d) {
   const auto x = node_.x();
@@ -55,7 +55,7 @@ Status DcdPsgd::complete(const Exchange& exchange) {
 }
 
 AlgorithmCounters DcdPsgd::counters() const {
-  return {.saturated = node_.saturated(),
+  return {.saturated = node_.encoder().saturated(),
           .bad_frames = mail_.bad_frames(),
           .drifted = replicas_.drifted()};
 }
@@ -82,12 +82,11 @@ constinit const AlgorithmInfo DcdPsgd::kInfo = {
     .summary = "the first choice for quantizers of 4 bits and more on slow links",
     .contract = ContractKind::unbiased,
     .graph = GraphNeed::symmetric,
-    .time_varying = true,
-    .replicas = true,
-    .keeps_mean = true,
-    .overlaps = true,
-    .separable = true,
-    .bounded_by_spectrum = true,
+    .graph_change = GraphChange::with_handover,
+    .cutting = Cutting::separable,
+    .hides_behind = HidesBehind::next_gradient,
+    .step_rules = {.may_follow_model = true},
+    .compressors = {.bounded_by_spectrum = true},
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "degree · |C|; 4d along a new edge",

@@ -24,7 +24,7 @@ Status DeepSqueeze::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "DeepSqueeze takes one gradient a round");
   // 1. x_i^½ = x_i − γ g_i
   half_ = own_half_;
-  if (Status status = node_.move(node_.x(), gradient, half_); !status.ok()) {
+  if (Status status = node_.stepper().move(node_.x(), gradient, half_); !status.ok()) {
     return status;
   }
   return send_compensated();
@@ -33,7 +33,7 @@ Status DeepSqueeze::take_gradient(std::span<const float> gradient) {
 Status DeepSqueeze::take_direction(const Direction& d) {
   check(accepts_gradient(), "DeepSqueeze takes one gradient a round");
   half_ = own_half_;
-  if (Status status = node_.step_along(node_.x(), d, half_); !status.ok()) {
+  if (Status status = node_.stepper().step_along(node_.x(), d, half_); !status.ok()) {
     return status;
   }
   return send_compensated();
@@ -42,7 +42,7 @@ Status DeepSqueeze::take_direction(const Direction& d) {
 Status DeepSqueeze::step_ahead(const Direction& d, std::span<float> stepped) {
   begin_round();
   half_ = stepped;
-  if (Status status = node_.step_along(node_.x(), d, half_); !status.ok()) {
+  if (Status status = node_.stepper().step_along(node_.x(), d, half_); !status.ok()) {
     return status;
   }
   return send_compensated();
@@ -50,7 +50,7 @@ Status DeepSqueeze::step_ahead(const Direction& d, std::span<float> stepped) {
 
 Status DeepSqueeze::send_compensated() {
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
-  const auto payload = node_.encode_compensated(half_, error_, v_, mail_.outgoing());
+  const auto payload = node_.encoder().encode_compensated(half_, error_, v_, mail_.outgoing());
   if (!payload.ok()) {
     return payload.status();
   }
@@ -112,11 +112,11 @@ constinit const AlgorithmInfo DeepSqueeze::kInfo = {
     .hyperparameters = kDeepSqueezeHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::doubly_stochastic,
-    .time_varying = true,
-    .keeps_mean = true,
-    .movable = true,
-    .delayable = true,
-    .separable = true,
+    .graph_change = GraphChange::any,
+    .cutting = Cutting::separable,
+    .hides_behind = HidesBehind::delayed_gradient,
+    .local_steps = {.outer_after_mixing = true},
+    .step_rules = {.may_follow_model = true},
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "degree · |C|",

@@ -42,7 +42,7 @@ Peers Demo::peers() const { return peers_along(others_, mail_); }
 Status Demo::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "DeMo takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = node_.enter_step_rule(gradient); !status.ok()) {
+  if (Status status = node_.stepper().enter_step_rule(gradient); !status.ok()) {
     return status;
   }
   // 1. m_i ← β m_i + γ g_i; send c_i = C(m_i); m_i ← m_i − c_i
@@ -51,7 +51,7 @@ Status Demo::take_gradient(std::span<const float> gradient) {
   if (Status status = node_.require_finite(work_, "momentum"); !status.ok()) {
     return status;
   }
-  const auto payload = node_.encode_residual(work_, mail_.outgoing());
+  const auto payload = node_.encoder().encode_residual(work_, mail_.outgoing());
   std::swap(momentum_, work_);
   mail_.post({.tag = {.round = node_.round(), .phase = 0, .bucket = node_.bucket()},
               .compressor = node_.compressor().wire_id(),
@@ -90,7 +90,7 @@ Status Demo::complete(const Exchange& exchange) {
   if (!d) {
     return node_.here(d.status());
   }
-  if (Status status = node_.step_along(node_.x(), *d, next_); !status.ok()) {
+  if (Status status = node_.stepper().step_along(node_.x(), *d, next_); !status.ok()) {
     return status;
   }
   node_.ops().copy(next_, node_.x());
@@ -135,9 +135,9 @@ constinit const AlgorithmInfo Demo::kInfo = {
     .hyperparameters = kDemoHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
-    .time_varying = true,
-    .has_memory = true,
-    .step_rule = "sgd",
+    .graph_change = GraphChange::any,
+    .local_steps = {.errors_as_momentum = true},
+    .step_rules = {.only = "sgd"},
     .learning_rate = 0.001,
     .agreement = SettingsAgreement::required,
     .bytes = "(n−1) · |C|",

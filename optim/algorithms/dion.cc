@@ -60,7 +60,7 @@ Dion::Dion(AlgorithmSetup setup)
 
 Status Dion::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "Dion takes one gradient a round");
-  if (Status status = node_.enter_step_rule(gradient); !status.ok()) {
+  if (Status status = node_.stepper().enter_step_rule(gradient); !status.ok()) {
     return status;
   }
   // 1. M_i ← M_i + g_i
@@ -152,7 +152,7 @@ Status Dion::step_rest() {
 }
 
 AlgorithmCounters Dion::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = factors_.bad_frames()};
+  return {.saturated = node_.encoder().saturated(), .bad_frames = factors_.bad_frames()};
 }
 
 void Dion::save(ByteBuffer& out) const {
@@ -202,9 +202,9 @@ constinit const AlgorithmInfo Dion::kInfo = {
     .hyperparameters = kDionHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
-    .time_varying = true,
-    .step_rule = "adamw",
-    .family = "lowrank",
+    .graph_change = GraphChange::any,
+    .step_rules = {.only = "adamw"},
+    .compressors = {.family = "lowrank"},
     .most_nodes = RingMean::most_nodes(FactorMeans::kMeans),
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · 4f, f = Σ K (rows + columns) over the matrices",

@@ -84,7 +84,7 @@ Status EcdPsgd::complete(const Exchange& exchange) {
 }
 
 AlgorithmCounters EcdPsgd::counters() const {
-  return {.saturated = node_.saturated(),
+  return {.saturated = node_.encoder().saturated(),
           .bad_frames = mail_.bad_frames(),
           .drifted = estimates_.drifted()};
 }
@@ -129,11 +129,10 @@ constinit const AlgorithmInfo EcdPsgd::kInfo = {
     .hyperparameters = kEcdHyperparameters,
     .contract = ContractKind::unbiased_absolute,
     .graph = GraphNeed::symmetric,
-    .time_varying = true,
-    .replicas = true,
-    .keeps_mean = true,
-    .overlaps = true,
-    .separable = true,
+    .graph_change = GraphChange::with_handover,
+    .cutting = Cutting::separable,
+    .hides_behind = HidesBehind::next_gradient,
+    .step_rules = {.may_follow_model = true},
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "degree · |C|; 4d along a new edge",

@@ -53,8 +53,8 @@ Status Ef21::take_gradient(std::span<const float> gradient) {
   if (!average_.empty()) {
     std::swap(average_, direction_);
   }
-  const auto payload = node_.encode(next_, mail_.outgoing());
-  if (Status status = node_.decode_own(payload, 1, estimate_); !status.ok()) {
+  const auto payload = node_.encoder().encode(next_, mail_.outgoing());
+  if (Status status = node_.encoder().decode_own(payload, 1, estimate_); !status.ok()) {
     return status;
   }
   mail_.post({.tag = {.round = node_.round(), .phase = 0, .bucket = 0},
@@ -88,7 +88,7 @@ Status Ef21::complete(const Exchange& exchange) {
   mail_.close();
 
   // 3. x ← x − γ G
-  if (Status status = node_.move(node_.x(), next_, direction_); !status.ok()) {
+  if (Status status = node_.stepper().move(node_.x(), next_, direction_); !status.ok()) {
     return status;
   }
   std::swap(mean_, next_);
@@ -143,7 +143,7 @@ constinit const AlgorithmInfo Ef21::kInfo = {
     .hyperparameters = kEf21Hyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
-    .time_varying = true,
+    .graph_change = GraphChange::any,
     .accelerated = true,
     .agreement = SettingsAgreement::required,
     .bytes = "(n−1) · |C|",

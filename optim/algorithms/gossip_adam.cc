@@ -167,7 +167,7 @@ Status GossipAdam::step_from(std::span<const float> from, std::span<const float>
 Status GossipAdam::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "decentralized 1-bit Adam takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  if (Status status = node_.enter_step_rule(gradient); !status.ok()) {
+  if (Status status = node_.stepper().enter_step_rule(gradient); !status.ok()) {
     return status;
   }
   const Ops& ops = node_.ops();
@@ -199,8 +199,8 @@ Status GossipAdam::take_gradient(std::span<const float> gradient) {
       !status.ok()) {
     return status;
   }
-  const auto payload = node_.encode(mixed_model_, mail_.outgoing());
-  if (Status status = node_.decode_own(payload, 1, public_.copy); !status.ok()) {
+  const auto payload = node_.encoder().encode(mixed_model_, mail_.outgoing());
+  if (Status status = node_.encoder().decode_own(payload, 1, public_.copy); !status.ok()) {
     return status;
   }
   mail_.post(plan(), late_gossip_.append(mail_.outgoing(), payload.size()));
@@ -283,7 +283,7 @@ constinit const AlgorithmInfo GossipAdam::kInfo = {
     .hyperparameters = kGossipAdamHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::symmetric,
-    .step_rule = "adam",
+    .step_rules = {.only = "adam"},
     .bytes = "degree · |C|; degree · 8d before the freeze",
     .memory = {.floats = 5},
     .default_compressor = "sign",

@@ -46,7 +46,7 @@ Status Lead::take_gradient(std::span<const float> gradient) {
   correction_scale_ = scale_between(correction_rate_, round_rate_);
 
   // 1. y_i = x_i − γ g_i − U_i; U_i itself waits for the end of the round
-  const auto d = node_.direction_in(gradient, y_);
+  const auto d = node_.stepper().direction_in(gradient, y_);
   if (!d) {
     return d.status();
   }
@@ -62,7 +62,7 @@ Status Lead::take_gradient(std::span<const float> gradient) {
   if (Status status = node_.require_finite(work_, "difference to the public copy"); !status.ok()) {
     return status;
   }
-  const auto payload = node_.encode(work_, mail_.outgoing());
+  const auto payload = node_.encoder().encode(work_, mail_.outgoing());
   mail_.post(graph_plan(node_), payload.size());
   return {};
 }
@@ -93,7 +93,8 @@ Status Lead::complete(const Exchange& exchange) {
   }
   correction_rate_ = round_rate_;
   ops.axpy(copy_step_, work_, public_.pull);
-  if (Status status = node_.decode_own(mail_.sent(), copy_step_, public_.copy); !status.ok()) {
+  if (Status status = node_.encoder().decode_own(mail_.sent(), copy_step_, public_.copy);
+      !status.ok()) {
     return status;
   }
   ops.copy(y_, node_.x());
@@ -173,7 +174,7 @@ constinit const AlgorithmInfo Lead::kInfo = {
     .hyperparameters = kLeadHyperparameters,
     .contract = ContractKind::unbiased,
     .graph = GraphNeed::symmetric,
-    .step_rule = "sgd",
+    .step_rules = {.only = "sgd"},
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "degree · |C|",

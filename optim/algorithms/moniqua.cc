@@ -86,7 +86,7 @@ Status Moniqua::complete(const Exchange& exchange) {
 Status Moniqua::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "Moniqua takes a gradient after its exchange");
   // 3. … − γ g_i
-  if (Status status = node_.move(mixed_, gradient, next_); !status.ok()) {
+  if (Status status = node_.stepper().move(mixed_, gradient, next_); !status.ok()) {
     return status;
   }
   if (Status status = require_in_range(next_, "updated model"); !status.ok()) {
@@ -118,11 +118,11 @@ constinit const AlgorithmInfo Moniqua::kInfo = {
         "models must stay within θ",
     .contract = ContractKind::unbiased_absolute,
     .graph = GraphNeed::doubly_stochastic,
-    .time_varying = true,
-    .keeps_mean = true,
-    .movable = true,
-    .overlaps = true,
-    .family = "grid",
+    .graph_change = GraphChange::any,
+    .hides_behind = HidesBehind::next_gradient,
+    .local_steps = {.outer_after_mixing = true},
+    .step_rules = {.may_follow_model = true},
+    .compressors = {.family = "grid"},
     .pattern = ExchangePattern::neighbours,
     .bytes = "degree · (B d/8 + 13)",
     .memory = {.floats = 2},

@@ -196,7 +196,7 @@ Status PowerGossip::complete(const Exchange& exchange) {
 Status PowerGossip::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "PowerGossip takes a gradient after its exchanges");
   // 3. x_i ← x_i − γ g_i
-  if (Status status = node_.step_from(mixed_, gradient, next_); !status.ok()) {
+  if (Status status = node_.stepper().step_from(mixed_, gradient, next_); !status.ok()) {
     return status;
   }
   for (const Edge& edge : node_.in_edges()) {
@@ -245,11 +245,11 @@ constinit const AlgorithmInfo PowerGossip::kInfo = {
         "replicas, graphs that change",
     .contract = ContractKind::contraction,
     .graph = GraphNeed::symmetric,
-    .time_varying = true,
-    .keeps_mean = true,
-    .movable = true,
-    .overlaps = true,
-    .family = "lowrank",
+    .graph_change = GraphChange::any,
+    .hides_behind = HidesBehind::next_gradient,
+    .local_steps = {.outer_after_mixing = true},
+    .step_rules = {.may_follow_model = true},
+    .compressors = {.family = "lowrank"},
     .bytes =
         "degree · 4f, f = Σ K (rows + columns) / 2 over the matrices, times "
         "their steps, and all other elements",

@@ -52,7 +52,7 @@ Status PowerSgd::step() {
   if (Status status = node_.require_finite(error_, "error"); !status.ok()) {
     return status;
   }
-  if (Status status = node_.move(node_.x(), update_, direction_); !status.ok()) {
+  if (Status status = node_.stepper().move(node_.x(), update_, direction_); !status.ok()) {
     return status;
   }
   ops.copy(direction_, node_.x());
@@ -61,7 +61,7 @@ Status PowerSgd::step() {
 }
 
 AlgorithmCounters PowerSgd::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = factors_.bad_frames()};
+  return {.saturated = node_.encoder().saturated(), .bad_frames = factors_.bad_frames()};
 }
 
 void PowerSgd::save(ByteBuffer& out) const {
@@ -90,8 +90,8 @@ constinit const AlgorithmInfo PowerSgd::kInfo = {
     .summary = "as allreduce, for models of large matrices, in K columns of each",
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
-    .time_varying = true,
-    .family = "lowrank",
+    .graph_change = GraphChange::any,
+    .compressors = {.family = "lowrank"},
     .most_nodes = RingMean::most_nodes(FactorMeans::kMeans),
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · 4f, f = Σ K (rows + columns) over the matrices",

@@ -75,7 +75,7 @@ double PushSum::given() const {
 Status PushSum::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "push-sum takes one gradient a round");
   // 1. x_i^½ = x_i − γ ∇f_i(z_i)
-  if (Status status = node_.move(x_, gradient, half_); !status.ok()) {
+  if (Status status = node_.stepper().move(x_, gradient, half_); !status.ok()) {
     return status;
   }
   return send_share();
@@ -83,7 +83,7 @@ Status PushSum::take_gradient(std::span<const float> gradient) {
 
 Status PushSum::take_direction(const Direction& d) {
   check(accepts_gradient(), "push-sum takes one gradient a round");
-  if (Status status = node_.step_along(x_, d, half_); !status.ok()) {
+  if (Status status = node_.stepper().step_along(x_, d, half_); !status.ok()) {
     return status;
   }
   return send_share();
@@ -91,7 +91,7 @@ Status PushSum::take_direction(const Direction& d) {
 
 Status PushSum::step_ahead(const Direction& d, std::span<float> stepped) {
   begin_round();
-  if (Status status = node_.step_along(x_, d, half_); !status.ok()) {
+  if (Status status = node_.stepper().step_along(x_, d, half_); !status.ok()) {
     return status;
   }
   // x_i^½ / ω_i
@@ -105,7 +105,7 @@ Status PushSum::send_share() {
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
   const auto payload = mail_.outgoing();
   const auto encoding =
-      node_.encode_compensated(half_, error_, v_, payload.subspan(PushHeader::kBytes));
+      node_.encoder().encode_compensated(half_, error_, v_, payload.subspan(PushHeader::kBytes));
   if (!encoding.ok()) {
     return encoding.status();
   }
@@ -236,7 +236,8 @@ void PushSum::sum_changes(double gives) {
 }
 
 AlgorithmCounters PushSum::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames(), .mass = mass_};
+  return {
+      .saturated = node_.encoder().saturated(), .bad_frames = mail_.bad_frames(), .mass = mass_};
 }
 
 void PushSum::save(ByteBuffer& out) const {
@@ -280,9 +281,9 @@ constinit const AlgorithmInfo PushSum::kInfo = {
     .hyperparameters = kPushSumHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::column_stochastic,
-    .time_varying = true,
-    .delayable = true,
-    .separable = true,
+    .graph_change = GraphChange::any,
+    .cutting = Cutting::separable,
+    .hides_behind = HidesBehind::delayed_gradient,
     .accelerated = true,
     .pattern = ExchangePattern::neighbours,
     .bytes = "out-degree · (|C| + 16)",

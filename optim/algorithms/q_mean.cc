@@ -33,7 +33,7 @@ Status QMean::complete(const Exchange& exchange) {
     return status;
   }
   // 3. x ← x − d(c̄)
-  if (Status status = node_.step(work_, next_); !status.ok()) {
+  if (Status status = node_.stepper().step(work_, next_); !status.ok()) {
     return status;
   }
   node_.finish_round();
@@ -77,9 +77,9 @@ constinit const AlgorithmInfo QMean::kInfo = {
     .hyperparameters = kQMeanHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
-    .time_varying = true,
-    .streams = true,
-    .encodes_chunks = true,
+    .graph_change = GraphChange::any,
+    .local_steps = {.fragments = true},
+    .compressors = {.of_chunks = true},
     .agreement = SettingsAgreement::required,
     .bytes = "2 (n−1)/n · |C|",
     .memory = {.floats = 3, .per_nth = 3},

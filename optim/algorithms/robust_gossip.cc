@@ -24,12 +24,12 @@ RobustGossip::RobustGossip(AlgorithmSetup setup)
 Status RobustGossip::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "robust gossip takes one gradient a round");
   // x_i^½ = x_i − γ g_i
-  if (Status status = node_.move(node_.x(), gradient, next_); !status.ok()) {
+  if (Status status = node_.stepper().move(node_.x(), gradient, next_); !status.ok()) {
     return status;
   }
   std::swap(half_, next_);
   node_.ops().subtract(half_, node_.x(), step_);
-  const auto payload = node_.encode(half_, mail_.outgoing());
+  const auto payload = node_.encoder().encode(half_, mail_.outgoing());
   mail_.post(graph_plan(node_), payload.size());
   return {};
 }
@@ -114,7 +114,7 @@ constinit const AlgorithmInfo RobustGossip::kInfo = {
     .hyperparameters = kRobustHyperparameters,
     .contract = ContractKind::exact,
     .graph = GraphNeed::symmetric,
-    .time_varying = true,
+    .graph_change = GraphChange::any,
     .robust = true,
     .bytes = "degree · 4d",
     .memory = {.floats = 3, .per_neighbour = 1},

@@ -47,7 +47,8 @@ Status Sharded::step(std::span<float> mean) {
   // 2. d_k = d(ḡ_k) at x_k + e_k
   const auto exact = std::span(work_).first(owned_.size);
   node_.ops().combine({{1, owned_.of(node_.x())}, {1, mean_.chunk_error()}}, exact);
-  if (Status status = node_.direction_at(owned_.offset, exact, mean, mean); !status.ok()) {
+  if (Status status = node_.stepper().direction_at(owned_.offset, exact, mean, mean);
+      !status.ok()) {
     return status;
   }
   node_.ops().scale(-1, mean);
@@ -108,10 +109,10 @@ constinit const AlgorithmInfo Sharded::kInfo = {
     .hyperparameters = kShardedHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
-    .time_varying = true,
-    .streams = true,
-    .cuts_rule = true,
-    .encodes_chunks = true,
+    .graph_change = GraphChange::any,
+    .local_steps = {.fragments = true},
+    .step_rules = {.by_element = true},
+    .compressors = {.of_chunks = true},
     .agreement = SettingsAgreement::required,
     .bytes = "(n−1)/n · (|C| + |C′|)",
     .memory = {.floats = 2, .per_nth = 3},

@@ -55,7 +55,7 @@ Status SparseLoco::take_gradient(std::span<const float> gradient) {
   if (Status status = node_.require_finite(work_, "compensated vector"); !status.ok()) {
     return status;
   }
-  const auto payload = node_.encode_residual(work_, mail_.outgoing());
+  const auto payload = node_.encoder().encode_residual(work_, mail_.outgoing());
   std::swap(error_, work_);
   mail_.post({.tag = {.round = node_.round(), .phase = 0, .bucket = node_.bucket()},
               .compressor = node_.compressor().wire_id(),
@@ -131,7 +131,7 @@ Status SparseLoco::complete(const Exchange& exchange) {
   }
   mail_.close();
   // 2. x ← x − d of the mean
-  if (Status status = node_.step(work_, next_); !status.ok()) {
+  if (Status status = node_.stepper().step(work_, next_); !status.ok()) {
     return status;
   }
   node_.finish_round();
@@ -191,9 +191,8 @@ constinit const AlgorithmInfo SparseLoco::kInfo = {
     .hyperparameters = kSparseLocoHyperparameters,
     .contract = ContractKind::contraction,
     .graph = GraphNeed::any,
-    .time_varying = true,
-    .streams = true,
-    .has_memory = true,
+    .graph_change = GraphChange::any,
+    .local_steps = {.fragments = true, .errors_as_momentum = true},
     .agreement = SettingsAgreement::required,
     .bytes = "(n−1) · |C|",
     .memory = {.floats = 3},

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include <sotto/optim/exchange/buckets.h>
+#include <sotto/base/buckets.h>
 
 namespace sotto {
 

@@ -73,7 +73,7 @@ std::span<const std::byte> ChunkMean::encode(std::uint16_t phase, Rank owner, st
   if (!pass_.compressed) {
     return out.first(exact_->encode(v, {}, out));
   }
-  const auto encoding = node_.encode_residual(codec(phase), v, out, bucket);
+  const auto encoding = node_.encoder().encode_residual(codec(phase), v, out, bucket);
   const ExactElements exact = pass_.exact.in(chunk(owner));
   return exact.empty() ? encoding
                        : out.first(append_exact_part(exact.values, out, encoding.size()));

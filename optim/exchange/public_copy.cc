@@ -14,7 +14,8 @@ PublicCopy::PublicCopy(const LocalNode& node)
 Status PublicCopy::sum_changes(const LocalNode& node, Mailbox& mail, std::span<float> change,
                                EncodingIn encoding_in) {
   node.ops().fill(0, change);
-  const Status own = node.decode_own(encoding_in(mail.sent()), node.self_weight() - 1, change);
+  const Status own =
+      node.encoder().decode_own(encoding_in(mail.sent()), node.self_weight() - 1, change);
   return own.ok() ? decode_neighbours(node, mail, change, encoding_in) : own;
 }
 

@@ -111,7 +111,7 @@ Result<Update> ReplicaExchange::encode(std::span<const float> vector,
   update.version = version_.before(node_.round(), vector, node_.ops());
   const auto payload = mail_.outgoing(kUpdate);
   const std::size_t prefix = write_prefix(update.version, payload);
-  const auto encoding = node_.encode_made(prepare, change, payload.subspan(prefix), what);
+  const auto encoding = node_.encoder().encode_made(prepare, change, payload.subspan(prefix), what);
   if (!encoding) {
     return encoding.status();
   }

@@ -56,7 +56,7 @@ class ReplicaExchange {
   }
 
   /// Encodes C(change) of this node's `vector` into the next frame; `prepare` makes `change`, named
-  /// `what` in the fault that is returned unless it is finite (LocalNode::encode_made).
+  /// `what` in the fault that is returned unless it is finite (NodeEncoder::encode_made).
   Result<Update> encode(std::span<const float> vector, const Compressor::Prepare& prepare,
                         std::span<float> change, std::string_view what);
   /// Posts that frame; `vector` is now with C(change) applied. Turns to the graph of the exchange,

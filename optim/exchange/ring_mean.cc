@@ -49,11 +49,11 @@ Result<std::size_t> RingMean::encode(std::span<float> x) {
   // The first n phases encode; means go on as they are.
   const auto part =
       bucket_ * static_cast<std::uint32_t>(node_.nodes()) + static_cast<std::uint32_t>(phase_);
-  const auto payload = node_.encode(x, mail_.outgoing(), part);
+  const auto payload = node_.encoder().encode(x, mail_.outgoing(), part);
   if (summed) {
     // The owner of a mean takes what it sends, so that all nodes hold the same bits.
     node_.ops().fill(0, x);
-    if (Status status = node_.decode_own(payload, 1, x); !status.ok()) {
+    if (Status status = node_.encoder().decode_own(payload, 1, x); !status.ok()) {
       return status;
     }
   }
@@ -72,7 +72,7 @@ Result<std::size_t> RingMean::encode_exactly(std::span<float> x, float factor) {
       return node_.require_finite(x, what_);
     }
     const auto out = mail_.outgoing().subspan(bytes);
-    bytes += exact_ ? exact_->encode(piece, {}, out) : node_.encode(piece, out).size();
+    bytes += exact_ ? exact_->encode(piece, {}, out) : node_.encoder().encode(piece, out).size();
   }
   return bytes;
 }

@@ -87,13 +87,13 @@ void ByzantineNode::lie_to(Rank victim) {
 
 Status ByzantineNode::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "a Byzantine node takes one gradient a round");
-  if (Status status = node_.move(node_.x(), gradient, half_); !status.ok()) {
+  if (Status status = node_.stepper().move(node_.x(), gradient, half_); !status.ok()) {
     return status;
   }
   parcels_.clear();
   for (const Edge& edge : node_.out_edges()) {
     lie_to(edge.peer);
-    const auto payload = node_.encode(message_, mail_.outgoing(parcels_.size()));
+    const auto payload = node_.encoder().encode(message_, mail_.outgoing(parcels_.size()));
     parcels_.push_back({.elements = node_.dimension(), .payload_bytes = payload.size()});
   }
   mail_.post_each(graph_plan(node_), parcels_);

@@ -20,7 +20,7 @@
 //   were seen to drift apart with sign and lowrank at μ = 0.9, not with 2 bits and more.
 // 1. is left out where γ⁻ < 1e-8, which says nothing of how x moved. μ = 0 is SGD.
 //
-// For algorithms with AlgorithmInfo::keeps_mean.
+// For algorithms with StepRulesFit::may_follow_model.
 // Memory: 2 floats a parameter (m, x⁻). No further bytes are sent. One thread at a time; allocates
 // only in `resize`.
 #pragma once

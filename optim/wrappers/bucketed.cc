@@ -34,7 +34,7 @@ std::uint32_t default_buckets(std::size_t elements) {
 
 Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
     : NodeAlgorithm(info, stepping_part(setup)),
-      direction_(node_.direction_room()),
+      direction_(node_.stepper().direction_room()),
       queue_({node_.dimension(), setup.buckets}),
       begun_(queue_.buckets().count()) {
   const auto scratch = std::make_shared<Vector>(queue_.buckets().length(0), node_.ops());
@@ -74,7 +74,7 @@ void Bucketed::begin_round() {
 Status Bucketed::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "buckets take one gradient a round");
   // 1. d_i; an overflow is found here, before a bucket has stepped
-  const auto d = node_.direction_in(gradient, direction_);
+  const auto d = node_.stepper().direction_in(gradient, direction_);
   if (!d) {
     return d.status();
   }
@@ -95,7 +95,7 @@ Status Bucketed::gradient_part(std::size_t first, std::span<const float> part) {
     cut({1, direction_});
   }
   const auto d = std::span(direction_).subspan(first, part.size());
-  if (Status status = node_.direction_part(begins, first, part, d); !status.ok()) {
+  if (Status status = node_.stepper().direction_part(begins, first, part, d); !status.ok()) {
     return status;
   }
   queue_.give(first, part.size());

@@ -50,7 +50,7 @@ class Bucketed final : public NodeAlgorithm {
 
   void begin_round() override;
   Status take_gradient(std::span<const float> gradient) override;
-  bool takes_parts() const override { return node_.separable(); }
+  bool takes_parts() const override { return node_.step_rule().separable(); }
   Status gradient_part(std::size_t first, std::span<const float> part) override;
   Result<bool> next_exchange(Exchange& out) override;
   Status complete(const Exchange& exchange) override;

@@ -10,7 +10,7 @@ namespace sotto {
 DelayedGradient::DelayedGradient(const AlgorithmInfo& info, AlgorithmSetup setup)
     : NodeAlgorithm(info, stepping_part(setup)),
       x_(node_.x(), node_.ops()),
-      direction_(node_.direction_room()) {
+      direction_(node_.stepper().direction_room()) {
   setup.parameters = x_;
   setup.step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
   setup.directed = true;
@@ -20,7 +20,7 @@ DelayedGradient::DelayedGradient(const AlgorithmInfo& info, AlgorithmSetup setup
 Status DelayedGradient::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "a delayed gradient is taken once the round before it is over");
   // 2. d_t
-  const auto d = node_.direction_in(gradient, direction_);
+  const auto d = node_.stepper().direction_in(gradient, direction_);
   return d ? take(*d) : d.status();
 }
 

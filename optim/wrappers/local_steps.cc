@@ -55,7 +55,7 @@ Status LocalSteps::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "local steps take one gradient a round");
 
   // 1. Δ_i ← Δ_i + d(g_i)
-  if (Status status = node_.direction(gradient, work_); !status.ok()) {
+  if (Status status = node_.stepper().direction(gradient, work_); !status.ok()) {
     return status;
   }
   node_.ops().axpy(1, moved_, work_);

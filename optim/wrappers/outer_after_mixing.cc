@@ -53,7 +53,7 @@ Result<bool> OuterAfterMixing::advance() {
 Status OuterAfterMixing::step() {
   // 3. φ_i ← φ_i − d(φ_i − m_i)
   node_.ops().subtract(node_.x(), mixed_, work_);
-  if (Status status = node_.step(work_, mixed_); !status.ok()) {
+  if (Status status = node_.stepper().step(work_, mixed_); !status.ok()) {
     return status;
   }
   mixing_ = false;

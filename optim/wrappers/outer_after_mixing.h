@@ -23,7 +23,7 @@
 // Momenta differ between nodes for good: a node that starts late starts with its own.
 //
 // Assumes what the inner algorithm assumes, and that its model may be set between two rounds
-//   (AlgorithmInfo::movable): where others hold copies of it (dcd, ecd) it may not.
+//   (LocalStepsFit::outer_after_mixing): where others hold copies of it (dcd, ecd) it may not.
 // Memory: 2 floats a parameter (p_i, then m_i; the zeros, then φ_i − m_i), besides the inner
 //   algorithm's and the outer rule's.
 // Bytes a round: those of the inner algorithm.

@@ -140,7 +140,7 @@ void StreamedSteps::place(std::span<const float> moved) {
 
 Status StreamedSteps::step(std::span<const float> gradient) {
   // 1. Δ_i ← Δ_i + d(g_i)
-  if (Status status = node_.direction(gradient, work_); !status.ok()) {
+  if (Status status = node_.stepper().direction(gradient, work_); !status.ok()) {
     return status;
   }
   node_.ops().axpy(1, moved_, work_);

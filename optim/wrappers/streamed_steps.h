@@ -28,7 +28,8 @@
 //   is saved with s_p, and is applied when it is due after load.
 //
 // Assumes what the inner algorithm assumes, that its exchange begins with its gradient and touches
-//   s_p alone (AlgorithmInfo::streams), and a compressor to which pieces are as good as the whole.
+//   s_p alone (LocalStepsFit::fragments), and a compressor to which pieces are as good as the
+//   whole.
 // Memory: 3 + 2/P floats a parameter (s, Δ_i, scratch; y and Δ of the fragment under way), besides
 //   those of the local rule, of the inner algorithms and of their outer rules.
 // Bytes a round: those of the inner algorithm, divided by H; at a time 1/P of them.

@@ -3,162 +3,72 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <sotto/base/check.h>
-#include <sotto/base/error.h>
 #include <sotto/base/frame.h>
+
+#include "option_checks.h"
 
 namespace sotto {
 
-SimTime& Simulator::Engine::spent_in(Node& node, Phase phase) {
+namespace {
+
+SimTime& spent_in(SimulatedNode::Spent& spent, Phase phase) {
   switch (phase) {
     case Phase::compute:
-      return node.compute;
+      return spent.compute;
     case Phase::codec:
-      return node.codec_time;
+      return spent.codec;
     case Phase::wire:
-      return node.wire;
+      return spent.wire;
     default:
-      return node.idle;
+      return spent.idle;
   }
 }
+
+}  // namespace
 
 Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
                           std::vector<std::unique_ptr<Algorithm>> algorithms,
                           GradientFunction gradient, SimulatorHooks hooks)
     : options_(std::move(options)),
-      gradient_(std::move(gradient)),
       hooks_(std::move(hooks)),
       network_(std::make_unique<Network>(platform, options_.network, options_.seed, queue_)),
       nodes_(algorithms.size()),
       transport_(std::make_unique<SimulatedTransport>(
           *network_, nodes_.size(),
           SimulatedTransport::Options{.transport = options_.transport,
-                                      .payload = static_cast<bool>(gradient_)})),
+                                      .payload = static_cast<bool>(gradient)})),
       alive_(nodes_.size()),
-      awake_(nodes_.size()) {
-  validate(platform);
+      awake_(nodes_.size()),
+      round_counts_(nodes_.size()) {
+  validate(options_, nodes_.size(), static_cast<std::size_t>(platform.hosts()));
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     nodes_[i].algorithm = std::move(algorithms[i]);
   }
-  at_round_ = {nodes_.size()};
-  begin_sampling(platform);
+  if (options_.sampling.clients != nullptr) {
+    clients_.emplace(options_.sampling, nodes_.size(), options_.seed, platform, *network_);
+  }
+  presence_.emplace(options_.availability);
   connect();
-  if (gradient_) {
-    gradients_.resize(nodes_.size());
-    pool_ = std::make_unique<GradientPool>(nodes_.size(), options_.threads, [this](Rank rank) {
-      const Algorithm& node = *at(rank).algorithm;
-      const auto x = node.parameters();
-      gradient_of(rank) = spare_.lend(x.size());
-      gradient_(rank, node.round(), x, gradient_of(rank));
-    });
+  if (gradient) {
+    gradients_ = std::make_unique<NodeGradients>(
+        nodes_.size(), options_.threads, std::move(gradient),
+        [this](Rank rank) -> const Algorithm& { return *at(rank).algorithm; });
   }
-}
-
-void Simulator::Engine::validate(const Platform& platform) const {
-  const auto n = nodes_.size();
-  if (n == 0 || n > static_cast<std::size_t>(platform.hosts())) {
-    refuse(
-        "nodes", fmt::format("{}", n),
-        fmt::format("there must be one at least, and the platform has {} hosts", platform.hosts()));
-  }
-  if (options_.nodes.size() != 1 && options_.nodes.size() != n) {
-    refuse("node specifications", fmt::format("{}", options_.nodes.size()),
-           fmt::format("give one for all, or one for each of the {} nodes", n));
-  }
-  for (const NodeSpec& node : options_.nodes) {
-    sotto::validate(node.compute);
-    const CodecCost& codec = node.codec;
-    for (const double cost :
-         {codec.encode_s_per_byte, codec.decode_s_per_byte, codec.seconds_per_exchange}) {
-      if (!(cost >= 0 && cost <= 1e6)) {
-        refuse("codec cost", fmt::format("{}", cost), "it must be 0 to 10⁶ seconds");
-      }
-    }
-    if (!(node.flops_per_second >= 0 && node.flops_per_second <= 1e30)) {
-      refuse("flops per second", fmt::format("{}", node.flops_per_second),
-             "it must be 0 to 10³⁰, where 0 leaves the work out");
-    }
-    if (node.start < 0) {
-      refuse("start of a node", fmt::format("{} ns", node.start), "it must be 0 or more");
-    }
-  }
-  for (const NodeEvent& event : options_.events) {
-    if (event.node < 0 || static_cast<std::size_t>(event.node) >= n || event.at < 0) {
-      refuse("node event", fmt::format("node {} at {} ns", event.node, event.at),
-             fmt::format("nodes are 0 … {}, and time begins at 0", n - 1));
-    }
-  }
-  if (!options_.availability.empty() && options_.availability.size() != n) {
-    refuse("availability", fmt::format("{}", options_.availability.size()),
-           fmt::format("give none, or one for each of the {} nodes", n));
-  }
-  for (const NodeAvailability& one : options_.availability) {
-    if (one.times != nullptr) {
-      sotto::validate(*one.times);
-    }
-    if (one.start < 0) {
-      refuse("start of an availability", fmt::format("{} ns", one.start), "it must be 0 or more");
-    }
-  }
-  if (options_.timeout <= 0) {
-    refuse("timeout", fmt::format("{} ns", options_.timeout), "it must be positive");
-  }
-  if (options_.threads < 1) {
-    refuse("threads", fmt::format("{}", options_.threads), "there must be at least one");
-  }
-}
-
-void Simulator::Engine::begin_sampling(const Platform& platform) {
-  const ClientSampling& sampling = options_.sampling;
-  if (sampling.clients == nullptr) {
-    return;
-  }
-  const std::vector<Client>& clients = *sampling.clients;
-  const auto able = [](const Client& client) {
-    return client.gradient_s >= 0 && client.gradient_s < kUnlimited && client.bytes_per_s > 0 &&
-           client.bytes_per_s < kUnlimited;
-  };
-  if (!(sampling.model_bytes >= 0 && sampling.model_bytes < kUnlimited)) {
-    refuse("model_bytes", fmt::to_string(sampling.model_bytes), "it is 0 or more bytes");
-  }
-  if (clients.size() < nodes_.size() || sampling.every == 0 ||
-      !std::ranges::all_of(clients, able)) {
-    refuse("clients", fmt::format("{}", clients.size()),
-           fmt::format("there must be one for each of the {} nodes, with a time for a gradient and "
-                       "a bandwidth, and some rounds from one sample to the next",
-                       nodes_.size()));
-  }
-  for (Rank rank = 0; static_cast<std::size_t>(rank) < nodes_.size(); ++rank) {
-    const auto out = platform.egress(rank);
-    const auto in = platform.ingress(rank);
-    const auto limited = [&](const std::optional<LinkId>& link) {
-      return link && platform.links()[*link].bytes_per_s < kUnlimited;
-    };
-    if (!limited(out) || !limited(in)) {
-      refuse("clients", fmt::format("node {}", rank),
-             "a client's bandwidth takes the place of its ways out and in, which have none");
-    }
-    network_->expect_bandwidths(*out);
-    network_->expect_bandwidths(*in);
-    places_.push_back({*out, *in});
-  }
-  sample_.emplace(options_.seed, nodes_.size(), clients.size());
 }
 
 void Simulator::Engine::connect() {
-  std::size_t lines = 0;
+  std::size_t connections = 0;
   for (const Node& node : nodes_) {
-    lines += node.algorithm->peers().to.size();
+    connections += node.algorithm->peers().to.size();
   }
-  transport_->reserve(lines);
+  transport_->reserve(connections);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     Peers peers = nodes_[i].algorithm->peers();
     std::ranges::sort(peers.to);  // an algorithm may list them in any order
     transport_->connect(rank, peers.to, peers.frames_ahead(), peers.max_frame_bytes);
-    schedule(rank, node_starts, spec(rank).start);
+    schedule(rank, Timer::starts, spec(rank).start);
   }
   transport_->connected();
   for (std::size_t i = 0; i < options_.events.size(); ++i) {
@@ -189,12 +99,12 @@ SimulationReport Simulator::Engine::run() {
     end_all_left();
   }
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (nodes_[i].stage != Stage::ended) {
+    if (!nodes_[i].ended()) {
       end(static_cast<Rank>(i), {});
     }
   }
-  if (pool_) {
-    pool_->drain();
+  if (gradients_) {
+    gradients_->drain();
   }
   return make_report();
 }
@@ -215,56 +125,59 @@ void Simulator::Engine::handle(const Event& event) {
       turn(static_cast<Rank>(event.subject));
       break;
     default:
-      handle_node(event);
+      handle_timer(event);
   }
 }
 
-void Simulator::Engine::handle_node(const Event& event) {
+void Simulator::Engine::handle_timer(const Event& event) {
   const auto rank = static_cast<Rank>(event.subject);
   Node& node = at(rank);
-  SimTime& due_at = due(rank, event.kind);
-  if (node.suspended || due_at != event.time || node.stage == Stage::ended) {
+  const auto timer = static_cast<Timer>(event.kind - node_timer);
+  SimTime& due_at = node.due[timer];
+  if (node.suspended || due_at != event.time || node.ended()) {
     return;
   }
   due_at = kNever;
   account(rank);
-  switch (event.kind) {
-    case node_starts:
+  switch (timer) {
+    case Timer::starts:
       node.stage = Stage::between_rounds;
       node.start = node.accounted = now();
       break;
-    case computed:
+    case Timer::computed:
       node.stage = Stage::gradient_taken;
       record(TraceEntry::Kind::computed, rank);
       break;
-    case coded:
-    case posted: {
+    case Timer::coded:
+    case Timer::posted: {
       const Codec how = std::exchange(node.codec, Codec::idle);
       if (post_encoded(rank)) {
         start_exchanges(rank, how);
       }
       break;
     }
-    case carried:
+    case Timer::carried:
       carried_exchange(rank);
       break;
-    case deadline:
+    case Timer::deadline:
       check_deadline(rank);
       break;
     default:
-      check(false, "a node's event is one of these");
+      check(false, "a node's timer is one of these");
   }
   advance(rank);
 }
 
-void Simulator::Engine::schedule(Rank rank, std::uint32_t kind, SimTime after) {
-  SimTime& time = due(rank, kind);
+void Simulator::Engine::schedule(Rank rank, Timer timer, SimTime after) {
+  SimTime& time = at(rank).due[timer];
   if (at(rank).suspended) {
     time = after;  // from when it resumes on
     return;
   }
   time = plus(now(), after);
-  queue_.push({.time = time, .subject = static_cast<std::uint32_t>(rank), .kind = kind});
+  queue_.push({.time = time,
+               .subject = static_cast<std::uint32_t>(rank),
+               .kind = std::uint32_t{node_timer} + timer});
 }
 
 void Simulator::Engine::advance(Rank rank) {
@@ -319,42 +232,26 @@ void Simulator::Engine::start_gradient(Rank rank) {
   Node& node = at(rank);
   account(rank);
   node.stage = Stage::computing;
-  if (pool_) {
-    pool_->submit(rank);
+  if (gradients_) {
+    gradients_->begin(rank);
   }
-  schedule(rank, computed, gradient_time(rank));
+  schedule(rank, Timer::computed, gradient_time(rank));
 }
 
 SimTime Simulator::Engine::gradient_time(Rank rank) {
   const Round round = at(rank).rounds;
-  if (!sample_) {
-    return draw(spec(rank).compute, options_.seed, rank, round);
-  }
-  const ClientSampling& sampling = options_.sampling;
-  const Client& client =
-      (*sampling
-            .clients)[sample_->client(rank, static_cast<std::uint32_t>(round / sampling.every))];
-  if (round % sampling.every != 0) {
-    return from_seconds(client.gradient_s);
-  }
-  const Place& place = places_[static_cast<std::size_t>(rank)];
-  network_->set_bandwidth(place.out, client.bytes_per_s);
-  network_->set_bandwidth(place.in, client.bytes_per_s);
-  return from_seconds(sampling.model_bytes / client.bytes_per_s + client.gradient_s);
+  return clients_ ? clients_->gradient_time(rank, round)
+                  : draw(spec(rank).compute, options_.seed, rank, round);
 }
 
 bool Simulator::Engine::take_gradient(Rank rank) {
   Node& node = at(rank);
   node.stage = Stage::stepping;
-  if (pool_) {
-    // Not before it is needed: while nodes wait for others, they need no room for their gradients.
-    pool_->wait(rank);
-  }
+  // Not before it is needed: while nodes wait for others, they need no room for their gradients.
+  const auto taken = gradients_ ? gradients_->wait(rank) : std::span<const float>();
   if (hooks_.model_changes) {
     hooks_.model_changes(rank);
   }
-  const std::span<const float> taken =
-      pool_ ? std::span<const float>(gradient_of(rank)) : std::span<const float>();
   if (Status status = node.algorithm->take_gradient(taken); !status.ok()) {
     end(rank, std::move(status));
     return false;
@@ -366,11 +263,11 @@ void Simulator::Engine::finish_round(Rank rank) {
   Node& node = at(rank);
   const Round round = node.rounds++;
   node.stage = Stage::between_rounds;
-  if (pool_) {
-    spare_.give_back(std::exchange(gradient_of(rank), {}));
+  if (gradients_) {
+    gradients_->release(rank);
   }
   record(TraceEntry::Kind::finished, rank, -1, round);
-  if (hooks_.warning && gradient_) {
+  if (hooks_.warning && gradients_) {
     for (const std::string& text : node.algorithm->take_warnings()) {
       hooks_.warning(rank, text);
     }
@@ -378,7 +275,8 @@ void Simulator::Engine::finish_round(Rank rank) {
   if (hooks_.round_finished) {
     hooks_.round_finished(rank, round, now());
   }
-  count_round(round, true);
+  round_counts_.advance(round);
+  tell_rounds_of_all();
 }
 
 bool Simulator::Engine::start_exchanges(Rank rank, Codec how) {
@@ -399,12 +297,12 @@ bool Simulator::Engine::start_exchanges(Rank rank, Codec how) {
     if (const SimTime time = encode_time(rank, scratch_); time > 0) {
       account(rank);
       if (node.encoding == nullptr) {
-        node.encoding = std::make_unique<Encoding>();
+        node.encoding = std::make_unique<Node::Encoding>();
       }
       std::swap(node.encoding->exchange, scratch_);
       node.encoding->frames = transport_->detach(node.encoding->exchange);
       node.codec = how;
-      schedule(rank, how == Codec::encoding ? coded : posted, time);
+      schedule(rank, how == Codec::encoding ? Timer::coded : Timer::posted, time);
       complete_all(rank);
       return true;
     }
@@ -435,7 +333,7 @@ void Simulator::Engine::book(Rank rank) {
   Node& node = at(rank);
   const SimTime passed = now() - node.accounted;
   node.accounted = now();
-  if (node.stage == Stage::absent || node.stage == Stage::ended) {
+  if (node.stage == Stage::absent || node.ended()) {
     return;
   }
   Phase phase = Phase::idle;
@@ -448,27 +346,19 @@ void Simulator::Engine::book(Rank rank) {
       phase = Phase::wire;
     }
   }
-  spent_in(node, phase) += passed;
+  spent_in(node.spent, phase) += passed;
   if (hooks_.phase) {
     hooks_.phase(rank, phase, now() - passed, now());
   }
 }
 
-void Simulator::Engine::count_round(Round rounds, bool goes_on) {
-  const auto place = static_cast<std::size_t>(rounds - floor_);
-  --at_round_[place];
-  if (goes_on) {
-    if (place + 1 == at_round_.size()) {
-      at_round_.push_back(0);
-    }
-    ++at_round_[place + 1];
-  }
-  while (alive_ > 0 && !stopped_ && floor_ < options_.rounds && at_round_.front() == 0) {
+void Simulator::Engine::tell_rounds_of_all() {
+  while (alive_ > 0 && !stopped_ && round_counts_.least() < options_.rounds &&
+         round_counts_.all_past_least()) {
     if (hooks_.round_finished_by_all) {
-      stopped_ = !hooks_.round_finished_by_all(floor_, now());
+      stopped_ = !hooks_.round_finished_by_all(round_counts_.least(), now());
     }
-    ++floor_;
-    at_round_.pop_front();
+    round_counts_.drop_least();
   }
 }
 
@@ -497,10 +387,10 @@ SimulationReport Simulator::Engine::make_report() {
                             .rounds = node.rounds,
                             .start = node.start,
                             .end = node.end,
-                            .compute = node.compute,
-                            .codec = node.codec_time,
-                            .wire = node.wire,
-                            .idle = node.idle,
+                            .compute = node.spent.compute,
+                            .codec = node.spent.codec,
+                            .wire = node.spent.wire,
+                            .idle = node.spent.idle,
                             .counters = node.algorithm->counters()});
     report.end = std::max(report.end, node.end);
   }

@@ -5,10 +5,8 @@
 // the rest.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,9 +16,12 @@
 #include <sotto/sim/network/network.h>
 #include <sotto/sim/simulator.h>
 
-#include "gradient_pool.h"
+#include "node_gradients.h"
+#include "presence.h"
+#include "round_counts.h"
+#include "sampled_clients.h"
+#include "simulated_node.h"
 #include "simulated_transport.h"
-#include "spare_vectors.h"
 #include "trace.h"
 
 namespace sotto {
@@ -35,39 +36,19 @@ class Simulator::Engine {
   const Algorithm& algorithm(std::size_t rank) const { return *nodes_[rank].algorithm; }
 
  private:
+  using Node = SimulatedNode;
+  using Stage = SimulatedNode::Stage;
+  using Codec = SimulatedNode::Codec;
+  using Timer = SimulatedNode::Timer;
+
+  /// The kinds of events behind those of the Network.
   enum Kind : std::uint32_t {
-    node_starts = Network::kKinds,
-    computed,  ///< a gradient is taken
-    coded,     ///< the node's thread has encoded
-    posted,    ///< an exchange that the node's thread does not wait for is encoded
-    carried,   ///< an exchange is complete, and decoded
-    deadline,
-    // The kinds above are a node's own, of each of which it has one event at most at a time.
-    node_event,   ///< subject: index in options.events
-    sender_gone,  ///< subject: line
+    node_timer = Network::kKinds,             ///< subject: rank; node_timer + t is Timer t
+    node_event = node_timer + Node::kTimers,  ///< subject: index in options.events
+    sender_gone,                              ///< subject: connection
     receiver_gone,
-    notice,      ///< a line's sender hears of a receive, or of a frame taken, which it waits for
+    notice,  ///< a connection's sender hears of a receive, or of a frame taken, for which it waits
     node_turns,  ///< the node comes or goes, by its availability
-  };
-  static constexpr std::size_t kTimers = node_event - node_starts;
-  /// The position of a node's thread in its round.
-  enum class Stage : std::uint8_t {
-    absent,
-    between_rounds,
-    before_gradient,
-    computing,
-    gradient_taken,  ///< the time for it is over
-    stepping,
-    draining,
-    ended,
-  };
-  /// The work of a node's algorithm; posted exchanges are under way beside it.
-  enum class Codec : std::uint8_t {
-    idle,
-    encoding,        ///< the node's thread encodes, and waits for it
-    encoding_aside,  ///< encoding beside the node's thread
-    decoding,
-    computing,  ///< computing behind an exchange that is decoded
   };
   /// How the peers of a node that ends learn of it.
   enum class Closing : std::uint8_t {
@@ -75,65 +56,24 @@ class Simulator::Engine {
     reset,  ///< frames that it sent are lost, and the peers see its connections closed
     none,   ///< frames that it sent are lost, and nothing tells the peers
   };
-  static constexpr std::array<SimTime, kTimers> never() {
-    std::array<SimTime, kTimers> due = {};
-    due.fill(kNever);
-    return due;
-  }
-  /// An exchange that is being encoded.
-  struct Encoding {
-    Exchange exchange;
-    std::vector<SimulatedTransport::CopiedFrame> frames;
-  };
-  struct Node {
-    std::unique_ptr<Algorithm> algorithm;
-    Stage stage = Stage::absent;
-    Codec codec = Codec::idle;
-    bool deadline_due = false;
-    bool leaving = false;
-    bool suspended = false;  ///< held or away
-    bool held = false;       ///< an event has suspended it
-    bool away = false;       ///< the availability says that the node is away
-    /// Times of the next event of each kind, kNever when none is due; while the node is suspended,
-    /// the time that each has still to go.
-    std::array<SimTime, kTimers> due = never();
-    SimTime heard = 0;
-    SimTime stood_since = 0;  ///< time when the node was suspended
-    SimTime accounted = 0;
-    // As NodeReport has them.
-    Round rounds = 0;
-    SimTime start = 0;
-    SimTime end = 0;
-    SimTime compute = 0;
-    SimTime codec_time = 0;
-    SimTime wire = 0;
-    SimTime idle = 0;
-    std::unique_ptr<Encoding> encoding;  ///< null until something takes time to encode
-  };
 
   Node& at(Rank rank) { return nodes_[static_cast<std::size_t>(rank)]; }
-  /// The node's gradient, from when it is computed until the round's end; empty where none is
-  /// taken.
-  std::vector<float>& gradient_of(Rank rank) { return gradients_[static_cast<std::size_t>(rank)]; }
   const NodeSpec& spec(Rank rank) const {
     return options_.nodes[options_.nodes.size() == 1 ? 0 : static_cast<std::size_t>(rank)];
   }
-  static SimTime& spent_in(Node& node, Phase phase);
   SimTime now() const { return queue_.now(); }
-  void validate(const Platform& platform) const;
-  void begin_sampling(const Platform& platform);
+  const ConnectionTable& connections() const { return transport_->connections(); }
   void connect();
 
   void handle(const Event& event);
-  void handle_node(const Event& event);
+  void handle_timer(const Event& event);
   void handle_arrival(const Arrival& arrival);
-  void handle_notice(ConnectionId line);
+  void handle_notice(ConnectionId connection);
   /// Schedules what the transport's senders are to hear.
   void schedule_notices();
-  /// Sends what may go on the line.
-  void launch(ConnectionId line);
-  void schedule(Rank rank, std::uint32_t kind, SimTime after);
-  SimTime& due(Rank rank, std::uint32_t kind) { return at(rank).due[kind - node_starts]; }
+  /// Sends what may go on the connection.
+  void launch(ConnectionId connection);
+  void schedule(Rank rank, Timer timer, SimTime after);
 
   // The node's thread.
   void advance(Rank rank);
@@ -143,8 +83,7 @@ class Simulator::Engine {
   void start_gradient(Rank rank);
   bool take_gradient(Rank rank);
   void finish_round(Rank rank);
-  /// How long the node's next gradient takes: of a client that is sampled, which takes its place in
-  /// front of that.
+  /// How long the node's next gradient takes.
   SimTime gradient_time(Rank rank);
   /// No exchange is under way.
   bool quiet(Rank rank) const {
@@ -184,11 +123,11 @@ class Simulator::Engine {
   void suspend(Rank rank);
   void resume(Rank rank);
   void end(Rank rank, Status status, Closing closing = Closing::close);
-  void schedule_gone(ConnectionId line, SimTime after);
+  void schedule_gone(ConnectionId connection, SimTime after);
   void handle_gone(const Event& event);
   /// Whether the node will come or go, as its availability says.
   bool turns_later(std::size_t rank) const {
-    return !turns_.empty() && turns_[rank] && turns_[rank]->next() != kNever;
+    return presence_->next(static_cast<Rank>(rank)) != kNever;
   }
   /// Whether every node that is there stands still: nothing that is to come concerns one.
   bool stranded();
@@ -212,12 +151,11 @@ class Simulator::Engine {
       hooks_.trace(entry);
     }
   }
-  /// A node that had finished `rounds` goes on to one more, or has ended.
-  void count_round(Round rounds, bool goes_on);
+  /// Tells of the rounds that all nodes that are left have finished since the last call.
+  void tell_rounds_of_all();
   SimulationReport make_report();
 
   SimulatorOptions options_;
-  GradientFunction gradient_;
   SimulatorHooks hooks_;
   EventQueue queue_;
   // Both are there until the run has ended.
@@ -227,29 +165,19 @@ class Simulator::Engine {
   std::unique_ptr<SimulatedTransport> transport_;
   std::size_t alive_ = 0;
   std::size_t awake_ = 0;  ///< number of live nodes that do not stand still
-  struct Place {
-    LinkId out = 0;
-    LinkId in = 0;
-  };
-  std::optional<ClientSample> sample_;  ///< sample of clients; none: nobody is sampled
-  std::vector<Place> places_;           ///< links of each node, by rank
-  /// Presence of each node, by rank, where any has an availability.
-  std::vector<std::optional<StepCursor>> turns_;
-  std::size_t turn_events_ = 0;  ///< events in the queue at which nodes come or go
+  RoundCounts round_counts_;
+  std::optional<SampledClients> clients_;  ///< empty: clients are not sampled
+  std::optional<Presence> presence_;       ///< empty until the options are checked
+  std::size_t turn_events_ = 0;            ///< events in the queue at which nodes come or go
   bool stopped_ = false;
   Exchange scratch_;
   std::vector<Rank> released_;
-  Round floor_ = 0;  ///< the fewest rounds that a node that is there has finished
-  /// Nodes that are there, by the rounds that they have finished, from floor_ on.
-  std::deque<std::size_t> at_round_;
   Round largest_lead_ = 0;
   std::uint64_t messages_ = 0;
   std::uint64_t events_ = 0;
   TraceHash trace_;
-  std::vector<std::vector<float>> gradients_;  ///< by rank; none where no gradients are taken
-  SpareVectors spare_;                         ///< vectors that no node has at present
-  // Last: it may use all of the above until it has stopped.
-  std::unique_ptr<GradientPool> pool_;
+  // Last: its threads may use all of the above until it has stopped.
+  std::unique_ptr<NodeGradients> gradients_;  ///< null for timing only
 };
 
 }  // namespace sotto

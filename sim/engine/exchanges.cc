@@ -22,26 +22,21 @@ bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
     account(send.to);
     record(TraceEntry::Kind::sent, rank, send.to, send.frame.size());
   }
-  if (options_.transport.on_demand) {
-    for (const Receive& receive : exchange.receives) {
-      transport_->announce(transport_->line(receive.from, rank), exchange.tag);
-    }
-  }
   transport_->post(rank, exchange, &released_);
   schedule_notices();
   node.heard = now();
   if (!node.deadline_due) {
     node.deadline_due = true;
-    schedule(rank, deadline, options_.timeout);
+    schedule(rank, Timer::deadline, options_.timeout);
   }
   return true;
 }
 
 bool Simulator::Engine::post_encoded(Rank rank) {
-  Encoding& encoding = *at(rank).encoding;
+  Node::Encoding& encoding = *at(rank).encoding;
   const bool goes_on = post(rank, encoding.exchange);
-  for (SimulatedTransport::CopiedFrame& frame : encoding.frames) {
-    transport_->give_back(frame);
+  for (CopiedFrame& frame : encoding.frames) {
+    transport_->copies().give_back(frame);
   }
   encoding.frames.clear();
   return goes_on;
@@ -57,10 +52,10 @@ void Simulator::Engine::complete_all(Rank rank) {
 
 void Simulator::Engine::complete(Rank rank) {
   Node& node = at(rank);
-  if (node.stage == Stage::ended || node.codec != Codec::idle) {
+  if (node.ended() || node.codec != Codec::idle) {
     return;
   }
-  const SimulatedTransport::Open* const exchange = transport_->complete(rank);
+  const OpenExchange* const exchange = transport_->complete(rank);
   if (exchange == nullptr) {
     return;
   }
@@ -68,7 +63,7 @@ void Simulator::Engine::complete(Rank rank) {
   const SimTime time = from_seconds(bytes * spec(rank).codec.decode_s_per_byte);
   account(rank);
   node.codec = Codec::decoding;
-  schedule(rank, carried, time);
+  schedule(rank, Timer::carried, time);
 }
 
 SimTime Simulator::Engine::behind_time(Rank rank, const ExchangeTag& tag) const {
@@ -79,12 +74,12 @@ SimTime Simulator::Engine::behind_time(Rank rank, const ExchangeTag& tag) const 
 
 void Simulator::Engine::carried_exchange(Rank rank) {
   Node& node = at(rank);
-  const SimulatedTransport::Open& done = *transport_->complete(rank);
+  const OpenExchange& done = *transport_->complete(rank);
   if (node.codec == Codec::decoding) {
     if (const SimTime time = behind_time(rank, done.exchange.tag); time > 0) {
       account(rank);
       node.codec = Codec::computing;
-      schedule(rank, carried, time);
+      schedule(rank, Timer::carried, time);
       return;
     }
   }
@@ -99,8 +94,8 @@ void Simulator::Engine::carried_exchange(Rank rank) {
 }
 
 void Simulator::Engine::handle_arrival(const Arrival& arrival) {
-  const Rank from = transport_->from(arrival.connection);
-  const Rank to = transport_->to(arrival.connection);
+  const Rank from = connections().from(arrival.connection);
+  const Rank to = connections().to(arrival.connection);
   ++messages_;
   account(from);
   account(to);
@@ -120,32 +115,32 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
     complete(from);
   }
   // What the last bytes of a node that is gone were waited for.
-  if (at(from).stage == Stage::ended && transport_->drained(arrival.connection)) {
+  if (at(from).ended() && transport_->drained(arrival.connection)) {
     schedule_gone(arrival.connection, 0);
   }
 }
 
-void Simulator::Engine::handle_notice(ConnectionId line) {
-  transport_->hear(line);
-  const Rank from = transport_->from(line);
-  if (at(from).stage != Stage::ended && !at(from).suspended) {
-    launch(line);
+void Simulator::Engine::handle_notice(ConnectionId connection) {
+  transport_->hear(connection);
+  const Rank from = connections().from(connection);
+  if (!at(from).ended() && !at(from).suspended) {
+    launch(connection);
   }
 }
 
 void Simulator::Engine::schedule_notices() {
-  for (const auto& [at, line] : transport_->notices()) {
-    queue_.push({.time = at, .subject = line, .kind = notice});
+  for (const auto& [at, connection] : transport_->notices()) {
+    queue_.push({.time = at, .subject = connection, .kind = notice});
   }
   transport_->notices().clear();
 }
 
-void Simulator::Engine::launch(ConnectionId line) {
-  account(transport_->from(line));
-  account(transport_->to(line));
-  transport_->launch(line);
+void Simulator::Engine::launch(ConnectionId connection) {
+  account(connections().from(connection));
+  account(connections().to(connection));
+  transport_->launch(connection);
   schedule_notices();
-  complete(transport_->from(line));
+  complete(connections().from(connection));
 }
 
 void Simulator::Engine::check_deadline(Rank rank) {
@@ -165,7 +160,7 @@ void Simulator::Engine::check_deadline(Rank rank) {
     return;
   }
   node.deadline_due = true;
-  schedule(rank, deadline, due - now());
+  schedule(rank, Timer::deadline, due - now());
 }
 
 }  // namespace sotto

@@ -17,7 +17,7 @@ constexpr const char* kStranded = "it stands still, and nothing is left that cou
 void Simulator::Engine::handle_node_event(const NodeEvent& event) {
   const Rank rank = event.node;
   Node& node = at(rank);
-  if (node.stage == Stage::ended) {
+  if (node.ended()) {
     return;
   }
   switch (event.kind) {
@@ -49,12 +49,9 @@ void Simulator::Engine::settle_presence(Rank rank) {
 }
 
 void Simulator::Engine::begin_availability() {
-  turns_.resize(options_.availability.size());
-  for (std::size_t i = 0; i < turns_.size(); ++i) {
-    if (const auto& [times, start] = options_.availability[i]; times != nullptr) {
-      const auto rank = static_cast<Rank>(i);
-      turns_[i].emplace(times->steps, start);
-      at(rank).away = !times->there(turns_[i]->step());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (const auto rank = static_cast<Rank>(i); presence_->has(rank)) {
+      nodes_[i].away = presence_->away(rank);
       settle_presence(rank);
       schedule_turn(rank);
     }
@@ -62,8 +59,7 @@ void Simulator::Engine::begin_availability() {
 }
 
 void Simulator::Engine::schedule_turn(Rank rank) {
-  const SimTime next = turns_[static_cast<std::size_t>(rank)]->next();
-  if (next != kNever) {
+  if (const SimTime next = presence_->next(rank); next != kNever) {
     queue_.push({.time = next, .subject = static_cast<std::uint32_t>(rank), .kind = node_turns});
     ++turn_events_;
   }
@@ -71,13 +67,11 @@ void Simulator::Engine::schedule_turn(Rank rank) {
 
 void Simulator::Engine::turn(Rank rank) {
   --turn_events_;
-  if (at(rank).stage == Stage::ended) {
+  if (at(rank).ended()) {
     return;
   }
-  StepCursor& cursor = *turns_[static_cast<std::size_t>(rank)];
-  cursor.advance();
-  at(rank).away =
-      !options_.availability[static_cast<std::size_t>(rank)].times->there(cursor.step());
+  presence_->turn(rank);
+  at(rank).away = presence_->away(rank);
   settle_presence(rank);
   schedule_turn(rank);
 }
@@ -87,8 +81,7 @@ bool Simulator::Engine::only_steps_left() const {
     const Node& node = nodes_[rank];
     // A suspended node's events are due once something wakes it; here only its availability can.
     const bool wakes = !node.suspended || (!node.held && turns_later(rank));
-    if (node.stage != Stage::ended && wakes &&
-        std::ranges::any_of(node.due, [](SimTime time) { return time != kNever; })) {
+    if (!node.ended() && wakes && node.waits()) {
       return false;
     }
   }
@@ -119,13 +112,13 @@ void Simulator::Engine::resume(Rank rank) {
   ++awake_;
   // The node's clock stood still meanwhile: a new timeout with each day would never be over.
   node.heard += now() - node.stood_since;
-  for (std::uint32_t kind = node_starts; kind < node_event; ++kind) {
-    if (const SimTime left = due(rank, kind); left != kNever) {
-      schedule(rank, kind, left);
+  for (std::uint32_t timer = 0; timer < Node::kTimers; ++timer) {
+    if (const SimTime left = node.due[timer]; left != kNever) {
+      schedule(rank, static_cast<Timer>(timer), left);
     }
   }
-  for (const ConnectionId line : transport_->lines_from(rank)) {
-    launch(line);
+  for (const ConnectionId connection : connections().leaving(rank)) {
+    launch(connection);
   }
   advance(rank);
 }
@@ -140,11 +133,8 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
   if (node.stage == Stage::absent) {
     node.start = now();  // it never was there
   }
-  if (pool_ && (node.stage == Stage::computing || node.stage == Stage::gradient_taken)) {
-    pool_->forget(rank);
-    if (!gradient_of(rank).empty()) {
-      spare_.give_back(std::exchange(gradient_of(rank), {}));
-    }
+  if (gradients_ && (node.stage == Stage::computing || node.stage == Stage::gradient_taken)) {
+    gradients_->forget(rank);
   }
   if (!status.ok()) {
     faults_[rank] = std::move(status);
@@ -154,44 +144,46 @@ void Simulator::Engine::end(Rank rank, Status status, Closing closing) {
   --alive_;
   awake_ -= node.suspended ? 0 : 1;
   if (closing != Closing::close) {
-    for (const ConnectionId line : transport_->lines_from(rank)) {
-      account(transport_->to(line));
+    for (const ConnectionId connection : connections().leaving(rank)) {
+      account(connections().to(connection));
     }
     transport_->abort(rank);
   }
   transport_->close(rank);
-  count_round(node.rounds, false);
+  round_counts_.remove(node.rounds);
+  tell_rounds_of_all();
   if (closing == Closing::none) {
     return;
   }
-  for (const ConnectionId line : transport_->lines_from(rank)) {
-    if (network_->passable(line)) {
-      schedule_gone(line, network_->latency(line));
+  for (const ConnectionId connection : connections().leaving(rank)) {
+    if (network_->passable(connection)) {
+      schedule_gone(connection, network_->latency(connection));
     }
   }
-  for (const ConnectionId line : transport_->lines_to(rank)) {
-    if (network_->passable_back(line)) {
-      queue_.push({.time = plus(now(), network_->latency_back(line)),
-                   .subject = line,
+  for (const ConnectionId connection : connections().entering(rank)) {
+    if (network_->passable_back(connection)) {
+      queue_.push({.time = plus(now(), network_->latency_back(connection)),
+                   .subject = connection,
                    .kind = receiver_gone});
     }
   }
 }
 
-void Simulator::Engine::schedule_gone(ConnectionId line, SimTime after) {
-  queue_.push({.time = plus(now(), after), .subject = line, .kind = sender_gone});
+void Simulator::Engine::schedule_gone(ConnectionId connection, SimTime after) {
+  queue_.push({.time = plus(now(), after), .subject = connection, .kind = sender_gone});
 }
 
 void Simulator::Engine::handle_gone(const Event& event) {
-  const ConnectionId line = event.subject;
+  const ConnectionId connection = event.subject;
   const bool sender = event.kind == sender_gone;
-  if (sender && !transport_->drained(line)) {
+  if (sender && !transport_->drained(connection)) {
     return;  // its last bytes come first
   }
-  const Rank gone = sender ? transport_->from(line) : transport_->to(line);
-  const Rank rank = sender ? transport_->to(line) : transport_->from(line);
-  const bool needed = sender ? transport_->lose_sender(line) : transport_->lose_receiver(line);
-  if (needed && at(rank).stage != Stage::ended) {
+  const Rank gone = sender ? connections().from(connection) : connections().to(connection);
+  const Rank rank = sender ? connections().to(connection) : connections().from(connection);
+  const bool needed =
+      sender ? transport_->lose_sender(connection) : transport_->lose_receiver(connection);
+  if (needed && !at(rank).ended()) {
     end(rank, {Fault::peer_lost, fmt::format("node {} is lost", gone)});
   }
 }
@@ -200,7 +192,7 @@ void Simulator::Engine::end_all_left() {
   const std::string beyond = beyond_time();
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const Node& node = nodes_[i];
-    if (node.stage != Stage::ended) {
+    if (!node.ended()) {
       end(static_cast<Rank>(i),
           {Fault::deadline, node.suspended || beyond.empty() ? kStranded : beyond});
     }
@@ -215,7 +207,7 @@ std::string Simulator::Engine::beyond_time() const {
                                        to_seconds(kNever) / (365.25 * 24 * 3600));
   for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
     const Node& node = nodes_[rank];
-    if (node.suspended || node.stage == Stage::ended) {
+    if (node.suspended || node.ended()) {
       continue;
     }
     if (node.stage == Stage::absent) {
@@ -234,11 +226,11 @@ std::string Simulator::Engine::beyond_time() const {
                         rank, node.rounds);
     }
   }
-  if (const auto line = network_->moving()) {
+  if (const auto connection = network_->moving()) {
     return ends + fmt::format(
                       "a message from node {} to node {} would arrive later; give the links "
                       "more bandwidth or less latency, or run fewer rounds",
-                      transport_->from(*line), transport_->to(*line));
+                      connections().from(*connection), connections().to(*connection));
   }
   return "";
 }
@@ -248,7 +240,7 @@ bool Simulator::Engine::stranded() {
     return false;
   }
   for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
-    if (nodes_[rank].stage != Stage::ended && !nodes_[rank].held && turns_later(rank)) {
+    if (!nodes_[rank].ended() && !nodes_[rank].held && turns_later(rank)) {
       return false;
     }
   }
@@ -256,8 +248,7 @@ bool Simulator::Engine::stranded() {
     const bool wakes_or_ends = e.kind == NodeEvent::Kind::resume ||
                                e.kind == NodeEvent::Kind::crash ||
                                e.kind == NodeEvent::Kind::vanish;
-    return wakes_or_ends && e.at > now() &&
-           nodes_[static_cast<std::size_t>(e.node)].stage != Stage::ended;
+    return wakes_or_ends && e.at > now() && !nodes_[static_cast<std::size_t>(e.node)].ended();
   });
 }
 

@@ -9,72 +9,36 @@
 namespace sotto {
 
 SimulatedTransport::SimulatedTransport(Network& network, std::size_t nodes, const Options& options)
-    : network_(network), options_(options), boxes_(nodes) {}
+    : network_(network), options_(options), table_(nodes), nodes_(nodes) {}
 
-void SimulatedTransport::reserve(std::size_t lines) {
-  lines_.reserve(lines);
-  numbers_.reserve(lines);
-  network_.reserve(lines);
+void SimulatedTransport::reserve(std::size_t connections) {
+  table_.reserve(connections);
+  connections_.reserve(connections);
+  network_.reserve(connections);
 }
 
 void SimulatedTransport::connect(Rank node, std::span<const Rank> to, std::size_t ahead,
                                  std::size_t frame_bytes) {
-  check(index(node) == frame_bytes_.size() && std::ranges::is_sorted(to),
-        "nodes are connected in the order of ranks, to peers that are sorted");
+  check(static_cast<std::size_t>(node) == frame_bytes_.size(),
+        "nodes are connected in the order of ranks");
   frame_bytes_.push_back(frame_bytes);
-  Box& box = boxes_[index(node)];
-  box.out = static_cast<ConnectionId>(lines_.size());
-  box.receivers = static_cast<std::uint32_t>(to.size());
   for (const Rank peer : to) {
-    const ConnectionId line = network_.connect(node, peer);
-    check(line == lines_.size(), "lines are numbered as connections");
-    Line& opened = lines_.emplace_back();
-    numbers_.push_back(line);
-    opened.edge = {.from = node, .to = peer};
-    opened.ahead = static_cast<std::uint32_t>(ahead);
-    ++boxes_[index(peer)].senders;
+    const ConnectionId id = table_.add(node, peer);
+    check(id == network_.connect(node, peer), "the network numbers connections as the table does");
+    connections_.emplace_back(static_cast<std::uint32_t>(ahead));
   }
 }
 
 void SimulatedTransport::connected() {
-  std::uint32_t lines = 0;
-  for (Box& box : boxes_) {
-    box.in = lines;
-    lines += box.senders;
-    box.senders = 0;
-  }
-  into_.resize(lines);
-  for (ConnectionId line = 0; line < lines; ++line) {
-    Box& box = boxes_[index(to(line))];
-    into_[box.in + box.senders++] = line;
-  }
+  table_.finish();
   if (options_.transport.on_demand) {
-    for (Line& line : lines_) {
-      line.receives = std::make_unique<Receives>(ReceiveForecast::rooms_for(
-          frame_bytes_[index(line.edge.from)], boxes_[index(line.edge.to)].senders));
+    for (ConnectionId id = 0; id < connections_.size(); ++id) {
+      connections_[id].receives = std::make_unique<ReceiveNotices>(
+          ReceiveForecast::rooms_for(frame_bytes_[static_cast<std::size_t>(table_.from(id))],
+                                     table_.entering(table_.to(id)).size()));
     }
   }
   std::vector<std::size_t>().swap(frame_bytes_);
-}
-
-std::optional<ConnectionId> SimulatedTransport::line_to(Rank node, Rank peer,
-                                                        std::size_t place) const {
-  const auto out = lines_from(node);
-  if (place < out.size() && to(out[place]) == peer) {
-    return out[place];
-  }
-  const auto at = std::ranges::lower_bound(out, peer, {}, [this](auto line) { return to(line); });
-  return at != out.end() && to(*at) == peer ? std::optional(*at) : std::nullopt;
-}
-
-std::optional<ConnectionId> SimulatedTransport::line_from(Rank node, Rank peer,
-                                                          std::size_t place) const {
-  const auto in = lines_to(node);
-  if (place < in.size() && from(in[place]) == peer) {
-    return in[place];
-  }
-  const auto at = std::ranges::lower_bound(in, peer, {}, [this](auto line) { return from(line); });
-  return at != in.end() && from(*at) == peer ? std::optional(*at) : std::nullopt;
 }
 
 Rank SimulatedTransport::lost_peer(Rank node, const Exchange& exchange) const {
@@ -82,71 +46,37 @@ Rank SimulatedTransport::lost_peer(Rank node, const Exchange& exchange) const {
     return -1;
   }
   for (const Send& send : exchange.sends) {
-    const auto line = line_to(node, send.to);
-    if (line && lines_[*line].receiver_gone) {
+    const auto id = table_.find_leaving(node, send.to);
+    if (id && connections_[*id].receiver_gone) {
       return send.to;
     }
   }
   for (const Receive& receive : exchange.receives) {
-    const auto at = line_from(node, receive.from);
-    if (!at) {
+    const auto id = table_.find_entering(node, receive.from);
+    if (!id) {
       continue;
     }
-    const Line& line = lines_[*at];
-    const bool here = std::any_of(
-        line.parcels.begin(), line.parcels.end(),
-        [&](const Parcel& parcel) { return parcel.delivered && parcel.tag == exchange.tag; });
-    if (line.sender_gone && !here) {
+    const Connection& connection = connections_[*id];
+    const bool here = std::ranges::any_of(connection.messages, [&](const Message& message) {
+      return message.delivered && message.tag == exchange.tag;
+    });
+    if (connection.sender_gone && !here) {
       return receive.from;
     }
   }
   return -1;
 }
 
-SimulatedTransport::Open* SimulatedTransport::find(Rank node, const ExchangeTag& tag) {
-  Box& box = boxes_[index(node)];
-  if (box.used == 0) {
-    return nullptr;
+void SimulatedTransport::fill_receives(Rank node, const OpenExchange& exchange) {
+  OpenExchange& filled = at(node).exchanges.own(exchange);
+  for (std::size_t i = 0; i < filled.frames.size(); ++i) {
+    std::ranges::copy(*filled.frames[i], filled.exchange.receives[i].buffer.begin());
+    copies_.give_back(filled.frames[i]);
   }
-  for (Open& open : box.open) {
-    if (open.used && open.exchange.tag == tag) {
-      return &open;
-    }
-  }
-  return nullptr;
+  filled.frames.clear();
 }
 
-const SimulatedTransport::Open* SimulatedTransport::complete(Rank node) const {
-  const Box& box = boxes_[index(node)];
-  if (box.used == 0) {
-    return nullptr;
-  }
-  const Open* first = nullptr;
-  for (const Open& open : box.open) {
-    if (open.complete() && (first == nullptr || open.number < first->number)) {
-      first = &open;
-    }
-  }
-  return first;
-}
-
-void SimulatedTransport::close(Rank node, const Open& exchange) {
-  Box& box = boxes_[index(node)];
-  box.open[static_cast<std::size_t>(&exchange - box.open.begin())].used = false;
-  --box.used;
-}
-
-void SimulatedTransport::fill_receives(Rank node, const Open& exchange) {
-  Box& box = boxes_[index(node)];
-  Open& open = box.open[static_cast<std::size_t>(&exchange - box.open.begin())];
-  for (std::size_t i = 0; i < open.frames.size(); ++i) {
-    std::ranges::copy(*open.frames[i], open.exchange.receives[i].buffer.begin());
-    give_back(open.frames[i]);
-  }
-  open.frames.clear();
-}
-
-std::vector<SimulatedTransport::CopiedFrame> SimulatedTransport::detach(Exchange& exchange) {
+std::vector<CopiedFrame> SimulatedTransport::detach(Exchange& exchange) {
   std::vector<CopiedFrame> copies;
   std::span<const std::byte> copied;
   for (Send& send : exchange.sends) {
@@ -155,39 +85,20 @@ std::vector<SimulatedTransport::CopiedFrame> SimulatedTransport::detach(Exchange
     }
     if (send.frame.data() != copied.data() || send.frame.size() != copied.size()) {
       copied = send.frame;
-      copies.push_back(copy(copied));
+      copies.push_back(copies_.copy(copied));
     }
     send.frame = *copies.back();
   }
   return copies;
 }
 
-void SimulatedTransport::give_back(CopiedFrame& frame) {
-  if (frame != nullptr && frame.use_count() == 1) {
-    spare_.push_back(std::move(frame));
-  }
-  frame.reset();
-}
-
-void SimulatedTransport::close(Rank node) {
-  Box& box = boxes_[index(node)];
-  for (Open& open : box.open) {
-    open.used = false;
-    for (CopiedFrame& frame : open.frames) {
-      give_back(frame);
-    }
-    open.frames.clear();
-  }
-  box.used = 0;
-}
-
 void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* released) {
-  Box& box = boxes_[index(node)];
-  Open* const unused =
-      std::find_if(box.open.begin(), box.open.end(), [](const Open& o) { return !o.used; });
-  Open& open = unused == box.open.end() ? box.open.emplace_back() : *unused;
-  open.used = true;
-  ++box.used;
+  for (std::size_t i = 0; options_.transport.on_demand && i < exchange.receives.size(); ++i) {
+    const auto id = table_.find_entering(node, exchange.receives[i].from, i);
+    check(id.has_value(), "an algorithm hears only its peers");
+    announce(*id, exchange.tag);
+  }
+  OpenExchange& open = at(node).exchanges.open();
   open.number = ++posted_;
   // Field by field: to load a tag that was just written so whole would wait for it.
   open.exchange.tag.round = exchange.tag.round;
@@ -207,308 +118,239 @@ void SimulatedTransport::post(Rank node, Exchange& exchange, std::vector<Rank>* 
   CopiedFrame copied;
   std::span<const std::byte> copied_from;
   for (std::size_t i = 0; i < open.exchange.sends.size(); ++i) {
-    const Send& send = open.exchange.sends[i];
-    const auto at = line_to(node, send.to, i);
-    check(at.has_value(), "an algorithm sends only to its peers");
-    Line& line = lines_[*at];
-    Parcel& parcel = line.parcels.emplace_back();
-    parcel.tag = open.exchange.tag;
-    parcel.bytes = send.frame.size();
-    parcel.elements = announced_elements(send.frame);
+    const Send& sent = open.exchange.sends[i];
+    const auto id = table_.find_leaving(node, sent.to, i);
+    check(id.has_value(), "an algorithm sends only to its peers");
     if (options_.payload) {
-      const bool same = copied != nullptr && send.frame.data() == copied_from.data() &&
-                        send.frame.size() == copied_from.size();
-      copied = same ? copied : copy(send.frame);
-      copied_from = send.frame;
-      parcel.frame = copied;
+      const bool same = copied != nullptr && sent.frame.data() == copied_from.data() &&
+                        sent.frame.size() == copied_from.size();
+      copied = same ? copied : copies_.copy(sent.frame);
+      copied_from = sent.frame;
     }
-    launch(*at);
+    send(*id, sent, open.exchange.tag, copied);
   }
   for (std::size_t i = 0; i < open.exchange.receives.size(); ++i) {
     const Receive& receive = open.exchange.receives[i];
-    const auto at = line_from(node, receive.from, i);
-    check(at.has_value(), "an algorithm hears only its peers");
-    Line& line = lines_[*at];
-    if (line.landed == 0) {
+    const auto id = table_.find_entering(node, receive.from, i);
+    check(id.has_value(), "an algorithm hears only its peers");
+    Connection& connection = connections_[*id];
+    if (connection.landed == 0) {
       continue;
     }
-    Parcel* const parcel =
-        std::find_if(line.parcels.begin(), line.parcels.end(),
-                     [&](const Parcel& p) { return p.delivered && p.tag == open.exchange.tag; });
-    if (parcel != line.parcels.end() && take(*at, parcel, open) && hand_over(line)) {
+    Message* const message = std::ranges::find_if(connection.messages, [&](const Message& one) {
+      return one.delivered && one.tag == open.exchange.tag;
+    });
+    if (message != connection.messages.end() && take(*id, message, open) && hand_over_all(*id)) {
       released->push_back(receive.from);
     }
   }
 }
 
-SimulatedTransport::CopiedFrame SimulatedTransport::copy(std::span<const std::byte> frame) {
-  CopiedFrame made;
-  if (spare_.empty()) {
-    made = std::make_shared<std::vector<std::byte>>();
-  } else {
-    made = std::move(spare_.back());
-    spare_.pop_back();
-  }
-  made->assign(frame.begin(), frame.end());
-  return made;
+void SimulatedTransport::send(ConnectionId id, const Send& sent, const ExchangeTag& tag,
+                              const CopiedFrame& copy) {
+  Message& message = connections_[id].messages.emplace_back();
+  message.tag = tag;
+  message.bytes = sent.frame.size();
+  message.elements = announced_elements(sent.frame);
+  message.frame = copy;
+  launch(id);
 }
 
 void SimulatedTransport::announce(ConnectionId id, const ExchangeTag& tag) {
-  Line& line = lines_[id];
-  Receives& receives = *line.receives;
-  if (std::ranges::find(receives.in_rooms, tag) == receives.in_rooms.end()) {
-    send_notice(id, tag);
-  } else if (std::ranges::any_of(line.parcels,
-                                 [&](const Parcel& p) { return p.delivered && p.tag == tag; })) {
-    empty_room(id, tag);
-  }
-  receives.forecast.post(tag);
-  foretell(id);
+  Connection& connection = connections_[id];
+  ReceiveNotices& receives = *connection.receives;
+  const bool delivered =
+      receives.foretold(tag) && std::ranges::any_of(connection.messages, [&](const Message& one) {
+        return one.delivered && one.tag == tag;
+      });
+  send_notices(id, receives.post(tag, delivered));
 }
 
-void SimulatedTransport::empty_room(ConnectionId id, const ExchangeTag& tag) {
-  Receives& receives = *lines_[id].receives;
-  if (std::erase(receives.in_rooms, tag) > 0) {
-    receives.forecast.vacate();
-    foretell(id);
+void SimulatedTransport::send_notices(ConnectionId id, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    network_.notify_back(id);
+    note(id, plus(network_.now(), network_.latency_back(id)));
   }
 }
 
-void SimulatedTransport::foretell(ConnectionId id) {
-  Receives& receives = *lines_[id].receives;
-  while (const auto next = receives.forecast.next()) {
-    receives.in_rooms.push_back(*next);
-    send_notice(id, *next);
+void SimulatedTransport::note(ConnectionId id, std::optional<SimTime> time) {
+  if (time) {
+    notices_.push_back({*time, id});
   }
-}
-
-void SimulatedTransport::send_notice(ConnectionId id, const ExchangeTag& tag) {
-  lines_[id].receives->told.push_back(tag);
-  network_.notify_back(id);
-  notices_.push_back({plus(network_.now(), network_.latency_back(id)), id});
 }
 
 void SimulatedTransport::hear(ConnectionId id) {
-  Line& line = lines_[id];
-  if (line.receives) {
-    auto& told = line.receives->told;
-    line.receives->demanded.push_back(told.front());
-    told.erase(told.begin());
+  Connection& connection = connections_[id];
+  if (connection.receives) {
+    connection.receives->heard();
   } else {
-    line.notice_scheduled = false;
+    connection.window.heard();
   }
+}
+
+bool SimulatedTransport::may_launch(ConnectionId id, const Message& message) {
+  Connection& connection = connections_[id];
+  if (connection.receives) {
+    return connection.receives->claim(message.tag);
+  }
+  if (connection.window.enter(network_, id)) {
+    return true;
+  }
+  note(id, connection.window.next_notice(network_, id));
+  return false;
 }
 
 void SimulatedTransport::launch(ConnectionId id) {
-  Line& line = lines_[id];
-  for (Parcel& parcel : line.parcels) {
-    if (parcel.launched) {
+  Connection& connection = connections_[id];
+  for (Message& message : connection.messages) {
+    if (message.launched) {
       continue;
     }
-    if (line.receives) {
-      auto& demanded = line.receives->demanded;
-      const auto known = std::ranges::find(demanded, parcel.tag);
-      if (known == demanded.end()) {
-        continue;
+    if (!may_launch(id, message)) {
+      if (connection.receives) {
+        continue;  // the receive of a later message may be known
       }
-      demanded.erase(known);
-    } else if (!roomy(id)) {
       break;
     }
-    parcel.launched = true;
-    check(line.launches != std::numeric_limits<std::uint32_t>::max(),
-          "a line carries fewer than 2³² frames");
-    parcel.number = line.launches++;
-    ++line.edge.frames;
-    line.edge.bytes += parcel.bytes;
-    ++boxes_[index(line.edge.from)].under_way;
-    ++boxes_[index(line.edge.to)].under_way;
-    network_.send(id, parcel.bytes);
+    message.launched = true;
+    check(connection.launches != std::numeric_limits<std::uint32_t>::max(),
+          "a connection carries fewer than 2³² frames");
+    message.number = connection.launches++;
+    connection.bytes += message.bytes;
+    ++at(table_.from(id)).under_way;
+    ++at(table_.to(id)).under_way;
+    network_.send(id, message.bytes);
   }
-  hand_over(line);
-}
-
-ConnectionId SimulatedTransport::line(Rank from, Rank to) const {
-  const auto line = line_to(from, to);
-  check(line.has_value(), "an algorithm hears only its peers");
-  return *line;
+  hand_over_all(id);
 }
 
 SimulatedTransport::Effects SimulatedTransport::deliver(const Arrival& arrival) {
-  Line& line = lines_[arrival.connection];
-  --boxes_[index(line.edge.from)].under_way;
-  --boxes_[index(line.edge.to)].under_way;
+  const ConnectionId id = arrival.connection;
+  Connection& connection = connections_[id];
+  Node& receiver = at(table_.to(id));
+  --at(table_.from(id)).under_way;
+  --receiver.under_way;
   // In the order in which they were launched, which is not always that of their posts.
-  Parcel* const parcel = std::ranges::min_element(line.parcels, {}, [](const Parcel& p) {
-    // One more than the largest number of a parcel that is under way.
-    return p.launched && !p.delivered ? std::uint64_t{p.number} : std::uint64_t{1} << 32U;
+  Message* const message = std::ranges::min_element(connection.messages, {}, [](const Message& m) {
+    // One more than the largest number of a message that is under way.
+    return m.launched && !m.delivered ? std::uint64_t{m.number} : std::uint64_t{1} << 32U;
   });
-  check(parcel != line.parcels.end() && parcel->launched && !parcel->delivered,
+  check(message != connection.messages.end() && message->launched && !message->delivered,
         "what is delivered was sent");
-  parcel->delivered = true;
-  ++line.landed;
-  Open* const open = find(line.edge.to, parcel->tag);
-  const bool delivered = open != nullptr && take(arrival.connection, parcel, *open);
+  message->delivered = true;
+  ++connection.landed;
+  OpenExchange* const open = receiver.exchanges.find(message->tag);
+  const bool delivered = open != nullptr && take(id, message, *open);
   const bool receiver_done = delivered && open->complete();
-  return {.delivered = delivered, .receiver_done = receiver_done, .sender_done = hand_over(line)};
+  return {.delivered = delivered, .receiver_done = receiver_done, .sender_done = hand_over_all(id)};
 }
 
-bool SimulatedTransport::take(ConnectionId id, Parcel* parcel, Open& exchange) {
-  Line& line = lines_[id];
+bool SimulatedTransport::take(ConnectionId id, Message* message, OpenExchange& exchange) {
+  Connection& connection = connections_[id];
+  const Rank from = table_.from(id);
   auto& receives = exchange.exchange.receives;
-  const auto receive = std::lower_bound(receives.begin(), receives.end(), line.edge.from,
-                                        [](const Receive& r, Rank rank) { return r.from < rank; });
-  if (receive == receives.end() || receive->from != line.edge.from) {
+  const auto receive = std::ranges::lower_bound(receives, from, {}, &Receive::from);
+  if (receive == receives.end() || receive->from != from || receive->bytes != 0) {
     return false;
   }
-  if (receive->bytes != 0) {
-    return false;
-  }
-  check(parcel->bytes <= receive->buffer.size(), "a receive has room for the frame that is due");
-  receive->bytes = parcel->bytes;
-  exchange.elements += static_cast<double>(parcel->elements);
+  check(message->bytes <= receive->buffer.size(), "a receive has room for the frame that is due");
+  receive->bytes = message->bytes;
+  exchange.elements += static_cast<double>(message->elements);
   --exchange.awaited;
   if (options_.payload) {
     exchange.frames[static_cast<std::size_t>(receive - receives.begin())] =
-        std::move(parcel->frame);
+        std::move(message->frame);
   }
-  if (!parcel->handed_over) {
-    forget(line, *parcel);
+  if (!message->handed_over) {
+    hand_over(id, *message);
   }
-  const ExchangeTag tag = parcel->tag;
-  line.parcels.erase(parcel);
-  --line.landed;
-  if (line.receives) {
-    empty_room(id, tag);
+  const ExchangeTag tag = message->tag;
+  connection.messages.erase(message);
+  --connection.landed;
+  if (connection.receives) {
+    send_notices(id, connection.receives->take(tag));
   } else {
-    acknowledge(id);
+    note(id, connection.window.take(network_, id));
   }
   return true;
 }
 
-bool SimulatedTransport::roomy(ConnectionId id) {
-  Line& line = lines_[id];
-  if (line.out >= line.ahead) {
-    forget_heard(id);
-  }
-  line.full = line.out >= line.ahead;
-  if (line.full) {
-    await_notice(id);
-  } else {
-    ++line.out;
-  }
-  return !line.full;
-}
-
-void SimulatedTransport::acknowledge(ConnectionId id) {
-  Line& line = lines_[id];
-  line.taken.push_back(network_.now());
-  if (line.full) {
-    await_notice(id);
-  } else if (line.taken.size() % kTakenKept == 0) {
-    forget_heard(id);  // a window that is never full would keep all that it had
-  }
-}
-
-void SimulatedTransport::forget_heard(ConnectionId id) {
-  Line& line = lines_[id];
-  const auto heard =
-      std::ranges::upper_bound(line.taken, network_.now() - network_.latency_back(id));
-  line.out -= static_cast<std::uint32_t>(heard - line.taken.begin());
-  line.taken.erase(line.taken.begin(), heard);
-}
-
-void SimulatedTransport::await_notice(ConnectionId id) {
-  Line& line = lines_[id];
-  if (!line.taken.empty() && !line.notice_scheduled) {
-    line.notice_scheduled = true;
-    const SimTime at = plus(line.taken.front(), network_.latency_back(id));
-    notices_.push_back({std::max(at, network_.now()), id});
-  }
-}
-
-void SimulatedTransport::forget(const Line& line, Parcel& parcel) {
-  parcel.handed_over = true;
+void SimulatedTransport::hand_over(ConnectionId id, Message& message) {
+  message.handed_over = true;
   // A sender that has ended has no exchange any more.
-  if (Open* const open = find(line.edge.from, parcel.tag)) {
+  if (OpenExchange* const open = at(table_.from(id)).exchanges.find(message.tag)) {
     --open->unsent;
   }
 }
 
-bool SimulatedTransport::hand_over(Line& line) {
-  for (std::size_t i = 0; i < std::min<std::size_t>(line.ahead, line.parcels.size()); ++i) {
-    Parcel& parcel = line.parcels[i];
-    if (!parcel.handed_over &&
-        (parcel.delivered ||
-         (parcel.launched && parcel.bytes <= options_.transport.send_buffer_bytes))) {
-      forget(line, parcel);
+bool SimulatedTransport::hand_over_all(ConnectionId id) {
+  Connection& connection = connections_[id];
+  const std::size_t ahead = connection.window.size();
+  for (std::size_t i = 0; i < std::min(ahead, connection.messages.size()); ++i) {
+    Message& message = connection.messages[i];
+    if (!message.handed_over &&
+        (message.delivered ||
+         (message.launched && message.bytes <= options_.transport.send_buffer_bytes))) {
+      hand_over(id, message);
     }
   }
-  return complete(line.edge.from) != nullptr;
+  return complete(table_.from(id)) != nullptr;
 }
 
 void SimulatedTransport::abort(Rank node) {
-  for (const ConnectionId id : lines_from(node)) {
+  for (const ConnectionId id : table_.leaving(node)) {
     const auto dropped = static_cast<std::uint32_t>(network_.under_way(id));
-    boxes_[index(node)].under_way -= dropped;
-    boxes_[index(to(id))].under_way -= dropped;
+    at(node).under_way -= dropped;
+    at(table_.to(id)).under_way -= dropped;
     network_.abort(id);
-    auto& parcels = lines_[id].parcels;
-    const auto under_way = [](const Parcel& parcel) { return !parcel.delivered; };
-    parcels.erase(std::remove_if(parcels.begin(), parcels.end(), under_way), parcels.end());
+    auto& messages = connections_[id].messages;
+    const auto under_way = [](const Message& message) { return !message.delivered; };
+    messages.erase(std::remove_if(messages.begin(), messages.end(), under_way), messages.end());
   }
 }
 
 bool SimulatedTransport::lose_sender(ConnectionId id) {
-  Line& line = lines_[id];
-  line.sender_gone = true;
+  connections_[id].sender_gone = true;
   anyone_gone_ = true;
-  for (const Open& open : boxes_[index(line.edge.to)].open) {
-    for (const Receive& receive : open.exchange.receives) {
-      if (open.used && receive.from == line.edge.from && receive.bytes == 0) {
-        return true;
-      }
-    }
-  }
-  return false;
+  bool needed = false;
+  at(table_.to(id)).exchanges.for_each_awaited([&](const Receive& receive) {
+    needed = needed || receive.from == table_.from(id);
+  });
+  return needed;
 }
 
 bool SimulatedTransport::lose_receiver(ConnectionId id) {
-  Line& line = lines_[id];
-  line.receiver_gone = true;
+  Connection& connection = connections_[id];
+  connection.receiver_gone = true;
   anyone_gone_ = true;
-  return boxes_[index(line.edge.from)].used > 0 &&
-         std::any_of(line.parcels.begin(), line.parcels.end(),
-                     [](const Parcel& parcel) { return !parcel.handed_over; });
+  return open(table_.from(id)) > 0 &&
+         std::ranges::any_of(connection.messages,
+                             [](const Message& message) { return !message.handed_over; });
 }
 
 std::vector<EdgeReport> SimulatedTransport::edges() const {
   std::vector<EdgeReport> edges;
-  edges.reserve(lines_.size());
-  for (const Line& line : lines_) {
-    edges.push_back(line.edge);
+  edges.reserve(connections_.size());
+  for (ConnectionId id = 0; id < connections_.size(); ++id) {
+    edges.push_back({.from = table_.from(id),
+                     .to = table_.to(id),
+                     .frames = connections_[id].launches,
+                     .bytes = connections_[id].bytes});
   }
   return edges;
 }
 
 std::vector<Rank> SimulatedTransport::awaited(Rank node) const {
-  const Box& box = boxes_[index(node)];
   std::vector<Rank> peers;
-  for (const Open& open : box.open) {
-    for (const Receive& receive : open.exchange.receives) {
-      if (open.used && receive.bytes == 0) {
-        peers.push_back(receive.from);
-      }
+  at(node).exchanges.for_each_awaited(
+      [&](const Receive& receive) { peers.push_back(receive.from); });
+  for (const ConnectionId id : table_.leaving(node)) {
+    if (std::ranges::any_of(connections_[id].messages,
+                            [](const Message& message) { return !message.handed_over; })) {
+      peers.push_back(table_.to(id));
     }
   }
-  for (const ConnectionId line : lines_from(node)) {
-    const auto& parcels = lines_[line].parcels;
-    if (std::any_of(parcels.begin(), parcels.end(),
-                    [](const Parcel& parcel) { return !parcel.handed_over; })) {
-      peers.push_back(to(line));
-    }
-  }
-  std::sort(peers.begin(), peers.end());
+  std::ranges::sort(peers);
   peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   return peers;
 }

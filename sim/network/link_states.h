@@ -1,6 +1,6 @@
 // The links of a platform as they are at present: what they carry and how long they take, and which
 // connections cross them. Links that are alike share what is said of them until one changes: of a
-// million lines there are few kinds.
+// million links there are few kinds.
 //
 // One thread at a time. Plain values.
 #pragma once

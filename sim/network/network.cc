@@ -10,6 +10,9 @@
 #include <sotto/base/philox.h>
 #include <sotto/sim/network/mean_rate.h>
 
+#include "internal/packet_connection.h"
+#include "internal/windowed_connection.h"
+
 namespace sotto {
 namespace {
 
@@ -67,7 +70,9 @@ Network::Network(const Platform& platform, const NetworkModel& model, std::uint6
       queue_(queue),
       links_(platform, model.bandwidth_factor),
       share_(capacities(platform, model.bandwidth_factor)),
+      acknowledgements_(model.acknowledgements),
       changes_(platform.changes()),
+      traces_(platform),
       carried_(platform.links().size(), 0) {
   validate(model);
   for (std::size_t i = 0; i < changes_.size(); ++i) {
@@ -75,20 +80,10 @@ Network::Network(const Platform& platform, const NetworkModel& model, std::uint6
     queue_.push(
         {.time = changes_[i].at, .subject = static_cast<std::uint32_t>(i), .kind = link_changes});
   }
-  for (LinkId id = 0; id < platform.links().size(); ++id) {
-    if (const auto& traced = platform.links()[id].trace) {
-      links_.expect_change(id);
-      traced_.push_back({id, traced, StepCursor(traced->trace->steps, traced->start)});
-      schedule_trace(static_cast<std::uint32_t>(traced_.size() - 1));
-    }
+  for (std::uint32_t number = 0; number < traces_.size(); ++number) {
+    links_.expect_change(traces_.link(number));
+    schedule_trace(number);
   }
-}
-
-Network::Path Network::add_path(const std::vector<LinkId>& links) {
-  const Path path = {static_cast<std::uint32_t>(path_links_.size()),
-                     static_cast<std::uint32_t>(links.size())};
-  path_links_.insert(path_links_.end(), links.begin(), links.end());
-  return path;
 }
 
 void Network::reserve(std::size_t connections) {
@@ -105,9 +100,9 @@ ConnectionId Network::connect(Rank from, Rank to) {
   Connection connection;
   connection.from = from;
   connection.to = to;
-  connection.path = add_path(platform_.route(from, to).links);
+  connection.path = paths_.add(platform_.route(from, to).links);
   if (platform_.connected(to, from)) {
-    connection.reverse_path = add_path(platform_.route(to, from).links);
+    connection.reverse_path = paths_.add(platform_.route(to, from).links);
   }
   for (const LinkId link : links(connection.path)) {
     connection.jittery = connection.jittery || links_[link].jitter > 0;
@@ -121,16 +116,12 @@ ConnectionId Network::connect(Rank from, Rank to) {
   if (model_.packet_bytes > 0) {
     queueing_delays_.push_back(0);
   }
-  if (model_.acknowledgements > 0) {
-    acknowledged_.push_back(0);
-  }
+  acknowledgements_.add_flow();
   if (slow_start()) {
     tcp_.emplace_back(fresh_window());
+    tcp_[id].set_packets(PacketConnection::make_stream(*this, id));
   }
-  if (slow_start()) {
-    tcp_[id].set_packets(make_stream(id));
-  }
-  find_reverse(id);
+  pair_streams(id);
   for (const Path& way : {connections_[id].path, connections_[id].reverse_path}) {
     for (const LinkId link : links(way)) {
       links_.add_user(link, id);
@@ -151,9 +142,7 @@ std::optional<ConnectionId> Network::moving() const {
 
 bool Network::will_move() const {
   const auto opens = [this](LinkId link) {
-    return links_[link].bytes_per_s > 0 || std::ranges::any_of(traced_, [link](const Traced& one) {
-             return one.link == link && one.cursor.next() != kNever;
-           });
+    return links_[link].bytes_per_s > 0 || traces_.steps_later(link);
   };
   for (ConnectionId id = 0; id < connections_.size(); ++id) {
     if (under_way(id) > 0 && std::ranges::all_of(links(connections_[id].path), opens)) {
@@ -232,7 +221,7 @@ void Network::update_route(ConnectionId id) {
 void Network::send(ConnectionId id, std::uint64_t bytes) {
   Connection& connection = connections_[id];
   if (stream_of(id) != nullptr) {
-    write(id, bytes, false);
+    PacketConnection(*this, id).write(bytes, false);
     return;
   }
   const SimTime begins =
@@ -271,19 +260,10 @@ SimTime Network::latency_of_next(Connection& connection) const {
 void Network::begin(ConnectionId id) {
   Connection& connection = connections_[id];
   connection.remaining = static_cast<double>(connection.bytes);
-  if (!slow_start()) {
-    flow(id);
-    return;
-  }
-  CongestionWindow& window = tcp_[id].window();
-  if (window.resume(queue_.now(), round_trip(id))) {
-    tcp_[id].start_round();
-  }
-  window.offer(connection.remaining);
-  if (window.allowance() > 0) {
-    flow(id);
+  if (slow_start()) {
+    WindowedConnection(*this, id).begin();
   } else {
-    pause(id);
+    flow(id);
   }
 }
 
@@ -305,7 +285,7 @@ void Network::stop(ConnectionId id) {
   Connection& connection = connections_[id];
   if (connection.flowing && connection.limited) {
     share_.stop(id);
-    acknowledge(id, 0);
+    charge_acknowledgements(id, 0);
     count_flow(connection, false);
   }
   connection.flowing = false;
@@ -350,7 +330,8 @@ void Network::schedule(ConnectionId id) {
               .version = connection.version,
               .kind = message_ends};
   if (slow_start() && stream_of(id) == nullptr && !tcp_[id].window().open()) {
-    const SimTime turns = std::min(after(tcp_[id].window().allowance()), next_turn(id));
+    const SimTime turns =
+        std::min(after(tcp_[id].window().allowance()), WindowedConnection(*this, id).next_turn());
     if (turns < event.time) {
       event.time = std::max(turns, queue_.now());
       event.kind = window_turns;
@@ -425,7 +406,7 @@ void Network::abort(ConnectionId id) {
   connection.last_landing = 0;
   if (slow_start()) {
     tcp_[id].abort(fresh_window());
-    tcp_[id].set_packets(make_stream(id));
+    tcp_[id].set_packets(PacketConnection::make_stream(*this, id));
   }
 }
 
@@ -442,16 +423,16 @@ std::optional<Arrival> Network::handle(const Event& event) {
     case message_arrives:
       return land(event);
     case packet_arrives:
-      take_packet(event);
+      PacketConnection(*this, event.subject).take_packet(event);
       return {};
     case acknowledged:
-      take_lone_acknowledgement(event);
+      PacketConnection(*this, event.subject).take_lone_acknowledgement(event);
       return {};
     case acknowledgement_due:
-      acknowledge_late(event);
+      PacketConnection(*this, event.subject).acknowledge_late(event);
       return {};
     case sender_wakes:
-      wake_sender(event);
+      PacketConnection(*this, event.subject).wake_sender(event);
       return {};
     default:
       return connections_[event.subject].version == event.version ? go_on_with(event)
@@ -474,13 +455,13 @@ std::optional<Arrival> Network::go_on_with(const Event& event) {
       if (stream_of(id) == nullptr) {
         return end(id);
       }
-      leave_front(id);
+      PacketConnection(*this, id).leave_front();
       return {};
     case message_begins:
       begin(id);
       return {};
     case window_turns:
-      turn_window(id);
+      WindowedConnection(*this, id).turn();
       return {};
     default:
       check(false, "an event of another kind is not the network's");
@@ -488,23 +469,8 @@ std::optional<Arrival> Network::go_on_with(const Event& event) {
   }
 }
 
-void Network::acknowledge(ConnectionId id, double rate) {
-  if (model_.acknowledgements == 0) {
-    return;
-  }
-  const Connection& connection = connections_[id];
-  const double more = model_.acknowledgements * (rate - std::exchange(acknowledged_[id], rate));
-  for (const LinkId link : links(connection.reverse_path)) {
-    if (!links_[link].unlimited) {
-      // To follow each small change would share all flows anew again and again.
-      constexpr double kSlight = 1e-3;
-      links_.add_acknowledgements(link, more);
-      const double rest = links_.left_for_messages(link);
-      if (std::abs(rest - share_.capacity(link)) > kSlight * share_.capacity(link)) {
-        share_.set_capacity(link, rest);
-      }
-    }
-  }
+void Network::charge_acknowledgements(ConnectionId id, double rate) {
+  acknowledgements_.charge(id, rate, links(connections_[id].reverse_path), links_, share_);
 }
 
 void Network::settle() {
@@ -529,7 +495,7 @@ std::span<const ConnectionId> Network::settle_with_acknowledgements() {
       settled_.push_back(id);
     }
     for (std::size_t i = before; i < settled_.size(); ++i) {
-      acknowledge(settled_[i], share_.rate(settled_[i]));
+      charge_acknowledgements(settled_[i], share_.rate(settled_[i]));
     }
   }
   std::ranges::sort(settled_);
@@ -578,20 +544,35 @@ void Network::change(LinkId link, double bytes_per_s, SimTime latency) {
 }
 
 void Network::step_trace(std::uint32_t number) {
-  Traced& one = traced_[number];
   --trace_events_;
-  one.cursor.advance();
-  const LinkTrace& trace = *one.traced->trace;
-  const std::size_t step = one.cursor.step();
-  change(one.link, one.traced->times * trace.bytes_per_s[step],
-         trace.latency.empty() ? 0 : trace.latency[step]);
+  const LinkChange step = traces_.step(number);
+  change(step.link, step.bytes_per_s, step.latency);
   schedule_trace(number);
 }
 
 void Network::schedule_trace(std::uint32_t number) {
-  if (const SimTime next = traced_[number].cursor.next(); next != kNever) {
+  if (const SimTime next = traces_.next(number); next != kNever) {
     queue_.push({.time = next, .subject = number, .kind = trace_steps});
     ++trace_events_;
+  }
+}
+
+void Network::pair_streams(ConnectionId id) {
+  if (!slow_start() || (model_.packet_bytes == 0 && tcp_[id].packets() == nullptr)) {
+    return;
+  }
+  const Connection& connection = connections_[id];
+  by_ends_.try_emplace({connection.from, connection.to}, id);
+  if (const auto back = by_ends_.find({connection.to, connection.from}); back != by_ends_.end()) {
+    tcp_[id].pair_with(back->second);
+    tcp_[back->second].pair_with(id);
+  }
+}
+
+void Network::notify_back(ConnectionId id) {
+  if (const auto back = slow_start() ? tcp_[id].reverse() : std::nullopt;
+      back && stream_of(*back) != nullptr) {
+    PacketConnection(*this, *back).write(0, true);
   }
 }
 

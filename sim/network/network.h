@@ -22,12 +22,15 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/sim/network/acknowledgement_load.h>
 #include <sotto/sim/network/congestion_window.h>
 #include <sotto/sim/network/event_queue.h>
 #include <sotto/sim/network/fair_share.h>
 #include <sotto/sim/network/fifo.h>
 #include <sotto/sim/network/link_states.h>
+#include <sotto/sim/network/link_traces.h>
 #include <sotto/sim/network/network_model.h>
+#include <sotto/sim/network/path_store.h>
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/network/tcp_stream.h>
 
@@ -130,11 +133,7 @@ class Network {
     std::uint64_t bytes = 0;
     SimTime at = 0;
   };
-  /// Links one after another, in path_links_.
-  struct Path {
-    std::uint32_t begin = 0;
-    std::uint32_t count = 0;
-  };
+  using Path = PathStore::Path;
   struct Connection {
     // The message that flows or is about to.
     std::uint64_t bytes = 0;
@@ -159,30 +158,24 @@ class Network {
     Path path;
     Path reverse_path;  ///< the way back; empty: there is none
   };
-  /// A link that has a trace.
-  struct Traced {
-    LinkId link = 0;
-    std::shared_ptr<const TracedLink> traced;
-    StepCursor cursor;
-  };
+  // Parts of this class for one connection, each in a file of internal/.
+  class PacketConnection;    ///< over ways that lose packets: packet by packet
+  class WindowedConnection;  ///< with a TCP window, where nothing is lost
 
   std::vector<Crossing> crossings(const Connection& connection) const;
   void update_route(ConnectionId id);
   /// Charges the way back with the acknowledgements of a flow of this rate.
-  void acknowledge(ConnectionId id, double rate);
+  void charge_acknowledgements(ConnectionId id, double rate);
   /// Shares the links until the charged acknowledgements fit the rates. Returns the connections
   /// with changed rates.
   std::span<const ConnectionId> settle_with_acknowledgements();
   /// Goes on at the rate that the shares give now.
   void take_rate(ConnectionId id);
-  std::span<const LinkId> links(const Path& path) const {
-    return std::span(path_links_).subspan(path.begin, path.count);
-  }
+  std::span<const LinkId> links(const Path& path) const { return paths_.links(path); }
   /// The way back, or the way there where there is none.
   std::span<const LinkId> reverse_links(const Connection& connection) const {
     return links(connection.reverse_path.count == 0 ? connection.path : connection.reverse_path);
   }
-  Path add_path(const std::vector<LinkId>& links);
   /// How long a packet and its acknowledgement take, without queues.
   SimTime round_trip(ConnectionId id) const;
   SimTime latency_of_next(Connection& connection) const;
@@ -200,57 +193,19 @@ class Network {
   void flow(ConnectionId id);
   /// The connection gives its share of the links back.
   void stop(ConnectionId id);
-  /// The window is used up: the flow stops until an acknowledgement comes.
-  void pause(ConnectionId id);
   /// Tells that the connection's flow has begun or ended, where packets take turns.
   void count_flow(const Connection& connection, bool flows);
   /// Books the bytes that have left the sender since the last call.
   void advance(ConnectionId id);
   /// Puts the next thing that happens to the flow into the queue: its end or a turn of the window.
   void schedule(ConnectionId id);
-  // TCP (tcp.cc): windows and acknowledgements.
-  void turn_window(ConnectionId id);
-  /// The time when the window turns next, unless it is used up before.
-  SimTime next_turn(ConnectionId id) const;
-  /// The window's end waits for its first acknowledgement, which queues on the way back.
-  void await_acknowledgement(ConnectionId id);
-  void find_reverse(ConnectionId id);
-  /// The state of the stream back, which is this connection's.
-  ReverseStream state_of_reverse(ConnectionId reverse) const;
-  // TCP where packets are lost (packets.cc).
+  /// Finds the stream of the other direction, in whose queue acknowledgements wait.
+  void pair_streams(ConnectionId id);
   /// Null where the connection loses nothing, or its losses are a mean rate.
   PacketStream* stream_of(ConnectionId id) { return slow_start() ? tcp_[id].packets() : nullptr; }
   const PacketStream* stream_of(ConnectionId id) const {
     return slow_start() ? tcp_[id].packets() : nullptr;
   }
-  /// What the links of a way lose.
-  std::vector<LinkLoss> losses_along(const Path& path) const;
-  /// A new stream for the connection; null where neither way loses packets.
-  std::unique_ptr<PacketStream> make_stream(ConnectionId id) const;
-  /// A message, or a notice that nobody awaits, goes into the stream.
-  void write(ConnectionId id, std::uint64_t bytes, bool notice);
-  /// Puts all that the sender lets leave now into its queue.
-  void send_packets(ConnectionId id);
-  void put_into_queue(ConnectionId id, const StreamPacket& packet);
-  /// The front of the queue takes its share of the links; what is no data leaves at once.
-  void send_front(ConnectionId id);
-  /// The front of the queue has left.
-  void leave_front(ConnectionId id);
-  /// A packet has left: it is lost, or lands a latency later.
-  void leave(ConnectionId id, const StreamPacket& packet);
-  void wake_sender(const Event& event);
-  void take_packet(const Event& event);
-  /// Messages that the receiver has whole arrive.
-  void deliver(ConnectionId id);
-  /// A delayed acknowledgement leaves, if it is still due.
-  void acknowledge_late(const Event& event);
-  /// The packet carries the acknowledgement of all that arrived on a connection.
-  void take_acknowledgement(ConnectionId id, StreamPacket& packet);
-  void send_acknowledgement(ConnectionId id);
-  /// An acknowledgement that follows no data arrives.
-  void take_lone_acknowledgement(const Event& event);
-  /// The sender hears of so many packets that arrived, counted from the beginning.
-  void tell(ConnectionId id, std::uint64_t acknowledges);
   /// The last byte of a message has left: the message lands a latency later, or arrives now.
   std::optional<Arrival> end(ConnectionId id);
   /// The next message of a connection follows, of which `ahead` bytes have left already.
@@ -273,18 +228,17 @@ class Network {
   std::uint64_t seed_;
   EventQueue& queue_;
   LinkStates links_;
-  std::vector<LinkId> path_links_;
+  PathStore paths_;
   FairShare share_;
   std::vector<Connection> connections_;
   std::vector<TcpStream> tcp_;  ///< by connection; none without slow start
   /// Delays of packets behind those of other flows, by connection; none where none take turns.
   std::vector<SimTime> queueing_delays_;
-  /// Rates of flows for which links carry acknowledgements, by connection; none where none do.
-  std::vector<double> acknowledged_;
+  AcknowledgementLoad acknowledgements_;
   /// Connections by (from, to), where acknowledgements queue.
   std::map<std::pair<Rank, Rank>, ConnectionId> by_ends_;
   std::vector<LinkChange> changes_;
-  std::vector<Traced> traced_;
+  LinkTraces traces_;
   std::size_t trace_events_ = 0;
   std::vector<double> carried_;
   std::vector<ConnectionId> settled_;  ///< connections with changed rates

@@ -1,5 +1,6 @@
 // A connection over a way that loses packets, there or back, packet by packet: both ends, the queue
-// at the sender, and what is under way. Network (network.h) moves the packets (packets.cc).
+// at the sender, and what is under way. Network (network.h) moves the packets
+// (internal/packet_connection.h).
 //
 // One thread at a time.
 #pragma once

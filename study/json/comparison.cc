@@ -7,6 +7,18 @@
 namespace sotto::study {
 namespace {
 
+/// The field of a history that says how much was spent; not for epochs.
+const char* expense_field(Expense expense) {
+  switch (expense) {
+    case Expense::bytes:
+      return "bytes_per_node";
+    case Expense::virtual_time:
+      return "virtual_s";
+    default:
+      return "time_s";
+  }
+}
+
 Json at_equal(const FinishedRun& run, const Level& level) {
   const auto at = level.of(run);
   if (!at) {
@@ -20,16 +32,6 @@ Json at_equal(const FinishedRun& run, const Level& level) {
 }
 
 }  // namespace
-
-Level level_of(const std::vector<RepeatedRun>& runs, Expense expense) {
-  std::vector<const FinishedRun*> results;
-  for (const RepeatedRun& run : runs) {
-    for (const FinishedRun& result : run.results) {
-      results.push_back(&result);
-    }
-  }
-  return {expense, common_expense(expense, results)};
-}
 
 Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense) {
   const Level level = expense == Expense::epochs ? Level{} : level_of(runs, expense);

@@ -92,8 +92,8 @@ Settings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenari
     const Hyperparameter& step = *algorithm.hyperparameters.find(kFreezeStep);
     settings.push_back({dashed(step.setting), fmt::to_string(usual_freeze_step(rounds))});
   }
-  const bool adam = info.step_rule == "adam" || info.step_rule == "adamw";
-  if (adam && scenario.task.step_rule != info.step_rule) {
+  const bool adam = info.step_rules.only == "adam" || info.step_rules.only == "adamw";
+  if (adam && scenario.task.step_rule != info.step_rules.only) {
     const Settings rate = adam_rate(scenario);
     settings.insert(settings.end(), rate.begin(), rate.end());
   }
@@ -156,7 +156,7 @@ std::vector<Family> chosen_families(const CandidateLists& lists, const Scenario&
 }
 
 bool needs_adam(const std::string& algorithm) {
-  return algorithm_info(algorithm).step_rule == "adam";
+  return algorithm_info(algorithm).step_rules.only == "adam";
 }
 
 /// Settings of a run that decide what is exchanged, and when.
@@ -185,8 +185,9 @@ void require_few(bool to_all, int nodes) {
 }
 
 /// How nodes of a scenario compute and exchange with these options.
-Pace pace_of(const Scenario& scenario, const TaskOptions& task, const OptimizerOptions& options) {
-  return {.nodes = shared_paces(scenario, task),
+JobTiming timing_of(const Scenario& scenario, const TaskOptions& task,
+                    const OptimizerOptions& options) {
+  return {.nodes = shared_node_specs(scenario, task),
           .overlap = options.overlap,
           .seed = options.seed,
           .network = scenario.network,
@@ -197,7 +198,7 @@ Pace pace_of(const Scenario& scenario, const TaskOptions& task, const OptimizerO
 /// they want that and cannot have it.
 bool can_stream(const OptimizerOptions& options, const ParameterLayout& layout) {
   const bool can =
-      algorithm_info(options.algorithm).streams && options.buckets.value_or(1) == 1 &&
+      algorithm_info(options.algorithm).takes_fragments() && options.buckets.value_or(1) == 1 &&
       make_compressor(options.compressor, ContractKind::any, host_ops(), layout)->divisible();
   if (options.streaming.on() && !can) {
     throw Error(options.streaming.cause(),
@@ -286,7 +287,7 @@ bool tries_batch_shares(const Scenario& scenario) {
     return false;
   }
   const auto seconds = [](const NodeSpec& node) { return mean_seconds(node.compute); };
-  const auto [least, most] = std::ranges::minmax(scenario.paces, {}, seconds);
+  const auto [least, most] = std::ranges::minmax(scenario.node_specs, {}, seconds);
   return seconds(least) > 0 && seconds(least) < kShorter * seconds(most);
 }
 
@@ -324,7 +325,7 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
         const RunSpec run =
             run_of(method.algorithm, exact ? "" : spec, info.graph == GraphNeed::any ? "" : graph);
         for (const Settings& more : settings) {
-          all.add({.run = with_settings(run, more), .varies = info.step_rule.empty()});
+          all.add({.run = with_settings(run, more), .varies = info.step_rules.only.empty()});
         }
       }
     }
@@ -346,10 +347,10 @@ void Screen::add_with(std::string_view setting, const std::string& value, const 
 }
 
 void Screen::predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
-                     const Pace& pace, Round rounds) const {
+                     const JobTiming& timing, Round rounds) const {
   candidate.rounds = scenario_.timing_only ? affordable_rounds(job, rounds) : rounds;
   candidate.predicted_seconds_per_round =
-      predict_seconds_per_round(job, platform, pace, candidate.rounds);
+      predict_seconds_per_round(job, platform, timing, candidate.rounds);
   candidate.bytes_per_round = bytes_per_round(job, scenario_.nodes, candidate.rounds);
 }
 
@@ -381,17 +382,17 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   const PlannedJob job = planned_job(scenario_, plan);
   const ParameterLayout layout = plan.tasks->make(0)->layout();
   const Candidate made = candidate_of(proposal, plan, layout);
-  Scenario paced = scenario_;
-  codec_.apply(made.codec, paced);
+  Scenario changed = scenario_;
+  codec_.apply(made.codec, changed);
   const Platform platform = without_traces(scenario_).platform(pairs_of(job));
-  const Pace pace = pace_of(paced, plan.tasks->options(), options);
+  const JobTiming timing = timing_of(changed, plan.tasks->options(), options);
   const bool streams = options.groups.empty() && can_stream(options, layout) &&
                        !options.streaming.on() && !variations.intervals.empty();
   const auto predicted = [&](Candidate one, const Streaming& streaming) {
     const PlannedJob spread = options.groups.empty()
                                   ? with_local_steps(job, one.interval, streaming)
                                   : with_local_steps_of_groups(job, one.interval);
-    predict(one, spread, platform, pace, plan.run.rounds);
+    predict(one, spread, platform, timing, plan.run.rounds);
     if (!options.groups.empty()) {
       one.bytes_per_round_within =
           bytes_per_round_within(spread, NodeGroups(options.groups), one.rounds);
@@ -408,12 +409,12 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   if (streams) {
     add_fragments(scenario_, predicted, found);
   }
-  if (variations.delays && info.delayable) {
+  if (variations.delays && info.takes_delayed_gradients()) {
     Candidate delayed = of({.run = proposal.run.with("delayed-gradient", "true")}, {}).front();
     add_if_shorter(std::move(delayed), found.front().predicted_seconds_per_round, found);
   }
   const std::size_t plain = found.size();
-  if (variations.quasi_global && info.keeps_mean) {
+  if (variations.quasi_global && info.takes_following_rules()) {
     add_with_rule("quasi-global", {}, plain, found);
   }
   if (variations.batch_shares && info.agreement == SettingsAgreement::required) {

@@ -117,15 +117,15 @@ class Screen {
   void add_with(std::string_view setting, const std::string& value, const Proposal& proposal,
                 const Variations& variations, std::vector<Candidate>& found);
   void predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
-               const Pace& pace, Round rounds) const;
+               const JobTiming& timing, Round rounds) const;
 
   const Scenario& scenario_;
   CodecMeter& codec_;
 };
 
-/// The order in which candidates are worth looking at where only their pace counts, or what a round
-/// costs: each method with its best graph by `figure`, the best method first; then with its second
-/// graph, and so on. Of graphs within 5 % of the best the one that mixes best comes first.
+/// The order in which candidates are worth looking at where only their time a round counts, or what
+/// a round costs: each method with its best graph by `figure`, the best method first; then with its
+/// second graph, and so on. Of graphs within 5 % of the best the one that mixes best comes first.
 std::vector<Candidate> in_order_of_promise(std::vector<Candidate> candidates,
                                            const std::function<double(const Candidate&)>& figure);
 

@@ -77,17 +77,17 @@ RoutedJob route(const PlannedJob& job, const Platform& platform, const NetworkMo
           .steady = route(job.steady, platform, model)};
 }
 
-PlanClocks::PlanClocks(const Platform& platform, const Pace& pace, std::size_t ahead)
+PlanClocks::PlanClocks(const Platform& platform, const JobTiming& timing, std::size_t ahead)
     : platform_(platform),
-      pace_(pace),
+      timing_(timing),
       ahead_(ahead),
-      thread_(pace.nodes.size(), 0.0),
+      thread_(timing.nodes.size(), 0.0),
       model_(thread_),
       codec_(thread_),
       heard_{thread_, thread_},
       exchanged_{thread_, thread_},
       free_(platform.links().size(), 0.0),
-      noise_({.seed = pace.seed, .purpose = Purpose::jitter}) {}
+      noise_({.seed = timing.seed, .purpose = Purpose::jitter}) {}
 
 void PlanClocks::play(const RoutedRound& round, Round number) {
   for (std::size_t i = 0; i < thread_.size(); ++i) {
@@ -97,9 +97,9 @@ void PlanClocks::play(const RoutedRound& round, Round number) {
     heard_ = exchange(round.before);
   }
   for (std::size_t i = 0; i < thread_.size(); ++i) {
-    raise(thread_[i], pace_.overlap ? 0 : heard_.last[i]);
+    raise(thread_[i], timing_.overlap ? 0 : heard_.last[i]);
     thread_[i] +=
-        to_seconds(draw(pace_.nodes[i].compute, pace_.seed, static_cast<Rank>(i), number));
+        to_seconds(draw(timing_.nodes[i].compute, timing_.seed, static_cast<Rank>(i), number));
     if (round.waits) {
       // Each bucket steps once its own exchange is over; the next gradient is of all of them.
       raise(thread_[i], std::max(heard_.first[i], exchanged_.first[i]));
@@ -110,7 +110,7 @@ void PlanClocks::play(const RoutedRound& round, Round number) {
     return;
   }
   exchanged_ = exchange(round.after);
-  if (!(round.hides && pace_.overlap)) {
+  if (!(round.hides && timing_.overlap)) {
     thread_ = exchanged_.last;
   }
 }
@@ -140,7 +140,7 @@ void PlanClocks::encode(const RoutedExchange& exchange, std::vector<double>& clo
   Rank last = -1;
   for (const RoutedFrame& one : exchange) {
     const PlannedFrame& frame = one.frame;
-    const CodecCost& codec = pace_.nodes[slot(frame.from)].codec;
+    const CodecCost& codec = timing_.nodes[slot(frame.from)].codec;
     const double parts = whole ? 1 : frame.buckets;
     clocks[slot(frame.from)] +=
         (frame.from == last ? 0 : codec.seconds_per_exchange * frame.buckets / parts) +
@@ -173,7 +173,7 @@ PlanClocks::Ends PlanClocks::carry(const std::vector<RoutedExchange>& exchanges,
 
 void PlanClocks::hand_over(const RoutedExchange& exchange, const std::vector<Span>& arrivals,
                            Ends& ends) {
-  const std::uint64_t buffer = pace_.transport.send_buffer_bytes;
+  const std::uint64_t buffer = timing_.transport.send_buffer_bytes;
   for (std::size_t k = 0; k < exchange.size(); ++k) {
     raise(ends.first[slot(exchange[k].frame.to)], arrivals[k].first);
   }
@@ -196,7 +196,7 @@ void PlanClocks::hand_over(const RoutedExchange& exchange, const std::vector<Spa
   }
   for (const RoutedFrame& one : exchange) {
     const std::size_t to = slot(one.frame.to);
-    const double whole = vector_bytes(one.frame) * pace_.nodes[to].codec.decode_s_per_byte;
+    const double whole = vector_bytes(one.frame) * timing_.nodes[to].codec.decode_s_per_byte;
     ends.first[to] += whole / one.frame.buckets;
     ends.last[to] += whole / one.frame.buckets;
     codec_[to] += whole;
@@ -210,7 +210,7 @@ std::vector<double> PlanClocks::departures(const RoutedExchange& exchange, std::
                                            const std::vector<double>& posted) {
   std::vector<double> leave;
   leave.reserve(exchange.size());
-  std::vector<std::size_t> senders(pace_.nodes.size());
+  std::vector<std::size_t> senders(timing_.nodes.size());
   for (const RoutedFrame& one : exchange) {
     ++senders[slot(one.frame.to)];
   }
@@ -218,7 +218,7 @@ std::vector<double> PlanClocks::departures(const RoutedExchange& exchange, std::
     const Rank from = one.frame.from;
     const Rank to = one.frame.to;
     double post = posted[slot(from)];
-    if (pace_.transport.on_demand) {
+    if (timing_.transport.on_demand) {
       auto& before = connections_[{from, to}].exchanges;
       before.resize(std::max(before.size(), place + 1));
       const std::uint32_t buckets = one.frame.buckets;
@@ -251,7 +251,7 @@ std::vector<PlanClocks::Span> PlanClocks::serve(const RoutedExchange& exchange, 
     begun.clear();
     for (auto k = first; k != last; ++k) {
       for (const LinkId link : exchange[*k].links) {
-        const double bandwidth = share_of(pace_.network) * platform_.links()[link].bytes_per_s;
+        const double bandwidth = share_of(timing_.network) * platform_.links()[link].bytes_per_s;
         raise(free_[link], post);
         begun.emplace(link, free_[link]);
         free_[link] += static_cast<double>(exchange[*k].frame.bytes) / bandwidth;
@@ -279,7 +279,7 @@ std::vector<PlanClocks::Span> PlanClocks::serve(const RoutedExchange& exchange, 
 double PlanClocks::flow_s(const RoutedFrame& one, double post) {
   const auto bytes = static_cast<double>(one.frame.bytes);
   double flow = bytes / one.bound;
-  const double initial = pace_.network.initial_window_bytes;
+  const double initial = timing_.network.initial_window_bytes;
   const double round_trip = 2 * one.latency_s;
   if (initial == kUnlimited || one.bound == kUnlimited) {
     return flow;
@@ -288,7 +288,7 @@ double PlanClocks::flow_s(const RoutedFrame& one, double post) {
   double& window = connection.window;
   if (window == 0) {
     window = initial;
-  } else if (pace_.network.window_decays) {
+  } else if (timing_.network.window_decays) {
     const double last = connection.arrivals.empty() ? 0 : connection.arrivals.back();
     const double idle = std::max(post - last, 0.0) / (round_trip + kTimeOutFloor_s);
     window = std::max(window * std::exp2(-std::floor(idle)), initial);

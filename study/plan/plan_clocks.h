@@ -44,8 +44,8 @@ RoutedJob route(const PlannedJob& job, const Platform& platform, const NetworkMo
 
 class PlanClocks {
  public:
-  /// `ahead`: exchanges that a sender may be before its peer. Platform and pace must outlive it.
-  PlanClocks(const Platform& platform, const Pace& pace, std::size_t ahead);
+  /// `ahead`: exchanges that a sender may be before its peer. Platform and timing must outlive it.
+  PlanClocks(const Platform& platform, const JobTiming& timing, std::size_t ahead);
 
   /// Plays a round, which has this number.
   void play(const RoutedRound& round, Round number);
@@ -93,7 +93,7 @@ class PlanClocks {
   double flow_s(const RoutedFrame& one, double post);
 
   const Platform& platform_;
-  const Pace& pace_;
+  const JobTiming& timing_;
   const std::size_t ahead_;
   std::vector<double> thread_;  ///< time when a node's thread is at the start of the round
   std::vector<double> model_;   ///< time when the model of its gradient is there

@@ -35,7 +35,7 @@ double parse_speed(const std::string& words) {
 }  // namespace
 
 CodecMeter::CodecMeter(const std::string& words, const Scenario& scenario) {
-  const CodecCost& own = scenario.paces.front().codec;
+  const CodecCost& own = scenario.node_specs.front().codec;
   declared_ = words.empty() && own.encode_s_per_byte > 0;
   if (declared_) {
     fixed_ = {own.encode_s_per_byte, own.decode_s_per_byte};
@@ -62,7 +62,7 @@ void CodecMeter::apply(const CodecSpeed& speed, Scenario& scenario) const {
   if (declared_) {
     return;
   }
-  for (NodeSpec& node : scenario.paces) {
+  for (NodeSpec& node : scenario.node_specs) {
     node.codec.encode_s_per_byte = speed.encode_s_per_byte;
     node.codec.decode_s_per_byte = speed.decode_s_per_byte;
   }

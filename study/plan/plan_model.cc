@@ -36,11 +36,11 @@ std::size_t exchanges_ahead(const PlannedJob& job) {
 
 }  // namespace
 
-double predict_seconds_per_round(const PlannedJob& job, const Platform& platform, const Pace& pace,
-                                 Round rounds) {
-  const RoutedJob routed = route(job, platform, pace.network);
+double predict_seconds_per_round(const PlannedJob& job, const Platform& platform,
+                                 const JobTiming& timing, Round rounds) {
+  const RoutedJob routed = route(job, platform, timing.network);
   const Round played = affordable_rounds(job, rounds);
-  PlanClocks clocks(platform, pace, exchanges_ahead(job));
+  PlanClocks clocks(platform, timing, exchanges_ahead(job));
   for (Round number = 0; number < played; ++number) {
     clocks.play(routed.round(number), number);
   }

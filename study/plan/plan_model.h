@@ -42,7 +42,7 @@
 namespace sotto::study {
 
 /// How quick the nodes and the protocol between them are.
-struct Pace {
+struct JobTiming {
   std::vector<NodeSpec> nodes;  ///< nodes by rank
   bool overlap = true;          ///< exchanges hide behind gradients where the algorithm allows it
   std::uint64_t seed = 0;       ///< seed of compute times, drawn as the simulator does, and jitter
@@ -52,7 +52,7 @@ struct Pace {
 
 /// Seconds that a round takes, in the mean over `rounds` of them. Throws Error for a frame between
 /// nodes that the platform does not connect.
-double predict_seconds_per_round(const PlannedJob& job, const Platform& platform, const Pace& pace,
-                                 Round rounds);
+double predict_seconds_per_round(const PlannedJob& job, const Platform& platform,
+                                 const JobTiming& timing, Round rounds);
 
 }  // namespace sotto::study

@@ -36,7 +36,8 @@ constexpr std::size_t kMostRepeated = 3;
 constexpr double kNearBest = 1.15;
 /// The part of the budget for uncompressed runs alone, and for compressed ones alone.
 constexpr std::uint64_t kPartOfBudget = 4;
-/// Where only pace counts, this part of the budget is simulated, but kLeast at least.
+/// Where only the time of a round counts, this part of the budget is simulated, but kLeast at
+/// least.
 constexpr std::uint64_t kFewer = 3;
 constexpr std::uint64_t kLeast = 3;
 /// Besides the scenario's own runs a user sees this many of the best.
@@ -113,9 +114,9 @@ void PlanSearch::check_own_runs() const {
   }
 }
 
-/// The ways to step that the search tries. None where only the pace counts, which does not show
-/// what they cost in rounds; intervals and delays only where the task sets nothing of the kind. The
-/// intervals of the scenario's own runs are among those tried.
+/// The ways to step that the search tries. None where only the time of a round counts, which does
+/// not show what they cost in rounds; intervals and delays only where the task sets nothing of the
+/// kind. The intervals of the scenario's own runs are among those tried.
 Variations PlanSearch::variations() const {
   Variations all;
   if (scenario_.task.groups.empty() && !scenario_.attack) {

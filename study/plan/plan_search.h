@@ -1,8 +1,8 @@
 // Which candidates are simulated, and in what order. All are screened by the model (plan_model.h).
-// The next one is that of which pace (the model's) and guessed rounds (plan_guess.h) promise most,
-// until no other promises to come near the best or the budget is spent; so too among the
-// uncompressed runs, and among the compressed ones, as the verdict is between these. The best of
-// both are simulated again with other seeds. One thread at a time.
+// The next one is that of which seconds a round (the model's) and guessed rounds (plan_guess.h)
+// promise most, until no other promises to come near the best or the budget is spent; so too among
+// the uncompressed runs, and among the compressed ones, as the verdict is between these. The best
+// of both are simulated again with other seeds. One thread at a time.
 #pragma once
 
 #include <cstddef>

@@ -62,8 +62,8 @@ double bytes_per_round(const PlannedJob& job, int nodes, Round rounds);
 /// Bytes that a node sends to members of its own group, in the same mean.
 double bytes_per_round_within(const PlannedJob& job, const NodeGroups& groups, Round rounds);
 
-/// `rounds`, or fewer, three at least, where a job's messages are so many that its pace is to be
-/// taken from its first rounds.
+/// `rounds`, or fewer, three at least, where a job's messages are so many that its time a round is
+/// to be taken from its first rounds.
 Round affordable_rounds(const PlannedJob& job, Round rounds);
 
 }  // namespace sotto::study

@@ -36,7 +36,7 @@ struct PlannedRun {
 };
 
 /// The figure, the median over the seeds, of which one half at least must have reached the target;
-/// none where the run did not, or where nodes ended early and the pace is asked for.
+/// none where the run did not, or where nodes ended early and the time of a round is asked for.
 std::optional<double> figure_of(const PlannedRun& run, const Ranking& ranking);
 
 /// "12.3 s", with several seeds "12.3 s (11.9 – 12.6)"; "–" where it has none.

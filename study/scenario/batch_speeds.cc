@@ -16,8 +16,8 @@ std::vector<double> batch_speeds(const Scenario& scenario) {
            "clients are drawn for each exchange, each as fast as it is; leave it out");
   }
   std::vector<double> speeds;
-  speeds.reserve(scenario.paces.size());
-  for (const NodeSpec& node : scenario.paces) {
+  speeds.reserve(scenario.node_specs.size());
+  for (const NodeSpec& node : scenario.node_specs) {
     const double seconds = mean_seconds(node.compute);
     if (seconds == 0) {
       refuse("batch_share", std::string(kShareBySpeed),
@@ -42,12 +42,12 @@ TrainOptions options_of(const Scenario& scenario, const RunSpec& run) {
   return options;
 }
 
-std::vector<NodeSpec> shared_paces(const Scenario& scenario, const TaskOptions& task) {
-  std::vector<NodeSpec> paces = scenario.paces;
-  for (std::size_t node = 0; node < paces.size(); ++node) {
-    paces[node].compute.slowdown *= task.part_of_batch(static_cast<Rank>(node));
+std::vector<NodeSpec> shared_node_specs(const Scenario& scenario, const TaskOptions& task) {
+  std::vector<NodeSpec> specs = scenario.node_specs;
+  for (std::size_t node = 0; node < specs.size(); ++node) {
+    specs[node].compute.slowdown *= task.part_of_batch(static_cast<Rank>(node));
   }
-  return paces;
+  return specs;
 }
 
 }  // namespace sotto::study

@@ -19,8 +19,8 @@ std::vector<double> batch_speeds(const Scenario& scenario);
 /// Throws Error for a value that is none.
 TrainOptions options_of(const Scenario& scenario, const RunSpec& run);
 
-/// The nodes' paces where each takes its part of a step's examples: gradients take time in
+/// The nodes' specifications where each takes its part of a step's examples: gradients take time in
 /// proportion to it.
-std::vector<NodeSpec> shared_paces(const Scenario& scenario, const TaskOptions& task);
+std::vector<NodeSpec> shared_node_specs(const Scenario& scenario, const TaskOptions& task);
 
 }  // namespace sotto::study

@@ -97,7 +97,8 @@ struct SweepPoint;
 struct Scenario {
   std::string title;
   int nodes = 0;
-  std::vector<NodeSpec> paces;  ///< times of each node's gradients, encoding and decoding, by rank
+  /// Times of each node's gradients, encoding and decoding, by rank.
+  std::vector<NodeSpec> node_specs;
   double memory_bytes = kUnlimited;   ///< memory of each node, for strategies
   std::vector<HostSpec> hosts;        ///< each node's own connection, by rank
   std::vector<SharedMedium> media;    ///< shared channels; a node is in one at most

@@ -189,7 +189,7 @@ std::vector<std::string> read_capacity(TomlReader& nodes, Scenario& scenario, st
   scenario.hosts.resize(count);
   for (std::size_t node = 0; node < count; ++node) {
     const Client& client = found.clients[drawn[node]];
-    scenario.paces[node].compute.seconds = client.gradient_s;
+    scenario.node_specs[node].compute.seconds = client.gradient_s;
     scenario.hosts[node] = {client.bytes_per_s, client.bytes_per_s};
     names.push_back(found.names[drawn[node]]);
   }

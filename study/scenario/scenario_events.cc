@@ -205,7 +205,7 @@ void check_lives(const Scenario& scenario, const EventPlaces& places) {
       throw Error(fmt::format("{}: {} of node {} at {}: {}", places[i], kind_name(event.kind),
                               event.node, duration_text(to_seconds(event.at)), why));
     };
-    const SimTime start = scenario.paces[static_cast<std::size_t>(event.node)].start;
+    const SimTime start = scenario.node_specs[static_cast<std::size_t>(event.node)].start;
     if (event.at == start && start > 0) {
       refuse_it("it joins at that moment; which of them comes first?");
     }
@@ -267,7 +267,7 @@ void happen_to(const std::vector<Rank>& ranks, SimTime at, std::string_view what
   }
   for (const Rank rank : ranks) {
     if (what == "join") {
-      SimTime& start = scenario.paces[static_cast<std::size_t>(rank)].start;
+      SimTime& start = scenario.node_specs[static_cast<std::size_t>(rank)].start;
       if (start > 0) {
         throw Error(fmt::format("{}: node {} joins twice", place, rank));
       }

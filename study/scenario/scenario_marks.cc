@@ -20,9 +20,9 @@ void add_nodes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
   for (const NodeEvent& event : scenario.events) {
     whom[{event.at, kind_name(event.kind)}].push_back(event.node);
   }
-  for (std::size_t node = 0; node < scenario.paces.size(); ++node) {
-    if (scenario.paces[node].start > 0) {
-      whom[{scenario.paces[node].start, "join"}].push_back(static_cast<Rank>(node));
+  for (std::size_t node = 0; node < scenario.node_specs.size(); ++node) {
+    if (scenario.node_specs[node].start > 0) {
+      whom[{scenario.node_specs[node].start, "join"}].push_back(static_cast<Rank>(node));
     }
   }
   for (const auto& [what, ranks] : whom) {

@@ -32,7 +32,7 @@ void read_stragglers(TomlReader& in, Scenario& scenario, const Names& names) {
                        "some are quicker, let `gradient` be theirs, and slow down the others");
     }
     for (const Rank rank : ranks) {
-      scenario.paces[static_cast<std::size_t>(rank)].compute.slowdown = factor;
+      scenario.node_specs[static_cast<std::size_t>(rank)].compute.slowdown = factor;
     }
     straggler.finish();
   }
@@ -60,18 +60,18 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
   if (!in.has("capacity")) {
     in.require("gradient", "how long one takes, e.g. \"20 ms\" or \"lognormal:20 ms,0.3\"");
   }
-  NodeSpec pace = {.compute = in.parsed("gradient", parse_compute_time).value_or(ComputeTime{})};
+  NodeSpec node = {.compute = in.parsed("gradient", parse_compute_time).value_or(ComputeTime{})};
   if (const auto speed = in.parsed("codec", parse_bandwidth)) {
     if (*speed < kSlowestCodec) {
       in.refuse("codec", "it takes longer than 10⁶ seconds a byte; \"1 GB/s\" would do");
     }
-    pace.codec = {.encode_s_per_byte = 1 / *speed, .decode_s_per_byte = 1 / *speed};
+    node.codec = {.encode_s_per_byte = 1 / *speed, .decode_s_per_byte = 1 / *speed};
   }
   if (const auto overhead = in.parsed("overhead", parse_latency)) {
-    pace.codec.seconds_per_exchange = to_seconds(*overhead);
+    node.codec.seconds_per_exchange = to_seconds(*overhead);
   }
   scenario.memory_bytes = in.parsed("memory", parse_size).value_or(kUnlimited);
-  scenario.paces.assign(static_cast<std::size_t>(scenario.nodes), pace);
+  scenario.node_specs.assign(static_cast<std::size_t>(scenario.nodes), node);
   read_clients(in, scenario, names, scenario.task.seed);
   read_stragglers(in, scenario, names);
   in.finish();

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -16,27 +14,19 @@
 #include <fmt/format.h>
 
 #include <sotto/base/digest.h>
-#include <sotto/sim/availability.h>
 #include <sotto/sim/timing_job.h>
+#include <sotto/study/internal/happenings.h>
+#include <sotto/study/internal/run_history.h>
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/simulation/job_nodes.h>
-#include <sotto/study/simulation/model_judge.h>
 #include <sotto/study/simulation/stretches.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/study/units.h>
 
 namespace sotto::study {
 namespace {
-
-/// The models of one round, as the nodes come to its end at different times.
-struct Gathering {
-  /// Copies of models that have changed since; a model that is empty here is the node's own still.
-  std::vector<std::vector<float>> models;
-  /// What each node had sent by then; none: it has not come there.
-  std::vector<std::optional<double>> sent;
-};
 
 class SimulatedJob {
  public:
@@ -50,18 +40,7 @@ class SimulatedJob {
   SimulatorOptions options(int threads) const;
   SimulatorHooks hooks();
   void watch_phases(SimulatorHooks& hooks);
-  bool due(Round done) const;
-  void take_model(Rank node, Round done);
-  /// Copies a node's model, which is about to change, for the evaluation that is to have it.
-  void keep_model(Rank node);
-  std::span<const float> model(std::size_t node) const {
-    return simulator_->node(node).parameters();
-  }
-  void evaluate(Round done, SimTime time);
-  HistoryPoint inspect(const Gathering& gathering, Round done, SimTime time);
   SimulationResult result(SimulationReport report, const Platform& platform) const;
-  /// What all nodes have cost by a time, at which each has sent so much.
-  Bill bill_at(SimTime time, const std::vector<double>& sent) const;
 
   const Scenario& scenario_;
   const std::string name_;
@@ -73,60 +52,14 @@ class SimulatedJob {
   std::vector<std::vector<float>> parameters_;
   TimingJob timing_job_;  ///< of timing only
   std::vector<std::unique_ptr<Task>> tasks_;
-  ModelJudge judge_;
+  RunHistory history_;
   std::optional<Simulator> simulator_;
   std::unique_ptr<Observer> observer_;  ///< null where nobody looks
   std::set<std::string> warned_;        ///< of what came up while it runs
   std::vector<std::string> warnings_;   ///< those of the plan, and these, in their order
-  std::vector<double> sent_;            ///< by node, so far
-  std::vector<SimTime> ended_at_;       ///< by node; kNever as long as it is there
-  std::vector<Bill> bills_;             ///< of the history's points, where something has a cost
-  std::map<Round, Gathering> gatherings_;
-  /// By node: the round of the gathering that has the node's own model and no copy; 0: none has.
-  std::vector<Round> gathered_as_is_;
-  std::vector<HistoryPoint> history_;
   std::optional<Timeline> timeline_;
   std::optional<StretchJoiner> joiner_;  ///< where somebody watches the phases
 };
-
-/// When a node joins: when it starts or, where it is away then, when it comes.
-SimTime start_of(const Scenario& scenario, std::size_t node) {
-  const SimTime there =
-      scenario.availability.empty() ? 0 : first_presence(scenario.availability[node]);
-  return std::max(scenario.paces[node].start, there);
-}
-
-/// Adds the nodes of the side that has fewer.
-void add_fewer(const std::vector<Rank>& from, const std::vector<Rank>& to,
-               std::vector<Rank>& nodes) {
-  const auto& fewer = from.size() < to.size() ? from : to;
-  nodes.insert(nodes.end(), fewer.begin(), fewer.end());
-}
-
-/// To whom something happens, and when something does.
-Happenings happenings(const Scenario& scenario) {
-  Happenings found;
-  for (const ScenarioMark& mark : marks_of(scenario)) {
-    found.moments.push_back(
-        {mark.at, fmt::format("{}: {}", duration_text(to_seconds(mark.at)), mark.text)});
-  }
-  for (const NodeEvent& event : scenario.events) {
-    found.nodes.push_back(event.node);
-  }
-  for (std::size_t node = 0; node < scenario.paces.size(); ++node) {
-    if (start_of(scenario, node) > 0) {
-      found.nodes.push_back(static_cast<Rank>(node));
-    }
-  }
-  for (const LinksChange& change : scenario.changes) {
-    add_fewer(change.from, change.to, found.nodes);
-  }
-  for (const TrunkChange& change : scenario.trunk_changes) {
-    const auto trunk = std::ranges::find(scenario.trunks, change.name, &Trunk::name);
-    add_fewer(trunk->from, trunk->to, found.nodes);
-  }
-  return found;
-}
 
 std::vector<std::pair<Rank, Rank>> pairs_of(
     const std::vector<std::unique_ptr<Algorithm>>& algorithms) {
@@ -178,10 +111,9 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
       name_(request.name.empty() ? run.shown() : request.name),
       request_(request),
       plan_(std::make_shared<const TrainPlan>(make_train_plan(options_of(scenario, run)))),
-      judge_(*plan_, request.by_worst),
-      warnings_(in_words_of(scenario, run, plan_->warnings)),
-      sent_(static_cast<std::size_t>(scenario.nodes)),
-      ended_at_(sent_.size(), kNever) {
+      history_(scenario, *plan_, request.by_worst,
+               [this](std::size_t node) { return simulator_->node(node).parameters(); }),
+      warnings_(in_words_of(scenario, run, plan_->warnings)) {
   std::ranges::move(outside_validated_range(scenario), std::back_inserter(warnings_));
   if (request.observer) {
     observer_ = request.observer(plan_->run.rounds);
@@ -203,7 +135,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
     };
   }
   if (request.timeline) {
-    timeline_.emplace(scenario.nodes, plan_->run.rounds, happenings(scenario));
+    timeline_.emplace(scenario.nodes, plan_->run.rounds, happenings_of(scenario));
   }
   simulator_.emplace(platform, options(request.threads), std::move(algorithms), gradient, hooks());
 }
@@ -226,7 +158,7 @@ std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
 SimulatorOptions SimulatedJob::options(int threads) const {
   SimulatorOptions options;
   options.rounds = plan_->run.rounds;
-  options.nodes = shared_paces(scenario_, plan_->tasks->options());
+  options.nodes = shared_node_specs(scenario_, plan_->tasks->options());
   if (std::ranges::adjacent_find(options.nodes, std::not_equal_to<>()) == options.nodes.end()) {
     options.nodes.resize(1);
     options.nodes.shrink_to_fit();  // there may be a million of them
@@ -238,7 +170,7 @@ SimulatorOptions SimulatedJob::options(int threads) const {
   if (scenario_.sampling.clients != nullptr) {
     options.sampling = scenario_.sampling;
     options.sampling.every = plan_->run.optimizer.communication_interval;
-    options.sampling.model_bytes = sizeof(float) * static_cast<double>(judge_.dimension());
+    options.sampling.model_bytes = sizeof(float) * static_cast<double>(history_.dimension());
   }
   options.overlap = plan_->run.optimizer.overlap;
   options.timeout = std::chrono::nanoseconds(plan_->run.optimizer.timeout).count();
@@ -249,28 +181,19 @@ SimulatorOptions SimulatedJob::options(int threads) const {
 
 SimulatorHooks SimulatedJob::hooks() {
   SimulatorHooks hooks;
-  hooks.trace = [this](const TraceEntry& entry) {
-    if (entry.kind == TraceEntry::Kind::sent) {
-      sent_[static_cast<std::size_t>(entry.node)] += static_cast<double>(entry.bytes);
-    } else if (entry.kind == TraceEntry::Kind::ended) {
-      ended_at_[static_cast<std::size_t>(entry.node)] = entry.time;
-    }
-  };
+  hooks.trace = [this](const TraceEntry& entry) { history_.count(entry); };
   hooks.round_finished = [this](Rank node, Round round, SimTime time) {
     if (timeline_) {
       timeline_->finished(node, round, time);
     }
-    if (due(round + 1)) {
-      take_model(node, round + 1);
-    }
+    history_.finished(node, round + 1);
   };
   if (!scenario_.timing_only) {
-    gathered_as_is_.resize(sent_.size());
-    hooks.model_changes = [this](Rank node) { keep_model(node); };
+    hooks.model_changes = [this](Rank node) { history_.model_changes(node); };
   }
   hooks.round_finished_by_all = [this](Round round, SimTime time) {
-    if (due(round + 1)) {
-      evaluate(round + 1, time);
+    if (const HistoryPoint* const point = history_.finished_by_all(round + 1, time)) {
+      ended_ = request_.enough && request_.enough(*point);
     }
     if (observer_ != nullptr) {
       observer_->round_done(round + 1);
@@ -316,75 +239,6 @@ void SimulatedJob::watch_phases(SimulatorHooks& hooks) {
   };
 }
 
-bool SimulatedJob::due(Round done) const {
-  const Round every = plan_->run.eval_every;
-  return done == plan_->run.rounds || (every > 0 && done % every == 0);
-}
-
-void SimulatedJob::take_model(Rank node, Round done) {
-  Gathering& gathering = gatherings_[done];
-  gathering.sent.resize(sent_.size());
-  gathering.sent[static_cast<std::size_t>(node)] = sent_[static_cast<std::size_t>(node)];
-  if (!scenario_.timing_only) {
-    gathering.models.resize(sent_.size());
-    gathered_as_is_[static_cast<std::size_t>(node)] = done;
-  }
-}
-
-void SimulatedJob::keep_model(Rank node) {
-  const auto index = static_cast<std::size_t>(node);
-  const auto gathering = gatherings_.find(std::exchange(gathered_as_is_[index], 0));
-  if (gathering != gatherings_.end()) {
-    const auto x = model(index);
-    gathering->second.models[index].assign(x.begin(), x.end());
-  }
-}
-
-void SimulatedJob::evaluate(Round done, SimTime time) {
-  const auto gathering = gatherings_.find(done);
-  if (gathering != gatherings_.end()) {
-    history_.push_back(inspect(gathering->second, done, time));
-    gatherings_.erase(gathering);
-    ended_ = request_.enough && request_.enough(history_.back());
-  }
-}
-
-/// The averaged model of those nodes that came to the round's end.
-HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTime time) {
-  HistoryPoint point;
-  point.round = done;
-  point.time_s = exact_seconds(time);
-  std::vector<double> sent = sent_;
-  for (std::size_t node = 0; node < sent.size(); ++node) {
-    // A node that is not there has ended, and sends no more.
-    sent[node] = gathering.sent[node].value_or(sent_[node]);
-    point.bytes_per_node += sent[node];
-  }
-  point.bytes_per_node /= scenario_.nodes;
-  if (scenario_.costs) {
-    bills_.push_back(bill_at(time, sent));
-  }
-  if (scenario_.timing_only) {
-    point.loss = std::numeric_limits<double>::quiet_NaN();
-  } else {
-    std::vector<std::span<const float>> models(gathering.models.begin(), gathering.models.end());
-    for (std::size_t node = 0; node < models.size(); ++node) {
-      models[node] = gathered_as_is_[node] == done ? model(node) : models[node];
-    }
-    judge_.judge(models, point);
-  }
-  return point;
-}
-
-Bill SimulatedJob::bill_at(SimTime time, const std::vector<double>& sent) const {
-  std::vector<double> seconds(sent.size());
-  for (std::size_t node = 0; node < seconds.size(); ++node) {
-    const SimTime until = std::min(time, ended_at_[node]);
-    seconds[node] = to_seconds(std::max(until - start_of(scenario_, node), SimTime{0}));
-  }
-  return bill_of(*scenario_.costs, sent, seconds);
-}
-
 SimulatedRun SimulatedJob::run() {
   if (request_.watcher != nullptr) {
     request_.watcher->begin_run(name_);
@@ -420,9 +274,6 @@ SimulationResult SimulatedJob::result(SimulationReport report, const Platform& p
   for (const EdgeReport& edge : report.edges) {
     made.bytes_sent[static_cast<std::size_t>(edge.from)] += edge.bytes;
   }
-  if (!history_.empty()) {
-    made.final = {judge_.mean(), history_.back().consensus_distance, judge_.own()};
-  }
   for (const NodeReport& node : report.nodes) {
     made.rounds = std::max(made.rounds, node.rounds);
   }
@@ -431,24 +282,11 @@ SimulationResult SimulatedJob::result(SimulationReport report, const Platform& p
         sha256_hex(std::as_bytes(simulator_->node(node).parameters())));
   }
   made.virtual_s = exact_seconds(report.end);
-  const auto there = crossing(scenario_.target, history_);
-  if (there) {
-    made.time_to_target_s = history_[there->point].time_s;
-    made.bytes_to_target = history_[there->point].bytes_per_node;
-  }
-  if (scenario_.costs) {
-    made.bill = bill_at(report.end, sent_);
-    made.bills = bills_;
-    if (there) {
-      made.bill_to_target = bills_[there->point];
-    }
-  }
+  history_.fill(made, report.end);
   for (const ScenarioMark& mark : marks_of(scenario_)) {
     (mark.at > report.end ? made.unseen : made.seen).push_back(mark);
   }
-  made.missed = miss_text(scenario_.target, history_);
   made.by_worst = request_.by_worst;
-  made.history = history_;
   made.shares = phase_shares(report);
   made.staleness = staleness_of(report, scenario_.timing_only);
   made.links = busiest_links(report, platform);

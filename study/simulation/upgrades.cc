@@ -163,22 +163,23 @@ void add_media(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
 
 void add_nodes(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
   std::map<double, std::vector<Rank>> by_slowdown;
-  for (std::size_t node = 0; node < scenario.paces.size(); ++node) {
-    by_slowdown[scenario.paces[node].compute.slowdown].push_back(static_cast<Rank>(node));
+  for (std::size_t node = 0; node < scenario.node_specs.size(); ++node) {
+    by_slowdown[scenario.node_specs[node].compute.slowdown].push_back(static_cast<Rank>(node));
   }
   for (const auto& [slowdown, ranks] : by_slowdown) {
     if (slowdown > 1) {
       upgrades.push_back({fmt::format("{}: as quick as the others", nodes_text(ranks)),
                           [ranks = ranks](Scenario& changed) {
                             for (const Rank rank : ranks) {
-                              changed.paces[static_cast<std::size_t>(rank)].compute.slowdown = 1;
+                              changed.node_specs[static_cast<std::size_t>(rank)].compute.slowdown =
+                                  1;
                             }
                           }});
     }
   }
   upgrades.push_back({"gradients: in half the time", [](Scenario& changed) {
-                        for (NodeSpec& pace : changed.paces) {
-                          pace.compute.slowdown /= 2;
+                        for (NodeSpec& node : changed.node_specs) {
+                          node.compute.slowdown /= 2;
                         }
                       }});
 }

@@ -35,7 +35,7 @@ void require_playable(std::size_t floats) {
 }
 
 double mean_gradient_s(const Scenario& scenario, Rank rank) {
-  const ComputeTime& time = scenario.paces[static_cast<std::size_t>(rank)].compute;
+  const ComputeTime& time = scenario.node_specs[static_cast<std::size_t>(rank)].compute;
   double sum = 0;
   for (Round round = 0; round < kDraws; ++round) {
     sum += to_seconds(draw(time, scenario.task.seed, rank, round));
@@ -43,16 +43,16 @@ double mean_gradient_s(const Scenario& scenario, Rank rank) {
   return sum / static_cast<double>(kDraws);
 }
 
-/// The nodes' paces, without what delays only a run's beginning.
+/// The nodes' specifications, without what delays only a run's beginning.
 std::vector<NodeSpec> paces_of(const Scenario& scenario, Computing computing) {
-  std::vector<NodeSpec> paces = scenario.paces;
-  for (NodeSpec& pace : paces) {
-    pace.start = 0;
+  std::vector<NodeSpec> specs = scenario.node_specs;
+  for (NodeSpec& spec : specs) {
+    spec.start = 0;
     if (computing == Computing::none) {
-      pace.compute = {};
+      spec.compute = {};
     }
   }
-  return paces;
+  return specs;
 }
 
 Platform platform_of(const Scenario& scenario,
@@ -85,13 +85,13 @@ void add_traffic(const SimulationReport& report, const Platform& platform, Playe
   }
 }
 
-PlayedStep play_nodes(const Scenario& scenario, std::vector<NodeSpec> paces,
+PlayedStep play_nodes(const Scenario& scenario, std::vector<NodeSpec> specs,
                       std::vector<std::unique_ptr<Algorithm>> nodes,
                       const GradientFunction& gradient) {
   const Platform platform = platform_of(scenario, nodes);
   SimulatorOptions options;
   options.rounds = kSteps;
-  options.nodes = std::move(paces);
+  options.nodes = std::move(specs);
   options.network = scenario.network;
   options.transport = scenario.transport;
   options.timeout = kNever;
@@ -161,7 +161,7 @@ PlayedStep play(const Scenario& scenario, const MixedPart& part, Computing compu
 PlayedStep play(const Scenario& scenario, const ProgramPart& part, std::size_t blocks) {
   require_playable(part.elements * blocks);
   std::vector<float> x(1);
-  std::vector<NodeSpec> paces =
+  std::vector<NodeSpec> specs =
       paces_of(scenario, part.paced ? Computing::none : Computing::gradients);
   std::vector<std::unique_ptr<Algorithm>> nodes;
   int phases = 0;
@@ -172,14 +172,14 @@ PlayedStep play(const Scenario& scenario, const ProgramPart& part, std::size_t b
     phases = node->phases();
     if (part.paced) {
       const double gradient_s = mean_gradient_s(scenario, rank);
-      NodeSpec& pace = paces[static_cast<std::size_t>(rank)];
-      pace.flops_per_second = gradient_s > 0 ? 1 / gradient_s : 0;
-      pace.compute = {.seconds = node->flops_in_front() * gradient_s};
+      NodeSpec& spec = specs[static_cast<std::size_t>(rank)];
+      spec.flops_per_second = gradient_s > 0 ? 1 / gradient_s : 0;
+      spec.compute = {.seconds = node->flops_in_front() * gradient_s};
     }
     nodes.push_back(std::move(node));
   }
   PlayedStep step = play_nodes(
-      scenario, std::move(paces), std::move(nodes),
+      scenario, std::move(specs), std::move(nodes),
       [](Rank, Round, std::span<const float>, std::span<float> g) { std::ranges::fill(g, 0.0F); });
   step.phases = phases;
   return step;

@@ -85,12 +85,12 @@ std::vector<std::string> encodings_for(const AlgorithmInfo& info, const Optimize
 }
 
 void check_job(const AlgorithmInfo& info, const OptimizerOptions& options) {
-  if (!info.family.empty()) {
+  if (!info.compressors.family.empty()) {
     refuse("compressor", options.compressor,
            fmt::format("{} takes {} only; auto is for algorithms that take any compressor",
-                       info.name, info.family));
+                       info.name, info.compressors.family));
   }
-  if (info.encodes_chunks) {
+  if (info.compressors.of_chunks) {
     refuse("compressor", options.compressor,
            fmt::format("{} encodes chunks of the model, which are not along tensors; name one "
                        "compressor, such as quant:4",

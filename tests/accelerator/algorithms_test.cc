@@ -168,7 +168,7 @@ TEST_CASE("algorithms on a device leave the bits of the host, alone and beside n
       ClusterOptions options = small(info.name);
       options.topology = topology;
       if (info.graph == GraphNeed::symmetric && topology != "ring") {
-        options.topology = info.time_varying ? "matching" : "complete";
+        options.topology = info.takes_changing_graphs() ? "matching" : "complete";
       }
       options.compressor = compressor_for(info);
       if (info.has("eta")) {
@@ -218,7 +218,7 @@ TEST_CASE("step rules, compressors, buckets and local steps on a device leave th
     options.compressor = compressor_for(algorithm_info(algorithm));
     options.buckets = 3;
     check_same(options);
-    if (algorithm_info(algorithm).delayable) {
+    if (algorithm_info(algorithm).takes_delayed_gradients()) {
       options.delayed_gradient = true;
       check_same(options);
       options.delayed_gradient = false;

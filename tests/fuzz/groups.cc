@@ -38,7 +38,7 @@ class Rows final : public sotto::Program {
       const std::vector<sotto::HaloEdge> edge = {{.position = 1 - node.rank(), .rows = {0, 2, 3}}};
       auto made = std::make_unique<sotto::Halo>(
           node.everyone(), sotto::HaloLists{.out = edge, .in = edge, .longest = 3}, kWidth, rows,
-          sotto::Halo::Taken::add);
+          sotto::Halo::Merge::add);
       begin_ = [this, at = made.get()] { at->begin(v_, to_); };
       collective_ = std::move(made);
     } else {

@@ -541,7 +541,7 @@ TEST_CASE("compressors that do not fit rows under keys, or other collectives, ar
           AllToAll(node.everyone(), {.width = 8}, keyed);
         }) == "compressor");
   CHECK(refused_field([&](const ProgramNode& node) {
-          Halo(node.everyone(), {}, 8, keyed, Halo::Taken::replace);
+          Halo(node.everyone(), {}, 8, keyed, Halo::Merge::replace);
         }) == "compressor");
   CHECK(refused_field([&](const ProgramNode& node) {
           make_broadcast(node.everyone(), {.elements = 8, .encoding = keyed}, 0);

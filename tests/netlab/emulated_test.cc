@@ -152,6 +152,6 @@ TEST_CASE("a calibration says in a scenario what it found") {
   CHECK(scenario.network.initial_window_bytes == 14480);
   CHECK(scenario.network.packet_bytes == 1500);
   CHECK(scenario.transport.on_demand);
-  CHECK(scenario.paces[0].codec.seconds_per_exchange == 2e-4);
-  CHECK(scenario.paces[1].codec.decode_s_per_byte == 2e-9);
+  CHECK(scenario.node_specs[0].codec.seconds_per_exchange == 2e-4);
+  CHECK(scenario.node_specs[1].codec.decode_s_per_byte == 2e-9);
 }

@@ -197,7 +197,7 @@ TEST_CASE("an algorithm takes the memory that it states") {
   for (const AlgorithmInfo& info : algorithms()) {
     for (const std::string topology : {"ring", "base:2"}) {
       const bool changes = topology == "base:2";
-      if (changes && !info.time_varying) {
+      if (changes && !info.takes_changing_graphs()) {
         continue;
       }
       CAPTURE(info.name);
@@ -206,8 +206,8 @@ TEST_CASE("an algorithm takes the memory that it states") {
           .algorithm = std::string(info.name), .topology = topology, .dimension = kMemoryDimension};
       const auto graph = cluster_topology(options);
       // Dion's AdamW is for what is no matrix.
-      const bool has_moments =
-          !info.step_rule.empty() && info.step_rule != "sgd" && info.step_rule != "adamw";
+      const bool has_moments = !info.step_rules.only.empty() && info.step_rules.only != "sgd" &&
+                               info.step_rules.only != "adamw";
       const double of_rule = has_moments ? 2 : 0;  // Adam's and LAMB's
       const double stated =
           state_floats(info.memory, graph->nodes(), most_neighbours_a_round(*graph), changes);
@@ -244,7 +244,7 @@ TEST_CASE("a sharded optimizer has an n-th of the step rule's moments on each no
 TEST_CASE("no algorithm allocates after its construction, once exchanges have their capacity") {
   for (const AlgorithmInfo& info : algorithms()) {
     for (const std::string topology : {"ring", "base:2"}) {
-      if (topology != "ring" && !info.time_varying) {
+      if (topology != "ring" && !info.takes_changing_graphs()) {
         continue;
       }
       CAPTURE(info.name);
@@ -278,12 +278,12 @@ TEST_CASE("local steps allocate nothing either, in fragments or with the outer r
                            .step = {.learning_rate = 0.02},
                            .communication_interval = 2};
     check_quiet(options);
-    if (info.streams) {
+    if (info.takes_fragments()) {
       options.communication_interval = 4;
       options.streaming = {.fragments = 2, .delay = 1, .mix = {.own = 0.5}};
       check_quiet(options);
     }
-    if (info.movable) {
+    if (info.takes_outer_after_mixing()) {
       options.outer_after_mixing = true;
       check_quiet(options);
     }

@@ -61,7 +61,7 @@ TEST_CASE("every algorithm, saved in mid-run and loaded, continues to the bit") 
 
 TEST_CASE("a rule that follows the model, saved in mid-run and loaded, continues to the bit") {
   for (const AlgorithmInfo& info : algorithms()) {
-    if (!info.keeps_mean) {
+    if (!info.takes_following_rules()) {
       continue;
     }
     for (const Round interval : {Round{1}, Round{3}}) {  // saved between two exchanges
@@ -82,7 +82,7 @@ TEST_CASE(
   append_block(layout, "hidden", {4, 6});
   append_block(layout, "bias", {9});
   for (const AlgorithmInfo& info : algorithms()) {
-    if (!info.step_rule.empty() || info.cuts_rule) {
+    if (!info.step_rules.only.empty() || info.step_rules.by_element) {
       continue;
     }
     for (const Round interval : {Round{1}, Round{3}}) {

@@ -64,8 +64,8 @@ inline std::shared_ptr<const Topology> cluster_topology(const ClusterOptions& op
 
 /// `step`, or the rule that the algorithm insists on with the settings of `step` that it has.
 inline StepRuleOptions fitting(StepRuleOptions step, const AlgorithmInfo& info) {
-  if (!info.step_rule.empty() && step.rule != info.step_rule) {
-    step.rule = info.step_rule;
+  if (!info.step_rules.only.empty() && step.rule != info.step_rules.only) {
+    step.rule = info.step_rules.only;
     step.momentum = 0;
     step.nesterov = false;
   }
@@ -75,7 +75,7 @@ inline StepRuleOptions fitting(StepRuleOptions step, const AlgorithmInfo& info) 
 /// The outer rule of a cluster with local steps, one that the algorithm takes.
 inline StepRuleOptions outer(const ClusterOptions& options, const AlgorithmInfo& info) {
   StepRuleOptions plain{.learning_rate = 1};
-  if (!info.step_rule.empty() && info.step_rule != plain.rule) {
+  if (!info.step_rules.only.empty() && info.step_rules.only != plain.rule) {
     plain.learning_rate = 0.1;
   }
   if (info.learning_rate > 0) {
@@ -86,7 +86,8 @@ inline StepRuleOptions outer(const ClusterOptions& options, const AlgorithmInfo&
 
 /// `spec`, or the default of an algorithm that does not take compressors of its family.
 inline std::string fitting(const std::string& spec, const AlgorithmInfo& info) {
-  const bool fits = info.family.empty() || spec.substr(0, spec.find(':')) == info.family;
+  const bool fits =
+      info.compressors.family.empty() || spec.substr(0, spec.find(':')) == info.compressors.family;
   return fits ? spec : std::string(info.default_compressor);
 }
 

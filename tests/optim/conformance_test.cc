@@ -19,7 +19,7 @@ namespace {
 /// Small steps and a mild compressor, so that every algorithm converges on Quadratic.
 ClusterOptions gentle(const AlgorithmInfo& info) {
   ClusterOptions options{.algorithm = std::string(info.name), .step = {.learning_rate = 0.05}};
-  if (info.step_rule == "lamb") {
+  if (info.step_rules.only == "lamb") {
     options.step.learning_rate = 0.01;  // a fraction of the model's norm a step
   } else if (info.learning_rate > 0) {
     options.step.learning_rate = 0.02;  // the length of every step in each coordinate

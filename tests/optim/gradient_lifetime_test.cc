@@ -79,24 +79,24 @@ TEST_CASE("a gradient may go as soon as the next parameters are there") {
       check_same(options);
       options.communication_interval = 2;
       check_same(options);
-      if (info.streams) {
+      if (info.takes_fragments()) {
         options.streaming = {.fragments = 2};
         check_same(options);
         options.streaming = {.delay = 1};
         check_same(options);
         options.streaming = {};
       }
-      if (info.movable) {
+      if (info.takes_outer_after_mixing()) {
         options.outer_after_mixing = true;
         check_same(options);
         options.outer_after_mixing = false;
       }
       options.communication_interval = 1;
-      if (info.separable) {
+      if (info.takes_buckets()) {
         options.buckets = 3;
         check_same(options);
       }
-      if (info.delayable) {
+      if (info.takes_delayed_gradients()) {
         options.delayed_gradient = true;
         check_same(options);
       }

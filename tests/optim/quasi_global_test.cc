@@ -148,7 +148,7 @@ TEST_CASE("quasi-global: the mean model follows the same between exchanges, and 
                            .seed = seed};
     CHECK(largest_difference(options, 120) < 2e-5);
     options.communication_interval = 1;
-    options.delayed_gradient = algorithm_info(algorithm).delayable;
+    options.delayed_gradient = algorithm_info(algorithm).takes_delayed_gradients();
     CHECK(largest_difference(options, 120) < 2e-5);
   }
 }
@@ -309,7 +309,7 @@ TEST_CASE("quasi-global is refused where the mean model does not move by the nod
     CAPTURE(info.name);
     for (const bool outer : {false, true}) {
       CAPTURE(outer);
-      if (outer && !info.step_rule.empty()) {
+      if (outer && !info.step_rules.only.empty()) {
         continue;
       }
       ClusterOptions options{.algorithm = std::string(info.name), .dimension = kDimension};
@@ -325,10 +325,10 @@ TEST_CASE("quasi-global is refused where the mean model does not move by the nod
       } catch (const Error& error) {
         refusal = error.what();
       }
-      CHECK(refusal.empty() == info.keeps_mean);
+      CHECK(refusal.empty() == info.takes_following_rules());
       if (!refusal.empty()) {
         CHECK(refusal.starts_with(outer ? "outer_step_rule: " : "step_rule: "));
-        CHECK((!info.step_rule.empty() || refusal.find("dpsgd, dcd") != std::string::npos));
+        CHECK((!info.step_rules.only.empty() || refusal.find("dpsgd, dcd") != std::string::npos));
       }
     }
   }

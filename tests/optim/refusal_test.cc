@@ -114,7 +114,8 @@ TEST_CASE("a compressor whose contract is not met is refused by the contract's n
                          pairing.would_do, "allow_contract_violation = true"}));
     // Nobody is sent to an algorithm that would refuse the compressor, too.
     for (const AlgorithmInfo& info : algorithms()) {
-      if (!info.family.empty() && !pairing.compressor.starts_with(info.family)) {
+      if (!info.compressors.family.empty() &&
+          !pairing.compressor.starts_with(info.compressors.family)) {
         CHECK_FALSE(mentions(why, {fmt::format("{} or", info.name)}));
       }
     }
@@ -152,7 +153,7 @@ TEST_CASE("a graph without the property that the algorithm needs is refused by t
     } else {
       CHECK(verdict(one_way, false).empty());
     }
-    if (info.time_varying) {
+    if (info.takes_changing_graphs()) {
       CHECK(verdict(varying, false).empty());
     } else {
       CHECK(mentions(verdict(varying, true), {"topology: 'varying'", "changes between rounds"}));

@@ -44,7 +44,7 @@ struct Job {
       setup.topology = graph;
       StepRuleOptions step;
       step.learning_rate = 0.05;
-      step.rule = algorithm_info(algorithm).step_rule == "adam" ? "adam" : "sgd";
+      step.rule = algorithm_info(algorithm).step_rules.only == "adam" ? "adam" : "sgd";
       setup.step_rule = make_step_rule(step);
       setup.communication_interval = interval;
       if (interval > 1) {

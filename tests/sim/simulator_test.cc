@@ -145,7 +145,7 @@ TEST_CASE("the trace and the models are the same for any number of threads, and 
 TEST_CASE(
     "buckets give the same models in virtual time as in lock step, and the same on any link") {
   for (const AlgorithmInfo& info : algorithms()) {
-    if (!info.separable) {
+    if (!info.takes_buckets()) {
       continue;
     }
     CAPTURE(info.name);

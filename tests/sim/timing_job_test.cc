@@ -51,7 +51,7 @@ NodeFactory factory(const Job& job, const std::shared_ptr<const Topology>& graph
     setup.topology = graph;
     StepRuleOptions step;
     step.learning_rate = 0.01;
-    step.rule = info.step_rule.empty() ? "sgd" : std::string(info.step_rule);
+    step.rule = info.step_rules.only.empty() ? "sgd" : std::string(info.step_rules.only);
     setup.step_rule = make_step_rule(step);
     if (job.is_private) {
       setup.privacy = std::make_shared<StepBudget>(
@@ -149,7 +149,7 @@ TEST_CASE("stand-ins leave the trace of what they stand for, to the byte") {
 TEST_CASE("where no stand-in is exact, the algorithm itself runs in the timing job") {
   // Where the graph changes, whole vectors go along edges that are new.
   for (const AlgorithmInfo& info : algorithms()) {
-    if (info.replicas) {
+    if (info.graph_change == GraphChange::with_handover) {
       const std::string compressor = of_one_length(info);
       compare({std::string(info.name), compressor, "one-peer-exponential"}, true, false);
     }
@@ -235,7 +235,7 @@ TEST_CASE("twenty thousand nodes take part") {
 
 TEST_CASE("a timing job of buckets sends as many bytes as they, and takes as long on the wire") {
   for (const AlgorithmInfo& info : algorithms()) {
-    if (!info.separable) {
+    if (!info.takes_buckets()) {
       continue;
     }
     CAPTURE(info.name);
@@ -257,7 +257,7 @@ TEST_CASE("a timing job of buckets sends as many bytes as they, and takes as lon
     const auto played = Simulator(platform, options, std::move(timing_job.nodes), {}).run();
     REQUIRE(played.edges.size() == real.edges.size());
     // On a ring each bucket's frames are played.
-    const unsigned frames = info.cuts_itself ? 1 : 3;
+    const unsigned frames = info.cutting == Cutting::by_itself ? 1 : 3;
     for (std::size_t i = 0; i < real.edges.size(); ++i) {
       CHECK(played.edges[i].bytes == real.edges[i].bytes);
       CHECK(frames * played.edges[i].frames == real.edges[i].frames);

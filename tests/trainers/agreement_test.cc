@@ -50,7 +50,7 @@ ClusterOptions cluster_options(const Pairing& pairing) {
 std::vector<Pairing> admissible() {
   std::vector<Pairing> pairings;
   for (const AlgorithmInfo& algorithm : algorithms()) {
-    if (algorithm.time_varying && algorithm.graph != GraphNeed::any) {
+    if (algorithm.takes_changing_graphs() && algorithm.graph != GraphNeed::any) {
       for (const std::string topology : {"base:1", "matching:5"}) {
         pairings.push_back(
             {std::string(algorithm.name), std::string(algorithm.default_compressor), topology});
@@ -73,7 +73,7 @@ std::vector<Pairing> admissible() {
 std::vector<Pairing> cut() {
   std::vector<Pairing> pairings;
   for (const AlgorithmInfo& algorithm : algorithms()) {
-    if (algorithm.separable) {
+    if (algorithm.takes_buckets()) {
       pairings.push_back(
           {std::string(algorithm.name), std::string(algorithm.default_compressor), "ring", 4});
     }
@@ -85,7 +85,7 @@ std::vector<Pairing> cut() {
 std::vector<Pairing> following() {
   std::vector<Pairing> pairings;
   for (const AlgorithmInfo& algorithm : algorithms()) {
-    if (algorithm.keeps_mean) {
+    if (algorithm.takes_following_rules()) {
       pairings.push_back({.algorithm = std::string(algorithm.name),
                           .compressor = std::string(algorithm.default_compressor),
                           .rule = "quasi-global"});

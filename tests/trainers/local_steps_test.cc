@@ -50,12 +50,12 @@ struct Variant {
 
 std::vector<Variant> variants_of(const AlgorithmInfo& info) {
   std::vector<Variant> variants(1);
-  if (info.streams) {
+  if (info.takes_fragments()) {
     variants.push_back({.streaming = {.fragments = 3, .mix = {.own = 0.5}}});
     variants.push_back({.streaming = {.delay = 2, .mix = {.carry = true}}});
     variants.push_back({.streaming = {.delay = 1}});
   }
-  if (info.movable) {
+  if (info.takes_outer_after_mixing()) {
     variants.push_back({.outer_after_mixing = true});
   }
   return variants;

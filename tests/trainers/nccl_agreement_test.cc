@@ -95,14 +95,14 @@ TEST_CASE("every algorithm over nccl equals threads and lock step, bit for bit")
     ClusterOptions options = small();
     options.algorithm = info.name;
     check_agreement(options);
-    if (info.separable) {
+    if (info.takes_buckets()) {
       options.dimension = 3 * 4096 + 100;
       options.buckets = 4;
       check_agreement(options);
       options = small();
       options.algorithm = info.name;
     }
-    if (info.time_varying && info.graph != GraphNeed::any) {
+    if (info.takes_changing_graphs() && info.graph != GraphNeed::any) {
       options.topology = "matching:5";
       check_agreement(options);
     }

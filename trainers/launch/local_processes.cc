@@ -6,7 +6,7 @@
 #include <sotto/comm/deadline.h>
 #include <sotto/trainers/run.h>
 
-#include "../internal/launch/nursery.h"
+#include "../internal/launch/child_processes.h"
 
 namespace sotto {
 namespace {
@@ -23,23 +23,23 @@ constexpr milliseconds kTermGrace{500};
 Status run_processes(int nodes, const NodeMain& node_main, const std::atomic<bool>& stop,
                      milliseconds grace, milliseconds farewell) {
   check_local_nodes(nodes);
-  internal::Nursery nursery(node_main);
-  nursery.fork_all(nodes);
-  while (nursery.running() > 0 && !nursery.any_failed() && !stop) {
-    nursery.look(kSliceMs);
+  internal::ChildProcesses children(node_main);
+  children.fork_all(nodes);
+  while (children.running() > 0 && !children.any_failed() && !stop) {
+    children.look(kSliceMs);
   }
   // What others say after this moment, because they are told to end, explains nothing.
   const auto patience = Deadline::after(stop ? milliseconds(0) : grace);
-  while (nursery.running() > 0 && !patience.expired() && !stop && !nursery.wrong_request()) {
-    nursery.look(kSliceMs);
+  while (children.running() > 0 && !patience.expired() && !stop && !children.wrong_request()) {
+    children.look(kSliceMs);
   }
-  Status verdict = nursery.verdict();
-  nursery.end_all(SIGTERM);
+  Status verdict = children.verdict();
+  children.end_all(SIGTERM);
   const auto last_chance = Deadline::after(stop ? farewell : kTermGrace);
-  while (nursery.running() > 0 && !last_chance.expired()) {
-    nursery.look(kSliceMs);
+  while (children.running() > 0 && !last_chance.expired()) {
+    children.look(kSliceMs);
   }
-  if (const auto request = nursery.wrong_request()) {
+  if (const auto request = children.wrong_request()) {
     throw Error(*request);
   }
   if (stop) {

@@ -27,7 +27,7 @@ constexpr const char* kQuasiGlobal = "quasi-global";
 
 /// The step rule that the algorithm is built on, else sgd.
 std::string needed_step_rule(std::string_view algorithm) {
-  const std::string_view needed = algorithm_info(algorithm).step_rule;
+  const std::string_view needed = algorithm_info(algorithm).step_rules.only;
   return std::string(needed.empty() ? "sgd" : needed);
 }
 

@@ -92,21 +92,21 @@ std::string_view delayed_gradient_help() {
   static const std::string kHelp = fmt::format(
       "{}: take each gradient before the neighbours' part of the round before is in, so that they "
       "too talk to the neighbours during it",
-      fmt::join(names_with(algorithms(), &AlgorithmInfo::delayable), ", "));
+      fmt::join(names_with(algorithms(), &AlgorithmInfo::takes_delayed_gradients), ", "));
   return kHelp;
 }
 
 std::string_view outer_after_mixing_help() {
   static const std::string kHelp = fmt::format(
       "{}: mix first, and let the outer step rule take what that made of the model (NoLoCo)",
-      fmt::join(names_with(algorithms(), &AlgorithmInfo::movable), ", "));
+      fmt::join(names_with(algorithms(), &AlgorithmInfo::takes_outer_after_mixing), ", "));
   return kHelp;
 }
 
 std::string_view fragments_help() {
   static const std::string kHelp = fmt::format(
       "{}: cut the model into P fragments, exchanged one after the other in an interval",
-      fmt::join(names_with(algorithms(), &AlgorithmInfo::streams), ", "));
+      fmt::join(names_with(algorithms(), &AlgorithmInfo::takes_fragments), ", "));
   return kHelp;
 }
 

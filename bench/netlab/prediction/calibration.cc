@@ -115,8 +115,8 @@ study::Scenario calibrated(study::Scenario scenario, const Calibration& calibrat
   if (const auto cost = calibration.transports.find(transport);
       cost != calibration.transports.end()) {
     scenario.network.acknowledgements = cost->second.acknowledgements;
-    for (NodeSpec& pace : scenario.paces) {
-      pace.codec = {.encode_s_per_byte = cost->second.seconds_per_byte / 2,
+    for (NodeSpec& node : scenario.node_specs) {
+      node.codec = {.encode_s_per_byte = cost->second.seconds_per_byte / 2,
                     .decode_s_per_byte = cost->second.seconds_per_byte / 2,
                     .seconds_per_exchange = cost->second.seconds};
     }

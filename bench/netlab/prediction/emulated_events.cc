@@ -87,7 +87,7 @@ std::vector<EmulatedEvent> emulated_events(const study::Scenario& scenario) {
 
 SimTime last_start(const study::Scenario& scenario) {
   SimTime last = 0;
-  for (const NodeSpec& node : scenario.paces) {
+  for (const NodeSpec& node : scenario.node_specs) {
     last = std::max(last, node.start);
   }
   return last;

@@ -37,7 +37,7 @@ std::vector<std::string> words_of(const study::Scenario& scenario, const Program
   std::erase_if(settings, [](const auto& setting) { return setting.name == "eval-every"; });
   const std::vector<std::string> given = bench::option_words(settings);
   words.insert(words.end(), given.begin(), given.end());
-  const ComputeTime& pace = scenario.paces[static_cast<std::size_t>(host)].compute;
+  const ComputeTime& pace = scenario.node_specs[static_cast<std::size_t>(host)].compute;
   const std::vector<std::string> more = {
       "--transport=" + run.transport,
       "--bind=" + shaped_address(host),
@@ -68,7 +68,7 @@ class Job {
         joined_s_(to_seconds(last_start(scenario))),
         eventful_(!events_.empty() || joined_s_ > 0),
         started_(Clock::now()),
-        nodes_(scenario.paces.size()),
+        nodes_(scenario.node_specs.size()),
         ended_s_(nodes_.size()),
         out_(nodes_.size(), false) {
     if (eventful_) {
@@ -137,7 +137,7 @@ class Job {
   void start_those_due() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (!nodes_[i] &&
-          seconds_of(Clock::now() - started_) >= to_seconds(scenario_.paces[i].start)) {
+          seconds_of(Clock::now() - started_) >= to_seconds(scenario_.node_specs[i].start)) {
         const auto host = static_cast<Host>(i);
         nodes_[i] = std::make_unique<console::Child>(
             words_of(scenario_, run_, host),

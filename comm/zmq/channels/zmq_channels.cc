@@ -62,7 +62,7 @@ Listener::Limits limits_for(std::size_t peers) {
   const std::size_t strangers = room_for_strangers();
   return {.message_bytes = channel_wire::kMostWireBytes,
           .connections = strangers + kLeastStrangers + kConnectionsEach * peers,
-          .room = Door::Room{.strangers = strangers},
+          .limiter = ConnectionLimiter::Limits{.strangers = strangers},
           .held_replies = 4};
 }
 
@@ -156,7 +156,7 @@ ZmqChannels::ZmqChannels(const ChannelOptions& options, const std::vector<std::s
       listener_(context_, endpoints, limits_for(options.security.peers->peers().size()),
                 &options_.security.own) {
   if (!endpoints.empty()) {
-    strangers_.room = listener_.door()->room().strangers;
+    strangers_.room = listener_.limiter()->limits().strangers;
     strangers_.shortages = shortages_of_host();
   }
 }
@@ -387,7 +387,7 @@ void ZmqChannels::cut_idle() {
   }
 }
 
-/// Shares the door's room out, among strangers and where peers are.
+/// Shares the room for connections out, among strangers and where peers are.
 void ZmqChannels::keep_order() {
   std::uint64_t version = 0;
   for (const auto& [rank, channel] : channels_) {
@@ -402,8 +402,8 @@ void ZmqChannels::keep_order() {
     listener_.expect(std::move(sources));
   }
   listener_.keep_order();
-  strangers_.waiting = listener_.door()->waiting();
-  strangers_.cut = listener_.door()->cut();
+  strangers_.waiting = listener_.limiter()->waiting();
+  strangers_.cut = listener_.limiter()->cut();
 }
 
 std::chrono::milliseconds ZmqChannels::longest_wait() const {

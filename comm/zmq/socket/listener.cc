@@ -25,8 +25,8 @@ Listener::Listener(zmq::context_t& context, const std::vector<std::string>& endp
       spare_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
       router_(context, zmq::socket_type::router),
       monitor_(context, router_, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED) {
-  if (limits.room) {
-    door_.emplace(*limits.room);
+  if (limits.limiter) {
+    limiter_.emplace(*limits.limiter);
   }
   router_.set(zmq::sockopt::rcvhwm, kHeldMessages);
   router_.set(zmq::sockopt::sndhwm, limits.held_replies);
@@ -57,8 +57,8 @@ std::optional<Incoming> Listener::receive() {
       incoming.route = route.to_string();
       incoming.connection = zmq_msg_get(incoming.body.handle(), ZMQ_SRCFD);
       incoming.key = identity_of(incoming.body);
-      if (door_ && !incoming.key.empty()) {
-        door_->proved(incoming.connection, incoming.key);
+      if (limiter_ && !incoming.key.empty()) {
+        limiter_->proved(incoming.connection, incoming.key);
       }
       return incoming;
     }
@@ -87,7 +87,7 @@ void Listener::reply(const std::string& route, zmq::message_t body) {
 
 std::vector<int> Listener::ended() {
   look();
-  if (!door_) {
+  if (!limiter_) {
     for (const auto& socket : listening_) {
       socket->pause(full());
     }
@@ -103,8 +103,8 @@ std::vector<int> Listener::ended() {
 }
 
 void Listener::expect(std::set<Source> listed) {
-  if (door_) {
-    door_->expect(std::move(listed));
+  if (limiter_) {
+    limiter_->expect(std::move(listed));
   }
 }
 
@@ -118,13 +118,13 @@ void Listener::admit_own_host() {
 }
 
 void Listener::keep_order() {
-  if (!door_) {
+  if (!limiter_) {
     return;
   }
-  for (const int connection : door_->crowded()) {
+  for (const int connection : limiter_->crowded()) {
     cut(connection);
   }
-  auto rule = door_->rule(Deadline::Clock::now());
+  auto rule = limiter_->rule(Deadline::Clock::now());
   if (full()) {
     rule.strangers = false;
     rule.others.clear();
@@ -159,8 +159,8 @@ void Listener::look() {
         ended_.push_back(event->value);  // its number is another one's: it was closed
       }
       connections_[event->value] = {now, OpenFile::at(event->value)};
-      if (door_) {
-        door_->arrived(event->value, source_of(event->value), now);
+      if (limiter_) {
+        limiter_->arrived(event->value, source_of(event->value), now);
       }
     } else {
       note_end(event->value);
@@ -176,8 +176,8 @@ void Listener::note_end(int connection) {
   endings_.insert_or_assign(connection,
                             ConnectionEnd(connection, known->second.file, Deadline::Clock::now()));
   connections_.erase(known);
-  if (door_) {
-    door_->ended(connection);
+  if (limiter_) {
+    limiter_->ended(connection);
   }
 }
 

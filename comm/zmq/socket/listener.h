@@ -22,7 +22,7 @@
 #include <sotto/comm/trust/keys.h>
 
 #include "connection_end.h"
-#include "door.h"
+#include "connection_limiter.h"
 #include "listening_socket.h"
 #include "monitor.h"
 
@@ -47,7 +47,7 @@ class Listener {
     std::size_t connections = 0;  ///< most connections; nobody else gets in until one ends
     /// Room for connections that have sent nothing with a listed key, and how it is shared out;
     /// none: the first to come have it.
-    std::optional<Door::Room> room{};
+    std::optional<ConnectionLimiter::Limits> limiter{};
     /// Messages to one connection that wait; more are dropped by reply, and not taken by send.
     int held_replies = kHeldReplies;
   };
@@ -91,7 +91,7 @@ class Listener {
   /// Sets for how long messages that it took are still sent after its end.
   void linger(int milliseconds) { router_.set(zmq::sockopt::linger, milliseconds); }
 
-  // Without Limits::room these do nothing.
+  // Without Limits::limiter these do nothing.
 
   /// Sources of the addresses of peers, which have room of their own.
   void expect(std::set<Source> listed);
@@ -103,10 +103,10 @@ class Listener {
   void keep_order();
   /// The time when keep_order() has something to do by itself.
   std::optional<Deadline::Clock::time_point> next_order() const {
-    return door_ ? door_->next_change() : std::nullopt;
+    return limiter_ ? limiter_->next_change() : std::nullopt;
   }
-  /// Null without Limits::room.
-  const Door* door() const { return door_ ? &*door_ : nullptr; }
+  /// Null without Limits::limiter.
+  const ConnectionLimiter* limiter() const { return limiter_ ? &*limiter_ : nullptr; }
 
   zmq::socket_t& socket() { return router_; }
   zmq::socket_t& monitor() { return monitor_.socket(); }
@@ -117,7 +117,7 @@ class Listener {
   bool full() const { return connections_.size() >= most_connections_; }
 
   const std::size_t most_connections_;
-  std::optional<Door> door_;
+  std::optional<ConnectionLimiter> limiter_;
   FileDescriptor spare_;  ///< spare descriptor, to cut connections where no other is left
   std::vector<std::unique_ptr<ListeningSocket>> listening_;
   zmq::socket_t router_;

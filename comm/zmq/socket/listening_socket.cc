@@ -43,7 +43,7 @@ constexpr std::uint32_t kEverything = 0xFFFFFFFF;
 
 /// A program for the kernel's packet filter that gives each attempt to connect what the rule says.
 /// Packets of connections pass: a connection inherits the program of the socket that accepted it.
-std::vector<sock_filter> program_of(const DoorRule& rule) {
+std::vector<sock_filter> program_of(const DropRule& rule) {
   const std::uint32_t usual = rule.strangers ? kEverything : 0;
   const std::uint32_t other = rule.strangers ? 0 : kEverything;
   std::vector<sock_filter> program = {
@@ -83,7 +83,7 @@ std::vector<sock_filter> program_of(const DoorRule& rule) {
 }
 
 /// How many of the rule's sources fit into a program.
-void shorten(DoorRule& rule) {
+void shorten(DropRule& rule) {
   std::size_t left = BPF_MAXINSNS - 16;
   const auto last = std::ranges::find_if(rule.others, [&](const Source& source) {
     const std::size_t needed = source.ipv6 ? 5 : 2;
@@ -151,17 +151,17 @@ void ListeningSocket::pause(bool pause) {
   paused_ = done == 0 ? pause : paused_;  // a system that cannot do this goes on as before
 }
 
-void ListeningSocket::admit(const DoorRule& rule) {
+void ListeningSocket::admit(const DropRule& rule) {
   if (rule == rule_) {
     return;
   }
-  DoorRule shortened = rule;
+  DropRule shortened = rule;
   shorten(shortened);
   auto program = program_of(shortened);
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   const int ignored = 0;
   const int done =
-      rule == DoorRule()
+      rule == DropRule()
           ? ::setsockopt(socket_, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof ignored)
           : ::setsockopt(socket_, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
   rule_ = done == 0 ? rule : rule_;

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <string>
 
-#include "door.h"
+#include "connection_limiter.h"
 
 namespace sotto::internal {
 
@@ -31,7 +31,7 @@ class ListeningSocket {
   int descriptor() const { return socket_; }
   void pause(bool pause);
   /// Puts a rule in force, in place of a pause and of the rule before.
-  void admit(const DoorRule& rule);
+  void admit(const DropRule& rule);
 
   /// Most attempts that the kernel holds for a socket (net.core.somaxconn), if this asks for more;
   /// 0: the kernel holds all that it asks for.
@@ -40,7 +40,7 @@ class ListeningSocket {
  private:
   int socket_ = -1;
   bool paused_ = false;
-  DoorRule rule_{};
+  DropRule rule_{};
 };
 
 }  // namespace sotto::internal

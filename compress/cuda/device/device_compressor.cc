@@ -18,7 +18,7 @@ std::unique_ptr<Compressor> make_device_compressor(const Compressor& host, const
 
 DeviceCompressor::~DeviceCompressor() {
   if (!queue_.settle()) {
-    room_.abandon();
+    workspace_.abandon();
   }
 }
 

@@ -11,7 +11,7 @@
 #include <sotto/compress/compressor.h>
 #include <sotto/kernels/cuda/device_ops.h>
 #include <sotto/kernels/cuda/queue.h>
-#include <sotto/kernels/cuda/room.h>
+#include <sotto/kernels/cuda/workspace.h>
 
 namespace sotto::cuda {
 
@@ -53,13 +53,13 @@ class DeviceCompressor : public Compressor {
 
   Queue& queue() const { return queue_; }
   /// Device memory to work in.
-  std::span<std::byte> room(std::size_t bytes) const { return room_.of(bytes, queue_); }
+  std::span<std::byte> room(std::size_t bytes) const { return workspace_.of(bytes, queue_); }
 
  private:
   std::unique_ptr<Compressor> host_;
   const DeviceOps& ops_;
   Queue& queue_;
-  mutable Room room_;
+  mutable Workspace workspace_;
 };
 
 /// Rounds `bytes` up to the next multiple at which device memory is best read.

@@ -1,5 +1,5 @@
-// What a scenario's file says of nodes: their number, groups and pace. Throws Error naming line and
-// key of what is wrong. One thread at a time.
+// What a scenario's file says of nodes: their number, groups and times. Throws Error naming line
+// and key of what is wrong. One thread at a time.
 #pragma once
 
 #include <sotto/study/scenario/internal/names.h>

@@ -8,9 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/buckets.h>
 #include <sotto/base/frame.h>
 #include <sotto/compress/metered.h>
-#include <sotto/optim/exchange/buckets.h>
 #include <sotto/optim/exchange/chunks.h>
 
 #include "optim/cluster.h"

@@ -1,5 +1,5 @@
 // How a vector is cut, and where the frames of its pieces lie.
-#include <sotto/optim/exchange/buckets.h>
+#include <sotto/base/buckets.h>
 
 #include <bit>
 #include <cstdint>

@@ -38,7 +38,7 @@ ClusterOptions options_for(std::string_view algorithm, std::uint32_t buckets) {
 std::vector<std::string> separable() {
   std::vector<std::string> names;
   for (const AlgorithmInfo& info : algorithms()) {
-    if (info.separable && !info.cuts_itself) {
+    if (info.takes_buckets() && info.cutting != Cutting::by_itself) {
       names.emplace_back(info.name);
     }
   }
@@ -340,7 +340,7 @@ TEST_CASE("buckets are refused where the model is taken as a whole") {
   CHECK(refusal(options_for("dcd", 0)).find("buckets: '0'") != std::string::npos);
   CHECK(refusal(options_for("dcd", kMostBuckets + 1)).find("1 to 4096") != std::string::npos);
   for (const AlgorithmInfo& info : algorithms()) {
-    if (!info.separable) {
+    if (!info.takes_buckets()) {
       CAPTURE(info.name);
       auto options = options_for(info.name, 2);
       options.step.clip_norm = std::numeric_limits<double>::infinity();
@@ -367,7 +367,7 @@ TEST_CASE("a gradient in parts, in any order, leaves the bits of a whole one") {
   std::vector<std::pair<std::string, bool>> all;  // and whether gradients are delayed
   for (const std::string& name : separable()) {
     all.emplace_back(name, false);
-    if (algorithm_info(name).delayable) {
+    if (algorithm_info(name).takes_delayed_gradients()) {
       all.emplace_back(name, true);
     }
   }

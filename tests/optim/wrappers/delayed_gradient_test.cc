@@ -27,7 +27,7 @@ constexpr std::size_t kNodes = 5;
 std::vector<std::string_view> delayable() {
   std::vector<std::string_view> names;
   for (const AlgorithmInfo& info : algorithms()) {
-    if (info.delayable) {
+    if (info.takes_delayed_gradients()) {
       names.push_back(info.name);
     }
   }
@@ -64,7 +64,7 @@ const StepRuleOptions kStep{.learning_rate = kRate, .momentum = kMomentum, .weig
 std::vector<std::shared_ptr<const Topology>> graphs_for(std::string_view name) {
   std::vector<std::shared_ptr<const Topology>> graphs;
   graphs.emplace_back(make_topology("ring", kNodes));
-  if (algorithm_info(name).time_varying) {
+  if (algorithm_info(name).takes_changing_graphs()) {
     graphs.emplace_back(make_topology("base:2", kNodes));
   }
   if (name == "pushsum") {

@@ -23,7 +23,7 @@ constexpr std::size_t kDimension = 33;
 
 ClusterOptions options_for(std::string_view algorithm, Round interval) {
   // LAMB's rate is a fraction of the model's norm a step.
-  const bool scaled = algorithm_info(algorithm).step_rule == "lamb";
+  const bool scaled = algorithm_info(algorithm).step_rules.only == "lamb";
   return {.algorithm = std::string(algorithm),
           .nodes = kNodes,
           .dimension = kDimension,
@@ -86,14 +86,14 @@ TEST_CASE("every algorithm converges with local steps") {
     const Quadratic task(kNodes, kDimension, 3);
     const double before = task.excess(cluster.mean());
     // A frozen variance is that of noise: without any, LAMB's frozen ratios are of no size at all.
-    REQUIRE(run(cluster, 800, info.step_rule == "lamb" ? 0.3 : 0).ok());
+    REQUIRE(run(cluster, 800, info.step_rules.only == "lamb" ? 0.3 : 0).ok());
     CHECK(task.excess(cluster.mean()) < before / 10);
   }
 }
 
 TEST_CASE("with H = 1 the movement is the gradient of the plain algorithm") {
   for (const AlgorithmInfo& info : algorithms()) {
-    if (!info.step_rule.empty()) {
+    if (!info.step_rules.only.empty()) {
       continue;  // its own step rule would make another algorithm of it
     }
     CAPTURE(info.name);
@@ -246,7 +246,7 @@ TEST_CASE("a run saved anywhere in an interval and loaded continues to the bit")
       CAPTURE(stop);
       auto options = options_for(info.name, 3);
       options.step = {.rule = "adam", .learning_rate = 0.01};
-      if (info.step_rule.empty()) {
+      if (info.step_rules.only.empty()) {
         options.outer_step = {.learning_rate = 0.5, .momentum = 0.5};
       }
       Cluster whole(options);

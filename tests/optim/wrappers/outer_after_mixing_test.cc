@@ -43,7 +43,7 @@ ClusterOptions options_for(std::string algorithm, std::string compressor, std::u
 }
 
 std::vector<std::string> movable_algorithms() {
-  return names_with(algorithms(), &AlgorithmInfo::movable);
+  return names_with(algorithms(), &AlgorithmInfo::takes_outer_after_mixing);
 }
 
 }  // namespace
@@ -197,7 +197,7 @@ TEST_CASE("every gossip whose model may be set takes it, in any order of deliver
     for (const std::uint32_t buckets : {1U, 3U}) {
       CAPTURE(algorithm);
       CAPTURE(buckets);
-      if (buckets > 1 && !algorithm_info(algorithm).separable) {
+      if (buckets > 1 && !algorithm_info(algorithm).takes_buckets()) {
         continue;
       }
       auto options = options_for(algorithm, "", 3);
@@ -261,7 +261,7 @@ TEST_CASE("outer rule after mixing: no further bytes, and what holds copies of m
   for (const AlgorithmInfo& info : algorithms()) {
     CAPTURE(info.name);
     auto options = options_for(std::string(info.name), "", 1);
-    if (!info.movable) {
+    if (!info.takes_outer_after_mixing()) {
       std::vector<float> x(kDimension);
       std::string message;
       try {

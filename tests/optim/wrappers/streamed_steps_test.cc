@@ -42,7 +42,7 @@ ClusterOptions options_for(std::string algorithm, Round interval, const Streamin
 }
 
 std::vector<std::string> streaming_algorithms() {
-  return names_with(algorithms(), &AlgorithmInfo::streams);
+  return names_with(algorithms(), &AlgorithmInfo::takes_fragments);
 }
 
 /// Fragments, delays and mixes for an interval of 7.

@@ -52,13 +52,13 @@ PlannedJob gossip(double frame_bytes, bool before) {
   return {.steady = {round}};
 }
 
-Pace pace(double gradient_s, CodecCost codec = {}) {
-  Pace made;
+JobTiming timing(double gradient_s, CodecCost codec = {}) {
+  JobTiming made;
   made.nodes.assign(kNodes, {.compute = {.seconds = gradient_s}, .codec = codec});
   return made;
 }
 
-double seconds(const PlannedJob& job, const Platform& platform, const Pace& at) {
+double seconds(const PlannedJob& job, const Platform& platform, const JobTiming& at) {
   return predict_seconds_per_round(job, platform, at, 50);
 }
 
@@ -93,11 +93,11 @@ TEST_CASE("the model gives the known times of a round on three links") {
     CAPTURE(known.bytes_per_s);
     CAPTURE(known.latency);
     // The table has three digits.
-    CHECK(seconds(all_reduce(kModel), link, pace(0)) ==
+    CHECK(seconds(all_reduce(kModel), link, timing(0)) ==
           doctest::Approx(known.all_reduce_s).epsilon(0.006));
-    CHECK(seconds(gossip(kModel, true), link, pace(0)) ==
+    CHECK(seconds(gossip(kModel, true), link, timing(0)) ==
           doctest::Approx(known.gossip_s).epsilon(0.006));
-    CHECK(seconds(gossip(kModel / 4, false), link, pace(0)) ==
+    CHECK(seconds(gossip(kModel / 4, false), link, timing(0)) ==
           doctest::Approx(known.compressed_s).epsilon(0.006));
   }
 }
@@ -106,7 +106,7 @@ TEST_CASE("exchanges hide behind gradients where they may") {
   const Platform link = make_star(kNodes, 1e6, 10'000'000);
   const double exchange = 0.01 + 2 * 20'000 / 1e6;  // 50 ms
   for (const double gradient : {0.02, 0.2}) {
-    Pace at = pace(gradient);
+    JobTiming at = timing(gradient);
     const double hidden = std::max(gradient, exchange);
     CHECK(seconds(gossip(20'000, true), link, at) == doctest::Approx(hidden));
     // The last exchange has nothing to hide behind, and the first gradient nothing to hide.
@@ -120,20 +120,21 @@ TEST_CASE("exchanges hide behind gradients where they may") {
 
 TEST_CASE("a frame for several peers is encoded once, and each is decoded") {
   const Platform link = make_star(kNodes, 1e6, 10'000'000);
-  Pace at = pace(0, {.encode_s_per_byte = 1e-6, .decode_s_per_byte = 2e-6});
+  JobTiming at = timing(0, {.encode_s_per_byte = 1e-6, .decode_s_per_byte = 2e-6});
   at.overlap = false;
   CHECK(seconds(gossip(20'000, true), link, at) ==
         doctest::Approx(0.02 + 0.01 + 2 * 0.02 + 2 * 0.04));
 }
 
 TEST_CASE("the slowest node and the thinnest link of the graph set the pace") {
-  Pace at = pace(0.02);
+  JobTiming at = timing(0.02);
   at.nodes[3].compute.slowdown = 7;
   CHECK(seconds(gossip(1'000, true), make_star(kNodes, 1e6, 1'000'000), at) ==
         doctest::Approx(0.14).epsilon(0.01));
   Platform link = make_star(kNodes, 1e6, 10'000'000);
   link.set_egress(5, {.bytes_per_s = 1e5, .latency = 5'000'000});
-  CHECK(seconds(gossip(20'000, true), link, pace(0)) == doctest::Approx(0.01 + 0.4).epsilon(0.05));
+  CHECK(seconds(gossip(20'000, true), link, timing(0)) ==
+        doctest::Approx(0.01 + 0.4).epsilon(0.05));
 }
 
 TEST_CASE("a beginning is played before the steady rounds") {
@@ -142,7 +143,7 @@ TEST_CASE("a beginning is played before the steady rounds") {
   job.beginning_rounds = 10;
   CHECK(bytes_per_round(job, kNodes, 50) == doctest::Approx((10 * 40'000 + 40 * 2'000) / 50.0));
   const Platform link = make_star(kNodes, 1e6, 10'000'000);
-  CHECK(seconds(job, link, pace(0)) == doctest::Approx((10 * 0.05 + 40 * 0.012) / 50));
+  CHECK(seconds(job, link, timing(0)) == doctest::Approx((10 * 0.05 + 40 * 0.012) / 50));
 }
 
 TEST_CASE("phases of an all-reduce that cross a distance are as long as in the simulator") {
@@ -278,7 +279,7 @@ TEST_CASE("local steps hide an exchange behind all their gradients") {
   const Platform link = make_star(kNodes, 1e6, 10'000'000);
   const double exchange = 0.01 + 2 * 100'000 / 1e6;  // 210 ms
   const auto with = [&](bool before, Round interval, bool overlap) {
-    Pace at = pace(0.02);
+    JobTiming at = timing(0.02);
     at.overlap = overlap;
     return predict_seconds_per_round(with_local_steps(gossip(100'000, before), interval), link, at,
                                      400);
@@ -299,7 +300,7 @@ TEST_CASE(
   const Platform link = make_star(kNodes, 1e6, 10'000'000);
   const double half = 0.01 + 2 * 50'000 / 1e6;  // 110 ms
   const auto with = [&](Round delay, bool overlap) {
-    Pace at = pace(0.02);
+    JobTiming at = timing(0.02);
     at.overlap = overlap;
     const Streaming streaming{.fragments = 2, .delay = delay, .mix = {.carry = true}};
     return predict_seconds_per_round(with_local_steps(gossip(100'000, false), 12, streaming), link,
@@ -315,10 +316,10 @@ TEST_CASE(
 
 TEST_CASE("the model knows TCP's share, its windows, and sends on demand") {
   const Platform link = make_star(kNodes, 1e6, 10'000'000);
-  Pace at = pace(0);
+  JobTiming at = timing(0);
   at.network.bandwidth_factor = 0.5;
   CHECK(seconds(gossip(20'000, true), link, at) == doctest::Approx(0.01 + 2 * 0.04));
-  at = pace(0);
+  at = timing(0);
   at.transport.on_demand = true;
   // A second latency until receives are foretold, and always where frames are too long for that.
   CHECK(predict_seconds_per_round(gossip(20'000, true), link, at, 3) ==
@@ -329,7 +330,7 @@ TEST_CASE("the model knows TCP's share, its windows, and sends on demand") {
         doctest::Approx(0.02 + 2 * 10).epsilon(1e-5));
   // 20 kB a round trip at first: the window, not the link, says how fast frames of 80 kB go.
   const Platform far = make_star(kNodes, 1e8, 100'000'000);
-  at = pace(0);
+  at = timing(0);
   at.network.initial_window_bytes = 20'000;
   at.network.window_decays = false;
   const auto first = [&](Round rounds) {
@@ -361,11 +362,11 @@ TEST_CASE("rounds are guessed from runs that have something in common") {
 
 TEST_CASE("measured codecs leave a node's overhead as it is") {
   Scenario scenario;
-  scenario.paces.assign(2, {.codec = {.seconds_per_exchange = 0.5}});
+  scenario.node_specs.assign(2, {.codec = {.seconds_per_exchange = 0.5}});
   CodecMeter("1 GB/s", scenario).apply({2, 3}, scenario);
-  CHECK(scenario.paces[1].codec.encode_s_per_byte == 2);
-  CHECK(scenario.paces[1].codec.decode_s_per_byte == 3);
-  CHECK(scenario.paces[1].codec.seconds_per_exchange == 0.5);
+  CHECK(scenario.node_specs[1].codec.encode_s_per_byte == 2);
+  CHECK(scenario.node_specs[1].codec.decode_s_per_byte == 3);
+  CHECK(scenario.node_specs[1].codec.seconds_per_exchange == 0.5);
 }
 
 TEST_CASE("graphs are made of the quick links of a table") {

@@ -40,7 +40,7 @@ TEST_CASE("a scenario without more is its nodes, one link between any two, and i
   CHECK(scenario.title == "plan.toml");
   CHECK(scenario.nodes == 6);
   CHECK(scenario.timing_only);
-  REQUIRE(scenario.paces.size() == 6);
+  REQUIRE(scenario.node_specs.size() == 6);
   REQUIRE(scenario.runs.size() == 1);
   CHECK(scenario.runs[0].name == "dpsgd ring");
   CHECK(scenario.run_places[0] == "plan.toml:2: run");
@@ -93,8 +93,8 @@ TEST_CASE("stragglers are slower, hosts have connections of their own") {
   const Scenario scenario = parse_scenario(
       "plan.toml", text_of(kNodes + "\nstragglers = [{ nodes = \"2\", slower = 3 }]",
                            kNetwork + "\nhosts = [{ nodes = \"0-1\", up = \"8 Mbit/s\" }]"));
-  CHECK(scenario.paces[2].compute.slowdown == 3);
-  CHECK(scenario.paces[1].compute.slowdown == 1);
+  CHECK(scenario.node_specs[2].compute.slowdown == 3);
+  CHECK(scenario.node_specs[1].compute.slowdown == 1);
   CHECK(scenario.hosts[1].up_bytes_per_s == 1e6);
   CHECK(scenario.hosts[1].down_bytes_per_s == kUnlimited);
   CHECK(scenario.hosts[2].up_bytes_per_s == kUnlimited);

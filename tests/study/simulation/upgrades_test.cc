@@ -49,8 +49,8 @@ TEST_CASE("each upgrade changes one thing of the scenario") {
   CHECK(nearer.link.latency == scenario.link.latency / 2);
   Scenario quicker = scenario;
   upgrades[2].apply(quicker);
-  CHECK(quicker.paces[3].compute.slowdown == 1);
-  CHECK(quicker.paces[0].compute == scenario.paces[0].compute);
+  CHECK(quicker.node_specs[3].compute.slowdown == 1);
+  CHECK(quicker.node_specs[0].compute == scenario.node_specs[0].compute);
 }
 
 TEST_CASE("an upgrade is worth what the run gains, with the scenario's seed whatever others say") {

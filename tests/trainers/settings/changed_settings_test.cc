@@ -206,7 +206,7 @@ TEST_CASE("where models are mixed, neighbours of a node with another rate are wa
       continue;
     }
     for (const std::uint32_t buckets : {1U, 3U}) {
-      if (buckets > 1 && !info.separable) {
+      if (buckets > 1 && !info.takes_buckets()) {
         continue;
       }
       CAPTURE(info.name);
@@ -241,8 +241,8 @@ TEST_CASE("a schedule that all nodes follow by calls gives neither faults nor wa
   for (const AlgorithmInfo& info : algorithms()) {
     for (const bool delayed : {false, true}) {
       for (const Round interval : {Round{1}, Round{3}}) {
-        if ((delayed && (!info.delayable || interval > 1)) ||
-            (interval > 1 && !info.step_rule.empty())) {
+        if ((delayed && (!info.takes_delayed_gradients() || interval > 1)) ||
+            (interval > 1 && !info.step_rules.only.empty())) {
           continue;
         }
         CAPTURE(info.name);
@@ -251,7 +251,7 @@ TEST_CASE("a schedule that all nodes follow by calls gives neither faults nor wa
         auto options = options_of(info);
         options.delayed_gradient = delayed;
         options.communication_interval = interval;
-        options.buckets = info.separable ? 3 : 1;
+        options.buckets = info.takes_buckets() ? 3 : 1;
         std::vector<Outcome> outcomes;
         go_all(
             options, 24,

@@ -29,7 +29,7 @@ RunAgreement::RunAgreement(Session& session, const OptimizerOptions& options)
       news_(session),
       collectives_(session, options.rank, options.nodes, options.timeout),
       average_(collectives_),
-      whereabouts_(session, news_, options.rank),
+      meetings_(session, news_, options.rank),
       stop_(session, news_, collectives_, options.rank, options.nodes, options.stop),
       data_(session, news_, options.rank, options.nodes, options.timeout, options.interrupted) {
   average_.leave_out(options.byzantine);
@@ -149,7 +149,7 @@ Status RunAgreement::begin_round(Round done) {
 }
 
 Status RunAgreement::enter_round(Round round) {
-  whereabouts_.enter_round(round);
+  meetings_.enter_round(round);
   return join_ == Join::zeros && !out_of_data_ ? data_.enter_round(round) : Status();
 }
 
@@ -182,7 +182,7 @@ Status RunAgreement::wait_fault(std::span<const Rank> peers) {
     }
   }
   for (const Rank peer : peers) {
-    if (Status status = whereabouts_.wait_fault(peer); !status.ok()) {
+    if (Status status = meetings_.wait_fault(peer); !status.ok()) {
       return status;
     }
   }
@@ -204,7 +204,7 @@ Result<UnevenData::Next> RunAgreement::next_without_data(Round done) {
     stop_.listen();
     return !ended_ && stop_.wanted();
   };
-  return data_.await(done, whereabouts_, collectives_.fault_notice(), stops);
+  return data_.await(done, meetings_, collectives_.fault_notice(), stops);
 }
 
 Result<double> RunAgreement::mean(Round done, std::span<const float> values, std::size_t parameters,
@@ -229,7 +229,7 @@ Result<double> RunAgreement::mean(Round done, std::span<const float> values, std
   if (in.remaining() != values.size_bytes() || (!mean.empty() && !in.read_into(mean))) {
     return named({Fault::malformed, "the mean model has another number of parameters"});
   }
-  whereabouts_.leave();
+  meetings_.leave();
   return mean_->consensus_distance;
 }
 

@@ -21,10 +21,10 @@
 #include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/optimizer.h>
 
+#include "meeting_register.h"
 #include "run_news.h"
 #include "stop_agreement.h"
 #include "uneven_data.h"
-#include "whereabouts.h"
 
 namespace sotto::internal {
 
@@ -49,7 +49,7 @@ class RunAgreement {
 
   StoreCollectives& collectives() { return collectives_; }
   ModelAverage& average() { return average_; }
-  Whereabouts& whereabouts() { return whereabouts_; }
+  MeetingRegister& meetings() { return meetings_; }
   StopAgreement& stop() { return stop_; }
 
   /// Enters the session, compares what this node starts from with node 0's, and waits until all
@@ -76,7 +76,7 @@ class RunAgreement {
   void watch_connections(std::function<Status(Rank)> lost) { lost_ = std::move(lost); }
 
   /// Comes to the next meeting for the mean of all models, after `done` rounds.
-  Status come_to_mean(Round done) { return whereabouts_.come(MeetingPlace::mean, done); }
+  Status come_to_mean(Round done) { return meetings_.come(MeetingPlace::mean, done); }
   /// The mean of all nodes' `values`, in `mean` unless that is empty, and the consensus distance of
   /// the first `parameters` of them. After come_to_mean.
   Result<double> mean(Round done, std::span<const float> values, std::size_t parameters,
@@ -94,7 +94,7 @@ class RunAgreement {
   /// Tells all nodes the fault that ends this one. Returns why another node has ended where `fault`
   /// follows from that, else `fault`.
   Status give_up(const Status& fault);
-  /// Waits until all nodes have come to the end. After whereabouts().come(MeetingPlace::finish).
+  /// Waits until all nodes have come to the end. After meetings().come(MeetingPlace::finish).
   Status end();
 
  private:
@@ -116,7 +116,7 @@ class RunAgreement {
   RunNews news_;
   StoreCollectives collectives_;
   ModelAverage average_;
-  Whereabouts whereabouts_;
+  MeetingRegister meetings_;
   StopAgreement stop_;
   UnevenData data_;
   std::function<Status(Rank)> lost_;

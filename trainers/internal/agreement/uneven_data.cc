@@ -94,7 +94,7 @@ std::optional<Rank> UnevenData::first_with_data(Round done, State& state) {
   return std::nullopt;
 }
 
-Result<UnevenData::Next> UnevenData::await(Round done, const Whereabouts& whereabouts,
+Result<UnevenData::Next> UnevenData::await(Round done, const MeetingRegister& meetings,
                                            FaultNotice& fault_notice,
                                            const std::function<bool()>& interrupted) {
   auto deadline = Deadline::after(timeout_, &stop_);
@@ -113,7 +113,7 @@ Result<UnevenData::Next> UnevenData::await(Round done, const Whereabouts& wherea
     if (state.rounds > done) {
       return Next::round;
     }
-    if (whereabouts.asks_for_mean(*peer, done)) {
+    if (meetings.asks_for_mean(*peer, done)) {
       // Once all are out of data a node may ask for the mean that ends its own run: such a node has
       // said before that it is out of data, and this node may have looked too early to know.
       if (state_of(*peer, done).value_or(State()).out) {

@@ -22,8 +22,8 @@
 #include <sotto/comm/store.h>
 #include <sotto/trainers/meetings/fault_notice.h>
 
+#include "meeting_register.h"
 #include "run_news.h"
-#include "whereabouts.h"
 
 namespace sotto::internal {
 
@@ -57,7 +57,7 @@ class UnevenData {
     mean,     ///< the nodes with data ask for the mean model
   };
   /// Waits for that, after `done` rounds.
-  Result<Next> await(Round done, const Whereabouts& whereabouts, FaultNotice& fault_notice,
+  Result<Next> await(Round done, const MeetingRegister& meetings, FaultNotice& fault_notice,
                      const std::function<bool()>& interrupted);
 
  private:

@@ -5,8 +5,8 @@
 // (round, place, initiator). All nodes know the whole order without a word; one node needs only its
 // own draw and those of its neighbours.
 //
-// A building block of AD-PSGD, not for users. One thread at a time; allocates only in the
-// constructor. Views the topology.
+// A building block of AD-PSGD and its stand-in, not for users. One thread at a time; allocates only
+// in the constructor. Views the topology.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "whereabouts.h"
+#include "meeting_register.h"
 
 #include <algorithm>
 #include <string>
@@ -21,12 +21,12 @@ std::string words(MeetingPlace place, Round rounds) {
 
 }  // namespace
 
-void Whereabouts::enter_round(Round round) {
+void MeetingRegister::enter_round(Round round) {
   const std::lock_guard lock(mutex_);
   entered_ = std::max(entered_, round + 1);
 }
 
-Status Whereabouts::come(MeetingPlace place, Round rounds) {
+Status MeetingRegister::come(MeetingPlace place, Round rounds) {
   ByteBuffer value;
   {
     const std::lock_guard lock(mutex_);
@@ -41,13 +41,13 @@ Status Whereabouts::come(MeetingPlace place, Round rounds) {
   return news_.announce();
 }
 
-void Whereabouts::leave() {
+void MeetingRegister::leave() {
   const std::lock_guard lock(mutex_);
   visiting_.reset();
   ++met_;
 }
 
-std::optional<Whereabouts::Visit> Whereabouts::visit_of(Rank peer) const {
+std::optional<MeetingRegister::Visit> MeetingRegister::visit_of(Rank peer) const {
   const StoreLook found = look_for(store_, place_key(peer));
   if (!found.value) {
     return std::nullopt;
@@ -62,7 +62,7 @@ std::optional<Whereabouts::Visit> Whereabouts::visit_of(Rank peer) const {
                : std::nullopt;
 }
 
-Status Whereabouts::wait_fault(Rank peer) const {
+Status MeetingRegister::wait_fault(Rank peer) const {
   const auto theirs = peer == rank_ ? std::nullopt : visit_of(peer);
   const std::lock_guard lock(mutex_);
   if (!theirs || theirs->number != met_) {
@@ -89,7 +89,7 @@ Status Whereabouts::wait_fault(Rank peer) const {
                                          words(theirs->place, theirs->rounds), own, advice)};
 }
 
-bool Whereabouts::asks_for_mean(Rank peer, Round rounds) const {
+bool MeetingRegister::asks_for_mean(Rank peer, Round rounds) const {
   const auto theirs = visit_of(peer);
   const std::lock_guard lock(mutex_);
   return theirs && theirs->place == MeetingPlace::mean && theirs->number == met_ &&

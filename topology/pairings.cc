@@ -1,4 +1,4 @@
-#include <sotto/optim/exchange/pairings.h>
+#include <sotto/topology/pairings.h>
 
 #include <algorithm>
 #include <tuple>

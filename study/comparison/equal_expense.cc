@@ -1,4 +1,4 @@
-#include <sotto/study/json/equal_expense.h>
+#include <sotto/study/comparison/equal_expense.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,17 +23,6 @@ Standing standing_of(const HistoryPoint& point) {
 }
 
 }  // namespace
-
-const char* expense_field(Expense expense) {
-  switch (expense) {
-    case Expense::bytes:
-      return "bytes_per_node";
-    case Expense::virtual_time:
-      return "virtual_s";
-    default:
-      return "time_s";
-  }
-}
 
 Expense parse_expense(std::string_view name, Expense time) {
   if (name == "epochs") {
@@ -83,6 +72,16 @@ std::optional<Standing> standing_at(Expense expense, double amount, const Finish
   }
   standing.regression = high.regression;
   return standing;
+}
+
+Level level_of(const std::vector<RepeatedRun>& runs, Expense expense) {
+  std::vector<const FinishedRun*> results;
+  for (const RepeatedRun& run : runs) {
+    for (const FinishedRun& result : run.results) {
+      results.push_back(&result);
+    }
+  }
+  return {expense, common_expense(expense, results)};
 }
 
 }  // namespace sotto::study

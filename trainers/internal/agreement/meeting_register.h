@@ -27,9 +27,10 @@ enum class MeetingPlace : std::uint8_t {
   finish = 2,  ///< the end of the run
 };
 
-class Whereabouts {
+class MeetingRegister {
  public:
-  Whereabouts(Store& store, RunNews& news, Rank rank) : store_(store), news_(news), rank_(rank) {}
+  MeetingRegister(Store& store, RunNews& news, Rank rank)
+      : store_(store), news_(news), rank_(rank) {}
 
   /// This node has a gradient of the round with this number.
   void enter_round(Round round);

@@ -1,4 +1,4 @@
-#include "nursery.h"
+#include "child_processes.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -89,16 +89,16 @@ class HeldSignals {
 
 }  // namespace
 
-Nursery::~Nursery() {
+ChildProcesses::~ChildProcesses() {
   end_all(SIGKILL);
   while (running() > 0) {
     look(kSliceMs);
   }
 }
 
-bool Nursery::any_failed() const { return std::ranges::any_of(children_, &Child::failed); }
+bool ChildProcesses::any_failed() const { return std::ranges::any_of(children_, &Child::failed); }
 
-void Nursery::fork_all(int nodes) {
+void ChildProcesses::fork_all(int nodes) {
   const pid_t parent = ::getpid();
   const HeldSignals held;
   std::fflush(nullptr);  // or each child would print it again
@@ -135,7 +135,7 @@ void Nursery::fork_all(int nodes) {
   }
 }
 
-void Nursery::look(int ms) {
+void ChildProcesses::look(int ms) {
   std::vector<pollfd> polled;
   std::vector<Child*> of;
   for (Child& child : children_) {
@@ -154,7 +154,7 @@ void Nursery::look(int ms) {
   }
 }
 
-void Nursery::read_report(Child& child) {
+void ChildProcesses::read_report(Child& child) {
   char buffer[kMostReport];
   const auto got = ::read(child.report, buffer, sizeof buffer);
   if (got > 0) {
@@ -171,7 +171,7 @@ void Nursery::read_report(Child& child) {
   child.report = -1;
 }
 
-void Nursery::end_all(int signal) const {
+void ChildProcesses::end_all(int signal) const {
   for (const Child& child : children_) {
     if (child.running()) {
       ::kill(child.pid, signal);
@@ -179,7 +179,7 @@ void Nursery::end_all(int signal) const {
   }
 }
 
-std::vector<std::size_t> Nursery::running_ranks() const {
+std::vector<std::size_t> ChildProcesses::running_ranks() const {
   std::vector<std::size_t> ranks;
   for (std::size_t rank = 0; rank < children_.size(); ++rank) {
     if (children_[rank].running()) {
@@ -189,7 +189,7 @@ std::vector<std::size_t> Nursery::running_ranks() const {
   return ranks;
 }
 
-std::optional<std::string> Nursery::wrong_request() const {
+std::optional<std::string> ChildProcesses::wrong_request() const {
   for (const Child& child : children_) {
     if (!child.text.empty() && child.text.front() == kWrongRequest) {
       return child.text.substr(1);
@@ -198,7 +198,7 @@ std::optional<std::string> Nursery::wrong_request() const {
   return std::nullopt;
 }
 
-Status Nursery::verdict() const {
+Status ChildProcesses::verdict() const {
   std::vector<Status> faults;
   for (std::size_t rank = 0; rank < children_.size(); ++rank) {
     const Child& child = children_[rank];

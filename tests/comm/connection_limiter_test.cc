@@ -1,5 +1,5 @@
-// Door: which connections it ends when a listening socket has no room left, and which attempts to
-// connect the kernel drops.
+// ConnectionLimiter: which connections it ends when a listening socket has no room left, and which
+// attempts to connect the kernel drops.
 #ifdef SOTTO_HAVE_ZMQ
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -18,15 +18,15 @@
 #include <sotto/base/file_descriptor.h>
 
 #include "../../comm/internal/address/tcp.h"
-#include "../../comm/zmq/socket/door.h"
+#include "../../comm/zmq/socket/connection_limiter.h"
 #include "../../comm/zmq/socket/listening_socket.h"
 #include "nodes.h"
 #include "support/free_port.h"
 
 using namespace sotto;
 using namespace sotto::test;
-using sotto::internal::Door;
-using sotto::internal::DoorRule;
+using sotto::internal::ConnectionLimiter;
+using sotto::internal::DropRule;
 using sotto::internal::ListeningSocket;
 using sotto::internal::Source;
 using sotto::internal::source_of;
@@ -34,7 +34,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr Door::Time kStart{};
+constexpr ConnectionLimiter::Time kStart{};
 
 Source ipv4(std::uint64_t address) { return {false, address}; }
 
@@ -81,99 +81,100 @@ TEST_CASE("a source is an IPv4 address or half of an IPv6 address") {
   CHECK(source_of(parsed("2001:db8:1:3::1")) != source_of(parsed("2001:db8:1:2::1")));
 }
 
-TEST_CASE("a full door ends the oldest connection of the source with the most of them") {
-  Door door({.strangers = 4});
+TEST_CASE("a full listener ends the oldest connection of the source with the most of them") {
+  ConnectionLimiter limiter({.strangers = 4});
   for (int i = 0; i < 4; ++i) {
-    door.arrived(i, ipv4(1), kStart);
+    limiter.arrived(i, ipv4(1), kStart);
   }
-  CHECK(door.crowded().empty());
-  door.arrived(4, ipv4(2), kStart);
-  CHECK(door.crowded() == std::vector<int>{0});
-  CHECK(door.crowded().empty());  // each is named once
-  door.arrived(5, ipv4(1), kStart);
-  CHECK(door.crowded() == std::vector<int>{1});
-  door.arrived(6, ipv4(2), kStart);
-  door.arrived(7, ipv4(2), kStart);
-  CHECK(door.crowded() == std::vector<int>{2, 4});  // two of three, then the older of two and two
-  CHECK(door.waiting() == 4);
-  CHECK(door.cut() == 4);
+  CHECK(limiter.crowded().empty());
+  limiter.arrived(4, ipv4(2), kStart);
+  CHECK(limiter.crowded() == std::vector<int>{0});
+  CHECK(limiter.crowded().empty());  // each is named once
+  limiter.arrived(5, ipv4(1), kStart);
+  CHECK(limiter.crowded() == std::vector<int>{1});
+  limiter.arrived(6, ipv4(2), kStart);
+  limiter.arrived(7, ipv4(2), kStart);
+  CHECK(limiter.crowded() ==
+        std::vector<int>{2, 4});  // two of three, then the older of two and two
+  CHECK(limiter.waiting() == 4);
+  CHECK(limiter.cut() == 4);
 }
 
 TEST_CASE("one connection from a source of its own outlasts any number of others") {
-  Door door({.strangers = 16});
-  door.arrived(10'000, ipv4(7), kStart);
+  ConnectionLimiter limiter({.strangers = 16});
+  limiter.arrived(10'000, ipv4(7), kStart);
   for (int i = 0; i < 9'000; ++i) {
-    door.arrived(i, ipv4(static_cast<std::uint64_t>(100 + i % 15)), kStart);
-    for (const int named : door.crowded()) {
+    limiter.arrived(i, ipv4(static_cast<std::uint64_t>(100 + i % 15)), kStart);
+    for (const int named : limiter.crowded()) {
       REQUIRE(named != 10'000);
     }
   }
-  CHECK(door.waiting() == 16);
+  CHECK(limiter.waiting() == 16);
 }
 
 TEST_CASE("who has proved a key takes no room of strangers, and a number may come again") {
-  Door door({.strangers = 2});
-  door.arrived(1, ipv4(1), kStart);
-  door.proved(1, "key");
-  door.arrived(2, ipv4(1), kStart);
-  door.arrived(3, ipv4(1), kStart);
-  CHECK(door.waiting() == 2);
-  CHECK(door.crowded().empty());
-  door.ended(2);
-  door.ended(2);
-  CHECK(door.waiting() == 1);
-  door.arrived(3, ipv4(2), kStart);  // its end was not seen
-  CHECK(door.waiting() == 1);
-  door.ended(1);
-  CHECK(door.waiting() == 1);
+  ConnectionLimiter limiter({.strangers = 2});
+  limiter.arrived(1, ipv4(1), kStart);
+  limiter.proved(1, "key");
+  limiter.arrived(2, ipv4(1), kStart);
+  limiter.arrived(3, ipv4(1), kStart);
+  CHECK(limiter.waiting() == 2);
+  CHECK(limiter.crowded().empty());
+  limiter.ended(2);
+  limiter.ended(2);
+  CHECK(limiter.waiting() == 1);
+  limiter.arrived(3, ipv4(2), kStart);  // its end was not seen
+  CHECK(limiter.waiting() == 1);
+  limiter.ended(1);
+  CHECK(limiter.waiting() == 1);
 }
 
 TEST_CASE("sources of peers have room of their own: by the list, or by where a key came from") {
-  Door door({.strangers = 2, .each_peer = 3});
-  door.expect({ipv4(1)});
-  door.arrived(100, ipv4(2), kStart);
-  door.proved(100, "key");  // from now on its source is a peer's
+  ConnectionLimiter limiter({.strangers = 2, .each_peer = 3});
+  limiter.expect({ipv4(1)});
+  limiter.arrived(100, ipv4(2), kStart);
+  limiter.proved(100, "key");  // from now on its source is a peer's
   int number = 0;
   for (const std::uint64_t source : {1U, 2U}) {
     for (int i = 0; i < 3; ++i) {
-      door.arrived(number++, ipv4(source), kStart);
+      limiter.arrived(number++, ipv4(source), kStart);
     }
   }
-  CHECK(door.crowded().empty());
+  CHECK(limiter.crowded().empty());
   for (int i = 0; i < 50; ++i) {
-    door.arrived(200 + i, ipv4(static_cast<std::uint64_t>(10 + i)), kStart);
+    limiter.arrived(200 + i, ipv4(static_cast<std::uint64_t>(10 + i)), kStart);
   }
-  auto named = door.crowded();
+  auto named = limiter.crowded();
   CHECK(named.size() == 48);
   CHECK(std::ranges::none_of(named, [](int connection) { return connection < 100; }));
-  // Beyond that room they are like others: a peer's address is not a way to crowd the door.
+  // Beyond that room they are like others: a peer's address is not a way to crowd a listener.
   for (int i = 0; i < 10; ++i) {
-    door.arrived(300 + i, ipv4(1), kStart);
+    limiter.arrived(300 + i, ipv4(1), kStart);
   }
-  named = door.crowded();
+  named = limiter.crowded();
   CHECK(named.size() == 10);
-  CHECK(door.waiting() == 8);
+  CHECK(limiter.waiting() == 8);
 }
 
 TEST_CASE("what comes too fast is dropped until the next window: by source, strangers first") {
-  Door door({.source_arrivals = 3, .stranger_arrivals = 5});
-  door.expect({ipv4(1), ipv4(2)});
-  CHECK(door.rule(kStart) == DoorRule());
-  CHECK_FALSE(door.next_change());
+  ConnectionLimiter limiter({.source_arrivals = 3, .stranger_arrivals = 5});
+  limiter.expect({ipv4(1), ipv4(2)});
+  CHECK(limiter.rule(kStart) == DropRule());
+  CHECK_FALSE(limiter.next_change());
   for (int i = 0; i < 3; ++i) {
-    door.arrived(i, ipv4(9), kStart);
+    limiter.arrived(i, ipv4(9), kStart);
   }
-  CHECK(door.rule(kStart) == DoorRule{true, {ipv4(9)}});
-  CHECK(door.next_change() == kStart + Door::kWindow);
-  door.arrived(10, ipv4(8), kStart);
-  door.arrived(11, ipv4(7), kStart);
+  CHECK(limiter.rule(kStart) == DropRule{true, {ipv4(9)}});
+  CHECK(limiter.next_change() == kStart + ConnectionLimiter::kWindow);
+  limiter.arrived(10, ipv4(8), kStart);
+  limiter.arrived(11, ipv4(7), kStart);
   for (int i = 20; i < 23; ++i) {
-    door.arrived(i, ipv4(2), kStart);
+    limiter.arrived(i, ipv4(2), kStart);
   }
   // Only the sources of peers get in, and of those not the one that came often enough.
-  CHECK(door.rule(kStart) == DoorRule{false, {ipv4(1)}});
-  CHECK(door.rule(kStart + Door::kWindow) == DoorRule());
-  CHECK_FALSE(door.next_change());
+  CHECK(limiter.rule(kStart) == DropRule{false, {ipv4(1)}});
+  CHECK(limiter.rule(kStart + ConnectionLimiter::kWindow) == DropRule());
+  CHECK_FALSE(limiter.next_change());
 }
 
 TEST_CASE("the kernel drops attempts of the sources that a rule names, and no packet of others") {
@@ -205,7 +206,7 @@ TEST_CASE("the kernel drops attempts of the sources that a rule names, and no pa
   socket.admit({});
   CHECK(connected(stranger, 30s));  // its system has tried again
   // More sources than the kernel's programs have room for.
-  DoorRule many{false, {}};
+  DropRule many{false, {}};
   for (std::uint64_t i = 0; i < 5000; ++i) {
     many.others.push_back(ipv4(0x7F000006 + i));
   }

@@ -1,4 +1,4 @@
-#include "door.h"
+#include "connection_limiter.h"
 
 #include <netinet/in.h>
 
@@ -58,14 +58,14 @@ std::optional<Source> source_of_endpoint(const std::string& endpoint) {
   return source_of(storage);
 }
 
-void Door::expect(std::set<Source> listed) {
-  while (listed.size() > room_.sources) {
+void ConnectionLimiter::expect(std::set<Source> listed) {
+  while (listed.size() > limits_.sources) {
     listed.erase(std::prev(listed.end()));
   }
   listed_ = std::move(listed);
 }
 
-void Door::begin_window(Time now) {
+void ConnectionLimiter::begin_window(Time now) {
   if (now - window_ >= kWindow) {
     window_ = now;
     lately_.clear();
@@ -73,7 +73,7 @@ void Door::begin_window(Time now) {
   }
 }
 
-void Door::arrived(int connection, const std::optional<Source>& source, Time now) {
+void ConnectionLimiter::arrived(int connection, const std::optional<Source>& source, Time now) {
   forget(connection);
   begin_window(now);
   const Source from = source.value_or(Source{});
@@ -84,7 +84,7 @@ void Door::arrived(int connection, const std::optional<Source>& source, Time now
   strangers_lately_ += of_peer(from) ? 0U : 1U;
 }
 
-void Door::forget(int connection) {
+void ConnectionLimiter::forget(int connection) {
   const auto visitor = visitors_.find(connection);
   if (visitor == visitors_.end()) {
     return;
@@ -98,12 +98,12 @@ void Door::forget(int connection) {
   --waiting_;
 }
 
-void Door::proved(int connection, std::string_view key) {
+void ConnectionLimiter::proved(int connection, std::string_view key) {
   const auto visitor = visitors_.find(connection);
   if (visitor == visitors_.end()) {
     return;
   }
-  if (by_key_.size() < room_.sources || by_key_.contains(std::string(key))) {
+  if (by_key_.size() < limits_.sources || by_key_.contains(std::string(key))) {
     by_key_[std::string(key)] = visitor->second.source;
     seen_.clear();
     for (const auto& [owner, source] : by_key_) {
@@ -113,21 +113,21 @@ void Door::proved(int connection, std::string_view key) {
   forget(connection);
 }
 
-void Door::ended(int connection) { forget(connection); }
+void ConnectionLimiter::ended(int connection) { forget(connection); }
 
 /// Connections of a source that take room of others.
-std::size_t Door::counted(const Source& source, const Queue& queue) const {
-  const std::size_t own = of_peer(source) ? room_.each_peer : 0;
+std::size_t ConnectionLimiter::counted(const Source& source, const Queue& queue) const {
+  const std::size_t own = of_peer(source) ? limits_.each_peer : 0;
   return queue.size() - std::min(queue.size(), own);
 }
 
-std::vector<int> Door::crowded() {
+std::vector<int> ConnectionLimiter::crowded() {
   std::vector<int> named;
   std::size_t counts = 0;
   for (const auto& [source, queue] : queues_) {
     counts += counted(source, queue);
   }
-  for (; counts > room_.strangers; --counts) {
+  for (; counts > limits_.strangers; --counts) {
     const auto fullest =
         std::max_element(queues_.begin(), queues_.end(), [this](const auto& a, const auto& b) {
           const auto of_a = counted(a.first, a.second);
@@ -142,12 +142,12 @@ std::vector<int> Door::crowded() {
   return named;
 }
 
-DoorRule Door::rule(Time now) {
+DropRule ConnectionLimiter::rule(Time now) {
   begin_window(now);
-  DoorRule rule{.strangers = strangers_lately_ < room_.stranger_arrivals, .others = {}};
+  DropRule rule{.strangers = strangers_lately_ < limits_.stranger_arrivals, .others = {}};
   if (rule.strangers) {
     for (const auto& [source, arrivals] : lately_) {
-      if (arrivals >= room_.source_arrivals) {
+      if (arrivals >= limits_.source_arrivals) {
         rule.others.push_back(source);
       }
     }
@@ -156,15 +156,15 @@ DoorRule Door::rule(Time now) {
   std::ranges::set_union(listed_, seen_, std::back_inserter(rule.others));
   std::erase_if(rule.others, [this](const Source& source) {
     const auto found = lately_.find(source);
-    return found != lately_.end() && found->second >= room_.source_arrivals;
+    return found != lately_.end() && found->second >= limits_.source_arrivals;
   });
   return rule;
 }
 
-std::optional<Door::Time> Door::next_change() const {
-  const bool busy = strangers_lately_ >= room_.stranger_arrivals ||
+std::optional<ConnectionLimiter::Time> ConnectionLimiter::next_change() const {
+  const bool busy = strangers_lately_ >= limits_.stranger_arrivals ||
                     std::ranges::any_of(lately_, [this](const auto& entry) {
-                      return entry.second >= room_.source_arrivals;
+                      return entry.second >= limits_.source_arrivals;
                     });
   return busy ? std::optional(window_ + kWindow) : std::nullopt;
 }

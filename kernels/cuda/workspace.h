@@ -1,4 +1,4 @@
-// Room to work in, on the device, that grows when more is asked for than there is.
+// Memory of the device to work in, which grows when more is asked for than there is.
 //
 // Thread safety: one thread at a time. Owns its memory.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace sotto::cuda {
 
-class Room {
+class Workspace {
  public:
   /// At least so many bytes, at a multiple of 256; what they held is lost where they grow. None
   /// where there is no memory, and then the queue is in fault, or where it is already.

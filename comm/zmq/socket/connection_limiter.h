@@ -47,17 +47,17 @@ std::optional<Source> source_of(int connection);
 std::optional<Source> source_of_endpoint(const std::string& endpoint);
 
 /// The attempts to connect that are dropped.
-struct DoorRule {
+struct DropRule {
   bool strangers = true;       ///< sources that are not in `others` get in
   std::vector<Source> others;  ///< sources that are treated the other way, sorted
-  bool operator==(const DoorRule&) const = default;
+  bool operator==(const DropRule&) const = default;
 };
 
-class Door {
+class ConnectionLimiter {
  public:
   using Time = Deadline::Clock::time_point;
 
-  struct Room {
+  struct Limits {
     std::size_t strangers = 512;       ///< most connections without a proof at once
     std::size_t each_peer = 8;         ///< most beside them, from each source of peers
     std::size_t source_arrivals = 50;  ///< most arrivals in a window from one source
@@ -68,7 +68,7 @@ class Door {
   };
   static constexpr std::chrono::milliseconds kWindow{100};
 
-  explicit Door(const Room& room) : room_(room) {}
+  explicit ConnectionLimiter(const Limits& limits) : limits_(limits) {}
 
   /// Sources of the addresses that the list of peers has.
   void expect(std::set<Source> listed);
@@ -81,7 +81,7 @@ class Door {
   /// The connections that have to go; each is named once, and counted no more.
   std::vector<int> crowded();
   /// The attempts that the kernel is to drop until the next change or window.
-  DoorRule rule(Time now);
+  DropRule rule(Time now);
   /// The time when the rule changes by itself; nothing while all get in.
   std::optional<Time> next_change() const;
 
@@ -89,7 +89,7 @@ class Door {
   std::size_t waiting() const { return waiting_; }
   /// How often a connection was named by crowded().
   std::uint64_t cut() const { return cut_; }
-  const Room& room() const { return room_; }
+  const Limits& limits() const { return limits_; }
 
  private:
   struct Visitor {
@@ -105,7 +105,7 @@ class Door {
   void forget(int connection);
   std::size_t counted(const Source& source, const Queue& queue) const;
 
-  const Room room_;
+  const Limits limits_;
   std::set<Source> listed_;
   std::map<std::string, Source> by_key_;  ///< latest source of each listed key
   std::set<Source> seen_;                 ///< the sources in by_key_

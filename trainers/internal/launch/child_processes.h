@@ -16,14 +16,14 @@ namespace sotto::internal {
 
 /// Forks a child for each node and hears how each ends: by a report over a pipe, by its exit status
 /// or by a signal.
-class Nursery {
+class ChildProcesses {
  public:
   /// `node_main` must outlive this.
-  explicit Nursery(const NodeMain& node_main) : node_main_(node_main) {}
+  explicit ChildProcesses(const NodeMain& node_main) : node_main_(node_main) {}
   /// Kills all children that still run: none outlives the parent's interest.
-  ~Nursery();
-  Nursery(const Nursery&) = delete;
-  Nursery& operator=(const Nursery&) = delete;
+  ~ChildProcesses();
+  ChildProcesses(const ChildProcesses&) = delete;
+  ChildProcesses& operator=(const ChildProcesses&) = delete;
 
   /// Throws std::runtime_error where the system gives fewer processes.
   void fork_all(int nodes);
