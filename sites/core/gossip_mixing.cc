@@ -221,20 +221,20 @@ void GossipMixing::average(std::size_t degree, std::span<MixedPeer> peers) {
   const double longest = bound_.longest(length);
   for (MixedPeer& peer : peers) {
     const Copy& copy = replicas_[peer.peer];
-    if (!copy.held() || peer.barred) {
+    if (!copy.held() || peer.barred || peer.part == 0) {
       continue;
     }
     const double distance = distance_between(copy.model, own_.model);
     bound_.pulled(distance);
     const bool cut = distance > longest;
     const bool absurd = PullBound::absurd(distance, longest, length);
-    const double part = absurd ? 0 : cut ? longest / distance : 1;
+    const double part = absurd ? 0 : peer.part * (cut ? longest / distance : 1);
     const float w = weight(degree, peer.degree);
     peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,
                       .cut = cut ? 1U : 0U,
                       .absurd = absurd};
     ops.subtract(copy.model, own_.model, scratch_);
-    ops.axpy(cut ? static_cast<float>(static_cast<double>(w) * part) : w, scratch_, pull);
+    ops.axpy(static_cast<float>(static_cast<double>(w) * part), scratch_, pull);
   }
   ops.copy(setup_.parameters, next_);
   ops.axpy(setup_.consensus_stepsize, pull, next_);

@@ -85,7 +85,9 @@ struct TakenIn {
 struct MixedPeer {
   std::size_t peer = 0;
   std::size_t degree = 0;
-  bool barred = false;       ///< the neighbour's messages do not count
+  bool barred = false;  ///< the neighbour's messages do not count
+  /// Gossip: the part of the pull to its public copy that counts (freshness.h); 0: nothing came.
+  double part = 1;
   Influence influence = {};  ///< filled in by mix, if models are mixed there
 };
 

@@ -54,6 +54,7 @@ double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
 void Neighbour::begin_anew() {
   out = {};
   in = {};
+  freshness = {};
 }
 
 double Neighbour::leave() {

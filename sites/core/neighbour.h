@@ -11,6 +11,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
+#include <sotto/sites/core/freshness.h>
 #include <sotto/sites/core/hello_verdict.h>
 #include <sotto/sites/core/lead.h>
 #include <sotto/sites/core/message.h>
@@ -81,6 +82,8 @@ struct Neighbour {
   Round heavy_rounds = 0;
   bool takes = false;      ///< it has the habit PeerHabit::takes
   bool far_ahead = false;  ///< it has the habit PeerHabit::far_ahead
+  Freshness freshness;
+  double part = 0;  ///< part of its pull that counts in this collect; 0: nothing came
   Lead lead;
   Punctuality punctuality;
   Punctuality answering;  ///< punctuality of its answers about sums

@@ -360,8 +360,10 @@ Status Site::collect() {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     take_in(k);
     if (peers_[k].heard() && !peers_[k].draining) {
-      mixed.push_back(
-          {.peer = k, .degree = peers_[k].channel.degree, .barred = peers_[k].ignored(round_)});
+      mixed.push_back({.peer = k,
+                       .degree = peers_[k].channel.degree,
+                       .barred = peers_[k].ignored(round_),
+                       .part = peers_[k].part});
     }
   }
   if (Status status = mixing_->mix(degree(), mixed); !status.ok()) {
@@ -378,6 +380,7 @@ void Site::begin_intake() {
   mixing_->keep();
   for (Neighbour& peer : peers_) {
     peer.influence = {};
+    peer.part = 0;
     if (peer.heard() && !peer.channel.joining) {
       peer.punctuality.note(!outstanding(peer));
       peer.lead.note(behind(peer), peer.punctuality.waited_for());
@@ -466,7 +469,13 @@ bool Site::due(const Neighbour& from) const {
 
 void Site::take_in(std::size_t peer) {
   Neighbour& from = peers_[peer];
+  if (from.in.pending().empty()) {
+    return;
+  }
+  const Freshness::Rounds now = {.own = offered_, .theirs = from.in.pending().front().round};
+  const double part = from.freshness.part(now);
   while (!from.in.pending().empty() && due(from)) {
+    const Round theirs = from.in.pending().front().round;
     const auto taken =
         mixing_->take_in(peer, from.in.pending().front().payload, from.ignored(round_));
     if (!taken) {
@@ -476,6 +485,8 @@ void Site::take_in(std::size_t peer) {
       return;
     }
     from.influence.add(taken->influence);
+    from.part = part;
+    from.freshness.note({.own = offered_, .theirs = theirs});
     from.in.apply_first(taken->mass);
   }
 }
