@@ -96,8 +96,8 @@ struct RosterView {
   RosterStanding standing = RosterStanding::joining;  ///< standing of this node
   std::vector<RosterMember> members{};  ///< nodes by name; this one among them, once it has joined
   std::size_t up = 0;  ///< nodes that are up, have answered and still do, this one among them
-  std::optional<OtherRun> other{};      ///< the latest run with other settings that answered
-  std::vector<std::string> silent{};    ///< seeds that have not answered for kSuspectAfter
+  std::optional<OtherRun> other{};    ///< the latest run with other settings that answered
+  std::vector<std::string> silent{};  ///< seeds that have not answered for kSuspectAfter
   bool over = false;  ///< a node that had answered this one has ended, and the run with it
 };
 
