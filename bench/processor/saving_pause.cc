@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -18,7 +19,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <sotto/sites/process/site_of_options.h>
+#include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/process/site_optimizer.h>
 
 #include "bench/support/command_line.h"
@@ -63,11 +64,35 @@ double resident() {
   return here * 4096;
 }
 
-std::vector<double> steps_of(const Request& request, int site, const std::string& seed, bool keeps,
-                             double& most) {
-  RosterOptions roster{.least = kSites, .most = kSites, .seeds = {seed}};
-  SiteOptions options = options_by_roster(std::move(roster), fmt::format("n{}", site));
-  options.listen = site == 0 ? seed : "127.0.0.1:0";
+/// Sites that trust each other: their keys, and the list.
+struct Federation {
+  std::vector<KeyPair> keys;
+  std::shared_ptr<AllowList> list;
+};
+
+Federation make_federation() {
+  Federation made;
+  std::vector<TrustedPeer> lines;
+  lines.reserve(kSites);
+  made.keys.reserve(kSites);
+  for (Rank site = 0; site < kSites; ++site) {
+    made.keys.push_back(make_key_pair());
+    TrustedPeer& line = lines.emplace_back();
+    line.rank = site;
+    line.name = fmt::format("n{}", site);
+    line.key = made.keys.back().public_key;
+    line.address = fmt::format("127.0.0.1:{}", hold_port().second);
+  }
+  made.list = std::make_shared<AllowList>(std::move(lines));
+  return made;
+}
+
+std::vector<double> steps_of(const Request& request, const Federation& federation, int site,
+                             bool keeps, double& most) {
+  SiteOptions options{.security = {.own = federation.keys[static_cast<std::size_t>(site)],
+                                   .peers = federation.list}};
+  options.rank = site;
+  options.name = fmt::format("n{}", site);
   options.compressor = request.compressor;
   options.step_rule.learning_rate = 0.01;
   options.rounds = request.rounds + kWarmUp;
@@ -92,13 +117,13 @@ std::vector<double> steps_of(const Request& request, int site, const std::string
 }
 
 Run run(const Request& request, bool keeps) {
-  const std::string seed = fmt::format("127.0.0.1:{}", hold_port().second);
+  const Federation federation = make_federation();
   std::vector<std::future<std::vector<double>>> sites;
   std::vector<double> most(kSites);
   for (int site = 0; site < kSites; ++site) {
     double& own = most[static_cast<std::size_t>(site)];
-    sites.push_back(std::async(std::launch::async, [&request, &own, site, seed, keeps] {
-      return steps_of(request, site, seed, keeps, own);
+    sites.push_back(std::async(std::launch::async, [&request, &federation, &own, site, keeps] {
+      return steps_of(request, federation, site, keeps, own);
     }));
   }
   Run run;
