@@ -18,6 +18,7 @@ class LocalNode;
 
 class NodeEncoder {
  public:
+  /// Encodes what `node` sends; it owns this object, and outlives it.
   explicit NodeEncoder(const LocalNode& node) : node_(node) {}
 
   /// C(x) into `out`, which holds the compressor's max_bytes; returns the written bytes. The

@@ -20,6 +20,7 @@ class LocalNode;
 
 class NodeStepper {
  public:
+  /// Steps the model of `node`, which owns this object, and outlives it.
   explicit NodeStepper(const LocalNode& node) : node_(node) {}
 
   /// Whether the step rule may take this gradient: it is finite, and the rule has taken none this

@@ -16,6 +16,7 @@ namespace sotto {
 
 class LinkTraces {
  public:
+  /// Traces of the links of `platform` that have one, each where it starts.
   explicit LinkTraces(const Platform& platform) {
     for (LinkId id = 0; id < platform.links().size(); ++id) {
       if (const auto& traced = platform.links()[id].trace) {
@@ -26,6 +27,7 @@ class LinkTraces {
 
   /// Traces are numbered from 0.
   std::uint32_t size() const { return static_cast<std::uint32_t>(all_.size()); }
+  /// The link that a trace is of.
   LinkId link(std::uint32_t number) const { return all_[number].link; }
   /// The time when the next step of a trace begins; kNever: none does.
   SimTime next(std::uint32_t number) const { return all_[number].cursor.next(); }

@@ -20,12 +20,14 @@ class PathStore {
     std::uint32_t count = 0;
   };
 
+  /// Keeps a path over these links, in their order.
   Path add(std::span<const LinkId> links) {
     const Path path = {static_cast<std::uint32_t>(links_.size()),
                        static_cast<std::uint32_t>(links.size())};
     links_.insert(links_.end(), links.begin(), links.end());
     return path;
   }
+  /// The links of a path, until another is added.
   std::span<const LinkId> links(const Path& path) const {
     return std::span(links_).subspan(path.begin, path.count);
   }
