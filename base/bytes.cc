@@ -21,7 +21,11 @@ void ByteBuffer::write_string(std::string_view text) {
 }
 
 void ByteBuffer::append(std::span<const std::byte> raw) {
-  bytes_.insert(bytes_.end(), raw.begin(), raw.end());
+  if (counts_) {
+    counted_ += raw.size();
+  } else {
+    bytes_.insert(bytes_.end(), raw.begin(), raw.end());
+  }
 }
 
 }  // namespace sotto

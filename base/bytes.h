@@ -7,6 +7,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/check.h>
@@ -122,6 +124,21 @@ class ByteWriter {
 /// A growing buffer for state that is written once in a while: checkpoints, rendezvous values.
 class ByteBuffer {
  public:
+  ByteBuffer() = default;
+  /// Writes into the memory of `room`; what that held is gone.
+  explicit ByteBuffer(std::vector<std::byte> room) : bytes_(std::move(room)) { bytes_.clear(); }
+
+  /// The number of bytes that `save` writes into the buffer that it is given. Keeps none of them.
+  template <std::invocable<ByteBuffer&> Save>
+  static std::size_t size_of(const Save& save) {
+    ByteBuffer counter;
+    counter.counts_ = true;
+    save(counter);
+    return counter.counted_;
+  }
+  /// Makes room for `bytes` in all, so that writing them moves nothing.
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
+
   /// Appends a scalar.
   template <WireScalar T>
   void write(T value) {
@@ -142,6 +159,8 @@ class ByteBuffer {
 
  private:
   std::vector<std::byte> bytes_;
+  std::size_t counted_ = 0;
+  bool counts_ = false;  ///< only the number of bytes is wanted
 };
 
 }  // namespace sotto

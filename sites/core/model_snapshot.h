@@ -22,7 +22,7 @@ class ModelSnapshot {
   /// Keeps z and the state of the rule.
   void keep(std::span<const float> z, const StepRule& rule) {
     model_.assign(z.begin(), z.end());
-    ByteBuffer out;
+    ByteBuffer out(std::move(rule_));
     rule.save(out);
     rule_ = std::move(out).take();
   }

@@ -171,14 +171,15 @@ Result<std::optional<FoundSiteState>> SiteFolder::read() {
   return found;
 }
 
-Status SiteFolder::write(SiteStateFile state) {
+Status SiteFolder::write(const SiteStateFile& state) {
   if (!broken_.ok()) {
     return broken_;
   }
-  state.life = life_;
-  state.number = number_ + 1;
-  if (Status status =
-          write_durably(file(kStates[next_]), encode_site_state(state), FileReaders::owner);
+  SectionFile sections = sections_of(state);
+  sections.first = life_;
+  sections.second = number_ + 1;
+  const SectionParts bytes(site_state_kind(), sections);
+  if (Status status = write_durably(file(kStates[next_]), bytes.parts(), FileReaders::owner);
       !status.ok()) {
     return broken_ = status.with_context("the site's state is not saved");
   }

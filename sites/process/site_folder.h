@@ -62,9 +62,9 @@ class SiteFolder {
   /// read_site_state of the folder. Comes before write.
   Result<std::optional<FoundSiteState>> read();
 
-  /// Writes the state over the older one; its life and number are set here. After a fault every
-  /// further call returns it again.
-  Status write(SiteStateFile state);
+  /// Writes the state over the older one, with the life and the number that it has here. After a
+  /// fault every further call returns it again.
+  Status write(const SiteStateFile& state);
   /// When the last state was written, in seconds since 1970; 0: not yet. May be asked while
   /// another thread writes.
   double written_at() const { return written_at_; }

@@ -426,6 +426,10 @@ Status SiteOptimizer::Run::commit() {
 }
 
 Status SiteOptimizer::Run::keep_and_send() {
+  if (writer_.beside()) {  // no parcel waits for the state, which is copied while parcels travel
+    connections_.links().send();
+    return writer_.keep();
+  }
   if (Status status = writer_.keep(); !status.ok()) {
     return status;
   }

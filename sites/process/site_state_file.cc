@@ -35,12 +35,15 @@ std::string state_difference(const std::string& site, const std::string& shared,
 
 const FileKind& site_state_kind() { return kSiteKind; }
 
+SectionFile sections_of(const SiteStateFile& state) {
+  return {.first = state.life,
+          .second = state.number,
+          .round = state.round,
+          .sections = {std::as_bytes(std::span(state.settings)), state.site, state.run}};
+}
+
 std::vector<std::byte> encode_site_state(const SiteStateFile& state) {
-  return encode_sections(
-      kSiteKind, {.first = state.life,
-                  .second = state.number,
-                  .round = state.round,
-                  .sections = {std::as_bytes(std::span(state.settings)), state.site, state.run}});
+  return encode_sections(kSiteKind, sections_of(state));
 }
 
 Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes) {

@@ -35,6 +35,8 @@ std::string state_difference(const std::string& site, const std::string& shared,
 
 /// What a state's file begins with, and the sections that it has.
 const FileKind& site_state_kind();
+/// The state as sections, which are views of it.
+SectionFile sections_of(const SiteStateFile& state);
 /// The file's bytes.
 std::vector<std::byte> encode_site_state(const SiteStateFile& state);
 /// Fault::malformed says what is wrong.

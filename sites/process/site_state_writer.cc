@@ -17,15 +17,18 @@ constexpr std::chrono::milliseconds kLookEvery{10};
 
 }  // namespace
 
-SiteStateFile SiteStateWriter::state(bool complete) {
-  ByteBuffer site;
+void SiteStateWriter::take_state(bool complete) {
+  // Into the memory of the state before: fresh memory of this size is slow, and a buffer that grows
+  // holds the state twice.
+  ByteBuffer site(std::move(state_.site));
+  site.reserve(ByteBuffer::size_of([this](ByteBuffer& out) { source_.site.save(out); }));
   source_.site.save(site);
   incarnation_ = source_.site.state().incarnation;
   round_ = source_.site.round();
-  return {.round = round_,
-          .settings = state_settings(source_.options.name, source_.settings),
-          .site = std::move(site).take(),
-          .run = encode_site_run({.steps = source_.gradients.steps(), .complete = complete})};
+  state_ = {.round = round_,
+            .settings = state_settings(source_.options.name, source_.settings),
+            .site = std::move(site).take(),
+            .run = encode_site_run({.steps = source_.gradients.steps(), .complete = complete})};
 }
 
 Status SiteStateWriter::save(bool complete) {
@@ -37,7 +40,8 @@ Status SiteStateWriter::save(bool complete) {
     return status;
   }
   const auto start = Clock::now();
-  Status status = source_.folder->write(state(complete));
+  take_state(complete);
+  Status status = source_.folder->write(state_);
   seconds_ += seconds_since(start);
   return status;
 }
@@ -66,9 +70,10 @@ Status SiteStateWriter::keep() {
   if (!thread_) {
     thread_.emplace("what is written");
   }
-  thread_->begin([this, next = std::make_shared<SiteStateFile>(state(false))] {
+  take_state(false);
+  thread_->begin([this] {
     try {
-      written_ = source_.folder->write(std::move(*next));
+      written_ = source_.folder->write(state_);
     } catch (const std::exception& exception) {
       written_ = Status(Fault::io, exception.what());
     }

@@ -1,7 +1,8 @@
 // Writes the state of a site into its folder: before anything of a round is told, or beside the
 // training now and then (SiteOptions::save_every).
 //
-// One thread at a time; a write beside the training is made by a thread of its own.
+// One thread at a time; a write beside the training is made by a thread of its own. Memory: a copy
+// of the state, once one was written.
 #pragma once
 
 #include <functional>
@@ -50,7 +51,8 @@ class SiteStateWriter {
   double seconds() const { return seconds_; }
 
  private:
-  SiteStateFile state(bool complete);
+  /// Copies the site's state to `state_`. Requires that no write is under way.
+  void take_state(bool complete);
   /// The writes that were begun beside the training are over.
   Status settle();
 
@@ -59,6 +61,7 @@ class SiteStateWriter {
   double seconds_ = 0;
   sites::Incarnation incarnation_ = 0;  ///< incarnation in the latest state
   Round round_ = 0;                     ///< round of the latest state
+  SiteStateFile state_;                 ///< what is written
   bool writing_ = false;  ///< whether a write beside the training is under way, or its end unseen
   Status written_;        ///< result of that write; its thread's while `writing_`
   std::optional<JobThread> thread_;

@@ -1,5 +1,6 @@
 #include <sotto/base/bytes.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -53,6 +54,31 @@ TEST_CASE("a string longer than its bound is refused") {
   ByteReader in(out.bytes());
   CHECK(in.read_string(4).empty());
   CHECK(in.failed());
+}
+
+TEST_CASE(
+    "a buffer says how long what is written will be, and writes it into memory that it is given") {
+  const std::vector<float> values(1000, 1);
+  const auto save = [&](ByteBuffer& out) {
+    out.write_string("a state");
+    out.write(std::uint64_t{7});
+    out.write_span(std::span<const float>(values));
+  };
+  const std::size_t size = ByteBuffer::size_of(save);
+  ByteBuffer first;
+  save(first);
+  CHECK(size == first.bytes().size());
+
+  const std::vector<std::byte> written(first.bytes().begin(), first.bytes().end());
+  std::vector<std::byte> room = std::move(first).take();
+  room.reserve(size);
+  const std::byte* const place = room.data();
+  ByteBuffer again(std::move(room));
+  CHECK(again.bytes().empty());
+  again.reserve(size);
+  save(again);
+  CHECK(again.bytes().data() == place);
+  CHECK(std::ranges::equal(again.bytes(), written));
 }
 
 TEST_CASE("SHA-256 gives the standard's example") {

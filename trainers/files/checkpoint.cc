@@ -29,6 +29,14 @@ std::string file_name(Rank rank, Round round) {
   return fmt::format("node-{}.round-{}{}", rank, round, kSuffix);
 }
 
+SectionFile sections_of(const Checkpoint& checkpoint) {
+  return {.first = static_cast<std::uint32_t>(checkpoint.rank),
+          .second = static_cast<std::uint32_t>(checkpoint.nodes),
+          .round = checkpoint.round,
+          .sections = {std::as_bytes(std::span(checkpoint.agreement)), checkpoint.optimizer,
+                       checkpoint.run}};
+}
+
 /// The number behind `before`, which it cuts off `text` with it; none: there is none.
 template <typename Number>
 std::optional<Number> number_behind(std::string_view before, std::string_view& text) {
@@ -54,11 +62,7 @@ std::optional<CheckpointName> checkpoint_name(const std::string& path) {
 const FileKind& checkpoint_kind() { return kKind; }
 
 std::vector<std::byte> encode_checkpoint(const Checkpoint& checkpoint) {
-  return encode_sections(kKind, {.first = static_cast<std::uint32_t>(checkpoint.rank),
-                                 .second = static_cast<std::uint32_t>(checkpoint.nodes),
-                                 .round = checkpoint.round,
-                                 .sections = {std::as_bytes(std::span(checkpoint.agreement)),
-                                              checkpoint.optimizer, checkpoint.run}});
+  return encode_sections(kKind, sections_of(checkpoint));
 }
 
 Result<Checkpoint> decode_checkpoint(std::span<const std::byte> bytes) {
@@ -123,8 +127,8 @@ Result<Checkpoint> CheckpointFolder::read(Round round) const {
 
 Status CheckpointFolder::write(const Checkpoint& checkpoint, Round before) {
   check(checkpoint.rank == rank_, "a node writes its own checkpoints");
-  if (Status status = write_durably(path_of(checkpoint.round), encode_checkpoint(checkpoint));
-      !status.ok()) {
+  const SectionParts bytes(kKind, sections_of(checkpoint));
+  if (Status status = write_durably(path_of(checkpoint.round), bytes.parts()); !status.ok()) {
     return status;
   }
   for (const Round round : rounds()) {

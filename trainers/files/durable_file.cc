@@ -33,15 +33,18 @@ mode_t mode_for(const std::string& path, FileReaders readers) {
 }
 
 /// Makes `path`, which must not be there: never through a link that somebody put there.
-Status write_and_sync(const std::string& path, std::span<const std::byte> bytes, mode_t mode) {
+Status write_and_sync(const std::string& path, std::span<const std::span<const std::byte>> parts,
+                      mode_t mode) {
   const FileDescriptor file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!file) {
     return io_fault("cannot create", path);
   }
-  if (const int error = write_all(file.get(), bytes); error != 0) {
-    errno = error;
-    return io_fault("cannot write", path);
+  for (const auto part : parts) {
+    if (const int error = write_all(file.get(), part); error != 0) {
+      errno = error;
+      return io_fault("cannot write", path);
+    }
   }
   return ::fsync(file.get()) == 0 ? Status() : io_fault("cannot sync", path);
 }
@@ -82,12 +85,17 @@ Status check_replaceable(const std::string& path) {
 
 Status write_durably(const std::string& path, std::span<const std::byte> bytes,
                      FileReaders readers) {
+  return write_durably(path, std::span<const std::span<const std::byte>>(&bytes, 1), readers);
+}
+
+Status write_durably(const std::string& path, std::span<const std::span<const std::byte>> parts,
+                     FileReaders readers) {
   if (Status status = check_target(path); !status.ok()) {
     return status;
   }
   const std::string fresh = beside(path);
   ::unlink(fresh.c_str());  // what a process left that was killed while it wrote
-  if (Status status = write_and_sync(fresh, bytes, mode_for(path, readers)); !status.ok()) {
+  if (Status status = write_and_sync(fresh, parts, mode_for(path, readers)); !status.ok()) {
     ::unlink(fresh.c_str());
     return status;
   }

@@ -22,6 +22,9 @@ enum class FileReaders : std::uint8_t {
 /// Fault::io, `path` is as it was before. Follows no link.
 Status write_durably(const std::string& path, std::span<const std::byte> bytes,
                      FileReaders readers = FileReaders::all);
+/// Likewise, with contents that lie in parts, which follow one another in the file.
+Status write_durably(const std::string& path, std::span<const std::span<const std::byte>> parts,
+                     FileReaders readers = FileReaders::all);
 
 /// OK when write_durably could write `path` now. Leaves nothing behind.
 Status check_replaceable(const std::string& path);

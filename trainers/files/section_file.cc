@@ -137,7 +137,7 @@ void inspect_sections(std::istream& in, FileReport& report) {
 
 }  // namespace
 
-std::vector<std::byte> encode_sections(const FileKind& kind, const SectionFile& file) {
+SectionParts::SectionParts(const FileKind& kind, const SectionFile& file) {
   check(file.sections.size() == kind.sections.size(), "a file has all sections of its kind");
   ByteBuffer out;
   out.write_span(std::span<const char>(kind.magic));
@@ -153,7 +153,22 @@ std::vector<std::byte> encode_sections(const FileKind& kind, const SectionFile& 
     out.write(std::uint32_t{0});
     out.write(std::uint64_t{contents.size()});
     out.write(xxh3(contents));
-    out.append(contents);
+  }
+  headers_ = std::move(out).take();
+  std::span<const std::byte> headers(headers_);
+  parts_.push_back(headers.first(kHeaderBytes));
+  headers = headers.subspan(kHeaderBytes);
+  for (const auto contents : file.sections) {
+    parts_.push_back(headers.first(kSectionHeaderBytes));
+    parts_.push_back(contents);
+    headers = headers.subspan(kSectionHeaderBytes);
+  }
+}
+
+std::vector<std::byte> encode_sections(const FileKind& kind, const SectionFile& file) {
+  ByteBuffer out;
+  for (const auto part : SectionParts(kind, file).parts()) {
+    out.append(part);
   }
   return std::move(out).take();
 }

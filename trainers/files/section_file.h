@@ -45,6 +45,23 @@ struct SectionFile {
   std::vector<std::span<const std::byte>> sections;
 };
 
+/// The bytes of a file in parts, so that large sections are not copied: headers, which it owns, and
+/// the sections as they are, which must outlive it.
+class SectionParts {
+ public:
+  /// Requires one section for each of the kind's.
+  SectionParts(const FileKind& kind, const SectionFile& file);
+  SectionParts(const SectionParts&) = delete;
+  SectionParts& operator=(const SectionParts&) = delete;
+
+  /// The parts, which follow one another in the file.
+  std::span<const std::span<const std::byte>> parts() const { return parts_; }
+
+ private:
+  std::vector<std::byte> headers_;
+  std::vector<std::span<const std::byte>> parts_;
+};
+
 /// The bytes of a file. Requires one section for each of the kind's.
 std::vector<std::byte> encode_sections(const FileKind& kind, const SectionFile& file);
 
