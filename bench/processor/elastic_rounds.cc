@@ -2,12 +2,20 @@
 // algorithm, whole gradients or models, over ZeroMQ on loopback, in turns.
 //   build/bench/elastic_rounds [--dimension 1000000] [--nodes 2] [--rounds 40] [--repeats 7]
 // Nodes are threads of this process, and compute nothing. A time is the median of a run's rounds,
-// of the slowest node; a ratio is that of two runs one after the other. Both sides are measured in
-// plain text and encrypted, as channels of nodes that come and go always are.
+// of the slowest node; a ratio is that of two runs one after the other. The processor's time is
+// that of all threads of all nodes, a round: other programs on the machine change it little.
+// Channels of nodes that come and go are always encrypted; so are the fixed nodes beside them, and
+// once more in plain text with --plain. --mbit R has the kernel send no faster than R Mbit/s on
+// each connection and each way (SO_MAX_PACING_RATE), from the end of the first round on: a link of
+// that rate, without its delay.
+#include <sys/resource.h>
+#include <sys/socket.h>
+
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
@@ -40,6 +48,15 @@ struct Request {
   int nodes = 2;
   int rounds = 40;
   int repeats = 7;
+  bool plain = false;  ///< beside fixed nodes in plain text, too
+  std::string only;    ///< the pairing that is measured; empty: all
+  double mbit = 0;     ///< rate of each connection in Mbit/s; 0: as fast as the host is
+};
+
+/// What a round costs.
+struct Cost {
+  double ms = 0;
+  double processor_ms = 0;  ///< of all nodes together
 };
 
 constexpr int kWarmUp = 5;  // rounds
@@ -51,34 +68,66 @@ void require(const Status& status) {
   }
 }
 
-/// Times `step`, which makes a round. The median in milliseconds.
-double median_of(const Request& request, const std::function<Status()>& step) {
+/// Milliseconds that all threads of this process have computed.
+double processor_ms() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto ms = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+  };
+  return ms(used.ru_utime) + ms(used.ru_stime);
+}
+
+/// Has the kernel pace what this process sends on each connection over TCP that is open.
+void pace_connections(double mbit) {
+  const auto rate = static_cast<std::uint64_t>(mbit * 1e6 / 8);
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::stoi(file.path().filename());
+    int type = 0;
+    socklen_t length = sizeof type;
+    if (::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM) {
+      (void)::setsockopt(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate);
+    }
+  }
+}
+
+/// Times `step`, which makes a round, and takes the median.
+Cost cost_of(const Request& request, const std::function<Status()>& step) {
   std::vector<double> times;
+  double before = 0;
   for (int round = 0; round < kWarmUp + request.rounds; ++round) {
+    if (round == kWarmUp) {
+      before = processor_ms();
+    }
     const auto begin = Clock::now();
     require(step());
+    if (round == 0 && request.mbit > 0) {
+      pace_connections(request.mbit);
+    }
     if (round >= kWarmUp) {
       times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
     }
   }
-  return median(times);
+  return {.ms = median(times), .processor_ms = (processor_ms() - before) / request.rounds};
 }
 
-/// Runs `node` for each number in a thread of its own; the longest of their times.
-double slowest(const Request& request, const std::function<double(int node)>& node) {
-  std::vector<std::future<double>> nodes;
+/// Runs `node` for each number in a thread of its own; the most that a round cost.
+Cost slowest(const Request& request, const std::function<Cost(int node)>& node) {
+  std::vector<std::future<Cost>> nodes;
   for (int k = 0; k < request.nodes; ++k) {
     nodes.push_back(std::async(std::launch::async, node, k));
   }
-  double longest = 0;
+  Cost most;
   for (auto& one : nodes) {
-    longest = std::max(longest, one.get());
+    const Cost cost = one.get();
+    most = {.ms = std::max(most.ms, cost.ms),
+            .processor_ms = std::max(most.processor_ms, cost.processor_ms)};
   }
-  return longest;
+  return most;
 }
 
 /// Nodes of a fixed number, `algorithm` on the complete graph.
-double fixed_round(const Request& request, const std::string& algorithm, bool encrypted) {
+Cost fixed_round(const Request& request, const std::string& algorithm, bool encrypted) {
   std::vector<KeyPair> keys;
   std::vector<TrustedPeer> peers;
   for (Rank rank = 0; rank < request.nodes; ++rank) {
@@ -107,9 +156,9 @@ double fixed_round(const Request& request, const std::string& algorithm, bool en
     std::vector<float> x(request.dimension);
     const std::vector<float> gradient(request.dimension, 1);
     Optimizer optimizer(options, x);
-    const double time = median_of(request, [&] { return optimizer.step(gradient); });
+    const Cost cost = cost_of(request, [&] { return optimizer.step(gradient); });
     require(optimizer.finish());
-    return time;
+    return cost;
   });
 }
 
@@ -121,7 +170,7 @@ RosterOptions roster_of(const Request& request, const std::string& seed) {
 std::string new_seed() { return fmt::format("127.0.0.1:{}", hold_port().second); }
 
 /// Nodes of one model that come and go.
-double epoch_round(const Request& request) {
+Cost epoch_round(const Request& request) {
   const std::string seed = new_seed();
   return slowest(request, [&](int node) {
     EpochOptions options;
@@ -134,63 +183,85 @@ double epoch_round(const Request& request) {
     const std::vector<float> gradient(request.dimension, 1);
     EpochOptimizer optimizer(options, x);
     require(optimizer.connect());
-    const double time = median_of(request, [&] { return optimizer.step(gradient).status(); });
+    const Cost cost = cost_of(request, [&] { return optimizer.step(gradient).status(); });
     require(optimizer.finish());
-    return time;
+    return cost;
   });
 }
 
 /// Nodes with a model each that come and go.
-double site_round(const Request& request) {
+Cost site_round(const Request& request, const std::string& algorithm) {
   const std::string seed = new_seed();
   return slowest(request, [&](int node) {
     SiteOptions options = options_by_roster(roster_of(request, seed), fmt::format("n{}", node));
     options.listen = node == 0 ? seed : "127.0.0.1:0";
     options.compressor = "none";
+    options.exchange =
+        algorithm == "pushsum" ? sites::MixingKind::push_sum : sites::MixingKind::gossip;
     options.step_rule.learning_rate = kRate;
     options.rounds = static_cast<Round>(kWarmUp + request.rounds);
     std::vector<float> x(request.dimension);
     const std::vector<float> gradient(request.dimension, 1);
     SiteOptimizer optimizer(options, "", x);
     require(optimizer.connect());
-    const double time = median_of(request, [&] { return optimizer.step(gradient).status(); });
+    const Cost cost = cost_of(request, [&] { return optimizer.step(gradient).status(); });
     require(optimizer.finish());
-    return time;
+    return cost;
   });
 }
 
 /// Measures both sides in turns, and says how they compare.
-void compare(const Request& request, const std::string& what, const std::function<double()>& fixed,
-             const std::function<double()>& elastic) {
+void compare(const Request& request, const std::string& what, const std::function<Cost()>& fixed,
+             const std::function<Cost()>& elastic) {
   std::vector<double> before;
   std::vector<double> after;
   std::vector<double> ratios;
+  std::vector<double> busy_before;
+  std::vector<double> busy_after;
+  std::vector<double> busy_ratios;
   for (int repeat = 0; repeat < request.repeats; ++repeat) {
-    before.push_back(fixed());
-    after.push_back(elastic());
-    ratios.push_back(after.back() / before.back());
+    const Cost first = fixed();
+    const Cost second = elastic();
+    before.push_back(first.ms);
+    after.push_back(second.ms);
+    ratios.push_back(second.ms / first.ms);
+    busy_before.push_back(first.processor_ms);
+    busy_after.push_back(second.processor_ms);
+    busy_ratios.push_back(second.processor_ms / first.processor_ms);
   }
   const MedianSpread ratio = spread_of(ratios);
-  fmt::print("{:<44} {:>8.2f} ms {:>8.2f} ms   {:.2f} ({:.2f} to {:.2f})\n", what, median(before),
-             median(after), ratio.median, ratio.low, ratio.high);
+  const MedianSpread busy = spread_of(busy_ratios);
+  fmt::print(
+      "{:<30} {:>7.2f} ms {:>7.2f} ms {:>6.2f} ({:.2f} to {:.2f}) {:>7.2f} ms {:>7.2f} ms "
+      "{:>6.2f} ({:.2f} to {:.2f})\n",
+      what, median(before), median(after), ratio.median, ratio.low, ratio.high, median(busy_before),
+      median(busy_after), busy.median, busy.low, busy.high);
   std::fflush(stdout);
 }
 
 void measure(const Request& request) {
   fmt::print(
-      "{} nodes on loopback, {} parameters: a round of fixed nodes, of nodes that come and "
-      "go, and their ratio\n",
-      request.nodes, request.dimension);
+      "{} nodes on loopback{}, {} parameters: a round of fixed nodes, of nodes that come and go, "
+      "and "
+      "their ratio; then the processor's time a round\n",
+      request.nodes, request.mbit > 0 ? fmt::format(" at {} Mbit/s", request.mbit) : "",
+      request.dimension);
   for (const bool encrypted : {true, false}) {
-    const char* const how = encrypted ? "both encrypted" : "fixed nodes in plain text";
-    compare(
-        request, fmt::format("EpochOptimizer, allreduce, {}", how),
-        [&] { return fixed_round(request, "allreduce", encrypted); },
-        [&] { return epoch_round(request); });
-    compare(
-        request, fmt::format("SiteOptimizer, pushsum, {}", how),
-        [&] { return fixed_round(request, "pushsum", encrypted); },
-        [&] { return site_round(request); });
+    if (!encrypted && !request.plain) {
+      break;
+    }
+    for (const std::string algorithm : {"allreduce", "pushsum", "dpsgd"}) {
+      if (!request.only.empty() && request.only != algorithm) {
+        continue;
+      }
+      const bool epochs = algorithm == "allreduce";
+      compare(
+          request,
+          fmt::format("{}, {}{}", epochs ? "epochs" : "sites", algorithm,
+                      encrypted ? "" : ", fixed plain"),
+          [&] { return fixed_round(request, algorithm, encrypted); },
+          [&] { return epochs ? epoch_round(request) : site_round(request, algorithm); });
+    }
   }
 }
 
@@ -210,6 +281,12 @@ int main(int argc, char** argv) {
   app.add_option("--repeats", request.repeats, "Runs of each")
       ->check(CLI::Range(1, 1'000))
       ->capture_default_str();
+  app.add_option("--only", request.only, "The algorithm that is measured; all are if none is named")
+      ->check(CLI::IsMember({"allreduce", "pushsum", "dpsgd"}));
+  app.add_option("--mbit", request.mbit, "Mbit/s of each connection; 0: as fast as the host is")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  app.add_flag("--plain", request.plain, "Also beside fixed nodes in plain text");
   return sotto::bench::run_main(app, argc, argv, [&] {
     sotto::bench::measure(request);
     return 0;
