@@ -61,6 +61,11 @@ void check_options(const ChannelOptions& options) {
 
 }  // namespace
 
+Status Channels::hand_over(Rank peer, ChannelMessage message) {
+  message.head.insert(message.head.end(), message.body.begin(), message.body.end());
+  return send(peer, message.head);
+}
+
 Result<std::unique_ptr<Channels>> make_channels(const ChannelOptions& options) {
   check_options(options);
 #if SOTTO_HAVE_ZMQ

@@ -21,7 +21,8 @@
 //
 // Memory. Of each peer, at most two of the longest messages are held here; more is not let in until
 // they have been taken with `poll`. To each peer, at most `max_queued_bytes` wait. Beside them a
-// few chunks of 256 KiB are on their way in each direction.
+// few chunks of 256 KiB are on their way in each direction. The memory of two messages that nobody
+// needs any more waits for the next ones (`keep`).
 //
 // Thread safety: one thread at a time. Ownership: owns its sockets, its thread and copies of
 // messages.
@@ -37,6 +38,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/shared_bytes.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/trust/security.h>
@@ -51,6 +53,16 @@ struct ChannelEvent {
   Rank peer = -1;                    ///< the peer's rank in the allow-list
   std::vector<std::byte> message{};  ///< the message; empty for other kinds
   std::string reason{};              ///< reason why the channel is down; empty for other kinds
+};
+
+/// A message that is to be sent.
+struct ChannelMessage {
+  std::vector<std::byte> head{};  ///< bytes, which are handed over
+  /// Bytes that follow the head, which several messages may share.
+  SharedBytes body{};
+
+  /// Bytes of the message.
+  std::size_t size() const { return head.size() + body.size(); }
 };
 
 /// Options of a site's channels: its key, its peers' addresses, its timeouts.
@@ -136,6 +148,11 @@ class Channels {
   /// Queues a copy. Fault::peer_lost when the channel is down; Fault::backlog when the peer takes
   /// nothing and its queue is full; Fault::malformed for a message longer than max_message_bytes.
   virtual Status send(Rank peer, std::span<const std::byte> message) = 0;
+  /// Queues the message as send does, without a copy where the channels are over a network.
+  virtual Status hand_over(Rank peer, ChannelMessage message);
+  /// Shares a message that poll gave, so that its memory may serve for another one once nobody
+  /// needs it.
+  virtual SharedBytes keep(std::vector<std::byte> message) const { return message; }
   /// The next event, or Fault::deadline. Fault::io when the sockets failed: nothing comes any more.
   virtual Result<ChannelEvent> poll(Deadline deadline) = 0;
   /// Ends the channel to a peer that broke a rule; it is tried again after `pause`.

@@ -1,11 +1,15 @@
 #include <sotto/sites/core/gossip_mixing.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <sotto/base/shared_flag.h>
 #include <sotto/optim/state_io.h>
+#include <sotto/sites/core/pieces.h>
 
 namespace sotto::sites {
 namespace {
@@ -47,7 +51,8 @@ GossipMixing::GossipMixing(MixingSetup setup)
     : setup_(std::move(setup)),
       bound_(setup_.pull, setup_.kept),
       scratch_(setup_.parameters.size()),
-      next_(setup_.parameters.size()) {
+      next_(setup_.parameters.size()),
+      pieces_(2 * std::min(setup_.ops->piece(), setup_.parameters.size())) {
   setup_.step_rule->resize(setup_.layout);
   own_.model.resize(setup_.parameters.size());
   if (!setup_.rule.empty()) {
@@ -101,30 +106,21 @@ Status GossipMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::sp
   if (to.empty()) {
     return {};  // as long as nobody hears of it, x̂ stays, and nobody falls behind
   }
-  const Ops& ops = *setup_.ops;
-  ops.subtract(setup_.parameters, own_.model, scratch_);
-  if (Status status = require_finite(ops, scratch_, "difference to the public copy");
-      !status.ok()) {
-    return status;
-  }
-  std::vector<std::byte> payload(max_payload());
+  std::vector<std::byte> payload = pool_.take(max_payload());
+  payload.resize(max_payload());
   const std::uint64_t before = own_.before();
   ByteWriter header(payload);
   header.write(before);
   header.write(own_.changes);
-  payload.resize(kHeaderBytes + setup_.compressor->encode(
-                                    scratch_, key, std::span(payload).subspan(kHeaderBytes)));
+  const auto bytes = encode_change(key, std::span(payload).subspan(kHeaderBytes));
+  if (!bytes.ok()) {
+    return bytes.status();
+  }
+  payload.resize(kHeaderBytes + *bytes);
   const auto encoding = std::span<const std::byte>(payload).subspan(kHeaderBytes);
-  ops.copy(own_.model, next_);
-  if (Status status = setup_.compressor->decode_add(encoding, 1, next_); !status.ok()) {
-    return status.with_context("own encoding");
-  }
-  if (Status status = require_finite(ops, next_, "public copy"); !status.ok()) {
-    return status;
-  }
   std::swap(own_.model, next_);
   own_.advance(before, encoding);
-  const Payload change = std::make_shared<const std::vector<std::byte>>(std::move(payload));
+  const Payload change = pool_.share(std::move(payload));
   Payload copy;
   for (Addressee& addressee : to) {
     if (addressee.whole && copy == nullptr) {
@@ -133,6 +129,30 @@ Status GossipMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::sp
     addressee.payload = addressee.whole ? copy : change;
   }
   return {};
+}
+
+/// C(x − x̂) in `out`, and next ← x̂ + C(x − x̂).
+Result<std::size_t> GossipMixing::encode_change(const RandomKey& key, std::span<std::byte> out) {
+  const Ops& ops = *setup_.ops;
+  const std::span<const float> x = setup_.parameters;
+  const std::span<const float> copy = own_.model;
+  const auto make = [&](std::size_t first, std::span<float> piece) {
+    const auto there = copy.subspan(first, piece.size());
+    ops.copy(there, std::span(next_).subspan(first, piece.size()));
+    return ops.combine({{1, x.subspan(first, piece.size())}, {-1, there}}, piece);
+  };
+  const auto bytes = setup_.compressor->encode_prepared(
+      {.make = std::cref(make), .reads = {x, copy}, .residual = false, .add_to = next_}, scratch_,
+      key, out);
+  Status status;
+  if (!bytes) {
+    ops.subtract(x, copy, scratch_);
+    status = require_finite(ops, scratch_, "difference to the public copy");
+    status = status.ok() ? Status(Fault::non_finite, "own encoding does not decode") : status;
+  } else {
+    status = require_finite(ops, next_, "public copy");
+  }
+  return status.ok() ? Result<std::size_t>(*bytes) : status;
 }
 
 Payload GossipMixing::whole() const {
@@ -182,12 +202,22 @@ Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byt
     return TakenIn{};  // the whole one is asked for
   }
   const auto encoding = in.take(in.remaining());
-  setup_.ops->copy(copy.model, next_);
-  if (Status status = setup_.compressor->decode_add(encoding, 1, next_); !status.ok()) {
+  const Ops& ops = *setup_.ops;
+  SharedFlag overflows;
+  const auto change = [&](std::size_t first, std::span<const float> sum) {
+    if (!ops.combine({{1, std::span(copy.model).subspan(first, sum.size())}, {1, sum}},
+                     std::span(next_).subspan(first, sum.size()))) {
+      overflows.raise();
+    }
+  };
+  const std::array<Compressor::Term, 1> term = {{{.bytes = encoding}}};
+  std::size_t refused = 0;
+  if (Status status = setup_.compressor->decode_sum(term, scratch_, std::cref(change), refused);
+      !status.ok()) {
     return status;
   }
-  if (Status status = require_finite(*setup_.ops, next_, "changed public copy"); !status.ok()) {
-    return status;
+  if (overflows.raised()) {
+    return require_finite(ops, next_, "changed public copy");
   }
   if (changes != copy.changes || version != copy.before()) {
     copy = {};  // it has drifted
@@ -199,24 +229,25 @@ Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byt
 }
 
 Status GossipMixing::mix(std::size_t degree, std::span<MixedPeer> peers) {
-  if (rule_) {
-    withstand(degree, peers);
-  } else {
-    average(degree, peers);
-  }
   // Neighbours that drive the sum beyond float32 must not end this site: it then keeps its own.
+  if (!rule_) {
+    const bool finite = average(weigh(degree, peers));
+    if (!finite) {
+      setup_.ops->copy(next_, setup_.parameters);
+    }
+    return {};
+  }
+  withstand(degree, peers);
   if (setup_.ops->count_non_finite(next_).count == 0) {
     setup_.ops->copy(next_, setup_.parameters);
   }
-  if (rule_) {
-    setup_.ops->copy(setup_.parameters, start_);
-  }
+  setup_.ops->copy(setup_.parameters, start_);
   return {};
 }
 
-void GossipMixing::average(std::size_t degree, std::span<MixedPeer> peers) {
-  const Ops& ops = *setup_.ops;
-  std::vector<float> pull(next_.size());
+std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
+                                                    std::span<MixedPeer> peers) {
+  std::vector<Pull> pulls;
   const double length = length_of(setup_.parameters);
   const double longest = bound_.longest(length);
   for (MixedPeer& peer : peers) {
@@ -233,11 +264,28 @@ void GossipMixing::average(std::size_t degree, std::span<MixedPeer> peers) {
     peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,
                       .cut = cut ? 1U : 0U,
                       .absurd = absurd};
-    ops.subtract(copy.model, own_.model, scratch_);
-    ops.axpy(static_cast<float>(static_cast<double>(w) * part), scratch_, pull);
+    pulls.push_back(
+        {.to = copy.model, .weight = static_cast<float>(static_cast<double>(w) * part)});
   }
-  ops.copy(setup_.parameters, next_);
-  ops.axpy(setup_.consensus_stepsize, pull, next_);
+  return pulls;
+}
+
+/// x ← x + η Σ w (x̂_j − x̂_i), and next ← x as it was. Whether the new x is finite.
+bool GossipMixing::average(const std::vector<Pull>& pulls) {
+  const Ops& ops = *setup_.ops;
+  return by_piece(ops, next_.size(), [&](std::size_t first, std::size_t count) {
+    const auto own = std::span<const float>(own_.model).subspan(first, count);
+    const auto difference = std::span(pieces_).first(count);
+    const auto sum = std::span(pieces_).last(count);
+    ops.fill(0, sum);
+    for (const Pull& pull : pulls) {
+      ops.subtract(pull.to.subspan(first, count), own, difference);
+      ops.axpy(pull.weight, difference, sum);
+    }
+    const auto x = setup_.parameters.subspan(first, count);
+    ops.copy(x, std::span(next_).subspan(first, count));
+    return ops.combine({{1, x}, {setup_.consensus_stepsize, sum}}, x);
+  });
 }
 
 void GossipMixing::withstand(std::size_t degree, std::span<MixedPeer> peers) {

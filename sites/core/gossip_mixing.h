@@ -19,6 +19,7 @@
 #include <memory>
 #include <vector>
 
+#include <sotto/base/byte_pool.h>
 #include <sotto/optim/exchange/replica.h>
 #include <sotto/optim/robust/aggregation.h>
 #include <sotto/sites/core/mixing.h>
@@ -76,7 +77,14 @@ class GossipMixing final : public Mixing {
   /// x̂_i as a payload.
   Payload whole() const;
   Status take_whole(Copy& copy, std::uint64_t version, ByteReader& in);
-  void average(std::size_t degree, std::span<MixedPeer> peers);
+  Result<std::size_t> encode_change(const RandomKey& key, std::span<std::byte> out);
+  /// What a neighbour's copy pulls.
+  struct Pull {
+    std::span<const float> to;
+    float weight = 0;
+  };
+  std::vector<Pull> weigh(std::size_t degree, std::span<MixedPeer> peers);
+  bool average(const std::vector<Pull>& pulls);
   void withstand(std::size_t degree, std::span<MixedPeer> peers);
 
   MixingSetup setup_;
@@ -87,6 +95,8 @@ class GossipMixing final : public Mixing {
   std::vector<Copy> replicas_;
   std::vector<float> scratch_;
   std::vector<float> next_;
+  BytePool pool_;              // of payloads
+  std::vector<float> pieces_;  // room for two pieces
   // With a rule.
   std::unique_ptr<Aggregation> rule_;
   std::vector<float> start_;  // x before the round's steps

@@ -239,14 +239,12 @@ std::vector<std::byte> encode(const Model& model) {
 }
 
 std::vector<std::byte> encode(const Parcel& parcel) {
-  std::vector<std::byte> bytes(kParcelHeaderBytes + parcel.payload.size());
-  ByteWriter out(bytes);
-  out.write(static_cast<std::uint8_t>(Kind::parcel));
+  ByteBuffer out = begin(Kind::parcel);
   out.write(parcel.incarnation);
   out.write(parcel.sequence);
   out.write(parcel.round);
-  out.write_bytes(parcel.payload);
-  return bytes;
+  out.append(parcel.payload);
+  return std::move(out).take();
 }
 
 std::vector<std::byte> encode(const Receipt& receipt) {

@@ -1,30 +1,60 @@
 #include <sotto/sites/core/mixing.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
+
+#include <sotto/sites/core/pieces.h>
 
 namespace sotto::sites {
 
+Result<Direction> direction_of(const MixingSetup& setup, Round step,
+                               std::span<const float> gradient, std::span<float> room) {
+  // A rule that keeps nothing need not be spared a gradient that is not finite.
+  const bool stateless = setup.step_rule->stateless();
+  Status bad = stateless ? Status() : require_finite(*setup.ops, gradient, "gradient");
+  if (!bad.ok()) {
+    return bad;
+  }
+  auto direction = setup.step_rule->direction_in(step, setup.parameters, gradient, room);
+  if (!direction.ok() && stateless) {
+    bad = require_finite(*setup.ops, gradient, "gradient");
+  }
+  return bad.ok() ? direction : bad;
+}
+
 Status take_step(const MixingSetup& setup, PullBound& bound, Round step,
-                 std::span<const float> gradient, std::span<float> room) {
+                 std::span<const float> gradient, std::vector<float>& room) {
+  const auto d = direction_of(setup, step, gradient, room);
+  if (!d.ok()) {
+    return d.status();
+  }
   const Ops& ops = *setup.ops;
-  if (Status status = require_finite(ops, gradient, "gradient"); !status.ok()) {
+  const std::span<float> x = setup.parameters;
+  std::vector<float> before(std::min(ops.piece(), x.size()));
+  double moved = 0;
+  const bool finite = by_piece(ops, x.size(), [&](std::size_t first, std::size_t count) {
+    const auto now = x.subspan(first, count);
+    const auto old = std::span(before).first(count);
+    ops.copy(now, old);
+    const bool good = ops.combine({{1, now}, {-d->scale, d->values.subspan(first, count)}}, now);
+    moved += squared_distance(now, old);
+    ops.copy(old, std::span(room).subspan(first, count));  // where the direction may have been
+    return good;
+  });
+  if (!finite) {
+    Status status = require_finite(ops, x, "updated model");
+    ops.copy(room, x);
     return status;
   }
-  if (Status status = setup.step_rule->direction(step, setup.parameters, gradient, room);
-      !status.ok()) {
-    return status;
-  }
-  ops.subtract(setup.parameters, room, room);
-  if (Status status = require_finite(ops, room, "updated model"); !status.ok()) {
-    return status;
-  }
-  bound.stepping(setup.parameters);
-  ops.copy(room, setup.parameters);
+  bound.stepped_from(room, std::sqrt(moved));
   return {};
 }
 
-Status stretch_steps(const MixingSetup& setup, const PullBound& bound, float factor,
+Status stretch_steps(const MixingSetup& setup, PullBound& bound, float factor,
                      std::span<float> room) {
+  bound.stretched();
   const Ops& ops = *setup.ops;
   ops.subtract(setup.parameters, bound.from(), room);
   ops.scale(factor, room);

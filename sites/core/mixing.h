@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/parameter_layout.h>
@@ -185,14 +186,19 @@ class Mixing {
   virtual std::uint64_t version(std::optional<std::size_t> peer) const = 0;
 };
 
+/// The step rule's direction at the parameters, which may lie in `room`, of their dimension.
+/// Fault::non_finite where gradient or direction are not finite.
+Result<Direction> direction_of(const MixingSetup& setup, Round step,
+                               std::span<const float> gradient, std::span<float> room);
+
 /// A local step, number `step`, of the parameters: x ← x − the step rule's direction, noted by the
 /// bound. `room` has their dimension. Fault::non_finite where the gradient or the new x is not
 /// finite; x has not changed then.
 Status take_step(const MixingSetup& setup, PullBound& bound, Round step,
-                 std::span<const float> gradient, std::span<float> room);
+                 std::span<const float> gradient, std::vector<float>& room);
 
 /// Mixing::stretch of the parameters; `room` has their dimension.
-Status stretch_steps(const MixingSetup& setup, const PullBound& bound, float factor,
+Status stretch_steps(const MixingSetup& setup, PullBound& bound, float factor,
                      std::span<float> room);
 
 /// Fault::non_finite that names `what`, with count and first element, unless all are finite.

@@ -105,7 +105,8 @@ void InStream::announce(Sequence oldest, Sequence next) {
 
 bool InStream::awaits() const { return std::max(received_ + 1, resumes_) < announced_; }
 
-InStream::Arrival InStream::arrive(const Parcel& parcel, std::size_t window) {
+InStream::Arrival InStream::arrive(const Parcel& parcel, const SharedBytes& message,
+                                   std::size_t window) {
   if (parcel.sequence <= received_) {
     return Arrival::repeated;
   }
@@ -122,7 +123,7 @@ InStream::Arrival InStream::arrive(const Parcel& parcel, std::size_t window) {
   received_ = parcel.sequence;
   pending_.push_back({.sequence = parcel.sequence,
                       .round = parcel.round,
-                      .payload = {parcel.payload.begin(), parcel.payload.end()}});
+                      .payload = message.part(parcel.payload)});
   return Arrival::kept;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/shared_bytes.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/message.h>
 
@@ -82,7 +83,7 @@ class InStream {
   struct Item {
     Sequence sequence = 0;
     Round round = 0;
-    std::vector<std::byte> payload;
+    SharedBytes payload;
   };
 
   /// The result of a parcel's arrival.
@@ -111,8 +112,9 @@ class InStream {
   /// Announced parcels that have not come.
   bool awaits() const;
 
-  /// A parcel has come. Only what is `kept` changes the stream; at most `window` wait.
-  Arrival arrive(const Parcel& parcel, std::size_t window);
+  /// A parcel has come, in `message`, of which its payload is a part. Only what is `kept` changes
+  /// the stream; at most `window` wait.
+  Arrival arrive(const Parcel& parcel, const SharedBytes& message, std::size_t window);
   /// The first pending parcel has been applied, and held `mass`.
   void apply_first(double mass);
   /// Drops pending parcels; the sender sends them again.

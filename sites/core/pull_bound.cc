@@ -3,38 +3,51 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <sotto/sites/core/lower_median.h>
+#include <sotto/sites/core/pieces.h>
 
 namespace sotto::sites {
 
 double length_of(std::span<const float> x) {
-  double sum = 0;
-  for (const float value : x) {
-    sum += static_cast<double>(value) * static_cast<double>(value);
-  }
-  return std::sqrt(sum);
+  return std::sqrt(wide_sum(x.size(), [x](std::size_t k) {
+    return static_cast<double>(x[k]) * static_cast<double>(x[k]);
+  }));
 }
 
 double distance_between(std::span<const float> x, std::span<const float> y) {
-  double sum = 0;
-  for (std::size_t k = 0; k < x.size(); ++k) {
+  return std::sqrt(squared_distance(x, y));
+}
+
+double squared_distance(std::span<const float> x, std::span<const float> y) {
+  return wide_sum(x.size(), [x, y](std::size_t k) {
     const double difference = static_cast<double>(x[k]) - static_cast<double>(y[k]);
-    sum += difference * difference;
-  }
-  return std::sqrt(sum);
+    return difference * difference;
+  });
 }
 
 void PullBound::stepping(std::span<const float> z) {
-  if (from_.empty()) {
+  moved_.reset();
+  if (!std::exchange(stepped_, true)) {
     from_.assign(z.begin(), z.end());
   }
 }
 
+void PullBound::stepped_from(std::vector<float>& z, double distance) {
+  moved_.reset();
+  if (!std::exchange(stepped_, true)) {
+    from_.resize(z.size());
+    std::swap(from_, z);
+    moved_ = distance;
+  }
+}
+
 void PullBound::arrived(std::span<const float> z) {
-  if (!from_.empty()) {  // a site that takes no steps any more goes on to follow those that do
-    step_ = std::max(distance_between(z, from_), step_ * (1 - 1 / limits_.memory));
-    from_.clear();
+  if (stepped_) {  // a site that takes no steps any more goes on to follow those that do
+    const double moved = moved_ ? *moved_ : distance_between(z, from_);
+    step_ = std::max(moved, step_ * (1 - 1 / limits_.memory));
+    stepped_ = false;
   }
 }
 

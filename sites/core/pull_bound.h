@@ -33,6 +33,8 @@ struct PullLimits {
 double length_of(std::span<const float> x);
 /// ‖x − y‖ in double precision.
 double distance_between(std::span<const float> x, std::span<const float> y);
+/// ‖x − y‖² in double precision.
+double squared_distance(std::span<const float> x, std::span<const float> y);
 
 class PullBound {
  public:
@@ -57,12 +59,19 @@ class PullBound {
 
   /// A step is about to be taken at z; the first one since arrived() begins a round's.
   void stepping(std::span<const float> z);
+  /// As stepping, after the step, which was taken at z and moved by `distance`; what is in `z` then
+  /// is not said.
+  void stepped_from(std::vector<float>& z, double distance);
+  /// The round's steps so far have been made to count more, or less.
+  void stretched() { moved_.reset(); }
   /// The model before the round's first step; empty: there was no step yet.
-  std::span<const float> from() const { return from_; }
+  std::span<const float> from() const {
+    return stepped_ ? std::span<const float>(from_) : std::span<const float>();
+  }
   /// The steps of a round, if there were any, led to z.
   void arrived(std::span<const float> z);
   /// The round's steps so far do not count: they are taken again.
-  void start_over() { from_.clear(); }
+  void start_over() { stepped_ = false; }
   /// The longest pull that is taken in whole at a model of this length; infinity: any.
   double longest(double length) const;
   /// Whether a pull of this length, at a model of `length` where `longest` is the longest that is
@@ -84,7 +93,9 @@ class PullBound {
   PullLimits limits_;
   std::optional<double> kept_;
   double step_ = 0;
-  std::vector<float> from_;  ///< z before the round's first step; empty: there was no step
+  bool stepped_ = false;         ///< there was a step in this round
+  std::vector<float> from_;      ///< z before the round's first step
+  std::optional<double> moved_;  ///< distance from there, where it is known already
   std::deque<double> pulls_;
 };
 

@@ -1,12 +1,17 @@
 #include <sotto/sites/core/push_sum_mixing.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <sotto/base/shared_flag.h>
+#include <sotto/compress/none.h>
 #include <sotto/optim/state_io.h>
+#include <sotto/sites/core/pieces.h>
 
 namespace sotto::sites {
 namespace {
@@ -23,10 +28,10 @@ constexpr double kLongest = 4;
 /// A return by less than this is left out: sums that differ from 1 by rounding stay.
 constexpr double kNothing = 0x1p-20;
 
-struct Header {
-  double share = 0;
-  double mass = 0;
-};
+/// Sums of a few numbers that are smaller than this are finite in float32.
+constexpr double kFarFromOverflow = 1e30;
+
+constexpr std::string_view kModel = "model x / ω";
 
 /// ω φ, what a step of x is multiplied by; exactly 1 where the bounds of φ are not reached.
 double step_scale(double mass) {
@@ -35,27 +40,29 @@ double step_scale(double mass) {
   return phi == wanted ? 1 : mass * phi;
 }
 
-Header read_header(std::span<const std::byte> payload) {
+ShareHeader read_header(std::span<const std::byte> payload) {
   ByteReader in(payload);
-  Header header;
+  ShareHeader header;
   header.share = in.read<double>();
   header.mass = in.read<double>();
   return header;
 }
 
 /// Whether the parcel is all that its sender had, who leaves: x as it is, and no share of it.
-bool is_last(const Header& header) { return header.share == kShareOfLast; }
+bool is_last(const ShareHeader& header) { return header.share == kShareOfLast; }
 
 }  // namespace
 
 PushSumMixing::PushSumMixing(MixingSetup setup)
     : setup_(std::move(setup)),
+      exact_(setup_.compressor->wire_id() == kNoneWireId),
       bound_(setup_.pull, setup_.kept),
       x_(setup_.parameters.size()),
       pull_(x_.size()),
       error_(x_.size()),
       v_(x_.size()),
-      next_(x_.size()) {
+      next_(x_.size()),
+      zeros_(std::min(setup_.ops->piece(), x_.size())) {
   setup_.step_rule->resize(setup_.layout);
 }
 
@@ -67,14 +74,14 @@ std::size_t PushSumMixing::max_payload() const {
 void PushSumMixing::begin() {
   mass_ = 1;
   setup_.ops->copy(setup_.parameters, x_);
-  setup_.ops->fill(0, pull_);
+  pulled_ = false;
   setup_.ops->fill(0, error_);
 }
 
 void PushSumMixing::give_up() {
   mass_ = 0;
   setup_.ops->fill(0, x_);
-  setup_.ops->fill(0, pull_);
+  pulled_ = false;
   setup_.ops->fill(0, error_);
 }
 
@@ -83,7 +90,9 @@ LastParcel PushSumMixing::hand_over() {
   // More than a parcel may hold is taken away, which leaves the model as it is.
   const double mass = std::min(mass_, setup_.mass.parcel);
   ops.copy(x_, v_);
-  ops.axpy(1, pull_, v_);
+  if (pulled_) {
+    ops.axpy(1, pull_, v_);
+  }
   if (mass < mass_) {
     ops.scale(static_cast<float>(mass / mass_), v_);
     balance_.lowered += mass_ - mass;
@@ -104,45 +113,78 @@ Status PushSumMixing::take_back(std::span<const std::byte> payload) {
   in.read_into(std::span(x_));
   check(in.finished() && mass > 0, "what was handed over can be taken back");
   mass_ = mass;
-  return ratio(x_, pull_, mass_, setup_.parameters);
+  pulled_ = false;
+  return ratio(x_, setup_.parameters);
 }
 
-Status PushSumMixing::ratio(std::span<const float> x, std::span<const float> pull, double mass,
-                            std::span<float> z) const {
-  setup_.ops->copy(pull, z);
-  setup_.ops->axpy(1, x, z);
-  setup_.ops->scale(static_cast<float>(1 / mass), z);
-  return require_finite(*setup_.ops, z, "model x / ω");
+std::span<const float> PushSumMixing::pull_at(std::size_t first, std::size_t count) const {
+  return pulled_ ? std::span(pull_).subspan(first, count) : std::span(zeros_).first(count);
+}
+
+bool PushSumMixing::divide(std::span<const float> x, std::span<const float> pull, double mass,
+                           std::span<float> z) const {
+  setup_.ops->combine({{1, pull}, {1, x}}, z);
+  return setup_.ops->combine({{static_cast<float>(1 / mass), z}}, z);
+}
+
+Status PushSumMixing::ratio(std::span<const float> x, std::span<float> z) const {
+  const bool finite = by_piece(*setup_.ops, z.size(), [&](std::size_t first, std::size_t count) {
+    return divide(x.subspan(first, count), pull_at(first, count), mass_, z.subspan(first, count));
+  });
+  return finite ? Status() : require_finite(*setup_.ops, z, kModel);
 }
 
 Status PushSumMixing::step(Round step, std::span<const float> gradient) {
-  if (Status status = require_finite(*setup_.ops, gradient, "gradient"); !status.ok()) {
+  const Ops& ops = *setup_.ops;
+  const auto d = direction_of(setup_, step, gradient, next_);
+  if (!d.ok()) {
+    return d.status();
+  }
+  const auto scale = static_cast<float>(step_scale(mass_));
+  const std::span<float> z = setup_.parameters;
+  double moved = 0;
+  const bool finite = by_piece(ops, z.size(), [&](std::size_t first, std::size_t count) {
+    const auto next = std::span(next_).subspan(first, count);
+    step_along({d->scale, d->values.subspan(first, count)}, scale,
+               std::span(x_).subspan(first, count), next);
+    const auto now = z.subspan(first, count);
+    const auto before = std::span(v_).subspan(first, count);
+    ops.copy(now, before);
+    const bool good = divide(next, pull_at(first, count), mass_, now);
+    moved += squared_distance(now, before);
+    return good;
+  });
+  if (!finite) {
+    const Status status = require_finite(ops, z, kModel);
+    ops.copy(v_, z);
     return status;
   }
-  if (Status status = setup_.step_rule->direction(step, setup_.parameters, gradient, next_);
-      !status.ok()) {
-    return status;
-  }
-  if (const double scale = step_scale(mass_); scale != 1) {
-    setup_.ops->scale(static_cast<float>(scale), next_);
-  }
-  setup_.ops->subtract(x_, next_, next_);
-  if (Status status = ratio(next_, pull_, mass_, v_); !status.ok()) {
-    return status;
-  }
-  bound_.stepping(setup_.parameters);
+  bound_.stepped_from(v_, std::sqrt(moved));
   std::swap(x_, next_);
-  setup_.ops->copy(v_, setup_.parameters);
   return {};
 }
 
+/// next ← x − scale d
+void PushSumMixing::step_along(const Direction& d, float scale, std::span<const float> x,
+                               std::span<float> next) const {
+  const Ops& ops = *setup_.ops;
+  if (scale == 1) {
+    ops.combine({{1, x}, {-d.scale, d.values}}, next);
+    return;
+  }
+  ops.combine({{d.scale, d.values}}, next);
+  ops.scale(scale, next);
+  ops.subtract(x, next, next);
+}
+
 Status PushSumMixing::stretch(float factor) {
+  bound_.stretched();
   // x = ω z − pull: what z moves by, ω times.
   const Ops& ops = *setup_.ops;
   ops.subtract(setup_.parameters, bound_.from(), next_);
   ops.scale((factor - 1) * static_cast<float>(mass_), next_);
   ops.axpy(1, x_, next_);
-  if (Status status = ratio(next_, pull_, mass_, v_); !status.ok()) {
+  if (Status status = ratio(next_, v_); !status.ok()) {
     return status;
   }
   std::swap(x_, next_);
@@ -171,43 +213,107 @@ Status PushSumMixing::offer(const RandomKey& key, std::size_t degree, std::span<
   const auto receivers = static_cast<double>(
       std::ranges::count_if(to, [](const Addressee& one) { return !one.observer; }));
   const double gives = share * receivers;
-  const Ops& ops = *setup_.ops;
-  ops.copy(x_, v_);
-  ops.axpy(1, error_, v_);
-  if (Status status = require_finite(ops, v_, "compensated model x + δ"); !status.ok()) {
-    return status;
-  }
   const double mass = share * mass_;
   gave_ = mass;
-  std::vector<std::byte> payload(max_payload());
-  ByteWriter header(payload);
-  header.write(share);
-  header.write(mass);
-  payload.resize(
-      kPushSumHeaderBytes +
-      setup_.compressor->encode_residual(v_, key, std::span(payload).subspan(kPushSumHeaderBytes)));
-
-  // What is given away need not be a float32 value: its two halves make the own loss what the
-  // others gain.
-  const auto high = static_cast<float>(gives);
-  const auto low = static_cast<float>(gives - static_cast<double>(high));
-  ops.fill(0, next_);
-  for (const float part : {high, low}) {
-    const auto encoding = std::span<const std::byte>(payload).subspan(kPushSumHeaderBytes);
-    if (Status status = setup_.compressor->decode_add(encoding, -part, next_); !status.ok()) {
-      return status.with_context("own encoding");
-    }
+  auto payload =
+      exact_ ? give_as_is({share, mass}, gives) : give_encoded(key, {share, mass}, gives);
+  if (!payload.ok()) {
+    return payload.status();
   }
-  if (Status status = require_finite(ops, next_, "share given away"); !status.ok()) {
-    return status;
-  }
-  std::swap(pull_, next_);
-  std::swap(error_, v_);
+  pulled_ = true;
   mass_ -= mass * receivers;
-  const auto shared = std::make_shared<const std::vector<std::byte>>(std::move(payload));
+  const auto shared = pool_.share(*std::move(payload));
   for (Addressee& addressee : to) {
     addressee.payload = shared;
     addressee.mass = addressee.observer ? 0 : mass;
+  }
+  return {};
+}
+
+/// A payload of the floats of x, which leaves no error, and p ← − gives x.
+Result<std::vector<std::byte>> PushSumMixing::give_as_is(const ShareHeader& header, double gives) {
+  const Ops& ops = *setup_.ops;
+  std::vector<std::byte> payload = pool_.take(max_payload());
+  payload.resize(kPushSumHeaderBytes);
+  ByteWriter out(payload);
+  out.write(header.share);
+  out.write(header.mass);
+  const auto high = static_cast<float>(gives);
+  const auto low = static_cast<float>(gives - static_cast<double>(high));
+  const bool finite = by_piece(ops, x_.size(), [&](std::size_t first, std::size_t count) {
+    const auto x = std::span<const float>(x_).subspan(first, count);
+    const auto bytes = std::as_bytes(x);
+    payload.insert(payload.end(), bytes.begin(), bytes.end());
+    return ops.combine({{-high, x}, {-low, x}}, std::span(pull_).subspan(first, count));
+  });
+  if (!finite) {
+    return require_finite(ops, pull_, "share given away");
+  }
+  return payload;
+}
+
+/// A payload of C(v), v = x + δ; δ ← v − C(v), and p ← − gives C(v).
+Result<std::vector<std::byte>> PushSumMixing::give_encoded(const RandomKey& key,
+                                                           const ShareHeader& header,
+                                                           double gives) {
+  std::vector<std::byte> payload = pool_.take(max_payload());
+  payload.resize(max_payload());
+  ByteWriter out(payload);
+  out.write(header.share);
+  out.write(header.mass);
+  const auto encoding = encode(key, std::span(payload).subspan(kPushSumHeaderBytes));
+  if (!encoding.ok()) {
+    return encoding.status();
+  }
+  if (Status status = give(*encoding, gives); !status.ok()) {
+    return status;
+  }
+  payload.resize(kPushSumHeaderBytes + encoding->size());
+  std::swap(error_, v_);
+  return payload;
+}
+
+/// C(v) in `out`, v = x + δ, and v ← v − C(v).
+Result<std::span<const std::byte>> PushSumMixing::encode(const RandomKey& key,
+                                                         std::span<std::byte> out) {
+  const Ops& ops = *setup_.ops;
+  const auto make = [&](std::size_t first, std::span<float> piece) {
+    return ops.combine({{1, std::span(x_).subspan(first, piece.size())},
+                        {1, std::span(error_).subspan(first, piece.size())}},
+                       piece);
+  };
+  const auto bytes = setup_.compressor->encode_prepared(
+      {.make = std::cref(make), .reads = {x_, error_}}, v_, key, out);
+  if (bytes) {
+    return std::span<const std::byte>(out.first(*bytes));
+  }
+  make(0, v_);
+  Status status = require_finite(ops, v_, "compensated model x + δ");
+  return status.ok() ? Status(Fault::unexpected, "the compensated model x + δ was not encoded")
+                     : status;
+}
+
+/// p ← − gives C. What is given away need not be a float32 value: its two halves make the own loss
+/// what the others gain.
+Status PushSumMixing::give(std::span<const std::byte> encoding, double gives) {
+  const auto high = static_cast<float>(gives);
+  const auto low = static_cast<float>(gives - static_cast<double>(high));
+  const std::array<Compressor::Term, 2> terms = {
+      {{.bytes = encoding, .scale = -high}, {.bytes = encoding, .scale = -low}}};
+  SharedFlag overflows;
+  const auto take = [&](std::size_t first, std::span<const float> sum) {
+    if (!setup_.ops->combine({{1, sum}}, std::span(pull_).subspan(first, sum.size()))) {
+      overflows.raise();
+    }
+  };
+  std::size_t refused = 0;
+  Status status = setup_.compressor->decode_sum(std::span(terms).first(low == 0 ? 1 : 2), next_,
+                                                std::cref(take), refused);
+  if (!status.ok()) {
+    return status.with_context("own encoding");
+  }
+  if (overflows.raised()) {
+    return require_finite(*setup_.ops, pull_, "share given away");
   }
   return {};
 }
@@ -216,7 +322,7 @@ Status PushSumMixing::check_payload(std::span<const std::byte> payload) const {
   if (payload.size() < kPushSumHeaderBytes || payload.size() > max_payload()) {
     return {Fault::malformed, fmt::format("a share of {} bytes", payload.size())};
   }
-  const Header header = read_header(payload);
+  const ShareHeader header = read_header(payload);
   if (!std::isfinite(header.share) || !std::isfinite(header.mass)) {
     return {Fault::non_finite, fmt::format("a share {} of mass {}", header.share, header.mass)};
   }
@@ -233,16 +339,40 @@ Status PushSumMixing::check_payload(std::span<const std::byte> payload) const {
   return {};
 }
 
-Status PushSumMixing::add_values(std::span<const std::byte> payload, float factor,
-                                 std::span<float> into) const {
+/// v ← whole × what the payload holds.
+Status PushSumMixing::read_values(std::span<const std::byte> payload, float whole) {
   const auto encoding = payload.subspan(kPushSumHeaderBytes);
-  if (!is_last(read_header(payload))) {
-    return setup_.compressor->decode_add(encoding, factor, into);
+  SharedFlag overflows;
+  if (is_last(read_header(payload))) {
+    std::span<float> values = v_;
+    ByteReader(encoding).read_into(values);
+  } else {
+    const auto take = [&](std::size_t first, std::span<const float> sum) {
+      if (!setup_.ops->combine({{1, sum}}, std::span(v_).subspan(first, sum.size()))) {
+        overflows.raise();
+      }
+    };
+    const std::array<Compressor::Term, 1> term = {{{.bytes = encoding, .scale = whole}}};
+    std::size_t refused = 0;
+    if (Status status = setup_.compressor->decode_sum(term, next_, std::cref(take), refused);
+        !status.ok()) {
+      return status;
+    }
+    if (!overflows.raised()) {
+      return {};
+    }
   }
-  std::vector<float> values(into.size());
-  ByteReader(encoding).read_into(std::span<float>(values));
-  setup_.ops->axpy(factor, values, into);
-  return {};
+  return require_finite(*setup_.ops, v_, "share");
+}
+
+/// How far the parcel's model v / mass is from z.
+double PushSumMixing::distance_of(double mass) const {
+  const std::span<const float> z = setup_.parameters;
+  const double share = 1 / mass;
+  return std::sqrt(wide_sum(z.size(), [&](std::size_t k) {
+    const double pull = static_cast<double>(v_[k]) * share - static_cast<double>(z[k]);
+    return pull * pull;
+  }));
 }
 
 /// A parcel with more than one may hold is that of no honest site (share_of). It counts as if its
@@ -252,24 +382,19 @@ double PushSumMixing::counts_of(double mass) const {
 }
 
 Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, bool barred) {
-  const Header header = read_header(payload);
+  const ShareHeader header = read_header(payload);
   const double whole = is_last(header) ? 1 : header.share;
   const double counts = counts_of(header.mass);
-  setup_.ops->fill(0, v_);
-  if (Status status = add_values(payload, static_cast<float>(whole), v_); !status.ok()) {
-    return status;
+  const auto encoding = payload.subspan(kPushSumHeaderBytes);
+  const bool floats = (exact_ || is_last(header)) && encoding.size() == x_.size() * sizeof(float);
+  HowFar far = floats ? how_far(encoding, whole / header.mass) : HowFar();
+  if (!floats || !std::isfinite(far.distance)) {
+    if (Status status = read_values(payload, static_cast<float>(whole)); !status.ok()) {
+      return status;
+    }
+    far = {distance_of(header.mass), length_of(setup_.parameters)};
   }
-  if (Status status = require_finite(*setup_.ops, v_, "share"); !status.ok()) {
-    return status;
-  }
-  const std::span<const float> z = setup_.parameters;
-  double sum = 0;
-  for (std::size_t k = 0; k < z.size(); ++k) {
-    const double pull = static_cast<double>(v_[k]) / header.mass - static_cast<double>(z[k]);
-    sum += pull * pull;
-  }
-  const double distance = std::sqrt(sum);
-  const double length = length_of(z);
+  const auto [distance, length] = far;
   const double bound = bound_.longest(length);
   const bool absurd = !barred && PullBound::absurd(distance, bound, length);
   const double longest = barred || absurd ? 0 : bound;
@@ -277,22 +402,84 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
   if (!barred) {
     bound_.pulled(distance);
   }
-  const double moved = std::min(distance, longest) * counts / (mass_ + counts);
-  setup_.ops->copy(pull_, next_);
-  if (cut) {
+  Influence influence{.moved = std::min(distance, longest) * counts / (mass_ + counts),
+                      .cut = cut ? 1U : 0U,
+                      .absurd = absurd};
+  if (floats) {
+    if (!cut && counts == header.mass &&
+        (length + distance) * (mass_ + counts) < kFarFromOverflow) {
+      pull_as_is(encoding, static_cast<float>(whole));
+      return influence;
+    }
+    if (Status status = read_values(payload, static_cast<float>(whole)); !status.ok()) {
+      return status;
+    }
+  }
+  const std::span<const float> z = setup_.parameters;
+  if (cut) {  // n (z + d), d cut
     const double part = longest / distance;
     for (std::size_t k = 0; k < z.size(); ++k) {
       const auto own = static_cast<double>(z[k]);
       const double pull = static_cast<double>(v_[k]) / header.mass - own;
-      next_[k] += static_cast<float>(counts * (own + part * pull));
+      v_[k] = static_cast<float>(counts * (own + part * pull));
     }
-    return Influence{.moved = moved, .cut = 1, .absurd = absurd};
+  } else if (counts != header.mass) {
+    setup_.ops->scale(static_cast<float>(counts / header.mass), v_);
   }
-  const double share = whole * (counts / header.mass);
-  if (Status status = add_values(payload, static_cast<float>(share), next_); !status.ok()) {
+  if (Status status = pull_by(mass_ + counts); !status.ok()) {
     return status;
   }
-  return Influence{.moved = moved};
+  return influence;
+}
+
+/// How far a model of these floats, times `factor`, is from z, and how long z is. The first is not
+/// finite where a float is not.
+PushSumMixing::HowFar PushSumMixing::how_far(std::span<const std::byte> floats,
+                                             double factor) const {
+  const std::span<const float> z = setup_.parameters;
+  std::vector<float> room(zeros_.size());
+  double distance = 0;
+  double length = 0;
+  by_piece(*setup_.ops, z.size(), [&](std::size_t first, std::size_t count) {
+    const auto c = std::span(room).first(count);
+    setup_.ops->from_host(floats.subspan(first * sizeof(float), c.size_bytes()), c);
+    const auto own = z.subspan(first, count);
+    distance += wide_sum(count, [&](std::size_t k) {
+      const double pull = static_cast<double>(c[k]) * factor - static_cast<double>(own[k]);
+      return pull * pull;
+    });
+    length += wide_sum(count, [&](std::size_t k) {
+      return static_cast<double>(own[k]) * static_cast<double>(own[k]);
+    });
+    return true;
+  });
+  return {std::sqrt(distance), std::sqrt(length)};
+}
+
+/// p ← p + whole × these floats
+void PushSumMixing::pull_as_is(std::span<const std::byte> floats, float whole) {
+  if (!pulled_) {
+    setup_.ops->fill(0, pull_);
+    pulled_ = true;
+  }
+  setup_.ops->fp32_axpy(whole, floats, pull_);
+}
+
+/// p ← p + v, unless the model with it is not finite: mass is that with the parcel's.
+Status PushSumMixing::pull_by(double mass) {
+  const Ops& ops = *setup_.ops;
+  const bool finite = by_piece(ops, v_.size(), [&](std::size_t first, std::size_t count) {
+    const auto v = std::span(v_).subspan(first, count);
+    const auto next = std::span(next_).subspan(first, count);
+    ops.combine({{1, pull_at(first, count)}, {1, v}}, next);
+    return divide(std::span<const float>(x_).subspan(first, count), next, mass, v);
+  });
+  if (!finite) {
+    return require_finite(ops, v_, kModel);
+  }
+  std::swap(pull_, next_);
+  pulled_ = true;
+  return {};
 }
 
 Result<TakenIn> PushSumMixing::take_in(std::size_t /*peer*/, std::span<const std::byte> payload,
@@ -303,10 +490,6 @@ Result<TakenIn> PushSumMixing::take_in(std::size_t /*peer*/, std::span<const std
     return influence.status();
   }
   const double counts = counts_of(given);
-  if (Status status = ratio(x_, next_, mass_ + counts, v_); !status.ok()) {
-    return status;
-  }
-  std::swap(pull_, next_);
   mass_ += counts;
   balance_.lowered += given - counts;
   influence->excess = mints(given) ? given - counts : 0;
@@ -321,14 +504,15 @@ Status PushSumMixing::mix(std::size_t /*degree*/, std::span<MixedPeer> /*peers*/
 
 Status PushSumMixing::fold() {
   const Ops& ops = *setup_.ops;
-  if (Status status = ratio(x_, pull_, mass_, next_); !status.ok()) {
-    return status;
-  }
-  ops.axpy(1, x_, pull_);
-  std::swap(x_, pull_);
-  ops.fill(0, pull_);
-  ops.copy(next_, setup_.parameters);
-  return {};
+  const std::span<float> z = setup_.parameters;
+  const auto inverse = static_cast<float>(1 / mass_);
+  const bool finite = by_piece(ops, z.size(), [&](std::size_t first, std::size_t count) {
+    const auto x = std::span(x_).subspan(first, count);
+    ops.combine({{1, pull_at(first, count)}, {1, x}}, x);
+    return ops.combine({{inverse, x}}, z.subspan(first, count));
+  });
+  pulled_ = false;
+  return finite ? Status() : require_finite(ops, z, kModel);
 }
 
 /// The mass comes back towards 1; z stays, as x goes along. What was withheld from parcels stays as
@@ -347,7 +531,7 @@ Status PushSumMixing::give_back() {
     // What a compressor withheld from parcels is left here, and where little else is left it makes
     // most of x: new mass comes at the model of before, or that would grow without end.
     setup_.ops->axpy(static_cast<float>(more), snapshot_.model(), x_);
-    return ratio(x_, pull_, mass_, setup_.parameters);
+    return ratio(x_, setup_.parameters);
   }
   // A factor in float32 alone would move z by as much of itself in every round, always one way.
   const auto high = static_cast<float>(factor);
@@ -355,7 +539,7 @@ Status PushSumMixing::give_back() {
   setup_.ops->copy(x_, next_);
   setup_.ops->scale(high, x_);
   setup_.ops->axpy(low, next_, x_);
-  return ratio(x_, pull_, mass_, setup_.parameters);  // to the bit what a state is read as
+  return ratio(x_, setup_.parameters);  // to the bit what a state is read as
 }
 
 Status PushSumMixing::put_back() {
@@ -364,7 +548,7 @@ Status PushSumMixing::put_back() {
   }
   setup_.ops->copy(setup_.parameters, x_);
   setup_.ops->scale(static_cast<float>(mass_), x_);
-  setup_.ops->fill(0, pull_);
+  pulled_ = false;
   setup_.ops->fill(0, error_);
   bound_.start_over();
   return {};
@@ -377,7 +561,8 @@ void PushSumMixing::save(ByteBuffer& out) const {
   bound_.save(out);
   if (mass_ > 0) {
     write_floats(x_, out);
-    write_floats(pull_, out);
+    const std::vector<float> nothing(pulled_ ? 0 : pull_.size());
+    write_floats(pulled_ ? pull_ : nothing, out);
     write_floats(error_, out);
   } else {
     write_floats(setup_.parameters, out);  // with mass, z follows
@@ -404,6 +589,7 @@ Status PushSumMixing::load(ByteReader& in) {
     status = read_floats(in, "x", x_);
     status = status.ok() ? read_floats(in, "pull", pull_) : status;
     status = status.ok() ? read_floats(in, "error", error_) : status;
+    pulled_ = true;
     status = status.ok() ? fold() : status;
   } else {
     status = read_floats(in, "model", setup_.parameters);

@@ -24,10 +24,17 @@
 
 #include <vector>
 
+#include <sotto/base/byte_pool.h>
 #include <sotto/sites/core/mixing.h>
 #include <sotto/sites/core/model_snapshot.h>
 
 namespace sotto::sites {
+
+/// What stands in front of a parcel's encoding.
+struct ShareHeader {
+  double share = 0;
+  double mass = 0;
+};
 
 class PushSumMixing final : public Mixing {
  public:
@@ -66,10 +73,6 @@ class PushSumMixing final : public Mixing {
   }
   std::uint64_t version(std::optional<std::size_t> /*peer*/) const override { return 0; }
 
-  /// x and p
-  std::span<const float> biased() const { return x_; }
-  std::span<const float> pull() const { return pull_; }
-
  private:
   static constexpr double kRounding = 1e-9;
 
@@ -80,29 +83,51 @@ class PushSumMixing final : public Mixing {
   bool mints(double mass) const { return mass > setup_.mass.parcel * (1 + kRounding); }
   /// The mass with which a parcel counts that says that it has so much.
   double counts_of(double mass) const;
-  /// z ← (x + p) / mass. Fault::non_finite when it overflows.
-  Status ratio(std::span<const float> x, std::span<const float> pull, double mass,
-               std::span<float> z) const;
+  /// Piece of p, which is 0 where nothing has pulled.
+  std::span<const float> pull_at(std::size_t first, std::size_t count) const;
+  /// z ← (x + pull) / mass, of a piece. Says whether all of it is finite.
+  bool divide(std::span<const float> x, std::span<const float> pull, double mass,
+              std::span<float> z) const;
+  /// z ← (x + p) / ω. Fault::non_finite when it overflows.
+  Status ratio(std::span<const float> x, std::span<float> z) const;
+  void step_along(const Direction& d, float scale, std::span<const float> x,
+                  std::span<float> next) const;
 
-  /// next_ ← p + the parcel's share of values, its mass and its pull cut to what counts.
+  Result<std::vector<std::byte>> give_as_is(const ShareHeader& header, double gives);
+  Result<std::vector<std::byte>> give_encoded(const RandomKey& key, const ShareHeader& header,
+                                              double gives);
+  Result<std::span<const std::byte>> encode(const RandomKey& key, std::span<std::byte> out);
+  Status give(std::span<const std::byte> encoding, double gives);
+  Status read_values(std::span<const std::byte> payload, float whole);
+  double distance_of(double mass) const;
+  /// p ← p + the parcel's share of values, its mass and its pull cut to what counts.
   Result<Influence> add_share(std::span<const std::byte> payload, bool barred);
-  /// into ← into + factor times what the payload holds.
-  Status add_values(std::span<const std::byte> payload, float factor, std::span<float> into) const;
+  struct HowFar {
+    double distance = 0;
+    double length = 0;
+  };
+  HowFar how_far(std::span<const std::byte> floats, double factor) const;
+  void pull_as_is(std::span<const std::byte> floats, float whole);
+  Status pull_by(double mass);
   /// x ← x + p, p ← 0, and z with them.
   Status fold();
   Status give_back();
 
   MixingSetup setup_;
+  bool exact_;  // parcels have the floats of x as they are, and δ is 0
   PullBound bound_;
   ModelSnapshot snapshot_;
   MassBalance balance_;
   double mass_ = 0;           // ω; 0 before begin
   double gave_ = 0;           // mass of each parcel that was made last
   std::vector<float> x_;      // x
-  std::vector<float> pull_;   // p
+  std::vector<float> pull_;   // p, where pulled_
+  bool pulled_ = false;       // p is not 0
   std::vector<float> error_;  // δ
   std::vector<float> v_;
   std::vector<float> next_;
+  BytePool pool_;             // of payloads
+  std::vector<float> zeros_;  // in place of a piece of p
 };
 
 }  // namespace sotto::sites

@@ -298,10 +298,11 @@ void Site::post(std::span<const Addressee> to) {
     any = reached[addressee.peer] = true;
     const Sequence sequence = peers_[addressee.peer].out.push(
         {.round = offered_, .mass = addressee.mass, .payload = addressee.payload}, addressee.whole);
-    outbox_.send(addressee.peer, encode(Parcel{.incarnation = incarnation_,
-                                               .sequence = sequence,
-                                               .round = offered_,
-                                               .payload = *addressee.payload}));
+    outbox_.send(
+        addressee.peer,
+        encode(Parcel{
+            .incarnation = incarnation_, .sequence = sequence, .round = offered_, .payload = {}}),
+        addressee.payload);
   }
   for (std::size_t k = 0; any && k < peers_.size(); ++k) {
     if (!reached[k]) {

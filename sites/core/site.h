@@ -41,6 +41,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
+#include <sotto/base/shared_bytes.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/beginning.h>
 #include <sotto/sites/core/bequest.h>
@@ -72,7 +73,7 @@ class Site final {
   /// A message of a peer that is up. A fault names the peer and what it did; the state is then
   /// unchanged but for the count, all else that comes before peer_down is dropped, and released()
   /// asks to close the channel.
-  Status receive(std::size_t peer, std::span<const std::byte> message);
+  Status receive(std::size_t peer, const SharedBytes& message);
   /// The list of peers changed; places are those of the new list from now on, also in what
   /// released() hands out. Peers are identified by name and keep their streams; parcels to a
   /// removed peer are written off, and the caller closes its channel. A peer that comes back to the
@@ -188,7 +189,8 @@ class Site final {
   Status take(std::size_t peer, const Hello& hello);
   Status take(std::size_t peer, const Refusal& refusal);
   Status take(std::size_t peer, const Model& model);
-  Status take(std::size_t peer, const Parcel& parcel);
+  /// The parcel's payload is a part of `message`.
+  Status take(std::size_t peer, const Parcel& parcel, const SharedBytes& message);
   Status take(std::size_t peer, const Receipt& receipt);
   Status take(std::size_t peer, const SumKey& key);
   Status take(std::size_t peer, const Unmask& question);

@@ -1,5 +1,6 @@
 // What peers say, and what a site answers.
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -10,7 +11,7 @@
 
 namespace sotto::sites {
 
-Status Site::receive(std::size_t peer, std::span<const std::byte> message) {
+Status Site::receive(std::size_t peer, const SharedBytes& message) {
   Neighbour& from = neighbour(peer);
   if (from.channel.stage == ChannelStage::down || outdated_ || !alive_) {
     return {};
@@ -26,7 +27,15 @@ Status Site::receive(std::size_t peer, std::span<const std::byte> message) {
     return offence(peer, parsed.status().fault(), parsed.status().message());
   }
   from.channel.unheard = 0;
-  Status status = std::visit([&](const auto& said) { return take(peer, said); }, *parsed);
+  Status status = std::visit(
+      [&]<typename Said>(const Said& said) {
+        if constexpr (std::is_same_v<Said, Parcel>) {
+          return take(peer, said, message);
+        } else {
+          return take(peer, said);
+        }
+      },
+      *parsed);
   // It may wait for a round that was offered while it could not hear of it, or said nothing.
   if (from.up() && from.channel.said < offered_) {
     confirm(peer);
@@ -87,10 +96,12 @@ void Site::answer(std::size_t peer, bool wants_model) {
   Sequence sequence = to.out.oldest();
   for (const OutStream::Item& item : to.out.items()) {
     if (to.told()) {
-      outbox_.send(peer, encode(Parcel{.incarnation = incarnation_,
-                                       .sequence = sequence++,
-                                       .round = item.round,
-                                       .payload = *item.payload}));
+      outbox_.send(peer,
+                   encode(Parcel{.incarnation = incarnation_,
+                                 .sequence = sequence++,
+                                 .round = item.round,
+                                 .payload = {}}),
+                   item.payload);
     }
   }
   if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr && to.told()) {
@@ -161,7 +172,7 @@ Status Site::take(std::size_t peer, const Model& model) {
   return {};
 }
 
-Status Site::take(std::size_t peer, const Parcel& parcel) {
+Status Site::take(std::size_t peer, const Parcel& parcel, const SharedBytes& message) {
   Neighbour& from = peers_[peer];
   if (Status status = expect(peer, parcel.incarnation, from.known.incarnation); !status.ok()) {
     return status;
@@ -172,7 +183,7 @@ Status Site::take(std::size_t peer, const Parcel& parcel) {
   if (Status status = mixing_->check_payload(parcel.payload); !status.ok()) {
     return offence(peer, status.fault(), status.message());
   }
-  switch (from.in.arrive(parcel, setup_.window)) {
+  switch (from.in.arrive(parcel, message, setup_.window)) {
     case InStream::Arrival::kept:
       from.known.round = std::max(from.known.round, parcel.round);
       from.channel.joining = false;

@@ -1,6 +1,7 @@
 #include <sotto/sites/epochs/epoch_mean.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -68,86 +69,126 @@ Status EpochReducer::begin(const EpochPlace& place, std::span<const float> gradi
   }
   const Ops& ops = host_ops();
   fold(place);
-  room_.assign(gradient.begin(), gradient.end());
-  const std::span<float> v = room_;
   if (!exact_) {
-    ops.axpy(1, error_, v);
-    whole_.assign(v.begin(), v.end());
+    residual_.assign(gradient.begin(), gradient.end());
+    ops.axpy(1, error_, residual_);
+    whole_ = residual_;
   }
+  const auto v = exact_ ? gradient : std::span<const float>(residual_);
   if (ops.count_non_finite(v).count > 0) {
     return too_large("the gradient");
   }
-  sent_.resize(place.members);
+  sent_.assign(place.members, {});
   for (std::size_t k = 0; k < place.members; ++k) {
-    const auto part = chunk(k, place.members).of(v);
-    sent_[k].resize(compressor_->max_bytes(part.size()));
-    const std::size_t bytes = exact_ ? compressor_->encode(part, {}, sent_[k])
-                                     : compressor_->encode_residual(part, key(place, k), sent_[k]);
-    sent_[k].resize(bytes);
+    const Chunk part = chunk(k, place.members);
+    std::vector<std::byte> bytes = pool_.take(compressor_->max_bytes(part.size));
+    if (exact_) {  // the floats as they are
+      const auto floats = std::as_bytes(part.of(v));
+      bytes.insert(bytes.end(), floats.begin(), floats.end());
+    } else {
+      bytes.resize(compressor_->max_bytes(part.size));
+      bytes.resize(
+          compressor_->encode_residual(part.of(std::span<float>(residual_)), key(place, k), bytes));
+    }
+    sent_[k] = pool_.share(std::move(bytes));
   }
-  residual_.assign(v.begin(), exact_ ? v.begin() : v.end());
   place_ = place;
   return {};
 }
 
-bool EpochReducer::decode_one(std::span<const std::byte> encoding, bool first,
-                              std::span<float> y) const {
-  if (exact_ && first) {
+bool EpochReducer::decode_one(std::span<const std::byte> encoding, std::span<float> y) const {
+  if (exact_) {
     return decode_none(encoding, y, host_ops()).ok();
   }
-  if (first) {
-    std::ranges::fill(y, 0.0F);
-  }
+  std::ranges::fill(y, 0.0F);
   return compressor_->decode_add(encoding, 1, y).ok();
 }
 
 bool EpochReducer::decodes(std::span<const std::byte> encoding, std::size_t index,
                            std::size_t members) {
-  room_.resize(chunk(index, members).size);
-  return decode_one(encoding, true, room_);
+  const std::size_t elements = chunk(index, members).size;
+  if (exact_) {
+    return encoding.size() == elements * sizeof(float) &&
+           host_ops().fp32_non_finite(encoding).count == 0;
+  }
+  room_.resize(elements);
+  return decode_one(encoding, room_);
 }
 
-Result<MeanPart> EpochReducer::make(
-    const EpochPlace& place, const std::map<std::uint16_t, std::vector<std::byte>>& encodings) {
-  const Ops& ops = host_ops();
+Result<MeanPart> EpochReducer::make(const EpochPlace& place,
+                                    const std::map<std::uint16_t, SharedBytes>& encodings) {
   fold(place);
-  const Chunk own = chunk(place.index, place.members);
-  std::vector<float> sum(own.size);
   MeanPart part;
+  std::vector<SharedBytes> in_order;
+  in_order.reserve(encodings.size());
   const std::size_t from = exact_ ? place.index : 0;
-  bool first = true;
   for (std::size_t k = 0; k < place.members; ++k) {
     const auto member = static_cast<std::uint16_t>((from + k) % place.members);
-    const auto found = encodings.find(member);
-    if (found == encodings.end()) {
-      continue;
+    if (const auto found = encodings.find(member); found != encodings.end()) {
+      in_order.push_back(found->second);
+      part.who.push_back(member);
     }
-    if (!decode_one(found->second, first, sum)) {
-      return too_large("a chunk of a gradient");
-    }
-    first = false;
-    part.who.push_back(member);
   }
   std::ranges::sort(part.who);
-  ops.scale(1.0F / static_cast<float>(part.who.size()), sum);
+  auto mean = exact_ ? exact_mean(chunk(place.index, place.members).size, in_order)
+                     : compressed_mean(place, in_order);
+  if (!mean) {
+    return mean.status();
+  }
+  part.encoding = *std::move(mean);
+  made_ = place;
+  return part;
+}
+
+Result<SharedBytes> EpochReducer::exact_mean(std::size_t elements,
+                                             std::span<const SharedBytes> floats) {
+  const Ops& ops = host_ops();
+  const float share = 1.0F / static_cast<float>(floats.size());
+  std::vector<float> room(std::min(elements, ops.piece()));
+  std::vector<std::byte> mean = pool_.take(elements * sizeof(float));
+  bool finite = true;
+  for (std::size_t first = 0; first < elements; first += room.size()) {
+    const auto sum = std::span(room).first(std::min(room.size(), elements - first));
+    const auto piece = [&](std::span<const std::byte> bytes) {
+      return bytes.subspan(first * sizeof(float), sum.size_bytes());
+    };
+    ops.from_host(piece(floats.front()), sum);
+    for (const SharedBytes& more : floats.subspan(1)) {
+      ops.fp32_axpy(1, piece(more), sum);
+    }
+    finite = ops.combine({{share, sum}}, sum) && finite;
+    const auto bytes = std::as_bytes(sum);
+    mean.insert(mean.end(), bytes.begin(), bytes.end());
+  }
+  return finite ? Result<SharedBytes>(pool_.share(std::move(mean)))
+                : too_large("the mean of the gradients");
+}
+
+Result<SharedBytes> EpochReducer::compressed_mean(const EpochPlace& place,
+                                                  std::span<const SharedBytes> encodings) {
+  const Ops& ops = host_ops();
+  std::vector<float> sum(chunk(place.index, place.members).size);
+  for (const SharedBytes& encoding : encodings) {
+    if (!compressor_->decode_add(encoding, 1, sum).ok()) {
+      return too_large("a chunk of a gradient");
+    }
+  }
+  ops.scale(1.0F / static_cast<float>(encodings.size()), sum);
   if (!chunk_error_.empty()) {
     ops.axpy(1, chunk_error_, sum);
   }
   if (ops.count_non_finite(sum).count > 0) {
     return too_large("the mean of the gradients");
   }
-  part.encoding.resize(compressor_->max_bytes(sum.size()));
-  part.encoding.resize(
-      exact_ ? compressor_->encode(sum, {}, part.encoding)
-             : compressor_->encode_residual(sum, key(place, place.members), part.encoding));
+  std::vector<std::byte> mean(compressor_->max_bytes(sum.size()));
+  mean.resize(compressor_->encode_residual(sum, key(place, place.members), mean));
   made_residual_ = std::move(sum);
-  made_ = place;
-  return part;
+  return SharedBytes(std::move(mean));
 }
 
 bool EpochReducer::decode(const StepMean& mean, std::span<float> gradient) const {
   for (std::size_t k = 0; k < mean.parts.size(); ++k) {
-    if (!decode_one(mean.parts[k].encoding, true, chunk(k, mean.parts.size()).of(gradient))) {
+    if (!decode_one(mean.parts[k].encoding, chunk(k, mean.parts.size()).of(gradient))) {
       return false;
     }
   }

@@ -23,7 +23,9 @@
 #include <span>
 #include <vector>
 
+#include <sotto/base/byte_pool.h>
 #include <sotto/base/ids.h>
+#include <sotto/base/shared_bytes.h>
 #include <sotto/base/status.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/optim/exchange/chunks.h>
@@ -33,8 +35,8 @@ namespace sotto::sites {
 
 /// The mean of one chunk.
 struct MeanPart {
-  std::vector<std::uint16_t> who{};   ///< places of the members that are in it, ascending
-  std::vector<std::byte> encoding{};  ///< C of the mean
+  std::vector<std::uint16_t> who{};  ///< places of the members that are in it, ascending
+  SharedBytes encoding{};            ///< C of the mean
   bool operator==(const MeanPart&) const = default;
 };
 
@@ -76,13 +78,13 @@ class EpochReducer {
   /// Whether the gradient is encoded for this place.
   bool has_begun(const EpochPlace& place) const { return place_ == place; }
   /// The encoding for the owner of a chunk. Requires has_begun.
-  std::span<const std::byte> encoding(std::size_t chunk) const { return sent_[chunk]; }
+  const SharedBytes& encoding(std::size_t chunk) const { return sent_[chunk]; }
   /// Whether bytes are an encoding of chunk `index` of `members`.
   bool decodes(std::span<const std::byte> encoding, std::size_t index, std::size_t members);
 
   /// The mean of the own chunk, of the encodings by place, which all decode. Fault::non_finite.
   Result<MeanPart> make(const EpochPlace& place,
-                        const std::map<std::uint16_t, std::vector<std::byte>>& encodings);
+                        const std::map<std::uint16_t, SharedBytes>& encodings);
   /// Writes a mean; false where a part does not decode.
   bool decode(const StepMean& mean, std::span<float> gradient) const;
 
@@ -99,23 +101,29 @@ class EpochReducer {
   RandomKey key(const EpochPlace& place, std::size_t bucket) const;
   /// Gives a chunk's error of an earlier epoch to the node's own.
   void fold(const EpochPlace& place);
-  bool decode_one(std::span<const std::byte> encoding, bool first, std::span<float> y) const;
+  bool decode_one(std::span<const std::byte> encoding, std::span<float> y) const;
+  /// The mean of floats that are sent as they are, all finite, in this order.
+  Result<SharedBytes> exact_mean(std::size_t elements, std::span<const SharedBytes> floats);
+  /// C of the sum over the number of encodings, with the chunk's error.
+  Result<SharedBytes> compressed_mean(const EpochPlace& place,
+                                      std::span<const SharedBytes> encodings);
 
   std::size_t dimension_;
   std::unique_ptr<Compressor> compressor_;
   std::uint64_t seed_;
   bool exact_;
-  std::optional<EpochPlace> place_;           ///< where the gradient was encoded last
-  std::vector<std::vector<std::byte>> sent_;  ///< encodings by chunk
-  std::vector<float> residual_;               ///< w − C(w)
-  std::vector<float> whole_;                  ///< w
-  std::vector<float> error_;                  ///< e
-  std::optional<EpochPlace> made_;            ///< where the own chunk's mean was made last
+  std::optional<EpochPlace> place_;  ///< where the gradient was encoded last
+  std::vector<SharedBytes> sent_;    ///< encodings by chunk
+  std::vector<float> residual_;      ///< w − C(w)
+  std::vector<float> whole_;         ///< w
+  std::vector<float> error_;         ///< e
+  std::optional<EpochPlace> made_;   ///< where the own chunk's mean was made last
   std::vector<float> made_residual_;
   Chunk error_chunk_;
   Epoch error_epoch_ = 0;
   std::vector<float> chunk_error_;  ///< ē, of error_chunk_
   std::vector<float> room_;
+  BytePool pool_;  ///< of encodings
 };
 
 }  // namespace sotto::sites

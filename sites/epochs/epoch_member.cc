@@ -36,7 +36,7 @@ EpochMember::EpochMember(EpochSetup setup, EpochTime now)
 // -- what others say ------------------------------------------------------------------------------
 
 Status EpochMember::receive(const std::string& name, Incarnation incarnation,
-                            std::span<const std::byte> message, EpochTime now) {
+                            const SharedBytes& message, EpochTime now) {
   const auto parsed = parse_epoch(message);
   if (!parsed) {
     return parsed.status();
@@ -177,7 +177,7 @@ void EpochMember::tell_end(const EpochNode& to, Epoch epoch) {
 Status EpochMember::offer(std::span<const float> gradient, EpochTime now) {
   check(computing_, "a gradient is offered where one is wanted");
   check(gradient.size() == setup_.parameters.size(), "a gradient has the model's dimension");
-  if (host_ops().count_non_finite(gradient).count > 0) {
+  if (!steps_.take_gradient(gradient)) {
     return {Fault::non_finite,
             fmt::format("step {}: the gradient has elements that are not finite; lower the "
                         "learning rate, or look at the data",
@@ -186,11 +186,10 @@ Status EpochMember::offer(std::span<const float> gradient, EpochTime now) {
   now_ = now;
   computing_ = false;
   const bool late = !parked_.empty() || standing() != EpochStanding::member;
-  apply_parked();
   if (late) {
+    steps_.drop_gradient();
+    apply_parked();
     outcome_ = {model_.step(), true};
-  } else {
-    steps_.take_gradient(gradient);
   }
   advance();
   return fault_;
@@ -257,7 +256,7 @@ void EpochMember::say_again() {
     case EpochStanding::member:
       post_.send_to_peers(AskMessage{});
       if (!frozen()) {
-        steps_.say_again();
+        steps_.say_again(now_);
       }
       break;
     default:

@@ -70,8 +70,8 @@ class EpochMember {
   /// suspected.
   void set_peers(const std::vector<EpochPeer>& peers) { post_.set_peers(peers); }
   /// A message from a peer. Fault::malformed for one that breaks the grammar; it changes nothing.
-  Status receive(const std::string& name, Incarnation incarnation,
-                 std::span<const std::byte> message, EpochTime now);
+  Status receive(const std::string& name, Incarnation incarnation, const SharedBytes& message,
+                 EpochTime now);
   /// Does what is due by now.
   void tick(EpochTime now);
   /// What is to be sent, in order.

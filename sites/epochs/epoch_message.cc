@@ -15,6 +15,16 @@ namespace {
 
 Status ill_formed(std::string_view what) { return {Fault::malformed, std::string(what)}; }
 
+/// Reads a message of which the bodies may keep a part.
+class MessageReader : public ByteReader {
+ public:
+  explicit MessageReader(const SharedBytes& message) : ByteReader(message), message_(message) {}
+  SharedBytes take_rest() { return message_.part(take(remaining())); }
+
+ private:
+  const SharedBytes& message_;
+};
+
 // -- what several messages have -------------------------------------------------------------------
 
 void write_pair(const std::array<std::uint64_t, 2>& pair, ByteBuffer& out) {
@@ -140,10 +150,9 @@ void write_body(const PartMessage& part, ByteBuffer& out) {
   out.write(part.part);
   out.write(static_cast<std::uint16_t>(part.who.size()));
   out.write_span(std::span<const std::uint16_t>(part.who));
-  out.append(part.encoding);
 }
 
-bool read_body(ByteReader& in, PartMessage& part) {
+bool read_body(MessageReader& in, PartMessage& part) {
   const auto standing = in.read<std::uint8_t>();
   part.standing = static_cast<PartMessage::Standing>(standing);
   part.step = in.read<Round>();
@@ -160,20 +169,19 @@ bool read_body(ByteReader& in, PartMessage& part) {
       std::ranges::adjacent_find(part.who, std::greater_equal()) != part.who.end()) {
     return false;
   }
-  part.encoding = in.take(in.remaining());
+  part.encoding = in.take_rest();
   return true;
 }
 
 void write_body(const ChunkMessage& chunk, ByteBuffer& out) {
   out.write(chunk.step);
   out.write(chunk.chunk);
-  out.append(chunk.encoding);
 }
 
-bool read_body(ByteReader& in, ChunkMessage& chunk) {
+bool read_body(MessageReader& in, ChunkMessage& chunk) {
   chunk.step = in.read<Round>();
   chunk.chunk = in.read<std::uint16_t>();
-  chunk.encoding = in.take(in.remaining());
+  chunk.encoding = in.take_rest();
   return !in.failed() && chunk.step <= kMostCount && chunk.chunk < kMostEpochMembers;
 }
 
@@ -291,7 +299,7 @@ bool read_body(ByteReader& in, PieceMessage& piece) {
 }
 
 template <typename Body>
-Result<EpochMessage> read_message(const EpochHeader& header, ByteReader& in) {
+Result<EpochMessage> read_message(const EpochHeader& header, MessageReader& in) {
   Body body;
   if (!read_body(in, body) || !in.finished()) {
     return ill_formed("a message of an epoch with a field that cannot be");
@@ -299,10 +307,10 @@ Result<EpochMessage> read_message(const EpochHeader& header, ByteReader& in) {
   return EpochMessage{header, EpochBody(std::move(body))};
 }
 
-using Reader = Result<EpochMessage> (*)(const EpochHeader&, ByteReader&);
+using Reader = Result<EpochMessage> (*)(const EpochHeader&, MessageReader&);
 
 template <std::size_t... K>
-Result<EpochMessage> read_kind(std::size_t kind, const EpochHeader& header, ByteReader& in,
+Result<EpochMessage> read_kind(std::size_t kind, const EpochHeader& header, MessageReader& in,
                                std::index_sequence<K...> /*kinds*/) {
   static constexpr std::array<Reader, sizeof...(K)> kReaders = {
       &read_message<std::variant_alternative_t<K, EpochBody>>...};
@@ -330,7 +338,22 @@ bool read_accepted(ByteReader& in, AcceptedValue& accepted) {
   return read_ballot(in, accepted.ballot) && read_value(in, accepted.value);
 }
 
+SharedBytes tail_of(const EpochBody& body) {
+  if (const auto* chunk = std::get_if<ChunkMessage>(&body)) {
+    return chunk->encoding;
+  }
+  const auto* part = std::get_if<PartMessage>(&body);
+  return part == nullptr ? SharedBytes() : part->encoding;
+}
+
 std::vector<std::byte> encode(const EpochMessage& message) {
+  std::vector<std::byte> bytes = encode_head(message);
+  const SharedBytes tail = tail_of(message.body);
+  bytes.insert(bytes.end(), tail.begin(), tail.end());
+  return bytes;
+}
+
+std::vector<std::byte> encode_head(const EpochMessage& message) {
   ByteBuffer out;
   out.write(static_cast<std::uint8_t>(message.body.index() + 1));
   out.write(kEpochProtocol);
@@ -341,9 +364,9 @@ std::vector<std::byte> encode(const EpochMessage& message) {
   return std::move(out).take();
 }
 
-Result<EpochMessage> parse_epoch(std::span<const std::byte> bytes) {
+Result<EpochMessage> parse_epoch(const SharedBytes& bytes) {
   constexpr std::size_t kKinds = std::variant_size_v<EpochBody>;
-  ByteReader in(bytes);
+  MessageReader in(bytes);
   const auto kind = in.read<std::uint8_t>();
   const auto protocol = in.read<std::uint8_t>();
   EpochHeader header{.history = read_pair(in)};

@@ -38,6 +38,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/ids.h>
+#include <sotto/base/shared_bytes.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/epochs/epoch_node.h>
 
@@ -57,9 +58,9 @@ struct EpochHeader {
 
 /// A member's part of a step, for the owner of a chunk.
 struct ChunkMessage {
-  Round step = 0;                         ///< number of the step, from 1
-  std::uint16_t chunk = 0;                ///< the chunk, and its owner's place among the members
-  std::span<const std::byte> encoding{};  ///< C of the sender's gradient there
+  Round step = 0;           ///< number of the step, from 1
+  std::uint16_t chunk = 0;  ///< the chunk, and its owner's place among the members
+  SharedBytes encoding{};   ///< C of the sender's gradient there
 };
 
 /// The mean of one chunk.
@@ -69,13 +70,13 @@ struct PartMessage {
     made,  ///< the owner has made this part in this epoch
     held,  ///< part of a whole mean, which was applied, or is carried over
   };
-  Standing standing = Standing::made;     ///< what is known of it
-  Round step = 0;                         ///< number of the step
-  EpochDigest digest{};                   ///< held: digest of the whole mean; made: zeros
-  std::uint16_t parts = 0;                ///< parts of the mean, 1 … kMostEpochMembers
-  std::uint16_t part = 0;                 ///< the place of this one
-  std::vector<std::uint16_t> who{};       ///< places of members whose gradients it has, ascending
-  std::span<const std::byte> encoding{};  ///< C of the mean
+  Standing standing = Standing::made;  ///< what is known of it
+  Round step = 0;                      ///< number of the step
+  EpochDigest digest{};                ///< held: digest of the whole mean; made: zeros
+  std::uint16_t parts = 0;             ///< parts of the mean, 1 … kMostEpochMembers
+  std::uint16_t part = 0;              ///< the place of this one
+  std::vector<std::uint16_t> who{};    ///< places of members whose gradients it has, ascending
+  SharedBytes encoding{};              ///< C of the mean
 };
 
 /// A request for parts of a mean.
@@ -162,8 +163,12 @@ struct EpochMessage {
 
 /// The bytes of a message.
 std::vector<std::byte> encode(const EpochMessage& message);
-/// Reads a message; Fault::malformed for what breaks the grammar.
-Result<EpochMessage> parse_epoch(std::span<const std::byte> bytes);
+/// The bytes of a message but for its tail.
+std::vector<std::byte> encode_head(const EpochMessage& message);
+/// What a message ends with, of those whose last bytes are long: an encoding.
+SharedBytes tail_of(const EpochBody& body);
+/// Reads a message, of which encodings stay parts; Fault::malformed for what breaks the grammar.
+Result<EpochMessage> parse_epoch(const SharedBytes& bytes);
 
 /// Writes a promise's vote for a founder's memory.
 void write_accepted(const AcceptedValue& accepted, ByteBuffer& out);

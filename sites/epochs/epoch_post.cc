@@ -48,9 +48,11 @@ std::optional<EpochPost::Process> EpochPost::address(const EpochNode& to) const 
 void EpochPost::send(const EpochNode& to, Epoch epoch, EpochBody body) {
   const auto where = address(to);
   if (where && where->first != place_.self.name) {
+    SharedBytes tail = tail_of(body);
     outbox_.push_back(
         {where->first, where->second,
-         encode(EpochMessage{{place_.history, epoch, place_.self.stay}, std::move(body)})});
+         encode_head(EpochMessage{{place_.history, epoch, place_.self.stay}, std::move(body)}),
+         std::move(tail)});
   }
 }
 

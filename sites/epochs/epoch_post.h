@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/base/shared_bytes.h>
 #include <sotto/sites/epochs/epoch_mean.h>
 #include <sotto/sites/epochs/epoch_membership.h>
 #include <sotto/sites/epochs/epoch_message.h>
@@ -33,7 +34,15 @@ struct EpochPeer {
 struct EpochParcel {
   std::string name{};                ///< the receiver's name
   Incarnation incarnation = 0;       ///< the receiver's incarnation
-  std::vector<std::byte> message{};  ///< one message of a channel
+  std::vector<std::byte> message{};  ///< one message of a channel, but for what follows
+  SharedBytes tail{};                ///< the message's last bytes
+
+  /// All bytes of the message.
+  std::vector<std::byte> bytes() const {
+    std::vector<std::byte> all = message;
+    all.insert(all.end(), tail.begin(), tail.end());
+    return all;
+  }
 };
 
 class EpochPost {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/kernels/ops.h>
+
 namespace sotto::sites {
 
 EpochSteps::EpochSteps(const EpochSetup& setup, std::unique_ptr<Compressor> compressor,
@@ -44,7 +46,7 @@ void EpochSteps::hear(const EpochNode& from, const PartMessage& part, EpochTime 
   const std::size_t members = place_.members.size();
   if (is_near(part.step) && part.parts == members && place_.members[part.part] == from &&
       reducer_.decodes(part.encoding, part.part, members)) {
-    works_[part.step].add_part(part.part, {part.who, {part.encoding.begin(), part.encoding.end()}});
+    works_[part.step].add_part(part.part, {part.who, part.encoding});
   }
 }
 
@@ -101,8 +103,14 @@ void EpochSteps::answer(const EpochNode& from, const WantMessage& want, bool giv
 
 // -- from the gradient to the commit --------------------------------------------------------------
 
+bool EpochSteps::take_gradient(std::span<const float> gradient) {
+  gradient_.resize(gradient.size());
+  has_gradient_ = host_ops().combine({{1, gradient}}, gradient_);
+  return has_gradient_;
+}
+
 Result<std::optional<WholeMean>> EpochSteps::advance(EpochTime now, bool has_room) {
-  if (Status status = push(); !status.ok()) {
+  if (Status status = push(now); !status.ok()) {
     return status;
   }
   if (Status status = make(now); !status.ok()) {
@@ -114,15 +122,15 @@ Result<std::optional<WholeMean>> EpochSteps::advance(EpochTime now, bool has_roo
   return committed();
 }
 
-Status EpochSteps::push() {
+Status EpochSteps::push(EpochTime now) {
   StepWork& work = works_[step_ + 1];
-  if (!gradient_ || carries() || work.pushed() || place_.members.size() < setup_.least) {
+  if (!has_gradient_ || carries() || work.pushed() || place_.members.size() < setup_.least) {
     return {};
   }
-  if (Status status = reducer_.begin(place(), *gradient_); !status.ok()) {
+  if (Status status = reducer_.begin(place(), gradient_); !status.ok()) {
     return status;
   }
-  work.note_pushed();
+  work.note_pushed(now);
   for (std::size_t k = 0; k < place_.members.size(); ++k) {
     const auto chunk = static_cast<std::uint16_t>(k);
     if (k == place_.index) {
@@ -204,7 +212,7 @@ std::optional<EpochOutcome> EpochSteps::commit(const WholeMean& whole) {
   const bool offered = has_gradient();
   const bool counted = reducer_.commit(whole.mean, offered);
   carry_.reset();
-  gradient_.reset();
+  drop_gradient();
   ++step_;
   log_.add(whole.mean, whole.digest);
   works_.erase(works_.begin(), works_.upper_bound(step_));
@@ -218,18 +226,19 @@ std::optional<WholeMean> EpochSteps::take_kept(Round base) {
 
 // -- what may be lost -----------------------------------------------------------------------------
 
-void EpochSteps::say_again() {
+void EpochSteps::say_again(EpochTime now) {
   if (lacks_carried()) {
     asked_carry_ = true;
     post_.send_to_peers(WantMessage{step_ + 1, kAllParts});
     return;
   }
+  const bool chunks = works_[step_ + 1].say_again(now);
   for (std::size_t k = 0; k < place_.members.size(); ++k) {
-    say_again(k);
+    say_again(k, chunks);
   }
 }
 
-void EpochSteps::say_again(std::size_t place) {
+void EpochSteps::say_again(std::size_t place, bool chunks) {
   const StepWork& work = works_[step_ + 1];
   const auto chunk = static_cast<std::uint16_t>(place);
   const EpochNode& member = place_.members[place];
@@ -238,6 +247,9 @@ void EpochSteps::say_again(std::size_t place) {
       post_.send(member, HaveMessage{step_ + 1, held_->digest, false});
     }
   } else if (!work.has_part(chunk) && work.pushed()) {
+    if (!chunks) {
+      return;
+    }
     post_.send(member, ChunkMessage{step_ + 1, chunk, reducer_.encoding(place)});
   } else if (!work.has_part(chunk) && !carries()) {
     post_.send(member, WantMessage{step_ + 1, chunk});
@@ -247,7 +259,7 @@ void EpochSteps::say_again(std::size_t place) {
 void EpochSteps::catch_up(const EpochNode& member) {
   const std::size_t place = place_.index_of(member);
   if (place < place_.members.size() && member != place_.self && caught_up_.insert(place).second) {
-    say_again(place);
+    say_again(place, true);
   }
 }
 
@@ -265,8 +277,7 @@ void EpochSteps::enter(const EpochValue& value) {
 }
 
 bool EpochSteps::begin_anew() {
-  const bool dropped = has_gradient();
-  gradient_.reset();
+  const bool dropped = drop_gradient();
   works_.clear();
   held_.reset();
   carry_.reset();

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/ids.h>
@@ -61,12 +62,12 @@ class EpochSteps {
     return reducer_.decode(mean, gradient);
   }
 
-  /// Takes the gradient of the next step.
-  void take_gradient(std::span<const float> gradient) {
-    gradient_.emplace(gradient.begin(), gradient.end());
-  }
+  /// Takes the gradient of the next step; false, and it has none, where that is not finite.
+  bool take_gradient(std::span<const float> gradient);
+  /// Drops it, if it has one; says whether it had.
+  bool drop_gradient() { return std::exchange(has_gradient_, false); }
   /// Whether it has one.
-  bool has_gradient() const { return gradient_.has_value(); }
+  bool has_gradient() const { return has_gradient_; }
 
   // What a member of the epoch says, while this node acts in it.
   /// An encoded gradient of the own chunk.
@@ -95,7 +96,7 @@ class EpochSteps {
   std::optional<WholeMean> take_kept(Round base);
 
   /// Says again what may be lost.
-  void say_again();
+  void say_again(EpochTime now);
   /// Says the next step again, once an epoch, to a member that was told how the one before ended.
   void catch_up(const EpochNode& member);
 
@@ -126,13 +127,14 @@ class EpochSteps {
   }
   /// What this owner says of the part that it has made.
   PartMessage made_part(Round step, const MeanPart& part) const;
-  Status push();
+  Status push(EpochTime now);
   Status make(EpochTime now);
   void complete();
   Result<std::optional<WholeMean>> committed();
   void hold(WholeMean whole);
-  /// Says again what the member at this place needs for the next step, and has not shown to have.
-  void say_again(std::size_t place);
+  /// Says again what the member at this place needs for the next step, and has not shown to have;
+  /// a chunk only if `chunks`.
+  void say_again(std::size_t place, bool chunks);
 
   const EpochSetup& setup_;
   const EpochMembership& place_;
@@ -140,13 +142,14 @@ class EpochSteps {
   EpochReducer reducer_;
   MeanLog log_;
   Round step_ = 0;
-  std::optional<std::vector<float>> gradient_;  ///< of step_ + 1
-  std::map<Round, StepWork> works_;             ///< of the next two steps
-  std::optional<WholeMean> held_;               ///< the mean of step_ + 1
-  HeldParts parts_;                             ///< of a mean that is carried, or replayed
-  std::optional<EpochDigest> carry_;            ///< step base + 1 is this mean, and is not applied
-  bool asked_carry_ = false;                    ///< one that has it was asked for it, lately
-  std::set<std::size_t> caught_up_;  ///< places of members to which the step was said again so
+  std::vector<float> gradient_;       ///< of step_ + 1, if there is one
+  bool has_gradient_ = false;         ///< whether there is one
+  std::map<Round, StepWork> works_;   ///< of the next two steps
+  std::optional<WholeMean> held_;     ///< the mean of step_ + 1
+  HeldParts parts_;                   ///< of a mean that is carried, or replayed
+  std::optional<EpochDigest> carry_;  ///< step base + 1 is this mean, and is not applied
+  bool asked_carry_ = false;          ///< one that has it was asked for it, lately
+  std::set<std::size_t> caught_up_;   ///< places of members to which the step was said again so
 };
 
 }  // namespace sotto::sites

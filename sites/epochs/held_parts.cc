@@ -10,8 +10,7 @@ std::optional<WholeMean> HeldParts::add(const PartMessage& part) {
     count_ = part.parts;
     digest_ = part.digest;
   }
-  parts_.insert_or_assign(part.part,
-                          MeanPart{part.who, {part.encoding.begin(), part.encoding.end()}});
+  parts_.insert_or_assign(part.part, MeanPart{part.who, part.encoding});
   if (parts_.size() < count_) {
     return std::nullopt;
   }

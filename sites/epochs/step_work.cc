@@ -2,10 +2,6 @@
 
 namespace sotto::sites {
 
-void StepWork::add_chunk(std::uint16_t place, std::span<const std::byte> encoding) {
-  chunks_.try_emplace(place, encoding.begin(), encoding.end());
-}
-
 bool StepWork::can_make(std::size_t members, const std::optional<EpochTime>& grace,
                         EpochTime now) const {
   if (made_ || chunks_.empty()) {

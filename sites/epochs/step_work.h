@@ -4,26 +4,30 @@
 // A plain state; one thread at a time. Memory: the encodings of n chunks and n parts.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
-#include <vector>
+#include <utility>
 
+#include <sotto/base/shared_bytes.h>
 #include <sotto/sites/epochs/epoch_mean.h>
 #include <sotto/sites/epochs/epoch_node.h>
+#include <sotto/sites/epochs/epoch_setup.h>
 
 namespace sotto::sites {
 
 class StepWork {
  public:
   /// Adds a member's encoding of the own chunk; a second one of it is ignored.
-  void add_chunk(std::uint16_t place, std::span<const std::byte> encoding);
+  void add_chunk(std::uint16_t place, SharedBytes encoding) {
+    chunks_.try_emplace(place, std::move(encoding));
+  }
   /// Notes that another member's chunk came, from which on `grace` counts.
   void chunk_came(EpochTime now) { since_ = since_.value_or(now); }
   /// Encodings of the own chunk, by the member's place.
-  const std::map<std::uint16_t, std::vector<std::byte>>& chunks() const { return chunks_; }
+  const std::map<std::uint16_t, SharedBytes>& chunks() const { return chunks_; }
   /// Whether the own part may be made: all members' chunks came, or more than half of them and
   /// `grace` is over.
   bool can_make(std::size_t members, const std::optional<EpochTime>& grace, EpochTime now) const;
@@ -47,15 +51,33 @@ class StepWork {
   /// Whether the own gradient's chunks were sent.
   bool pushed() const { return pushed_; }
   /// Notes that they were.
-  void note_pushed() { pushed_ = true; }
+  void note_pushed(EpochTime now) {
+    pushed_ = true;
+    said_ = now;
+  }
+  /// Whether chunks that were sent are to be sent again, if what they bring about has not come:
+  /// once a pause is over, which doubles. They are long, and a channel that is up loses none: on a
+  /// slow link they would stand in the way of themselves.
+  bool say_again(EpochTime now) {
+    const bool due = pushed_ && now - said_ >= pause_;
+    if (due) {
+      said_ = now;
+      pause_ = std::min(2 * pause_, kLongestPause);
+    }
+    return due;
+  }
 
  private:
-  std::map<std::uint16_t, std::vector<std::byte>> chunks_;
+  static constexpr EpochTime kLongestPause = 8 * kEpochAgain;
+
+  std::map<std::uint16_t, SharedBytes> chunks_;
   std::optional<EpochTime> since_;  ///< when the first chunk of another member came
   std::optional<MeanPart> made_;
   std::map<std::uint16_t, MeanPart> parts_;
   std::map<std::uint16_t, EpochDigest> haves_;
   bool pushed_ = false;
+  EpochTime said_{};  ///< when the chunks were sent last
+  EpochTime pause_ = kEpochAgain;
 };
 
 }  // namespace sotto::sites

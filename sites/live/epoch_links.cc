@@ -35,7 +35,7 @@ void EpochLinks::follow_list() {
 
 // -- what comes -----------------------------------------------------------------------------------
 
-void EpochLinks::take(const ChannelEvent& event, EpochMember* member) {
+void EpochLinks::take(ChannelEvent event, EpochMember* member) {
   if (event.kind == ChannelEvent::Kind::up) {
     follow_list();
     links_[event.peer] = {.name = names_[event.peer], .hello = {}, .told_other = false};
@@ -49,7 +49,7 @@ void EpochLinks::take(const ChannelEvent& event, EpochMember* member) {
     return;
   }
   if (event.kind == ChannelEvent::Kind::message) {
-    take_message(event.peer, event.message, member);
+    take_message(event.peer, std::move(event.message), member);
     return;
   }
   const bool greeted = link->second.hello.has_value();
@@ -60,7 +60,7 @@ void EpochLinks::take(const ChannelEvent& event, EpochMember* member) {
   }
 }
 
-void EpochLinks::take_message(Rank peer, std::span<const std::byte> message, EpochMember* member) {
+void EpochLinks::take_message(Rank peer, std::vector<std::byte> message, EpochMember* member) {
   if (is_hello(message)) {
     if (const auto hello = parse_hello(message)) {
       greet(peer, *hello);
@@ -73,8 +73,8 @@ void EpochLinks::take_message(Rank peer, std::span<const std::byte> message, Epo
   if (!link.hello) {
     refuse_peer(peer, "it sent a message before its hello");
   } else if (member != nullptr) {
-    const Status status =
-        member->receive(link.name, link.hello->incarnation, message, parts_.clock());
+    const Status status = member->receive(link.name, link.hello->incarnation,
+                                          parts_.channels.keep(std::move(message)), parts_.clock());
     if (!status.ok()) {
       refuse_peer(peer, status.message());
     }
@@ -167,13 +167,14 @@ Status EpochLinks::send(EpochMember& member) {
       return status;
     }
   }
-  for (const EpochParcel& parcel : member.released()) {
+  for (EpochParcel& parcel : member.released()) {
     const auto rank = ranks_.find(parcel.name);
     const auto link = rank == ranks_.end() ? links_.end() : links_.find(rank->second);
     if (link != links_.end() && link->second.hello &&
         link->second.hello->incarnation == parcel.incarnation) {
       // What a full queue or a lost channel drops is said again by the protocol.
-      (void)parts_.channels.send(link->first, parcel.message);
+      (void)parts_.channels.hand_over(
+          link->first, {.head = std::move(parcel.message), .body = std::move(parcel.tail)});
     }
   }
   return {};
@@ -188,14 +189,14 @@ Status EpochLinks::pump(Deadline deadline, EpochMember* member) {
     }
   }
   for (int taken = 0; taken < kBatch; ++taken) {
-    const auto event = parts_.channels.poll(taken == 0 ? deadline : Deadline::after({}));
+    auto event = parts_.channels.poll(taken == 0 ? deadline : Deadline::after({}));
     if (!event.ok()) {
       if (event.status().fault() != Fault::deadline) {
         return event.status();
       }
       break;
     }
-    take(*event, member);
+    take(*std::move(event), member);
   }
   if (member == nullptr) {
     return {};

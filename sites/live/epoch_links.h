@@ -86,8 +86,8 @@ class EpochLinks {
     bool told_other = false;  ///< that it is in another run was told
   };
 
-  void take(const ChannelEvent& event, sites::EpochMember* member);
-  void take_message(Rank peer, std::span<const std::byte> message, sites::EpochMember* member);
+  void take(ChannelEvent event, sites::EpochMember* member);
+  void take_message(Rank peer, std::vector<std::byte> message, sites::EpochMember* member);
   void greet(Rank peer, const EpochHello& hello);
   void refuse_peer(Rank peer, const std::string& why);
   /// Says hello again where this node's run has become known, and tells of peers in another one.

@@ -111,7 +111,7 @@ std::optional<std::size_t> SiteLinks::place_of(Rank rank) const {
   return found == places_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void SiteLinks::take(const ChannelEvent& event) {
+void SiteLinks::take(ChannelEvent event) {
   if (event.kind == ChannelEvent::Kind::up) {
     open_.insert(event.peer);
   } else if (event.kind == ChannelEvent::Kind::down) {
@@ -129,7 +129,8 @@ void SiteLinks::take(const ChannelEvent& event) {
       site_.peer_up(*place);
       return;
     case ChannelEvent::Kind::message:
-      (void)site_.receive(*place, event.message);  // look() tells of an offence
+      (void)site_.receive(*place,
+                          channels_.keep(std::move(event.message)));  // look() tells of an offence
       return;
     case ChannelEvent::Kind::down:
       if (link.open) {
@@ -146,14 +147,14 @@ void SiteLinks::take(const ChannelEvent& event) {
 Status SiteLinks::pump(Deadline deadline) {
   follow_list();
   for (int taken = 0; taken < kBatch; ++taken) {
-    const auto event = channels_.poll(taken == 0 ? deadline : Deadline::after({}));
+    auto event = channels_.poll(taken == 0 ? deadline : Deadline::after({}));
     if (!event.ok()) {
       if (event.status().fault() != Fault::deadline) {
         return event.status();
       }
       break;
     }
-    take(*event);
+    take(*std::move(event));
   }
   send();
   if (look_due_.expired()) {
@@ -164,7 +165,7 @@ Status SiteLinks::pump(Deadline deadline) {
 }
 
 void SiteLinks::send() {
-  for (const sites::Released& released : site_.released()) {
+  for (sites::Released& released : site_.released()) {
     const Link& link = links_[released.peer];
     if (!link.open) {
       continue;
@@ -174,7 +175,8 @@ void SiteLinks::send() {
       continue;
     }
     // What is not sent would leave a gap in a stream: the two must meet anew.
-    if (Status status = channels_.send(link.rank, released.message);
+    ChannelMessage message{.head = std::move(released.message), .body = released.payload};
+    if (Status status = channels_.hand_over(link.rank, std::move(message));
         !status.ok() && status.fault() != Fault::peer_lost) {
       give_up_on(released.peer, status.message());
     }

@@ -82,7 +82,7 @@ class SiteLinks {
 
   void follow_list();
   void read_list();
-  void take(const ChannelEvent& event);
+  void take(ChannelEvent event);
   void hang_up(std::size_t peer);
   /// Tells of the rules of the wire that the peers of channels broke since the last call, and has
   /// these peers wait.

@@ -25,7 +25,7 @@ class SiteAccess {
 
   /// Site::receive
   virtual Status receive(std::size_t peer, std::span<const std::byte> message) {
-    return site_.receive(peer, message);
+    return site_.receive(peer, SharedBytes::copy(message));
   }
   /// Site::try_begin
   virtual bool try_begin(bool waited) { return site_.try_begin(waited); }

@@ -165,12 +165,12 @@ TEST_CASE("bad input: sequence wrap: numbers and counts of 2^64-1 are no next on
        {channel_wire::Receipt{kMost, 0}, channel_wire::Receipt{1, kMost},
         channel_wire::Receipt{std::uint64_t{1} << 62U, kMost}}) {
     MessageSender departures(std::chrono::seconds(1));
-    departures.add(std::vector<std::byte>(100));
+    departures.add({.head = std::vector<std::byte>(100), .body = {}});
     CHECK_FALSE(departures.take(receipt, MessageSender::Clock::time_point()).ok());
   }
   // The largest allowance is one like any other.
   MessageSender departures(std::chrono::seconds(1));
-  departures.add(std::vector<std::byte>(100));
+  departures.add({.head = std::vector<std::byte>(100), .body = {}});
   REQUIRE(departures.take({0, kMost}, MessageSender::Clock::time_point()).ok());
   CHECK(departures.ready());
 }

@@ -174,7 +174,7 @@ TEST_CASE("departing messages wait for an allowance, and arrive in chunks") {
   MessageSender out(8s);
   auto in = open_arrivals(100'000);
   const auto message = message_of(3, 50'000);
-  out.add(message);
+  out.add({.head = message, .body = {}});
   out.add({});
   CHECK_FALSE(out.ready());
   REQUIRE(out.take({0, cost_of(50'000) - 1}, start).ok());
@@ -203,19 +203,73 @@ TEST_CASE("departing messages wait for an allowance, and arrive in chunks") {
   CHECK(out.empty());
 }
 
+TEST_CASE("a message in two runs of bytes goes out as one, wherever its chunks end") {
+  const auto start = MessageSender::Clock::time_point();
+  constexpr std::size_t kChunk = ChunkSizer::kLeastChunkBytes;
+  for (const std::size_t head : {std::size_t{0}, std::size_t{25}, kChunk - 1, kChunk, kChunk + 1}) {
+    for (const std::size_t body : {std::size_t{1}, kChunk - 25, kChunk, 3 * kChunk}) {
+      CAPTURE(head);
+      CAPTURE(body);
+      const auto whole = message_of(5, head + body);
+      MessageSender out(8s);
+      auto in = open_arrivals(100'000);
+      out.add({.head = {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(head)},
+               .body = Bytes(whole.begin() + static_cast<std::ptrdiff_t>(head), whole.end())});
+      CHECK(out.queued_bytes() == whole.size());
+      REQUIRE(out.take({0, cost_of(whole.size())}, start).ok());
+      Bytes arrived;
+      std::size_t chunks = 0;
+      for (; out.ready(); out.gone(start), ++chunks) {
+        const auto written = write(out.next());
+        const auto sent = write_zmq(out.next());
+        CHECK(std::ranges::equal(view_of(sent), written));
+        const auto parsed = parse(written);
+        REQUIRE(parsed.ok());
+        auto taken = in.take(std::get<Chunk>(*parsed));
+        REQUIRE(taken.ok());
+        if (*taken) {
+          arrived = **taken;
+        }
+      }
+      CHECK(arrived == whole);
+      CHECK(chunks == (whole.size() + kChunk - 1) / kChunk);
+      CHECK(out.empty());
+      CHECK(out.queued_bytes() == 0);
+      CHECK(out.sent_bytes() == whole.size());
+    }
+  }
+}
+
+TEST_CASE("memory of messages that nobody needs serves for those that come") {
+  BytePool pool;
+  MessageReceiver in(BytePool::kLeast, &pool);
+  in.said({0, kMost});
+  const auto message = message_of(6, BytePool::kLeast);
+  const std::byte* first = nullptr;
+  for (std::uint64_t number = 0; number < 3; ++number) {
+    auto taken = in.take({number, {message.size(), 0, message}});
+    REQUIRE(taken.ok());
+    REQUIRE(taken->has_value());
+    const SharedBytes kept = pool.share(*std::move(*taken));
+    CHECK(std::ranges::equal(kept, message));
+    first = first == nullptr ? kept.data() : first;
+    CHECK(kept.data() == first);
+  }
+}
+
 TEST_CASE("receipts for what was never sent, and allowances that shrink, are refused") {
   const auto start = MessageSender::Clock::time_point();
   for (const Receipt& bad : {Receipt{101, 1000}, Receipt{kMost, 1000}, Receipt{49, 1000},
                              Receipt{50, 999}, Receipt{50, 0}}) {
     MessageSender out(8s);
-    out.add(Bytes(100));
+    out.add({.head = Bytes(100), .body = {}});
     REQUIRE(out.take({0, 1000}, start).ok());
     out.gone(start);
     REQUIRE(out.take({50, 1000}, start).ok());
     CHECK(out.take(bad, start).fault() == Fault::malformed);
   }
   MessageSender out(8s);
-  out.add(Bytes(100));
+  out.add({.head = Bytes(100), .body = {}});
   CHECK_FALSE(out.take({1, 1000}, start).ok());
   CHECK(out.take({0, kMost}, start).ok());
   CHECK(out.ready());
@@ -225,7 +279,7 @@ TEST_CASE("64 MiB message at 1 Mbit/s with a short timeout: no chunk is on its w
   const double rate = 125'000;
   const auto timeout = 2s;
   MessageSender out(timeout);
-  out.add(Bytes(std::size_t{64} << 20));
+  out.add({.head = Bytes(std::size_t{64} << 20), .body = {}});
   auto now = MessageSender::Clock::time_point();
   std::uint64_t arrived = 0;
   REQUIRE(out.take({0, cost_of(std::size_t{64} << 20)}, now).ok());

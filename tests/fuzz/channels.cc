@@ -24,7 +24,7 @@ class Side {
  public:
   Side() {
     for (const std::size_t bytes : {5000U, 0U, 1U, 300U}) {
-      out_.add(std::vector<std::byte>(bytes));
+      out_.add({.head = std::vector<std::byte>(bytes), .body = {}});
     }
     receipt();
   }

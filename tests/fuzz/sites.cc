@@ -170,8 +170,8 @@ class Scene {
         }
         continue;
       }
-      check(sites::parse(released.message, kSiteDimension).ok(), "a site says what parses");
-      check(released.message.size() <= site_->max_message_bytes(), "… within its longest message");
+      check(sites::parse(released.bytes(), kSiteDimension).ok(), "a site says what parses");
+      check(released.bytes().size() <= site_->max_message_bytes(), "… within its longest message");
     }
   }
 

@@ -93,7 +93,7 @@ void Channel::use_keys(std::vector<PublicKey> keys) {
   }
 }
 
-Status Channel::send(std::span<const std::byte> message) {
+Status Channel::send(ChannelMessage message) {
   if (!up() || ending_ || !context_.events.known(traffic_.peer)) {
     return {Fault::peer_lost, fmt::format("the channel to rank {} is down", traffic_.peer)};
   }
@@ -109,7 +109,7 @@ Status Channel::send(std::span<const std::byte> message) {
             fmt::format("rank {} takes nothing, and {} messages of {} bytes in all wait for it",
                         traffic_.peer, out.queued_messages(), out.queued_bytes())};
   }
-  pair_->out.add(message);
+  pair_->out.add(std::move(message));
   return {};
 }
 
@@ -294,7 +294,7 @@ void Channel::open_pair(Time now) {
   if (up() || !has_way_out() || !handshake_.complete()) {
     return;
   }
-  pair_.emplace(context_.options, now);
+  pair_.emplace(context_, now);
   dialler().succeeded();
   traffic_.trouble = ChannelTrouble::none;
   traffic_.reason.clear();

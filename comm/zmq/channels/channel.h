@@ -49,6 +49,7 @@ struct ChannelContext {
   zmq::context_t& context;
   Listener& listener;
   ChannelEvents& events;
+  BytePool& pool;
 };
 
 class Channel {
@@ -75,7 +76,7 @@ class Channel {
   std::uint64_t sources_version() const { return dialler().sources_version(); }
   /// Queues a message. Fault::peer_lost while the channel is down, Fault::malformed for one that is
   /// too long, Fault::backlog where too much waits already.
-  Status send(std::span<const std::byte> message);
+  Status send(ChannelMessage message);
   /// Down, and tried again after `pause`; nothing more of the peer is delivered.
   void close(Time now, std::chrono::milliseconds pause);
   /// Counts a message of this many bytes that the program has taken.
@@ -120,9 +121,9 @@ class Channel {
  private:
   /// While the channel is up.
   struct Pair {
-    Pair(const ChannelOptions& options, Time now)
-        : in(options.max_message_bytes),
-          out(options.timeout),
+    Pair(const ChannelContext& context, Time now)
+        : in(context.options.max_message_bytes, &context.pool),
+          out(context.options.timeout),
           quota(now),
           heard(now),
           receipted(now) {}

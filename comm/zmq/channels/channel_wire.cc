@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/check.h>
 
 namespace sotto::internal::channel_wire {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 enum Kind : std::uint8_t { kGreeting = 1, kAccept = 2, kChunk = 3, kReceipt = 4, kBye = 5 };
 
 struct Writer {
-  ByteBuffer& out;
+  ByteWriter& out;
   void operator()(const Greeting& greeting) const {
     out.write(std::uint8_t{kGreeting});
     out.write(kVersion);
@@ -24,7 +25,8 @@ struct Writer {
     out.write(std::uint8_t{kChunk});
     out.write(chunk.number);
     write_place(out, chunk.piece);
-    out.append(chunk.piece.bytes);
+    out.write_bytes(chunk.piece.bytes);
+    out.write_bytes(chunk.rest);
   }
   void operator()(const Receipt& receipt) const {
     out.write(std::uint8_t{kReceipt});
@@ -33,6 +35,20 @@ struct Writer {
   }
   void operator()(const Bye&) const { out.write(std::uint8_t{kBye}); }
 };
+
+/// Bytes that a message takes.
+struct Size {
+  std::size_t operator()(const Greeting& /*greeting*/) const { return 2 + sizeof(std::uint64_t); }
+  std::size_t operator()(const Accept& /*accept*/) const { return 1 + sizeof(std::uint64_t); }
+  std::size_t operator()(const Chunk& chunk) const { return kChunkHeaderBytes + chunk.size(); }
+  std::size_t operator()(const Receipt& /*receipt*/) const { return 1 + 2 * sizeof(std::uint64_t); }
+  std::size_t operator()(const Bye& /*bye*/) const { return 1; }
+};
+
+void write_to(ByteWriter out, const Message& message) {
+  std::visit(Writer{out}, message);
+  check(out.remaining() == 0, "a message has the length that was made room for");
+}
 
 Status malformed(const std::string& what) { return {Fault::malformed, what}; }
 
@@ -82,9 +98,15 @@ bool has_session(const Message& message) {
 }  // namespace
 
 std::vector<std::byte> write(const Message& message) {
-  ByteBuffer out;
-  std::visit(Writer{out}, message);
-  return std::move(out).take();
+  std::vector<std::byte> bytes(std::visit(Size(), message));
+  write_to(ByteWriter(bytes), message);
+  return bytes;
+}
+
+zmq::message_t write_zmq(const Message& message) {
+  zmq::message_t bytes(std::visit(Size(), message));
+  write_to(writer_of(bytes), message);
+  return bytes;
 }
 
 Result<Message> parse(std::span<const std::byte> bytes) {

@@ -46,6 +46,12 @@ struct Accept {
 struct Chunk {
   std::uint64_t number = 0;
   Piece piece{};  ///< a piece of the message with this number
+  /// Bytes of the piece that follow piece.bytes and lie elsewhere, where it is to be written; of
+  /// what was parsed there are none.
+  std::span<const std::byte> rest{};
+
+  /// Bytes of the piece.
+  std::size_t size() const { return piece.bytes.size() + rest.size(); }
 };
 struct Receipt {
   std::uint64_t received = 0;
@@ -55,6 +61,8 @@ struct Bye {};
 using Message = std::variant<Greeting, Accept, Chunk, Receipt, Bye>;
 
 std::vector<std::byte> write(const Message& message);
+/// As write, in a message of ZeroMQ's.
+zmq::message_t write_zmq(const Message& message);
 
 /// Fault::malformed for anything that breaks the grammar, a chunk that leaves its message, or the
 /// session 0, which nobody draws.

@@ -8,8 +8,11 @@
 namespace sotto::internal {
 namespace {
 
-/// Often enough for the sender to learn the link's rate, and seldom enough to cost nothing.
+/// Often enough for the sender to learn the link's rate, and seldom enough to cost little: each
+/// receipt is encrypted, and wakes four threads.
 constexpr std::uint64_t kReceiptBytes = 64 << 10;
+/// Chunks of the present length in a receipt.
+constexpr std::uint64_t kReceiptChunks = 4;
 
 }  // namespace
 
@@ -29,7 +32,7 @@ Status MessageReceiver::begin(const channel_wire::Chunk& chunk) {
   }
   begun_ += cost;
   progress_.begin(chunk.piece.total);
-  message_.clear();
+  message_ = pool_ == nullptr ? std::vector<std::byte>() : pool_->take(chunk.piece.total);
   message_.reserve(chunk.piece.total);
   return {};
 }
@@ -51,6 +54,7 @@ Result<std::optional<std::vector<std::byte>>> MessageReceiver::take(
   }
   message_.insert(message_.end(), piece.bytes.begin(), piece.bytes.end());
   received_ += piece.bytes.size();
+  chunk_bytes_ = piece.bytes.size();
   if (!progress_.take(piece)) {
     return std::optional<std::vector<std::byte>>();
   }
@@ -66,7 +70,7 @@ channel_wire::Receipt MessageReceiver::receipt(std::uint64_t held) const {
 
 bool MessageReceiver::news(std::uint64_t held) const {
   const auto now = receipt(held);
-  return now.received - said_.received >= kReceiptBytes ||
+  return now.received - said_.received >= std::max(kReceiptBytes, kReceiptChunks * chunk_bytes_) ||
          now.allowed - said_.allowed >= window() / 8;
 }
 

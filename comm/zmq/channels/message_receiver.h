@@ -7,13 +7,17 @@
 #include <optional>
 #include <vector>
 
+#include <sotto/base/byte_pool.h>
+
 #include "channel_wire.h"
 
 namespace sotto::internal {
 
 class MessageReceiver {
  public:
-  explicit MessageReceiver(std::size_t max_message_bytes) : max_message_bytes_(max_message_bytes) {}
+  /// Messages take their memory from `pool`, which must outlive it; null: none is used again.
+  explicit MessageReceiver(std::size_t max_message_bytes, BytePool* pool = nullptr)
+      : max_message_bytes_(max_message_bytes), pool_(pool) {}
 
   /// Memory that the messages of one peer may take: one that is used and one that comes.
   std::uint64_t window() const { return 2 * channel_wire::cost_of(max_message_bytes_); }
@@ -36,10 +40,12 @@ class MessageReceiver {
   Status begin(const channel_wire::Chunk& chunk);
 
   const std::size_t max_message_bytes_;
+  BytePool* const pool_;
   channel_wire::Receipt said_;
-  std::uint64_t received_ = 0;  ///< bytes of chunks received
-  std::uint64_t begun_ = 0;     ///< cost of all messages with a first chunk here
-  std::uint64_t number_ = 0;    ///< number of the next message, or of the one under way
+  std::uint64_t received_ = 0;     ///< bytes of chunks received
+  std::uint64_t chunk_bytes_ = 0;  ///< length of the latest chunk
+  std::uint64_t begun_ = 0;        ///< cost of all messages with a first chunk here
+  std::uint64_t number_ = 0;       ///< number of the next message, or of the one under way
   Progress progress_;
   std::vector<std::byte> message_;
 };

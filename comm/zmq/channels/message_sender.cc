@@ -1,6 +1,7 @@
 #include "message_sender.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -44,24 +45,38 @@ bool MessageSender::ready() const {
 
 channel_wire::Chunk MessageSender::next() const {
   check(ready(), "a chunk that the peer takes");
-  const auto& message = queue_.front();
-  return {.number = number_, .piece = piece_at(message, offset_, sizer_.chunk_bytes())};
+  const ChannelMessage& message = queue_.front();
+  const std::size_t head = message.head.size();
+  const std::size_t end = std::min(message.size(), offset_ + sizer_.chunk_bytes());
+  const auto run = [&](std::span<const std::byte> bytes, std::size_t from, std::size_t to) {
+    return from < to ? bytes.subspan(from, to - from) : std::span<const std::byte>();
+  };
+  channel_wire::Chunk chunk{.number = number_,
+                            .piece = {.total = message.size(),
+                                      .offset = offset_,
+                                      .bytes = run(message.head, offset_, std::min(end, head))},
+                            .rest = {}};
+  if (end > head) {
+    chunk.rest = run(message.body, std::max(offset_, head) - head, end - head);
+  }
+  return chunk;
 }
 
 void MessageSender::gone(Clock::time_point now) {
-  const Piece piece = next().piece;
+  const channel_wire::Chunk chunk = next();
+  const std::uint64_t total = chunk.piece.total;
   if (!begun_) {
     begun_ = true;
-    spent_ += channel_wire::cost_of(piece.total);
+    spent_ += channel_wire::cost_of(total);
   }
   if (chunks_bytes_ == receipt_.received) {
     sizer_.begin(now);
   }
-  offset_ += piece.bytes.size();
-  chunks_bytes_ += piece.bytes.size();
-  if (piece.last()) {
-    sent_bytes_ += piece.total;
-    queued_bytes_ -= piece.total;
+  offset_ += chunk.size();
+  chunks_bytes_ += chunk.size();
+  if (offset_ == total) {
+    sent_bytes_ += total;
+    queued_bytes_ -= total;
     queue_.pop_front();
     ++number_;
     offset_ = 0;

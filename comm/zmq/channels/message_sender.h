@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <span>
-#include <vector>
+#include <utility>
 
+#include <sotto/comm/channels.h>
 #include <sotto/comm/deadline.h>
 
 #include "channel_wire.h"
@@ -47,9 +47,9 @@ class MessageSender {
 
   explicit MessageSender(Clock::duration timeout) : sizer_(timeout) {}
 
-  void add(std::span<const std::byte> message) {
-    queue_.emplace_back(message.begin(), message.end());
+  void add(ChannelMessage message) {
     queued_bytes_ += message.size();
+    queue_.push_back(std::move(message));
   }
   bool empty() const { return queue_.empty(); }
   /// Bytes of messages that are not yet sent whole.
@@ -69,7 +69,7 @@ class MessageSender {
   Status take(const channel_wire::Receipt& receipt, Clock::time_point now);
 
  private:
-  std::deque<std::vector<std::byte>> queue_;
+  std::deque<ChannelMessage> queue_;
   std::size_t queued_bytes_ = 0;
   channel_wire::Receipt receipt_;  ///< the peer's last receipt
   std::uint64_t number_ = 0;       ///< number of the first message in the queue

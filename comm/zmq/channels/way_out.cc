@@ -1,11 +1,13 @@
 #include "way_out.h"
 
+#include <utility>
+
 namespace sotto::internal {
 
 bool WayOut::send(const channel_wire::Message& message) {
-  const auto bytes = channel_wire::write(message);
-  return answering() ? listener_.send(*route_, zmq::message_t(bytes.data(), bytes.size()))
-                     : dialler_.connection()->send(bytes);
+  auto bytes = channel_wire::write_zmq(message);
+  return answering() ? listener_.send(*route_, std::move(bytes))
+                     : dialler_.connection()->send(std::move(bytes));
 }
 
 bool WayOut::writable() { return answering() || dialler_.connection()->writable(); }

@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/byte_pool.h>
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/trust/peers_file.h>
@@ -102,7 +103,13 @@ class ZmqChannels final : public Channels {
   Status start();
 
   std::string address() const override;
-  Status send(Rank peer, std::span<const std::byte> message) override;
+  Status send(Rank peer, std::span<const std::byte> message) override {
+    return hand_over(peer, {.head = {message.begin(), message.end()}, .body = {}});
+  }
+  Status hand_over(Rank peer, ChannelMessage message) override;
+  SharedBytes keep(std::vector<std::byte> message) const override {
+    return pool_.share(std::move(message));
+  }
   Result<ChannelEvent> poll(Deadline deadline) override;
   void close(Rank peer, std::chrono::milliseconds pause) override;
   std::vector<ChannelTraffic> traffic() const override;
@@ -132,6 +139,7 @@ class ZmqChannels final : public Channels {
   const Authenticator authenticator_;
   Listener listener_;
   Wakeup wakeup_;
+  BytePool pool_;  ///< of messages that come
 
   mutable std::mutex mutex_;  ///< guards all that follows
   std::condition_variable news_;
@@ -198,14 +206,14 @@ ZmqChannels::~ZmqChannels() {
   }
 }
 
-Status ZmqChannels::send(Rank peer, std::span<const std::byte> message) {
+Status ZmqChannels::hand_over(Rank peer, ChannelMessage message) {
   const std::lock_guard lock(mutex_);
   heed_list();
   const auto channel = channels_.find(peer);
   if (channel == channels_.end()) {
     return {Fault::peer_lost, fmt::format("rank {} is not listed", peer)};
   }
-  Status sent = channel->second.send(message);
+  Status sent = channel->second.send(std::move(message));
   if (sent) {
     wakeup_.signal();
   }
@@ -258,7 +266,7 @@ void ZmqChannels::heed_list() {
   }
   list_version_ = list.version();
   refusals_.forget_keys();
-  const ChannelContext home{options_, context_, listener_, events_};
+  const ChannelContext home{options_, context_, listener_, events_, pool_};
   for (const TrustedPeer& line : list.peers()) {
     if (line.rank != options_.rank) {
       channels_.try_emplace(line.rank, home, line.rank);

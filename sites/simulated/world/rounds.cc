@@ -309,8 +309,9 @@ void World::flush(Process& process) {
       wires_.close(process.id, process.channels[released.peer], plan_.reconnect);
       continue;
     }
-    audit_.releases(process, peer, released.message);
-    let_go(process, released.peer, released.message);
+    const std::vector<std::byte> message = released.bytes();
+    audit_.releases(process, peer, message);
+    let_go(process, released.peer, message);
   }
 }
 

@@ -47,7 +47,7 @@ struct Scene {
   }
   PeerState peer() { return network.peers(0)[victim]; }
   Status say(std::span<const std::byte> message) {
-    return network.site(0).receive(victim, message);
+    return network.site(0).receive(victim, SharedBytes::copy(message));
   }
   Status parcel(std::span<const std::byte> payload) {
     return say(
@@ -369,7 +369,8 @@ TEST_CASE("core: gossip, a change of another copy is not used, and the whole one
   scene.network.train(0);
   bool asked = false;
   for (const Released& released : scene.network.site(0).released()) {
-    const auto message = sites::parse(released.message, kDimension);
+    const auto bytes = released.bytes();
+    const auto message = sites::parse(bytes, kDimension);
     if (message.ok() && released.peer == scene.victim) {
       const auto* receipt = std::get_if<Receipt>(&*message);
       asked = asked || (receipt != nullptr && receipt->wants_whole);

@@ -220,7 +220,7 @@ TEST_CASE("core: both learn the other's settings, also who was heard before it w
   }
   const auto pass = [&](std::size_t from, std::size_t to) {
     for (const auto& released : network.site(from).released()) {
-      CHECK(network.site(to).receive(0, released.message).ok());
+      CHECK(network.site(to).receive(0, released.bytes()).ok());
     }
   };
   pass(0, 1);  // the other takes back its greeting, and refuses

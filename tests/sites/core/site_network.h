@@ -239,7 +239,7 @@ class SiteNetwork {
       if (released.hang_up) {
         disconnect(i, j);
       } else if (connected(i, j)) {
-        queue(i, j).push_back(std::move(released.message));
+        queue(i, j).push_back(released.bytes());
       }
     }
   }

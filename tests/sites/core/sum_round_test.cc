@@ -25,7 +25,7 @@ Neighbour peer_in(Round round) {
 void arrive(Neighbour& peer, Round round) {
   const Parcel parcel = {
       .incarnation = 1, .sequence = peer.in.received() + 1, .round = round, .payload = {}};
-  REQUIRE(peer.in.arrive(parcel, kWindowOfSums) == InStream::Arrival::kept);
+  REQUIRE(peer.in.arrive(parcel, {}, kWindowOfSums) == InStream::Arrival::kept);
 }
 
 std::vector<Neighbour> peers_in(const std::vector<Round>& rounds) {

@@ -57,7 +57,7 @@ std::vector<std::vector<float>> in_epochs(const ClusterOptions& options, Round s
         REQUIRE(nodes[k]->offer(g, now).ok());
       }
       for (const EpochParcel& parcel : nodes[k]->released()) {
-        REQUIRE(nodes[parcel.incarnation - 1]->receive(names[k], k + 1, parcel.message, now).ok());
+        REQUIRE(nodes[parcel.incarnation - 1]->receive(names[k], k + 1, parcel.bytes(), now).ok());
       }
       done = done && nodes[k]->step() == steps;
     }
@@ -126,10 +126,9 @@ TEST_CASE("epochs: what compression withholds is not dropped when an epoch ends"
       }
       StepMean mean{.step = step, .parts = {}};
       for (std::size_t owner = 0; owner < n; ++owner) {
-        std::map<std::uint16_t, std::vector<std::byte>> chunks;
+        std::map<std::uint16_t, SharedBytes> chunks;
         for (std::size_t k = 0; k < n; ++k) {
-          const auto bytes = nodes[k].encoding(owner);
-          chunks[static_cast<std::uint16_t>(k)] = {bytes.begin(), bytes.end()};
+          chunks[static_cast<std::uint16_t>(k)] = nodes[k].encoding(owner);
         }
         auto part = nodes[owner].make(places[owner], chunks);
         REQUIRE(part.ok());

@@ -108,3 +108,17 @@ TEST_CASE("epochs: an owner makes its part of all chunks, or after grace of more
   REQUIRE(work.mean(7, 2));
   CHECK(*work.mean(7, 2) == StepMean{7, std::vector<MeanPart>(2, {{0, 1}, kBytes})});
 }
+
+TEST_CASE("epochs: chunks are sent again after pauses that double, up to four seconds") {
+  StepWork work;
+  CHECK_FALSE(work.say_again(EpochTime(10'000)));  // none was sent
+  work.note_pushed(EpochTime(10'000));
+  EpochTime said(10'000);
+  for (const int pause : {500, 1000, 2000, 4000, 4000}) {
+    CAPTURE(pause);
+    CHECK_FALSE(work.say_again(said + EpochTime(pause - 1)));
+    said += EpochTime(pause);
+    CHECK(work.say_again(said));
+    CHECK_FALSE(work.say_again(said));
+  }
+}

@@ -335,12 +335,12 @@ class EpochWorld {
     const Key key{process.name, process.incarnation};
     for (sites::EpochParcel& parcel : process.member->released()) {
       const Key to{parcel.name, parcel.incarnation};
-      const sites::EpochMessage message = *sites::parse_epoch(parcel.message);
+      const sites::EpochMessage message = *sites::parse_epoch(parcel.bytes());
       check_told(process, message);
       const bool lost = lost_ && lost_(process, parcel.name, message);
       auto& queue = queues_[{key, to}];
       if (!lost && processes_.contains(to) && queue.size() < 400) {
-        queue.push_back(std::move(parcel.message));
+        queue.push_back(parcel.bytes());
       }
     }
     look(process);
