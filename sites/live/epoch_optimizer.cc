@@ -15,6 +15,7 @@
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
 #include <sotto/sites/live/epoch_links.h>
+#include <sotto/sites/live/epoch_local_steps.h>
 #include <sotto/sites/live/epoch_reporter.h>
 #include <sotto/sites/live/founding_votes.h>
 #include <sotto/sites/process/called_node.h>
@@ -62,6 +63,9 @@ class EpochOptimizer::Run {
 
   bool over() const { return node_.over(round_); }
   Round round() const { return round_; }
+  Round next_step() const {
+    return local_ ? round_ * local_->interval() + local_->taken() : round_;
+  }
   SiteReport report() const { return reporter_.report(); }
   SiteResult result() const;
 
@@ -80,11 +84,14 @@ class EpochOptimizer::Run {
   }
 
   Status open();
+  bool takes_part() const { return member_ && member_->wants_gradient(); }
   Status take_part();
   ChannelOptions channel_options() const;
   /// Begins as a newcomer, or as the founder where no run is heard of.
   void try_begin();
+  /// The rule by which the caller's gradients make steps.
   std::unique_ptr<StepRule> make_rule() const;
+  std::optional<EpochLocalSteps> make_local_steps() const;
   void make_member(bool founder);
   /// Whether the parameters stay as they are.
   void keep_parameters(bool kept);
@@ -96,6 +103,9 @@ class EpochOptimizer::Run {
   /// Fault::ended once the run is over for a node that is not in it.
   Status run_goes_on() const;
   Result<EpochStep> outcome();
+  /// Gives the run a gradient, or what local steps have come to, and waits for its step.
+  Result<EpochStep> offer(std::span<const float> gradient, double loss);
+  Result<EpochStep> local_step(std::span<const float> gradient, double loss);
   /// Where the run is over with this node, those that come too late are told.
   Status note_end();
   /// Looks after the others while the caller is away.
@@ -114,6 +124,7 @@ class EpochOptimizer::Run {
   const std::shared_ptr<AllowList> list_;
   const Clock::time_point began_ = Clock::now();
   EpochReporter reporter_;
+  std::optional<EpochLocalSteps> local_;  ///< none: each gradient is one of the run's
 
   std::unique_ptr<RunRoster> roster_;
   std::unique_ptr<Channels> channels_;
@@ -147,6 +158,7 @@ EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameter
            .name = options_.name,
            .key = options_.roster.key.node_keys(options_.name).public_key}})),
       reporter_(options_, settings_, parameters.size(), listener_),
+      local_(make_local_steps()),
       node_({.noun = "node",
              .stop = options_.stop,
              .rounds = options_.rounds,
@@ -188,22 +200,33 @@ std::unique_ptr<StepRule> EpochOptimizer::Run::make_rule() const {
   return rule;
 }
 
+std::optional<EpochLocalSteps> EpochOptimizer::Run::make_local_steps() const {
+  const Round interval = options_.communication_interval;
+  if (interval < 1) {
+    refuse("communication_interval", fmt::to_string(interval), "it is 1 or more");
+  }
+  return has_local_steps(options_) ? std::optional<EpochLocalSteps>(std::in_place, parameters_,
+                                                                    layout_, interval, make_rule())
+                                   : std::nullopt;
+}
+
 void EpochOptimizer::Run::make_member(bool founder) {
   auto compressor = make_compressor(options_.compressor, ContractKind::contraction);
-  member_.emplace(sites::EpochSetup{.name = options_.name,
-                                    .incarnation = incarnation_,
-                                    .founders = founder ? std::vector{options_.name}
-                                                        : std::vector<std::string>(),
-                                    .least = options_.roster.least,
-                                    .most = options_.roster.most,
-                                    .parameters = parameters_,
-                                    .layout = layout_,
-                                    .step_rule = make_rule(),
-                                    .learning_rate = options_.step_rule.learning_rate,
-                                    .compressor = std::move(compressor),
-                                    .seed = options_.seed,
-                                    .grace = options_.grace},
-                  now());
+  member_.emplace(
+      sites::EpochSetup{
+          .name = options_.name,
+          .incarnation = incarnation_,
+          .founders = founder ? std::vector{options_.name} : std::vector<std::string>(),
+          .least = options_.roster.least,
+          .most = options_.roster.most,
+          .parameters = local_ ? local_->run_model() : parameters_,
+          .layout = layout_,
+          .step_rule = local_ ? make_step_rule(run_step_rule(options_)) : make_rule(),
+          .learning_rate = run_step_rule(options_).learning_rate,
+          .compressor = std::move(compressor),
+          .seed = options_.seed,
+          .grace = options_.grace},
+      now());
   member_->keep_parameters(kept_);
 }
 
@@ -279,11 +302,20 @@ void EpochOptimizer::Run::try_begin() {
 }
 
 Status EpochOptimizer::Run::take_part() {
+  if (takes_part()) {
+    return {};
+  }
   Status status = node_.guarded([&] {
     Status opened = open();
     return opened.ok() ? opened : node_.fail(opened);
   });
-  return status.ok() ? await([this] { return member_ && member_->wants_gradient(); }) : status;
+  if (status.ok()) {
+    status = await([this] { return takes_part(); });
+  }
+  if (status.ok() && local_) {
+    local_->begin();
+  }
+  return status;
 }
 
 Status EpochOptimizer::Run::connect() {
@@ -421,6 +453,9 @@ Result<EpochStep> EpochOptimizer::Run::outcome() {
   if (!status.ok() && !(cut_short && outcome_)) {
     return status;
   }
+  if (local_) {
+    local_->begin();
+  }
   reporter_.enter(SitePhase::training);
   reporter_.step_done(*std::exchange(pending_, {}), outcome_->left_out);
   return EpochStep{.round = round_, .left_out = std::exchange(outcome_, {})->left_out};
@@ -438,7 +473,7 @@ Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, dou
     refuse("gradient", fmt::format("{} elements", gradient.size()),
            fmt::format("it must have those of the parameters, {}", parameters_.size()));
   }
-  if (!member_ || !member_->wants_gradient()) {
+  if (!takes_part()) {
     const std::vector<float> before(parameters_.begin(), parameters_.end());
     const Round then = round_;
     if (Status status = take_part(); !status.ok()) {
@@ -448,12 +483,29 @@ Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, dou
       return EpochStep{.round = round_, .left_out = true};  // it is one at another model
     }
   }
+  return local_ ? local_step(gradient, loss) : offer(gradient, loss);
+}
+
+Result<EpochStep> EpochOptimizer::Run::offer(std::span<const float> gradient, double loss) {
   if (Status status = member_->offer(gradient, now()); !status.ok()) {
     return status.fault() == Fault::non_finite && member_->fault().ok() ? status
                                                                         : node_.fail(status);
   }
   pending_ = loss;
   return outcome();
+}
+
+Result<EpochStep> EpochOptimizer::Run::local_step(std::span<const float> gradient, double loss) {
+  if (Status status = local_->take(round_, gradient, loss); !status.ok()) {
+    return local_->spoilt() ? node_.fail(status) : status;
+  }
+  if (local_->due() || member_->is_late()) {
+    return offer(local_->movement(), local_->loss());
+  }
+  if (Status status = await([] { return true; }); !status.ok()) {
+    return status;
+  }
+  return EpochStep{.round = round_, .local = true};
 }
 
 Result<EpochStep> EpochOptimizer::Run::wait() {
@@ -495,6 +547,9 @@ Status EpochOptimizer::Run::finish() {
   }
   if (Status status = note_end(); !status.ok()) {
     return node_.fail(status);
+  }
+  if (local_) {
+    local_->begin();
   }
   node_.finish();
   node_.time().wall_s = seconds_since(began_);
@@ -543,6 +598,7 @@ void EpochOptimizer::evaluated(const Evaluation& quality) { run_->evaluated(qual
 Status EpochOptimizer::finish() { return run_->finish(); }
 bool EpochOptimizer::over() const { return run_->over(); }
 Round EpochOptimizer::round() const { return run_->round(); }
+Round EpochOptimizer::next_step() const { return run_->next_step(); }
 SiteReport EpochOptimizer::report() const { return run_->report(); }
 SiteResult EpochOptimizer::result() const { return run_->result(); }
 

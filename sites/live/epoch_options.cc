@@ -1,6 +1,8 @@
 #include <sotto/sites/live/epoch_options.h>
 
 #include <span>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,6 +16,11 @@ namespace {
 constexpr std::size_t kDigestShown = 16;  // characters
 
 }  // namespace
+
+StepRuleOptions run_step_rule(const EpochOptions& options) {
+  const StepRuleOptions as_it_is{.rule = "sgd", .learning_rate = 1};
+  return has_local_steps(options) ? options.outer_step_rule.value_or(as_it_is) : options.step_rule;
+}
 
 AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayout& layout) {
   const std::string shapes = layout_text(layout);
@@ -31,6 +38,12 @@ AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayou
   const AgreedSettings steps = options.own_step_rule ? AgreedSettings{{"step-rule", "own"}}
                                                      : step_rule_settings(options.step_rule);
   settings.insert(settings.end(), steps.begin(), steps.end());
+  if (has_local_steps(options)) {
+    settings.emplace_back("communication-interval", fmt::to_string(options.communication_interval));
+    for (auto& [name, value] : step_rule_settings(run_step_rule(options))) {
+      settings.emplace_back("outer-" + name, std::move(value));
+    }
+  }
   settings.insert(settings.end(), options.further.begin(), options.further.end());
   return settings;
 }

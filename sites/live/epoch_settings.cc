@@ -39,8 +39,8 @@ SettingGroup computed_settings(EpochSettings& o) {
        {"compressor", &o.training.compressor, "SPEC",
         "qmean: how sums and means are compressed; by default the algorithm's own"},
        {"seed", &o.seed, "S", "Seed of rounding", std::numeric_limits<std::uint64_t>::max()}}};
-  for (Setting& setting : step_settings(o.training).settings) {
-    group.settings.push_back(setting);
+  for (const auto& more : {step_settings(o.training), local_step_settings(o.training)}) {
+    group.settings.insert(group.settings.end(), more.settings.begin(), more.settings.end());
   }
   return group;
 }
@@ -101,7 +101,9 @@ EpochOptions options_of(const EpochSettings& o) {
   }
   options.name = o.roster.name.empty() ? default_node_name() : o.roster.name;
   options.compressor = compressor_of(o.training);
-  options.step_rule = step_rule_of(o.training, o.rounds);
+  options.communication_interval = o.training.communication_interval;
+  options.step_rule = step_rule_of(o.training, o.rounds * o.training.communication_interval);
+  options.outer_step_rule = outer_step_rule_of(o.training);
   options.seed = o.seed;
   options.rounds = o.rounds;
   options.state = o.roster.state;

@@ -23,7 +23,7 @@ namespace sotto {
 /// The values of the settings, given or default.
 struct EpochSettings {
   RosterSettings roster;
-  /// Algorithm and compressor, and step rule; others are not used.
+  /// Algorithm and compressor, step rule, and local steps; others are not used.
   OptimizerSettings training = [] {
     OptimizerSettings settings;
     settings.algorithm = "allreduce";

@@ -27,8 +27,9 @@
 namespace sotto::study {
 namespace {
 
-/// The settings that these runs share with those of a fixed number of nodes, beside step_settings.
-constexpr std::array<std::string_view, 20> kOfRosterRuns = {"nodes",
+/// The settings that these runs share with those of a fixed number of nodes, beside step_settings
+/// and local_step_settings.
+constexpr std::array<std::string_view, 19> kOfRosterRuns = {"nodes",
                                                             "timeout",
                                                             "insecure",
                                                             "key",
@@ -36,7 +37,6 @@ constexpr std::array<std::string_view, 20> kOfRosterRuns = {"nodes",
                                                             "compressor",
                                                             "consensus-stepsize",
                                                             "rule",
-                                                            "communication-interval",
                                                             "task",
                                                             "model",
                                                             "batch",
@@ -53,7 +53,8 @@ constexpr std::array<std::string_view, 20> kOfRosterRuns = {"nodes",
 void refuse_others(const std::vector<std::string>& given) {
   TrainOptions options;
   RosterSettings roster;
-  const std::vector<SettingGroup> of_rosters = {step_settings(options), settings_of(roster)};
+  const std::vector<SettingGroup> of_rosters = {step_settings(options),
+                                                local_step_settings(options), settings_of(roster)};
   for (const std::string& setting : given) {
     const bool shared = std::ranges::find(kOfRosterRuns, dashed(setting)) != kOfRosterRuns.end();
     if (!shared && find_setting(of_rosters, setting) == nullptr) {
@@ -77,7 +78,7 @@ SiteSettings site_settings(const TrainOptions& o, Round steps, std::optional<dou
   SiteSettings settings;
   settings.training = o;
   settings.seed = o.seed;
-  settings.rounds = (steps + o.communication_interval - 1) / o.communication_interval;
+  settings.rounds = exchanges_in(steps, o);
   settings.timeout_s = timeout_s.value_or(settings.timeout_s);
   return settings;
 }
@@ -110,7 +111,14 @@ void refuse_of_fixed_nodes(const std::string& algorithm) {
 }
 
 /// Throws Error for a setting that runs of one model alone have.
-void refuse_of_one_model(const RosterSettings& roster) {
+void refuse_of_one_model(const TrainOptions& o, const RosterSettings& roster) {
+  OptimizerSettings without_interval = o;
+  without_interval.communication_interval = 1;
+  if (has_local_steps(without_interval)) {
+    throw Error("outer_step_rule",
+                "an outer step rule is for allreduce and qmean where nodes come and go: leave "
+                "outer-step-rule and the settings of it out");
+  }
   if (!roster.state.empty()) {
     refuse("state", roster.state, "it is for allreduce and qmean: others keep nothing");
   }
@@ -174,15 +182,14 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
     plan.epochs->further = further_of(tasks, steps);
   } else {
     refuse_of_fixed_nodes(o.algorithm);
-    refuse_of_one_model(roster);
+    refuse_of_one_model(o, roster);
     take_settings(site_settings(o, steps, timeout_s), plan.run);
     plan.run.listen = roster.listen;
     plan.run.scaling = tasks.data().scaling;
     plan.run.further = further_of(tasks, plan.run.rounds);
   }
-  plan.eval_every = o.eval_every
-                        ? (*o.eval_every + o.communication_interval - 1) / o.communication_interval
-                        : std::max<Round>(per_epoch / o.communication_interval, 1);
+  plan.eval_every = o.eval_every ? exchanges_in(*o.eval_every, o)
+                                 : std::max<Round>(per_epoch / o.communication_interval, 1);
   take_model(o, plan);
   if (!o.gradient_time.empty()) {
     plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.seed, 0);

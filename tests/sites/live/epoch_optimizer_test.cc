@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -63,7 +64,7 @@ Ended train(const EpochOptions& options, std::vector<float> x,
     if (node.report().epoch && !node.report().epoch->members.empty()) {
       ended.members = node.report().epoch->members;
     }
-    gradient(ended.members, node.round(), x, g);
+    gradient(ended.members, node.next_step(), x, g);
     ended.status = node.step(g).status();
   }
   if (ended.status.ok()) {
@@ -76,21 +77,35 @@ Ended train(const EpochOptions& options, std::vector<float> x,
 }  // namespace
 
 TEST_CASE("live epochs: where nothing fails the models are those of allreduce and qmean by bits") {
-  for (const std::string compressor : {"none", "quant:4"}) {
-    CAPTURE(compressor);
-    const bool exact = compressor == "none";
-    const ClusterOptions fixed{.algorithm = exact ? "allreduce" : "qmean",
-                               .compressor = exact ? "" : compressor,
-                               .nodes = kNodes,
-                               .dimension = kDimension,
-                               .step = {.rule = "adam", .learning_rate = 0.05},
-                               .seed = 11,
-                               .allow_contract_violation = true};
+  struct Case {
+    std::string compressor;
+    Round interval = 1;
+    std::optional<StepRuleOptions> outer{};
+  };
+  const StepRuleOptions diloco{
+      .rule = "sgd", .learning_rate = 0.7, .momentum = 0.9, .nesterov = true};
+  for (const Case& now : {Case{"none"}, Case{"quant:4"}, Case{"none", 3}, Case{"none", 4, diloco},
+                          Case{"quant:4", 2, diloco}, Case{"none", 1, diloco}}) {
+    CAPTURE(now.compressor);
+    CAPTURE(now.interval);
+    const bool exact = now.compressor == "none";
+    const StepRuleOptions as_it_is{.rule = "sgd", .learning_rate = 1};
+    const bool local = now.interval > 1 || now.outer;
+    const ClusterOptions fixed{
+        .algorithm = exact ? "allreduce" : "qmean",
+        .compressor = exact ? "" : now.compressor,
+        .nodes = kNodes,
+        .dimension = kDimension,
+        .step = {.rule = "adam", .learning_rate = 0.05},
+        .communication_interval = now.interval,
+        .outer_step = local ? std::optional(now.outer.value_or(as_it_is)) : std::nullopt,
+        .seed = 11,
+        .allow_contract_violation = true};
     const Quadratic task(kNodes, kDimension, 3, 0.2);
     const GradientFunction gradient_of = task;
     Cluster cluster(fixed);
     const std::vector<float> start = cluster.x[0];
-    REQUIRE(cluster.driver.run(kSteps, gradient_of).ok());
+    REQUIRE(cluster.driver.run(kSteps * now.interval, gradient_of).ok());
 
     const std::string seed = "127.0.0.1:" + std::to_string(free_port());
     std::vector<std::future<Ended>> nodes;
@@ -98,7 +113,9 @@ TEST_CASE("live epochs: where nothing fails the models are those of allreduce an
     std::promise<void> bound;  // n0 has the seed's address, before another one takes it
     for (std::size_t k = 0; k < kNodes; ++k) {
       EpochOptions options = options_for("n" + std::to_string(k), seed, kNodes);
-      options.compressor = compressor;
+      options.compressor = now.compressor;
+      options.communication_interval = now.interval;
+      options.outer_step_rule = now.outer;
       // Only the model of the node that begins counts. The order of nodes is that of their names,
       // or where one came later than the others, another: each is its place's node.
       const std::vector<float> own = k == 0 ? start : std::vector<float>(kDimension, 7);
@@ -197,6 +214,8 @@ TEST_CASE("live epochs: settings are refused before anything is sent") {
   refused([](EpochOptions& o) { o.compressor = "nothing"; });
   refused([](EpochOptions& o) { o.compressor = "quant:4; 1d=none"; });  // goes by the tensors
   refused([](EpochOptions& o) { o.step_rule.rule = "nothing"; });
+  refused([](EpochOptions& o) { o.communication_interval = 0; });
+  refused([](EpochOptions& o) { o.outer_step_rule = {.rule = "nothing"}; });
 }
 
 TEST_CASE("live epochs: votes are kept in a folder, for the node that cast them alone") {
