@@ -214,6 +214,14 @@ Status GossipMixing::mix(std::size_t degree, std::span<MixedPeer> peers) {
   return {};
 }
 
+Status GossipMixing::move_to(std::span<const float> model) {
+  setup_.ops->copy(model, setup_.parameters);
+  if (rule_) {
+    setup_.ops->copy(setup_.parameters, start_);
+  }
+  return {};
+}
+
 void GossipMixing::average(std::size_t degree, std::span<MixedPeer> peers) {
   const Ops& ops = *setup_.ops;
   std::vector<float> pull(next_.size());

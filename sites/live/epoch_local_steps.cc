@@ -14,11 +14,13 @@ EpochLocalSteps::EpochLocalSteps(std::span<float> parameters, const ParameterLay
     : x_(parameters),
       interval_(interval),
       rule_(std::move(rule)),
-      run_model_(parameters.begin(), parameters.end()),
+      run_model_(parameters.size()),
       moved_(parameters.size()),
       work_(parameters.size()) {
   rule_->resize(complete_layout(layout, x_.size()));
 }
+
+void EpochLocalSteps::take_initial() { std::ranges::copy(x_, run_model_.begin()); }
 
 void EpochLocalSteps::begin() {
   std::ranges::copy(run_model_, x_.begin());

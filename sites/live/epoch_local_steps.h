@@ -24,8 +24,10 @@ class EpochLocalSteps {
   EpochLocalSteps(std::span<float> parameters, const ParameterLayout& layout, Round interval,
                   std::unique_ptr<StepRule> rule);
 
-  /// s, the run's model, which the member moves; at first the parameters' values.
+  /// s, the run's model, which the member moves.
   std::span<float> run_model() { return run_model_; }
+  /// s = x_i, the initial model.
+  void take_initial();
   /// Begins at the run's model: x_i = s, Δ_i = 0. The rule keeps what it remembers.
   void begin();
   /// A step in the run's round `round`: Δ_i ← Δ_i + d(g_i), x_i = s − Δ_i. Fault::non_finite: a
@@ -41,7 +43,7 @@ class EpochLocalSteps {
   Round interval() const { return interval_; }
   /// Δ_i.
   std::span<const float> movement() const { return moved_; }
-  /// The mean of the losses since begin().
+  /// The mean of the losses since begin(); NaN without a step.
   double loss() const { return losses_ / static_cast<double>(taken_); }
 
  private:

@@ -212,6 +212,9 @@ std::optional<EpochLocalSteps> EpochOptimizer::Run::make_local_steps() const {
 
 void EpochOptimizer::Run::make_member(bool founder) {
   auto compressor = make_compressor(options_.compressor, ContractKind::contraction);
+  if (local_) {
+    local_->take_initial();
+  }
   member_.emplace(
       sites::EpochSetup{
           .name = options_.name,
@@ -221,7 +224,7 @@ void EpochOptimizer::Run::make_member(bool founder) {
           .most = options_.roster.most,
           .parameters = local_ ? local_->run_model() : parameters_,
           .layout = layout_,
-          .step_rule = local_ ? make_step_rule(run_step_rule(options_)) : make_rule(),
+          .step_rule = local_ ? make_outer_step_rule(run_step_rule(options_)) : make_rule(),
           .learning_rate = run_step_rule(options_).learning_rate,
           .compressor = std::move(compressor),
           .seed = options_.seed,
@@ -496,9 +499,12 @@ Result<EpochStep> EpochOptimizer::Run::offer(std::span<const float> gradient, do
 }
 
 Result<EpochStep> EpochOptimizer::Run::local_step(std::span<const float> gradient, double loss) {
-  if (Status status = local_->take(round_, gradient, loss); !status.ok()) {
-    return local_->spoilt() ? node_.fail(status) : status;
+  if (!member_->is_late()) {
+    if (Status status = local_->take(round_, gradient, loss); !status.ok()) {
+      return local_->spoilt() ? node_.fail(status) : status;
+    }
   }
+  // One that is late learns it at once: its own steps since the run's last one are lost.
   if (local_->due() || member_->is_late()) {
     return offer(local_->movement(), local_->loss());
   }

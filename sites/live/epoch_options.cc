@@ -1,8 +1,6 @@
 #include <sotto/sites/live/epoch_options.h>
 
 #include <span>
-#include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -40,9 +38,7 @@ AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayou
   settings.insert(settings.end(), steps.begin(), steps.end());
   if (has_local_steps(options)) {
     settings.emplace_back("communication-interval", fmt::to_string(options.communication_interval));
-    for (auto& [name, value] : step_rule_settings(run_step_rule(options))) {
-      settings.emplace_back("outer-" + name, std::move(value));
-    }
+    add_outer_settings(run_step_rule(options), settings);
   }
   settings.insert(settings.end(), options.further.begin(), options.further.end());
   return settings;

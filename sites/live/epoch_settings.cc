@@ -39,7 +39,9 @@ SettingGroup computed_settings(EpochSettings& o) {
        {"compressor", &o.training.compressor, "SPEC",
         "qmean: how sums and means are compressed; by default the algorithm's own"},
        {"seed", &o.seed, "S", "Seed of rounding", std::numeric_limits<std::uint64_t>::max()}}};
-  for (const auto& more : {step_settings(o.training), local_step_settings(o.training)}) {
+  for (const auto& more :
+       {step_settings(o.training),
+        local_step_settings(o.training, "Steps of a node's own for one of the run")}) {
     group.settings.insert(group.settings.end(), more.settings.begin(), more.settings.end());
   }
   return group;

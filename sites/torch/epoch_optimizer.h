@@ -72,7 +72,7 @@ class EpochOptimizer {
   void finish();
 
   /// The parameter groups of the torch optimizer, for schedulers of the caller's own, which all
-  /// nodes follow alike by node().round(); empty without one.
+  /// nodes follow alike by node().next_step(); empty without one.
   std::vector<::torch::optim::OptimizerParamGroup>& param_groups();
   /// The node itself: rounds, report, cancel().
   sotto::EpochOptimizer& node();

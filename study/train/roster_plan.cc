@@ -111,14 +111,7 @@ void refuse_of_fixed_nodes(const std::string& algorithm) {
 }
 
 /// Throws Error for a setting that runs of one model alone have.
-void refuse_of_one_model(const TrainOptions& o, const RosterSettings& roster) {
-  OptimizerSettings without_interval = o;
-  without_interval.communication_interval = 1;
-  if (has_local_steps(without_interval)) {
-    throw Error("outer_step_rule",
-                "an outer step rule is for allreduce and qmean where nodes come and go: leave "
-                "outer-step-rule and the settings of it out");
-  }
+void refuse_of_one_model(const RosterSettings& roster) {
   if (!roster.state.empty()) {
     refuse("state", roster.state, "it is for allreduce and qmean: others keep nothing");
   }
@@ -156,6 +149,10 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
     o.algorithm = SiteSettings().training.algorithm;
   }
   check_options(o);
+  if (o.communication_interval < 1) {
+    refuse("communication_interval", fmt::to_string(o.communication_interval),
+           "it must be 1 or more steps");
+  }
   roster.key = o.key;
   roster.insecure = o.insecure;
   const RosterOptions nodes = options_of(roster);
@@ -182,7 +179,7 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
     plan.epochs->further = further_of(tasks, steps);
   } else {
     refuse_of_fixed_nodes(o.algorithm);
-    refuse_of_one_model(o, roster);
+    refuse_of_one_model(roster);
     take_settings(site_settings(o, steps, timeout_s), plan.run);
     plan.run.listen = roster.listen;
     plan.run.scaling = tasks.data().scaling;

@@ -124,9 +124,13 @@ void check_privacy_settings(const OptimizerSettings& o) {
 
 }  // namespace
 
+bool has_outer_rule(const OptimizerSettings& o) {
+  return !o.outer_step_rule.empty() || o.outer_lr || o.outer_momentum.value_or(0) != 0 ||
+         o.outer_nesterov || o.outer_after_mixing;
+}
+
 bool has_local_steps(const OptimizerSettings& o) {
-  return o.communication_interval > 1 || !o.outer_step_rule.empty() || o.outer_lr ||
-         o.outer_momentum.value_or(0) != 0 || o.outer_nesterov || o.outer_after_mixing;
+  return o.communication_interval > 1 || has_outer_rule(o);
 }
 
 bool wants_privacy(const OptimizerSettings& o) { return o.noise_multiplier || o.privacy_epsilon; }

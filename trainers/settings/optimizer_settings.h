@@ -97,12 +97,20 @@ std::vector<SettingGroup> settings_of(OptimizerSettings& settings);
 /// The group of the node's own step rule; it points into `settings`, which must outlive it.
 SettingGroup step_settings(OptimizerSettings& settings);
 
+/// What the communication interval is where a run's rounds are gradients.
+inline constexpr std::string_view kIntervalHelp =
+    "Rounds from one exchange to the next; between them each node steps by itself";
+
 /// The group of local steps, and of the outer step rule; it points into `settings`, which must
 /// outlive it.
-SettingGroup local_step_settings(OptimizerSettings& settings);
+SettingGroup local_step_settings(OptimizerSettings& settings,
+                                 std::string_view interval_help = kIntervalHelp);
 
 /// Whether nodes step by themselves between exchanges, or exchanges have a step rule of their own.
 bool has_local_steps(const OptimizerSettings& settings);
+
+/// Whether exchanges have a step rule of their own.
+bool has_outer_rule(const OptimizerSettings& settings);
 
 /// Whether noise is to hide the nodes' gradients.
 bool wants_privacy(const OptimizerSettings& settings);

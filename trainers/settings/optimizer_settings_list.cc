@@ -219,7 +219,7 @@ SettingGroup algorithm_settings(OptimizerSettings& o) {
       }};
 }
 
-/// Those of local steps, and how their exchanges are streamed.
+/// Local steps, and how their exchanges are streamed.
 SettingGroup exchange_settings(OptimizerSettings& o) {
   SettingGroup group = local_step_settings(o);
   group.settings.insert(
@@ -286,11 +286,10 @@ SettingGroup step_settings(OptimizerSettings& o) {
           }};
 }
 
-SettingGroup local_step_settings(OptimizerSettings& o) {
+SettingGroup local_step_settings(OptimizerSettings& o, std::string_view interval_help) {
   return {"Local steps between exchanges",
           {
-              {"communication-interval", &o.communication_interval, "H",
-               "Rounds from one exchange to the next; between them each node steps by itself"},
+              {"communication-interval", &o.communication_interval, "H", interval_help},
               {"outer-step-rule", &o.outer_step_rule, "NAME",
                "What an exchange makes of the movement since the last one; by default what the "
                "algorithm is built on, else sgd"},

@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/error.h>
 #include <sotto/sites/live/epoch_optimizer.h>
 
 #include "support/free_port.h"
@@ -161,12 +162,19 @@ TEST_CASE("live epochs: models are equal after each step of the run when a node 
 TEST_CASE("live epochs: a node that the run has not waited for learns it in its next local step") {
   const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
   std::promise<void> bound;
-  Progress all;    // local steps that the slow node has made
-  Progress ahead;  // steps of the run that n0 has made
-  const auto fast = [&](const std::string& name) {
-    std::vector<float> x(4);
+  Progress all;                        // local steps that the slow node has made
+  Progress ahead;                      // steps of the run that n0 has made
+  constexpr Round kInterval = 20'000;  // longer than news of the run takes
+  const auto with_grace = [&](const std::string& name) {
     EpochOptions options = options_for(name, seed, 2, 3);
     options.grace = std::chrono::milliseconds(1);
+    options.communication_interval = kInterval;
+    options.rounds = 2;
+    return options;
+  };
+  const auto fast = [&](const std::string& name) {
+    std::vector<float> x(4);
+    const EpochOptions options = with_grace(name);
     EpochOptimizer node(options, x, {}, [&, name](const SiteEvent& event) {
       if (name == "n0" && event.kind == SiteEvent::Kind::listening) {
         bound.set_value();
@@ -186,9 +194,7 @@ TEST_CASE("live epochs: a node that the run has not waited for learns it in its 
   nodes.push_back(std::async(std::launch::async, fast, "n1"));
 
   std::vector<float> x(4);
-  EpochOptions options = options_for("n2", seed, 2, 3);
-  options.grace = std::chrono::milliseconds(1);
-  EpochOptimizer slow(options, x);
+  EpochOptimizer slow(with_grace("n2"), x);
   REQUIRE(slow.connect().ok());
   const std::vector<float> gradient(4, 1);
   const auto first = slow.step(gradient);
@@ -196,14 +202,92 @@ TEST_CASE("live epochs: a node that the run has not waited for learns it in its 
   CHECK(*first == EpochStep{.round = 0, .local = true});
   all.reach(1);
   REQUIRE(ahead.wait_for(1));
-  const auto second = slow.step(gradient);  // not its last local step
-  REQUIRE_MESSAGE(second.ok(), second.status().message());
-  CHECK(second->left_out);
-  CHECK(second->round >= 1);
+  Round steps = 1;
+  auto next = slow.step(gradient);
+  for (; next.ok() && next->local; ++steps) {
+    next = slow.step(gradient);
+  }
+  REQUIRE_MESSAGE(next.ok(), next.status().message());
+  CHECK(next->left_out);
+  CHECK(next->round >= 1);
+  CHECK(steps < kInterval - 1);
   Status status = slow.finish();
   CHECK_MESSAGE(status.ok(), status.message());
   for (auto& node : nodes) {
     status = node.get();
     CHECK_MESSAGE(status.ok(), status.message());
   }
+}
+
+TEST_CASE("live epochs: nodes must agree on local steps and the outer rule") {
+  const auto text = [](const auto& change) {
+    EpochOptions options;
+    options.roster.seeds = {"127.0.0.1:9"};
+    change(options);
+    return settings_text(agreed_settings(options, {{"x", {3}}}));
+  };
+  const std::string usual = text([](EpochOptions&) {});
+  CHECK(text([](EpochOptions& o) { o.communication_interval = 2; }) != usual);
+  const std::string outer = text([](EpochOptions& o) { o.outer_step_rule = StepRuleOptions{}; });
+  CHECK(outer != usual);
+  CHECK(text([](EpochOptions& o) { o.outer_step_rule = {.rule = "sgd", .momentum = 0.5}; }) !=
+        outer);
+}
+
+TEST_CASE("live epochs: parameters that are set before connect() are the initial model") {
+  const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
+  std::vector<float> x(3);
+  EpochOptimizer node(options_for("n0", seed, 1, 1), x);
+  x = {1, 2, 3};
+  REQUIRE(node.connect().ok());
+  CHECK(x == std::vector<float>{1, 2, 3});
+}
+
+TEST_CASE("live epochs: a wait for the run's step that ends early goes on with the same movement") {
+  const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
+  std::promise<void> bound;
+  std::promise<void> waited;  // n0 has given up waiting for n1's movement, once
+  std::vector<float> x(3, 1);
+  std::vector<float> y(3, 1);
+  const auto first = [&] {
+    EpochOptions options = options_for("n0", seed, 2, 2);
+    EpochOptimizer node(options, x, {}, [&](const SiteEvent& event) {
+      if (event.kind == SiteEvent::Kind::listening) {
+        bound.set_value();
+      }
+    });
+    Status status = node.connect();
+    const std::vector<float> gradient(3, 1);
+    for (int step = 0; status.ok() && step < 2; ++step) {
+      status = node.step(gradient).status();
+    }
+    node.cancel();
+    CHECK(node.step(gradient).status().fault() == Fault::stopped);
+    CHECK_THROWS_AS((void)node.step(gradient), Error);
+    waited.set_value();
+    auto made = node.wait();
+    CHECK(made.ok());
+    CHECK((made.ok() && *made == EpochStep{.round = 1}));
+    CHECK(x == std::vector<float>(3, -0.5F));
+    return made.status();  // and dies
+  };
+  const auto second = [&] {
+    EpochOptimizer node(options_for("n1", seed, 2, 2), y);
+    Status status = node.connect();
+    const std::vector<float> gradient(3, 1);
+    for (int step = 0; status.ok() && step < 3; ++step) {
+      if (step == 2) {
+        waited.get_future().wait();
+      }
+      status = node.step(gradient).status();
+    }
+    CHECK(y == std::vector<float>(3, -0.5F));
+    return status;
+  };
+  auto one = std::async(std::launch::async, first);
+  REQUIRE(bound.get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready);
+  auto other = std::async(std::launch::async, second);
+  const Status last = other.get();
+  CHECK_MESSAGE((last.ok() || last.fault() == Fault::deadline), last.message());
+  CHECK(one.get().ok());
 }
