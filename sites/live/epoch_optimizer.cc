@@ -106,6 +106,8 @@ class EpochOptimizer::Run {
   /// Gives the run a gradient, or what local steps have come to, and waits for its step.
   Result<EpochStep> offer(std::span<const float> gradient, double loss);
   Result<EpochStep> local_step(std::span<const float> gradient, double loss);
+  /// Says what is lost where this node goes before the others have let it go.
+  void tell_what_is_lost() const;
   /// Where the run is over with this node, those that come too late are told.
   Status note_end();
   /// Looks after the others while the caller is away.
@@ -161,6 +163,7 @@ EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameter
       local_(make_local_steps()),
       node_({.noun = "node",
              .stop = options_.stop,
+             .haste = options_.haste,
              .rounds = options_.rounds,
              .serve_every = kAnswerEvery,
              .serve = [this] { return serve(); },
@@ -538,12 +541,13 @@ Status EpochOptimizer::Run::finish() {
     roster_->leave();
     member_->leave(now());
     while (Clock::now() < end && member_->standing() != EpochStanding::left &&
-           !cancelled_.exchange(false) && (told || !node_.stopped())) {
+           !cancelled_.exchange(false) && !node_.hurried() && (told || !node_.stopped())) {
       if (Status status = pump(kLook); !status.ok()) {
         return status;
       }
       round_ = member_->applied();
     }
+    tell_what_is_lost();
   }
   if (Status status = note_end(); !status.ok()) {
     return node_.fail(status);
@@ -559,6 +563,19 @@ Status EpochOptimizer::Run::finish() {
   reporter_.refresh(parts());
   close();
   return {};
+}
+
+void EpochOptimizer::Run::tell_what_is_lost() const {
+  const EpochStanding standing = member_->standing();
+  const bool goes = standing == EpochStanding::member || standing == EpochStanding::leaving;
+  if (!goes || member_->members().size() < 2) {
+    return;
+  }
+  reporter_.tell(
+      Level::warning, SiteEvent::Kind::undelivered,
+      fmt::format("leaves before the others have let it go: {}those that stay miss it as one that "
+                  "has died, and what it alone has of step {} is lost",
+                  pending_ ? "its latest gradient may be in no mean, " : "", round_ + 1));
 }
 
 Status EpochOptimizer::Run::note_end() {

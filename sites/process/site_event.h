@@ -82,7 +82,7 @@ struct SiteEvent {
     run_goes_on,            ///< … steps are made again
     gradients_left_out,     ///< … gradients came after `grace`, and are in no mean
     other_run,              ///< … a node is in a run that was begun apart from this one
-    undelivered,            ///< the node left with what no heir has confirmed
+    undelivered,            ///< the node left with what no other has confirmed
     newer_process,          ///< the site ends, as a newer process with its key runs
     failed,                 ///< the site ends, and why
   };

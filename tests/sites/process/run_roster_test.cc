@@ -222,9 +222,15 @@ TEST_CASE("run by roster: who finds nobody to take what it holds waits, and says
   SiteOptions options = node_options("a", seed, key, 2, 2);
   options.found_after = 0s;
   options.init = "zero";
-  options.roster->leave_patience = 300ms;
   std::atomic<bool> stop{true};
+  std::atomic<bool> haste{false};
   options.stop = &stop;
+  options.haste = &haste;
+  SUBCASE("until its patience is over") { options.roster->leave_patience = 300ms; }
+  SUBCASE("or until it is hurried") {
+    options.roster->leave_patience = 30min;
+    haste = true;
+  }
   std::vector<float> parameters(kDimension);
   SiteOptimizer site(options, "", parameters, {}, tally.of("a"));
   CHECK(site.connect().fault() == Fault::stopped);
@@ -238,6 +244,7 @@ TEST_CASE("run by roster: who finds nobody to take what it holds waits, and says
   REQUIRE_MESSAGE(connected.ok(), connected.message());
   const std::vector<float> gradient(kDimension, 1);
   CHECK(site.step(gradient).ok());
+  stop = haste.load();
   const Status left = site.leave();
   CHECK_MESSAGE(left.ok(), left.message());
   CHECK(tally.count("a", "undelivered") == 1);
