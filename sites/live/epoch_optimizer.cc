@@ -80,7 +80,8 @@ class EpochOptimizer::Run {
             .links = links_ ? &*links_ : nullptr,
             .incarnation = incarnation_,
             .up = up_,
-            .founded = !votes_.found().empty()};
+            .founded = !votes_.found().empty(),
+            .asked = asked_seeds_};
   }
 
   Status open();
@@ -135,7 +136,9 @@ class EpochOptimizer::Run {
   EpochTime search_began_{};   ///< when the roster was opened
   std::size_t up_ = 0;         ///< nodes that are up, as the roster sees it
   bool joined_ = false;        ///< the roster has let this node in
+  bool took_part_ = false;     ///< it has been a member
   bool others_ended_ = false;  ///< nodes that were in touch have ended, and the run with them
+  std::vector<std::string> asked_seeds_;  ///< those that are not this node
   Clock::time_point asked_{};
   Clock::time_point pumped_{};  // when messages were taken in last
 
@@ -351,6 +354,9 @@ void EpochOptimizer::Run::follow_roster() {
   up_ = view.up;
   joined_ = view.standing == sites::RosterStanding::up;
   others_ended_ = view.over;
+  asked_seeds_ = view.asked;
+  took_part_ = took_part_ || (member_ && member_->standing() == EpochStanding::member);
+  roster_->set_waiting(!took_part_);
   links_->set_nodes(std::move(nodes));
 }
 

@@ -74,6 +74,7 @@ struct SiteEvent {
     other_settings,         ///< the run at a seed has other settings
     nodes_few,              ///< fewer nodes are up than MIN
     nodes_enough,           ///< MIN are up
+    nobody_heard,           ///< no other node is heard, and whom it asks
     seeds_silent,           ///< seeds do not answer
     datagrams_refused,      ///< datagrams came that the run's key does not open
     epoch_began,            ///< all-reduce: an epoch with other members has begun
