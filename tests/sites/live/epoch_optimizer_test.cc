@@ -17,6 +17,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/sites/live/epoch_optimizer.h>
+#include <sotto/sites/live/epoch_settings.h>
 #include <sotto/sites/live/founding_votes.h>
 
 #include "optim/cluster.h"
@@ -239,6 +240,22 @@ TEST_CASE("live epochs: votes are kept in a folder, for the node that cast them 
   CHECK_FALSE(FoundingVotes(folder, "a").end().has_value());
   std::ofstream(folder + "/votes", std::ios::binary) << "damaged";
   CHECK_THROWS_AS(FoundingVotes(folder, "a"), Error);
+}
+
+TEST_CASE("live epochs: a node without a name of its own takes that of the votes in its folder") {
+  const Scratch scratch;
+  EpochSettings settings;
+  settings.training.algorithm = "allreduce";
+  settings.roster.nodes = "1:2";
+  settings.roster.seeds = "127.0.0.1:9";
+  settings.roster.state = scratch.path() / "state";
+  const std::string drawn = options_of(settings).name;
+  CHECK(options_of(settings).name != drawn);  // there are no votes yet
+  CHECK(FoundingVotes(settings.roster.state, drawn).keep(std::vector<std::byte>(3)).ok());
+  CHECK(options_of(settings).name == drawn);
+  CHECK_NOTHROW(FoundingVotes(settings.roster.state, options_of(settings).name));
+  settings.roster.name = "another";
+  CHECK(options_of(settings).name == "another");
 }
 
 TEST_CASE("live epochs: a node with another key says that it may be the key, on both sides") {
