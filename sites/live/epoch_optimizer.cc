@@ -101,6 +101,9 @@ class EpochOptimizer::Run {
   Status pump(Clock::duration longest);
   Status pump_once(Clock::duration longest);
   void follow_roster();
+  /// Where this node's run has to end for another one: begins anew as a newcomer, if no step was
+  /// made that would be lost, and else is the fault.
+  Status keep_or_yield();
   /// Fault::ended once the run is over for a node that is not in it.
   Status run_goes_on() const;
   Result<EpochStep> outcome();
@@ -381,6 +384,29 @@ Status EpochOptimizer::Run::run_goes_on() const {
   return {};
 }
 
+Status EpochOptimizer::Run::keep_or_yield() {
+  const auto winner = links_->outrun_by(*member_);
+  if (!winner) {
+    return {};
+  }
+  if (const Round steps = member_->step(); steps > 0) {
+    return {Fault::unexpected,
+            fmt::format("{} is in another run, which was begun apart from this one and has made "
+                        "more steps than the {} of this one, so that this one ends: start this "
+                        "node again{}, and it takes part in the other",
+                        *winner, steps,
+                        options_.state.empty() ? "" : " with another folder for the state")};
+  }
+  reporter_.tell(
+      Level::warning, SiteEvent::Kind::other_run,
+      fmt::format("gives up its run, in which no step was made, for that of {}", *winner));
+  if (pending_) {
+    outcome_ = sites::EpochOutcome{.step = 0, .left_out = true};
+  }
+  make_member(false);
+  return {};
+}
+
 Status EpochOptimizer::Run::pump_once(Clock::duration longest) {
   follow_roster();
   Status status = roster_->standing();
@@ -396,6 +422,9 @@ Status EpochOptimizer::Run::pump_once(Clock::duration longest) {
   status = links_->pump(Deadline::after(longest), member_ ? &*member_ : nullptr);
   if (status.ok() && member_) {
     status = member_->fault();
+  }
+  if (status.ok() && member_) {
+    status = keep_or_yield();
   }
   if (member_) {
     reporter_.note(member_->take_left_out());
