@@ -80,7 +80,8 @@ class EpochOptimizer::Run {
             .links = links_ ? &*links_ : nullptr,
             .incarnation = incarnation_,
             .up = up_,
-            .founded = !votes_.found().empty()};
+            .founded = !votes_.found().empty(),
+            .asked = asked_seeds_};
   }
 
   Status open();
@@ -100,12 +101,17 @@ class EpochOptimizer::Run {
   Status pump(Clock::duration longest);
   Status pump_once(Clock::duration longest);
   void follow_roster();
+  /// Where this node's run has to end for another one: begins anew as a newcomer, if no step was
+  /// made that would be lost, and else is the fault.
+  Status keep_or_yield();
   /// Fault::ended once the run is over for a node that is not in it.
   Status run_goes_on() const;
   Result<EpochStep> outcome();
   /// Gives the run a gradient, or what local steps have come to, and waits for its step.
   Result<EpochStep> offer(std::span<const float> gradient, double loss);
   Result<EpochStep> local_step(std::span<const float> gradient, double loss);
+  /// Says what is lost where this node goes before the others have let it go.
+  void tell_what_is_lost() const;
   /// Where the run is over with this node, those that come too late are told.
   Status note_end();
   /// Looks after the others while the caller is away.
@@ -133,7 +139,9 @@ class EpochOptimizer::Run {
   EpochTime search_began_{};   ///< when the roster was opened
   std::size_t up_ = 0;         ///< nodes that are up, as the roster sees it
   bool joined_ = false;        ///< the roster has let this node in
+  bool took_part_ = false;     ///< it has been a member
   bool others_ended_ = false;  ///< nodes that were in touch have ended, and the run with them
+  std::vector<std::string> asked_seeds_;  ///< those that are not this node
   Clock::time_point asked_{};
   Clock::time_point pumped_{};  // when messages were taken in last
 
@@ -161,6 +169,7 @@ EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameter
       local_(make_local_steps()),
       node_({.noun = "node",
              .stop = options_.stop,
+             .haste = options_.haste,
              .rounds = options_.rounds,
              .serve_every = kAnswerEvery,
              .serve = [this] { return serve(); },
@@ -351,6 +360,9 @@ void EpochOptimizer::Run::follow_roster() {
   up_ = view.up;
   joined_ = view.standing == sites::RosterStanding::up;
   others_ended_ = view.over;
+  asked_seeds_ = view.asked;
+  took_part_ = took_part_ || (member_ && member_->standing() == EpochStanding::member);
+  roster_->set_waiting(!took_part_);
   links_->set_nodes(std::move(nodes));
 }
 
@@ -375,6 +387,29 @@ Status EpochOptimizer::Run::run_goes_on() const {
   return {};
 }
 
+Status EpochOptimizer::Run::keep_or_yield() {
+  const auto winner = links_->outrun_by(*member_);
+  if (!winner) {
+    return {};
+  }
+  if (const Round steps = member_->step(); steps > 0) {
+    return {Fault::unexpected,
+            fmt::format("{} is in another run, which was begun apart from this one and has made "
+                        "more steps than the {} of this one, so that this one ends: start this "
+                        "node again{}, and it takes part in the other",
+                        *winner, steps,
+                        options_.state.empty() ? "" : " with another folder for the state")};
+  }
+  reporter_.tell(
+      Level::warning, SiteEvent::Kind::other_run,
+      fmt::format("gives up its run, in which no step was made, for that of {}", *winner));
+  if (pending_) {
+    outcome_ = sites::EpochOutcome{.step = 0, .left_out = true};
+  }
+  make_member(false);
+  return {};
+}
+
 Status EpochOptimizer::Run::pump_once(Clock::duration longest) {
   follow_roster();
   Status status = roster_->standing();
@@ -390,6 +425,9 @@ Status EpochOptimizer::Run::pump_once(Clock::duration longest) {
   status = links_->pump(Deadline::after(longest), member_ ? &*member_ : nullptr);
   if (status.ok() && member_) {
     status = member_->fault();
+  }
+  if (status.ok() && member_) {
+    status = keep_or_yield();
   }
   if (member_) {
     reporter_.note(member_->take_left_out());
@@ -544,12 +582,13 @@ Status EpochOptimizer::Run::finish() {
     roster_->leave();
     member_->leave(now());
     while (Clock::now() < end && member_->standing() != EpochStanding::left &&
-           !cancelled_.exchange(false) && (told || !node_.stopped())) {
+           !cancelled_.exchange(false) && !node_.hurried() && (told || !node_.stopped())) {
       if (Status status = pump(kLook); !status.ok()) {
         return status;
       }
       round_ = member_->applied();
     }
+    tell_what_is_lost();
   }
   if (Status status = note_end(); !status.ok()) {
     return node_.fail(status);
@@ -565,6 +604,19 @@ Status EpochOptimizer::Run::finish() {
   reporter_.refresh(parts());
   close();
   return {};
+}
+
+void EpochOptimizer::Run::tell_what_is_lost() const {
+  const EpochStanding standing = member_->standing();
+  const bool goes = standing == EpochStanding::member || standing == EpochStanding::leaving;
+  if (!goes || member_->members().size() < 2) {
+    return;
+  }
+  reporter_.tell(
+      Level::warning, SiteEvent::Kind::undelivered,
+      fmt::format("leaves before the others have let it go: {}those that stay miss it as one that "
+                  "has died, and what it alone has of step {} is lost",
+                  pending_ ? "its latest gradient may be in no mean, " : "", round_ + 1));
 }
 
 Status EpochOptimizer::Run::note_end() {

@@ -60,6 +60,9 @@ struct EpochOptions {
   std::string state{};
   /// Once true, every wait ends; a signal handler may set it. Null: nobody does.
   const std::atomic<bool>* stop = nullptr;
+  /// Once true, the node goes at once where it would still wait for others as it leaves, and tells
+  /// what is lost by that; the handler of a second signal may set it. Null: nobody does.
+  const std::atomic<bool>* haste = nullptr;
   /// Where its reports go, for others to read meanwhile; null: nowhere else.
   SiteBoard* board = nullptr;
   /// Receives evaluations, with this node as the only one; null: no observer.

@@ -10,6 +10,7 @@
 #include <sotto/base/error.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sites/epochs/epoch_node.h>
+#include <sotto/sites/live/founding_votes.h>
 #include <sotto/trainers/settings/time_limit.h>
 
 namespace sotto {
@@ -92,6 +93,11 @@ std::vector<SettingGroup> settings_of(EpochSettings& settings) {
   return {run_settings(settings), computed_settings(settings), pace_settings_of(settings)};
 }
 
+std::string epoch_node_name(const RosterSettings& roster) {
+  std::string name = roster.name.empty() ? name_of_votes(roster.state) : roster.name;
+  return name.empty() ? default_node_name() : name;
+}
+
 EpochOptions options_of(const EpochSettings& o) {
   if (!has_one_model(o.training.algorithm)) {
     refuse("algorithm", o.training.algorithm,
@@ -101,7 +107,7 @@ EpochOptions options_of(const EpochSettings& o) {
   if (options.roster.most > kMostNodesOfOneModel) {
     refuse("nodes", o.roster.nodes, node_range_rule());
   }
-  options.name = o.roster.name.empty() ? default_node_name() : o.roster.name;
+  options.name = epoch_node_name(o.roster);
   options.compressor = compressor_of(o.training);
   options.communication_interval = o.training.communication_interval;
   options.step_rule = step_rule_of(o.training, o.rounds * o.training.communication_interval);

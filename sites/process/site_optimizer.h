@@ -103,7 +103,8 @@ class SiteOptimizer {
   Status finish();
   /// finish() for a node that ends before its run. In a run by roster the others are told first, so
   /// that nobody makes it a new neighbour; what it holds goes to one of them; and it waits until
-  /// what it sent has arrived, for RosterOptions::leave_patience at most.
+  /// what it sent has arrived, for RosterOptions::leave_patience at most. options.haste ends that
+  /// wait, and so does options.stop if it was not set before.
   Status leave();
 
   /// Whether the site can take a step: it is no observer and has privacy left.

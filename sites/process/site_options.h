@@ -100,6 +100,9 @@ struct SiteOptions {
   /// Once true, every wait ends, and the site is to; a signal handler may set it. Null: nobody
   /// does.
   const std::atomic<bool>* stop = nullptr;
+  /// Once true, the site goes at once where it would still wait for others as it leaves, and tells
+  /// what is lost by that; the handler of a second signal may set it. Null: nobody does.
+  const std::atomic<bool>* haste = nullptr;
   /// Where its reports go, for others to read meanwhile; null: nowhere else.
   SiteBoard* board = nullptr;
   /// Receives evaluations, with the site as the only node; null: no observer.

@@ -156,7 +156,7 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
   roster.key = o.key;
   roster.insecure = o.insecure;
   const RosterOptions nodes = options_of(roster);
-  const std::string name = roster.name.empty() ? default_node_name() : roster.name;
+  const std::string name = epoch_node_name(roster);
   const TaskFactory tasks = make_tasks(o, order_seed(o.seed, name));
   RosterPlan plan{.run = options_by_roster(nodes, name),
                   .task = tasks.make(0),

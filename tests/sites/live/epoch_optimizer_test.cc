@@ -17,6 +17,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/sites/live/epoch_optimizer.h>
+#include <sotto/sites/live/epoch_settings.h>
 #include <sotto/sites/live/founding_votes.h>
 
 #include "optim/cluster.h"
@@ -241,6 +242,22 @@ TEST_CASE("live epochs: votes are kept in a folder, for the node that cast them 
   CHECK_THROWS_AS(FoundingVotes(folder, "a"), Error);
 }
 
+TEST_CASE("live epochs: a node without a name of its own takes that of the votes in its folder") {
+  const Scratch scratch;
+  EpochSettings settings;
+  settings.training.algorithm = "allreduce";
+  settings.roster.nodes = "1:2";
+  settings.roster.seeds = "127.0.0.1:9";
+  settings.roster.state = scratch.path() / "state";
+  const std::string drawn = options_of(settings).name;
+  CHECK(options_of(settings).name != drawn);  // there are no votes yet
+  CHECK(FoundingVotes(settings.roster.state, drawn).keep(std::vector<std::byte>(3)).ok());
+  CHECK(options_of(settings).name == drawn);
+  CHECK_NOTHROW(FoundingVotes(settings.roster.state, options_of(settings).name));
+  settings.roster.name = "another";
+  CHECK(options_of(settings).name == "another");
+}
+
 TEST_CASE("live epochs: a node with another key says that it may be the key, on both sides") {
   const std::string seed = "127.0.0.1:" + std::to_string(free_port());
   const auto with_own_key = [&](const std::string& name) {
@@ -335,9 +352,9 @@ TEST_CASE("live epochs: a founder that comes back to a run that is over says so"
   CHECK(train(options, std::vector<float>(3), at_rest, {}).status.ok());
 }
 
-TEST_CASE("live epochs: a stop, and cancel(), cut short what a node waits for to leave") {
-  enum class Cut { by_stop, by_cancel, by_cancel_before };
-  for (const Cut cut : {Cut::by_stop, Cut::by_cancel, Cut::by_cancel_before}) {
+TEST_CASE("live epochs: a stop, haste and cancel() cut short what a node waits for to leave") {
+  enum class Cut { by_stop, by_haste, by_cancel, by_cancel_before };
+  for (const Cut cut : {Cut::by_stop, Cut::by_haste, Cut::by_cancel, Cut::by_cancel_before}) {
     CAPTURE(static_cast<int>(cut));
     const std::string seed = "127.0.0.1:" + std::to_string(free_port());
     std::vector<float> x(kDimension);
@@ -349,10 +366,15 @@ TEST_CASE("live epochs: a stop, and cancel(), cut short what a node waits for to
       REQUIRE(waits.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
     }
     std::atomic<bool> stop{false};
+    std::atomic<bool> haste{false};
+    std::atomic<int> told{0};
     EpochOptions youngest = options_for("n1", seed, 2);
     youngest.stop = &stop;
+    youngest.haste = &haste;
     youngest.roster.leave_patience = std::chrono::minutes(30);
-    EpochOptimizer younger(youngest, y);
+    EpochOptimizer younger(youngest, y, {}, [&told](const SiteEvent& event) {
+      told += event.kind == SiteEvent::Kind::undelivered ? 1 : 0;
+    });
     REQUIRE(younger.connect().ok());
     REQUIRE(waits.get().ok());
     elder.reset();  // of two the younger can neither go on nor end the epoch
@@ -361,12 +383,19 @@ TEST_CASE("live epochs: a stop, and cancel(), cut short what a node waits for to
       CHECK(younger.finish().ok());
       continue;
     }
+    stop = cut == Cut::by_haste;  // a stop from before does not cut it
     auto leaves = std::async(std::launch::async, [&] { return younger.finish(); });
     while (younger.report().epoch->waits_for != "quorum") {
       REQUIRE(leaves.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
     }
-    cut == Cut::by_stop ? void(stop = true) : younger.cancel();
+    CHECK(told == 0);
+    if (cut == Cut::by_cancel) {
+      younger.cancel();
+    } else {
+      (cut == Cut::by_stop ? stop : haste) = true;
+    }
     CHECK(leaves.get().ok());
+    CHECK(told == 1);
   }
 }
 
