@@ -14,8 +14,8 @@
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
+#include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/live/epoch_links.h>
-#include <sotto/sites/live/epoch_local_steps.h>
 #include <sotto/sites/live/epoch_reporter.h>
 #include <sotto/sites/live/founding_votes.h>
 #include <sotto/sites/process/called_node.h>
@@ -27,6 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
+using sites::EpochLocalSteps;
 using sites::EpochMember;
 using sites::EpochStanding;
 using sites::EpochTime;

@@ -1,4 +1,4 @@
-#include <sotto/sites/live/epoch_local_steps.h>
+#include <sotto/sites/epochs/epoch_local_steps.h>
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 
 #include <sotto/kernels/ops.h>
 
-namespace sotto {
+namespace sotto::sites {
 
 EpochLocalSteps::EpochLocalSteps(std::span<float> parameters, const ParameterLayout& layout,
                                  Round interval, std::unique_ptr<StepRule> rule)
@@ -60,4 +60,4 @@ Status EpochLocalSteps::take(Round round, std::span<const float> gradient, doubl
   return {};
 }
 
-}  // namespace sotto
+}  // namespace sotto::sites

@@ -16,7 +16,7 @@
 #include <sotto/base/status.h>
 #include <sotto/optim/step_rule.h>
 
-namespace sotto {
+namespace sotto::sites {
 
 class EpochLocalSteps {
  public:
@@ -60,4 +60,4 @@ class EpochLocalSteps {
   bool spoilt_ = false;
 };
 
-}  // namespace sotto
+}  // namespace sotto::sites
