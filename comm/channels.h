@@ -157,7 +157,8 @@ class Channels {
   virtual Result<ChannelEvent> poll(Deadline deadline) = 0;
   /// Ends the channel to a peer that broke a rule; it is tried again after `pause`.
   virtual void close(Rank peer, std::chrono::milliseconds pause) = 0;
-  /// All peers that were ever listed, by rank.
+  /// All peers that are listed, and the latest that were, by rank. Behind them, under rank -1, what
+  /// was sent to all others that were.
   virtual std::vector<ChannelTraffic> traffic() const = 0;
   /// Keys that tried, and are on no list.
   virtual RefusedKeys refused_keys() const = 0;

@@ -6,6 +6,7 @@
 #include <sodium.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -134,6 +135,20 @@ bool is_loopback(const std::string& numeric) {
   return numeric.starts_with("127.") || numeric == "::1";
 }
 
+bool is_loopback_endpoint(const std::string& endpoint) {
+  return endpoint.starts_with("tcp://127.") || endpoint.starts_with("tcp://[::1]");
+}
+
+/// Whether this machine has the endpoint's address.
+bool is_of_this_machine(const std::string& endpoint) {
+  const auto place = internal::parse_host_port(endpoint.substr(std::string("tcp://").size()));
+  return place && !internal::interface_of(
+                       {.numeric = place->host, .ipv6 = place->host.find(':') != std::string::npos})
+                       .empty();
+}
+
+bool means_loopback(const std::string& host) { return host == "localhost" || is_loopback(host); }
+
 /// What the seeds say of where this node may listen.
 struct SeedPlaces {
   std::vector<std::pair<Address, int>> seats;  ///< addresses of seeds, which may be this machine's
@@ -147,15 +162,15 @@ SeedPlaces places_of(const std::vector<std::string>& seeds) {
   SeedPlaces places;
   for (const std::string& seed : seeds) {
     const HostPort wanted = datagram_host("seeds", seed);
-    const bool means_loopback = wanted.host == "localhost" || is_loopback(wanted.host);
+    const bool loopback = means_loopback(wanted.host);
     bool ipv4 = false;
     for (const Address& address : internal::resolve_all(wanted.host)) {
       ipv4 = ipv4 || !address.ipv6;
-      if (is_loopback(address.numeric) && !means_loopback) {
+      if (is_loopback(address.numeric) && !loopback) {
         places.own_port = wanted.port;
         continue;
       }
-      if (means_loopback && address.ipv6 && ipv4) {
+      if (loopback && address.ipv6 && ipv4) {
         continue;  // one place, by its second name
       }
       places.seats.emplace_back(address, wanted.port);
@@ -209,7 +224,8 @@ FileDescriptor bind_at(const DatagramPlace& place) {
 struct SealedDatagrams::Name {
   Deadline::Clock::time_point asked{};
   std::mutex mutex;
-  std::string endpoint;  ///< what the name stands for, which the mutex guards; empty: not known
+  std::vector<std::string>
+      endpoints;  ///< what it stands for, guarded by the mutex; none: not known
 };
 
 SealedDatagrams::SealedDatagrams(const DatagramPlace& place, PrivateKey key)
@@ -219,22 +235,22 @@ SealedDatagrams::SealedDatagrams(const DatagramPlace& place, PrivateKey key)
 
 SealedDatagrams::~SealedDatagrams() = default;
 
-std::optional<std::string> SealedDatagrams::endpoint_of(const std::string& to) {
+std::vector<std::string> SealedDatagrams::endpoints_of(const std::string& to) {
   const auto parsed = internal::parse_host_port(to);
   if (!parsed) {
-    return std::nullopt;
+    return {};
   }
   const Address as_numbers{.numeric = parsed->host,
                            .ipv6 = parsed->host.find(':') != std::string::npos};
   const std::string port = fmt::to_string(parsed->port);
   if (internal::numeric_address(as_numbers.endpoint(port)) != nullptr) {
-    return as_numbers.endpoint(port);
+    return {as_numbers.endpoint(port)};
   }
   auto& name = names_[to];
   if (name == nullptr) {
     if (names_.size() > kMostNamesKept) {
       names_.erase(to);
-      return std::nullopt;
+      return {};
     }
     name = std::make_shared<Name>();
   }
@@ -243,46 +259,70 @@ std::optional<std::string> SealedDatagrams::endpoint_of(const std::string& to) {
     name->asked = now;
     try {
       start_thread("a name's look-up", [name = name, host = parsed->host, port] {
-        const auto found = internal::resolve_all(host);
+        std::vector<std::string> endpoints;
+        for (const Address& address : internal::resolve_all(host)) {
+          endpoints.push_back(address.endpoint(port));
+        }
         const std::lock_guard lock(name->mutex);
-        name->endpoint = found.empty() ? "" : found.front().endpoint(port);
+        name->endpoints = std::move(endpoints);
       }).detach();
     } catch (const Shortage&) {
-      return std::nullopt;  // for now
+      return {};  // for now
     }
   }
   const std::lock_guard lock(name->mutex);
-  return name->endpoint.empty() ? std::nullopt : std::optional(name->endpoint);
+  return name->endpoints;
+}
+
+std::optional<std::vector<std::string>> SealedDatagrams::shared_with(const std::string& to) {
+  const std::string own = endpoints_of(address_).at(0);
+  std::vector<std::string> others = endpoints_of(to);
+  const auto host = internal::parse_host_port(to);
+  if (!host || others.empty()) {
+    return std::nullopt;
+  }
+  const auto port_of = [](const std::string& text) { return text.substr(text.rfind(':')); };
+  // Loopback has many addresses, and each may be another process's; by a machine's own name it is
+  // this machine.
+  const bool by_loopback = !means_loopback(host->host) && port_of(to) == port_of(own) &&
+                           std::ranges::any_of(others, is_loopback_endpoint);
+  const bool among_them = std::erase(others, own) > 0;
+  if (!among_them && !by_loopback) {
+    return std::nullopt;
+  }
+  std::erase_if(others, [](const std::string& endpoint) {
+    return is_loopback_endpoint(endpoint) || is_of_this_machine(endpoint);
+  });
+  return others;
 }
 
 bool SealedDatagrams::is_at(const std::string& to) {
-  const auto endpoint = endpoint_of(to);
-  const auto own = endpoint_of(address_);
-  if (!endpoint || !own) {
-    return false;
-  }
-  const auto port_of = [](const std::string& text) { return text.substr(text.rfind(':')); };
-  const auto in_numbers = [](const std::string& text) { return text.starts_with("tcp://127."); };
-  const bool here = in_numbers(*endpoint) || endpoint->starts_with("tcp://[::1]");
-  // Loopback has many addresses, and each may be another process's.
-  const bool another = in_numbers(*endpoint) && in_numbers(*own);
-  return *endpoint == *own || (here && !another && port_of(*endpoint) == port_of(*own));
+  const auto others = shared_with(to);
+  return others && std::ranges::all_of(*others, [own = endpoints_of(address_).at(0)](
+                                                    const auto& other) { return own < other; });
+}
+
+bool SealedDatagrams::is_alone_at(const std::string& to) {
+  const auto others = shared_with(to);
+  return others && others->empty();
 }
 
 void SealedDatagrams::send(const std::string& to, std::span<const std::byte> message) {
-  const auto endpoint = endpoint_of(to);
-  if (!endpoint || message.size() + kSealBytes > kLongestDatagram) {
+  const std::vector<std::string> endpoints = endpoints_of(to);
+  if (endpoints.empty() || message.size() + kSealBytes > kLongestDatagram) {
     return;
   }
-  const auto address = internal::numeric_address(*endpoint);
   std::vector<unsigned char> sealed(message.size() + kSealBytes);
   randombytes_buf(sealed.data(), kNonceBytes);
   unsigned long long length = 0;
   (void)crypto_aead_xchacha20poly1305_ietf_encrypt(
       sealed.data() + kNonceBytes, &length, seal_bytes(message), message.size(), nullptr, 0,
       nullptr, sealed.data(), seal_bytes(key_.bytes()));
-  (void)::sendto(socket_.get(), sealed.data(), sealed.size(), MSG_NOSIGNAL, address->ai_addr,
-                 address->ai_addrlen);
+  for (const std::string& endpoint : endpoints) {
+    const auto address = internal::numeric_address(endpoint);
+    (void)::sendto(socket_.get(), sealed.data(), sealed.size(), MSG_NOSIGNAL, address->ai_addr,
+                   address->ai_addrlen);
+  }
 }
 
 std::optional<std::vector<std::byte>> SealedDatagrams::opened(

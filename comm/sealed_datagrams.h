@@ -55,8 +55,8 @@ class SealedDatagrams {
 
   /// Where it is bound, in numbers: "10.0.0.1:9001".
   const std::string& address() const { return address_; }
-  /// Sends a message to HOST:PORT, or drops it: the network may refuse it, and a name may not be
-  /// known yet.
+  /// Sends a message to HOST:PORT, to each of a few addresses that the name stands for, or drops
+  /// it: the network may refuse it, and a name may not be known yet.
   void send(const std::string& to, std::span<const std::byte> message);
   /// The next message, if one comes by the deadline. Of what does not open, a flood of it too, it
   /// drops 64 datagrams at most once the deadline is over.
@@ -64,18 +64,26 @@ class SealedDatagrams {
   /// Datagrams that did not open.
   std::uint64_t refused() const { return refused_; }
   /// Whether the host of HOST:PORT is one in numbers, or a name that was found.
-  bool knows(const std::string& to) { return endpoint_of(to).has_value(); }
-  /// Whether HOST:PORT is where it is bound, also by a name that stands for loopback here, as a
-  /// machine's own often does. False while the name is looked up.
+  bool knows(const std::string& to) { return !endpoints_of(to).empty(); }
+  /// Whether HOST:PORT is where it is bound: in numbers, or by a name that stands for this address,
+  /// or, as a machine's own often does, for loopback. Of a name that several machines have the one
+  /// with the least address is there. Loopback in numbers, or as localhost, may be another
+  /// process's. False while the name is looked up.
   bool is_at(const std::string& to);
+  /// Whether HOST:PORT is where it is bound, and no other machine's too.
+  bool is_alone_at(const std::string& to);
 
  private:
   struct Name;
 
   /// The message of a datagram; none: it does not open.
   std::optional<std::vector<std::byte>> opened(std::span<const unsigned char> sealed) const;
-  /// "tcp://10.0.0.1:9001" of an address; none while its name is looked up.
-  std::optional<std::string> endpoint_of(const std::string& to);
+  /// Endpoints of other machines that HOST:PORT stands for as well as for this one; none: it is not
+  /// where this is bound.
+  std::optional<std::vector<std::string>> shared_with(const std::string& to);
+  /// "tcp://10.0.0.1:9001" of an address, and further ones of a name that stands for several; none
+  /// while the name is looked up.
+  std::vector<std::string> endpoints_of(const std::string& to);
 
   PrivateKey key_;
   FileDescriptor socket_;

@@ -13,10 +13,12 @@ namespace {
 
 /// A signal handler reaches nothing but globals.
 std::atomic<bool> stop{false};
-std::atomic<bool> second_ends{true};
+std::atomic<bool> haste{false};
+std::atomic<SecondSignal> of_second{SecondSignal::ends};
 std::atomic<int> last_signal{0};
 std::atomic<const char*> notice_of_first{nullptr};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+              std::atomic<SecondSignal>::is_always_lock_free &&
               std::atomic<const char*>::is_always_lock_free);
 
 void on_signal(int signal) {
@@ -25,9 +27,11 @@ void on_signal(int signal) {
   if (const char* notice = notice_of_first; notice != nullptr && !stop) {
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, notice, std::strlen(notice));
   }
-  stop = true;
-  if (second_ends) {
-    ::signal(signal, SIG_DFL);
+  const bool hastens = of_second == SecondSignal::hastens;
+  const bool second = stop.exchange(true);
+  haste = haste || (second && hastens);
+  if (hastens ? second : of_second == SecondSignal::ends) {
+    ::signal(signal, SIG_DFL);  // the next one ends the process
   }
   errno = before;
 }
@@ -35,6 +39,8 @@ void on_signal(int signal) {
 }  // namespace
 
 const std::atomic<bool>& stop_requested() { return stop; }
+
+const std::atomic<bool>& haste_requested() { return haste; }
 
 StopRequest stop_request() {
   return [] { return stop.load(); };
@@ -50,7 +56,7 @@ int stop_signal() { return last_signal; }
 
 void catch_stop_signals(const char* notice, SecondSignal second) {
   notice_of_first = notice;
-  second_ends = second == SecondSignal::ends;
+  of_second = second;
   struct sigaction action {};
   action.sa_handler = on_signal;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {

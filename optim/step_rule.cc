@@ -139,4 +139,12 @@ std::unique_ptr<StepRule> make_step_rule(const StepRuleOptions& options, const O
   return std::make_unique<RulesByTensor>(std::move(spec), options, ops);
 }
 
+std::unique_ptr<StepRule> make_outer_step_rule(const StepRuleOptions& options, const Ops& ops) {
+  try {
+    return make_step_rule(options, ops);
+  } catch (const Error& error) {
+    throw error.renamed("outer_" + error.field());
+  }
+}
+
 }  // namespace sotto

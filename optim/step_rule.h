@@ -142,4 +142,9 @@ using StepRuleFactory = std::function<std::unique_ptr<StepRule>()>;
 std::unique_ptr<StepRule> make_step_rule(const StepRuleOptions& options,
                                          const Ops& ops = host_ops());
 
+/// Likewise, of a rule that takes the movement of several steps; settings that are refused are
+/// named as those of the outer rule, "outer_lr".
+std::unique_ptr<StepRule> make_outer_step_rule(const StepRuleOptions& options,
+                                               const Ops& ops = host_ops());
+
 }  // namespace sotto

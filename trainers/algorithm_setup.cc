@@ -19,15 +19,6 @@
 namespace sotto {
 namespace {
 
-/// Settings that are refused are named as those of the outer rule.
-std::unique_ptr<StepRule> make_outer_rule(const StepRuleOptions& options, const Ops& ops) {
-  try {
-    return make_step_rule(options, ops);
-  } catch (const Error& error) {
-    throw error.renamed("outer_" + error.field());
-  }
-}
-
 /// Checks who lies, and how; sorts and spells it out.
 void resolve_adversary(OptimizerOptions& options) {
   auto& liars = options.byzantine;
@@ -145,9 +136,9 @@ AlgorithmSetup make_algorithm_setup(const OptimizerOptions& options, std::span<f
       options.own_step_rule ? options.own_step_rule() : make_step_rule(options.step_rule, ops);
   setup.communication_interval = options.communication_interval;
   if (options.outer_step_rule) {
-    setup.outer_step_rule = make_outer_rule(*options.outer_step_rule, ops);
+    setup.outer_step_rule = make_outer_step_rule(*options.outer_step_rule, ops);
     setup.further_outer_rules = [rule = *options.outer_step_rule, &ops] {
-      return make_outer_rule(rule, ops);
+      return make_outer_step_rule(rule, ops);
     };
   }
   setup.streaming = options.streaming;

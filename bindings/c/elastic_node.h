@@ -91,6 +91,15 @@ sotto_status tell_round(Node* held, std::string_view kind, std::uint64_t* round)
 }
 
 template <typename Node>
+sotto_status tell_next_step(Node* held, std::string_view kind, std::uint64_t* step) {
+  return in_turn(held, kind, [&] {
+    need(step, "step");
+    *step = held->node.next_step();
+    return Status();
+  });
+}
+
+template <typename Node>
 sotto_status give_report(Node* held, std::string_view kind, char** json) {
   return guarded([&] {
     need(held, kind);

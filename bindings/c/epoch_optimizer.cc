@@ -60,7 +60,7 @@ Status tell(const Result<EpochStep>& step, uint64_t* round, int* outcome) {
     *round = step->round;
   }
   if (step.ok() && outcome != nullptr) {
-    *outcome = step->left_out ? SOTTO_EPOCH_LEFT_OUT : 0;
+    *outcome = step->left_out ? SOTTO_EPOCH_LEFT_OUT : step->local ? SOTTO_EPOCH_LOCAL_STEP : 0;
   }
   return step.status();
 }
@@ -124,6 +124,10 @@ sotto_status sotto_epoch_optimizer_over(sotto_epoch_optimizer* optimizer, int* o
 
 sotto_status sotto_epoch_optimizer_round(sotto_epoch_optimizer* optimizer, uint64_t* round) {
   return tell_round(optimizer, kKind, round);
+}
+
+sotto_status sotto_epoch_optimizer_next_step(sotto_epoch_optimizer* optimizer, uint64_t* step) {
+  return tell_next_step(optimizer, kKind, step);
 }
 
 sotto_status sotto_epoch_optimizer_report(sotto_epoch_optimizer* optimizer, char** json) {

@@ -115,11 +115,7 @@ sotto_status sotto_site_round(sotto_site* site, uint64_t* round) {
 }
 
 sotto_status sotto_site_next_step(sotto_site* site, uint64_t* step) {
-  return in_turn(site, "site", [&] {
-    need(step, "step");
-    *step = site->node.next_step();
-    return Status();
-  });
+  return tell_next_step(site, "site", step);
 }
 
 sotto_status sotto_site_report(sotto_site* site, char** json) {

@@ -405,8 +405,11 @@ typedef struct sotto_epoch_optimizer sotto_epoch_optimizer;
 
 // What a step came to, in its `outcome`.
 enum {
-  SOTTO_EPOCH_LEFT_OUT = 1  // the gradient, or a part of it, is in no mean: it came after the
-                            // setting grace, or the others had put this node out meanwhile
+  SOTTO_EPOCH_LEFT_OUT = 1,   // the gradient, or a part of it, is in no mean: it came after the
+                              // setting grace, or the others had put this node out meanwhile; with
+                              // local steps the same of all of them since the run's step before
+  SOTTO_EPOCH_LOCAL_STEP = 2  // a step of this node's own (the setting communication-interval),
+                              // after which the run's is to come
 };
 
 // One node. `parameters` (`count` floats, the initial model) stay the caller's and must neither
@@ -456,6 +459,10 @@ SOTTO_API sotto_status sotto_epoch_optimizer_over(sotto_epoch_optimizer* optimiz
 // Steps of the run that the parameters have had: a schedule, and batches, follow it at all nodes.
 SOTTO_API sotto_status sotto_epoch_optimizer_round(sotto_epoch_optimizer* optimizer,
                                                    uint64_t* round);
+// The number of the next gradient in the run: `round` times the setting communication-interval, and
+// this node's own steps since. Batches may be chosen by it.
+SOTTO_API sotto_status sotto_epoch_optimizer_next_step(sotto_epoch_optimizer* optimizer,
+                                                       uint64_t* step);
 // A JSON object: how the node and the others stand, as `sotto status --json` has it
 // (docs/operations.md). Any thread may ask. Free it with sotto_free.
 SOTTO_API sotto_status sotto_epoch_optimizer_report(sotto_epoch_optimizer* optimizer, char** json);

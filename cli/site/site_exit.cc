@@ -1,5 +1,6 @@
 #include "site_exit.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -36,7 +37,16 @@ void SiteExit::watch() {
     change_.wait_for(lock, kLook);
   }
   tell_of_stop();
-  if (!change_.wait_for(lock, site_.within, [this] { return over_; })) {
+  auto end = Clock::now() + site_.within;
+  bool hurried = false;
+  while (!over_ && Clock::now() < end) {
+    change_.wait_for(lock, kLook);
+    if (!hurried && console::haste_requested()) {
+      hurried = true;
+      end = std::min<Clock::time_point>(end, Clock::now() + kInHaste);
+    }
+  }
+  if (!over_) {
     log_.write({SiteEvent::Level::warning, SiteEvent::Kind::ended,
                 fmt::format("was told to stop in the middle of a long step, which is dropped: {}; "
                             "no result is written",

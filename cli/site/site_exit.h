@@ -17,6 +17,8 @@ namespace sotto::cli {
 class SiteExit {
  public:
   static constexpr std::chrono::seconds kUsual{5};
+  /// Time from when the process was told to hasten.
+  static constexpr std::chrono::seconds kInHaste{2};
 
   /// What the process was asked for.
   struct Site {
@@ -36,6 +38,7 @@ class SiteExit {
 
  private:
   static constexpr std::chrono::milliseconds kLook{50};
+  using Clock = std::chrono::steady_clock;
 
   /// Ends the process if the site has not ended in time.
   void watch();

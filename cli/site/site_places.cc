@@ -18,7 +18,7 @@ namespace {
 
 /// Where the settings of `sotto train` are kept that a site's [training] has, besides those of its
 /// step rule.
-std::array<const void*, 19> training_values(const study::TrainOptions& o) {
+std::array<const void*, 23> training_values(const study::TrainOptions& o) {
   return {&o.task,
           &o.model,
           &o.batch,
@@ -34,6 +34,10 @@ std::array<const void*, 19> training_values(const study::TrainOptions& o) {
           &o.privacy_delta,
           &o.privacy_unit,
           &o.communication_interval,
+          &o.outer_step_rule,
+          &o.outer_lr,
+          &o.outer_momentum,
+          &o.outer_nesterov,
           &o.rounds,
           &o.eval_every,
           &o.dump_parameters,

@@ -129,10 +129,12 @@ int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
   study::RosterPlan plan = make_roster_plan(options, given_settings(command), roster);
   const console::Output output(options.common);
   plan.run.stop = &console::stop_requested();
-  console::catch_stop_signals();
+  plan.run.haste = &console::haste_requested();
+  console::catch_stop_signals(nullptr, console::SecondSignal::hastens);
   NodeWatch watch(observe, options.common.quiet, flags, plan);
   if (plan.epochs) {
     plan.epochs->stop = plan.run.stop;
+    plan.epochs->haste = plan.run.haste;
     plan.epochs->board = plan.run.board;
     plan.epochs->observer = plan.run.observer;
   }

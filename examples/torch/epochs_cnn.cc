@@ -24,6 +24,7 @@
 namespace {
 
 std::atomic<bool> stop = false;
+std::atomic<bool> haste = false;
 
 struct Words {
   const char* folder;
@@ -37,6 +38,7 @@ sotto::EpochOptions options_for(const Words& words) {
   options.roster = sotto::options_of(words.roster);
   options.rounds = words.steps;
   options.stop = &stop;
+  options.haste = &haste;
   options.wait_limit = std::chrono::minutes(2);  // e.g. where the others have ended
   return options;
 }
@@ -83,7 +85,7 @@ int main(int argc, char** argv) {
   words.roster.nodes = argv[3];
   words.roster.seeds = argv[4];
   words.roster.name = argc > 5 ? argv[5] : sotto::default_node_name();
-  std::signal(SIGTERM, [](int) { stop = true; });
+  std::signal(SIGTERM, [](int) { haste = stop.exchange(true); });  // a second one hastens
   try {
     train(words);
     return 0;

@@ -245,6 +245,14 @@ Status GossipMixing::mix(std::size_t degree, std::span<MixedPeer> peers) {
   return {};
 }
 
+Status GossipMixing::move_to(std::span<const float> model) {
+  setup_.ops->copy(model, setup_.parameters);
+  if (rule_) {
+    setup_.ops->copy(setup_.parameters, start_);
+  }
+  return {};
+}
+
 std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
                                                     std::span<MixedPeer> peers) {
   std::vector<Pull> pulls;

@@ -48,6 +48,7 @@ class GossipMixing final : public Mixing {
                           bool barred) override;
   bool wants_whole(std::size_t peer) const override { return !replicas_[peer].held(); }
   Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
+  Status move_to(std::span<const float> model) override;
   void keep() override { snapshot_.keep(setup_.parameters, *setup_.step_rule); }
   Status put_back() override;
   double longest_step() const override { return bound_.longest_step(); }

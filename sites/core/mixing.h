@@ -156,6 +156,10 @@ class Mixing {
   /// Ends a round in which all has been taken in: sets the parameters. A fault is final.
   virtual Status mix(std::size_t degree, std::span<MixedPeer> peers) = 0;
 
+  /// After mix: the model becomes this one, rounding aside. That is no step of the site's own,
+  /// which would bound pulls: it may repeat a neighbour's pull. On a fault nothing has changed.
+  virtual Status move_to(std::span<const float> model) = 0;
+
   /// Keeps the model, and what the step rule knows, for put_back.
   virtual void keep() = 0;
   /// Restores the model of the last keep(); later parcels have no effect on it. Masses and public

@@ -542,6 +542,19 @@ Status PushSumMixing::give_back() {
   return ratio(x_, setup_.parameters);  // to the bit what a state is read as
 }
 
+Status PushSumMixing::move_to(std::span<const float> model) {
+  const Ops& ops = *setup_.ops;
+  ops.subtract(model, setup_.parameters, next_);
+  ops.scale(static_cast<float>(mass_), next_);
+  ops.axpy(1, x_, next_);
+  if (Status status = ratio(next_, v_); !status.ok()) {
+    return status;
+  }
+  std::swap(x_, next_);
+  ops.copy(v_, setup_.parameters);
+  return {};
+}
+
 Status PushSumMixing::put_back() {
   if (Status status = snapshot_.restore(setup_.parameters, *setup_.step_rule); !status.ok()) {
     return status;

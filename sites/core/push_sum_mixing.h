@@ -9,6 +9,7 @@
 //            d = s C / n − z beyond the bound (pull_bound.h): in place of s C comes n (z + d), d
 //            cut p ← p + s C, ω ← ω + n
 //   mix      x ← x + p, p ← 0
+//   move to  x ← x + ω (z' − z)
 //   return   ω ← ω + ε (1 − ω), within its bounds (mass_rule.h); x by the same factor,
 //            or, where C loses something, what is added at the z of before
 // So z changes by nothing but own steps and parcels, whatever becomes of mass; and of mass nothing
@@ -60,6 +61,7 @@ class PushSumMixing final : public Mixing {
                           bool barred) override;
   bool wants_whole(std::size_t /*peer*/) const override { return false; }
   Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
+  Status move_to(std::span<const float> model) override;
   void keep() override { snapshot_.keep(setup_.parameters, *setup_.step_rule); }
   Status put_back() override;
   double longest_step() const override { return bound_.longest_step(); }

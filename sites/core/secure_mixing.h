@@ -47,6 +47,10 @@ class SecureMixing final : public Mixing {
                           bool barred) override;
   bool wants_whole(std::size_t /*peer*/) const override { return false; }
   Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
+  Status move_to(std::span<const float> model) override {
+    setup_.ops->copy(model, setup_.parameters);
+    return {};
+  }
   void keep() override { snapshot_.keep(setup_.parameters, *setup_.step_rule); }
   Status put_back() override;
   double longest_step() const override { return bound_.longest_step(); }

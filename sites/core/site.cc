@@ -49,6 +49,9 @@ Site::Site(SiteSetup setup)
       incarnation_(setup_.incarnation),
       planned_(setup_.communication_interval),
       beginning_(setup_.rounds) {
+  if (setup_.outer_step_rule && !setup_.observer) {
+    outer_.emplace(*setup_.outer_step_rule, setup_.layout, setup_.parameters.size(), *setup_.ops);
+  }
   update_peers(setup_.peers);
 }
 
@@ -170,6 +173,9 @@ bool Site::try_begin(bool waited) {
 
 void Site::begin() {
   mixing_->begin();
+  if (outer_) {
+    outer_->begin(setup_.parameters);
+  }
   minted_ += 1;
   if (trained_) {
     round_ = settled_round();
@@ -371,14 +377,34 @@ Status Site::collect() {
     return here(status);
   }
   end_intake(mixed);
+  step_outside();
   settled_mass_ = mixing_->mass();
   round_ = next_round();
   phase_ = Phase::training;
   return {};
 }
 
-void Site::begin_intake() {
+void Site::step_outside() {
+  if (!outer_) {
+    return;
+  }
+  const auto next = outer_->step(round_, setup_.parameters);
+  if (!next.empty() && mixing_->move_to(next).ok()) {
+    outer_->arrived(setup_.parameters);
+  } else {
+    outer_->begin(setup_.parameters);  // neighbours must not end this site
+  }
+}
+
+void Site::keep_model() {
   mixing_->keep();
+  if (outer_) {
+    outer_->keep();
+  }
+}
+
+void Site::begin_intake() {
+  keep_model();
   for (Neighbour& peer : peers_) {
     peer.influence = {};
     peer.part = 0;
@@ -440,6 +466,9 @@ std::optional<std::vector<Suspect>> Site::put_back() {
   std::vector<Suspect> suspects = influences();
   const Status status = mixing_->put_back();
   check(status.ok(), "what was kept can be put back");
+  if (outer_) {
+    outer_->put_back();
+  }
   blame(suspects);
   for (Suspect& suspect : suspects) {
     Neighbour& peer = peers_[suspect.peer];

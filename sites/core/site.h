@@ -49,6 +49,7 @@
 #include <sotto/sites/core/mixing.h>
 #include <sotto/sites/core/neighbour.h>
 #include <sotto/sites/core/outbox.h>
+#include <sotto/sites/core/outer_step.h>
 #include <sotto/sites/core/site_setup.h>
 #include <sotto/sites/core/site_state.h>
 #include <sotto/sites/core/sum_round.h>
@@ -249,6 +250,10 @@ class Site final {
   Round next_round() const;
   /// Sends answers about sums to peers that are up.
   void tell(std::vector<std::pair<std::size_t, Masks>> answers);
+  /// Keeps the model, for put_back.
+  void keep_model();
+  /// The outer step rule takes what the round made of the model.
+  void step_outside();
   /// Called before and after a round's parcels are taken in: note the peers that moved the model,
   /// the late ones, and their habits.
   void begin_intake();
@@ -260,7 +265,8 @@ class Site final {
   Status load_peer(ByteReader& in, std::vector<Neighbour>& into);
 
   std::unique_ptr<Mixing> mixing_;
-  SiteSetup setup_;  // without step rule and compressor, which are the mixing's
+  std::optional<OuterStep> outer_;  ///< none: what was mixed is the model
+  SiteSetup setup_;                 // without step rule and compressor, which are the mixing's
   std::vector<Neighbour> peers_;
   std::vector<Neighbour> former_;  // no longer listed, for what their streams had come to
   Outbox outbox_;

@@ -48,6 +48,9 @@ void Site::save(ByteBuffer& out) const {
   out.write(written_off_);
   out.write(resets_);
   mixing_->save(out);
+  if (outer_) {
+    outer_->save(out);
+  }
   out.write(static_cast<std::uint32_t>(peers_.size()));
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     out.write_string(peers_[k].entry.name);
@@ -66,6 +69,9 @@ Status Site::load(ByteReader& in) {
   Status status = load_self(in);
   if (status.ok()) {
     status = mixing_->load(in);
+  }
+  if (status.ok() && outer_) {
+    status = outer_->load(in);
   }
   if (status.ok()) {
     status = load_peers(in);

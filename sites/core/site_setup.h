@@ -57,6 +57,8 @@ struct SiteSetup {
   std::string rule = {};  ///< gossip: make_aggregation's; empty: the average
   std::optional<double> consensus_stepsize = {};
   Round communication_interval = 1;  ///< H: most steps of a round
+  /// Takes what a round made of the model (outer_step.h); none: the model is what was mixed.
+  std::optional<StepRuleOptions> outer_step_rule = {};
   StepWeighting step_weighting = StepWeighting::work;
   Round slack = 0;         ///< rounds that a peer may be behind before it is waited for
   std::size_t window = 2;  ///< most parcels under way to a peer; slack + 2 keeps pace

@@ -184,8 +184,8 @@ Status EpochMember::offer(std::span<const float> gradient, EpochTime now) {
                         step() + 1)};
   }
   now_ = now;
+  const bool late = is_late();
   computing_ = false;
-  const bool late = !parked_.empty() || standing() != EpochStanding::member;
   if (late) {
     steps_.drop_gradient();
     apply_parked();

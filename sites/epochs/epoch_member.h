@@ -79,6 +79,11 @@ class EpochMember {
 
   /// Whether the caller is to compute a gradient at the parameters, or does so.
   bool wants_gradient() const { return computing_; }
+  /// Whether the gradient that is computed will be left out, as the run has made its step without
+  /// it.
+  bool is_late() const {
+    return computing_ && (!parked_.empty() || standing() != EpochStanding::member);
+  }
   /// Whether the next gradient waits for a newcomer to come near (EpochDonor::run_waits).
   bool waits_for_newcomer() const { return acting() && donor_.run_waits(); }
   /// Takes the gradient that was computed; requires wants_gradient(). Fault::non_finite leaves all

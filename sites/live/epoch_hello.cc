@@ -17,6 +17,7 @@ std::vector<std::byte> encode(const EpochHello& hello) {
   out.write(hello.incarnation);
   out.write(hello.history[0]);
   out.write(hello.history[1]);
+  out.write(hello.steps);
   return std::move(out).take();
 }
 
@@ -28,6 +29,7 @@ std::optional<EpochHello> parse_hello(std::span<const std::byte> message) {
   hello.incarnation = in.read<sites::Incarnation>();
   hello.history[0] = in.read<std::uint64_t>();
   hello.history[1] = in.read<std::uint64_t>();
+  hello.steps = in.read<Round>();
   const bool ours = kind == kEpochHelloKind && protocol == kEpochHelloProtocol;
   return in.finished() && ours && hello.incarnation != 0 ? std::optional(hello) : std::nullopt;
 }

@@ -38,10 +38,9 @@ void EpochLinks::follow_list() {
 void EpochLinks::take(ChannelEvent event, EpochMember* member) {
   if (event.kind == ChannelEvent::Kind::up) {
     follow_list();
-    links_[event.peer] = {.name = names_[event.peer], .hello = {}, .told_other = false};
-    // One that is lost before it arrives is said anew with the next channel.
-    static_cast<void>(parts_.channels.send(
-        event.peer, encode(EpochHello{.incarnation = parts_.incarnation, .history = history_})));
+    Link& link = links_[event.peer];
+    link = {.name = names_[event.peer], .hello = {}, .told_other = false, .said = {}};
+    say_hello(event.peer, link, member == nullptr ? 0 : member->step());
     return;
   }
   const auto link = links_.find(event.peer);
@@ -139,25 +138,47 @@ void EpochLinks::move_clock(EpochMember& member) {
   }
 }
 
+bool EpochLinks::is_elsewhere(const Link& link) const {
+  return link.hello && link.hello->history != History{} && history_ != History{} &&
+         link.hello->history != history_;
+}
+
+void EpochLinks::say_hello(Rank peer, Link& link, Round steps) {
+  link.said = parts_.clock();
+  // One that is lost before it arrives is said anew with the next channel.
+  static_cast<void>(parts_.channels.send(
+      peer,
+      encode(EpochHello{.incarnation = parts_.incarnation, .history = history_, .steps = steps})));
+}
+
 void EpochLinks::follow_run(const EpochMember& member) {
-  if (member.history() != history_) {
-    history_ = member.history();
-    for (const auto& [rank, link] : links_) {
-      static_cast<void>(parts_.channels.send(
-          rank, encode(EpochHello{.incarnation = parts_.incarnation, .history = history_})));
-    }
-  }
+  const bool changed = std::exchange(history_, member.history()) != member.history();
   for (auto& [rank, link] : links_) {
-    const bool other = link.hello && link.hello->history != History{} && history_ != History{} &&
-                       link.hello->history != history_;
+    const bool other = is_elsewhere(link);
+    if (changed || (other && parts_.clock() - link.said >= kSayAgain)) {
+      say_hello(rank, link, member.step());
+    }
     if (other && !link.told_other) {
       tell(Level::warning, Kind::other_run,
-           "it is in another run, which was begun apart from this one: neither hears the other; "
-           "end the nodes of one of them, and start them again",
+           "it is in another run, which was begun apart from this one: neither hears the other, "
+           "and the one that has made fewer steps ends",
            link.name);
     }
     link.told_other = other;
   }
+}
+
+std::optional<std::string> EpochLinks::outrun_by(const EpochMember& member) const {
+  if (member.standing() != sites::EpochStanding::member) {
+    return std::nullopt;
+  }
+  const auto ahead = [&](const auto& item) {
+    const Link& link = item.second;
+    return is_elsewhere(link) &&
+           std::pair(member.step(), link.hello->history) < std::pair(link.hello->steps, history_);
+  };
+  const auto found = std::ranges::find_if(links_, ahead);
+  return found == links_.end() ? std::nullopt : std::optional(found->second.name);
 }
 
 Status EpochLinks::send(EpochMember& member) {

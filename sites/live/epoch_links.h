@@ -70,6 +70,10 @@ class EpochLinks {
   bool all_greeted() const;
   /// Whether one that has said hello is in a run.
   bool hears_of_run() const;
+  /// The node of another run for which this member's is to end: that run has made more steps, or as
+  /// many, and its number is the smaller one; none: there is none. As steps never go back, and what
+  /// others say of theirs is from before, no two runs end for each other.
+  std::optional<std::string> outrun_by(const sites::EpochMember& member) const;
   /// Whether the channel to this node is open, and it has said hello.
   bool is_greeted(const sites::EpochNode& node) const;
 
@@ -77,19 +81,25 @@ class EpochLinks {
   using Key = std::pair<std::string, sites::Incarnation>;
   /// Events that are taken in before what they led to is sent.
   static constexpr int kBatch = 256;
+  /// Time between two hellos to a node of another run.
+  static constexpr sites::EpochTime kSayAgain{1'000};
   /// Time between two ticks of the member.
   static constexpr sites::EpochTime kTickEvery{50};
 
   struct Link {
     std::string name{};
     std::optional<EpochHello> hello{};
-    bool told_other = false;  ///< that it is in another run was told
+    bool told_other = false;   ///< that it is in another run was told
+    sites::EpochTime said{0};  ///< time of the last hello to it
   };
 
   void take(ChannelEvent event, sites::EpochMember* member);
   void take_message(Rank peer, std::vector<std::byte> message, sites::EpochMember* member);
   void greet(Rank peer, const EpochHello& hello);
   void refuse_peer(Rank peer, const std::string& why);
+  /// Whether the peer is in another run than this node.
+  bool is_elsewhere(const Link& link) const;
+  void say_hello(Rank peer, Link& link, Round steps);
   /// Says hello again where this node's run has become known, and tells of peers in another one.
   void follow_run(const sites::EpochMember& member);
   /// Names of those with a channel, by what the list says now.

@@ -14,6 +14,7 @@
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
+#include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/live/epoch_links.h>
 #include <sotto/sites/live/epoch_reporter.h>
 #include <sotto/sites/live/founding_votes.h>
@@ -26,6 +27,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
+using sites::EpochLocalSteps;
 using sites::EpochMember;
 using sites::EpochStanding;
 using sites::EpochTime;
@@ -62,6 +64,9 @@ class EpochOptimizer::Run {
 
   bool over() const { return node_.over(round_); }
   Round round() const { return round_; }
+  Round next_step() const {
+    return local_ ? round_ * local_->interval() + local_->taken() : round_;
+  }
   SiteReport report() const { return reporter_.report(); }
   SiteResult result() const;
 
@@ -76,15 +81,19 @@ class EpochOptimizer::Run {
             .links = links_ ? &*links_ : nullptr,
             .incarnation = incarnation_,
             .up = up_,
-            .founded = !votes_.found().empty()};
+            .founded = !votes_.found().empty(),
+            .asked = asked_seeds_};
   }
 
   Status open();
+  bool takes_part() const { return member_ && member_->wants_gradient(); }
   Status take_part();
   ChannelOptions channel_options() const;
   /// Begins as a newcomer, or as the founder where no run is heard of.
   void try_begin();
+  /// The rule by which the caller's gradients make steps.
   std::unique_ptr<StepRule> make_rule() const;
+  std::optional<EpochLocalSteps> make_local_steps() const;
   void make_member(bool founder);
   /// Whether the parameters stay as they are.
   void keep_parameters(bool kept);
@@ -93,9 +102,17 @@ class EpochOptimizer::Run {
   Status pump(Clock::duration longest);
   Status pump_once(Clock::duration longest);
   void follow_roster();
+  /// Where this node's run has to end for another one: begins anew as a newcomer, if no step was
+  /// made that would be lost, and else is the fault.
+  Status keep_or_yield();
   /// Fault::ended once the run is over for a node that is not in it.
   Status run_goes_on() const;
   Result<EpochStep> outcome();
+  /// Gives the run a gradient, or what local steps have come to, and waits for its step.
+  Result<EpochStep> offer(std::span<const float> gradient, double loss);
+  Result<EpochStep> local_step(std::span<const float> gradient, double loss);
+  /// Says what is lost where this node goes before the others have let it go.
+  void tell_what_is_lost() const;
   /// Where the run is over with this node, those that come too late are told.
   Status note_end();
   /// Looks after the others while the caller is away.
@@ -114,6 +131,7 @@ class EpochOptimizer::Run {
   const std::shared_ptr<AllowList> list_;
   const Clock::time_point began_ = Clock::now();
   EpochReporter reporter_;
+  std::optional<EpochLocalSteps> local_;  ///< none: each gradient is one of the run's
 
   std::unique_ptr<RunRoster> roster_;
   std::unique_ptr<Channels> channels_;
@@ -122,7 +140,9 @@ class EpochOptimizer::Run {
   EpochTime search_began_{};   ///< when the roster was opened
   std::size_t up_ = 0;         ///< nodes that are up, as the roster sees it
   bool joined_ = false;        ///< the roster has let this node in
+  bool took_part_ = false;     ///< it has been a member
   bool others_ended_ = false;  ///< nodes that were in touch have ended, and the run with them
+  std::vector<std::string> asked_seeds_;  ///< those that are not this node
   Clock::time_point asked_{};
   Clock::time_point pumped_{};  // when messages were taken in last
 
@@ -147,8 +167,10 @@ EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameter
            .name = options_.name,
            .key = options_.roster.key.node_keys(options_.name).public_key}})),
       reporter_(options_, settings_, parameters.size(), listener_),
+      local_(make_local_steps()),
       node_({.noun = "node",
              .stop = options_.stop,
+             .haste = options_.haste,
              .rounds = options_.rounds,
              .serve_every = kAnswerEvery,
              .serve = [this] { return serve(); },
@@ -188,22 +210,36 @@ std::unique_ptr<StepRule> EpochOptimizer::Run::make_rule() const {
   return rule;
 }
 
+std::optional<EpochLocalSteps> EpochOptimizer::Run::make_local_steps() const {
+  const Round interval = options_.communication_interval;
+  if (interval < 1) {
+    refuse("communication_interval", fmt::to_string(interval), "it is 1 or more");
+  }
+  return has_local_steps(options_) ? std::optional<EpochLocalSteps>(std::in_place, parameters_,
+                                                                    layout_, interval, make_rule())
+                                   : std::nullopt;
+}
+
 void EpochOptimizer::Run::make_member(bool founder) {
   auto compressor = make_compressor(options_.compressor, ContractKind::contraction);
-  member_.emplace(sites::EpochSetup{.name = options_.name,
-                                    .incarnation = incarnation_,
-                                    .founders = founder ? std::vector{options_.name}
-                                                        : std::vector<std::string>(),
-                                    .least = options_.roster.least,
-                                    .most = options_.roster.most,
-                                    .parameters = parameters_,
-                                    .layout = layout_,
-                                    .step_rule = make_rule(),
-                                    .learning_rate = options_.step_rule.learning_rate,
-                                    .compressor = std::move(compressor),
-                                    .seed = options_.seed,
-                                    .grace = options_.grace},
-                  now());
+  if (local_) {
+    local_->take_initial();
+  }
+  member_.emplace(
+      sites::EpochSetup{
+          .name = options_.name,
+          .incarnation = incarnation_,
+          .founders = founder ? std::vector{options_.name} : std::vector<std::string>(),
+          .least = options_.roster.least,
+          .most = options_.roster.most,
+          .parameters = local_ ? local_->run_model() : parameters_,
+          .layout = layout_,
+          .step_rule = local_ ? make_outer_step_rule(run_step_rule(options_)) : make_rule(),
+          .learning_rate = run_step_rule(options_).learning_rate,
+          .compressor = std::move(compressor),
+          .seed = options_.seed,
+          .grace = options_.grace},
+      now());
   member_->keep_parameters(kept_);
 }
 
@@ -279,11 +315,20 @@ void EpochOptimizer::Run::try_begin() {
 }
 
 Status EpochOptimizer::Run::take_part() {
+  if (takes_part()) {
+    return {};
+  }
   Status status = node_.guarded([&] {
     Status opened = open();
     return opened.ok() ? opened : node_.fail(opened);
   });
-  return status.ok() ? await([this] { return member_ && member_->wants_gradient(); }) : status;
+  if (status.ok()) {
+    status = await([this] { return takes_part(); });
+  }
+  if (status.ok() && local_) {
+    local_->begin();
+  }
+  return status;
 }
 
 Status EpochOptimizer::Run::connect() {
@@ -316,6 +361,9 @@ void EpochOptimizer::Run::follow_roster() {
   up_ = view.up;
   joined_ = view.standing == sites::RosterStanding::up;
   others_ended_ = view.over;
+  asked_seeds_ = view.asked;
+  took_part_ = took_part_ || (member_ && member_->standing() == EpochStanding::member);
+  roster_->set_waiting(!took_part_);
   links_->set_nodes(std::move(nodes));
 }
 
@@ -340,6 +388,29 @@ Status EpochOptimizer::Run::run_goes_on() const {
   return {};
 }
 
+Status EpochOptimizer::Run::keep_or_yield() {
+  const auto winner = links_->outrun_by(*member_);
+  if (!winner) {
+    return {};
+  }
+  if (const Round steps = member_->step(); steps > 0) {
+    return {Fault::unexpected,
+            fmt::format("{} is in another run, which was begun apart from this one and has made "
+                        "more steps than the {} of this one, so that this one ends: start this "
+                        "node again{}, and it takes part in the other",
+                        *winner, steps,
+                        options_.state.empty() ? "" : " with another folder for the state")};
+  }
+  reporter_.tell(
+      Level::warning, SiteEvent::Kind::other_run,
+      fmt::format("gives up its run, in which no step was made, for that of {}", *winner));
+  if (pending_) {
+    outcome_ = sites::EpochOutcome{.step = 0, .left_out = true};
+  }
+  make_member(false);
+  return {};
+}
+
 Status EpochOptimizer::Run::pump_once(Clock::duration longest) {
   follow_roster();
   Status status = roster_->standing();
@@ -355,6 +426,9 @@ Status EpochOptimizer::Run::pump_once(Clock::duration longest) {
   status = links_->pump(Deadline::after(longest), member_ ? &*member_ : nullptr);
   if (status.ok() && member_) {
     status = member_->fault();
+  }
+  if (status.ok() && member_) {
+    status = keep_or_yield();
   }
   if (member_) {
     reporter_.note(member_->take_left_out());
@@ -421,6 +495,9 @@ Result<EpochStep> EpochOptimizer::Run::outcome() {
   if (!status.ok() && !(cut_short && outcome_)) {
     return status;
   }
+  if (local_) {
+    local_->begin();
+  }
   reporter_.enter(SitePhase::training);
   reporter_.step_done(*std::exchange(pending_, {}), outcome_->left_out);
   return EpochStep{.round = round_, .left_out = std::exchange(outcome_, {})->left_out};
@@ -438,7 +515,7 @@ Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, dou
     refuse("gradient", fmt::format("{} elements", gradient.size()),
            fmt::format("it must have those of the parameters, {}", parameters_.size()));
   }
-  if (!member_ || !member_->wants_gradient()) {
+  if (!takes_part()) {
     const std::vector<float> before(parameters_.begin(), parameters_.end());
     const Round then = round_;
     if (Status status = take_part(); !status.ok()) {
@@ -448,12 +525,32 @@ Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, dou
       return EpochStep{.round = round_, .left_out = true};  // it is one at another model
     }
   }
+  return local_ ? local_step(gradient, loss) : offer(gradient, loss);
+}
+
+Result<EpochStep> EpochOptimizer::Run::offer(std::span<const float> gradient, double loss) {
   if (Status status = member_->offer(gradient, now()); !status.ok()) {
     return status.fault() == Fault::non_finite && member_->fault().ok() ? status
                                                                         : node_.fail(status);
   }
   pending_ = loss;
   return outcome();
+}
+
+Result<EpochStep> EpochOptimizer::Run::local_step(std::span<const float> gradient, double loss) {
+  if (!member_->is_late()) {
+    if (Status status = local_->take(round_, gradient, loss); !status.ok()) {
+      return local_->spoilt() ? node_.fail(status) : status;
+    }
+  }
+  // One that is late learns it at once: its own steps since the run's last one are lost.
+  if (local_->due() || member_->is_late()) {
+    return offer(local_->movement(), local_->loss());
+  }
+  if (Status status = await([] { return true; }); !status.ok()) {
+    return status;
+  }
+  return EpochStep{.round = round_, .local = true};
 }
 
 Result<EpochStep> EpochOptimizer::Run::wait() {
@@ -486,15 +583,19 @@ Status EpochOptimizer::Run::finish() {
     roster_->leave();
     member_->leave(now());
     while (Clock::now() < end && member_->standing() != EpochStanding::left &&
-           !cancelled_.exchange(false) && (told || !node_.stopped())) {
+           !cancelled_.exchange(false) && !node_.hurried() && (told || !node_.stopped())) {
       if (Status status = pump(kLook); !status.ok()) {
         return status;
       }
       round_ = member_->applied();
     }
+    tell_what_is_lost();
   }
   if (Status status = note_end(); !status.ok()) {
     return node_.fail(status);
+  }
+  if (local_) {
+    local_->begin();
   }
   node_.finish();
   node_.time().wall_s = seconds_since(began_);
@@ -504,6 +605,19 @@ Status EpochOptimizer::Run::finish() {
   reporter_.refresh(parts());
   close();
   return {};
+}
+
+void EpochOptimizer::Run::tell_what_is_lost() const {
+  const EpochStanding standing = member_->standing();
+  const bool goes = standing == EpochStanding::member || standing == EpochStanding::leaving;
+  if (!goes || member_->members().size() < 2) {
+    return;
+  }
+  reporter_.tell(
+      Level::warning, SiteEvent::Kind::undelivered,
+      fmt::format("leaves before the others have let it go: {}those that stay miss it as one that "
+                  "has died, and what it alone has of step {} is lost",
+                  pending_ ? "its latest gradient may be in no mean, " : "", round_ + 1));
 }
 
 Status EpochOptimizer::Run::note_end() {
@@ -543,6 +657,7 @@ void EpochOptimizer::evaluated(const Evaluation& quality) { run_->evaluated(qual
 Status EpochOptimizer::finish() { return run_->finish(); }
 bool EpochOptimizer::over() const { return run_->over(); }
 Round EpochOptimizer::round() const { return run_->round(); }
+Round EpochOptimizer::next_step() const { return run_->next_step(); }
 SiteReport EpochOptimizer::report() const { return run_->report(); }
 SiteResult EpochOptimizer::result() const { return run_->result(); }
 

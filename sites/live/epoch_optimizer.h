@@ -10,6 +10,10 @@
 // again of the same gradients. Where too few are there it waits, until options.wait_limit, cancel()
 // or options.stop.
 //
+// With options.communication_interval = H a node makes H steps of its own for one of the run, as in
+// DiLoCo: step() then talks to nobody but in each H-th call, and gradients are at x_i, this node's
+// own model (optim/wrappers/local_steps.h).
+//
 // The parameters change in connect(), step(), wait() and finish() alone. EpochMember and its clock
 // belong to one thread at a time: to the caller while it waits in a call, and between calls to a
 // thread of the optimizer's own, which answers the others.
@@ -18,7 +22,7 @@
 // listener is called by the caller's thread and by the optimizer's own, one at a time, and must not
 // call the optimizer back but for report(). What it throws ends the node.
 // Ownership: parameters, and what options point to, are the caller's, must outlive the optimizer
-// and stay where they are. Memory: that of EpochMember.
+// and stay where they are. Memory: that of EpochMember, and of EpochLocalSteps.
 #pragma once
 
 #include <limits>
@@ -38,7 +42,10 @@ namespace sotto {
 struct EpochStep {
   Round round = 0;  ///< steps of the run that the parameters have had; a schedule follows it
   /// The gradient, or a part of it, is in no mean: it came after `grace`, or this node was put out.
+  /// With local steps the same holds for the movement since the run's step before.
   bool left_out = false;
+  /// A step of this node's own, after which the run's is to come.
+  bool local = false;
   auto operator<=>(const EpochStep&) const = default;
 };
 
@@ -66,7 +73,7 @@ class EpochOptimizer {
   /// in the parameters, or the gradient is left out. `loss` at the same parameters is for reports.
   /// Fault::non_finite for a gradient that is not finite, which changes nothing. Throws Error for a
   /// gradient of another length, and while one is pending after a wait that ended early: wait()
-  /// goes on with it.
+  /// goes on with it. A local step waits for nobody.
   Result<EpochStep> step(std::span<const float> gradient,
                          double loss = std::numeric_limits<double>::quiet_NaN());
   /// Goes on with the wait of a step() that ended early. Throws Error where none did.
@@ -76,7 +83,8 @@ class EpochOptimizer {
   /// Notes how good the model is, for the report, the observer and the log.
   void evaluated(const Evaluation& quality);
   /// Leaves in good order: the others go on without this node, and have what it alone may know. A
-  /// step that was pending may still be made.
+  /// step that was pending may still be made; local steps that have not come to one are given up,
+  /// and the parameters are the run's.
   /// Takes RosterOptions::leave_patience at most, and ends at once by cancel(), or when
   /// options.stop comes while it waits. No step may follow: Error is thrown.
   Status finish();
@@ -85,6 +93,9 @@ class EpochOptimizer {
   bool over() const;
   /// Steps of the run that the parameters have had.
   Round round() const;
+  /// The number of the next gradient in the run, from 0: round() times the communication interval,
+  /// and the local steps since. Batches follow it.
+  Round next_step() const;
   /// How the node stands. Any thread may ask.
   SiteReport report() const;
   /// What this process has come to so far, or in all.

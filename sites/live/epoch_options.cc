@@ -15,6 +15,11 @@ constexpr std::size_t kDigestShown = 16;  // characters
 
 }  // namespace
 
+StepRuleOptions run_step_rule(const EpochOptions& options) {
+  const StepRuleOptions as_it_is{.rule = "sgd", .learning_rate = 1};
+  return has_local_steps(options) ? options.outer_step_rule.value_or(as_it_is) : options.step_rule;
+}
+
 AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayout& layout) {
   const std::string shapes = layout_text(layout);
   const auto compressor = make_compressor(options.compressor, ContractKind::contraction);
@@ -31,6 +36,10 @@ AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayou
   const AgreedSettings steps = options.own_step_rule ? AgreedSettings{{"step-rule", "own"}}
                                                      : step_rule_settings(options.step_rule);
   settings.insert(settings.end(), steps.begin(), steps.end());
+  if (has_local_steps(options)) {
+    settings.emplace_back("communication-interval", fmt::to_string(options.communication_interval));
+    add_outer_settings(run_step_rule(options), settings);
+  }
   settings.insert(settings.end(), options.further.begin(), options.further.end());
   return settings;
 }

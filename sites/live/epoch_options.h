@@ -29,11 +29,18 @@ struct EpochOptions {
   // What is computed; the same at every node.
   /// `none` for the mean of `allreduce`, else one that compresses it, as in `qmean`.
   std::string compressor = "none";
-  StepRuleOptions step_rule{};  ///< from a mean gradient to the step
+  /// From a mean gradient to the step; with local steps from this node's gradient to its own.
+  StepRuleOptions step_rule{};
   /// Makes the steps in place of step_rule; `further` says what nodes must agree on of it. It is
   /// called whenever the node begins anew, on the caller's thread or the node's own, and each rule
-  /// begins without a memory.
+  /// begins without a memory. With local steps it is called once.
   StepRuleFactory own_step_rule{};
+  /// H: each node makes so many steps of its own for one of the run (DiLoCo). It takes part in that
+  /// with its movement, and keeps the memory of its own rule to itself.
+  Round communication_interval = 1;
+  /// From the mean movement to the run's step; none: sgd with rate 1, the mean of all models, where
+  /// communication_interval is above 1, and else there are no local steps.
+  std::optional<StepRuleOptions> outer_step_rule{};
   /// What else nodes must share, by name: settings of a program's own.
   AgreedSettings further{};
   std::uint64_t seed = 0;  ///< of rounding
@@ -53,11 +60,22 @@ struct EpochOptions {
   std::string state{};
   /// Once true, every wait ends; a signal handler may set it. Null: nobody does.
   const std::atomic<bool>* stop = nullptr;
+  /// Once true, the node goes at once where it would still wait for others as it leaves, and tells
+  /// what is lost by that; the handler of a second signal may set it. Null: nobody does.
+  const std::atomic<bool>* haste = nullptr;
   /// Where its reports go, for others to read meanwhile; null: nowhere else.
   SiteBoard* board = nullptr;
   /// Receives evaluations, with this node as the only one; null: no observer.
   Observer* observer = nullptr;
 };
+
+/// Whether nodes make steps of their own between those of the run.
+inline bool has_local_steps(const EpochOptions& options) {
+  return options.communication_interval > 1 || options.outer_step_rule.has_value();
+}
+
+/// The rule of the run's steps, from the mean of what nodes give.
+StepRuleOptions run_step_rule(const EpochOptions& options);
 
 /// What nodes must share, in words. `layout` is the model's.
 AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayout& layout);

@@ -124,6 +124,8 @@ EpochWait EpochReporter::wait_now(const EpochNodeParts& parts) const {
                   .least = options_.roster.least,
                   .refused = parts.roster != nullptr ? parts.roster->refused() : 0,
                   .founded = parts.founded,
+                  .address = parts.roster != nullptr ? parts.roster->address() : "",
+                  .asked = {parts.asked.begin(), parts.asked.end()},
                   .hears = [&](const EpochNode& node) {
                     return parts.links != nullptr && parts.links->is_greeted(node);
                   }});

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,7 @@ struct EpochNodeParts {
   sites::Incarnation incarnation = 0;          ///< this process
   std::size_t up = 0;                          ///< nodes that are up, as the roster sees it
   bool founded = false;                        ///< it has begun a run in an earlier process
+  std::span<const std::string> asked{};        ///< seeds that are not this node
 };
 
 class EpochReporter {

@@ -13,7 +13,7 @@ Status train(EpochOptimizer& node, Task& task, std::span<float> parameters, Roun
   Round evaluated = node.round();
   while (status.ok() && !node.over()) {
     // The batch is that of the run's step, so that a newcomer goes on where the others are.
-    const double loss = task.loss_and_gradient(node.round(), parameters, gradient);
+    const double loss = task.loss_and_gradient(node.next_step(), parameters, gradient);
     const auto step = node.step(gradient, loss);
     status = step.status();
     if (step.ok() && eval_every > 0 && step->round / eval_every > evaluated / eval_every) {

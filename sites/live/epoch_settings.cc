@@ -10,6 +10,7 @@
 #include <sotto/base/error.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sites/epochs/epoch_node.h>
+#include <sotto/sites/live/founding_votes.h>
 #include <sotto/trainers/settings/time_limit.h>
 
 namespace sotto {
@@ -39,8 +40,10 @@ SettingGroup computed_settings(EpochSettings& o) {
        {"compressor", &o.training.compressor, "SPEC",
         "qmean: how sums and means are compressed; by default the algorithm's own"},
        {"seed", &o.seed, "S", "Seed of rounding", std::numeric_limits<std::uint64_t>::max()}}};
-  for (Setting& setting : step_settings(o.training).settings) {
-    group.settings.push_back(setting);
+  for (const auto& more :
+       {step_settings(o.training),
+        local_step_settings(o.training, "Steps of a node's own for one of the run")}) {
+    group.settings.insert(group.settings.end(), more.settings.begin(), more.settings.end());
   }
   return group;
 }
@@ -90,6 +93,11 @@ std::vector<SettingGroup> settings_of(EpochSettings& settings) {
   return {run_settings(settings), computed_settings(settings), pace_settings_of(settings)};
 }
 
+std::string epoch_node_name(const RosterSettings& roster) {
+  std::string name = roster.name.empty() ? name_of_votes(roster.state) : roster.name;
+  return name.empty() ? default_node_name() : name;
+}
+
 EpochOptions options_of(const EpochSettings& o) {
   if (!has_one_model(o.training.algorithm)) {
     refuse("algorithm", o.training.algorithm,
@@ -99,9 +107,11 @@ EpochOptions options_of(const EpochSettings& o) {
   if (options.roster.most > kMostNodesOfOneModel) {
     refuse("nodes", o.roster.nodes, node_range_rule());
   }
-  options.name = o.roster.name.empty() ? default_node_name() : o.roster.name;
+  options.name = epoch_node_name(o.roster);
   options.compressor = compressor_of(o.training);
-  options.step_rule = step_rule_of(o.training, o.rounds);
+  options.communication_interval = o.training.communication_interval;
+  options.step_rule = step_rule_of(o.training, o.rounds * o.training.communication_interval);
+  options.outer_step_rule = outer_step_rule_of(o.training);
   options.seed = o.seed;
   options.rounds = o.rounds;
   options.state = o.roster.state;

@@ -5,10 +5,12 @@
 //   set(settings_of(settings), "nodes", "2:16");
 //   EpochOptions options = options_of(settings);
 //
-// Plain values and pure functions, except options_of, which reads a key; thread-safe.
+// Plain values and pure functions, except options_of and epoch_node_name, which read a key and the
+// folder; thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,7 +25,7 @@ namespace sotto {
 /// The values of the settings, given or default.
 struct EpochSettings {
   RosterSettings roster;
-  /// Algorithm and compressor, and step rule; others are not used.
+  /// Algorithm and compressor, step rule, and local steps; others are not used.
   OptimizerSettings training = [] {
     OptimizerSettings settings;
     settings.algorithm = "allreduce";
@@ -41,8 +43,12 @@ bool has_one_model(std::string_view algorithm);
 /// Lists all settings; they point into `settings`, which must outlive them.
 std::vector<SettingGroup> settings_of(EpochSettings& settings);
 
-/// A node without a name gets default_node_name(). Throws Error for a setting that is missing or
-/// refused.
+/// The node's name: as it is given, or that of the votes in its folder, as it is then the same
+/// node, or default_node_name().
+std::string epoch_node_name(const RosterSettings& roster);
+
+/// A node without a name gets that of epoch_node_name(). Throws Error for a setting that is missing
+/// or refused.
 EpochOptions options_of(const EpochSettings& settings);
 
 }  // namespace sotto

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/sites/epochs/epoch_rules.h>
+#include <sotto/sites/process/roster_search.h>
 
 namespace sotto {
 namespace {
@@ -50,8 +51,7 @@ std::string words_of_nobody(const EpochWait& wait) {
           ? "no other node is heard, and this one has begun a run before, beside which it begins "
             "no second one: start one of that run's nodes, or where that is over give another "
             "folder for the state"
-          : "no other node is heard: see that a node of the run is at a seed's address, and has "
-            "the same key; a run that is over has none";
+          : fmt::format("no other node is heard; {}; a run that is over has none", wait.asking);
   if (wait.kind == WaitKind::key) {
     words += fmt::format(
         "; {} datagrams came that this node's key does not open: give all nodes "
@@ -99,6 +99,9 @@ EpochWait wait_of(const EpochSight& sight) {
     wait.kind = before_membership(sight);
     wait.refused = wait.kind == WaitKind::key ? sight.refused : 0;
     wait.founded = sight.founded;
+    if (wait.kind == WaitKind::nobody || wait.kind == WaitKind::key) {
+      wait.asking = words_of_asking(sight.address, sight.asked);
+    }
     return wait;
   }
   wait.members = member->members().size();

@@ -25,7 +25,9 @@ struct EpochSight {
   std::size_t up = 0;                          ///< nodes that are up, this one among them
   std::size_t least = 1;                       ///< MIN
   std::uint64_t refused = 0;                   ///< datagrams that the run's key did not open
-  bool founded = false;  ///< this node has begun a run before, and looks for that one alone
+  bool founded = false;   ///< this node has begun a run before, and looks for that one alone
+  std::string address{};  ///< address of this node
+  std::vector<std::string> asked{};  ///< seeds that are not this node
   /// Whether a node is in touch, which is not this one.
   std::function<bool(const sites::EpochNode&)> hears{};
 };
@@ -49,6 +51,7 @@ struct EpochWait {
   sites::Epoch epoch = 0;           ///< the epoch; 0: before the first
   std::uint64_t refused = 0;        ///< key: datagrams that it did not open
   bool founded = false;  ///< this node has begun a run before, and looks for that one alone
+  std::string asking{};  ///< nobody, key: whom it asks, in words
   auto operator<=>(const EpochWait&) const = default;
 };
 

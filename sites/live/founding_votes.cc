@@ -20,7 +20,8 @@ namespace {
 constexpr std::size_t kMostVotes = std::size_t{1} << 20U;
 constexpr std::size_t kMostEnd = 64;  // bytes of the file that says that the run is over
 
-std::string votes_file(const SiteFolder& folder) { return folder.path() + "/votes"; }
+std::string votes_file(const std::string& folder) { return folder + "/votes"; }
+std::string votes_file(const SiteFolder& folder) { return votes_file(folder.path()); }
 std::string end_file(const SiteFolder& folder) { return folder.path() + "/end"; }
 
 /// How the run ended; none: there is no file, or none that is whole.
@@ -43,6 +44,20 @@ std::optional<RunEnd> read_end(const SiteFolder& folder) {
 }
 
 }  // namespace
+
+std::string name_of_votes(const std::string& folder) {
+  std::error_code code;
+  if (folder.empty() || !std::filesystem::exists(votes_file(folder), code)) {
+    return "";
+  }
+  const auto bytes = read_file(votes_file(folder), kMostVotes);
+  if (!bytes.ok()) {
+    return "";
+  }
+  ByteReader in(*bytes);
+  std::string owner = in.read_string(sites::kMostEpochName);
+  return in.failed() ? "" : owner;
+}
 
 FoundingVotes::FoundingVotes(const std::string& folder, std::string name)
     : name_(std::move(name)),

@@ -25,6 +25,9 @@ struct RunEnd {
   auto operator<=>(const RunEnd&) const = default;
 };
 
+/// The name of the node whose votes a folder has; empty: it has none, or none that can be read.
+std::string name_of_votes(const std::string& folder);
+
 class FoundingVotes {
  public:
   /// Reads the votes of the node `name` in `folder`; an empty path: none are kept. Throws Error

@@ -2,8 +2,8 @@
 // apart, says when the run is over, and remembers the fault that ended the node. What SiteOptimizer
 // and EpochOptimizer have in common; not for users.
 //
-// Thread safety: all but stopped(), rounds_are_over() and over() belong to the holder of a Visit,
-// or of pause(), and to the functions in Parts.
+// Thread safety: all but stopped(), hurried(), rounds_are_over() and over() belong to the holder of
+// a Visit, or of pause(), and to the functions in Parts.
 #pragma once
 
 #include <atomic>
@@ -25,12 +25,13 @@ class CalledNode {
  public:
   /// What the node is called, when its run is over, and what it does.
   struct Parts {
-    std::string_view noun;                    ///< what messages call it: "site", "node"
-    const std::atomic<bool>* stop = nullptr;  ///< once true, the run is over; null: nobody says so
-    Round rounds = 0;                         ///< after so many the run is over; 0: it goes on
-    std::chrono::milliseconds serve_every{};  ///< while the program is away
-    std::function<Status()> serve{};          ///< looks after the peers; a fault ends the node
-    std::function<bool()> computes{};         ///< whether the program computes while it is away
+    std::string_view noun;                     ///< what messages call it: "site", "node"
+    const std::atomic<bool>* stop = nullptr;   ///< once true, the run is over; null: nobody says so
+    const std::atomic<bool>* haste = nullptr;  ///< once true, it goes at once; null: nobody says so
+    Round rounds = 0;                          ///< after so many the run is over; 0: it goes on
+    std::chrono::milliseconds serve_every{};   ///< while the program is away
+    std::function<Status()> serve{};           ///< looks after the peers; a fault ends the node
+    std::function<bool()> computes{};          ///< whether the program computes while it is away
     /// Leaves the peers, which are not to wait for a node that has failed, and reports that.
     std::function<void()> fail{};
     std::function<void(const Status&)> tell{};  ///< tells the listener of a fault
@@ -57,6 +58,8 @@ class CalledNode {
 
   /// Whether the node was told to stop.
   bool stopped() const { return parts_.stop != nullptr && *parts_.stop; }
+  /// Whether the node was told to go at once, whatever it still waits for.
+  bool hurried() const { return parts_.haste != nullptr && *parts_.haste; }
   /// Whether all rounds of the run are done, if `done` are.
   bool rounds_are_over(Round done) const { return parts_.rounds > 0 && done >= parts_.rounds; }
   /// Whether the run is over, by either.

@@ -27,6 +27,17 @@ std::string silent_text(const RosterSearchState& state) {
 
 }  // namespace
 
+std::string words_of_asking(const std::string& address, const std::vector<std::string>& asked) {
+  return asked.empty()
+             ? fmt::format(
+                   "this one asks nobody, as it is at the only seed's address: the others have to "
+                   "find it at {}, by the same seeds and the same key; a seed such as localhost is "
+                   "another machine's own there",
+                   address)
+             : fmt::format("asks at {}: see that a node of the run is there, and has the same key",
+                           fmt::join(asked, ", "));
+}
+
 std::vector<SiteEvent> RosterSearch::due(sites::RosterTime now, const RosterSearchState& state) {
   std::vector<SiteEvent> events;
   if (now - told_ < (state.few ? kWhileFew : kWhileEnough)) {
@@ -35,6 +46,10 @@ std::vector<SiteEvent> RosterSearch::due(sites::RosterTime now, const RosterSear
   told_ = now;
   if (state.few && !state.silent.empty()) {
     events.push_back(event_of(SiteEvent::Kind::seeds_silent, silent_text(state)));
+  } else if (state.few && state.alone) {
+    events.push_back(event_of(
+        SiteEvent::Kind::nobody_heard,
+        fmt::format("no other node is heard; {}", words_of_asking(state.address, state.asked))));
   }
   if (state.refused > refused_) {
     events.push_back(event_of(

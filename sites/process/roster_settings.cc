@@ -66,7 +66,8 @@ SettingGroup settings_of(RosterSettings& o) {
         "Nodes that newcomers ask who is there; each node is given the same, also a seed itself, "
         "which is the one that has the address"},
        {"name", &o.name, "NAME",
-        "This node's name, unlike any other's; by default the host's and a random number"},
+        "This node's name, unlike any other's; by default that of the votes in its state, or the "
+        "host's and a random number"},
        {"listen", &o.listen, "HOST:PORT",
         "Where this node listens, for connections and for datagrams; by default at a seed's "
         "address if that is this machine's and free, else at any port of the address that "

@@ -107,6 +107,7 @@ void RunRoster::work() {
   }
   if (due) {
     ticked_ = Clock::now();
+    note_own_seeds();
     roster_.tick(now());
   }
   send_released();
@@ -116,6 +117,14 @@ void RunRoster::work() {
   note_count();
   note_other();
   note_search();
+}
+
+void RunRoster::note_own_seeds() {
+  for (const std::string& seed : view_.asked) {
+    if (datagrams_.is_alone_at(seed)) {
+      roster_.note_own_seed(seed, now());
+    }
+  }
 }
 
 void RunRoster::send_released() {
@@ -206,10 +215,14 @@ void RunRoster::note_search() {
     }
   }
   for (SiteEvent& event : search_.due(
-           now(), {.few = view_.standing == RosterStanding::joining || view_.up < options_.least,
-                  .silent = view_.silent,
-                  .unknown = std::move(unknown),
-                  .refused = datagrams_.refused()})) {
+           now(),
+           {.few = waits_ || view_.standing == RosterStanding::joining || view_.up < options_.least,
+           .alone = view_.up <= 1,
+           .address = address_,
+           .asked = view_.asked,
+           .silent = view_.silent,
+           .unknown = std::move(unknown),
+           .refused = datagrams_.refused()})) {
     tell(event.level, event.kind, std::move(event.text));
   }
 }
@@ -229,8 +242,12 @@ Status RunRoster::standing() const {
               fmt::format("another process named {} takes part: give each node a name of its own",
                           name_)};
     default:
-      return {};
+      break;
   }
+  if (waits_ && view_.other && view_.other->goes_before) {
+    return {Fault::unexpected, words_of(*view_.other)};  // two runs would wait beside each other
+  }
+  return {};
 }
 
 bool RunRoster::may_begin(std::chrono::milliseconds alone_after) const {
@@ -241,7 +258,8 @@ bool RunRoster::may_begin(std::chrono::milliseconds alone_after) const {
 }
 
 Status RunRoster::await_nodes(const std::atomic<bool>* stop, std::chrono::milliseconds alone_after,
-                              const std::function<void()>& meanwhile) const {
+                              const std::function<void()>& meanwhile) {
+  set_waiting(true);
   while (!may_begin(alone_after)) {
     if (Status status = standing(); !status.ok()) {
       return status;
@@ -252,7 +270,13 @@ Status RunRoster::await_nodes(const std::atomic<bool>* stop, std::chrono::millis
     meanwhile();
     std::this_thread::sleep_for(kLookEvery);
   }
+  set_waiting(false);
   return {};
+}
+
+void RunRoster::set_waiting(bool waits) {
+  const auto lock = service_.pause();
+  waits_ = waits;
 }
 
 SiteRosterReport RunRoster::report() const {

@@ -44,14 +44,18 @@ class RunRoster {
   /// The address for this node's channels, HOST:PORT in numbers: that of its datagrams.
   const std::string& address() const { return address_; }
   /// Fault::unexpected, with the reason, once a run with other settings has answered a newcomer, or
-  /// the run has refused this node or another process has taken its place.
+  /// one that goes before has answered a node that still waits; or once the run has refused this
+  /// node or another process has taken its place.
   Status standing() const;
   /// Waits until `least` are up, and a neighbour is in the list; a node that has seeds and finds
   /// nobody begins alone, if one is enough, after `alone_after`, since others may be looking for
   /// it: a seed that lost its state is not to begin a second run. Calls `meanwhile` now and then.
   /// Fault::stopped once *stop is true, and as standing(). Null: no stop is requested.
   Status await_nodes(const std::atomic<bool>* stop, std::chrono::milliseconds alone_after,
-                     const std::function<void()>& meanwhile) const;
+                     const std::function<void()>& meanwhile);
+  /// Whether this node waits to take part for the first time: then it says what it waits for, also
+  /// where MIN are up, and gives way to a greater run with other settings (standing()).
+  void set_waiting(bool waits);
   /// The nodes that are there.
   SiteRosterReport report() const;
   /// What the roster knows, by name; this node among them once it has joined.
@@ -91,6 +95,8 @@ class RunRoster {
   void note_changes();
   void note_count();
   void note_other();
+  /// Tells the roster which seeds are this node, by names that are known by now.
+  void note_own_seeds();
   /// Says what keeps this node from finding the others.
   void note_search();
   void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text, std::string peer = {});
@@ -115,6 +121,7 @@ class RunRoster {
   };
   std::map<std::string, Seen> seen_;
   bool few_ = true;
+  bool waits_ = false;                    ///< as set_waiting() said last
   std::optional<sites::OtherRun> other_;  ///< other run that the operator was told of
   RosterSearch search_;
   bool run_is_over_ = false;

@@ -61,6 +61,7 @@ constexpr auto kNames = std::to_array<Named>({
     {Kind::other_settings, "other-settings"},
     {Kind::nodes_few, "nodes-few"},
     {Kind::nodes_enough, "nodes-enough"},
+    {Kind::nobody_heard, "nobody-heard"},
     {Kind::seeds_silent, "seeds-silent"},
     {Kind::datagrams_refused, "datagrams-refused"},
     {Kind::epoch_began, "epoch-began"},

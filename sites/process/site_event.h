@@ -74,6 +74,7 @@ struct SiteEvent {
     other_settings,         ///< the run at a seed has other settings
     nodes_few,              ///< fewer nodes are up than MIN
     nodes_enough,           ///< MIN are up
+    nobody_heard,           ///< no other node is heard, and whom it asks
     seeds_silent,           ///< seeds do not answer
     datagrams_refused,      ///< datagrams came that the run's key does not open
     epoch_began,            ///< all-reduce: an epoch with other members has begun
@@ -82,7 +83,7 @@ struct SiteEvent {
     run_goes_on,            ///< … steps are made again
     gradients_left_out,     ///< … gradients came after `grace`, and are in no mean
     other_run,              ///< … a node is in a run that was begun apart from this one
-    undelivered,            ///< the node left with what no heir has confirmed
+    undelivered,            ///< the node left with what no other has confirmed
     newer_process,          ///< the site ends, as a newer process with its key runs
     failed,                 ///< the site ends, and why
   };

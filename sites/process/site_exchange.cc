@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -83,6 +84,7 @@ void take_steps(const OptimizerSettings& settings, Round rounds, std::uint64_t s
   options.communication_interval = settings.communication_interval;
   options.rounds = rounds;
   options.step_rule = step_rule_of(settings, rounds * settings.communication_interval);
+  options.outer_step_rule = has_outer_rule(settings) ? outer_step_rule_of(settings) : std::nullopt;
   options.seed = seed;
 }
 

@@ -21,8 +21,8 @@ bool is_exchange(std::string_view algorithm);
 /// not have, and a compressor or secure sum that it does not take.
 void take_exchange(const OptimizerSettings& settings, bool secure_sum, SiteOptions& options);
 
-/// Sets communication interval, step rule, rounds and seed. `rounds` is the length of the site's
-/// run; 0: it has no end, and no schedule that needs one. Throws Error.
+/// Sets communication interval, step rule, outer step rule, rounds and seed. `rounds` is the length
+/// of the site's run; 0: it has no end, and no schedule that needs one. Throws Error.
 void take_steps(const OptimizerSettings& settings, Round rounds, std::uint64_t seed,
                 SiteOptions& options);
 

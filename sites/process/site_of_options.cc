@@ -31,6 +31,7 @@ sites::SiteSetup site_setup(const SiteOptions& options, const ParameterLayout& l
   setup.rule = options.rule;
   setup.consensus_stepsize = options.consensus_stepsize;
   setup.communication_interval = options.communication_interval;
+  setup.outer_step_rule = options.outer_step_rule;
   setup.step_weighting = options.step_weighting;
   setup.slack = options.slack;
   setup.window = options.window;

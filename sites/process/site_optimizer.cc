@@ -157,6 +157,7 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
               [this] { serve_meanwhile(); }),
       node_({.noun = "site",
              .stop = options_.stop,
+             .haste = options_.haste,
              .rounds = options_.rounds,
              .serve_every = kServeEvery,
              .serve = [this] { return serve(); },
@@ -500,7 +501,7 @@ Status SiteOptimizer::Run::hand_over() {
                     .reporter = reporter_,
                     .commit = [this] { return keep_and_send(); },
                     .pump = [this](Clock::duration span) { return pump(span); },
-                    .cut = [this, told] { return !told && node_.stopped(); }});
+                    .cut = [this, told] { return node_.hurried() || (!told && node_.stopped()); }});
 }
 
 Status SiteOptimizer::Run::end() {

@@ -19,8 +19,8 @@
 // listener is called by the caller's thread and by the optimizer's own, one at a time; it must not
 // call the optimizer back, but for report(). What it throws ends the site.
 // Ownership: the parameters are the caller's, must outlive the optimizer and stay where they are.
-// Memory: a copy of the parameters, what the step rule and the exchange keep, and of each peer that
-// is sent to at most `window` parcels.
+// Memory: a copy of the parameters, what the step rule, the outer one and the exchange keep, of each
+// peer that is sent to at most `window` parcels, and with a folder a copy of the state.
 #pragma once
 
 #include <cstdint>
@@ -103,7 +103,8 @@ class SiteOptimizer {
   Status finish();
   /// finish() for a node that ends before its run. In a run by roster the others are told first, so
   /// that nobody makes it a new neighbour; what it holds goes to one of them; and it waits until
-  /// what it sent has arrived, for RosterOptions::leave_patience at most.
+  /// what it sent has arrived, for RosterOptions::leave_patience at most. options.haste ends that
+  /// wait, and so does options.stop if it was not set before.
   Status leave();
 
   /// Whether the site can take a step: it is no observer and has privacy left.

@@ -62,6 +62,9 @@ AgreedSettings shared_settings(const SiteOptions& options, const ParameterLayout
   const AgreedSettings steps = options.own_step_rule ? AgreedSettings{{"step-rule", "own"}}
                                                      : step_rule_settings(options.step_rule);
   settings.insert(settings.end(), steps.begin(), steps.end());
+  if (options.outer_step_rule) {
+    add_outer_settings(*options.outer_step_rule, settings);
+  }
   if (options.exchange == sites::MixingKind::secure_mean) {
     settings.push_back({"secure-colluders", fmt::to_string(options.sum.colluders)});
     settings.push_back({"secure-range", fmt::format("{}", options.sum.range)});

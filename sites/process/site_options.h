@@ -57,6 +57,9 @@ struct SiteOptions {
   /// What else sites must share, by name: settings of a program's own.
   AgreedSettings further{};
   Round communication_interval = 1;  ///< H: steps of a round, at most
+  /// Takes what a round, the site's own steps and its neighbours, made of the model: with a
+  /// momentum this is NoLoCo. None: that is the model.
+  std::optional<StepRuleOptions> outer_step_rule{};
   /// How much the rounds of a site count that takes fewer than H steps.
   sites::StepWeighting step_weighting = sites::StepWeighting::work;
   std::size_t window = 2;      ///< parcels under way to a peer, at most
@@ -97,6 +100,9 @@ struct SiteOptions {
   /// Once true, every wait ends, and the site is to; a signal handler may set it. Null: nobody
   /// does.
   const std::atomic<bool>* stop = nullptr;
+  /// Once true, the site goes at once where it would still wait for others as it leaves, and tells
+  /// what is lost by that; the handler of a second signal may set it. Null: nobody does.
+  const std::atomic<bool>* haste = nullptr;
   /// Where its reports go, for others to read meanwhile; null: nowhere else.
   SiteBoard* board = nullptr;
   /// Receives evaluations, with the site as the only node; null: no observer.

@@ -51,8 +51,6 @@ SettingGroup training_settings(SiteSettings& o) {
        {"rule", &o.training.rule, "SPEC", "Another way to write robust:SPEC"},
        {"compressor", &o.training.compressor, "SPEC",
         "See `sotto list`; by default the algorithm's own"},
-       {"communication-interval", &o.training.communication_interval, "H",
-        "Steps of a round, at most"},
        {"step-weighting", &o.step_weighting, "NAME",
         "Of a site that takes fewer steps: work, sites count by their steps; equal, all alike"},
        {"seed", &o.seed, "S", "Seed of rounding", std::numeric_limits<std::uint64_t>::max()},
@@ -63,8 +61,9 @@ SettingGroup training_settings(SiteSettings& o) {
        {"mass-return", &o.mass_return, "EPSILON",
         "pushsum: the part of the way back to 1 that a site's mass goes in a round"},
        {"parcel-mass", &o.parcel_mass, "MASS", "pushsum: mass that a parcel counts at most"}}};
-  for (Setting& setting : step_settings(o.training).settings) {
-    group.settings.push_back(setting);
+  for (const auto& more :
+       {step_settings(o.training), local_step_settings(o.training, "Steps of a round, at most")}) {
+    group.settings.insert(group.settings.end(), more.settings.begin(), more.settings.end());
   }
   return group;
 }

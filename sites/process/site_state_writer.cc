@@ -19,9 +19,14 @@ constexpr std::chrono::milliseconds kLookEvery{10};
 
 void SiteStateWriter::take_state(bool complete) {
   // Into the memory of the state before: fresh memory of this size is slow, and a buffer that grows
-  // holds the state twice.
+  // holds the state twice. The next ones may be a little longer.
+  const bool first = state_.site.capacity() == 0;
   ByteBuffer site(std::move(state_.site));
-  site.reserve(ByteBuffer::size_of([this](ByteBuffer& out) { source_.site.save(out); }));
+  if (first) {
+    const std::size_t size =
+        ByteBuffer::size_of([this](ByteBuffer& out) { source_.site.save(out); });
+    site.reserve(size + size / 8);
+  }
   source_.site.save(site);
   incarnation_ = source_.site.state().incarnation;
   round_ = source_.site.round();

@@ -115,7 +115,8 @@ void Roster::say_other(const std::string& from, const RosterMessage& message) {
   if (probe == nullptr || probe->answers) {
     return;
   }
-  RosterOther answer{.run = run_, .nonce = probe->nonce};
+  RosterOther answer{
+      .run = run_, .nonce = probe->nonce, .up = static_cast<std::uint16_t>(view().up)};
   for (const std::string& line : settings_) {
     answer.settings.push_back(short_digest_of(line));
   }
@@ -134,7 +135,10 @@ void Roster::take(const std::string& from, const RosterOther& other) {
          short_digest_of(settings_[same]) == other.settings[same]) {
     ++same;
   }
-  other_ = OtherRun{.address = from, .line = same < settings_.size() ? settings_[same] : ""};
+  other_ = OtherRun{.address = from,
+                    .line = same < settings_.size() ? settings_[same] : "",
+                    .goes_before = std::pair<std::size_t, std::uint64_t>(other.up, other.run) >
+                                   std::pair(view().up, run_)};
   if (standing_ == RosterStanding::joining) {
     standing_ = RosterStanding::other;
   }
@@ -575,8 +579,8 @@ void Roster::probe_seeds(RosterTime now) {
   }
   const RosterTime longest = reached.size() + 1 < setup_.least ? kBelowLeast : kLongestSeedBackOff;
   for (Seed& seed : seeds_) {
-    const bool there = reached.contains(seed.address);
-    if (there || seed.own) {
+    const bool there = seed.own || reached.contains(seed.address);
+    if (there) {
       seed.asked.reset();
     }
     seed.silent = seed.asked && now - *seed.asked >= kSuspectAfter;
@@ -621,6 +625,19 @@ void Roster::forget_old(std::size_t most, RosterTime now) {
     }
   }
   follow_book(now);
+}
+
+void Roster::note_own_seed(const std::string& address, RosterTime now) {
+  for (Seed& seed : seeds_) {
+    if (seed.address == address) {
+      seed.own = true;
+      seed.asked.reset();
+      seed.silent = false;
+    }
+  }
+  if (standing_ == RosterStanding::joining && std::ranges::all_of(seeds_, &Seed::own)) {
+    become_up(now);  // there is nobody to ask
+  }
 }
 
 // Leaving.
@@ -677,6 +694,9 @@ RosterView Roster::view() const {
     view.members.push_back(std::move(member));
   });
   for (const Seed& seed : seeds_) {
+    if (!seed.own) {
+      view.asked.push_back(seed.address);
+    }
     if (seed.silent) {
       view.silent.push_back(seed.address);
     }

@@ -88,6 +88,9 @@ struct OtherRun {
   std::string address{};  ///< address at which it answered
   /// The first line of the own settings that the other run does not have; empty: it has more.
   std::string line{};
+  /// Whether a node that has nothing to lose gives way to it: more nodes are up there, or as many,
+  /// and its digest is the greater one, so that of two nodes one gives way.
+  bool goes_before = false;
   auto operator<=>(const OtherRun&) const = default;
 };
 
@@ -97,6 +100,7 @@ struct RosterView {
   std::vector<RosterMember> members{};  ///< nodes by name; this one among them, once it has joined
   std::size_t up = 0;  ///< nodes that are up, have answered and still do, this one among them
   std::optional<OtherRun> other{};    ///< the latest run with other settings that answered
+  std::vector<std::string> asked{};   ///< seeds that are not this node, as far as it knows
   std::vector<std::string> silent{};  ///< seeds that have not answered for kSuspectAfter
   bool over = false;  ///< a node that had answered this one has ended, and the run with it
 };
@@ -129,6 +133,8 @@ class Roster {
   /// What is to be sent, in any order.
   std::vector<RosterDatagram> released();
 
+  /// The seed at this address is this node itself, by another name of its own.
+  void note_own_seed(const std::string& address, RosterTime now);
   /// From now on this node takes no new edge, and others wish none with it; edges that there are
   /// stay.
   void leave(RosterTime now);

@@ -128,6 +128,7 @@ Result<RosterMessage> parse_news(ByteReader& in) {
 Result<RosterMessage> parse_other(ByteReader& in) {
   RosterOther other{.run = in.read<std::uint64_t>()};
   other.nonce = in.read<std::uint64_t>();
+  other.up = in.read<std::uint16_t>();
   other.settings.resize(in.read<std::uint8_t>());
   if (!in.read_into(std::span(other.settings)) || !in.finished()) {
     return broken("settings of another length");
@@ -185,6 +186,7 @@ std::vector<std::byte> encode(const RosterOther& other) {
   check(other.settings.size() <= kMostSettings, "a byte counts the settings");
   ByteBuffer out = begin_message(RosterKind::other, other.run);
   out.write(other.nonce);
+  out.write(other.up);
   out.write(static_cast<std::uint8_t>(other.settings.size()));
   out.write_span(std::span<const std::uint16_t>(other.settings));
   return std::move(out).take();

@@ -12,8 +12,8 @@
 //            receiver's in return), first u64, last u64, number u16, of each: key u64, life u32,
 //            version u32, ascending within first … last
 //   entries  4, number u16, entries
-//   other    5, the nonce of a probe of another run, number u8, digests of the sender's settings,
-//            u16 each
+//   other    5, the nonce of a probe of another run, nodes up u16, number u8, digests of the
+//            sender's settings, u16 each
 //   entry    name (length u8, bytes), incarnation u64, life u32, version u32, phase u8, address
 //            (length u8, bytes), number u8, incarnations that it replaces, u64 each
 //
@@ -33,7 +33,7 @@
 
 namespace sotto::sites {
 
-inline constexpr std::uint8_t kRosterProtocol = 2;     ///< the version that each message names
+inline constexpr std::uint8_t kRosterProtocol = 3;     ///< the version that each message names
 inline constexpr std::size_t kMostRosterBytes = 1200;  ///< longest message, which no network splits
 
 /// A question whether the receiver is there, or the answer to one.
@@ -69,6 +69,7 @@ struct RosterNews {
 struct RosterOther {
   std::uint64_t run = 0;                  ///< the sender's run
   std::uint64_t nonce = 0;                ///< number of the probe
+  std::uint16_t up = 0;                   ///< nodes that are up, as the sender sees it
   std::vector<std::uint16_t> settings{};  ///< digests of the sender's settings, in their order
 };
 

@@ -11,7 +11,9 @@
 //   optimizer.finish();
 //
 // The step rule is sotto's, as the options say, or a torch optimizer, whose memory newcomers take
-// over with the model. Buffers, e.g. running statistics of BatchNorm, stay this node's own.
+// over with the model; with local steps (EpochOptions::communication_interval, DiLoCo) it makes
+// those, and each node's memory is its own. Buffers, e.g. running statistics of BatchNorm, stay
+// this node's own.
 //
 // Thread safety: one thread; between two calls a thread of its own answers the others.
 // Ownership: it moves the model's parameters into one flat vector, which lives as long as they do.
@@ -70,7 +72,7 @@ class EpochOptimizer {
   void finish();
 
   /// The parameter groups of the torch optimizer, for schedulers of the caller's own, which all
-  /// nodes follow alike by node().round(); empty without one.
+  /// nodes follow alike by node().next_step(); empty without one.
   std::vector<::torch::optim::OptimizerParamGroup>& param_groups();
   /// The node itself: rounds, report, cancel().
   sotto::EpochOptimizer& node();

@@ -30,4 +30,11 @@ Json step_rule_config_json(const StepRuleOptions& rule,
   return wanted;
 }
 
+Json outer_rule_config_json(const std::optional<StepRuleOptions>& outer) {
+  return {{"outer_step_rule", outer ? Json(outer->rule) : Json()},
+          {"outer_lr", outer ? Json(outer->learning_rate) : Json()},
+          {"outer_momentum", outer ? outer->momentum : 0},
+          {"outer_nesterov", outer && outer->nesterov}};
+}
+
 }  // namespace sotto::study

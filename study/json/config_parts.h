@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include <sotto/base/json.h>
@@ -17,5 +18,9 @@ Json task_config_json(std::string_view spec, const TaskOptions& task);
 /// weight_decay, beta1, beta2, epsilon, bias_correction, trust_coefficient, update_scale, schedule.
 Json step_rule_config_json(const StepRuleOptions& rule,
                            std::initializer_list<std::string_view> fields);
+
+/// The fields of an outer step rule: outer_step_rule, outer_lr, null without one, outer_momentum
+/// and outer_nesterov.
+Json outer_rule_config_json(const std::optional<StepRuleOptions>& outer);
 
 }  // namespace sotto::study

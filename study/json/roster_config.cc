@@ -20,6 +20,7 @@ Json config_of(const RosterPlan& plan, std::string_view exchange, const Options&
                  {"eval_every", plan.eval_every},
                  {"gradient_time", plan.options.gradient_time},
                  {"seed", run.seed}});
+  config.update(outer_rule_config_json(run.outer_step_rule));
   return config;
 }
 

@@ -13,7 +13,6 @@ Json settings_json(const RunSettings& settings) {
   const TrainOptions& o = settings.options;
   const RunOptions& run = settings.run;
   const OptimizerOptions& used = run.optimizer;
-  const auto& outer = used.outer_step_rule;
   Json config = task_config_json(settings.task_spec, settings.task);
   config.update(
       {{"gradient_time", o.gradient_time},
@@ -39,12 +38,9 @@ Json settings_json(const RunSettings& settings) {
        "bias_correction", "trust_coefficient", "update_scale", "schedule"}));
   config.update({{"clip_norm", or_null(o.clip_norm)},
                  {"privacy", privacy_config_json(used.privacy)},
-                 {"communication_interval", used.communication_interval},
-                 {"outer_step_rule", outer ? Json(outer->rule) : Json()},
-                 {"outer_lr", outer ? Json(outer->learning_rate) : Json()},
-                 {"outer_momentum", outer ? outer->momentum : 0},
-                 {"outer_nesterov", o.outer_nesterov},
-                 {"outer_after_mixing", used.outer_after_mixing},
+                 {"communication_interval", used.communication_interval}});
+  config.update(outer_rule_config_json(used.outer_step_rule));
+  config.update({{"outer_after_mixing", used.outer_after_mixing},
                  {"fragments", used.streaming.fragments},
                  {"sync_delay", used.streaming.delay},
                  {"sync_mix", sync_mix_text(used.streaming.mix)},

@@ -40,6 +40,7 @@ Json site_config_json(const SiteOptions& run, const TaskFactory& tasks, std::str
        {"secure_range", run.sum.range},
        {"pull_most", run.pull.most},
        {"pull_memory", run.pull.memory}});
+  config.update(outer_rule_config_json(run.outer_step_rule));
   for (const auto& [name, span] : {std::pair{"timeout", run.timeout},
                                    {"patience", run.patience},
                                    {"found_after", run.found_after}}) {

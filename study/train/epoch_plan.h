@@ -11,8 +11,8 @@
 
 namespace sotto::study {
 
-/// What the node computes in a run of `steps` steps; `timeout_s` in seconds, none: the default of
-/// EpochSettings. Throws Error for a setting that such a run does not have.
+/// What the node computes in a run of `steps` gradients; `timeout_s` in seconds, none: the default
+/// of EpochSettings. Throws Error for a setting that such a run does not have.
 EpochOptions make_epoch_options(const TrainOptions& options, const RosterSettings& roster,
                                 Round steps, std::optional<double> timeout_s);
 

@@ -27,8 +27,9 @@
 namespace sotto::study {
 namespace {
 
-/// The settings that these runs share with those of a fixed number of nodes, beside step_settings.
-constexpr std::array<std::string_view, 20> kOfRosterRuns = {"nodes",
+/// The settings that these runs share with those of a fixed number of nodes, beside step_settings
+/// and local_step_settings.
+constexpr std::array<std::string_view, 19> kOfRosterRuns = {"nodes",
                                                             "timeout",
                                                             "insecure",
                                                             "key",
@@ -36,7 +37,6 @@ constexpr std::array<std::string_view, 20> kOfRosterRuns = {"nodes",
                                                             "compressor",
                                                             "consensus-stepsize",
                                                             "rule",
-                                                            "communication-interval",
                                                             "task",
                                                             "model",
                                                             "batch",
@@ -53,7 +53,8 @@ constexpr std::array<std::string_view, 20> kOfRosterRuns = {"nodes",
 void refuse_others(const std::vector<std::string>& given) {
   TrainOptions options;
   RosterSettings roster;
-  const std::vector<SettingGroup> of_rosters = {step_settings(options), settings_of(roster)};
+  const std::vector<SettingGroup> of_rosters = {step_settings(options),
+                                                local_step_settings(options), settings_of(roster)};
   for (const std::string& setting : given) {
     const bool shared = std::ranges::find(kOfRosterRuns, dashed(setting)) != kOfRosterRuns.end();
     if (!shared && find_setting(of_rosters, setting) == nullptr) {
@@ -77,7 +78,7 @@ SiteSettings site_settings(const TrainOptions& o, Round steps, std::optional<dou
   SiteSettings settings;
   settings.training = o;
   settings.seed = o.seed;
-  settings.rounds = (steps + o.communication_interval - 1) / o.communication_interval;
+  settings.rounds = exchanges_in(steps, o);
   settings.timeout_s = timeout_s.value_or(settings.timeout_s);
   return settings;
 }
@@ -148,10 +149,14 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
     o.algorithm = SiteSettings().training.algorithm;
   }
   check_options(o);
+  if (o.communication_interval < 1) {
+    refuse("communication_interval", fmt::to_string(o.communication_interval),
+           "it must be 1 or more steps");
+  }
   roster.key = o.key;
   roster.insecure = o.insecure;
   const RosterOptions nodes = options_of(roster);
-  const std::string name = roster.name.empty() ? default_node_name() : roster.name;
+  const std::string name = epoch_node_name(roster);
   const TaskFactory tasks = make_tasks(o, order_seed(o.seed, name));
   RosterPlan plan{.run = options_by_roster(nodes, name),
                   .task = tasks.make(0),
@@ -180,9 +185,8 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
     plan.run.scaling = tasks.data().scaling;
     plan.run.further = further_of(tasks, plan.run.rounds);
   }
-  plan.eval_every = o.eval_every
-                        ? (*o.eval_every + o.communication_interval - 1) / o.communication_interval
-                        : std::max<Round>(per_epoch / o.communication_interval, 1);
+  plan.eval_every = o.eval_every ? exchanges_in(*o.eval_every, o)
+                                 : std::max<Round>(per_epoch / o.communication_interval, 1);
   take_model(o, plan);
   if (!o.gradient_time.empty()) {
     plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.seed, 0);

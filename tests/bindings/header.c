@@ -79,6 +79,7 @@ static const function kAll[] = {
     (function)sotto_epoch_optimizer_stop,
     (function)sotto_epoch_optimizer_over,
     (function)sotto_epoch_optimizer_round,
+    (function)sotto_epoch_optimizer_next_step,
     (function)sotto_epoch_optimizer_report,
     (function)sotto_epoch_optimizer_events,
     (function)sotto_simulate,

@@ -124,8 +124,9 @@ class EpochsRun {
 /// Steps of a run that goes on while the test acts.
 const std::string kLong = "2500";
 
-/// Four nodes; the eldest and a random one are killed, a new one joins, and one leaves.
-void churn(const Arguments& algorithm, std::uint64_t seed) {
+/// Four nodes; the eldest and a random one are killed, a new one joins, and one leaves. The run has
+/// `rounds` steps.
+void churn(const Arguments& algorithm, std::uint64_t seed, int rounds = 2500) {
   CAPTURE(seed);
   sotto::RandomStream draw({.seed = seed, .purpose = sotto::Purpose::faults});
   Arguments words = algorithm;
@@ -155,7 +156,7 @@ void churn(const Arguments& algorithm, std::uint64_t seed) {
   const std::string digest = run.finish("late").at("parameters_sha256");
   for (const std::string& name : {living[0], living[1]}) {
     const auto result = run.finish(name);
-    CHECK(result.at("round") == 2500);
+    CHECK(result.at("round") == rounds);
     CHECK(result.at("stopped") == false);
     CHECK(result.at("parameters_sha256") == digest);
     CHECK(result.at("final").at("accuracy") > 0.8);
@@ -171,6 +172,12 @@ TEST_CASE("train one model: nodes are killed, come and leave, and all that live 
 TEST_CASE("train one model: the same in few bits") {
   churn({"--algorithm", "qmean", "--compressor", "quant:8", "--step-rule", "adam", "--lr", "0.01"},
         drawn_seed());
+}
+
+TEST_CASE("train one model: the same with local steps and an outer momentum") {
+  churn({"--algorithm", "allreduce", "--communication-interval", "5", "--outer-lr", "0.7",
+         "--outer-momentum", "0.5", "--outer-nesterov"},
+        drawn_seed(), 500);
 }
 
 TEST_CASE("train one model: below MIN nobody steps, and all go on when one more is there") {
@@ -211,7 +218,9 @@ TEST_CASE("train one model: a run that stands still says so, and a second signal
   run["b"].send(SIGTERM);
   run.await_word("b", "stopping");
   run["b"].send(SIGTERM);
-  CHECK(run["b"].wait().status != 0);
+  const Ended ended = run["b"].wait();
+  CHECK(ended.status == 0);
+  CHECK_MESSAGE(contains(ended.err, "undelivered"), ended.err);
 }
 
 TEST_CASE("train one model: the first node that comes back with its votes begins no second run") {
@@ -247,7 +256,8 @@ TEST_CASE("train one model: settings that such a run does not have are refused, 
   names({"--algorithm", "allreduce", "--compressor", "quant:8"}, "--compressor");
   names({"--algorithm", "qmean", "--compressor", "none"}, "--compressor");
   names({"--algorithm", "qmean:decay=0.9"}, "--algorithm");
-  names({"--algorithm", "allreduce", "--communication-interval", "4"}, "--communication-interval");
+  names({"--algorithm", "allreduce", "--communication-interval", "4", "--fragments", "2"},
+        "--fragments");
   names({"--algorithm", "pushsum", "--state", "folder"}, "--state");
   names({"--algorithm", "powersgd"}, "where nodes come and go");
   for (const std::string nodes : {"2:65", "65", "1:4097"}) {  // one rule, in one text

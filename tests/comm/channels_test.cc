@@ -273,6 +273,40 @@ TEST_CASE("revoked key: it is noticed while the site waits, and a new key gets t
   b->expect_up(0);
 }
 
+TEST_CASE("peers that leave the list for ever leave nothing behind, however many they are") {
+  const Sites sites(2);
+  MetSites met(sites.options(0), sites.options(1));
+  met.a.send(1, message_of(1, 1000));
+  met.b.expect_message(0, message_of(1, 1000));
+  const auto sent = [&] {
+    std::uint64_t sum = 0;
+    for (const ChannelTraffic& one : met.a.channels().traffic()) {
+      sum += one.bytes_sent;
+    }
+    return sum;
+  };
+  CHECK(sent() == 1000);
+  const std::vector<TrustedPeer> own = {sites.lines()[0]};
+  constexpr Rank kComings = 300;
+  for (Rank rank = 2; rank < kComings; ++rank) {
+    auto lines = own;
+    lines.push_back({.rank = rank,
+                     .name = fmt::format("n{}", rank),
+                     .key = make_key_pair().public_key,
+                     .address = "127.0.0.1:1"});
+    met.a.peers->update_allow_list(lines);
+    CHECK(met.a.channels().send(rank, Bytes(1)).fault() == Fault::peer_lost);
+  }
+  met.a.peers->update_allow_list(own);
+  met.a.expect_down(1, "does not trust it any more");
+  while (met.a.channels().traffic().size() > 65) {
+    std::this_thread::yield();
+  }
+  CHECK(sent() == 1000);  // also where the channel of what was sent is gone
+  met.a.peers->update_allow_list(sites.lines());
+  met.a.expect_up(1);
+}
+
 TEST_CASE("spawn and kill at random: descriptors and memory stay flat") {
   const Sites sites(3);
   SiteEnd stays(sites.options(0));

@@ -1,5 +1,6 @@
 // Datagrams of a run: they open for those that have its key, and for nobody else.
 #include <string>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -132,4 +133,25 @@ TEST_CASE("datagrams: another address of loopback is another process's, whatever
   CHECK_FALSE(one.is_at(other.address()));
   CHECK_FALSE(other.is_at(one.address()));
   CHECK_FALSE(one.is_at("127.0.0.1:1"));
+}
+
+TEST_CASE("datagrams: a place by name is the own one, and loopback in numbers another process's") {
+  const RunKey key(make_key_pair());
+  SealedDatagrams one = at("127.0.0.1:0", key);
+  const std::string port = one.address().substr(one.address().rfind(':'));
+  const Deadline late = Deadline::after(20s);
+  while (!one.is_at("localhost" + port) && !late.expired()) {  // its name is looked up
+    std::this_thread::yield();
+  }
+  CHECK(one.is_at("localhost" + port));
+  CHECK(one.is_alone_at("localhost" + port));
+  CHECK_FALSE(one.is_at("localhost:1"));
+  CHECK_FALSE(one.is_at("[::1]" + port));
+  try {
+    SealedDatagrams other = at("[::1]" + port, key);
+    CHECK_FALSE(other.is_at(one.address()));
+    CHECK(other.is_at(other.address()));
+  } catch (const Error&) {
+    MESSAGE("SKIPPED: no IPv6 here");
+  }
 }

@@ -220,7 +220,7 @@ void write_roster_messages(const fs::path& folder) {
   write("marks", encode(sites::RosterMarks{.wants_yours = true,
                                            .last = ~std::uint64_t{0},
                                            .marks = {{.key = 1, .life = 1, .version = 1}}}));
-  write("other", encode(sites::RosterOther{.run = 1, .nonce = 1, .settings = {1, 2}}));
+  write("other", encode(sites::RosterOther{.run = 1, .nonce = 1, .up = 2, .settings = {1, 2}}));
   const std::vector<sites::RosterEntry> entries = {entry, namesake};
   write("entries", sites::encode_news(0, entries).front());
 }

@@ -156,6 +156,7 @@ SectionParts::SectionParts(const FileKind& kind, const SectionFile& file) {
   }
   headers_ = std::move(out).take();
   std::span<const std::byte> headers(headers_);
+  parts_.reserve(1 + 2 * file.sections.size());
   parts_.push_back(headers.first(kHeaderBytes));
   headers = headers.subspan(kHeaderBytes);
   for (const auto contents : file.sections) {
@@ -166,8 +167,9 @@ SectionParts::SectionParts(const FileKind& kind, const SectionFile& file) {
 }
 
 std::vector<std::byte> encode_sections(const FileKind& kind, const SectionFile& file) {
+  const SectionParts encoded(kind, file);
   ByteBuffer out;
-  for (const auto part : SectionParts(kind, file).parts()) {
+  for (const auto part : encoded.parts()) {
     out.append(part);
   }
   return std::move(out).take();

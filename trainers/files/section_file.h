@@ -55,7 +55,8 @@ class SectionParts {
   SectionParts& operator=(const SectionParts&) = delete;
 
   /// The parts, which follow one another in the file.
-  std::span<const std::span<const std::byte>> parts() const { return parts_; }
+  std::span<const std::span<const std::byte>> parts() const& { return parts_; }
+  std::span<const std::span<const std::byte>> parts() const&& = delete;
 
  private:
   std::vector<std::byte> headers_;

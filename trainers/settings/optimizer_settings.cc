@@ -53,22 +53,6 @@ std::vector<std::string_view> owners_of(std::string_view setting) {
   return names;
 }
 
-std::optional<StepRuleOptions> outer_step_rule_of(const OptimizerSettings& o) {
-  if (!has_local_steps(o)) {
-    return std::nullopt;
-  }
-  StepRuleOptions rule;
-  const StepRuleSpec spec =
-      parse_step_rule(o.outer_step_rule.empty() ? needed_step_rule(o.algorithm) : o.outer_step_rule,
-                      "outer_step_rule");
-  rule.rule = spec.text();
-  rule.learning_rate =
-      o.outer_lr.value_or(default_rate(o.algorithm, spec.info->outer_learning_rate));
-  rule.momentum = o.outer_momentum.value_or(spec.info->momentum);
-  rule.nesterov = o.outer_nesterov;
-  return rule;
-}
-
 bool parse_switch(std::string_view field, std::string_view value) {
   if (value != "on" && value != "off") {
     refuse(field, value, "it is on or off");
@@ -140,9 +124,13 @@ void check_privacy_settings(const OptimizerSettings& o) {
 
 }  // namespace
 
+bool has_outer_rule(const OptimizerSettings& o) {
+  return !o.outer_step_rule.empty() || o.outer_lr || o.outer_momentum.value_or(0) != 0 ||
+         o.outer_nesterov || o.outer_after_mixing;
+}
+
 bool has_local_steps(const OptimizerSettings& o) {
-  return o.communication_interval > 1 || !o.outer_step_rule.empty() || o.outer_lr ||
-         o.outer_momentum.value_or(0) != 0 || o.outer_nesterov || o.outer_after_mixing;
+  return o.communication_interval > 1 || has_outer_rule(o);
 }
 
 bool wants_privacy(const OptimizerSettings& o) { return o.noise_multiplier || o.privacy_epsilon; }
@@ -258,6 +246,22 @@ std::vector<std::vector<Rank>> read_groups(const std::string& path) {
     refuse("groups", path, "it names no nodes; give each group a line of ranks, such as 0-3");
   }
   return groups;
+}
+
+std::optional<StepRuleOptions> outer_step_rule_of(const OptimizerSettings& o) {
+  if (!has_local_steps(o)) {
+    return std::nullopt;
+  }
+  StepRuleOptions rule;
+  const StepRuleSpec spec =
+      parse_step_rule(o.outer_step_rule.empty() ? needed_step_rule(o.algorithm) : o.outer_step_rule,
+                      "outer_step_rule");
+  rule.rule = spec.text();
+  rule.learning_rate =
+      o.outer_lr.value_or(default_rate(o.algorithm, spec.info->outer_learning_rate));
+  rule.momentum = o.outer_momentum.value_or(spec.info->momentum);
+  rule.nesterov = o.outer_nesterov;
+  return rule;
 }
 
 OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {

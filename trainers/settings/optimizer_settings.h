@@ -97,8 +97,20 @@ std::vector<SettingGroup> settings_of(OptimizerSettings& settings);
 /// The group of the node's own step rule; it points into `settings`, which must outlive it.
 SettingGroup step_settings(OptimizerSettings& settings);
 
+/// What the communication interval is where a run's rounds are gradients.
+inline constexpr std::string_view kIntervalHelp =
+    "Rounds from one exchange to the next; between them each node steps by itself";
+
+/// The group of local steps, and of the outer step rule; it points into `settings`, which must
+/// outlive it.
+SettingGroup local_step_settings(OptimizerSettings& settings,
+                                 std::string_view interval_help = kIntervalHelp);
+
 /// Whether nodes step by themselves between exchanges, or exchanges have a step rule of their own.
 bool has_local_steps(const OptimizerSettings& settings);
+
+/// Whether exchanges have a step rule of their own.
+bool has_outer_rule(const OptimizerSettings& settings);
 
 /// Whether noise is to hide the nodes' gradients.
 bool wants_privacy(const OptimizerSettings& settings);
@@ -113,6 +125,10 @@ std::string step_rule_name(const OptimizerSettings& settings);
 
 /// Throws Error for a setting that the others leave without effect, or that lacks another one.
 void check_settings(const OptimizerSettings& settings);
+
+/// The rule of what an exchange makes of the nodes' movement; none: there are no local steps.
+/// Throws Error.
+std::optional<StepRuleOptions> outer_step_rule_of(const OptimizerSettings& settings);
 
 /// The weight that stands for the number of examples of a node, where sotto reads the data itself.
 inline constexpr std::string_view kWeightByExamples = "examples";

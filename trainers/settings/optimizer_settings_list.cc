@@ -219,27 +219,20 @@ SettingGroup algorithm_settings(OptimizerSettings& o) {
       }};
 }
 
-SettingGroup local_step_settings(OptimizerSettings& o) {
-  return {"Local steps between exchanges",
-          {
-              {"communication-interval", &o.communication_interval, "H",
-               "Rounds from one exchange to the next; between them each node steps by itself"},
-              {"outer-step-rule", &o.outer_step_rule, "NAME",
-               "What an exchange makes of the movement since the last one; by default what the "
-               "algorithm is built on, else sgd"},
-              {"outer-lr", &o.outer_lr, "GAMMA", outer_rate_help()},
-              {"outer-momentum", &o.outer_momentum, "MU",
-               "Its momentum; DiLoCo is allreduce with 0.9, outer-nesterov and outer-lr 0.7"},
-              {"outer-nesterov", &o.outer_nesterov, "", "Nesterov's form of that momentum"},
-              {"outer-after-mixing", &o.outer_after_mixing, "", outer_after_mixing_help()},
-              {"fragments", &o.fragments, "P", fragments_help(), kMostBuckets},
-              {"sync-delay", &o.sync_delay, "T",
-               "Steps from when a fragment is sent to when its mean is applied, for it to travel "
-               "meanwhile; less than communication-interval / fragments"},
-              {"sync-mix", &o.sync_mix, "ALPHA|carry",
-               "What a node that stepped on meanwhile makes of it: the share of its own model that "
-               "stays, by default 0; or carry, which adds the steps made meanwhile"},
-          }};
+/// Local steps, and how their exchanges are streamed.
+SettingGroup exchange_settings(OptimizerSettings& o) {
+  SettingGroup group = local_step_settings(o);
+  group.settings.insert(
+      group.settings.end(),
+      {{"outer-after-mixing", &o.outer_after_mixing, "", outer_after_mixing_help()},
+       {"fragments", &o.fragments, "P", fragments_help(), kMostBuckets},
+       {"sync-delay", &o.sync_delay, "T",
+        "Steps from when a fragment is sent to when its mean is applied, for it to travel "
+        "meanwhile; less than communication-interval / fragments"},
+       {"sync-mix", &o.sync_mix, "ALPHA|carry",
+        "What a node that stepped on meanwhile makes of it: the share of its own model that "
+        "stays, by default 0; or carry, which adds the steps made meanwhile"}});
+  return group;
 }
 
 SettingGroup privacy_settings(OptimizerSettings& o) {
@@ -293,9 +286,23 @@ SettingGroup step_settings(OptimizerSettings& o) {
           }};
 }
 
+SettingGroup local_step_settings(OptimizerSettings& o, std::string_view interval_help) {
+  return {"Local steps between exchanges",
+          {
+              {"communication-interval", &o.communication_interval, "H", interval_help},
+              {"outer-step-rule", &o.outer_step_rule, "NAME",
+               "What an exchange makes of the movement since the last one; by default what the "
+               "algorithm is built on, else sgd"},
+              {"outer-lr", &o.outer_lr, "GAMMA", outer_rate_help()},
+              {"outer-momentum", &o.outer_momentum, "MU",
+               "Its momentum; DiLoCo is allreduce with 0.9, outer-nesterov and outer-lr 0.7"},
+              {"outer-nesterov", &o.outer_nesterov, "", "Nesterov's form of that momentum"},
+          }};
+}
+
 std::vector<SettingGroup> settings_of(OptimizerSettings& settings) {
   return {network_settings(settings), algorithm_settings(settings), step_settings(settings),
-          local_step_settings(settings), privacy_settings(settings)};
+          exchange_settings(settings), privacy_settings(settings)};
 }
 
 }  // namespace sotto

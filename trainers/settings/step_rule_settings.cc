@@ -1,5 +1,7 @@
 #include <sotto/trainers/settings/step_rule_settings.h>
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace sotto {
@@ -31,6 +33,12 @@ AgreedSettings step_rule_settings(const StepRuleOptions& options) {
           {"update-scale", std::string(update_scale_name(update_scale))},
           {"clip-norm", fmt::to_string(clip_norm)},
           {"schedule", schedule_text(schedule)}};
+}
+
+void add_outer_settings(const StepRuleOptions& outer, AgreedSettings& settings) {
+  for (auto& [name, value] : step_rule_settings(outer)) {
+    settings.emplace_back("outer-" + name, std::move(value));
+  }
 }
 
 }  // namespace sotto

@@ -10,4 +10,7 @@ namespace sotto {
 /// texts make equal steps.
 AgreedSettings step_rule_settings(const StepRuleOptions& options);
 
+/// Appends those of an outer step rule: "outer-lr" …
+void add_outer_settings(const StepRuleOptions& outer, AgreedSettings& settings);
+
 }  // namespace sotto

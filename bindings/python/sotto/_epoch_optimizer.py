@@ -12,6 +12,7 @@ from ._elastic_node import ElasticNode
 from ._types import Array, Layout, Setting
 
 _LEFT_OUT = 1
+_LOCAL_STEP = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +23,10 @@ class EpochStep:
     """Steps of the run that the parameters have had."""
     left_out: bool
     """The gradient, or a part of it, is in no mean: it came after the setting `grace`, or the others
-    had put this node out meanwhile."""
+    had put this node out meanwhile. With local steps the same of all of them since the run's step
+    before."""
+    local: bool = False
+    """A step of this node's own, after which the run's is to come."""
 
 
 class EpochOptimizer(ElasticNode):
@@ -33,12 +37,15 @@ class EpochOptimizer(ElasticNode):
         with sotto.EpochOptimizer(parameters, rounds=1000, **settings) as node:
             node.connect()
             while not node.over:
-                loss, gradient = loss_and_gradient(parameters, batch(node.round))
+                loss, gradient = loss_and_gradient(parameters, batch(node.next_step))
                 node.step(gradient, loss)
 
     A step never fails because of a peer: those that live make it again of the same gradients, and a
     newcomer takes the model over in connect(). Where too few nodes are there a step waits, for
     `wait_limit` seconds at most if that is given.
+
+    With `communication_interval` H a node makes H steps of its own for one of the run (DiLoCo), and
+    `outer_lr`, `outer_momentum` … are the rule of that.
 
     `parameters` is the initial model; that of the node that begins the run counts. It is changed in
     place and must not be resized or moved. `layout` names its tensors: [("layer1.weight", (64, 784)),
@@ -58,7 +65,9 @@ class EpochOptimizer(ElasticNode):
     def _stepped(self, name, *arguments):
         round, outcome = ctypes.c_uint64(), ctypes.c_int()
         self._wait(name, *arguments, ctypes.byref(round), ctypes.byref(outcome))
-        return EpochStep(round.value, bool(outcome.value & _LEFT_OUT))
+        return EpochStep(
+            round.value, bool(outcome.value & _LEFT_OUT), bool(outcome.value & _LOCAL_STEP)
+        )
 
     def connect(self) -> None:
         """Finds the others, and waits until this node takes part: the parameters are then the run's.
@@ -98,3 +107,9 @@ class EpochOptimizer(ElasticNode):
         """Steps of the run that the parameters have had: a schedule, and batches, follow it at all
         nodes."""
         return self._number("round")
+
+    @property
+    def next_step(self) -> int:
+        """The number of the next gradient in the run, from 0: `round` times the communication
+        interval, and this node's own steps since. Batches may be chosen by it."""
+        return self._number("next_step")

@@ -101,6 +101,7 @@ _SIGNATURES = {
     "sotto_epoch_optimizer_stop": [_handle],
     "sotto_epoch_optimizer_over": [_handle, _int_p],
     "sotto_epoch_optimizer_round": [_handle, _uint64_p],
+    "sotto_epoch_optimizer_next_step": [_handle, _uint64_p],
     "sotto_epoch_optimizer_report": [_handle, _text_p],
     "sotto_epoch_optimizer_events": [_handle, _text_p],
     "sotto_compressor_create": [ctypes.c_char_p, _handle, _handle_p],

@@ -150,7 +150,7 @@ class EpochOptimizer(ModuleNode):
             node.connect()
             while not node.over:
                 node.zero_grad()
-                loss = loss_of(model, batch(node.round))
+                loss = loss_of(model, batch(node.node.next_step))
                 loss.backward()
                 node.step(loss)
 

@@ -127,6 +127,12 @@ ChannelTraffic Channel::traffic() const {
   return traffic;
 }
 
+bool Channel::idle() const {
+  return dialler().keys().empty() && !up() && !ending_ && !close_due_ && !answering() &&
+         dialler().connection() == nullptr && handshake_.peer() == nullptr &&
+         handshake_.rival() == nullptr && context_.events.none_of(traffic_.peer);
+}
+
 bool Channel::contested() const {
   return up() && handshake_.rival() != nullptr &&
          pair_->heard - handshake_.rival()->since > kRivalry;

@@ -83,6 +83,8 @@ class Channel {
   void delivered(std::size_t message_bytes) { traffic_.bytes_received += message_bytes; }
   /// Counts of what the channel has carried, and its state.
   ChannelTraffic traffic() const;
+  /// Whether the peer is not listed, and nothing is left of the channel but its counts.
+  bool idle() const;
 
   // From the thread that works.
 

@@ -23,11 +23,16 @@ class ChannelEvents {
   /// No `up` or `down` of the peer waits: the reader of the events knows how things stand.
   bool known(Rank peer) const;
 
+  /// Nothing of the peer waits.
+  bool none_of(Rank peer) const { return known(peer) && held(peer) == 0; }
+
   void up(Rank peer);
   void message(Rank peer, std::vector<std::byte> message);
   void down(Rank peer, std::string reason);
   /// Drops the peer's messages.
   void forget(Rank peer);
+  /// Drops all that is known of a peer of which nothing waits.
+  void drop(Rank peer) { waiting_.erase(peer); }
 
   std::optional<ChannelEvent> take();
 

@@ -50,6 +50,8 @@ constexpr std::size_t kMostStrangers = 512;
 constexpr std::size_t kLeastStrangers = 64;
 /// Connections of a peer, to it and from it, that try again among them.
 constexpr std::size_t kConnectionsEach = 16;
+/// Peers that have left the list whose counts are kept.
+constexpr std::size_t kMostIdle = 64;
 /// Looks at a connection that does not take what is to go out, and cannot be polled.
 constexpr std::chrono::milliseconds kBlocked = 5ms;
 
@@ -132,6 +134,7 @@ class ZmqChannels final : public Channels {
   Channel* channel_of(std::string_view key);
 
   void heed_list();
+  void drop_idle();
 
   const ChannelOptions options_;
   zmq::context_t context_ = make_context();
@@ -145,6 +148,8 @@ class ZmqChannels final : public Channels {
   std::condition_variable news_;
   ChannelEvents events_;
   std::map<Rank, Channel> channels_;
+  ChannelTraffic dropped_;             ///< of all channels that were dropped, under no rank
+  std::uint64_t dropped_sources_ = 0;  ///< changes of their sources, by which the sum still grows
   std::uint64_t list_version_ = ~std::uint64_t{0};
   /// The thread's own time, which stands still while it does not work.
   Clock::time_point now_ = Clock::now();
@@ -255,7 +260,28 @@ std::vector<ChannelTraffic> ZmqChannels::traffic() const {
   for (const auto& [rank, channel] : channels_) {
     traffic.push_back(channel.traffic());
   }
+  if (dropped_.bytes_sent > 0) {
+    traffic.push_back(dropped_);
+  }
   return traffic;
+}
+
+/// Drops channels whose peers have left the list, but a few: in a run whose nodes come and go their
+/// numbers do not come again.
+void ZmqChannels::drop_idle() {
+  std::vector<Rank> idle;
+  for (const auto& [rank, channel] : channels_) {
+    if (channel.idle()) {
+      idle.push_back(rank);
+    }
+  }
+  for (std::size_t k = 0; k + kMostIdle < idle.size(); ++k) {  // those of the oldest numbers
+    const Channel& channel = channels_.at(idle[k]);
+    dropped_.bytes_sent += channel.traffic().bytes_sent;
+    dropped_sources_ += channel.sources_version() + 1;
+    channels_.erase(idle[k]);
+    events_.drop(idle[k]);
+  }
 }
 
 /// Says to every channel what the list of peers says, as soon as it has changed.
@@ -341,6 +367,7 @@ void ZmqChannels::progress() {
   for (auto& [rank, channel] : channels_) {
     channel.work(now_, drained);
   }
+  drop_idle();
   if (!events_.empty()) {
     news_.notify_all();
   }
@@ -397,7 +424,7 @@ void ZmqChannels::cut_idle() {
 
 /// Shares the room for connections out, among strangers and where peers are.
 void ZmqChannels::keep_order() {
-  std::uint64_t version = 0;
+  std::uint64_t version = dropped_sources_;
   for (const auto& [rank, channel] : channels_) {
     version += channel.sources_version();
   }

@@ -53,6 +53,24 @@ def test_nodes_die_and_come_and_all_end_with_the_same_bits():
     assert (ends[0] == ends[1]).all() and (ends[0] == ends[2]).all()
 
 
+def test_local_steps_are_a_nodes_own():
+    x = model()
+    local = {"communication_interval": 3, "outer_lr": 0.5, "found_after": 0.01}
+    with sotto.EpochOptimizer(x, nodes="1", rounds=2, **settings(free_port(), **local)) as node:
+        node.connect()
+        run = numpy.float32(0)
+        for number in range(6):
+            assert node.next_step == number and not node.over
+            step = node.step(numpy.ones_like(x))
+            assert step == sotto.EpochStep(number // 3 + (number % 3 == 2), False, number % 3 < 2)
+            if step.local:
+                assert numpy.allclose(x, run - 0.1 * (number % 3 + 1))
+            else:
+                run -= numpy.float32(0.15)
+                assert numpy.allclose(x, run)
+        assert node.over
+
+
 def test_a_call_that_stop_ends_ends_the_block_in_good_order():
     port = free_port()
     held = {}

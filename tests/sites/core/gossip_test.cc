@@ -1,6 +1,7 @@
 // Gossip among sites: what it computes, that followers hold the same copies, and that a rule
 // withstands a site that lies.
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ SiteNetworkOptions options_of(std::uint64_t seed) {
   options.slack = seed % 2;
   options.window = options.slack + 2 + seed % 3 / 2;
   options.seed = seed;
+  if (seed % 7 == 3) {
+    options.outer_step = {.rule = "sgd", .learning_rate = 0.7, .momentum = 0.9, .nesterov = true};
+  }
   options.gradient = [](std::size_t site, Round round, std::span<const float> x,
                         std::span<float> g) {
     for (std::size_t k = 0; k < g.size(); ++k) {
@@ -74,9 +78,8 @@ SiteNetworkOptions options_of(std::uint64_t seed) {
   return options;
 }
 
-}  // namespace
-
-TEST_CASE("core: in step and without faults, gossip is CHOCO-SGD") {
+/// What sites come to in step, and what CHOCO-SGD does, with this outer rule after the mixing.
+void check_in_step(const std::optional<StepRuleOptions>& outer) {
   constexpr std::size_t kSites = 6;
   const Quadratic task(kSites, kDimension, 3);
   for (const std::string spec : {"none", "quant:8", "topk:0.1", "sign"}) {
@@ -86,6 +89,8 @@ TEST_CASE("core: in step and without faults, gossip is CHOCO-SGD") {
                              .nodes = kSites,
                              .dimension = kDimension,
                              .step = {.learning_rate = 0.05, .momentum = 0.5},
+                             .outer_step = outer,
+                             .outer_after_mixing = outer.has_value(),
                              .seed = 6,
                              .initial_scale = 0};
     Cluster cluster(reference, graph_of(kSites));
@@ -98,6 +103,7 @@ TEST_CASE("core: in step and without faults, gossip is CHOCO-SGD") {
          .compressor = spec,
          .exchange = sites::MixingKind::gossip,
          .step = reference.step,
+         .outer_step = outer,
          .seed = 3,
          .era = 2,
          .gradient = [&](std::size_t site, Round round, std::span<const float> x,
@@ -113,6 +119,15 @@ TEST_CASE("core: in step and without faults, gossip is CHOCO-SGD") {
       CHECK(relative_distance(network.node(i).x, cluster.x[i]) < 1e-6);
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("core: in step and without faults, gossip is CHOCO-SGD") { check_in_step({}); }
+
+TEST_CASE("core: in step and without faults, gossip with an outer rule is that of fixed nodes") {
+  check_in_step(
+      StepRuleOptions{.rule = "sgd", .learning_rate = 0.7, .momentum = 0.5, .nesterov = true});
 }
 
 TEST_CASE("core: followers of a public copy hold the same bits, whatever dies and returns") {

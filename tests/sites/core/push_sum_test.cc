@@ -66,6 +66,9 @@ SiteNetworkOptions options_of(std::uint64_t seed) {
   options.communication_interval = 1 + seed % 2;
   options.seed = seed;
   options.same_start = false;
+  if (seed % 7 == 3) {
+    options.outer_step = {.rule = "sgd", .learning_rate = 0.7, .momentum = 0.5, .nesterov = true};
+  }
   const std::size_t sites = options.sites;
   if (seed % 3 == 0) {  // one-sided: a ring, and an arc back
     options.edge = [sites](std::size_t from, std::size_t to) {

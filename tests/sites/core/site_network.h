@@ -45,6 +45,7 @@ struct SiteNetworkOptions {
   std::string rule = {};
   StepRuleOptions step = {.learning_rate = 0};
   Round communication_interval = 1;
+  std::optional<StepRuleOptions> outer_step = {};
   /// H_i of a site; H when empty.
   std::function<Round(std::size_t site)> own_steps = {};
   sites::StepWeighting step_weighting = sites::StepWeighting::work;
@@ -151,6 +152,7 @@ class SiteNetwork {
     setup.exchange = options_.exchange;
     setup.rule = options_.rule;
     setup.communication_interval = options_.communication_interval;
+    setup.outer_step_rule = options_.outer_step;
     setup.step_weighting = options_.step_weighting;
     setup.slack = options_.slack;
     setup.window = options_.window;

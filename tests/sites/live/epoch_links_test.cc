@@ -72,6 +72,7 @@ struct Pace {
   EpochTime gradient{40};     ///< time of a gradient
   std::uint64_t delay = 30;   ///< messages take less than so many milliseconds
   EpochTime far{0};           ///< to and from newcomers they take so much longer
+  bool apart = false;         ///< each node founds a run of its own
 };
 
 /// A few nodes, each with links, in virtual time.
@@ -109,7 +110,7 @@ class World {
       node.name = names[k];
       node.member.emplace(EpochSetup{.name = node.name,
                                      .incarnation = k + 1,
-                                     .founders = founders,
+                                     .founders = pace.apart ? std::vector{node.name} : founders,
                                      .parameters = node.x,
                                      .layout = {},
                                      .step_rule = make_step_rule({}),
@@ -326,6 +327,32 @@ TEST_CASE("live epochs: a newcomer far away takes part in a run that is fast") {
   check_equal(world);
 }
 
+TEST_CASE("live epochs: of two runs that meet the one with fewer steps ends, and never both") {
+  const std::uint64_t seed = test::drawn_seed();
+  for (std::uint64_t k = 0; k < 10; ++k) {
+    CAPTURE(seed + k);
+    World world(seed + k, 2, {.delay = 20, .apart = true});
+    world.cut(0, 1);
+    const bool later = k % 2 == 0;
+    world[1].alive = !later;
+    for (int moves = 0; moves < 200; ++moves) {
+      world.advance();
+    }
+    world[1].alive = true;
+    world.connect(0, 1);
+    const auto outrun = [&](std::size_t node) {
+      return world[node].links->outrun_by(*world[node].member).has_value();
+    };
+    for (int moves = 0; moves < 60'000 && !outrun(0) && !outrun(1); ++moves) {
+      world.advance();
+    }
+    CHECK(outrun(0) + outrun(1) == 1);
+    CHECK((!later || outrun(1)));
+    CHECK(
+        (told(world[0], SiteEvent::Kind::other_run) || told(world[1], SiteEvent::Kind::other_run)));
+  }
+}
+
 TEST_CASE("live epochs: a peer that breaks the grammar, or says no hello, is hung up on") {
   World world(2, 2);
   world[0].channels.add(
@@ -350,7 +377,7 @@ TEST_CASE("live epochs: a peer that breaks the grammar, or says no hello, is hun
 }
 
 TEST_CASE("live epochs: hellos are read back, and nothing else is taken for one") {
-  const EpochHello hello{.incarnation = 5, .history = {7, 9}};
+  const EpochHello hello{.incarnation = 5, .history = {7, 9}, .steps = 11};
   const std::vector<std::byte> bytes = encode(hello);
   CHECK(parse_hello(bytes) == hello);
   CHECK(is_hello(bytes));

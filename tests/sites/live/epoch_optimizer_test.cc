@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/sites/live/epoch_optimizer.h>
+#include <sotto/sites/live/epoch_settings.h>
 #include <sotto/sites/live/founding_votes.h>
 
 #include "optim/cluster.h"
@@ -63,7 +65,7 @@ Ended train(const EpochOptions& options, std::vector<float> x,
     if (node.report().epoch && !node.report().epoch->members.empty()) {
       ended.members = node.report().epoch->members;
     }
-    gradient(ended.members, node.round(), x, g);
+    gradient(ended.members, node.next_step(), x, g);
     ended.status = node.step(g).status();
   }
   if (ended.status.ok()) {
@@ -76,21 +78,35 @@ Ended train(const EpochOptions& options, std::vector<float> x,
 }  // namespace
 
 TEST_CASE("live epochs: where nothing fails the models are those of allreduce and qmean by bits") {
-  for (const std::string compressor : {"none", "quant:4"}) {
-    CAPTURE(compressor);
-    const bool exact = compressor == "none";
-    const ClusterOptions fixed{.algorithm = exact ? "allreduce" : "qmean",
-                               .compressor = exact ? "" : compressor,
-                               .nodes = kNodes,
-                               .dimension = kDimension,
-                               .step = {.rule = "adam", .learning_rate = 0.05},
-                               .seed = 11,
-                               .allow_contract_violation = true};
+  struct Case {
+    std::string compressor;
+    Round interval = 1;
+    std::optional<StepRuleOptions> outer{};
+  };
+  const StepRuleOptions diloco{
+      .rule = "sgd", .learning_rate = 0.7, .momentum = 0.9, .nesterov = true};
+  for (const Case& now : {Case{"none"}, Case{"quant:4"}, Case{"none", 3}, Case{"none", 4, diloco},
+                          Case{"quant:4", 2, diloco}, Case{"none", 1, diloco}}) {
+    CAPTURE(now.compressor);
+    CAPTURE(now.interval);
+    const bool exact = now.compressor == "none";
+    const StepRuleOptions as_it_is{.rule = "sgd", .learning_rate = 1};
+    const bool local = now.interval > 1 || now.outer;
+    const ClusterOptions fixed{
+        .algorithm = exact ? "allreduce" : "qmean",
+        .compressor = exact ? "" : now.compressor,
+        .nodes = kNodes,
+        .dimension = kDimension,
+        .step = {.rule = "adam", .learning_rate = 0.05},
+        .communication_interval = now.interval,
+        .outer_step = local ? std::optional(now.outer.value_or(as_it_is)) : std::nullopt,
+        .seed = 11,
+        .allow_contract_violation = true};
     const Quadratic task(kNodes, kDimension, 3, 0.2);
     const GradientFunction gradient_of = task;
     Cluster cluster(fixed);
     const std::vector<float> start = cluster.x[0];
-    REQUIRE(cluster.driver.run(kSteps, gradient_of).ok());
+    REQUIRE(cluster.driver.run(kSteps * now.interval, gradient_of).ok());
 
     const std::string seed = "127.0.0.1:" + std::to_string(free_port());
     std::vector<std::future<Ended>> nodes;
@@ -98,7 +114,9 @@ TEST_CASE("live epochs: where nothing fails the models are those of allreduce an
     std::promise<void> bound;  // n0 has the seed's address, before another one takes it
     for (std::size_t k = 0; k < kNodes; ++k) {
       EpochOptions options = options_for("n" + std::to_string(k), seed, kNodes);
-      options.compressor = compressor;
+      options.compressor = now.compressor;
+      options.communication_interval = now.interval;
+      options.outer_step_rule = now.outer;
       // Only the model of the node that begins counts. The order of nodes is that of their names,
       // or where one came later than the others, another: each is its place's node.
       const std::vector<float> own = k == 0 ? start : std::vector<float>(kDimension, 7);
@@ -197,6 +215,8 @@ TEST_CASE("live epochs: settings are refused before anything is sent") {
   refused([](EpochOptions& o) { o.compressor = "nothing"; });
   refused([](EpochOptions& o) { o.compressor = "quant:4; 1d=none"; });  // goes by the tensors
   refused([](EpochOptions& o) { o.step_rule.rule = "nothing"; });
+  refused([](EpochOptions& o) { o.communication_interval = 0; });
+  refused([](EpochOptions& o) { o.outer_step_rule = {.rule = "nothing"}; });
 }
 
 TEST_CASE("live epochs: votes are kept in a folder, for the node that cast them alone") {
@@ -220,6 +240,22 @@ TEST_CASE("live epochs: votes are kept in a folder, for the node that cast them 
   CHECK_FALSE(FoundingVotes(folder, "a").end().has_value());
   std::ofstream(folder + "/votes", std::ios::binary) << "damaged";
   CHECK_THROWS_AS(FoundingVotes(folder, "a"), Error);
+}
+
+TEST_CASE("live epochs: a node without a name of its own takes that of the votes in its folder") {
+  const Scratch scratch;
+  EpochSettings settings;
+  settings.training.algorithm = "allreduce";
+  settings.roster.nodes = "1:2";
+  settings.roster.seeds = "127.0.0.1:9";
+  settings.roster.state = scratch.path() / "state";
+  const std::string drawn = options_of(settings).name;
+  CHECK(options_of(settings).name != drawn);  // there are no votes yet
+  CHECK(FoundingVotes(settings.roster.state, drawn).keep(std::vector<std::byte>(3)).ok());
+  CHECK(options_of(settings).name == drawn);
+  CHECK_NOTHROW(FoundingVotes(settings.roster.state, options_of(settings).name));
+  settings.roster.name = "another";
+  CHECK(options_of(settings).name == "another");
 }
 
 TEST_CASE("live epochs: a node with another key says that it may be the key, on both sides") {
@@ -316,9 +352,9 @@ TEST_CASE("live epochs: a founder that comes back to a run that is over says so"
   CHECK(train(options, std::vector<float>(3), at_rest, {}).status.ok());
 }
 
-TEST_CASE("live epochs: a stop, and cancel(), cut short what a node waits for to leave") {
-  enum class Cut { by_stop, by_cancel, by_cancel_before };
-  for (const Cut cut : {Cut::by_stop, Cut::by_cancel, Cut::by_cancel_before}) {
+TEST_CASE("live epochs: a stop, haste and cancel() cut short what a node waits for to leave") {
+  enum class Cut { by_stop, by_haste, by_cancel, by_cancel_before };
+  for (const Cut cut : {Cut::by_stop, Cut::by_haste, Cut::by_cancel, Cut::by_cancel_before}) {
     CAPTURE(static_cast<int>(cut));
     const std::string seed = "127.0.0.1:" + std::to_string(free_port());
     std::vector<float> x(kDimension);
@@ -330,10 +366,15 @@ TEST_CASE("live epochs: a stop, and cancel(), cut short what a node waits for to
       REQUIRE(waits.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
     }
     std::atomic<bool> stop{false};
+    std::atomic<bool> haste{false};
+    std::atomic<int> told{0};
     EpochOptions youngest = options_for("n1", seed, 2);
     youngest.stop = &stop;
+    youngest.haste = &haste;
     youngest.roster.leave_patience = std::chrono::minutes(30);
-    EpochOptimizer younger(youngest, y);
+    EpochOptimizer younger(youngest, y, {}, [&told](const SiteEvent& event) {
+      told += event.kind == SiteEvent::Kind::undelivered ? 1 : 0;
+    });
     REQUIRE(younger.connect().ok());
     REQUIRE(waits.get().ok());
     elder.reset();  // of two the younger can neither go on nor end the epoch
@@ -342,12 +383,19 @@ TEST_CASE("live epochs: a stop, and cancel(), cut short what a node waits for to
       CHECK(younger.finish().ok());
       continue;
     }
+    stop = cut == Cut::by_haste;  // a stop from before does not cut it
     auto leaves = std::async(std::launch::async, [&] { return younger.finish(); });
     while (younger.report().epoch->waits_for != "quorum") {
       REQUIRE(leaves.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
     }
-    cut == Cut::by_stop ? void(stop = true) : younger.cancel();
+    CHECK(told == 0);
+    if (cut == Cut::by_cancel) {
+      younger.cancel();
+    } else {
+      (cut == Cut::by_stop ? stop : haste) = true;
+    }
     CHECK(leaves.get().ok());
+    CHECK(told == 1);
   }
 }
 

@@ -2,6 +2,7 @@
 // any order, while others are at any point of theirs, are in one run.
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <memory>
 #include <set>
 #include <string>
@@ -11,7 +12,9 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/philox.h>
+#include <sotto/sites/live/epoch_hello.h>
 #include <sotto/sites/live/epoch_optimizer.h>
+#include <sotto/sites/process/run_roster.h>
 
 #include "support/free_port.h"
 #include "support/seed.h"
@@ -137,7 +140,121 @@ void play(std::uint64_t seed) {
   }
 }
 
+/// A process that takes part in the roster, and says on its channels that it is in a run of its
+/// own.
+class Elsewhere {
+ public:
+  explicit Elsewhere(const EpochOptions& options, std::size_t parameters)
+      : list_(std::make_shared<AllowList>(std::vector<TrustedPeer>{
+            {.rank = 0,
+             .name = options.name,
+             .key = options.roster.key.node_keys(options.name).public_key}})),
+        roster_(options.roster, options.name, "127.0.0.1:0", kIncarnation, 1, list_,
+                settings_text(agreed_settings(options, complete_layout({}, parameters))),
+                RosterReach::all) {
+    ChannelOptions wanted{
+        .security = {.own = options.roster.key.node_keys(options.name), .peers = list_}};
+    wanted.bind = roster_.address();
+    wanted.max_message_bytes = wanted.max_queued_bytes = std::size_t{1} << 20U;
+    auto made = make_channels(wanted);
+    REQUIRE(made.ok());
+    channels_ = std::move(*made);
+    roster_.list_again();
+    thread_ = std::thread([this] { answer(); });
+  }
+  ~Elsewhere() {
+    stop_ = true;
+    thread_.join();
+  }
+  Elsewhere(const Elsewhere&) = delete;
+  Elsewhere& operator=(const Elsewhere&) = delete;
+
+  /// From now on it is in a run that has made so many steps.
+  void say(Round steps) { steps_ = steps; }
+
+ private:
+  static constexpr sites::Incarnation kIncarnation = 7;
+  static constexpr Round kNone = ~Round{0};
+
+  void answer() {
+    std::set<Rank> up;
+    Round said = kNone;
+    while (!stop_) {
+      const auto event = channels_->poll(Deadline::after(std::chrono::milliseconds(5)));
+      const bool fresh = event.ok() && event->kind == ChannelEvent::Kind::up;
+      if (fresh) {
+        up.insert(event->peer);
+      }
+      if (fresh || said != steps_) {
+        said = steps_;
+        for (const Rank peer : up) {
+          const bool in_run = said != kNone;
+          (void)channels_->send(
+              peer, encode(EpochHello{.incarnation = kIncarnation,
+                                      .history = in_run ? sites::History{1, 1} : sites::History{},
+                                      .steps = in_run ? said : 0}));
+        }
+      }
+    }
+  }
+
+  std::shared_ptr<AllowList> list_;
+  RunRoster roster_;
+  std::unique_ptr<Channels> channels_;
+  std::atomic<bool> stop_{false};
+  std::atomic<Round> steps_{kNone};
+  std::thread thread_;
+};
+
+EpochOptions first_of(const std::string& seed, std::size_t least) {
+  EpochOptions options;
+  options.name = "n0";
+  options.roster = {.least = least, .most = 2, .seeds = {seed}};
+  options.listen = seed;
+  options.found_after = std::chrono::milliseconds(1);
+  options.wait_limit = std::chrono::minutes(2);  // a test that fails ends
+  return options;
+}
+
 }  // namespace
+
+TEST_CASE("live epochs: a run that meets one with more steps ends, and says so") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<float> x(5);
+  EpochOptimizer node(first_of(seed, 1), x);
+  REQUIRE(node.connect().ok());
+  REQUIRE(node.step(x).ok());
+  EpochOptions options = first_of(seed, 1);
+  options.name = "other";
+  Elsewhere other(options, x.size());
+  other.say(Round{1} << 40U);
+  Status status;
+  while (status.ok()) {
+    status = node.step(x).status();
+  }
+  CHECK(status.fault() == Fault::unexpected);
+  CHECK_MESSAGE(status.message().find("other is in another run") != std::string::npos,
+                status.message());
+}
+
+TEST_CASE("live epochs: a run without a step gives way to another, and its node joins that") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<float> x(5);
+  EpochOptimizer node(first_of(seed, 2), x);
+  EpochOptions options = first_of(seed, 2);
+  options.name = "other";
+  Elsewhere other(options, x.size());
+  REQUIRE(node.connect().ok());  // a run begins, and with one member of two it makes no step
+  auto step = std::async(std::launch::async, [&] { return node.step(x); });
+  other.say(3);
+  while (node.report().epoch->standing != "joining") {
+    REQUIRE(step.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
+  }
+  node.cancel();
+  const auto done = step.get();
+  REQUIRE(done.ok());
+  CHECK(done->left_out);
+}
 
 TEST_CASE("live epochs: nodes and seeds that start in any order begin one run") {
   const std::uint64_t seed = drawn_seed();

@@ -47,3 +47,22 @@ TEST_CASE("roster search: a node that has found enough says seldom what stranger
   REQUIRE(again.size() == 1);
   CHECK(again[0].text.starts_with("4 datagrams"));
 }
+
+TEST_CASE(
+    "roster search: a node that hears nobody says whom it asks, also where no seed is silent") {
+  RosterSearch search;
+  RosterSearchState state{
+      .few = true, .alone = true, .address = "10.0.0.1:9000", .asked = {"a:1", "b:2"}};
+  const auto asks = search.due(RosterTime(10'000), state);
+  REQUIRE(kinds(asks) == std::vector<std::string>{"nobody-heard"});
+  CHECK(asks[0].text.find("asks at a:1, b:2") != std::string::npos);
+  state.asked.clear();
+  const auto waits = search.due(RosterTime(20'000), state);
+  REQUIRE(kinds(waits) == std::vector<std::string>{"nobody-heard"});
+  CHECK(waits[0].text.find("find it at 10.0.0.1:9000") != std::string::npos);
+  state.alone = false;
+  CHECK(search.due(RosterTime(30'000), state).empty());
+  state.alone = true;
+  state.few = false;
+  CHECK(search.due(RosterTime(600'000), state).empty());
+}

@@ -181,6 +181,46 @@ TEST_CASE("run by roster: the only seed begins anew, and waits for those that go
   CHECK(again.round() >= then);
 }
 
+TEST_CASE("run by roster: a lone seed by its host's name knows that it is itself") {
+  const std::string seed = "localhost:" + std::to_string(test::free_port());
+  const auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
+  RunRoster a({.least = 1, .most = 2, .seeds = {seed}}, "a", "", 1, 1, list, "");
+  const Deadline late = Deadline::after(20s);
+  while (!a.view().asked.empty() && !late.expired()) {
+    std::this_thread::yield();
+  }
+  CHECK(a.view().asked.empty());
+  CHECK(a.has_first_seed());
+  CHECK(a.await_nodes(nullptr, 0s, [] {}).ok());
+}
+
+TEST_CASE("run by roster: who waits alone, and hears of a greater run with other settings, ends") {
+  const RunKey key(make_key_pair());
+  SealedDatagrams other({.listen = "127.0.0.1:0"}, key.derived("sotto datagrams"));
+  const std::string own = "127.0.0.1:" + std::to_string(test::free_port());
+  const auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
+  RunRoster a({.least = 2, .most = 2, .seeds = {own, other.address()}, .key = key}, "a", own, 1, 1,
+              list, "first=a\n");
+  a.set_waiting(true);
+  const Deadline late = Deadline::after(60s);
+  while (a.view().standing != sites::RosterStanding::up && !late.expired()) {
+    std::this_thread::yield();  // until it takes itself for the first
+  }
+  std::uint16_t up = 0;
+  for (; a.standing().ok() && !late.expired(); ++up) {
+    const auto probe = other.receive(late);
+    REQUIRE(probe.has_value());
+    const auto parsed = sites::parse_roster(probe->message);
+    REQUIRE(parsed.ok());
+    const auto nonce = std::get<sites::RosterProbe>(*parsed).nonce;
+    other.send(own, encode(sites::RosterOther{.run = 1, .nonce = nonce, .up = up, .settings = {}}));
+  }
+  CHECK(up >= 3);  // one node that began later is no reason to go
+  CHECK(a.standing().message().find("the run at " + other.address()) != std::string::npos);
+  a.set_waiting(false);
+  CHECK(a.standing().ok());  // one that takes part in its own run stays
+}
+
 TEST_CASE("run by roster: a full run, a name that is there, and another key are refused") {
   const RunKey key(make_key_pair());
   const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
@@ -222,9 +262,15 @@ TEST_CASE("run by roster: who finds nobody to take what it holds waits, and says
   SiteOptions options = node_options("a", seed, key, 2, 2);
   options.found_after = 0s;
   options.init = "zero";
-  options.roster->leave_patience = 300ms;
   std::atomic<bool> stop{true};
+  std::atomic<bool> haste{false};
   options.stop = &stop;
+  options.haste = &haste;
+  SUBCASE("until its patience is over") { options.roster->leave_patience = 300ms; }
+  SUBCASE("or until it is hurried") {
+    options.roster->leave_patience = 30min;
+    haste = true;
+  }
   std::vector<float> parameters(kDimension);
   SiteOptimizer site(options, "", parameters, {}, tally.of("a"));
   CHECK(site.connect().fault() == Fault::stopped);
@@ -238,6 +284,7 @@ TEST_CASE("run by roster: who finds nobody to take what it holds waits, and says
   REQUIRE_MESSAGE(connected.ok(), connected.message());
   const std::vector<float> gradient(kDimension, 1);
   CHECK(site.step(gradient).ok());
+  stop = haste.load();
   const Status left = site.leave();
   CHECK_MESSAGE(left.ok(), left.message());
   CHECK(tally.count("a", "undelivered") == 1);

@@ -49,6 +49,7 @@ TEST_CASE("each setting that changes what sites compute changes what they must s
       [](SiteOptions& o) { o.consensus_stepsize = 0.5; },
       [](SiteOptions& o) { o.step_rule.learning_rate *= 2; },
       [](SiteOptions& o) { o.own_step_rule = [] { return make_step_rule({}); }; },
+      [](SiteOptions& o) { o.outer_step_rule = {.rule = "sgd", .learning_rate = 0.7}; },
       [](SiteOptions& o) {
         o.further = {{"rate", "0.1"}};
       },

@@ -16,7 +16,7 @@ namespace {
 std::vector<std::vector<std::byte>> random_messages(RandomStream& random) {
   const auto entries = random_entries(random);
   std::vector<std::vector<std::byte>> messages = encode_news(3, entries);
-  messages.push_back(encode(RosterOther{.run = 1, .nonce = 2, .settings = {3, 4, 5}}));
+  messages.push_back(encode(RosterOther{.run = 1, .nonce = 2, .up = 3, .settings = {3, 4, 5}}));
   RosterProbe probe{.answers = random.below(2) == 0,
                     .nonce = random.next_u64(),
                     .digest = {random.next_u64(), random.next_u64()},

@@ -30,6 +30,19 @@ TEST_CASE("roster: a node whose seeds are its own address alone is up at once") 
   CHECK(world.at(seed).view().up == 1);
 }
 
+TEST_CASE("roster: a node whose only seeds are itself, by names, is up as soon as it knows") {
+  RosterWorld world(3, kFair);
+  const auto a = world.start("a", {"me:9000", "also-me:9000"}, 2);
+  CHECK(world.at(a).view().asked.size() == 2);
+  world.at(a).note_own_seed("me:9000", world.now());
+  CHECK(world.at(a).standing() == RosterStanding::joining);
+  world.at(a).note_own_seed("also-me:9000", world.now());
+  CHECK(world.at(a).standing() == RosterStanding::up);
+  CHECK(world.at(a).view().asked.empty());
+  world.run_for(20s);
+  CHECK(world.at(a).view().silent.empty());  // nobody answers at its own names
+}
+
 TEST_CASE("roster: nodes join by a seed within a second or so, and become neighbours") {
   RosterWorld world(2, kFair);
   const auto seed = world.start("seed", {});
@@ -384,6 +397,31 @@ TEST_CASE("roster: a newcomer with other settings is told the first, and nobody 
       CHECK(world.at(address).book().size() == 2);
       CHECK(world.at(address).view().up == 2);
     }
+  }
+}
+
+TEST_CASE("roster: of two that are each the first of a run, exactly one is to give way") {
+  for (std::uint64_t draw = 0; draw < 20; ++draw) {
+    CAPTURE(draw);
+    RosterWorld world(700 + draw, kFair);
+    const std::string one = "10.1.0.1:1";
+    const std::string other = "10.1.0.2:1";
+    world.cut({one, other}, {one, other});
+    world.set_settings("first=one\n");
+    world.start("a", {one, other}, 2, 200, one);
+    world.run_for(RosterTime(world.random().below(3) * 40));
+    world.set_settings("first=other\n");
+    world.start("b", {other, one}, 2, 200, other);
+    world.run_for(10s);
+    world.heal();
+    const auto gives_way = [&](const std::string& node) {
+      const auto run = world.at(node).view().other;
+      return run && run->goes_before;
+    };
+    for (int k = 0; k < 200 && !gives_way(one) && !gives_way(other); ++k) {
+      world.run_for(100ms);
+    }
+    CHECK(gives_way(one) + gives_way(other) == 1);
   }
 }
 

@@ -47,7 +47,8 @@ TEST_CASE("a run by roster has these of a run's settings, and refuses all others
       "task model batch gradient-time init scaling nodes timeout insecure key algorithm compressor "
       "consensus-stepsize rule step-rule lr momentum quasi-global-momentum nesterov weight-decay "
       "beta1 beta2 epsilon bias-correction trust-coefficient update-scale clip-norm schedule "
-      "communication-interval epochs rounds eval-every dump-parameters seed ";
+      "communication-interval outer-step-rule outer-lr outer-momentum outer-nesterov "
+      "epochs rounds eval-every dump-parameters seed ";
   CHECK(taken == all);
   CHECK(roster_has("leave-within"));
   CHECK_FALSE(roster_has("nonsense"));
@@ -76,4 +77,36 @@ TEST_CASE("a run by roster has the timeout that was given, also that of other ru
   CHECK(make_roster_plan(options, {"algorithm"}, roster).run.timeout == std::chrono::seconds(10));
   CHECK(make_roster_plan(options, {"algorithm", "timeout"}, roster).run.timeout ==
         std::chrono::seconds(60));
+}
+
+TEST_CASE("local steps of one model: rounds are gradients, and the run's steps every H of them") {
+  TrainOptions options;
+  options.task = "digits,train=100,test=20";
+  options.model = "softmax";
+  options.algorithm = "allreduce";
+  options.rounds = 25;
+  options.eval_every = 11;
+  options.communication_interval = 10;
+  options.schedule = "cosine";
+  RosterSettings roster;
+  roster.nodes = "1:2";
+  roster.seeds = "127.0.0.1:9";
+  roster.name = "a";
+  auto plan = make_roster_plan(options, {"algorithm"}, roster);
+  REQUIRE(plan.epochs);
+  CHECK(plan.epochs->rounds == 3);
+  CHECK(plan.eval_every == 2);
+  CHECK(plan.epochs->communication_interval == 10);
+  CHECK(plan.epochs->step_rule.schedule.total == 30);
+  REQUIRE(plan.epochs->outer_step_rule);
+  CHECK(plan.epochs->outer_step_rule->rule == "sgd");
+  CHECK(plan.epochs->outer_step_rule->learning_rate == 1);
+
+  options.outer_lr = 0.7;
+  options.outer_momentum = 0.9;
+  options.outer_nesterov = true;
+  plan = make_roster_plan(options, {"algorithm"}, roster);
+  CHECK(plan.epochs->outer_step_rule->learning_rate == 0.7);
+  CHECK(plan.epochs->outer_step_rule->momentum == 0.9);
+  CHECK(plan.epochs->outer_step_rule->nesterov);
 }

@@ -78,9 +78,7 @@ std::string run_settings_text(const OptimizerOptions& options, const ParameterLa
   const AgreedSettings own_steps = step_rule_settings(step_rule);
   settings.insert(settings.end(), own_steps.begin(), own_steps.end());
   if (outer_step_rule) {
-    for (const auto& [name, value] : step_rule_settings(*outer_step_rule)) {
-      settings.emplace_back("outer-" + name, value);
-    }
+    add_outer_settings(*outer_step_rule, settings);
   }
   if (outer_after_mixing) {
     settings.emplace_back("outer-after-mixing", "true");
