@@ -19,8 +19,8 @@
 // listener is called by the caller's thread and by the optimizer's own, one at a time; it must not
 // call the optimizer back, but for report(). What it throws ends the site.
 // Ownership: the parameters are the caller's, must outlive the optimizer and stay where they are.
-// Memory: a copy of the parameters, what the step rule, the outer one and the exchange keep, of each
-// peer that is sent to at most `window` parcels, and with a folder a copy of the state.
+// Memory: a copy of the parameters, what the step rule, the outer one and the exchange keep, with a
+// folder a copy of the state, and of each peer that is sent to at most `window` parcels.
 #pragma once
 
 #include <cstdint>
