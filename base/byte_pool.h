@@ -26,7 +26,7 @@ class BytePool {
     if (bytes >= kLeast) {
       const std::lock_guard lock(kept_->mutex);
       const auto fit = std::ranges::find_if(kept_->free, [&](const auto& one) {
-        return one.capacity() >= bytes && one.capacity() <= 2 * bytes;
+        return one.capacity() >= bytes && one.capacity() <= bytes + bytes / 4;
       });
       if (fit != kept_->free.end()) {
         taken = std::move(*fit);
@@ -52,6 +52,8 @@ class BytePool {
 
  private:
   struct Kept {
+    Kept() { free.reserve(kMostKept); }  // add() may not throw
+
     std::mutex mutex;
     std::vector<std::vector<std::byte>> free;
 

@@ -286,15 +286,14 @@ void write_body(const PieceMessage& piece, ByteBuffer& out) {
   write_pair(piece.root, out);
   out.write(piece.count);
   out.write(piece.index);
-  out.append(piece.bytes);
 }
 
-bool read_body(ByteReader& in, PieceMessage& piece) {
+bool read_body(MessageReader& in, PieceMessage& piece) {
   piece.step = in.read<Round>();
   piece.root = read_pair(in);
   piece.count = in.read<std::uint32_t>();
   piece.index = in.read<std::uint32_t>();
-  piece.bytes = in.take(in.remaining());
+  piece.bytes = in.take_rest();
   return piece.step <= kMostCount && piece.count <= kMostPieces && piece.index < piece.count;
 }
 
@@ -342,8 +341,11 @@ SharedBytes tail_of(const EpochBody& body) {
   if (const auto* chunk = std::get_if<ChunkMessage>(&body)) {
     return chunk->encoding;
   }
-  const auto* part = std::get_if<PartMessage>(&body);
-  return part == nullptr ? SharedBytes() : part->encoding;
+  if (const auto* part = std::get_if<PartMessage>(&body)) {
+    return part->encoding;
+  }
+  const auto* piece = std::get_if<PieceMessage>(&body);
+  return piece == nullptr ? SharedBytes() : piece->bytes;
 }
 
 std::vector<std::byte> encode(const EpochMessage& message) {

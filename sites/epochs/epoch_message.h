@@ -32,7 +32,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <variant>
 #include <vector>
 
@@ -142,11 +141,11 @@ struct FetchMessage {
 };
 /// A piece of a copy of the state.
 struct PieceMessage {
-  Round step = 0;                      ///< the step of the copy
-  EpochDigest root{};                  ///< digest of the whole copy
-  std::uint32_t count = 0;             ///< its pieces, 1 … kMostPieces
-  std::uint32_t index = 0;             ///< the place of this one
-  std::span<const std::byte> bytes{};  ///< the piece
+  Round step = 0;           ///< the step of the copy
+  EpochDigest root{};       ///< digest of the whole copy
+  std::uint32_t count = 0;  ///< its pieces, 1 … kMostPieces
+  std::uint32_t index = 0;  ///< the place of this one
+  SharedBytes bytes{};      ///< the piece
 };
 
 /// Any message behind its header.
@@ -165,7 +164,7 @@ struct EpochMessage {
 std::vector<std::byte> encode(const EpochMessage& message);
 /// The bytes of a message but for its tail.
 std::vector<std::byte> encode_head(const EpochMessage& message);
-/// What a message ends with, of those whose last bytes are long: an encoding.
+/// What a message ends with, of those whose last bytes are long: an encoding, or a piece.
 SharedBytes tail_of(const EpochBody& body);
 /// Reads a message, of which encodings stay parts; Fault::malformed for what breaks the grammar.
 Result<EpochMessage> parse_epoch(const SharedBytes& bytes);

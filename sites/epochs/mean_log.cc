@@ -8,9 +8,9 @@ constexpr std::size_t kAlwaysKept = 2;
 }  // namespace
 
 void MeanLog::add(const StepMean& mean, const EpochDigest& digest) {
-  std::size_t bytes = sizeof(Kept);
+  std::size_t bytes = 0;
   for (const MeanPart& part : mean.parts) {
-    bytes += sizeof part + part.encoding.size();
+    bytes += part.encoding.size();
   }
   kept_.push_back({mean, digest, bytes});
   bytes_ += bytes;

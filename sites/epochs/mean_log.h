@@ -14,7 +14,7 @@ namespace sotto::sites {
 
 class MeanLog {
  public:
-  /// Keeps at most `most_bytes` of means, and the latest two always.
+  /// Keeps means of at most `most_bytes` of encodings, and the latest two always.
   explicit MeanLog(std::size_t most_bytes) : most_(most_bytes) {}
 
   /// Adds the mean of the step after the last one.

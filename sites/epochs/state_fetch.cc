@@ -28,8 +28,8 @@ std::optional<PieceMessage> StateCopy::piece(const FetchMessage& fetch, EpochTim
                       .root = root_,
                       .count = static_cast<std::uint32_t>(count),
                       .index = fetch.index,
-                      .bytes = std::span<const std::byte>(bytes_).subspan(
-                          first, std::min(piece_bytes_, bytes_.size() - first))};
+                      .bytes = bytes_.part(std::span<const std::byte>(bytes_).subspan(
+                          first, std::min(piece_bytes_, bytes_.size() - first)))};
 }
 
 void StateCopy::expire(EpochTime now) {

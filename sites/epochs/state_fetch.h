@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/shared_bytes.h>
 #include <sotto/sites/epochs/epoch_message.h>
 #include <sotto/sites/epochs/epoch_node.h>
 
@@ -46,7 +47,7 @@ class StateCopy {
 
  private:
   std::optional<Round> step_;
-  std::vector<std::byte> bytes_;
+  SharedBytes bytes_;
   EpochDigest root_{};
   std::size_t piece_bytes_ = 1;
   EpochTime made_{0};

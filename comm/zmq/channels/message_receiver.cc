@@ -70,8 +70,10 @@ channel_wire::Receipt MessageReceiver::receipt(std::uint64_t held) const {
 
 bool MessageReceiver::news(std::uint64_t held) const {
   const auto now = receipt(held);
-  return now.received - said_.received >= std::max(kReceiptBytes, kReceiptChunks * chunk_bytes_) ||
-         now.allowed - said_.allowed >= window() / 8;
+  // Of a message that is whole the rest is said at once, as nothing may follow for long.
+  const auto enough =
+      arriving() ? std::max(kReceiptBytes, kReceiptChunks * chunk_bytes_) : kReceiptBytes;
+  return now.received - said_.received >= enough || now.allowed - said_.allowed >= window() / 8;
 }
 
 }  // namespace sotto::internal

@@ -79,26 +79,27 @@ SiteNetworkOptions options_of(std::uint64_t seed) {
 }
 
 /// What sites come to in step, and what CHOCO-SGD does, with this outer rule after the mixing.
-void check_in_step(const std::optional<StepRuleOptions>& outer) {
+void check_in_step(const std::optional<StepRuleOptions>& outer, std::size_t dimension = kDimension,
+                   Round rounds = 50) {
   constexpr std::size_t kSites = 6;
-  const Quadratic task(kSites, kDimension, 3);
+  const Quadratic task(kSites, dimension, 3);
   for (const std::string spec : {"none", "quant:8", "topk:0.1", "sign"}) {
     CAPTURE(spec);
     ClusterOptions reference{.algorithm = "choco",
                              .compressor = spec,
                              .nodes = kSites,
-                             .dimension = kDimension,
+                             .dimension = dimension,
                              .step = {.learning_rate = 0.05, .momentum = 0.5},
                              .outer_step = outer,
                              .outer_after_mixing = outer.has_value(),
                              .seed = 6,
                              .initial_scale = 0};
     Cluster cluster(reference, graph_of(kSites));
-    REQUIRE(cluster.driver.run(50, task).ok());
+    REQUIRE(cluster.driver.run(rounds, task).ok());
 
     SiteNetwork network(
         {.sites = kSites,
-         .dimension = kDimension,
+         .dimension = dimension,
          .edge = ring_with_chord(kSites),
          .compressor = spec,
          .exchange = sites::MixingKind::gossip,
@@ -113,9 +114,9 @@ void check_in_step(const std::optional<StepRuleOptions>& outer) {
     }
     network.connect_all();
     network.deliver_all();
-    network.run_in_step(50);
+    network.run_in_step(rounds);
     for (std::size_t i = 0; i < kSites; ++i) {
-      CHECK(network.state(i).round == 50);
+      CHECK(network.state(i).round == rounds);
       CHECK(relative_distance(network.node(i).x, cluster.x[i]) < 1e-6);
     }
   }
@@ -124,6 +125,10 @@ void check_in_step(const std::optional<StepRuleOptions>& outer) {
 }  // namespace
 
 TEST_CASE("core: in step and without faults, gossip is CHOCO-SGD") { check_in_step({}); }
+
+TEST_CASE("core: gossip of a model that is gone over in several pieces is CHOCO-SGD, too") {
+  check_in_step({}, 9'001, 8);
+}
 
 TEST_CASE("core: in step and without faults, gossip with an outer rule is that of fixed nodes") {
   check_in_step(
