@@ -80,7 +80,7 @@ std::vector<EpochMessage> random_messages(RandomStream& random, std::span<const 
       DonorMessage{step, step / 2,
                    random.below(2) == 0 ? std::nullopt : std::optional(step - step / 3)},
       FetchMessage{step, 7},
-      PieceMessage{step, random_digest(random), 9, 8, bytes}};
+      PieceMessage{step, random_digest(random), 9, 8, SharedBytes::copy(bytes)}};
   std::vector<EpochMessage> messages;
   for (const EpochBody& body : bodies) {
     messages.push_back({header, body});
