@@ -1,8 +1,8 @@
 // A convolutional network on MNIST, trained by all-reduce on nodes that come and go:
 // torch_epochs_cnn FOLDER STEPS MIN:MAX SEED[,SEED…] [NAME]. Start it as often as you like, here or
 // elsewhere, with the same words and another NAME: training begins when MIN nodes are there. The
-// node that gets the first SEED, HOST:PORT, begins the run. Kill any of them, start others:
-// those that live go on. SIGTERM lets one leave in good order. docs/epochs.md says more.
+// node that gets the first SEED, HOST:PORT, begins the run. Kill any of three or more, start
+// others: those that live go on. SIGTERM lets one leave in good order. docs/epochs.md says more.
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -16,6 +16,7 @@
 
 #include <torch/torch.h>
 
+#include <sotto/sites/process/print_events.h>
 #include <sotto/sites/process/roster_settings.h>
 #include <sotto/sites/torch/epoch_optimizer.h>
 
@@ -48,13 +49,14 @@ void train(const Words& words) {
   torch::manual_seed(1);
   Cnn model;
   sotto::torch::EpochOptimizer optimizer(
-      std::make_unique<torch::optim::Adam>(model->parameters(), 0.002), options_for(words));
+      std::make_unique<torch::optim::Adam>(model->parameters(), 0.002), options_for(words),
+      model->named_parameters(), sotto::print_events(stderr));
   optimizer.connect();
   std::printf("%s takes part\n", words.roster.name.c_str());
   std::fflush(stdout);
   const auto own = std::hash<std::string>()(words.roster.name);
   while (!optimizer.node().over()) {
-    torch::manual_seed(own + optimizer.node().round());  // other examples at each node
+    torch::manual_seed(own + optimizer.node().next_step());  // other examples at each node
     const Images batch = images.sample(32);
     optimizer.zero_grad();
     const auto loss = torch::nll_loss(model->forward(batch.pixels), batch.labels);

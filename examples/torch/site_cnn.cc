@@ -4,6 +4,7 @@
 
 #include <torch/torch.h>
 
+#include <sotto/sites/process/print_events.h>
 #include <sotto/sites/torch/site_optimizer.h>
 #include <sotto/study/site/site_file.h>
 
@@ -18,7 +19,8 @@ void train(const char* folder, const char* file, Part part) {
   const sotto::SiteSettings settings = sotto::study::read_site_file(file);
   sotto::SiteOptions options = options_of(settings);
   options.stop = &stop;
-  sotto::torch::SiteOptimizer optimizer(model->named_parameters(), options, settings.state);
+  sotto::torch::SiteOptimizer optimizer(model->named_parameters(), options, settings.state,
+                                        sotto::print_events(stderr));
   optimizer.connect();
   while (!optimizer.site().over()) {
     torch::manual_seed(part.seed(optimizer.site()));

@@ -6,6 +6,7 @@
 
 #include <torch/torch.h>
 
+#include <sotto/sites/process/print_events.h>
 #include <sotto/sites/torch/site_optimizer.h>
 #include <sotto/study/site/site_file.h>
 
@@ -22,7 +23,7 @@ void train(const char* text_file, const char* file, Part part) {
   options.stop = &stop;
   sotto::torch::SiteOptimizer optimizer(
       std::make_unique<torch::optim::AdamW>(model->parameters(), 3e-3), options, settings.state,
-      model->named_parameters());
+      model->named_parameters(), sotto::print_events(stderr));
   optimizer.connect();
   while (!optimizer.site().over()) {
     torch::manual_seed(part.seed(optimizer.site()));

@@ -86,6 +86,11 @@ void take_steps(const OptimizerSettings& settings, Round rounds, std::uint64_t s
   options.step_rule = step_rule_of(settings, rounds * settings.communication_interval);
   options.outer_step_rule = has_outer_rule(settings) ? outer_step_rule_of(settings) : std::nullopt;
   options.seed = seed;
+  // What is refused is refused here, before a folder is made.
+  (void)make_step_rule(options.step_rule);
+  if (options.outer_step_rule) {
+    (void)make_outer_step_rule(*options.outer_step_rule);
+  }
 }
 
 void take_observer(SiteOptions& options) {

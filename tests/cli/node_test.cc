@@ -415,6 +415,7 @@ TEST_CASE("mistakes in a site's file are refused with the place, before anything
   refused(with("part =", "compressor = \"topk:7\"\npart ="), "share of elements");
   refused(with("part =", "schedule = \"cosine\"\npart ="), "it needs an end");
   refused(with("part =", "communication-interval = 0\npart ="), "it must be 1 or more steps");
+  refused(with("part =", "momentum = 2\npart ="), "momentum");
   refused(with("part =", "outer-momentum = 2\npart ="), "outer-momentum");
   refused(with("part =", "privacy-epsilon = 2\nclip-norm = 1\npart ="), "give training.rounds, or");
   refused(with("part =", "noise-multiplier = 2\npart ="), "clip-norm");

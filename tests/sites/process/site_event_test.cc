@@ -1,4 +1,5 @@
 // The kinds of a site's events: each has a name of its own, and a row that says what to do.
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -7,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <sotto/sites/process/print_events.h>
 #include <sotto/sites/process/site_event.h>
 
 using namespace sotto;
@@ -21,4 +23,24 @@ TEST_CASE("site events: every kind has a name of its own, and is in the page of 
                   "docs/operations.md has no ", name_of(kind));
   }
   CHECK(names.size() > 40);
+}
+
+TEST_CASE("site events: a program prints them as lines, from a level on") {
+  std::FILE* const file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  const SiteListener listener = print_events(file, SiteEvent::Level::warning);
+  listener({.level = SiteEvent::Level::info, .text = "not told"});
+  listener({.level = SiteEvent::Level::warning,
+            .kind = SiteEvent::Kind::peer_refused,
+            .text = "the sites differ",
+            .peer = "bank"});
+  listener({.level = SiteEvent::Level::error, .kind = SiteEvent::Kind::failed, .text = "no disk"});
+  std::rewind(file);
+  std::string all(1000, '\0');
+  all.resize(std::fread(all.data(), 1, all.size(), file));
+  std::fclose(file);
+  const std::size_t end = all.find('\n');
+  REQUIRE(end != std::string::npos);
+  CHECK(all.substr(0, end).ends_with("Z warning peer-refused bank: the sites differ"));
+  CHECK(all.ends_with("Z error failed: no disk\n"));
 }
