@@ -70,7 +70,7 @@ channel_wire::Receipt MessageReceiver::receipt(std::uint64_t held) const {
 
 bool MessageReceiver::news(std::uint64_t held) const {
   const auto now = receipt(held);
-  // Of a message that is whole the rest is said at once, as nothing may follow for long.
+  // The end of a message is confirmed at once, as nothing may follow for long.
   const auto enough =
       arriving() ? std::max(kReceiptBytes, kReceiptChunks * chunk_bytes_) : kReceiptBytes;
   return now.received - said_.received >= enough || now.allowed - said_.allowed >= window() / 8;

@@ -229,6 +229,16 @@ TEST_CASE("live epochs: nodes must agree on local steps and the outer rule") {
         outer);
 }
 
+TEST_CASE("live epochs: DiLoCo as the page has it can be built") {
+  std::vector<float> x(3);
+  EpochOptions options = options_for("n0", "127.0.0.1:9", 1, 2);
+  options.communication_interval = 100;  // of the node's own steps for one of the run
+  options.outer_step_rule = sotto::StepRuleOptions{
+      .rule = "sgd", .learning_rate = 0.7, .momentum = 0.9, .nesterov = true};
+  options.rounds = 50;  // steps of the run: 5,000 gradients; 0: on and on
+  CHECK_NOTHROW(EpochOptimizer(options, x));
+}
+
 TEST_CASE("live epochs: parameters that are set before connect() are the initial model") {
   const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());
   std::vector<float> x(3);
