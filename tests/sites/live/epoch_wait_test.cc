@@ -105,7 +105,12 @@ TEST_CASE(
 
 TEST_CASE("epoch waits: a node that leaves, or has left, waits for no step") {
   EpochWorld world = running(3, 8);
-  EpochWorld::Process& process = *world.all()[1];
+  const auto nodes = world.all();
+  const auto member = std::ranges::find_if(nodes, [](const EpochWorld::Process* node) {
+    return node->member->standing() == EpochStanding::member;
+  });
+  REQUIRE(member != nodes.end());
+  EpochWorld::Process& process = **member;
   world.leave(process);
   bool out = false;
   world.run(world.now() + EpochTime(20'000), [&] {
