@@ -26,6 +26,7 @@ class SharedBytes {
       view_ = *owner_;
     }
   }
+  /// All bytes of a vector, which it takes over.
   SharedBytes(std::vector<std::byte> bytes)  // NOLINT: nothing is copied or lost
       : SharedBytes(std::make_shared<const std::vector<std::byte>>(std::move(bytes))) {}
   /// These bytes.

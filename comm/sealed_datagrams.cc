@@ -283,8 +283,9 @@ std::optional<std::vector<std::string>> SealedDatagrams::shared_with(const std::
   }
   const auto port_of = [](const std::string& text) { return text.substr(text.rfind(':')); };
   // Loopback has many addresses, and each may be another process's; by a machine's own name it is
-  // this machine.
-  const bool by_loopback = !means_loopback(host->host) && port_of(to) == port_of(own) &&
+  // this machine, for one that is not at another loopback address itself.
+  const bool by_loopback = !means_loopback(host->host) && !is_loopback_endpoint(own) &&
+                           port_of(to) == port_of(own) &&
                            std::ranges::any_of(others, is_loopback_endpoint);
   const bool among_them = std::erase(others, own) > 0;
   if (!among_them && !by_loopback) {
