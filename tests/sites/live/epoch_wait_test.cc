@@ -110,18 +110,21 @@ TEST_CASE("epoch waits: a node that leaves, or has left, waits for no step") {
     return node->member->standing() == EpochStanding::member;
   });
   REQUIRE(member != nodes.end());
-  EpochWorld::Process& process = **member;
-  world.leave(process);
-  bool out = false;
-  world.run(world.now() + EpochTime(20'000), [&] {
-    const EpochStanding standing = process.member->standing();
-    if (standing != EpochStanding::member) {
-      out = true;
-      CHECK(wait_of({.member = process.member.get(), .up = 1, .least = 1}).kind == Kind::none);
-    }
-    return standing == EpochStanding::left;
-  });
-  CHECK(out);
+  const EpochWorld::Process& process = **member;
+  const EpochWorld::Key key{process.name, process.incarnation};
+  int out = 0;  // messages of it, once it is out
+  world.lose(
+      [&](const EpochWorld::Process& from, const std::string& /*to*/, const auto& /*message*/) {
+        if (&from == &process && from.member->standing() != EpochStanding::member) {
+          ++out;
+          CHECK(wait_of({.member = from.member.get(), .up = 1, .least = 1}).kind == Kind::none);
+        }
+        return false;
+      });
+  world.leave(**member);
+  world.run(world.now() + EpochTime(20'000), [&] { return !world.runs(key); });
+  CHECK_FALSE(world.runs(key));
+  CHECK(out > 0);
 }
 
 TEST_CASE("epoch waits: each kind has a name and words of its own") {
