@@ -29,11 +29,7 @@ void train(const char* folder, const char* file, Part part) {
     const auto loss = torch::nll_loss(model->forward(batch.pixels), batch.labels);
     loss.backward();
     const auto done = optimizer.step(loss.item<double>());
-    if (done.exchanged && done.round % 20 == 0) {
-      std::printf("round %llu: loss %.3f\n", static_cast<unsigned long long>(done.round),
-                  loss.item<double>());
-      std::fflush(stdout);
-    }
+    print_round(done, loss.item<double>());
   }
   optimizer.finish();
   std::printf("round %llu: accuracy %.2f %%\n",

@@ -39,6 +39,14 @@ inline std::int64_t number_in(std::string_view text) {
   return number;
 }
 
+/// Says now and then how a round has gone.
+inline void print_round(const sotto::SiteStep& done, double loss) {
+  if (done.exchanged && done.round % 20 == 0) {
+    std::printf("round %llu: loss %.3f\n", static_cast<unsigned long long>(done.round), loss);
+    std::fflush(stdout);
+  }
+}
+
 /// Trains as the command line says. Returns the exit status.
 inline int run_site_program(int argc, char** argv, const char* what,
                             void (*train)(const char* data, const char* file, Part part)) {

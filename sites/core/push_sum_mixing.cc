@@ -179,10 +179,14 @@ void PushSumMixing::step_along(const Direction& d, float scale, std::span<const 
 
 Status PushSumMixing::stretch(float factor) {
   bound_.stretched();
+  setup_.ops->subtract(setup_.parameters, bound_.from(), next_);
+  return move_by_next(factor - 1);
+}
+
+Status PushSumMixing::move_by_next(float factor) {
   // x = ω z − pull: what z moves by, ω times.
   const Ops& ops = *setup_.ops;
-  ops.subtract(setup_.parameters, bound_.from(), next_);
-  ops.scale((factor - 1) * static_cast<float>(mass_), next_);
+  ops.scale(factor * static_cast<float>(mass_), next_);
   ops.axpy(1, x_, next_);
   if (Status status = ratio(next_, v_); !status.ok()) {
     return status;
@@ -543,16 +547,8 @@ Status PushSumMixing::give_back() {
 }
 
 Status PushSumMixing::move_to(std::span<const float> model) {
-  const Ops& ops = *setup_.ops;
-  ops.subtract(model, setup_.parameters, next_);
-  ops.scale(static_cast<float>(mass_), next_);
-  ops.axpy(1, x_, next_);
-  if (Status status = ratio(next_, v_); !status.ok()) {
-    return status;
-  }
-  std::swap(x_, next_);
-  ops.copy(v_, setup_.parameters);
-  return {};
+  setup_.ops->subtract(model, setup_.parameters, next_);
+  return move_by_next(1);
 }
 
 Status PushSumMixing::put_back() {

@@ -113,6 +113,8 @@ class PushSumMixing final : public Mixing {
   Status pull_by(double mass);
   /// x ← x + p, p ← 0, and z with them.
   Status fold();
+  /// z moves by `factor` times what is in next_. On a fault nothing has changed.
+  Status move_by_next(float factor);
   Status give_back();
 
   MixingSetup setup_;
