@@ -1,5 +1,5 @@
 // Whether training stands still while a site's state is written beside it, and what a site holds.
-//   build/bench/saving_pause [--dimension 100000000] [--rounds 24] [--save-every 4]
+//   build/bench/saving_pause [--dimension 100000000] [--algorithm pushsum] [--save-every 4]
 // Two sites on loopback, threads of this process, first without a state and then with one, which is
 // written every so many rounds. A step is a gradient, which takes --gradient-time at least, and
 // SiteOptimizer::step(). The pause is the slowest step over the median one; what of it is not the
@@ -17,9 +17,11 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <sotto/comm/trust/allow_list.h>
+#include <sotto/sites/process/site_exchange.h>
 #include <sotto/sites/process/site_optimizer.h>
 
 #include "bench/support/command_line.h"
@@ -33,7 +35,12 @@ using Clock = std::chrono::steady_clock;
 
 struct Request {
   std::size_t dimension = 100'000'000;
-  std::string compressor = "sign";
+  OptimizerSettings exchange = [] {
+    OptimizerSettings settings;
+    settings.algorithm = "pushsum";
+    settings.compressor = "sign";
+    return settings;
+  }();
   std::uint64_t rounds = 24;
   std::uint64_t save_every = 4;
   double gradient_s = 1;
@@ -93,7 +100,7 @@ std::vector<double> steps_of(const Request& request, const Federation& federatio
                                    .peers = federation.list}};
   options.rank = site;
   options.name = fmt::format("n{}", site);
-  options.compressor = request.compressor;
+  take_exchange(request.exchange, false, options);
   options.step_rule.learning_rate = 0.01;
   options.rounds = request.rounds + kWarmUp;
   options.save_every = request.save_every;
@@ -137,8 +144,9 @@ Run run(const Request& request, bool keeps) {
 }
 
 void measure(const Request& request) {
-  fmt::print("{} sites on loopback, {} parameters, {}, a state every {} rounds\n", kSites,
-             request.dimension, request.compressor, request.save_every);
+  fmt::print("{} sites on loopback, {} parameters, {}, {}, a state every {} rounds\n", kSites,
+             request.dimension, request.exchange.algorithm, request.exchange.compressor,
+             request.save_every);
   for (const bool keeps : {false, true}) {
     const Run one = run(request, keeps);
     const double middle = median(one.steps);
@@ -146,6 +154,8 @@ void measure(const Request& request) {
     fmt::print(
         "{:<16} a step {:.2f} s, the slowest {:.2f} s, {:.2f} of it; {:.1f} floats a parameter\n",
         keeps ? "with a state" : "without a state", middle, slowest, slowest / middle, one.floats);
+    fmt::print("{:<16} steps of one site, then of the other: {:.2f}\n", "",
+               fmt::join(one.steps, " "));
     std::fflush(stdout);
   }
   std::filesystem::remove_all(request.folder);
@@ -158,7 +168,10 @@ int main(int argc, char** argv) {
   sotto::bench::Request request;
   CLI::App app{"Whether training stands still while a site's state is written beside it"};
   app.add_option("--dimension", request.dimension, "Parameters")->capture_default_str();
-  app.add_option("--compressor", request.compressor, "Of what is sent")->capture_default_str();
+  app.add_option("--algorithm", request.exchange.algorithm, "Exchange of the sites")
+      ->capture_default_str();
+  app.add_option("--compressor", request.exchange.compressor, "Of what is sent")
+      ->capture_default_str();
   app.add_option("--rounds", request.rounds, "Rounds that are timed")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();

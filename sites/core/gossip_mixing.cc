@@ -106,8 +106,9 @@ Status GossipMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::sp
   if (to.empty()) {
     return {};  // as long as nobody hears of it, x̂ stays, and nobody falls behind
   }
-  std::vector<std::byte> payload = pool_.take(max_payload());
-  payload.resize(max_payload());
+  const std::size_t most = kHeaderBytes + setup_.compressor->max_bytes(setup_.parameters.size());
+  std::vector<std::byte> payload = pool_.take(most);
+  payload.resize(most);
   const std::uint64_t before = own_.before();
   ByteWriter header(payload);
   header.write(before);

@@ -260,8 +260,9 @@ Result<std::vector<std::byte>> PushSumMixing::give_as_is(const ShareHeader& head
 Result<std::vector<std::byte>> PushSumMixing::give_encoded(const RandomKey& key,
                                                            const ShareHeader& header,
                                                            double gives) {
-  std::vector<std::byte> payload = pool_.take(max_payload());
-  payload.resize(max_payload());
+  const std::size_t most = kPushSumHeaderBytes + setup_.compressor->max_bytes(x_.size());
+  std::vector<std::byte> payload = pool_.take(most);
+  payload.resize(most);
   ByteWriter out(payload);
   out.write(header.share);
   out.write(header.mass);
@@ -570,14 +571,21 @@ void PushSumMixing::save(ByteBuffer& out) const {
   bound_.save(out);
   if (mass_ > 0) {
     write_floats(x_, out);
-    const std::vector<float> nothing(pulled_ ? 0 : pull_.size());
-    write_floats(pulled_ ? pull_ : nothing, out);
+    save_pull(out);
     write_floats(error_, out);
   } else {
     write_floats(setup_.parameters, out);  // with mass, z follows
   }
   setup_.step_rule->save(out);
   setup_.compressor->save(out);
+}
+
+/// As write_floats, without a whole vector of zeros where nothing has pulled.
+void PushSumMixing::save_pull(ByteBuffer& out) const {
+  out.write(std::uint64_t{pull_.size()});
+  for (std::size_t first = 0; first < pull_.size(); first += zeros_.size()) {
+    out.write_span(pull_at(first, std::min(zeros_.size(), pull_.size() - first)));
+  }
 }
 
 Status PushSumMixing::load(ByteReader& in) {

@@ -116,6 +116,7 @@ class PushSumMixing final : public Mixing {
   /// z moves by `factor` times what is in next_. On a fault nothing has changed.
   Status move_by_next(float factor);
   Status give_back();
+  void save_pull(ByteBuffer& out) const;
 
   MixingSetup setup_;
   bool exact_;  // parcels have the floats of x as they are, and δ is 0

@@ -1,8 +1,12 @@
 #include <sotto/sites/process/site_state_writer.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/elapsed.h>
@@ -15,18 +19,29 @@ using Clock = std::chrono::steady_clock;
 /// `meanwhile` is called this often.
 constexpr std::chrono::milliseconds kLookEvery{10};
 
+/// What this thread computes waits for other threads that want the core. A refusal changes nothing
+/// but times.
+void yield_to_training() {
+  constexpr int kNice = 10;
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+}
+
 }  // namespace
 
+bool SiteStateWriter::has_room() {
+  size_ = ByteBuffer::size_of([this](ByteBuffer& out) { source_.site.save(out); });
+  return state_.site.capacity() >= size_;
+}
+
+void SiteStateWriter::make_room() {
+  state_.site = std::vector<std::byte>();  // before there is more
+  // What is new to the process comes page by page as it is written to: now. Later states may be a
+  // little longer.
+  state_.site.resize(size_ + size_ / 16);
+}
+
 void SiteStateWriter::take_state(bool complete) {
-  // Into the memory of the state before: fresh memory of this size is slow, and a buffer that grows
-  // holds the state twice. The next ones may be a little longer.
-  const bool first = state_.site.capacity() == 0;
   ByteBuffer site(std::move(state_.site));
-  if (first) {
-    const std::size_t size =
-        ByteBuffer::size_of([this](ByteBuffer& out) { source_.site.save(out); });
-    site.reserve(size + size / 8);
-  }
   source_.site.save(site);
   incarnation_ = source_.site.state().incarnation;
   round_ = source_.site.round();
@@ -45,6 +60,9 @@ Status SiteStateWriter::save(bool complete) {
     return status;
   }
   const auto start = Clock::now();
+  if (!has_room()) {
+    make_room();
+  }
   take_state(complete);
   Status status = source_.folder->write(state_);
   seconds_ += seconds_since(start);
@@ -75,15 +93,23 @@ Status SiteStateWriter::keep() {
   if (!thread_) {
     thread_.emplace("what is written");
   }
+  writing_ = true;
+  if (!has_room()) {
+    thread_->begin([this] {  // the next step copies
+      yield_to_training();
+      make_room();
+    });
+    return {};
+  }
   take_state(false);
   thread_->begin([this] {
+    yield_to_training();
     try {
       written_ = source_.folder->write(state_);
     } catch (const std::exception& exception) {
       written_ = Status(Fault::io, exception.what());
     }
   });
-  writing_ = true;
   return {};
 }
 

@@ -50,7 +50,12 @@ class SiteStateWriter {
   double seconds() const { return seconds_; }
 
  private:
-  /// Copies the site's state to `state_`. Requires that no write is under way.
+  /// Whether the state of now fits into the memory of the one before. Requires, as the next two
+  /// do, that no write is under way.
+  bool has_room();
+  /// Gets memory for the state that has_room() looked at.
+  void make_room();
+  /// Copies the site's state to `state_`.
   void take_state(bool complete);
   /// The writes that were begun beside the training are over.
   Status settle();
@@ -61,8 +66,9 @@ class SiteStateWriter {
   sites::Incarnation incarnation_ = 0;  ///< incarnation in the latest state
   Round round_ = 0;                     ///< round of the latest state
   SiteStateFile state_;                 ///< what is written
-  bool writing_ = false;  ///< whether a write beside the training is under way, or its end unseen
-  Status written_;        ///< result of that write; its thread's while `writing_`
+  std::size_t size_ = 0;                ///< bytes of the state that has_room() looked at
+  bool writing_ = false;                ///< whether the thread has a job, or its end is unseen
+  Status written_;                      ///< result of that write; its thread's while `writing_`
   std::optional<JobThread> thread_;
 };
 
