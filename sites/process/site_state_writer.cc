@@ -19,6 +19,9 @@ using Clock = std::chrono::steady_clock;
 /// `meanwhile` is called this often.
 constexpr std::chrono::milliseconds kLookEvery{10};
 
+/// No step waits for more memory than this that is new to the process.
+constexpr std::size_t kQuick = std::size_t{16} << 20;
+
 /// What this thread computes waits for other threads that want the core. A refusal changes nothing
 /// but times.
 void yield_to_training() {
@@ -93,9 +96,12 @@ Status SiteStateWriter::keep() {
   if (!thread_) {
     thread_.emplace("what is written");
   }
+  if (!has_room() && size_ <= kQuick) {
+    make_room();
+  }
   writing_ = true;
   if (!has_room()) {
-    thread_->begin([this] {  // the next step copies
+    thread_->begin([this] {  // a step after this one copies
       yield_to_training();
       make_room();
     });

@@ -427,6 +427,36 @@ TEST_CASE("a site that writes now and then comes back as another one, with the m
   CHECK(life(0, false) != third);  // and did not, the second time
 }
 
+TEST_CASE("a long state is written beside the training, too, and is whole") {
+  if (!has_channels()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const std::vector<float> gradient(6'000'000, -1);  // no step waits for the memory of its copy
+  const Federation all(2);
+  SiteOptions options = all.alone(0);
+  options.save_every = 2;
+  std::vector<float> x(gradient.size());
+  options.init = model_digest(x);
+  double written_at = 0;
+  {
+    SiteOptimizer site(options, all.folder(0), x);
+    REQUIRE(site.connect().ok());
+    const double before = site.report().saved_at;
+    for (int round = 0; round < 1'000 && written_at <= before; ++round) {
+      REQUIRE(site.step(gradient).ok());
+      written_at = site.report().saved_at;
+    }
+    CHECK(written_at > before);
+  }
+  const float last = x[0];
+  std::fill(x.begin(), x.end(), 0.0F);
+  SiteOptimizer site(options, all.folder(0), x);
+  REQUIRE(site.connect().ok());
+  CHECK(x[0] > 0);
+  CHECK(x[0] <= last);
+  CHECK(std::ranges::count(x, x[0]) == std::ssize(x));
+}
+
 TEST_CASE("a site that has not begun, or was refused, leaves its folder as it is") {
   if (!has_channels()) {
     SOTTO_SKIP("built without ZeroMQ");
