@@ -8,23 +8,6 @@ namespace sotto::torch {
 
 struct EpochOptimizer::Run : TrainedNode<sotto::EpochOptimizer> {
   using TrainedNode::TrainedNode;
-
-  /// Whether options.stop has ended a call: no error for a program whose loop asks over().
-  bool was_told_to_stop(const RunFault& fault) {
-    return fault.status().fault() == Fault::stopped && node().over();
-  }
-  /// What the call comes to; the steps so far, where options.stop has ended it.
-  template <typename Call>
-  EpochStep step_unless_stopped(const Call& call) {
-    try {
-      return call();
-    } catch (const RunFault& fault) {
-      if (!was_told_to_stop(fault)) {
-        throw;
-      }
-    }
-    return {.round = node().round()};
-  }
 };
 
 EpochOptimizer::EpochOptimizer(const ::torch::nn::Module& model, const EpochOptions& options,
@@ -42,25 +25,14 @@ EpochOptimizer::EpochOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
 
 EpochOptimizer::~EpochOptimizer() = default;
 
-void EpochOptimizer::connect() {
-  try {
-    run_->connect();
-  } catch (const RunFault& fault) {
-    if (!run_->was_told_to_stop(fault)) {
-      throw;
-    }
-  }
-}
+void EpochOptimizer::connect() { run_->connect(); }
 
 void EpochOptimizer::zero_grad() { run_->model().zero_grad(); }
 
-EpochStep EpochOptimizer::step(double loss) {
-  return run_->step_unless_stopped([this, loss] { return run_->step(loss); });
-}
+EpochStep EpochOptimizer::step(double loss) { return run_->step(loss); }
 
 EpochStep EpochOptimizer::wait() {
-  return run_->step_unless_stopped(
-      [this] { return run_->call([](sotto::EpochOptimizer& node) { return node.wait(); }); });
+  return run_->call([](sotto::EpochOptimizer& node) { return node.wait(); });
 }
 
 void EpochOptimizer::finish() { run_->finish(); }

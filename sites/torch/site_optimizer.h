@@ -15,7 +15,8 @@
 // Ownership: it moves the model's parameters into one flat vector, which lives as long as they do.
 // They may be read at any time; connect(), step() and relay() alone change them.
 // Errors: wrong settings and misuse throw sotto::Error; a fault of this site (never of a peer)
-// throws RunFault.
+// throws RunFault. Where options.stop ends a wait nothing is thrown: the call returns, and
+// site().over() is true.
 // Inside namespace sotto::torch, write ::torch for the library.
 #pragma once
 
@@ -60,7 +61,8 @@ class SiteOptimizer {
   SiteOptimizer& operator=(const SiteOptimizer&) = delete;
 
   /// Begins, at the folder's model, a neighbour's, or the initial one (sotto::SiteOptimizer). The
-  /// first step does it when the caller did not, and may then be dropped.
+  /// first step does it when the caller did not, and may then be dropped. Told to stop before, it
+  /// returns without a model of the sites'.
   void connect();
   /// Takes the parameters' gradients away.
   void zero_grad();

@@ -3,7 +3,9 @@
 // folder are built of; not for users.
 //
 // One thread at a time. Calls throw RunFault for a fault of the node; the parameters have the
-// node's values then, too. They throw Error where parameters of the model were replaced.
+// node's values then, too. Where the options' flag `stop` has ended a call that is no error for a
+// program whose loop asks over(): the call returns. They throw Error where parameters of the model
+// were replaced.
 #pragma once
 
 #include <memory>
@@ -45,7 +47,11 @@ class TrainedNode {
   }
   /// A step by the parameters' gradients.
   auto step(double loss) { return shown(node_.step(model_.gather_gradients(), loss)); }
-  void finish() { show(node_.finish()); }
+  void finish() {
+    const Status status = node_.finish();
+    model_.flat().publish();
+    require_ok(status);
+  }
   /// What another call of the node comes to, as `call(node)` makes it.
   template <typename Call>
   auto call(const Call& call) {
@@ -57,12 +63,14 @@ class TrainedNode {
   /// The parameters of the model have the node's values, whatever it says of the call.
   void show(const Status& status) {
     model_.flat().publish();
-    require_ok(status);
+    if (status.fault() != Fault::stopped || !node_.over()) {
+      require_ok(status);
+    }
   }
   template <typename Step>
   Step shown(const Result<Step>& step) {
     show(step.status());
-    return *step;
+    return step.ok() ? *step : Step{.round = node_.round()};
   }
 
   TrainedModel model_;

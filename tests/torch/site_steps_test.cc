@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 
@@ -106,6 +107,24 @@ TEST_CASE("a site alone steps as its torch optimizer does, over an end and a new
   train(again, second, [&] { optimizer.step(); });
   optimizer.finish();
   CHECK(equal(again, plain));
+}
+
+TEST_CASE("a site that is told to stop before it has a model leaves its loop, and in good order") {
+  const Alone site;
+  const std::atomic<bool> told = true;
+  sotto::SiteOptions options = site.options();
+  options.stop = &told;
+  options.found_after = std::chrono::hours(1);
+  Net net = make_net();
+  const Net before = make_net();
+  sotto::torch::SiteOptimizer optimizer(net->named_parameters(), options, site.folder());
+  optimizer.connect();
+  CHECK(optimizer.site().over());
+  const auto done = optimizer.step();  // a loop that asks too late
+  CHECK(done.round == 0);
+  CHECK(!done.exchanged);
+  CHECK(equal(net, before));
+  optimizer.finish();
 }
 
 TEST_CASE("sites compare the options of their torch optimizers, and a rate may be changed later") {
