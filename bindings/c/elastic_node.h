@@ -15,9 +15,10 @@
 #include <sotto/base/json_text.h>
 #include <sotto/base/status.h>
 #include <sotto/base/unix_time.h>
+#include <sotto/observe/site_outputs.h>
+#include <sotto/observe/site_status.h>
 #include <sotto/sites/process/event_json.h>
 #include <sotto/sites/process/site_event.h>
-#include <sotto/study/json/site_status.h>
 
 #include "guard.h"
 #include "sotto.h"
@@ -50,16 +51,26 @@ class UnreadEvents {
   std::deque<Json> waiting_;
 };
 
-/// A SiteOptimizer or an EpochOptimizer, with what ends its waits and what has happened.
+/// A SiteOptimizer or an EpochOptimizer, with what ends its waits, what has happened, and what it
+/// shows.
 template <typename Optimizer>
 struct ElasticNode {
-  /// `make` makes the optimizer of a flag that ends its waits, and of a listener.
-  template <typename Make>
-  explicit ElasticNode(const Make& make)
-      : node(make(&stop, [this](const SiteEvent& event) { events.add(event); })) {}
+  /// `make` makes the optimizer of its options and a listener.
+  template <typename Options, typename Make>
+  ElasticNode(Options options, const SiteOutputOptions& shown, const Make& make)
+      : outputs(shown, [this](const SiteEvent& event) { events.add(event); }),
+        node(make(attached(std::move(options)), outputs.listener())) {}
+
+  template <typename Options>
+  Options attached(Options options) {
+    options.stop = &stop;
+    outputs.attach(options);
+    return options;
+  }
 
   std::atomic<bool> stop{false};
   UnreadEvents events;
+  SiteOutputs outputs;
   Optimizer node;
   std::atomic_flag busy;
 };
@@ -104,7 +115,7 @@ sotto_status give_report(Node* held, std::string_view kind, char** json) {
   return guarded([&] {
     need(held, kind);
     need(json, "json");
-    return give(json_text(study::site_status_json(held->node.report())), json);
+    return give(json_text(site_status_json(held->node.report())), json);
   });
 }
 

@@ -1,6 +1,5 @@
 // sotto_epoch_optimizer: one node of an all-reduce whose nodes come and go, with a model and a loop
 // of the caller's own.
-#include <atomic>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,12 +72,13 @@ sotto_status sotto_epoch_optimizer_create(const char* const* settings, float* pa
   return guarded([&] {
     need(out, "out");
     const auto model = model_at(parameters, count);
-    EpochOptions options = options_of(read_epochs(settings));
-    *out = new sotto_epoch_optimizer([&](const std::atomic<bool>* stop, SiteListener listener) {
-      options.stop = stop;
-      return EpochOptimizer(options, model, layout == nullptr ? ParameterLayout() : layout->blocks,
-                            std::move(listener));
-    });
+    const EpochSettings read = read_epochs(settings);
+    *out = new sotto_epoch_optimizer(
+        options_of(read), read.outputs, [&](const EpochOptions& options, SiteListener listener) {
+          return EpochOptimizer(options, model,
+                                layout == nullptr ? ParameterLayout() : layout->blocks,
+                                std::move(listener));
+        });
     return SOTTO_OK;
   });
 }

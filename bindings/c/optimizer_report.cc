@@ -9,7 +9,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/json.h>
 #include <sotto/base/json_text.h>
-#include <sotto/study/json/figures.h>
+#include <sotto/optim/privacy/privacy_json.h>
 #include <sotto/trainers/optimizer.h>
 #include <sotto/trainers/settings/agreed_settings.h>
 
@@ -84,7 +84,7 @@ Json report_of(const sotto_optimizer& held) {
             {"most_stale", counters.most_stale},
             {"set_aside", counters.set_aside},
             {"other_settings", counters.other_settings}}},
-          {"privacy", spent ? study::privacy_json(*spent) : Json()}};
+          {"privacy", spent ? privacy_json(*spent) : Json()}};
 }
 
 }  // namespace

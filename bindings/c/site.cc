@@ -1,5 +1,4 @@
 // sotto_site: one site with a model and a loop of the caller's own.
-#include <atomic>
 #include <string>
 #include <utility>
 
@@ -68,13 +67,12 @@ sotto_status sotto_site_create(const char* const* settings, float* parameters, s
     need(out, "out");
     const auto model = model_at(parameters, count);
     const SiteSettings read = read_site(settings);
-    *out = new sotto_site([&](const std::atomic<bool>* stop, SiteListener listener) {
-      SiteOptions options = options_of(read);
-      options.stop = stop;
-      return SiteOptimizer(options, read.state, model,
-                           layout == nullptr ? ParameterLayout() : layout->blocks,
-                           std::move(listener));
-    });
+    *out = new sotto_site(
+        options_of(read), read.outputs, [&](const SiteOptions& options, SiteListener listener) {
+          return SiteOptimizer(options, read.state, model,
+                               layout == nullptr ? ParameterLayout() : layout->blocks,
+                               std::move(listener));
+        });
     return SOTTO_OK;
   });
 }

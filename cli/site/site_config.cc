@@ -64,12 +64,8 @@ void read_training(const study::TomlReader& in, const toml::table& table, SiteCo
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", config.places.of("training.part"), error.what()));
   }
-  if (!table.contains("task")) {
-    throw Error(fmt::format("{}: it is missing: the data to train on, e.g. \"csv:patients.csv\"",
-                            config.places.of("training.task")));
-  }
   study::TrainOptions& training = config.training;
-  training.task = task_beside(in, training.task);
+  training.task = table.contains("task") ? task_beside(in, training.task) : "";
   training.init = in.beside(training.init);
   training.dump_parameters = in.beside(training.dump_parameters);
   config.export_file = in.beside(config.export_file);
@@ -90,7 +86,6 @@ SiteConfig read_site_config(const std::string& path) {
   if (config.site.state.empty()) {
     in.refuse("state", "it is empty");
   }
-  config.audit = in.beside(in.text("audit").value_or(""));
   config.monitor = in.parsed("monitor", parse_monitor_address);
   in.require("training", "a table [training] with settings of `sotto train`");
   (void)in.table("training");

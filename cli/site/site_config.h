@@ -22,10 +22,11 @@ struct DataPart {
 struct SiteConfig {
   std::string file;   ///< path of the site's file
   SiteSettings site;  ///< its identity, and how it exchanges and steps
-  std::string audit;  ///< file (audit_log.h); empty: none
   std::optional<MonitorAddress> monitor;
 
-  study::TrainOptions training;  ///< [training], of which `site` has what sites share
+  /// [training], of which `site` has what sites share. Without a task a program of its own trains
+  /// at the site (docs/own_models.md), and `sotto node` cannot.
+  study::TrainOptions training;
   DataPart part;
   std::string export_file;  ///< the model for other programs; empty: none
   SitePlaces places;        ///< of settings, for messages

@@ -29,7 +29,7 @@ void check_result_file(const SiteConfig& config, std::string_view option, const 
   for (const auto& [what, own] : {std::pair{"site's file", &config.file},
                                   {"key", &config.site.names.key},
                                   {"list of peers", &config.site.names.peers},
-                                  {"audit file", &config.audit},
+                                  {"audit file", &config.site.outputs.audit},
                                   {"scaling", &config.training.scaling},
                                   {"file of sums", &config.training.own_sums}}) {
     if (!own->empty() && place == place_of(*own)) {

@@ -186,12 +186,18 @@ AgreedSettings settings_in_file(const SiteConfig& config) {
   std::erase_if(settings, [&](const auto& setting) {
     return std::ranges::find(kOfData, setting.first) != kOfData.end();
   });
-  settings.insert(settings.begin(), {"model", config.training.model});
+  if (!config.training.task.empty()) {
+    settings.insert(settings.begin(), {"model", config.training.model});
+  }
   return settings;
 }
 
 SitePlan make_site_plan(const SiteConfig& config) {
   const study::TrainOptions& o = config.training;
+  if (o.task.empty()) {
+    throw Error(fmt::format("{}: it is missing: the data to train on, e.g. \"csv:patients.csv\"",
+                            config.places.of("training.task")));
+  }
   SitePlan plan{.run = read_options(config),
                 .task = {},
                 .parameters = {},

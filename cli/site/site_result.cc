@@ -1,12 +1,12 @@
 #include "site_result.h"
 
+#include <sotto/observe/site_status.h>
 #include <sotto/study/json/figures.h>
-#include <sotto/study/json/site_status.h>
 
 namespace sotto::cli {
 
 Json site_result_json(const SiteResult& result, const Json& config) {
-  Json json = study::site_status_json(result.report);
+  Json json = site_status_json(result.report);
   json["config"] = config;
   json["stopped"] = result.stopped;
   json["export_trouble"] = result.export_trouble;

@@ -6,14 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/json_text.h>
-#include <sotto/base/unix_time.h>
-#include <sotto/observe/metrics_text.h>
-#include <sotto/study/json/site_status.h>
 #include <sotto/study/quality.h>
 #include <sotto/study/units.h>
-
-#include "site_metrics.h"
 
 namespace sotto::cli {
 namespace {
@@ -148,12 +142,6 @@ void print_peers(const console::Output& output, const Json& peers) {
 }
 
 }  // namespace
-
-std::vector<MonitorPage> site_pages(const SiteBoard& board) {
-  return {{"/metrics", kMetricsType, [&board] { return site_metrics(board.get(), unix_time()); }},
-          {"/status", "application/json",
-           [&board] { return json_text(study::site_status_json(board.get()), 2) + "\n"; }}};
-}
 
 void print_site(const console::Output& output, const Json& status, double now) {
   print_model(output, status);

@@ -1,8 +1,10 @@
 // `sotto status`: how the site that runs here stands.
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -11,9 +13,10 @@
 #include <sotto/base/text.h>
 #include <sotto/console/output.h>
 #include <sotto/observe/monitor.h>
+#include <sotto/study/site/site_file.h>
+#include <sotto/study/toml/reader.h>
 
 #include "commands.h"
-#include "site_config.h"
 #include "site_words.h"
 
 namespace sotto::cli {
@@ -22,6 +25,8 @@ namespace {
 constexpr const char* kStatusExamples =
     "Examples:\n"
     "  sotto status site.toml\n"
+    "  sotto status 9464                the monitor of a program's site, or of a node that comes "
+    "and goes\n"
     "  sotto status site.toml --json -\n"
     "Exits with 1 when no site answers.";
 
@@ -46,17 +51,43 @@ Json parse_status(const std::string& answer) {
   throw std::runtime_error(kNoSite);
 }
 
-int run(const StatusOptions& options) {
-  const SiteConfig config = read_site_config(options.site);
-  if (!config.monitor) {
-    refuse("site", options.site,
+/// Where to ask, and the name of the site that is to answer; empty: any.
+struct Asked {
+  MonitorAddress monitor;
+  std::string name;
+};
+
+/// The monitor of the site that a file describes, whose data are of no concern here.
+Asked asked_of_file(const std::string& path) {
+  const toml::table file = study::read_toml("site", path);
+  study::TomlReader in(path, "", file);
+  const SiteSettings site = study::read_site(in);
+  const auto monitor = in.parsed("monitor", parse_monitor_address);
+  if (!monitor) {
+    refuse("site", path,
            "it has no monitor to ask; put the line monitor = \"127.0.0.1:9100\" above [training], "
            "with a port of its own for each site of this host, and start the site again");
   }
+  return {.monitor = *monitor, .name = site.names.name};
+}
+
+Asked asked_of_address(const std::string& text) {
+  try {
+    return {.monitor = parse_monitor_address(text), .name = ""};
+  } catch (const Error& error) {
+    refuse("site", text,
+           fmt::format("there is no such file, and as the address of a monitor {}", error.what()));
+  }
+}
+
+int run(const StatusOptions& options) {
+  const bool file =
+      std::filesystem::exists(options.site) || std::string_view(options.site).ends_with(".toml");
+  const Asked asked = file ? asked_of_file(options.site) : asked_of_address(options.site);
   const console::Output output(options.common);
-  const Json status = parse_status(ask_monitor(*config.monitor, "/status"));
+  const Json status = parse_status(ask_monitor(asked.monitor, "/status"));
   if (const std::string& name = status.at("name").get_ref<const std::string&>();
-      name != config.site.names.name) {
+      !asked.name.empty() && name != asked.name) {
     throw std::runtime_error(
         fmt::format("at this site's monitor another one answers: {}", printable(excerpt(name))));
   }
@@ -75,8 +106,8 @@ int run(const StatusOptions& options) {
 console::Command add_status_command(CLI::App& program) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* command = program.add_subcommand("status", "Shows how a site here stands");
-  command->add_option("SITE.toml", options->site, "The site's file")
-      ->type_name("FILE.toml")
+  command->add_option("SITE.toml", options->site, "The site's file, or where its monitor listens")
+      ->type_name("FILE.toml|[HOST:]PORT")
       ->required();
   add_common_options(*command, options->common);
   command->footer(kStatusExamples);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/optim/privacy/privacy_json.h>
 #include <sotto/study/json/figures.h>
 #include <sotto/study/quality.h>
 #include <sotto/study/units.h>
@@ -133,7 +134,7 @@ Json train_json(const RunResult& result, const Json& config) {
   }
   Json privacy;
   if (result.privacy) {
-    privacy = study::privacy_json({.steps = result.privacy->steps,
+    privacy = privacy_json({.steps = result.privacy->steps,
                                    .left = result.privacy->steps_left,
                                    .epsilon = result.privacy->epsilon,
                                    .delta = result.privacy->delta});

@@ -14,8 +14,7 @@
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
-#include <sotto/observe/monitor.h>
-#include <sotto/observe/tensorboard.h>
+#include <sotto/observe/site_outputs.h>
 #include <sotto/sites/live/epoch_run.h>
 #include <sotto/sites/process/site_run.h>
 #include <sotto/study/json/roster_config.h>
@@ -27,7 +26,6 @@
 #include "site/event_log.h"
 #include "site/site_exit.h"
 #include "site/site_result.h"
-#include "site/site_words.h"
 
 namespace sotto::cli {
 namespace {
@@ -42,35 +40,35 @@ class NodeWatch {
     if (!wanted.log_json.empty()) {
       json_.emplace(LogFormat::json, quiet, wanted.log_json == "-" ? "" : wanted.log_json, flags);
     }
-    if (!wanted.tensorboard.empty()) {
-      plan.run.observer = &tensorboard_.emplace(wanted.tensorboard, [&](const Message& trouble) {
-        log_.write(
-            {SiteEvent::Level::warning, SiteEvent::Kind::tensorboard_failed, trouble.text(flags)});
-      });
+    outputs_.emplace(
+        SiteOutputOptions{.monitor = wanted.metrics, .tensorboard = wanted.tensorboard},
+        [this](const SiteEvent& event) { write(event); }, &flags);
+    if (plan.epochs) {
+      outputs_->attach(*plan.epochs);
+    } else {
+      outputs_->attach(plan.run);
     }
-    plan.run.board = &board_;
-    if (!wanted.metrics.empty()) {
-      monitor_.emplace(parse_monitor_address(wanted.metrics), site_pages(board_));
-    }
+    tell_ = outputs_->listener();
     for (const std::string& warning : plan.warnings) {
       tell({SiteEvent::Level::warning, SiteEvent::Kind::setting, warning});
     }
   }
 
   EventLog& log() { return log_; }
-  void tell(const SiteEvent& event) {
+  void tell(const SiteEvent& event) { tell_(event); }
+
+ private:
+  void write(const SiteEvent& event) {
     log_.write(event);
     if (json_) {
       json_->write(event);
     }
   }
 
- private:
   EventLog log_;
   std::optional<EventLog> json_;
-  std::optional<TensorBoard> tensorboard_;
-  SiteBoard board_;
-  std::optional<Monitor> monitor_;
+  std::optional<SiteOutputs> outputs_;
+  SiteListener tell_;
 };
 
 /// The settings that were given, but those that say where results and news go.
@@ -135,8 +133,6 @@ int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
   if (plan.epochs) {
     plan.epochs->stop = plan.run.stop;
     plan.epochs->haste = plan.run.haste;
-    plan.epochs->board = plan.run.board;
-    plan.epochs->observer = plan.run.observer;
   }
   std::optional<SiteExit> exit;
   exit.emplace(

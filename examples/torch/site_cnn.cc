@@ -4,6 +4,7 @@
 
 #include <torch/torch.h>
 
+#include <sotto/observe/site_outputs.h>
 #include <sotto/sites/process/print_events.h>
 #include <sotto/sites/torch/site_optimizer.h>
 #include <sotto/study/site/site_file.h>
@@ -19,8 +20,10 @@ void train(const char* folder, const char* file, Part part) {
   const sotto::SiteSettings settings = sotto::study::read_site_file(file);
   sotto::SiteOptions options = options_of(settings);
   options.stop = &stop;
+  sotto::SiteOutputs outputs(settings.outputs, sotto::print_events(stderr));
+  outputs.attach(options);
   sotto::torch::SiteOptimizer optimizer(model->named_parameters(), options, settings.state,
-                                        sotto::print_events(stderr));
+                                        outputs.listener());
   optimizer.connect();
   while (!optimizer.site().over()) {
     torch::manual_seed(part.seed(optimizer.site()));

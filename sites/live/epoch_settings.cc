@@ -55,7 +55,10 @@ SettingGroup pace_settings_of(EpochSettings& o) {
        {"timeout", &o.timeout_s, "SECONDS", "Silence after which a peer is down"},
        {"found-after", &o.found_after_s, "SECONDS",
         "How long a node that is to begin the run alone waits for others, which may be in "
-        "one"}}};
+        "one"},
+       {"metrics", &o.outputs.monitor, "[HOST:]PORT",
+        "Serve /metrics for Prometheus and /status for `sotto status` on this host"},
+       {"tensorboard", &o.outputs.tensorboard, "DIR", "Write scalars for TensorBoard"}}};
 }
 
 std::string compressor_of(const OptimizerSettings& o) {

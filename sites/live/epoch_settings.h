@@ -17,6 +17,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/sites/live/epoch_options.h>
 #include <sotto/sites/process/roster_settings.h>
+#include <sotto/sites/process/site_output_options.h>
 #include <sotto/trainers/settings/optimizer_settings.h>
 #include <sotto/trainers/settings/setting.h>
 
@@ -35,6 +36,7 @@ struct EpochSettings {
   Round rounds = 0;  ///< steps of the run after which the node ends; 0: it goes on
   double timeout_s = 10;
   double found_after_s = 30;
+  SiteOutputOptions outputs{};  ///< for SiteOutputs; a node's options do not have them
 };
 
 /// Whether an algorithm has one model at all nodes: allreduce and qmean.

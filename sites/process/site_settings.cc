@@ -93,6 +93,15 @@ SettingGroup pace_settings(SiteSettings& o) {
         "Rounds after which a long step of one's own is forgotten"}}};
 }
 
+SettingGroup output_settings(SiteSettings& o) {
+  return {"What it shows",
+          {{"monitor", &o.outputs.monitor, "[HOST:]PORT",
+            "Serve /metrics for Prometheus and /status for `sotto status` on this host"},
+           {"tensorboard", &o.outputs.tensorboard, "DIR", "Write scalars for TensorBoard"},
+           {"audit", &o.outputs.audit, "FILE",
+            "Append who was let in, refused or cut off (`sotto site audit`)"}}};
+}
+
 /// How many steps a round has here.
 void take_own_steps(const SiteSettings& o, SiteOptions& options) {
   options.adapts_steps = o.own_steps == "auto";
@@ -135,7 +144,8 @@ SettingGroup shared_settings_of(SiteSettings& settings) {
 }
 
 std::vector<SettingGroup> settings_of(SiteSettings& settings) {
-  return {identity_settings(settings), training_settings(settings), pace_settings(settings)};
+  return {identity_settings(settings), training_settings(settings), pace_settings(settings),
+          output_settings(settings)};
 }
 
 void take_shared_settings(const SiteSettings& o, SiteOptions& options) {

@@ -17,6 +17,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/sites/process/site_identity.h>
 #include <sotto/sites/process/site_options.h>
+#include <sotto/sites/process/site_output_options.h>
 #include <sotto/trainers/settings/optimizer_settings.h>
 #include <sotto/trainers/settings/setting.h>
 
@@ -57,6 +58,7 @@ struct SiteSettings {
   double parcel_mass = sites::MassRule().parcel;
   double pull_most = sites::PullLimits().most;
   double pull_memory = sites::PullLimits().memory;
+  SiteOutputOptions outputs{};  ///< for SiteOutputs; a site's options do not have them
 };
 
 /// The settings of [training] in a site's file that are not about data; they point into `settings`.

@@ -5,14 +5,6 @@
 
 namespace sotto::study {
 
-Json privacy_json(const PrivacySpent& spent) {
-  const bool limited = spent.left != kUnlimitedSteps;
-  return {{"epsilon", spent.epsilon},
-          {"delta", spent.delta},
-          {"steps", spent.steps},
-          {"steps_left", limited ? Json(spent.left) : Json()}};
-}
-
 double number_or_nan(const Json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <sotto/base/json.h>
-#include <sotto/optim/privacy/step_budget.h>
 #include <sotto/study/quality.h>
 
 namespace sotto::study {
@@ -17,9 +16,6 @@ void add_quality(const Found& found, Json& json) {
   json["r2"] = found.r2;
   json["rmse"] = found.rmse;
 }
-
-/// What is spent of a privacy budget, and the steps that are left; these are null without a limit.
-Json privacy_json(const PrivacySpent& spent);
 
 /// The value of a field; NaN unless it is a number.
 double number_or_nan(const Json& value);

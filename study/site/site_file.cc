@@ -52,6 +52,9 @@ void read_names(TomlReader& in, SiteSettings& settings) {
   settings.state = in.beside(*in.text("state"));
   settings.names.listen = in.text("listen").value_or("");
   settings.source = in.text("source").value_or("");
+  settings.outputs.audit = in.beside(in.text("audit").value_or(""));
+  const auto as_written = [](const std::string& text) { return text; };
+  settings.outputs.monitor = in.parsed("monitor", as_written).value_or("");
   settings.observer = in.truth("observer").value_or(false);
 }
 
@@ -141,7 +144,7 @@ SiteSettings read_site_file(const std::string& path) {
   if (const auto* training = file.get_as<toml::table>("training")) {
     read_training(*training, path, settings);
   }
-  in.allow({"training", "data", "audit", "monitor"});
+  in.allow({"training", "data"});
   in.finish();
   return settings;
 }

@@ -83,6 +83,30 @@ TEST_CASE("site init: folders of five sites, in which check finds nothing until 
   CHECK(run({"site", "check", out + "/nowhere/site.toml"}).status == 2);
 }
 
+TEST_CASE("site init and check take files without a task, for programs with models of their own") {
+  const Scratch folder;
+  const auto sites = folder.write("sites.csv", kFive).string();
+  const auto shared =
+      folder.write("shared.toml", "[training]\nalgorithm = \"choco\"\nlr = 0.1\n").string();
+  const auto out = folder.path() / "federation";
+  const auto made = run({"site", "init", sites, "--template", shared, "--out", out.string()});
+  REQUIRE_MESSAGE(made.status == 0, made.err);
+  const auto own = (out / "bank/site.toml").string();
+  const Arguments check = {"site", "check", own, out.string(), "--json", "-"};
+  const auto well = run(check);
+  CHECK_MESSAGE(well.status == 0, well.err);
+  CHECK(well.json().at("findings").empty());
+  std::string text = read_file(own);
+  text.replace(text.find("lr = 0.1"), 8, "lr = 0.2");
+  std::ofstream(own) << text;
+  const auto differs = run(check);
+  CHECK(differs.status == 1);
+  CHECK_MESSAGE(contains(differs.out, "lr"), differs.out);
+  const auto node = run({"node", own});
+  CHECK(node.status == 2);
+  CHECK_MESSAGE(contains(node.err, "training.task: it is missing: the data to train on"), node.err);
+}
+
 TEST_CASE(
     "site init: with public keys alone it makes and sees no secret, and a fault leaves nothing") {
   const Scratch folder;

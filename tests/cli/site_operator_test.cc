@@ -83,6 +83,10 @@ TEST_CASE("a key that one side's list does not name is shown at both sides, and 
   CHECK(contains(metrics, "sotto_peer_state{peer=\"c\",state=\"down\",reason=\"unreachable\"} 1"));
   const auto table = run({"status", sites.file("a")}).out;
   CHECK_MESSAGE(contains(table, "refused"), table);
+  const auto by_port = run({"status", fmt::to_string(sites.monitor_port("a"))});
+  CHECK_MESSAGE(contains(by_port.out, "refused"), by_port.err);
+  CHECK(contains(run({"status", "99999"}).err,
+                 "there is no such file, and as the address of a monitor '99999' is no whole"));
   // The other side sees a stranger.
   const auto stranger =
       sites.await("b", [](const auto& status) { return status.at("refused_keys").size() == 1; });

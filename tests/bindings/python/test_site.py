@@ -1,6 +1,8 @@
 """Sites with models of Python's: over real sockets, from the files that `sotto site init` makes."""
 
+import json
 import threading
+import urllib.request
 
 import numpy
 import pytest
@@ -52,6 +54,26 @@ def test_sites_come_to_the_minimum_of_their_sum(federation):
             other for other in ends if other != name
         ]
         assert "started" in [event["event"] for event in events]
+
+
+def page(port, name):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{name}", timeout=20) as answer:
+        return answer.read().decode()
+
+
+def test_a_site_shows_operators_how_it_stands(federation, tmp_path):
+    port = nodes.free_port()
+    x = numpy.zeros(DIMENSION, dtype=numpy.float32)
+    shown = {"monitor": port, "audit": tmp_path / "audit", "tensorboard": tmp_path / "board"}
+    with sotto.Site(x, site=federation["bank"], rounds=3, lr=0.1, found_after=0.01, **shown) as site:
+        site.connect()
+        while not site.over:
+            step(site, x, 1)
+        site.evaluated(0.5, 0.25)
+        assert json.loads(page(port, "status"))["evaluation"]["accuracy"] == 0.25
+        assert "sotto_round 3\n" in page(port, "metrics")
+    assert '"event":"list-in-force"' in (tmp_path / "audit").read_text()
+    assert any((tmp_path / "board").iterdir())
 
 
 def test_a_site_goes_on_from_its_folder(federation):

@@ -1,10 +1,12 @@
-#include <sotto/study/json/site_status.h>
+#include <sotto/observe/site_status.h>
 
 #include <string>
 
 #include <fmt/format.h>
 
-namespace sotto::study {
+#include <sotto/optim/privacy/privacy_json.h>
+
+namespace sotto {
 namespace {
 
 /// Incarnations are numbers of 64 bits, which JSON's readers may round.
@@ -88,8 +90,11 @@ Json site_status_json(const SiteReport& report) {
   }
   Json evaluation;
   if (report.evaluation) {
-    evaluation = {{"round", report.evaluation->round}, {"loss", report.evaluation->loss}};
-    add_quality(*report.evaluation, evaluation);
+    evaluation = {{"round", report.evaluation->round},
+                  {"loss", report.evaluation->loss},
+                  {"accuracy", report.evaluation->accuracy},
+                  {"r2", report.evaluation->r2},
+                  {"rmse", report.evaluation->rmse}};
   }
   return {{"sotto", SOTTO_VERSION},
           {"name", report.name},
@@ -140,4 +145,4 @@ Json site_status_json(const SiteReport& report) {
           {"epoch", report.epoch ? epoch_json(*report.epoch) : Json()}};
 }
 
-}  // namespace sotto::study
+}  // namespace sotto

@@ -1,4 +1,4 @@
-#include "site_metrics.h"
+#include <sotto/observe/site_metrics.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <sotto/observe/metrics_text.h>
 #include <sotto/sites/live/epoch_wait.h>
 
-namespace sotto::cli {
+namespace sotto {
 namespace {
 
 template <typename Value>
@@ -193,4 +193,4 @@ std::string site_metrics(const SiteReport& report, double now) {
   return std::move(metrics).take();
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto

@@ -5,9 +5,9 @@
 
 #include <sotto/sites/process/site_report.h>
 
-namespace sotto::cli {
+namespace sotto {
 
 /// prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4; `now` in seconds since 1970.
 std::string site_metrics(const SiteReport& report, double now);
 
-}  // namespace sotto::cli
+}  // namespace sotto

@@ -1,0 +1,48 @@
+// What operators see of a site, or of a node of a run whose nodes come and go, while a program
+// trains a model of its own: a page for Prometheus, which `sotto status PORT` reads, scalars for
+// TensorBoard, and an audit file (docs/own_models.md).
+//
+//   sotto::SiteOutputs outputs(settings.outputs, sotto::print_events(stderr));
+//   outputs.attach(options);
+//   sotto::SiteOptimizer site(options, settings.state, x, outputs.listener());
+//
+// Thread safety: the listener is called as the optimizer calls listeners; all else by one thread.
+// Ownership: must outlive the optimizer.
+#pragma once
+
+#include <memory>
+
+#include <sotto/base/message.h>
+#include <sotto/sites/live/epoch_options.h>
+#include <sotto/sites/process/site_options.h>
+#include <sotto/sites/process/site_output_options.h>
+#include <sotto/sites/process/site_report.h>
+
+namespace sotto {
+
+class SiteOutputs {
+ public:
+  /// `next` receives each event, and those of these outputs; null: nobody does. `spelling`, which
+  /// must outlive the object, spells what is said of TensorBoard's folder; null: by its own name.
+  /// Throws Error for an address that is not on this host, and std::runtime_error for one that
+  /// cannot be had.
+  explicit SiteOutputs(SiteOutputOptions options, SiteListener next = {},
+                       const Spelling* spelling = nullptr);
+  ~SiteOutputs();
+  SiteOutputs(const SiteOutputs&) = delete;
+  SiteOutputs& operator=(const SiteOutputs&) = delete;
+
+  /// Opens the files, and has the site of these options write to them. The audit file begins with
+  /// the list of peers in force. Throws Error for a file that cannot be written.
+  void attach(SiteOptions& options);
+  /// As above. An audit file is refused: such a run has no list of peers.
+  void attach(EpochOptions& options);
+  /// The listener to give to the optimizer.
+  SiteListener listener();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace sotto
