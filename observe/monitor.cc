@@ -178,7 +178,11 @@ std::string ask_monitor(const MonitorAddress& address, const std::string& path) 
     answer.append(data, size);
     return answer.size() <= kMostAnswer;
   });
-  if (!result || result->status != 200) {
+  if (result && result->status != 200) {
+    throw std::runtime_error(
+        fmt::format("what answers at {}:{} has no page {}", address.host, address.port, path));
+  }
+  if (!result) {
     throw std::runtime_error(
         fmt::format("nothing answers at {}:{}; is it running?", address.host, address.port));
   }

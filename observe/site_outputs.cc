@@ -1,5 +1,6 @@
 #include <sotto/observe/site_outputs.h>
 
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -81,13 +82,17 @@ struct SiteOutputs::Parts {
     board_.put(first);
     options.board = &board_;
     if (address_) {
-      monitor_.emplace(*address_, site_pages(board_));
+      serve_pages();
     }
   }
 
   void attach_audit(SiteOptions& options) {
-    list_ = options.security.peers;
     options.audit = &audit_.emplace(options_.audit, options.name);
+  }
+
+  /// Begins with the list in force, once all outputs are there.
+  void note_list_of(const SiteOptions& options) {
+    list_ = options.security.peers;
     note_list();
   }
 
@@ -107,6 +112,14 @@ struct SiteOutputs::Parts {
       next_(event);
     }
     record(event);
+  }
+
+  void serve_pages() {
+    try {
+      monitor_.emplace(*address_, site_pages(board_));
+    } catch (const std::exception& taken) {
+      throw Shortage("monitor", taken.what());
+    }
   }
 
   /// Into the audit file alone.
@@ -132,7 +145,7 @@ struct SiteOutputs::Parts {
   const Spelling own_names_;
   const Spelling& spelling_;
   std::optional<MonitorAddress> address_;
-  std::shared_ptr<AllowList> list_;  ///< null: no audit file
+  std::shared_ptr<AllowList> list_;  ///< null: there is none
   std::optional<AuditLog> audit_;
   std::mutex mutex_;
   std::string trouble_;  ///< of the audit file
@@ -151,6 +164,7 @@ void SiteOutputs::attach(SiteOptions& options) {
     parts_->attach_audit(options);
   }
   parts_->attach(options);
+  parts_->note_list_of(options);
 }
 
 void SiteOutputs::attach(EpochOptions& options) {

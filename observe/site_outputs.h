@@ -1,5 +1,5 @@
 // What operators see of a site, or of a node of a run whose nodes come and go, while a program
-// trains a model of its own: a page for Prometheus, which `sotto status PORT` reads, scalars for
+// trains a model of its own: a monitor for Prometheus and `sotto status PORT`, scalars for
 // TensorBoard, and an audit file (docs/own_models.md).
 //
 //   sotto::SiteOutputs outputs(settings.outputs, sotto::print_events(stderr));
@@ -24,16 +24,16 @@ class SiteOutputs {
  public:
   /// `next` receives each event, and those of these outputs; null: nobody does. `spelling`, which
   /// must outlive the object, spells what is said of TensorBoard's folder; null: by its own name.
-  /// Throws Error for an address that is not on this host, and std::runtime_error for one that
-  /// cannot be had.
+  /// Throws Error for an address that is not on this host.
   explicit SiteOutputs(SiteOutputOptions options, SiteListener next = {},
                        const Spelling* spelling = nullptr);
   ~SiteOutputs();
   SiteOutputs(const SiteOutputs&) = delete;
   SiteOutputs& operator=(const SiteOutputs&) = delete;
 
-  /// Opens the files, and has the site of these options write to them. The audit file begins with
-  /// the list of peers in force. Throws Error for a file that cannot be written.
+  /// Opens the files, listens, and has the site of these options write to them. The audit file gets
+  /// the list of peers in force. Throws Error for a file that cannot be written, and Shortage for a
+  /// port that cannot be had.
   void attach(SiteOptions& options);
   /// As above. An audit file is refused: such a run has no list of peers.
   void attach(EpochOptions& options);

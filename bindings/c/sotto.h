@@ -314,10 +314,11 @@ SOTTO_API sotto_status sotto_optimizer_load_file(sotto_optimizer* optimizer, con
 //   sotto_site_destroy(site);
 //
 // Settings are those of sotto_list("site-settings"), with the names and meanings that they have in
-// a site's file (docs/operations.md), spans of time in seconds. `site` names such a file, as `sotto
-// site init` makes it: the others then replace what it says. Without it name, key, peers and state
-// are needed. An empty `state` keeps none: a program that dies then begins anew from a neighbour's
-// model. The file of peers may change while the site runs: who is taken out of it is cut off.
+// a site's file (docs/operations.md), spans of time in seconds, and `tensorboard`, a folder. `site`
+// names such a file, as `sotto site init` makes it: the others then replace what it says. Without
+// it name, key, peers and state are needed. An empty `state` keeps none: a program that dies then
+// begins anew from a neighbour's model. The file of peers may change while the site runs: who is
+// taken out of it is cut off.
 //
 // A site takes one thread at a time, but for sotto_site_stop, _report and _events. It has a thread
 // of its own, which serves the peers while no call is under way.

@@ -13,6 +13,7 @@
 #include <sotto/comm/trust/peers_file.h>
 #include <sotto/console/output.h>
 #include <sotto/sites/process/trust_check.h>
+#include <sotto/study/site/site_file.h>
 #include <sotto/topology/spectrum.h>
 #include <sotto/trainers/settings/agreed_settings.h>
 
@@ -138,6 +139,15 @@ void print_graph(const console::Output& output, std::size_t sites, const TrustRe
   }
 }
 
+/// Adds what is wrong with the site's key, list and settings, which a program of its own reads.
+void look_at_settings(const SiteConfig& config, TrustReport& report) {
+  try {
+    (void)options_of(study::read_site_file(config.file));
+  } catch (const Error& error) {
+    report.findings.push_back({Kind::own, config.site.names.name, "", error.what()});
+  }
+}
+
 /// Adds what loading the site's data comes to.
 void look_at_data(const SiteConfig& config, TrustReport& report) {
   const std::string& name = config.site.names.name;
@@ -161,7 +171,9 @@ int run(const SiteCheckOptions& options) {
   std::vector<SiteView> others = read_others(options);
   std::move(others.begin(), others.end(), std::back_inserter(views));
   TrustReport report = check_trust(views);
-  if (!config.training.task.empty()) {
+  if (config.training.task.empty()) {
+    look_at_settings(config, report);
+  } else {
     look_at_data(config, report);
   }
   Json found = Json::array();

@@ -81,8 +81,9 @@ Asked asked_of_address(const std::string& text) {
 }
 
 int run(const StatusOptions& options) {
-  const bool file =
-      std::filesystem::exists(options.site) || std::string_view(options.site).ends_with(".toml");
+  std::error_code code;  // a folder that cannot be looked into has no such file
+  const bool file = std::string_view(options.site).ends_with(".toml") ||
+                    std::filesystem::exists(options.site, code);
   const Asked asked = file ? asked_of_file(options.site) : asked_of_address(options.site);
   const console::Output output(options.common);
   const Json status = parse_status(ask_monitor(asked.monitor, "/status"));

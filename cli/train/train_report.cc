@@ -135,9 +135,9 @@ Json train_json(const RunResult& result, const Json& config) {
   Json privacy;
   if (result.privacy) {
     privacy = privacy_json({.steps = result.privacy->steps,
-                                   .left = result.privacy->steps_left,
-                                   .epsilon = result.privacy->epsilon,
-                                   .delta = result.privacy->delta});
+                            .left = result.privacy->steps_left,
+                            .epsilon = result.privacy->epsilon,
+                            .delta = result.privacy->delta});
   }
   Json json = {
       {"sotto", SOTTO_VERSION},

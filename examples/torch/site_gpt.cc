@@ -6,6 +6,7 @@
 
 #include <torch/torch.h>
 
+#include <sotto/observe/site_outputs.h>
 #include <sotto/sites/process/print_events.h>
 #include <sotto/sites/torch/site_optimizer.h>
 #include <sotto/study/site/site_file.h>
@@ -21,9 +22,11 @@ void train(const char* text_file, const char* file, Part part) {
   const sotto::SiteSettings settings = sotto::study::read_site_file(file);
   sotto::SiteOptions options = options_of(settings);
   options.stop = &stop;
+  sotto::SiteOutputs outputs(settings.outputs, sotto::print_events(stderr));
+  outputs.attach(options);
   sotto::torch::SiteOptimizer optimizer(
       std::make_unique<torch::optim::AdamW>(model->parameters(), 3e-3), options, settings.state,
-      model->named_parameters(), sotto::print_events(stderr));
+      model->named_parameters(), outputs.listener());
   optimizer.connect();
   while (!optimizer.site().over()) {
     torch::manual_seed(part.seed(optimizer.site()));

@@ -1,6 +1,7 @@
 #include <sotto/sites/process/audit_log.h>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -172,6 +173,9 @@ AuditLog::AuditLog(std::string path, std::string site)
     refuse("audit", path_,
            fmt::format("other users can change it; take that away with `chmod go-w {}`", path_));
   }
+  if (Status status = open(); !status.ok()) {  // no other process writes to it from now on
+    refuse("audit", path_, status.message());
+  }
   bool cut = false;
   if (there && facts.st_size > 0) {
     const auto checked = check_lines(path_);
@@ -190,7 +194,7 @@ AuditLog::AuditLog(std::string path, std::string site)
   }
   const Status status = cut ? append({SiteEvent::Level::warning, SiteEvent::Kind::audit_cut,
                                       "a crash cut the last line, which was taken away"})
-                            : open();
+                            : Status();
   if (!status.ok()) {
     refuse("audit", path_, status.message());
   }
@@ -211,6 +215,9 @@ Status AuditLog::open() {
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0) {
     return failed("cannot be opened");
+  }
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    return {Fault::io, "another process writes to it: is the site running already?"};
   }
   if (again && facts.st_size > 0) {
     return {Fault::io, "the audit file was replaced by one that is not empty; move it away"};

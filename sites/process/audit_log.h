@@ -32,8 +32,8 @@ class AuditLog {
  public:
   /// Opens the audit file of the site `site`, or makes one that its owner alone can read. A last
   /// line that was cut by a crash is taken away, and the next record says so. Throws Error for a
-  /// file whose lines do not follow from each other, and for one that cannot be written or that
-  /// other users can change.
+  /// file whose lines do not follow from each other, and for one that cannot be written, that
+  /// another process writes to, or that other users can change.
   AuditLog(std::string path, std::string site);
   AuditLog(const AuditLog&) = delete;
   AuditLog& operator=(const AuditLog&) = delete;

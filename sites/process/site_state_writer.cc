@@ -101,22 +101,23 @@ Status SiteStateWriter::keep() {
   }
   writing_ = true;
   if (!has_room()) {
-    thread_->begin([this] {  // a step after this one copies
-      yield_to_training();
-      make_room();
-    });
+    begin_job([this] { make_room(); });  // a step after this one copies
     return {};
   }
   take_state(false);
-  thread_->begin([this] {
+  begin_job([this] { written_ = source_.folder->write(state_); });
+  return {};
+}
+
+void SiteStateWriter::begin_job(std::function<void()> job) {
+  thread_->begin([this, job = std::move(job)] {
     yield_to_training();
     try {
-      written_ = source_.folder->write(state_);
+      job();
     } catch (const std::exception& exception) {
       written_ = Status(Fault::io, exception.what());
     }
   });
-  return {};
 }
 
 Status SiteStateWriter::save_new_incarnation() {

@@ -57,6 +57,8 @@ class SiteStateWriter {
   void make_room();
   /// Copies the site's state to `state_`.
   void take_state(bool complete);
+  /// Begins a job of the thread; what it throws becomes the result of the write.
+  void begin_job(std::function<void()> job);
   /// The writes that were begun beside the training are over.
   Status settle();
 

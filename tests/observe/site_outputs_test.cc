@@ -1,6 +1,7 @@
 // What a program's own site, and a node of a run whose nodes come and go, show to operators.
 #include <sotto/observe/site_outputs.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -8,7 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -106,6 +106,12 @@ TEST_CASE("a program's site has a monitor, scalars for TensorBoard and an audit 
     REQUIRE(site.finish().ok());
   }
   CHECK(std::ranges::count(heard.kinds, SiteEvent::Kind::started) == 1);
+  SiteOptions second = alone();
+  SiteOutputs again({.audit = shown.audit});
+  CHECK_THROWS_WITH_AS(again.attach(second), doctest::Contains("another process writes to it"),
+                       Error);
+  SiteOutputs neighbour({.monitor = port});
+  CHECK_THROWS_AS(neighbour.attach(second), Shortage);
   CHECK(contents(shown.audit).find("2 sites, SHA-256 ") != std::string::npos);
   CHECK(contents(shown.audit).find("\"event\":\"started\"") != std::string::npos);
   CHECK(!std::filesystem::is_empty(shown.tensorboard));

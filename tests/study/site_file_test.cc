@@ -69,6 +69,8 @@ secure-sum = true
   CHECK(settings.state == file.folder() + "/state");
   CHECK(settings.names.listen == "10.0.0.1:9000");
   CHECK(settings.observer);
+  CHECK(settings.outputs.monitor == "127.0.0.1:9100");
+  CHECK(settings.outputs.audit.empty());
   CHECK(settings.training.algorithm == "choco:eta=0.2");
   CHECK(settings.training.compressor == "sign");
   CHECK(settings.training.lr == 0.25);

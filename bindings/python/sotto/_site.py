@@ -44,7 +44,8 @@ class Site(ElasticNode):
     `parameters` is the initial model, equal at all sites; it is changed in place and must not be
     resized or moved. `layout` names its tensors: [("layer1.weight", (64, 784)), …]. `site` is a
     site's file, as `sotto site init` makes it; `settings` are what it says, or replace that:
-    sotto.choices("site-settings") lists them. Spans of time are seconds.
+    sotto.choices("site-settings") lists them. Spans of time are seconds. `monitor`, the file's or a port,
+    is where `sotto status` and Prometheus ask; "" is none.
 
     Ctrl-C ends a call that waits, and the site is then over. As a context manager it finishes at the
     end of the block, also of one that Ctrl-C or stop() ends, and leaves at once when the block raised
