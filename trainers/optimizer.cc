@@ -8,6 +8,7 @@
 #include <sotto/comm/session.h>
 #include <sotto/comm/transport.h>
 #include <sotto/compress/metered.h>
+#include <sotto/optim/exchange/gradient_parts.h>
 #include <sotto/optim/registry.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/driver.h>
@@ -18,7 +19,6 @@
 #include "internal/optimizer/checked_options.h"
 #include "internal/optimizer/compression_watch.h"
 #include "internal/optimizer/early_stop.h"
-#include "internal/optimizer/gradient_parts.h"
 #include "internal/optimizer/step_settings.h"
 #include "internal/optimizer/whole_model.h"
 #include "internal/optimizer/work_before.h"
@@ -45,7 +45,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
       layout_(complete_layout(layout, parameters.size())),
       model_(std::make_unique<internal::WholeModel>(parameters, options_.accelerator.get())),
       compression_(std::make_unique<internal::CompressionWatch>(options_.communication_interval)),
-      parts_(std::make_unique<internal::GradientParts>()) {
+      parts_(std::make_unique<GradientParts>()) {
   topology_ = make_job_topology(options_);
   const AcceleratorScope scope(options_.accelerator.get());
   if (options_.observer != nullptr && options_.report_every > 0 && !options_.accelerator) {

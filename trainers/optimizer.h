@@ -33,10 +33,11 @@
 
 namespace sotto {
 
+class GradientParts;
+
 namespace internal {
 class CompressionWatch;
 class EarlyStop;
-class GradientParts;
 class RunAgreement;
 class RunReporter;
 class StepSettings;
@@ -256,7 +257,7 @@ class Optimizer {
   int exceptions_ = std::uncaught_exceptions();  ///< number of exceptions when this was made
   Round round_ = 0;
   bool begun_ = false;
-  std::unique_ptr<internal::GradientParts> parts_;  ///< parts of this round's gradient so far
+  std::unique_ptr<GradientParts> parts_;  ///< parts of this round's gradient so far
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Driver> driver_;  ///< uses the members above
   std::unique_ptr<internal::RunReporter> reporter_;

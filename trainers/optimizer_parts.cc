@@ -9,12 +9,12 @@
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
 #include <sotto/comm/transport.h>
+#include <sotto/optim/exchange/gradient_parts.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_info.h>
 #include <sotto/trainers/driver.h>
 
 #include "internal/optimizer/checked_options.h"
-#include "internal/optimizer/gradient_parts.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {

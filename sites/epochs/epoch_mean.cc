@@ -63,36 +63,37 @@ RandomKey EpochReducer::key(const EpochPlace& place, std::size_t bucket) const {
           .bucket = static_cast<std::uint32_t>(bucket)};
 }
 
-Status EpochReducer::begin(const EpochPlace& place, std::span<const float> gradient) {
-  if (has_begun(place)) {
+Status EpochReducer::encode(const EpochPlace& place, std::size_t chunk,
+                            std::span<const float> gradient) {
+  if (place_ != place) {
+    fold(place);
+    sent_.assign(place.members, std::nullopt);
+    place_ = place;
+  }
+  if (sent_[chunk]) {
     return {};
   }
   const Ops& ops = host_ops();
-  fold(place);
+  const Chunk part = this->chunk(chunk, place.members);
+  const auto given = part.of(gradient);
+  const auto w = exact_ ? std::span<float>() : part.of(std::span<float>(residual_));
   if (!exact_) {
-    residual_.assign(gradient.begin(), gradient.end());
-    ops.axpy(1, error_, residual_);
-    whole_ = residual_;
+    std::ranges::copy(given, w.begin());
+    ops.axpy(1, part.of(std::span<const float>(error_)), w);
+    std::ranges::copy(w, part.of(std::span<float>(whole_)).begin());
   }
-  const auto v = exact_ ? gradient : std::span<const float>(residual_);
-  if (ops.count_non_finite(v).count > 0) {
+  if (ops.count_non_finite(exact_ ? given : w).count > 0) {
     return too_large("the gradient");
   }
-  sent_.assign(place.members, {});
-  for (std::size_t k = 0; k < place.members; ++k) {
-    const Chunk part = chunk(k, place.members);
-    std::vector<std::byte> bytes = pool_.take(compressor_->max_bytes(part.size));
-    if (exact_) {  // the floats as they are
-      const auto floats = std::as_bytes(part.of(v));
-      bytes.insert(bytes.end(), floats.begin(), floats.end());
-    } else {
-      bytes.resize(compressor_->max_bytes(part.size));
-      bytes.resize(
-          compressor_->encode_residual(part.of(std::span<float>(residual_)), key(place, k), bytes));
-    }
-    sent_[k] = pool_.share(std::move(bytes));
+  std::vector<std::byte> bytes = pool_.take(compressor_->max_bytes(part.size));
+  if (exact_) {  // the floats as they are
+    const auto floats = std::as_bytes(given);
+    bytes.insert(bytes.end(), floats.begin(), floats.end());
+  } else {
+    bytes.resize(compressor_->max_bytes(part.size));
+    bytes.resize(compressor_->encode_residual(w, key(place, chunk), bytes));
   }
-  place_ = place;
+  sent_[chunk] = pool_.share(std::move(bytes));
   return {};
 }
 
@@ -197,17 +198,16 @@ bool EpochReducer::decode(const StepMean& mean, std::span<float> gradient) const
 
 bool EpochReducer::commit(const StepMean& mean, bool offered) {
   const std::size_t n = mean.parts.size();
-  bool whole = offered && place_ && place_->step == mean.step && place_->members == n;
-  if (whole) {
+  const bool encoded = place_ && place_->step == mean.step && place_->members == n;
+  bool whole = offered && encoded;
+  for (std::size_t k = 0; encoded && k < n; ++k) {
     const auto self = static_cast<std::uint16_t>(place_->index);
-    for (std::size_t k = 0; k < n; ++k) {
-      const bool in = std::ranges::binary_search(mean.parts[k].who, self);
-      whole &= in;
-      if (!exact_) {
-        const Chunk part = chunk(k, n);
-        const auto left = part.of(std::span<const float>(in ? residual_ : whole_));
-        std::ranges::copy(left, part.of(std::span<float>(error_)).begin());
-      }
+    const bool in = std::ranges::binary_search(mean.parts[k].who, self);
+    whole &= in;
+    if (!exact_ && sent_[k]) {
+      const Chunk part = chunk(k, n);
+      const auto left = part.of(std::span<const float>(in ? residual_ : whole_));
+      std::ranges::copy(left, part.of(std::span<float>(error_)).begin());
     }
   }
   if (!exact_ && made_ && made_->step == mean.step && made_->members == n) {

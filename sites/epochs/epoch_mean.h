@@ -5,6 +5,8 @@
 //   1. member i:   w_i = v_i + e_i;  sends c_i = C(w_i), chunk k to its owner
 //   2. owner:      a = (1/|who|) Σ c_j over those that are in it, + ē;  says c̄ = C(a)
 //   3. once the step is committed:  e_i ← w_i − c_i where it is in `who`, else w_i;  ē ← a − c̄
+// Chunks are encoded one by one, in any order, as a gradient comes; bits do not depend on it. Where
+// a chunk was not encoded before its step was committed, e_i stays as it was.
 // With the compressor `none` there is no e, and sums begin at the chunk's owner, as in `allreduce`,
 // whose bits the means then have; else they begin at the eldest, and have the bits of `qmean`. The
 // rounding of epoch e has a key of its own, so that a step that is reduced again is drawn again.
@@ -65,7 +67,7 @@ struct EpochPlace {
   bool operator==(const EpochPlace&) const = default;
 };
 
-/// Encodes the chunks of a member's gradient, makes the mean of those of all at a chunk's owner,
+/// Encodes chunks of a member's gradient, makes the mean of those of all at a chunk's owner,
 /// and keeps the errors of compression, which change when a step commits.
 class EpochReducer {
  public:
@@ -73,12 +75,12 @@ class EpochReducer {
   /// by the tensors, which chunks cut.
   EpochReducer(std::size_t dimension, std::unique_ptr<Compressor> compressor, std::uint64_t seed);
 
-  /// Encodes the gradient for this place, unless that is done. Fault::non_finite.
-  Status begin(const EpochPlace& place, std::span<const float> gradient);
-  /// Whether the gradient is encoded for this place.
-  bool has_begun(const EpochPlace& place) const { return place_ == place; }
-  /// The encoding for the owner of a chunk. Requires has_begun.
-  const SharedBytes& encoding(std::size_t chunk) const { return sent_[chunk]; }
+  /// Encodes a chunk of the gradient for this place, unless that is done; only that chunk of
+  /// `gradient`, which has the model's dimension, is read. Fault::non_finite.
+  Status encode(const EpochPlace& place, std::size_t chunk, std::span<const float> gradient);
+  /// The encoding for the owner of a chunk. Requires that encode() has made it for the latest
+  /// place.
+  const SharedBytes& encoding(std::size_t chunk) const { return *sent_[chunk]; }
   /// Whether bytes are an encoding of chunk `index` of `members`.
   bool decodes(std::span<const std::byte> encoding, std::size_t index, std::size_t members);
 
@@ -112,12 +114,12 @@ class EpochReducer {
   std::unique_ptr<Compressor> compressor_;
   std::uint64_t seed_;
   bool exact_;
-  std::optional<EpochPlace> place_;  ///< where the gradient was encoded last
-  std::vector<SharedBytes> sent_;    ///< encodings by chunk
-  std::vector<float> residual_;      ///< w − C(w)
-  std::vector<float> whole_;         ///< w
-  std::vector<float> error_;         ///< e
-  std::optional<EpochPlace> made_;   ///< where the own chunk's mean was made last
+  std::optional<EpochPlace> place_;               ///< where the gradient was encoded last
+  std::vector<std::optional<SharedBytes>> sent_;  ///< encodings by chunk; none: it is not encoded
+  std::vector<float> residual_;                   ///< w − C(w)
+  std::vector<float> whole_;                      ///< w
+  std::vector<float> error_;                      ///< e
+  std::optional<EpochPlace> made_;                ///< where the own chunk's mean was made last
   std::vector<float> made_residual_;
   Chunk error_chunk_;
   Epoch error_epoch_ = 0;

@@ -174,15 +174,42 @@ void EpochMember::tell_end(const EpochNode& to, Epoch epoch) {
 
 // -- what the caller and the clock do -------------------------------------------------------------
 
+Status EpochMember::not_finite() const {
+  return {Fault::non_finite,
+          fmt::format("step {}: the gradient has elements that are not finite; lower the "
+                      "learning rate, or look at the data",
+                      step() + 1)};
+}
+
+Status EpochMember::gradient_part(std::size_t first, std::span<const float> values, EpochTime now) {
+  const std::size_t dimension = setup_.parameters.size();
+  check(computing_, "a part of a gradient is given where one is wanted");
+  check(first <= dimension && values.size() <= dimension - first, "a part lies in the gradient");
+  // One that is late is of a step that is made: the next one must not have its parts.
+  const bool finite =
+      is_late() ? host_ops().count_non_finite(values).count == 0 : steps_.take_part(first, values);
+  if (!finite) {
+    return not_finite();
+  }
+  now_ = now;
+  advance();
+  return fault_;
+}
+
 Status EpochMember::offer(std::span<const float> gradient, EpochTime now) {
   check(computing_, "a gradient is offered where one is wanted");
   check(gradient.size() == setup_.parameters.size(), "a gradient has the model's dimension");
-  if (!steps_.take_gradient(gradient)) {
-    return {Fault::non_finite,
-            fmt::format("step {}: the gradient has elements that are not finite; lower the "
-                        "learning rate, or look at the data",
-                        step() + 1)};
-  }
+  check(!steps_.has_parts(), "a gradient is given whole or in parts");
+  return steps_.take_gradient(gradient) ? take_offer(now) : not_finite();
+}
+
+Status EpochMember::offer(EpochTime now) {
+  check(computing_, "a gradient is offered where one is wanted");
+  check(steps_.take_parts() || is_late(), "all parts of a gradient were given");
+  return take_offer(now);
+}
+
+Status EpochMember::take_offer(EpochTime now) {
   now_ = now;
   const bool late = is_late();
   computing_ = false;
@@ -208,7 +235,9 @@ void EpochMember::leave(EpochTime now) {
     return;  // others still need it, or it has failed
   }
   place_.wants_to_leave = true;
-  computing_ = false;
+  if (std::exchange(computing_, false)) {
+    steps_.drop_gradient();  // what was given of it in parts
+  }
   apply_parked();
   if (standing() == EpochStanding::failed) {
     return;

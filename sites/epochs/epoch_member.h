@@ -7,7 +7,9 @@
 // end.
 //
 // What the caller's loop does: while wants_gradient(), compute a gradient at the parameters, and
-// offer() it. Parameters move only between an offer and the next time that wants_gradient() holds.
+// offer() it. What a backward pass has already it may give before, by gradient_part(): chunks that
+// are complete go to their owners at once. Parameters move only between an offer and the next time
+// that wants_gradient() holds.
 //
 // A step commits when every member of the epoch is known to have its mean, and nowhere else. A
 // member that promises to end the epoch is frozen until it knows how the epoch ended.
@@ -86,9 +88,16 @@ class EpochMember {
   }
   /// Whether the next gradient waits for a newcomer to come near (EpochDonor::run_waits).
   bool waits_for_newcomer() const { return acting() && donor_.run_waits(); }
-  /// Takes the gradient that was computed; requires wants_gradient(). Fault::non_finite leaves all
-  /// as it was.
+  /// Takes a part of the gradient that is computed, from element `first` on; requires
+  /// wants_gradient(), and that each element is in one part. What is given counts in any epoch, as
+  /// long as the run's next step is the same. Fault::non_finite leaves all as it was: the part may
+  /// be given again.
+  Status gradient_part(std::size_t first, std::span<const float> values, EpochTime now);
+  /// Takes the gradient that was computed; requires wants_gradient(), and that no part of it was
+  /// given. Fault::non_finite leaves all as it was.
   Status offer(std::span<const float> gradient, EpochTime now);
+  /// Takes the gradient whose elements were all given in parts; requires wants_gradient().
+  Status offer(EpochTime now);
   /// What became of the latest gradient, once; none while it waits.
   std::optional<EpochOutcome> outcome() { return std::exchange(outcome_, std::nullopt); }
   /// While true the parameters stay as they are, though no gradient is awaited: means wait, as they
@@ -161,6 +170,11 @@ class EpochMember {
   bool current(const EpochNode& from, Epoch epoch);
   /// Tells a node how an epoch ended, if that is known.
   void tell_end(const EpochNode& to, Epoch epoch);
+
+  /// What is said of a gradient that is not finite.
+  Status not_finite() const;
+  /// Goes on with a gradient that is whole.
+  Status take_offer(EpochTime now);
 
   // Steps, and the parameters, which stay as they are while the caller has them.
   bool acting() const { return standing() == EpochStanding::member && !frozen(); }

@@ -40,6 +40,9 @@ struct EpochRules {
   bool all_have_mean = true;  ///< all members have the mean, not more than half of them
   bool answers_have = true;   ///< a have for a step that is applied already is answered
 
+  // A gradient that comes in parts.
+  bool sends_what_is_given = true;  ///< a chunk is sent once all of it is given, not some of it
+
   // Nodes that come and go.
   bool admits_at_base = true;         ///< a newcomer is admitted at the base, not a step before
   bool admits_unless_carried = true;  ///< no newcomer is admitted while a mean is carried

@@ -38,7 +38,7 @@ void EpochSteps::hear(const EpochNode& from, const ChunkMessage& chunk, EpochTim
     post_.send(from, made_part(chunk.step, *work.made()));
   } else if (reducer_.decodes(chunk.encoding, place_.index, place_.members.size())) {
     work.add_chunk(place_.index_of(from), chunk.encoding);
-    work.chunk_came(now);
+    work.chunk_came(place_.members.size(), now);
   }
 }
 
@@ -109,6 +109,25 @@ bool EpochSteps::take_gradient(std::span<const float> gradient) {
   return has_gradient_;
 }
 
+bool EpochSteps::take_part(std::size_t first, std::span<const float> values) {
+  gradient_.resize(setup_.parameters.size());
+  const auto taken = std::span(gradient_).subspan(first, values.size());
+  if (!host_ops().combine({{1, values}}, taken)) {
+    return false;
+  }
+  parts_given_.add(first, values.size());
+  return true;
+}
+
+bool EpochSteps::take_parts() {
+  if (parts_given_.elements() < setup_.parameters.size()) {
+    return false;
+  }
+  parts_given_.clear();
+  has_gradient_ = true;
+  return true;
+}
+
 Result<std::optional<WholeMean>> EpochSteps::advance(EpochTime now, bool has_room) {
   if (Status status = push(now); !status.ok()) {
     return status;
@@ -122,22 +141,44 @@ Result<std::optional<WholeMean>> EpochSteps::advance(EpochTime now, bool has_roo
   return committed();
 }
 
+bool EpochSteps::is_given(std::size_t chunk) const {
+  if (has_gradient_ || parts_given_.empty()) {
+    return has_gradient_;
+  }
+  // With the last part the rest waits for the offer: a step whose mean has all of a gradient must
+  // not be committed before that, as the gradient would be taken for one that came too late.
+  if (parts_given_.elements() == gradient_.size()) {
+    return false;
+  }
+  const Chunk part =
+      chunk_of(gradient_.size(), static_cast<int>(place_.members.size()), static_cast<int>(chunk));
+  return setup_.rules.sends_what_is_given ? parts_given_.cover(part.offset, part.size)
+                                          : parts_given_.overlap(part.offset, part.size);
+}
+
 Status EpochSteps::push(EpochTime now) {
   StepWork& work = works_[step_ + 1];
-  if (!has_gradient_ || carries() || work.pushed() || place_.members.size() < setup_.least) {
+  if (carries() || work.pushed() || place_.members.size() < setup_.least) {
     return {};
   }
-  if (Status status = reducer_.begin(place(), gradient_); !status.ok()) {
-    return status;
-  }
-  work.note_pushed(now);
   for (std::size_t k = 0; k < place_.members.size(); ++k) {
     const auto chunk = static_cast<std::uint16_t>(k);
+    if (work.sent(chunk) || !is_given(k)) {
+      continue;
+    }
+    if (Status status = reducer_.encode(place(), k, gradient_); !status.ok()) {
+      return status;
+    }
+    work.note_sent(chunk);
     if (k == place_.index) {
       work.add_chunk(chunk, reducer_.encoding(k));
+      work.chunk_came(place_.members.size(), now);
     } else {
       post_.send(place_.members[k], ChunkMessage{step_ + 1, chunk, reducer_.encoding(k)});
     }
+  }
+  if (has_gradient_) {
+    work.note_pushed(now);
   }
   return {};
 }
@@ -246,12 +287,9 @@ void EpochSteps::say_again(std::size_t place, bool chunks) {
     if (!work.haves().contains(chunk)) {
       post_.send(member, HaveMessage{step_ + 1, held_->digest, false});
     }
-  } else if (!work.has_part(chunk) && work.pushed()) {
-    if (!chunks) {
-      return;
-    }
+  } else if (!work.has_part(chunk) && chunks && work.sent(chunk)) {
     post_.send(member, ChunkMessage{step_ + 1, chunk, reducer_.encoding(place)});
-  } else if (!work.has_part(chunk) && !carries()) {
+  } else if (!work.has_part(chunk) && !work.pushed() && !carries()) {
     post_.send(member, WantMessage{step_ + 1, chunk});
   }
 }

@@ -18,6 +18,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/compress/compressor.h>
+#include <sotto/optim/exchange/gradient_parts.h>
 #include <sotto/sites/epochs/epoch_mean.h>
 #include <sotto/sites/epochs/epoch_membership.h>
 #include <sotto/sites/epochs/epoch_message.h>
@@ -64,9 +65,19 @@ class EpochSteps {
 
   /// Takes the gradient of the next step; false, and it has none, where that is not finite.
   bool take_gradient(std::span<const float> gradient);
-  /// Drops it, if it has one; says whether it had.
-  bool drop_gradient() { return std::exchange(has_gradient_, false); }
-  /// Whether it has one.
+  /// Takes a part of it, from element `first` on; no element is in two. False, and that part is not
+  /// taken, where it is not finite.
+  bool take_part(std::size_t first, std::span<const float> values);
+  /// Whether parts were taken, and the gradient is not whole.
+  bool has_parts() const { return !parts_given_.empty(); }
+  /// The gradient is whole by its parts; false, and it is not, where some are missing.
+  bool take_parts();
+  /// Drops it, and what came of it in parts; says whether it was whole.
+  bool drop_gradient() {
+    parts_given_.clear();
+    return std::exchange(has_gradient_, false);
+  }
+  /// Whether it has one, whole.
   bool has_gradient() const { return has_gradient_; }
 
   // What a member of the epoch says, while this node acts in it.
@@ -127,6 +138,8 @@ class EpochSteps {
   }
   /// What this owner says of the part that it has made.
   PartMessage made_part(Round step, const MeanPart& part) const;
+  /// Whether this chunk of the gradient may be sent.
+  bool is_given(std::size_t chunk) const;
   Status push(EpochTime now);
   Status make(EpochTime now);
   void complete();
@@ -142,8 +155,9 @@ class EpochSteps {
   EpochReducer reducer_;
   MeanLog log_;
   Round step_ = 0;
-  std::vector<float> gradient_;       ///< of step_ + 1, if there is one
-  bool has_gradient_ = false;         ///< whether there is one
+  std::vector<float> gradient_;       ///< of step_ + 1, if there is one, or parts of it
+  GradientParts parts_given_;         ///< parts of the gradient, before it is whole
+  bool has_gradient_ = false;         ///< whether there is one, whole
   std::map<Round, StepWork> works_;   ///< of the next two steps
   std::optional<WholeMean> held_;     ///< the mean of step_ + 1
   HeldParts parts_;                   ///< of a mean that is carried, or replayed

@@ -7,7 +7,7 @@ bool StepWork::can_make(std::size_t members, const std::optional<EpochTime>& gra
   if (made_ || chunks_.empty()) {
     return false;
   }
-  const bool late = grace && since_ && now - *since_ >= *grace && 2 * chunks_.size() > members;
+  const bool late = grace && since_ && now - *since_ >= *grace;
   return chunks_.size() == members || late;
 }
 

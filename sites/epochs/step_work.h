@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <sotto/base/shared_bytes.h>
@@ -24,8 +25,14 @@ class StepWork {
   void add_chunk(std::uint16_t place, SharedBytes encoding) {
     chunks_.try_emplace(place, std::move(encoding));
   }
-  /// Notes that another member's chunk came, from which on `grace` counts.
-  void chunk_came(EpochTime now) { since_ = since_.value_or(now); }
+  /// Notes the time from which on `grace` counts: when more than half of all members' chunks are
+  /// there. It is not that of the first one, which may be of a member that gives its gradient in
+  /// parts and has long to compute yet: others are not late by that.
+  void chunk_came(std::size_t members, EpochTime now) {
+    if (!since_ && 2 * chunks_.size() > members) {
+      since_ = now;
+    }
+  }
   /// Encodings of the own chunk, by the member's place.
   const std::map<std::uint16_t, SharedBytes>& chunks() const { return chunks_; }
   /// Whether the own part may be made: all members' chunks came, or more than half of them and
@@ -48,7 +55,11 @@ class StepWork {
   /// Digests of the whole mean, by the member's place.
   const std::map<std::uint16_t, EpochDigest>& haves() const { return haves_; }
 
-  /// Whether the own gradient's chunks were sent.
+  /// Notes that this chunk of the own gradient was sent.
+  void note_sent(std::uint16_t chunk) { sent_.insert(chunk); }
+  /// Whether it was.
+  bool sent(std::uint16_t chunk) const { return sent_.contains(chunk); }
+  /// Whether all chunks of the own gradient were sent.
   bool pushed() const { return pushed_; }
   /// Notes that they were.
   void note_pushed(EpochTime now) {
@@ -56,8 +67,8 @@ class StepWork {
     said_ = now;
   }
   /// Whether chunks that were sent are to be sent again, if what they bring about has not come:
-  /// once a pause is over, which doubles. They are long, and a channel that is up loses none: on a
-  /// slow link they would stand in the way of themselves.
+  /// once a pause after the last of them is over, which doubles. They are long, and a channel that
+  /// is up loses none: on a slow link they would stand in the way of themselves.
   bool say_again(EpochTime now) {
     const bool due = pushed_ && now - said_ >= pause_;
     if (due) {
@@ -71,10 +82,11 @@ class StepWork {
   static constexpr EpochTime kLongestPause = 8 * kEpochAgain;
 
   std::map<std::uint16_t, SharedBytes> chunks_;
-  std::optional<EpochTime> since_;  ///< when the first chunk of another member came
+  std::optional<EpochTime> since_;  ///< when more than half of all chunks were there
   std::optional<MeanPart> made_;
   std::map<std::uint16_t, MeanPart> parts_;
   std::map<std::uint16_t, EpochDigest> haves_;
+  std::set<std::uint16_t> sent_;  ///< chunks of the own gradient
   bool pushed_ = false;
   EpochTime said_{};  ///< when the chunks were sent last
   EpochTime pause_ = kEpochAgain;

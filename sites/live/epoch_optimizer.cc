@@ -14,6 +14,7 @@
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/exchange/gradient_parts.h>
 #include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/live/epoch_links.h>
 #include <sotto/sites/live/epoch_reporter.h>
@@ -57,6 +58,8 @@ class EpochOptimizer::Run {
 
   Status connect();
   Result<EpochStep> step(std::span<const float> gradient, double loss);
+  Status gradient_part(std::size_t first, std::span<const float> part);
+  Result<EpochStep> step(double loss);
   Result<EpochStep> wait();
   void cancel() { cancelled_ = true; }
   void evaluated(const Evaluation& quality);
@@ -88,6 +91,8 @@ class EpochOptimizer::Run {
   Status open();
   bool takes_part() const { return member_ && member_->wants_gradient(); }
   Status take_part();
+  /// take_part(), and whether the parameters are others than before.
+  Result<bool> moves_to_take_part();
   ChannelOptions channel_options() const;
   /// Begins as a newcomer, or as the founder where no run is heard of.
   void try_begin();
@@ -110,6 +115,13 @@ class EpochOptimizer::Run {
   Result<EpochStep> outcome();
   /// Gives the run a gradient, or what local steps have come to, and waits for its step.
   Result<EpochStep> offer(std::span<const float> gradient, double loss);
+  /// Waits for the step of a gradient, if the member has taken it.
+  Result<EpochStep> offered(const Status& taken, double loss);
+  /// A fault of the member: the gradient's alone, or else this node's.
+  Status refusal(const Status& status);
+  void require_none_pending() const;
+  /// Throws Error where a part of a gradient does not fit.
+  void require_part(std::size_t first, std::size_t elements) const;
   Result<EpochStep> local_step(std::span<const float> gradient, double loss);
   /// Says what is lost where this node goes before the others have let it go.
   void tell_what_is_lost() const;
@@ -148,6 +160,8 @@ class EpochOptimizer::Run {
 
   bool kept_ = false;  ///< the caller is away, and the parameters stay as they are
   std::atomic<bool> cancelled_{false};
+  GradientParts given_;            ///< parts of the gradient that the caller computes
+  bool misses_ = false;            ///< that gradient is at another model than the run's
   std::optional<double> pending_;  ///< the loss of the gradient that waits for its mean
   std::optional<sites::EpochOutcome> outcome_;  ///< of that gradient
   Round round_ = 0;
@@ -503,38 +517,130 @@ Result<EpochStep> EpochOptimizer::Run::outcome() {
   return EpochStep{.round = round_, .left_out = std::exchange(outcome_, {})->left_out};
 }
 
+void EpochOptimizer::Run::require_none_pending() const {
+  if (pending_) {
+    throw Error("gradient", "one is pending: go on with wait()");
+  }
+}
+
+Result<bool> EpochOptimizer::Run::moves_to_take_part() {
+  if (takes_part()) {
+    return false;
+  }
+  const std::vector<float> before(parameters_.begin(), parameters_.end());
+  const Round then = round_;
+  if (Status status = take_part(); !status.ok()) {
+    return status;
+  }
+  return round_ != then || !std::ranges::equal(before, parameters_);
+}
+
 Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, double loss) {
   const Visit visit(node_);
   if (const Status& fault = node_.usable(); !fault.ok()) {
     return fault;
   }
-  if (pending_) {
-    throw Error("gradient", "one is pending: go on with wait()");
+  require_none_pending();
+  if (!given_.empty()) {
+    throw Error("gradient", "parts of it were given; end this step with step() first");
   }
   if (gradient.size() != parameters_.size()) {
     refuse("gradient", fmt::format("{} elements", gradient.size()),
            fmt::format("it must have those of the parameters, {}", parameters_.size()));
   }
-  if (!takes_part()) {
-    const std::vector<float> before(parameters_.begin(), parameters_.end());
-    const Round then = round_;
-    if (Status status = take_part(); !status.ok()) {
-      return status;
-    }
-    if (round_ != then || !std::ranges::equal(before, parameters_)) {
-      return EpochStep{.round = round_, .left_out = true};  // it is one at another model
-    }
+  const auto moved = moves_to_take_part();
+  if (!moved.ok()) {
+    return moved.status();
+  }
+  if (*moved) {
+    return EpochStep{.round = round_, .left_out = true};  // it is one at another model
   }
   return local_ ? local_step(gradient, loss) : offer(gradient, loss);
 }
 
 Result<EpochStep> EpochOptimizer::Run::offer(std::span<const float> gradient, double loss) {
-  if (Status status = member_->offer(gradient, now()); !status.ok()) {
-    return status.fault() == Fault::non_finite && member_->fault().ok() ? status
-                                                                        : node_.fail(status);
+  return offered(member_->offer(gradient, now()), loss);
+}
+
+Result<EpochStep> EpochOptimizer::Run::offered(const Status& taken, double loss) {
+  if (!taken.ok()) {
+    return refusal(taken);
   }
   pending_ = loss;
   return outcome();
+}
+
+Status EpochOptimizer::Run::refusal(const Status& status) {
+  return status.fault() == Fault::non_finite && member_->fault().ok() ? status : node_.fail(status);
+}
+
+void EpochOptimizer::Run::require_part(std::size_t first, std::size_t elements) const {
+  const auto refuse_part = [&](const Message& why) {
+    refuse("gradient part", fmt::format("{} elements from {} on", elements, first), why);
+  };
+  if (local_) {
+    refuse_part("with local steps a node sends what they have come to, and no gradient");
+  }
+  if (first > parameters_.size() || elements > parameters_.size() - first) {
+    refuse_part(fmt::format("there are {} parameters", parameters_.size()));
+  }
+  if (given_.overlap(first, elements)) {
+    refuse_part("some of them have been in another part of this step's gradient");
+  }
+}
+
+Status EpochOptimizer::Run::gradient_part(std::size_t first, std::span<const float> part) {
+  const Visit visit(node_);
+  if (const Status& fault = node_.usable(); !fault.ok()) {
+    return fault;
+  }
+  require_none_pending();
+  require_part(first, part.size());
+  if (part.empty()) {
+    return {};
+  }
+  if (given_.empty()) {
+    const auto moved = moves_to_take_part();
+    if (!moved.ok()) {
+      return moved.status();
+    }
+    misses_ = *moved;
+  }
+  // The run may have been given up for another one since the part before.
+  misses_ = misses_ || !takes_part();
+  if (!misses_) {
+    if (Status status = member_->gradient_part(first, part, now()); !status.ok()) {
+      return refusal(status);
+    }
+  }
+  given_.add(first, part.size());
+  return node_.guarded([&] {
+    Status status = serve();
+    return status.ok() ? status : node_.fail(status);
+  });
+}
+
+Result<EpochStep> EpochOptimizer::Run::step(double loss) {
+  const Visit visit(node_);
+  if (const Status& fault = node_.usable(); !fault.ok()) {
+    return fault;
+  }
+  require_none_pending();
+  if (const std::size_t given = given_.elements(); given != parameters_.size()) {
+    refuse(
+        "gradient", fmt::format("{} elements", given),
+        fmt::format("the parameters have {}, and each is to be in one part", parameters_.size()));
+  }
+  misses_ = misses_ || !takes_part();
+  if (misses_) {
+    if (Status status = take_part(); !status.ok()) {
+      return status;
+    }
+    given_.clear();
+    return EpochStep{.round = round_, .left_out = true};
+  }
+  given_.clear();
+  return offered(member_->offer(now()), loss);
 }
 
 Result<EpochStep> EpochOptimizer::Run::local_step(std::span<const float> gradient, double loss) {
@@ -651,6 +757,10 @@ Status EpochOptimizer::connect() { return run_->connect(); }
 Result<EpochStep> EpochOptimizer::step(std::span<const float> gradient, double loss) {
   return run_->step(gradient, loss);
 }
+Status EpochOptimizer::gradient_part(std::size_t first, std::span<const float> part) {
+  return run_->gradient_part(first, part);
+}
+Result<EpochStep> EpochOptimizer::step(double loss) { return run_->step(loss); }
 Result<EpochStep> EpochOptimizer::wait() { return run_->wait(); }
 void EpochOptimizer::cancel() { run_->cancel(); }
 void EpochOptimizer::evaluated(const Evaluation& quality) { run_->evaluated(quality); }

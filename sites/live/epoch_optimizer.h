@@ -25,6 +25,7 @@
 // and stay where they are. Memory: that of EpochMember, and of EpochLocalSteps.
 #pragma once
 
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <span>
@@ -76,6 +77,19 @@ class EpochOptimizer {
   /// goes on with it. A local step waits for nobody.
   Result<EpochStep> step(std::span<const float> gradient,
                          double loss = std::numeric_limits<double>::quiet_NaN());
+  /// The gradient of parameters from `first` on, as soon as a backward pass has it: chunks that are
+  /// complete go to the members that own them, while the caller computes the rest. Each parameter
+  /// is in one part; step() without a gradient follows. Until then the parameters stay as they are,
+  /// and what is given counts also where members come and go meanwhile. Only the first part waits,
+  /// as connect() does, and only where this node does not take part yet. With `grace`, the rest of
+  /// a backward pass has to come within it once more than half have sent a chunk. Faults are as
+  /// above; Fault::non_finite for a part that is not finite, nothing of which is sent: it may be
+  /// given again. Throws Error for a part that is out of range or overlaps an earlier one, with
+  /// local steps, and while a gradient is pending.
+  Status gradient_part(std::size_t first, std::span<const float> part);
+  /// A step by the gradient whose parts were given; else as step(gradient), which throws Error
+  /// between a part and this call. Throws Error, and changes nothing, when some parts are missing.
+  Result<EpochStep> step(double loss = std::numeric_limits<double>::quiet_NaN());
   /// Goes on with the wait of a step() that ended early. Throws Error where none did.
   Result<EpochStep> wait();
   /// Ends the present wait, or else the next one, with Fault::stopped. Any thread may call it.

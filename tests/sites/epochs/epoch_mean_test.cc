@@ -1,6 +1,7 @@
 // Means of epochs have the bits of the algorithms that they stand for, and nothing is dropped.
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -12,6 +13,7 @@
 
 #include "optim/cluster.h"
 #include "sites/epochs/epoch_world.h"
+#include "support/seed.h"
 
 using namespace sotto;
 using namespace sotto::sites;
@@ -19,10 +21,35 @@ using namespace sotto::test;
 
 namespace {
 
-/// Models of nodes that nothing happens to, after `steps`.
+/// A gradient that a node gives in parts, one in each turn.
+struct Partly {
+  std::vector<float> gradient{};
+  std::vector<Chunk> left{};
+  bool begun = false;
+};
+
+/// A node's turn with a gradient that comes in parts, cut by `random`; the last turn offers it.
+void give(EpochMember& node, Partly& partly, RandomStream& random, EpochTime now) {
+  if (!std::exchange(partly.begun, true)) {
+    partly.left = random_parts(partly.gradient.size(), random);
+  }
+  if (partly.left.empty()) {
+    REQUIRE(node.offer(now).ok());
+    partly = {};
+    return;
+  }
+  const Chunk part = partly.left.back();
+  partly.left.pop_back();
+  const auto values = part.of(std::span<const float>(partly.gradient));
+  REQUIRE(node.gradient_part(part.offset, values, now).ok());
+}
+
+/// Models of nodes that nothing happens to, after `steps`. With `random` gradients come in parts.
 std::vector<std::vector<float>> in_epochs(const ClusterOptions& options, Round steps,
                                           const std::vector<float>& start,
-                                          const GradientFunction& gradient) {
+                                          const GradientFunction& gradient,
+                                          RandomStream* random = nullptr) {
+  std::vector<Partly> partly(options.nodes);
   std::vector<std::vector<float>> x(options.nodes, start);
   std::vector<std::unique_ptr<EpochMember>> nodes;
   std::vector<std::string> names;
@@ -52,9 +79,16 @@ std::vector<std::vector<float>> in_epochs(const ClusterOptions& options, Round s
     for (std::size_t k = 0; k < nodes.size(); ++k) {
       nodes[k]->tick(now);
       if (nodes[k]->wants_gradient() && nodes[k]->step() < steps) {
-        std::vector<float> g(options.dimension);
-        gradient(static_cast<Rank>(k), nodes[k]->step(), x[k], g);
-        REQUIRE(nodes[k]->offer(g, now).ok());
+        std::vector<float>& g = partly[k].gradient;
+        if (!partly[k].begun) {
+          g.resize(options.dimension);
+          gradient(static_cast<Rank>(k), nodes[k]->step(), x[k], g);
+        }
+        if (random != nullptr) {
+          give(*nodes[k], partly[k], *random, now);
+        } else {
+          REQUIRE(nodes[k]->offer(g, now).ok());
+        }
       }
       for (const EpochParcel& parcel : nodes[k]->released()) {
         REQUIRE(nodes[parcel.incarnation - 1]->receive(names[k], k + 1, parcel.bytes(), now).ok());
@@ -88,9 +122,15 @@ void check_bits(std::size_t nodes, std::size_t dimension, const std::string& rul
   Cluster cluster(options);
   const std::vector<float> start = cluster.x[0];
   REQUIRE(cluster.driver.run(12, gradient).ok());
-  const auto x = in_epochs(options, 12, start, gradient);
-  for (std::size_t k = 0; k < nodes; ++k) {
-    CHECK(same_bits(x[k], cluster.x[k]));
+  const std::uint64_t seed = drawn_seed();
+  CAPTURE(seed);
+  RandomStream random({.seed = seed, .purpose = Purpose::faults});
+  for (RandomStream* parts : {static_cast<RandomStream*>(nullptr), &random}) {
+    CAPTURE(parts != nullptr);
+    const auto x = in_epochs(options, 12, start, gradient, parts);
+    for (std::size_t k = 0; k < nodes; ++k) {
+      CHECK(same_bits(x[k], cluster.x[k]));
+    }
   }
 }
 
@@ -131,7 +171,9 @@ TEST_CASE("epochs: what compression withholds is not dropped when an epoch ends"
           g[j] = static_cast<float>(factor * random.normal());
           given[j] += static_cast<double>(g[j]) / static_cast<double>(n);
         }
-        REQUIRE(nodes[k].begin(places[k], g).ok());
+        for (std::size_t chunk = 0; chunk < n; ++chunk) {  // in another order at each node
+          REQUIRE(nodes[k].encode(places[k], (k + chunk) % n, g).ok());
+        }
       }
       StepMean mean{.step = step, .parts = {}};
       for (std::size_t owner = 0; owner < n; ++owner) {

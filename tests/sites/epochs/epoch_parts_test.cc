@@ -92,17 +92,19 @@ TEST_CASE("epochs: an owner makes its part of all chunks, or after grace of more
   StepWork work;
   CHECK_FALSE(work.can_make(1, grace, EpochTime(0)));
   work.add_chunk(0, kBytes);
+  work.chunk_came(4, EpochTime(300));
   work.add_chunk(1, kBytes);
+  work.chunk_came(4, EpochTime(400));
   CHECK(work.can_make(2, {}, EpochTime(0)));
-  CHECK_FALSE(work.can_make(3, grace, EpochTime(500)));  // no other member's chunk has come yet
-  work.chunk_came(EpochTime(500));
-  work.chunk_came(EpochTime(590));  // the first one counts
-  CHECK_FALSE(work.can_make(3, grace, EpochTime(599)));
-  CHECK(work.can_make(3, grace, EpochTime(600)));
-  CHECK_FALSE(work.can_make(3, {}, EpochTime(600)));
-  CHECK_FALSE(work.can_make(4, grace, EpochTime(600)));  // two of four are not more than half
+  CHECK_FALSE(work.can_make(4, grace, EpochTime(900)));  // two of four are not more than half
+  work.add_chunk(2, kBytes);
+  work.chunk_came(4, EpochTime(500));  // grace counts from here, and not from the first chunk
+  work.chunk_came(4, EpochTime(590));
+  CHECK_FALSE(work.can_make(4, grace, EpochTime(599)));
+  CHECK(work.can_make(4, grace, EpochTime(600)));
+  CHECK_FALSE(work.can_make(4, {}, EpochTime(600)));
   work.make(0, {{0, 1}, kBytes});
-  CHECK_FALSE(work.can_make(2, grace, EpochTime(600)));  // it never makes another
+  CHECK_FALSE(work.can_make(3, grace, EpochTime(600)));  // it never makes another
   CHECK_FALSE(work.mean(7, 2));
   work.add_part(1, {{0, 1}, kBytes});
   REQUIRE(work.mean(7, 2));

@@ -37,6 +37,7 @@ class EpochPlay {
     for (std::uint64_t k = 0; k < founders; ++k) {
       options.founders.push_back(std::string(1, static_cast<char>('a' + k)));
     }
+    options.parts = draw.below(2) == 0;
     return options;
   }
 
@@ -79,7 +80,7 @@ class EpochPlay {
     } else if (x < 850) {
       world_.tick(any());
     } else if (x < 915) {
-      world_.offer(any());
+      world_.compute(any());
     } else if (x < 950) {
       suspicion();
     } else if (x < 958) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,6 +37,22 @@ struct Violated : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A vector cut into one to five parts at random, in random order.
+inline std::vector<Chunk> random_parts(std::size_t dimension, RandomStream& random) {
+  std::set<std::size_t> ends = {dimension};
+  for (std::uint64_t cuts = random.below(5); cuts > 0; --cuts) {
+    ends.insert(1 + random.below(dimension));
+  }
+  std::vector<Chunk> parts;
+  std::size_t first = 0;
+  for (const std::size_t end : ends) {
+    const auto place = static_cast<std::ptrdiff_t>(random.below(parts.size() + 1));
+    parts.insert(parts.begin() + place, {first, end - first});
+    first = end;
+  }
+  return parts;
+}
+
 class EpochWorld {
  public:
   struct Options {
@@ -50,6 +67,14 @@ class EpochWorld {
     bool founders_remember = true;
     std::vector<std::string> founders = {};
     std::size_t join_memory = 1 << 16;
+    bool parts = false;  ///< compute() gives gradients in parts
+  };
+  /// A gradient that is given in parts.
+  struct Draft {
+    EpochNode id;    ///< the node at its first part
+    Round step = 0;  ///< the step that it is for
+    std::vector<float> gradient;
+    std::vector<Chunk> left;  ///< parts that are not given yet
   };
   struct Process {
     std::string name;
@@ -58,6 +83,7 @@ class EpochWorld {
     std::unique_ptr<EpochMember> member;
     std::set<std::pair<std::string, sites::Incarnation>> suspects;
     EpochTime ahead{0};  ///< of its clock
+    std::optional<Draft> draft;
     // As they were after the last event.
     Round step = 0;
     Epoch epoch = 0;
@@ -69,7 +95,9 @@ class EpochWorld {
                                   const sites::EpochMessage& message)>;
 
   explicit EpochWorld(Options options)
-      : options_(std::move(options)), random_({.seed = options_.seed, .purpose = Purpose::faults}) {
+      : options_(std::move(options)),
+        random_({.seed = options_.seed, .purpose = Purpose::faults}),
+        parts_random_({.seed = options_.seed, .round = 1, .purpose = Purpose::faults}) {
     RandomStream stream({.seed = 1, .purpose = Purpose::initialize});
     for (std::size_t k = 0; k < options_.dimension; ++k) {
       start_.push_back(static_cast<float>(stream.normal()));
@@ -195,14 +223,61 @@ class EpochWorld {
     process.member->tick(clock(process));
     after(process);
   }
+  /// Offers a gradient, or gives a part of one.
+  void compute(Process& process) {
+    options_.parts&& parts_random_.below(2) == 0 ? give_part(process) : offer(process);
+  }
+  /// Gives the next part of a gradient, which begins with the first; after the last one offers it.
+  void give_part(Process& process) {
+    EpochMember& member = *process.member;
+    if (!member.wants_gradient()) {
+      return;
+    }
+    if (!process.draft) {
+      process.draft = {.id = member.self(),
+                       .step = member.applied() + 1,
+                       .gradient = random_gradient(),
+                       .left = random_parts(options_.dimension, parts_random_)};
+    } else if (process.draft->left.empty()) {
+      offer(process);
+      return;
+    }
+    Draft& draft = *process.draft;
+    const Chunk part = draft.left.back();
+    draft.left.pop_back();
+    if (parts_random_.below(8) == 0) {
+      std::vector<float> spoilt(part.size, 1);
+      spoilt.back() = std::numeric_limits<float>::quiet_NaN();
+      if (member.gradient_part(part.offset, spoilt, clock(process)).fault() != Fault::non_finite ||
+          !member.released().empty()) {
+        throw Violated(process.name + ": a part that is not finite is taken");
+      }
+    }
+    const auto given = part.of(std::span<const float>(draft.gradient));
+    if (in_time(process)) {
+      auto& known = offers_
+                        .try_emplace({draft.id, draft.step}, options_.dimension,
+                                     std::numeric_limits<float>::quiet_NaN())
+                        .first->second;
+      std::ranges::copy(given, part.of(std::span<float>(known)).begin());
+    }
+    if (!member.gradient_part(part.offset, given, clock(process)).ok()) {
+      throw Violated("a part of a gradient is refused: " + member.fault().message());
+    }
+    after(process);
+  }
   void offer(Process& process) {
     if (!process.member->wants_gradient()) {
       return;
     }
-    std::vector<float> gradient;
-    for (std::size_t k = 0; k < options_.dimension; ++k) {
-      gradient.push_back(static_cast<float>(random_.normal()));
+    if (process.draft) {
+      while (!process.draft->left.empty()) {
+        give_part(process);
+      }
+      offer_parts(process);
+      return;
     }
+    const std::vector<float> gradient = random_gradient();
     const EpochNode id = process.member->self();
     const Round step = process.member->step() + 1;
     (void)process.member->outcome();
@@ -219,6 +294,7 @@ class EpochWorld {
   }
   void leave(Process& process) {
     process.wanted = false;
+    process.draft.reset();
     process.member->leave(clock(process));
     after(process);
   }
@@ -232,7 +308,7 @@ class EpochWorld {
           tick(*process);
         }
         if (processes_.contains(key)) {
-          offer(*process);
+          compute(*process);
         }
       }
       settle();
@@ -308,6 +384,30 @@ class EpochWorld {
                            .momentum = options_.rule == "sgd" ? 0.5 : 0});
   }
   EpochTime clock(const Process& process) const { return now_ + process.ahead; }
+  std::vector<float> random_gradient() {
+    std::vector<float> gradient(options_.dimension);
+    std::ranges::generate(gradient, [&] { return static_cast<float>(random_.normal()); });
+    return gradient;
+  }
+  /// Whether the step that the node's gradient in parts is for is still to come.
+  static bool in_time(const Process& process) {
+    return process.member->self() == process.draft->id &&
+           process.member->step() + 1 == process.draft->step;
+  }
+  /// Offers a gradient all of whose parts are given.
+  void offer_parts(Process& process) {
+    const bool late = !in_time(process);
+    (void)process.member->outcome();
+    process.wanted = false;
+    process.draft.reset();
+    if (!process.member->offer(clock(process)).ok()) {
+      throw Violated("a gradient in parts is refused: " + process.member->fault().message());
+    }
+    if (const auto outcome = process.member->outcome(); late && !(outcome && outcome->left_out)) {
+      throw Violated(process.name + ": a gradient that came too late is not left out");
+    }
+    after(process);
+  }
   std::vector<std::pair<std::pair<Key, Key>, std::size_t>> under_way() const {
     std::vector<std::pair<std::pair<Key, Key>, std::size_t>> found;
     for (const auto& [key, queue] : queues_) {
@@ -468,6 +568,7 @@ class EpochWorld {
 
   Options options_;
   RandomStream random_;
+  RandomStream parts_random_;  ///< of gradients that are given in parts
   std::vector<float> start_;
   std::vector<float> reference_;
   std::unique_ptr<sites::EpochModel> oracle_;

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,11 +53,25 @@ struct Ended {
   std::vector<std::string> members{};  ///< as it saw them while it took steps
 };
 
-/// A node in a loop; `gradient` takes its place among the members.
+/// A step by a gradient that comes in parts, the last elements first, as in a backward pass.
+Status step_by_parts(EpochOptimizer& node, std::span<const float> gradient) {
+  for (std::size_t end = gradient.size(); end > 0;) {
+    const std::size_t first = end - std::min<std::size_t>(end, 5);
+    if (Status status = node.gradient_part(first, gradient.subspan(first, end - first));
+        !status.ok()) {
+      return status;
+    }
+    end = first;
+  }
+  return node.step().status();
+}
+
+/// A node in a loop; `gradient` takes its place among the members. With `parts` it gives every
+/// second gradient in parts.
 Ended train(const EpochOptions& options, std::vector<float> x,
             const std::function<void(const std::vector<std::string>&, Round, std::span<const float>,
                                      std::span<float>)>& gradient,
-            const SiteListener& listener) {
+            const SiteListener& listener, bool parts = false) {
   Ended ended;
   EpochOptimizer node(options, x, {}, listener);
   ended.status = node.connect();
@@ -66,7 +81,7 @@ Ended train(const EpochOptions& options, std::vector<float> x,
       ended.members = node.report().epoch->members;
     }
     gradient(ended.members, node.next_step(), x, g);
-    ended.status = node.step(g).status();
+    ended.status = parts && node.round() % 2 == 0 ? step_by_parts(node, g) : node.step(g).status();
   }
   if (ended.status.ok()) {
     ended.status = node.finish();
@@ -82,12 +97,15 @@ TEST_CASE("live epochs: where nothing fails the models are those of allreduce an
     std::string compressor;
     Round interval = 1;
     std::optional<StepRuleOptions> outer{};
+    bool parts = false;
   };
   const StepRuleOptions diloco{
       .rule = "sgd", .learning_rate = 0.7, .momentum = 0.9, .nesterov = true};
   for (const Case& now : {Case{"none"}, Case{"quant:4"}, Case{"none", 3}, Case{"none", 4, diloco},
-                          Case{"quant:4", 2, diloco}, Case{"none", 1, diloco}}) {
+                          Case{"quant:4", 2, diloco}, Case{"none", 1, diloco},
+                          Case{"none", 1, {}, true}, Case{"quant:4", 1, {}, true}}) {
     CAPTURE(now.compressor);
+    CAPTURE(now.parts);
     CAPTURE(now.interval);
     const bool exact = now.compressor == "none";
     const StepRuleOptions as_it_is{.rule = "sgd", .learning_rate = 1};
@@ -132,7 +150,8 @@ TEST_CASE("live epochs: where nothing fails the models are those of allreduce an
               if (k == 0 && event.kind == SiteEvent::Kind::listening) {
                 bound.set_value();
               }
-            });
+            },
+            now.parts);
       }));
       if (k == 0) {
         REQUIRE(bound.get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready);
@@ -186,6 +205,41 @@ TEST_CASE("live epochs: a node that is alone counts its steps, and ends after th
   }
   CHECK(node.over());
   CHECK(node.finish().ok());
+}
+
+TEST_CASE("live epochs: a gradient comes in parts, each element in one") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<float> x(3, 1);
+  EpochOptions options = options_for("n0", seed, 1);
+  options.found_after = std::chrono::milliseconds(1);
+  options.step_rule = {.rule = "sgd", .learning_rate = 0.5};
+  EpochOptimizer node(options, x);
+  const std::vector<float> two(2, 1);
+  const std::vector<float> one(1, 1);
+  CHECK_THROWS_AS((void)node.step(), Error);  // none was given
+  CHECK_THROWS_AS((void)node.gradient_part(2, two), Error);
+  CHECK_THROWS_AS((void)node.gradient_part(4, {}), Error);
+  for (Round round = 1; round <= kSteps; ++round) {
+    CHECK(node.gradient_part(3, {}).ok());  // nothing
+    REQUIRE(node.gradient_part(1, two).ok());
+    CHECK(x == std::vector<float>(3, 1 - 0.5F * static_cast<float>(round - 1)));
+    CHECK_THROWS_AS((void)node.gradient_part(2, one), Error);
+    CHECK_THROWS_AS((void)node.step(), Error);
+    CHECK_THROWS_AS((void)node.step(std::vector<float>(3)), Error);
+    const std::vector<float> spoilt(1, std::numeric_limits<float>::infinity());
+    CHECK(node.gradient_part(0, spoilt).fault() == Fault::non_finite);
+    REQUIRE(node.gradient_part(0, one).ok());
+    const auto done = node.step(0.25);
+    REQUIRE_MESSAGE(done.ok(), done.status().message());
+    CHECK(*done == EpochStep{.round = round, .left_out = false});
+    CHECK(x == std::vector<float>(3, 1 - 0.5F * static_cast<float>(round)));
+  }
+  CHECK(node.finish().ok());
+  CHECK_THROWS_AS((void)node.gradient_part(0, one), Error);
+
+  options.communication_interval = 2;
+  EpochOptimizer local(options, x);
+  CHECK_THROWS_AS((void)local.gradient_part(0, one), Error);
 }
 
 TEST_CASE("live epochs: a listener that throws ends the node, which nobody then waits for") {

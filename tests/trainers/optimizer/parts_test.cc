@@ -7,10 +7,10 @@
 
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/exchange/gradient_parts.h>
 #include <sotto/optim/step_rule.h>
 
 #include "../../../trainers/internal/optimizer/compression_watch.h"
-#include "../../../trainers/internal/optimizer/gradient_parts.h"
 #include "../../../trainers/internal/optimizer/step_settings.h"
 #include "../../../trainers/internal/optimizer/whole_model.h"
 #include "../../../trainers/internal/optimizer/work_before.h"
@@ -108,7 +108,18 @@ TEST_CASE("gradient parts: they add up, and none may overlap another") {
   CHECK_FALSE(parts.overlap(15, 100));
   CHECK(parts.overlap(12, 1));
   CHECK(parts.overlap(0, 100));
+  parts.add(4, 3);  // 0 to 7, and 10 to 15, are there
+  CHECK(parts.cover(0, 7));
+  CHECK(parts.cover(2, 3));
+  CHECK(parts.cover(11, 4));
+  CHECK(parts.cover(8, 0));
+  CHECK_FALSE(parts.cover(0, 8));
+  CHECK_FALSE(parts.cover(6, 6));
+  CHECK_FALSE(parts.cover(8, 1));
+  CHECK_FALSE(parts.cover(9, 3));
+  CHECK_FALSE(parts.cover(14, 2));
   parts.clear();
+  CHECK_FALSE(parts.cover(0, 1));
   CHECK(parts.empty());
   CHECK_FALSE(parts.overlap(0, 100));
 }
