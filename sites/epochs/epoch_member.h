@@ -78,6 +78,8 @@ class EpochMember {
   void tick(EpochTime now);
   /// What is to be sent, in order.
   std::vector<EpochParcel> released() { return post_.released(); }
+  /// Whether there is something to send.
+  bool has_parcels() const { return post_.has_parcels(); }
 
   /// Whether the caller is to compute a gradient at the parameters, or does so.
   bool wants_gradient() const { return computing_; }

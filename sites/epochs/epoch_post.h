@@ -79,6 +79,8 @@ class EpochPost {
 
   /// Hands out what is to be sent, in order.
   std::vector<EpochParcel> released() { return std::exchange(outbox_, {}); }
+  /// Whether something is to be sent.
+  bool has_parcels() const { return !outbox_.empty(); }
 
  private:
   using Process = std::pair<std::string, Incarnation>;

@@ -614,6 +614,9 @@ Status EpochOptimizer::Run::gradient_part(std::size_t first, std::span<const flo
     }
   }
   given_.add(first, part.size());
+  if (!(member_ && member_->has_parcels()) && Clock::now() - pumped_ < kAnswerEvery) {
+    return {};
+  }
   return node_.guarded([&] {
     Status status = serve();
     return status.ok() ? status : node_.fail(status);

@@ -549,6 +549,41 @@ TEST_CASE("epochs: no more than MAX members") {
   CHECK(goes_on(world));
 }
 
+namespace {
+
+/// Begins a gradient that comes in these parts.
+void begin_parts(Process& process, std::vector<Chunk> parts) {
+  std::ranges::reverse(parts);
+  process.draft = EpochWorld::Draft{.id = process.member->self(),
+                                    .step = process.member->applied() + 1,
+                                    .gradient = {1, 2, 3, 4, 5},
+                                    .left = std::move(parts)};
+}
+
+/// All are to begin with the same step.
+void until_all_compute(EpochWorld& world) {
+  world.run(kLong, [&] {
+    return std::ranges::all_of(world.all(), [&](const Process* process) {
+      return process->member->wants_gradient() && process->member->step() == world.committed();
+    });
+  });
+  for (Process* process : world.all()) {
+    (void)process->member->take_left_out();
+  }
+}
+
+void tick_all(EpochWorld& world, int times) {
+  for (int k = 0; k < times; ++k) {
+    world.pass(EpochTime(100));
+    for (Process* process : world.all()) {
+      world.tick(*process);
+    }
+    world.settle();
+  }
+}
+
+}  // namespace
+
 TEST_CASE("epochs: members know whose gradients came after the grace") {
   const std::uint64_t seed = drawn_seed();
   CAPTURE(seed);
@@ -563,28 +598,14 @@ TEST_CASE("epochs: members know whose gradients came after the grace") {
     for (std::uint64_t k = 0, late = draw.below((names.size() + 1) / 2); k < late; ++k) {
       expected[names[draw.below(names.size())]] = 1;
     }
-    // All are to begin at one step.
-    world.run(kLong, [&] {
-      return std::ranges::all_of(world.all(), [&](const Process* process) {
-        return process->member->wants_gradient() && process->member->step() == world.committed();
-      });
-    });
-    for (Process* process : world.all()) {
-      (void)process->member->take_left_out();
-    }
+    until_all_compute(world);
     const Round step = world.committed() + 1;
     for (Process* process : world.all()) {
       if (!expected.contains(process->name)) {
         world.offer(*process);
       }
     }
-    for (int k = 0; k < 20; ++k) {
-      world.pass(EpochTime(100));
-      for (Process* process : world.all()) {
-        world.tick(*process);
-      }
-      world.settle();
-    }
+    tick_all(world, 20);
     CAPTURE(names.size());
     CAPTURE(expected.size());
     for (Process* process : world.all()) {
@@ -595,4 +616,87 @@ TEST_CASE("epochs: members know whose gradients came after the grace") {
       CHECK(process->member->take_left_out().counts.empty());
     }
   }
+}
+
+TEST_CASE("epochs: chunks travel, and their means, while members compute; what was given is kept") {
+  EpochWorld world = running({"a", "b", "c"});
+  until_all_compute(world);
+  const Round step = world.committed() + 1;
+  int chunks = 0;
+  int parts = 0;
+  world.lose([&](const Process& /*from*/, const std::string& /*to*/, const EpochMessage& message) {
+    chunks += is<ChunkMessage>(message) ? 1 : 0;
+    parts += is<PartMessage>(message) ? 1 : 0;
+    return false;
+  });
+  for (Process* process : world.all()) {  // chunks of three members: 2, 2, 1
+    begin_parts(*process, {{3, 1}, {1, 2}, {0, 1}, {4, 1}});
+    world.give_part(*process);
+  }
+  world.settle();
+  CHECK(chunks == 0);  // none is complete
+  for (Process* process : world.all()) {
+    world.give_part(*process);
+  }
+  world.settle();
+  CHECK(chunks == 2);  // to b, who needs none from itself
+  CHECK(parts == 2);   // b's mean, to a and c
+  for (int k = 0; k < 2; ++k) {
+    for (Process* process : world.all()) {
+      world.give_part(*process);
+    }
+  }
+  world.settle();
+  CHECK(chunks == 4);  // what the last part completes waits for the offer
+  CHECK(parts == 4);
+  CHECK(world.committed() + 1 == step);
+  world.kill(world.at("b"), false);
+  tick_all(world, 20);
+  CHECK(world.at("a").member->members().size() == 2);
+  CHECK(world.at("a").draft->left.empty());
+  CHECK(world.committed() + 1 == step);
+  for (Process* process : world.all()) {
+    world.offer(*process);
+  }
+  world.settle();
+  CHECK(world.committed() == step);
+  CHECK(goes_on(world));
+}
+
+TEST_CASE("epochs: a chunk that comes early makes nobody late") {
+  EpochWorld world = running({"a", "b", "c"}, {}, EpochTime(300));
+  until_all_compute(world);
+  begin_parts(world.at("a"), {{2, 3}, {0, 2}});
+  world.give_part(world.at("a"));
+  tick_all(world, 20);
+  world.offer(world.at("b"));
+  tick_all(world, 2);
+  world.offer(world.at("c"));
+  world.offer(world.at("a"));
+  world.settle();
+  for (Process* process : world.all()) {
+    CHECK(process->member->take_left_out().counts.empty());
+  }
+}
+
+TEST_CASE("epochs: a gradient of which only some parts came in time is left out, and told so") {
+  EpochWorld world = running({"a", "b", "c"}, {}, EpochTime(300));
+  until_all_compute(world);
+  const Round step = world.committed() + 1;
+  Process& slow = world.at("c");
+  begin_parts(slow, {{0, 2}, {2, 3}});
+  world.give_part(slow);
+  world.offer(world.at("a"));
+  world.offer(world.at("b"));
+  tick_all(world, 20);
+  CHECK(world.committed() == step);
+  CHECK(world.at("a").member->take_left_out().counts ==
+        std::map<std::string, std::uint64_t>{{"c", 1}});
+  const StepMean* const mean = world.at("a").member->committed(step);
+  REQUIRE(mean != nullptr);
+  CHECK(mean->parts[0].who.size() == 3);  // the part of c that came in time counts
+  CHECK(mean->parts[1].who.size() == 2);
+  CHECK(slow.member->is_late());
+  world.offer(slow);  // which throws unless it is told that it is left out
+  CHECK(goes_on(world));
 }
