@@ -14,7 +14,8 @@
 // DiLoCo: step() then talks to nobody but in each H-th call, and gradients are at x_i, this node's
 // own model (optim/wrappers/local_steps.h).
 //
-// The parameters change in connect(), step(), wait() and finish() alone. EpochMember and its clock
+// The parameters change in connect(), step(), wait() and finish() alone, and in the first part of a
+// gradient where this node does not take part yet. EpochMember and its clock
 // belong to one thread at a time: to the caller while it waits in a call, and between calls to a
 // thread of the optimizer's own, which answers the others.
 //
@@ -79,13 +80,14 @@ class EpochOptimizer {
                          double loss = std::numeric_limits<double>::quiet_NaN());
   /// The gradient of parameters from `first` on, as soon as a backward pass has it: chunks that are
   /// complete go to the members that own them, while the caller computes the rest. Each parameter
-  /// is in one part; step() without a gradient follows. Until then the parameters stay as they are,
-  /// and what is given counts also where members come and go meanwhile. Only the first part waits,
-  /// as connect() does, and only where this node does not take part yet. With `grace`, the rest of
-  /// a backward pass has to come within it once more than half have sent a chunk. Faults are as
-  /// above; Fault::non_finite for a part that is not finite, nothing of which is sent: it may be
-  /// given again. Throws Error for a part that is out of range or overlaps an earlier one, with
-  /// local steps, and while a gradient is pending.
+  /// is in one part; step() without a gradient follows. Until then all parameters stay as they are,
+  /// also those whose part is given, and what is given counts where members come and go meanwhile.
+  /// The first part waits as connect() does where this node does not take part yet; if the
+  /// parameters moved then nothing is sent, and step() says `left_out`. With `grace`, the rest of a
+  /// backward pass has to come within it once more than half have sent a chunk.
+  /// Faults are as above. Fault::non_finite for a part that is not finite: nothing of it is sent,
+  /// and it may be given again. Throws Error for a part that is out of range or overlaps an earlier
+  /// one, with local steps, and while a gradient is pending.
   Status gradient_part(std::size_t first, std::span<const float> part);
   /// A step by the gradient whose parts were given; else as step(gradient), which throws Error
   /// between a part and this call. Throws Error, and changes nothing, when some parts are missing.
