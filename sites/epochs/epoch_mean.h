@@ -67,8 +67,8 @@ struct EpochPlace {
   bool operator==(const EpochPlace&) const = default;
 };
 
-/// Encodes chunks of a member's gradient, makes the mean of those of all at a chunk's owner,
-/// and keeps the errors of compression, which change when a step commits.
+/// Encodes chunks of a member's gradient, makes the mean of those of all at a chunk's owner, and
+/// keeps the errors of compression, which change when a step commits.
 class EpochReducer {
  public:
   /// For models of `dimension` floats. `seed` is the run's. Throws Error for a compressor that goes

@@ -15,9 +15,9 @@
 // own model (optim/wrappers/local_steps.h).
 //
 // The parameters change in connect(), step(), wait() and finish() alone, and in the first part of a
-// gradient where this node does not take part yet. EpochMember and its clock
-// belong to one thread at a time: to the caller while it waits in a call, and between calls to a
-// thread of the optimizer's own, which answers the others.
+// gradient where this node does not take part yet. EpochMember and its clock belong to one thread
+// at a time: to the caller while it waits in a call, and between calls to a thread of the
+// optimizer's own, which answers the others.
 //
 // Thread safety: one thread at a time; report() and cancel() may be called by others meanwhile. The
 // listener is called by the caller's thread and by the optimizer's own, one at a time, and must not
