@@ -198,16 +198,19 @@ bool EpochReducer::decode(const StepMean& mean, std::span<float> gradient) const
 
 bool EpochReducer::commit(const StepMean& mean, bool offered) {
   const std::size_t n = mean.parts.size();
-  const bool encoded = place_ && place_->step == mean.step && place_->members == n;
-  bool whole = offered && encoded;
-  for (std::size_t k = 0; encoded && k < n; ++k) {
+  bool whole = false;
+  if (place_ && place_->step == mean.step && place_->members == n) {
+    whole = offered;
     const auto self = static_cast<std::uint16_t>(place_->index);
-    const bool in = std::ranges::binary_search(mean.parts[k].who, self);
-    whole &= in;
-    if (!exact_ && sent_[k]) {
-      const Chunk part = chunk(k, n);
-      const auto left = part.of(std::span<const float>(in ? residual_ : whole_));
-      std::ranges::copy(left, part.of(std::span<float>(error_)).begin());
+    for (std::size_t k = 0; const MeanPart& made : mean.parts) {
+      const bool in = std::ranges::binary_search(made.who, self);
+      whole &= in;
+      if (!exact_ && sent_[k]) {
+        const Chunk part = chunk(k, n);
+        const auto left = part.of(std::span<const float>(in ? residual_ : whole_));
+        std::ranges::copy(left, part.of(std::span<float>(error_)).begin());
+      }
+      ++k;
     }
   }
   if (!exact_ && made_ && made_->step == mean.step && made_->members == n) {
