@@ -1,13 +1,31 @@
 #include <sotto/sites/torch/epoch_optimizer.h>
 
+#include <optional>
 #include <utility>
 
 #include <sotto/sites/torch/trained_node.h>
+#include <sotto/trainers/torch/early_gradient.h>
 
 namespace sotto::torch {
 
 struct EpochOptimizer::Run : TrainedNode<sotto::EpochOptimizer> {
   using TrainedNode::TrainedNode;
+
+  void start_in_backward() {
+    if (!early) {
+      early.emplace(model().flat(), [this](std::size_t first, std::span<const float> part) {
+        return node().gradient_part(first, part);
+      });
+    }
+    early->start();
+  }
+  EpochStep step_in_parts(double loss) {
+    early->finish();
+    return call([loss](sotto::EpochOptimizer& node) { return node.step(loss); });
+  }
+
+  /// Hands gradients over in the backward pass, once that was asked for.
+  std::optional<EarlyGradient> early;
 };
 
 EpochOptimizer::EpochOptimizer(const ::torch::nn::Module& model, const EpochOptions& options,
@@ -27,9 +45,18 @@ EpochOptimizer::~EpochOptimizer() = default;
 
 void EpochOptimizer::connect() { run_->connect(); }
 
-void EpochOptimizer::zero_grad() { run_->model().zero_grad(); }
+void EpochOptimizer::zero_grad() {
+  if (run_->early) {
+    run_->early->forget();
+  }
+  run_->model().zero_grad();
+}
 
-EpochStep EpochOptimizer::step(double loss) { return run_->step(loss); }
+void EpochOptimizer::start_in_backward() { run_->start_in_backward(); }
+
+EpochStep EpochOptimizer::step(double loss) {
+  return run_->early && run_->early->started() ? run_->step_in_parts(loss) : run_->step(loss);
+}
 
 EpochStep EpochOptimizer::wait() {
   return run_->call([](sotto::EpochOptimizer& node) { return node.wait(); });

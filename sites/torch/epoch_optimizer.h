@@ -60,8 +60,13 @@ class EpochOptimizer {
   /// Finds the others, and waits until this node takes part: the parameters are the run's then, if
   /// node().over() is not true.
   void connect();
-  /// Takes the parameters' gradients away.
+  /// Takes the parameters' gradients away. Throws Error where some of them have been sent.
   void zero_grad();
+  /// Says that the next backward pass gives the whole gradient of the step: as soon as the layers
+  /// of a chunk (docs/epochs.md) have theirs, it is sent, while the pass goes on. Results are the
+  /// same. Gradients stay as they are until step(), which else throws Error: no clipping, no
+  /// scaler. step() throws Error with local steps, which send no gradient.
+  void start_in_backward();
   /// A step by the mean of all nodes' gradients; one that is missing counts as 0. `loss` is that of
   /// the same batch. After a RunFault of a gradient that is not finite nothing has changed. Where
   /// options.stop has ended the wait, finish() may still make the step.

@@ -89,6 +89,69 @@ TEST_CASE("two nodes step as one does with the mean of their gradients, and are 
   CHECK(largest_difference(nets[0], plain) < 1e-5);
 }
 
+TEST_CASE("gradients that are sent in the backward pass make the steps of whole ones") {
+  if (!has_zmq()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  constexpr int kSteps = 8;
+  const auto batches = make_batches(2 * kSteps, 4);
+  const auto trained = [&](bool in_backward) {
+    const std::string seed = "127.0.0.1:" + std::to_string(sotto::test::free_port());
+    std::vector<Net> nets = {make_net(), make_net()};
+    const auto thrown = play(2, [&](int number) {
+      Net& net = nets[static_cast<std::size_t>(number)];
+      sotto::EpochOptions options = node_of_run(number == 0 ? "a" : "b", seed);
+      options.listen = number == 0 ? seed : "127.0.0.1:0";
+      options.rounds = kSteps;
+      sotto::torch::EpochOptimizer optimizer(adam_of(net), options);
+      optimizer.connect();
+      while (!optimizer.node().over()) {
+        const auto step = optimizer.node().round();
+        const Batch& batch = batches[2 * step + static_cast<std::size_t>(number)];
+        optimizer.zero_grad();
+        if (in_backward) {
+          optimizer.start_in_backward();
+        }
+        torch::mse_loss(net->forward(batch.x), batch.y).backward();
+        optimizer.step();
+      }
+      optimizer.finish();
+    });
+    CHECK(thrown == std::vector<std::string>{"", ""});
+    CHECK(same_bits(nets[0], nets[1]));
+    return nets[0];
+  };
+  CHECK(same_bits(trained(true), trained(false)));
+}
+
+TEST_CASE("gradients that have been sent in the backward pass are not taken back") {
+  if (!has_zmq()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto batches = make_batches(2, 4);
+  Net net = make_net();
+  sotto::EpochOptions options =
+      node_of_run("a", "127.0.0.1:" + std::to_string(sotto::test::free_port()));
+  options.roster.least = 1;
+  options.found_after = std::chrono::milliseconds(1);
+  sotto::torch::EpochOptimizer optimizer(adam_of(net), options);
+  optimizer.connect();
+  const auto backward = [&](const Batch& batch) {
+    torch::mse_loss(net->forward(batch.x), batch.y).backward();
+  };
+  optimizer.start_in_backward();
+  backward(batches[0]);
+  CHECK_THROWS_AS(optimizer.zero_grad(), sotto::Error);
+  net->parameters().front().mutable_grad().mul_(2);
+  CHECK_THROWS_AS(optimizer.step(), sotto::Error);
+  net->parameters().front().mutable_grad().div_(2);
+  CHECK(optimizer.step().round == 1);
+  optimizer.zero_grad();
+  backward(batches[1]);  // whole again
+  CHECK(optimizer.step().round == 2);
+  optimizer.finish();
+}
+
 TEST_CASE("a node that is told to stop while it waits leaves its loop, and in good order") {
   if (!has_zmq()) {
     SOTTO_SKIP("built without ZeroMQ");

@@ -289,7 +289,9 @@ bool DistributedOptimizer::start_in_backward() {
     return false;
   }
   if (!run_->early) {
-    run_->early.emplace(*run_->flat, *run_->node);
+    run_->early.emplace(*run_->flat, [run = run_.get()](std::size_t first, auto part) {
+      return run->node->gradient_part(first, part);
+    });
   }
   run_->early->start();
   run_->rates = rates_of(param_groups_);

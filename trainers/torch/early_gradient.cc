@@ -10,9 +10,9 @@
 
 namespace sotto::torch {
 
-EarlyGradient::EarlyGradient(FlatParameters& flat, sotto::Optimizer& node)
+EarlyGradient::EarlyGradient(FlatParameters& flat, GiveOn give_on)
     : flat_(flat),
-      node_(node),
+      give_on_(std::move(give_on)),
       given_(flat.parameters().size()),
       hooks_(flat.parameters(), [this](std::size_t index) { ready(index); }) {}
 
@@ -53,7 +53,7 @@ void EarlyGradient::ready(std::size_t index) {
 
 void EarlyGradient::give(std::size_t index) {
   const std::span<const float> gradient = flat_.gather_gradient(index);
-  const Status status = node_.gradient_part(flat_.layout()[index].offset, gradient);
+  const Status status = give_on_(flat_.layout()[index].offset, gradient);
   if (!status.ok()) {
     throw RunFault(status);
   }

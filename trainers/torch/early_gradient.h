@@ -1,16 +1,18 @@
 // Hands a gradient over while the backward pass that computes it goes on.
 //
 // Thread safety: `start` and `finish` on the caller's thread; in between autograd's threads hand
-// over gradients, one at a time. Ownership: both arguments must outlive it.
+// over gradients, one at a time. Ownership: what it is given must outlive it.
 #pragma once
 
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include <sotto/trainers/optimizer.h>
+#include <sotto/base/status.h>
 
 #include "backward_hooks.h"
 #include "flat_parameters.h"
@@ -19,7 +21,10 @@ namespace sotto::torch {
 
 class EarlyGradient {
  public:
-  EarlyGradient(FlatParameters& flat, sotto::Optimizer& node);
+  /// Takes the gradient of the parameters from `first` on, as Optimizer::gradient_part does.
+  using GiveOn = std::function<Status(std::size_t first, std::span<const float> part)>;
+
+  EarlyGradient(FlatParameters& flat, GiveOn give_on);
 
   /// Hands over from now on a gradient as soon as it is there. The node's round has begun.
   void start();
@@ -37,7 +42,7 @@ class EarlyGradient {
   void require_unchanged();
 
   FlatParameters& flat_;
-  sotto::Optimizer& node_;
+  const GiveOn give_on_;
   std::mutex mutex_;  ///< guards what follows
   bool started_ = false;
   /// Σ|g| of each gradient that was handed over, by parameter. (Versions of tensors do not tell:
