@@ -7,7 +7,9 @@
 // Channels of nodes that come and go are always encrypted; so are the fixed nodes beside them, and
 // once more in plain text with --plain. --mbit R has the kernel send no faster than R Mbit/s on
 // each connection and each way (SO_MAX_PACING_RATE), from the end of the first round on: a link of
-// that rate, without its delay.
+// that rate, without its delay. With --gradient-time, `--only parts` compares gradients that are
+// given whole, after that time, with those that are given in eight parts on the way, from the last
+// parameters to the first, as a backward pass has them.
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -19,8 +21,10 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -48,9 +52,10 @@ struct Request {
   int nodes = 2;
   int rounds = 40;
   int repeats = 7;
-  bool plain = false;  ///< beside fixed nodes in plain text, too
-  std::string only;    ///< the pairing that is measured; empty: all
-  double mbit = 0;     ///< rate of each connection in Mbit/s; 0: as fast as the host is
+  bool plain = false;      ///< beside fixed nodes in plain text, too
+  std::string only;        ///< the pairing that is measured; empty: all
+  double mbit = 0;         ///< rate of each connection in Mbit/s; 0: as fast as the host is
+  double gradient_ms = 0;  ///< time of a gradient, for parts
 };
 
 /// What a round costs.
@@ -169,8 +174,26 @@ RosterOptions roster_of(const Request& request, const std::string& seed) {
 
 std::string new_seed() { return fmt::format("127.0.0.1:{}", hold_port().second); }
 
+/// A step by a gradient that is there after its time, and given in so many equal parts.
+Result<EpochStep> step_in_parts(const Request& request, EpochOptimizer& optimizer,
+                                std::span<const float> gradient, std::size_t parts) {
+  const auto begin = Clock::now();
+  std::size_t rest = gradient.size();
+  for (std::size_t k = 1; k <= parts; ++k) {
+    const auto part = static_cast<double>(k) / static_cast<double>(parts);
+    std::this_thread::sleep_until(
+        begin + std::chrono::duration<double, std::milli>(request.gradient_ms * part));
+    const std::size_t first = gradient.size() * (parts - k) / parts;
+    if (parts > 1) {
+      require(optimizer.gradient_part(first, gradient.subspan(first, rest - first)));
+    }
+    rest = first;
+  }
+  return parts > 1 ? optimizer.step_by_parts() : optimizer.step(gradient);
+}
+
 /// Nodes of one model that come and go.
-Cost epoch_round(const Request& request) {
+Cost epoch_round(const Request& request, std::size_t parts = 1) {
   const std::string seed = new_seed();
   return slowest(request, [&](int node) {
     EpochOptions options;
@@ -183,7 +206,8 @@ Cost epoch_round(const Request& request) {
     const std::vector<float> gradient(request.dimension, 1);
     EpochOptimizer optimizer(options, x);
     require(optimizer.connect());
-    const Cost cost = cost_of(request, [&] { return optimizer.step(gradient).status(); });
+    const Cost cost = cost_of(
+        request, [&] { return step_in_parts(request, optimizer, gradient, parts).status(); });
     require(optimizer.finish());
     return cost;
   });
@@ -239,6 +263,18 @@ void compare(const Request& request, const std::string& what, const std::functio
   std::fflush(stdout);
 }
 
+void measure_parts(const Request& request) {
+  constexpr std::size_t kParts = 8;
+  fmt::print(
+      "{} nodes on loopback{}, {} parameters, a gradient of {} ms: a round with it whole, in "
+      "{} parts, and their ratio; then the processor's time a round\n",
+      request.nodes, request.mbit > 0 ? fmt::format(" at {} Mbit/s", request.mbit) : "",
+      request.dimension, request.gradient_ms, kParts);
+  compare(
+      request, "epochs, allreduce", [&] { return epoch_round(request); },
+      [&] { return epoch_round(request, kParts); });
+}
+
 void measure(const Request& request) {
   fmt::print(
       "{} nodes on loopback{}, {} parameters: a round of fixed nodes, of nodes that come and go, "
@@ -281,14 +317,22 @@ int main(int argc, char** argv) {
   app.add_option("--repeats", request.repeats, "Runs of each")
       ->check(CLI::Range(1, 1'000))
       ->capture_default_str();
-  app.add_option("--only", request.only, "The algorithm that is measured; all are if none is named")
-      ->check(CLI::IsMember({"allreduce", "pushsum", "dpsgd"}));
+  app.add_option("--only", request.only,
+                 "The algorithm that is measured, all if none is named; or gradients in parts")
+      ->check(CLI::IsMember({"allreduce", "pushsum", "dpsgd", "parts"}));
+  app.add_option("--gradient-time", request.gradient_ms, "Milliseconds of a gradient, for parts")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
   app.add_option("--mbit", request.mbit, "Mbit/s of each connection; 0: as fast as the host is")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   app.add_flag("--plain", request.plain, "Also beside fixed nodes in plain text");
   return sotto::bench::run_main(app, argc, argv, [&] {
-    sotto::bench::measure(request);
+    if (request.only == "parts") {
+      sotto::bench::measure_parts(request);
+    } else {
+      sotto::bench::measure(request);
+    }
     return 0;
   });
 }

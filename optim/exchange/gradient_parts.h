@@ -1,7 +1,6 @@
 // The parts of one step's gradient that have been given so far. A plain value.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <map>
@@ -14,13 +13,7 @@ class GradientParts {
   /// Whether no element is there.
   bool empty() const { return ends_.empty(); }
   /// Elements in all parts together.
-  std::size_t elements() const {
-    std::size_t sum = 0;
-    for (const auto& [first, end] : ends_) {
-      sum += end - first;
-    }
-    return sum;
-  }
+  std::size_t elements() const { return elements_; }
   /// Whether some of these elements have been in a part.
   bool overlap(std::size_t first, std::size_t elements) const {
     const auto next = ends_.lower_bound(first);
@@ -29,25 +22,33 @@ class GradientParts {
   }
   /// Whether all of these elements are there.
   bool cover(std::size_t first, std::size_t elements) const {
-    const std::size_t end = first + elements;
-    auto part = ends_.upper_bound(first);
-    part = part == ends_.begin() ? part : std::prev(part);
-    for (; part != ends_.end() && part->first <= first && first < end; ++part) {
-      first = std::max(first, part->second);
-    }
-    return first >= end;
+    const auto next = ends_.upper_bound(first);
+    return elements == 0 || (next != ends_.begin() && std::prev(next)->second >= first + elements);
   }
   /// A part that overlaps none before.
   void add(std::size_t first, std::size_t elements) {
-    if (elements > 0) {
-      ends_.emplace(first, first + elements);
+    if (elements == 0) {
+      return;
+    }
+    elements_ += elements;
+    std::size_t end = first + elements;
+    if (const auto behind = ends_.find(end); behind != ends_.end()) {
+      end = behind->second;
+      ends_.erase(behind);
+    }
+    const auto next = ends_.lower_bound(first);
+    if (next != ends_.begin() && std::prev(next)->second == first) {
+      std::prev(next)->second = end;
+    } else {
+      ends_.emplace(first, end);
     }
   }
   /// None is there any more.
-  void clear() { ends_.clear(); }
+  void clear() { *this = {}; }
 
  private:
-  std::map<std::size_t, std::size_t> ends_;  ///< end of each part, by its beginning
+  std::map<std::size_t, std::size_t> ends_;  ///< ends of runs of parts, by their beginnings
+  std::size_t elements_ = 0;
 };
 
 }  // namespace sotto

@@ -234,8 +234,7 @@ void EpochReducer::fold(const EpochPlace& place) {
 void EpochReducer::clear() {
   std::ranges::fill(error_, 0.0F);
   chunk_error_.clear();
-  place_.reset();
-  made_.reset();
+  begin_epoch();
 }
 
 }  // namespace sotto::sites

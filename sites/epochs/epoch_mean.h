@@ -93,6 +93,12 @@ class EpochReducer {
   /// The mean is committed; `offered` is false where no gradient of this node was offered for it.
   /// Says whether all of the gradient is in it.
   bool commit(const StepMean& mean, bool offered);
+  /// No mean of an epoch before can be committed any more: forgets what was encoded and made for
+  /// it. Errors stay.
+  void begin_epoch() {
+    place_.reset();
+    made_.reset();
+  }
   /// Forgets all errors: the node begins anew.
   void clear();
 

@@ -305,6 +305,9 @@ void EpochSteps::catch_up(const EpochNode& member) {
 
 void EpochSteps::enter(const EpochValue& value) {
   carry_ = has_applied_carried(value) ? std::nullopt : value.carry;
+  if (!carry_) {
+    reducer_.begin_epoch();
+  }
   works_.clear();
   parts_.clear();
   asked_carry_ = false;

@@ -59,7 +59,7 @@ class EpochOptimizer::Run {
   Status connect();
   Result<EpochStep> step(std::span<const float> gradient, double loss);
   Status gradient_part(std::size_t first, std::span<const float> part);
-  Result<EpochStep> step(double loss);
+  Result<EpochStep> step_by_parts(double loss);
   Result<EpochStep> wait();
   void cancel() { cancelled_ = true; }
   void evaluated(const Evaluation& quality);
@@ -91,8 +91,10 @@ class EpochOptimizer::Run {
   Status open();
   bool takes_part() const { return member_ && member_->wants_gradient(); }
   Status take_part();
-  /// take_part(), and whether the parameters are others than before.
-  Result<bool> moves_to_take_part();
+  /// take_part(), which notes whether it has moved the parameters from under a gradient.
+  Status take_part_with_gradient();
+  /// The gradient of the caller misses the run's model: it is left out.
+  EpochStep leave_out();
   ChannelOptions channel_options() const;
   /// Begins as a newcomer, or as the founder where no run is heard of.
   void try_begin();
@@ -160,8 +162,8 @@ class EpochOptimizer::Run {
 
   bool kept_ = false;  ///< the caller is away, and the parameters stay as they are
   std::atomic<bool> cancelled_{false};
-  GradientParts given_;            ///< parts of the gradient that the caller computes
-  bool misses_ = false;            ///< that gradient is at another model than the run's
+  GradientParts given_;  ///< parts of the gradient that the caller computes
+  bool misses_ = false;  ///< the gradient that the caller has is at another model than the run's
   std::optional<double> pending_;  ///< the loss of the gradient that waits for its mean
   std::optional<sites::EpochOutcome> outcome_;  ///< of that gradient
   Round round_ = 0;
@@ -348,7 +350,14 @@ Status EpochOptimizer::Run::take_part() {
 Status EpochOptimizer::Run::connect() {
   const Visit visit(node_);
   const Status& fault = node_.usable();
-  return fault.ok() ? take_part() : fault;
+  if (!fault.ok() || takes_part()) {
+    return fault;
+  }
+  Status status = take_part();
+  if (status.ok()) {
+    misses_ = !given_.empty();  // a gradient that begins now is at the run's model
+  }
+  return status;
 }
 
 // -- waiting --------------------------------------------------------------------------------------
@@ -421,6 +430,7 @@ Status EpochOptimizer::Run::keep_or_yield() {
   if (pending_) {
     outcome_ = sites::EpochOutcome{.step = 0, .left_out = true};
   }
+  misses_ = misses_ || !given_.empty();
   make_member(false);
   return {};
 }
@@ -523,16 +533,22 @@ void EpochOptimizer::Run::require_none_pending() const {
   }
 }
 
-Result<bool> EpochOptimizer::Run::moves_to_take_part() {
+Status EpochOptimizer::Run::take_part_with_gradient() {
   if (takes_part()) {
-    return false;
+    return {};
   }
   const std::vector<float> before(parameters_.begin(), parameters_.end());
   const Round then = round_;
-  if (Status status = take_part(); !status.ok()) {
-    return status;
-  }
-  return round_ != then || !std::ranges::equal(before, parameters_);
+  // A wait that ends early may have moved them, and the caller comes again with that gradient.
+  Status status = take_part();
+  misses_ = misses_ || round_ != then || !std::ranges::equal(before, parameters_);
+  return status;
+}
+
+EpochStep EpochOptimizer::Run::leave_out() {
+  misses_ = false;
+  given_.clear();
+  return {.round = round_, .left_out = true};
 }
 
 Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, double loss) {
@@ -541,19 +557,18 @@ Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, dou
     return fault;
   }
   require_none_pending();
-  if (!given_.empty()) {
-    throw Error("gradient", "parts of it were given; end this step with step() first");
+  if (!given_.empty() && !misses_) {
+    throw Error("gradient", "parts of it were given; end this step with step_by_parts() first");
   }
   if (gradient.size() != parameters_.size()) {
     refuse("gradient", fmt::format("{} elements", gradient.size()),
            fmt::format("it must have those of the parameters, {}", parameters_.size()));
   }
-  const auto moved = moves_to_take_part();
-  if (!moved.ok()) {
-    return moved.status();
+  if (Status status = take_part_with_gradient(); !status.ok()) {
+    return status;
   }
-  if (*moved) {
-    return EpochStep{.round = round_, .left_out = true};  // it is one at another model
+  if (misses_) {
+    return leave_out();
   }
   return local_ ? local_step(gradient, loss) : offer(gradient, loss);
 }
@@ -595,19 +610,18 @@ Status EpochOptimizer::Run::gradient_part(std::size_t first, std::span<const flo
     return fault;
   }
   require_none_pending();
+  if (misses_ && given_.elements() == parameters_.size()) {
+    given_.clear();  // a step of that gradient has ended early, and the caller gives another one
+  }
   require_part(first, part.size());
   if (part.empty()) {
     return {};
   }
   if (given_.empty()) {
-    const auto moved = moves_to_take_part();
-    if (!moved.ok()) {
-      return moved.status();
+    if (Status status = take_part_with_gradient(); !status.ok()) {
+      return status;
     }
-    misses_ = *moved;
   }
-  // The run may have been given up for another one since the part before.
-  misses_ = misses_ || !takes_part();
   if (!misses_) {
     if (Status status = member_->gradient_part(first, part, now()); !status.ok()) {
       return refusal(status);
@@ -623,7 +637,7 @@ Status EpochOptimizer::Run::gradient_part(std::size_t first, std::span<const flo
   });
 }
 
-Result<EpochStep> EpochOptimizer::Run::step(double loss) {
+Result<EpochStep> EpochOptimizer::Run::step_by_parts(double loss) {
   const Visit visit(node_);
   if (const Status& fault = node_.usable(); !fault.ok()) {
     return fault;
@@ -634,13 +648,9 @@ Result<EpochStep> EpochOptimizer::Run::step(double loss) {
         "gradient", fmt::format("{} elements", given),
         fmt::format("the parameters have {}, and each is to be in one part", parameters_.size()));
   }
-  misses_ = misses_ || !takes_part();
   if (misses_) {
-    if (Status status = take_part(); !status.ok()) {
-      return status;
-    }
-    given_.clear();
-    return EpochStep{.round = round_, .left_out = true};
+    Status status = take_part();
+    return status.ok() ? leave_out() : Result<EpochStep>(status);
   }
   given_.clear();
   return offered(member_->offer(now()), loss);
@@ -763,7 +773,7 @@ Result<EpochStep> EpochOptimizer::step(std::span<const float> gradient, double l
 Status EpochOptimizer::gradient_part(std::size_t first, std::span<const float> part) {
   return run_->gradient_part(first, part);
 }
-Result<EpochStep> EpochOptimizer::step(double loss) { return run_->step(loss); }
+Result<EpochStep> EpochOptimizer::step_by_parts(double loss) { return run_->step_by_parts(loss); }
 Result<EpochStep> EpochOptimizer::wait() { return run_->wait(); }
 void EpochOptimizer::cancel() { run_->cancel(); }
 void EpochOptimizer::evaluated(const Evaluation& quality) { run_->evaluated(quality); }

@@ -80,18 +80,18 @@ class EpochOptimizer {
                          double loss = std::numeric_limits<double>::quiet_NaN());
   /// The gradient of parameters from `first` on, as soon as a backward pass has it: chunks that are
   /// complete go to the members that own them, while the caller computes the rest. Each parameter
-  /// is in one part; step() without a gradient follows. Until then all parameters stay as they are,
-  /// also those whose part is given, and what is given counts where members come and go meanwhile.
-  /// The first part waits as connect() does where this node does not take part yet; if the
-  /// parameters moved then nothing is sent, and step() says `left_out`. With `grace`, the rest of a
-  /// backward pass has to come within it once more than half have sent a chunk.
-  /// Faults are as above. Fault::non_finite for a part that is not finite: nothing of it is sent,
-  /// and it may be given again. Throws Error for a part that is out of range or overlaps an earlier
-  /// one, with local steps, and while a gradient is pending.
+  /// is in one part; step_by_parts() follows. Until then all parameters stay as they are, also
+  /// those whose part is given, and what is given counts where members come and go meanwhile. The
+  /// first part waits as connect() does where this node does not take part yet; if the parameters
+  /// moved then nothing is sent, and the step is `left_out`. With `grace`, each chunk has to come
+  /// within it once more than half of all members have sent theirs. Faults are as above.
+  /// Fault::non_finite for a part that is not finite: nothing of it is sent, and it may be given
+  /// again. Throws Error for a part that is out of range or overlaps an earlier one, with local
+  /// steps, and while a gradient is pending.
   Status gradient_part(std::size_t first, std::span<const float> part);
-  /// A step by the gradient whose parts were given; else as step(gradient), which throws Error
-  /// between a part and this call. Throws Error, and changes nothing, when some parts are missing.
-  Result<EpochStep> step(double loss = std::numeric_limits<double>::quiet_NaN());
+  /// A step by the gradient whose parts were given; else as step(), which throws Error between a
+  /// part and this call. Throws Error, and changes nothing, when some parts are missing.
+  Result<EpochStep> step_by_parts(double loss = std::numeric_limits<double>::quiet_NaN());
   /// Goes on with the wait of a step() that ended early. Throws Error where none did.
   Result<EpochStep> wait();
   /// Ends the present wait, or else the next one, with Fault::stopped. Any thread may call it.

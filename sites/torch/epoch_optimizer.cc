@@ -20,8 +20,16 @@ struct EpochOptimizer::Run : TrainedNode<sotto::EpochOptimizer> {
     early->start();
   }
   EpochStep step_in_parts(double loss) {
-    early->finish();
-    return call([loss](sotto::EpochOptimizer& node) { return node.step(loss); });
+    try {
+      early->finish();
+    } catch (const RunFault& fault) {  // of a part that waited until this node takes part
+      model().flat().publish();
+      if (fault.status().fault() == Fault::stopped && node().over()) {
+        return {.round = node().round()};
+      }
+      throw;
+    }
+    return call([loss](sotto::EpochOptimizer& node) { return node.step_by_parts(loss); });
   }
 
   /// Hands gradients over in the backward pass, once that was asked for.

@@ -64,8 +64,11 @@ class EpochOptimizer {
   void zero_grad();
   /// Says that the next backward pass gives the whole gradient of the step: as soon as the layers
   /// of a chunk (docs/epochs.md) have theirs, it is sent, while the pass goes on. Results are the
-  /// same. Gradients stay as they are until step(), which else throws Error: no clipping, no
-  /// scaler. step() throws Error with local steps, which send no gradient.
+  /// same. Call connect() first, as a pass in which the parameters become the run's is left out.
+  /// Gradients stay as they are until step(), which else throws Error: no clipping, no scaler. A
+  /// batch cannot be skipped once some of its gradient has been sent: after a RunFault of one that
+  /// is not finite, step() may be called again with another gradient in the place of the rest.
+  /// step() throws Error with local steps, which send no gradient.
   void start_in_backward();
   /// A step by the mean of all nodes' gradients; one that is missing counts as 0. `loss` is that of
   /// the same batch. After a RunFault of a gradient that is not finite nothing has changed. Where

@@ -1,4 +1,7 @@
 // Means of epochs have the bits of the algorithms that they stand for, and nothing is dropped.
+#include <algorithm>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -201,6 +204,32 @@ TEST_CASE("epochs: what compression withholds is not dropped when an epoch ends"
   for (std::size_t j = 0; j < kDimension; ++j) {
     CHECK(received[j] == doctest::Approx(given[j]).epsilon(1e-3).scale(1));
   }
+}
+
+TEST_CASE(
+    "epochs: what was encoded in an epoch that has ended is no error of the next one's mean") {
+  constexpr std::size_t kElements = 64;
+  const std::vector<float> gradient(kElements, 0.3F);
+  const EpochPlace old{.epoch = 1, .step = 1, .index = 0, .members = 2};
+  const auto reducer = [] {
+    return EpochReducer(kElements, make_compressor("sign", ContractKind::any), 3);
+  };
+  EpochReducer other = reducer();
+  std::map<std::uint16_t, SharedBytes> first;
+  REQUIRE(other.encode({.epoch = 2, .step = 1, .index = 0, .members = 2}, 0, gradient).ok());
+  first.emplace(std::uint16_t{0}, other.encoding(0));
+  const auto made = other.make({.epoch = 2, .step = 1, .index = 0, .members = 2}, first);
+  REQUIRE(made.ok());
+  EpochReducer late = reducer();  // its chunks of the old epoch went out, and none in the new one
+  REQUIRE(late.encode(old, 0, gradient).ok());
+  late.begin_epoch();
+  CHECK(!late.commit({.step = 1, .parts = {*made, *made}}, false));
+  // Nothing was withheld, so that its next gradient is sent as that of a node which begins.
+  const EpochPlace after{.epoch = 2, .step = 2, .index = 1, .members = 2};
+  REQUIRE(late.encode(after, 0, gradient).ok());
+  EpochReducer fresh = reducer();
+  REQUIRE(fresh.encode(after, 0, gradient).ok());
+  CHECK(std::ranges::equal(late.encoding(0), fresh.encoding(0)));
 }
 
 TEST_CASE("epochs: the digest of a mean tells steps, members, bytes and learning rates apart") {

@@ -63,7 +63,7 @@ Status step_by_parts(EpochOptimizer& node, std::span<const float> gradient) {
     }
     end = first;
   }
-  return node.step().status();
+  return node.step_by_parts().status();
 }
 
 /// A node in a loop; `gradient` takes its place among the members. With `parts` it gives every
@@ -216,7 +216,7 @@ TEST_CASE("live epochs: a gradient comes in parts, each element in one") {
   EpochOptimizer node(options, x);
   const std::vector<float> two(2, 1);
   const std::vector<float> one(1, 1);
-  CHECK_THROWS_AS((void)node.step(), Error);  // none was given
+  CHECK_THROWS_AS((void)node.step_by_parts(), Error);  // none was given
   CHECK_THROWS_AS((void)node.gradient_part(2, two), Error);
   CHECK_THROWS_AS((void)node.gradient_part(4, {}), Error);
   for (Round round = 1; round <= kSteps; ++round) {
@@ -224,12 +224,12 @@ TEST_CASE("live epochs: a gradient comes in parts, each element in one") {
     REQUIRE(node.gradient_part(1, two).ok());
     CHECK(x == std::vector<float>(3, 1 - 0.5F * static_cast<float>(round - 1)));
     CHECK_THROWS_AS((void)node.gradient_part(2, one), Error);
-    CHECK_THROWS_AS((void)node.step(), Error);
+    CHECK_THROWS_AS((void)node.step_by_parts(), Error);
     CHECK_THROWS_AS((void)node.step(std::vector<float>(3)), Error);
     const std::vector<float> spoilt(1, std::numeric_limits<float>::infinity());
     CHECK(node.gradient_part(0, spoilt).fault() == Fault::non_finite);
     REQUIRE(node.gradient_part(0, one).ok());
-    const auto done = node.step(0.25);
+    const auto done = node.step_by_parts(0.25);
     REQUIRE_MESSAGE(done.ok(), done.status().message());
     CHECK(*done == EpochStep{.round = round, .left_out = false});
     CHECK(x == std::vector<float>(3, 1 - 0.5F * static_cast<float>(round)));
