@@ -90,15 +90,33 @@ Ended train(const EpochOptions& options, std::vector<float> x,
   return ended;
 }
 
+/// What all nodes of a run compute, and whether they give gradients in parts.
+struct Case {
+  std::string compressor;
+  Round interval = 1;
+  std::optional<StepRuleOptions> outer{};
+  bool parts = false;
+};
+
+/// Nodes of a fixed number that compute it.
+ClusterOptions fixed_nodes(const Case& now) {
+  const bool exact = now.compressor == "none";
+  const StepRuleOptions as_it_is{.rule = "sgd", .learning_rate = 1};
+  const bool local = now.interval > 1 || now.outer;
+  return {.algorithm = exact ? "allreduce" : "qmean",
+          .compressor = exact ? "" : now.compressor,
+          .nodes = kNodes,
+          .dimension = kDimension,
+          .step = {.rule = "adam", .learning_rate = 0.05},
+          .communication_interval = now.interval,
+          .outer_step = local ? std::optional(now.outer.value_or(as_it_is)) : std::nullopt,
+          .seed = 11,
+          .allow_contract_violation = true};
+}
+
 }  // namespace
 
 TEST_CASE("live epochs: where nothing fails the models are those of allreduce and qmean by bits") {
-  struct Case {
-    std::string compressor;
-    Round interval = 1;
-    std::optional<StepRuleOptions> outer{};
-    bool parts = false;
-  };
   const StepRuleOptions diloco{
       .rule = "sgd", .learning_rate = 0.7, .momentum = 0.9, .nesterov = true};
   for (const Case& now : {Case{"none"}, Case{"quant:4"}, Case{"none", 3}, Case{"none", 4, diloco},
@@ -107,19 +125,7 @@ TEST_CASE("live epochs: where nothing fails the models are those of allreduce an
     CAPTURE(now.compressor);
     CAPTURE(now.parts);
     CAPTURE(now.interval);
-    const bool exact = now.compressor == "none";
-    const StepRuleOptions as_it_is{.rule = "sgd", .learning_rate = 1};
-    const bool local = now.interval > 1 || now.outer;
-    const ClusterOptions fixed{
-        .algorithm = exact ? "allreduce" : "qmean",
-        .compressor = exact ? "" : now.compressor,
-        .nodes = kNodes,
-        .dimension = kDimension,
-        .step = {.rule = "adam", .learning_rate = 0.05},
-        .communication_interval = now.interval,
-        .outer_step = local ? std::optional(now.outer.value_or(as_it_is)) : std::nullopt,
-        .seed = 11,
-        .allow_contract_violation = true};
+    const ClusterOptions fixed = fixed_nodes(now);
     const Quadratic task(kNodes, kDimension, 3, 0.2);
     const GradientFunction gradient_of = task;
     Cluster cluster(fixed);
