@@ -618,7 +618,8 @@ TEST_CASE("epochs: members know whose gradients came after the grace") {
   }
 }
 
-TEST_CASE("epochs: chunks and their means travel while members compute, and what was given is kept") {
+TEST_CASE(
+    "epochs: chunks and their means travel while members compute, and what was given is kept") {
   EpochWorld world = running({"a", "b", "c"});
   until_all_compute(world);
   const Round step = world.committed() + 1;
