@@ -96,11 +96,13 @@ Status SiteStateWriter::keep() {
   if (!thread_) {
     thread_.emplace("what is written");
   }
-  if (!has_room() && size_ <= kQuick) {
+  bool room = has_room();
+  if (!room && size_ <= kQuick) {
     make_room();
+    room = true;
   }
   writing_ = true;
-  if (!has_room()) {
+  if (!room) {
     begin_job([this] { make_room(); });  // a step after this one copies
     return {};
   }
