@@ -271,6 +271,7 @@ std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
     const double part = absurd ? 0 : peer.part * (cut ? longest / distance : 1);
     const float w = weight(degree, peer.degree);
     peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,
+                      .distance = distance,
                       .cut = cut ? 1U : 0U,
                       .absurd = absurd};
     pulls.push_back(

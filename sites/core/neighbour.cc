@@ -89,6 +89,7 @@ PeerHabit Neighbour::habit() const {
          : heavy_rounds >= kHeavy      ? PeerHabit::mints
          : silent_rounds >= kLongWhile ? PeerHabit::sends_nothing
          : far_ahead                   ? PeerHabit::far_ahead
+         : far_pulls.stays()           ? PeerHabit::stays_far
                                        : PeerHabit::none;
 }
 

@@ -11,6 +11,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
+#include <sotto/sites/core/far_pulls.h>
 #include <sotto/sites/core/freshness.h>
 #include <sotto/sites/core/hello_verdict.h>
 #include <sotto/sites/core/lead.h>
@@ -80,6 +81,7 @@ struct Neighbour {
   Round silent_rounds = 0;  ///< latest rounds in a row in which it sent no parcel
   /// Latest rounds in a row in which its parcels had more mass than they may.
   Round heavy_rounds = 0;
+  FarPulls far_pulls;
   bool takes = false;      ///< it has the habit PeerHabit::takes
   bool far_ahead = false;  ///< it has the habit PeerHabit::far_ahead
   Freshness freshness;

@@ -408,6 +408,7 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
     bound_.pulled(distance);
   }
   Influence influence{.moved = std::min(distance, longest) * counts / (mass_ + counts),
+                      .distance = distance,
                       .cut = cut ? 1U : 0U,
                       .absurd = absurd};
   if (floats) {

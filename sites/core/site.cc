@@ -428,6 +428,9 @@ void Site::end_intake(std::span<const MixedPeer> mixed) {
     if (peer.influence.absurd) {
       peer.take_blame(offered_);
     }
+    if (peer.influence.distance > 0 && !peer.ignored(offered_)) {
+      peer.far_pulls.note(peer.influence.distance, peer.influence.cut > 0);
+    }
   }
   // Between honest sites, too, more mass goes one way than the other, by a few shares of 1 / (1 +
   // k). A peer that took eight shares more than it gave, while this site is at its floor, is named.

@@ -18,6 +18,7 @@ enum class PeerHabit : std::uint8_t {
   takes,             ///< the peer has taken much more mass than it gave, and this site's is low
   mints,             ///< the peer's parcels have long had more mass than a parcel may have
   far_ahead,         ///< it says that it has come to a round that it cannot have come to
+  stays_far,         ///< its model has long been farther away than a parcel may pull
   confirms_nothing,  ///< the peer's window has long been full: it gives no receipts
   sends_nothing,     ///< it may send, says that it does, and has long sent nothing
 };

@@ -31,6 +31,8 @@ std::optional<SiteEvent::Kind> event_of(PeerConcern concern) {
       return SiteEvent::Kind::peer_mints;
     case PeerConcern::far_ahead:
       return SiteEvent::Kind::peer_far_ahead;
+    case PeerConcern::stays_far:
+      return SiteEvent::Kind::peer_stays_far;
     case PeerConcern::barred:
       return SiteEvent::Kind::peer_barred;
     case PeerConcern::late:

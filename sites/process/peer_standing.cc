@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/sites/core/far_pulls.h>
+
 namespace sotto {
 
 using sites::PeerHabit;
@@ -94,6 +96,11 @@ PeerStanding habit_of(const PeerState& peer) {
     case PeerHabit::far_ahead:
       return with(PeerConcern::far_ahead,
                   fmt::format("it says that it has come to round {}", peer.round));
+    case PeerHabit::stays_far:
+      return with(PeerConcern::stays_far,
+                  fmt::format("its model has stayed farther away than a parcel may pull, for {} "
+                              "rounds and more: {} pulls were cut",
+                              sites::FarPulls::kRounds, peer.cut));
     case PeerHabit::none:
       break;
   }
@@ -157,6 +164,7 @@ std::string_view name_of(PeerConcern concern) {
       "confirms-nothing",
       "sends-nothing",
       "far-ahead",
+      "stays-far",
   });
   return kNames.at(static_cast<std::size_t>(concern));
 }

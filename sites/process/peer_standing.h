@@ -44,6 +44,7 @@ enum class PeerConcern {
   confirms_nothing,  ///< up: it confirms no parcels
   sends_nothing,     ///< up: it may send, and does not
   far_ahead,         ///< up: it claims a round that no other has come near
+  stays_far,         ///< up: its model has long been farther away than a parcel may pull
 };
 
 struct PeerStanding {

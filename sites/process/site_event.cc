@@ -35,6 +35,7 @@ constexpr auto kNames = std::to_array<Named>({
     {Kind::peer_confirms_nothing, "peer-confirms-nothing"},
     {Kind::peer_mints, "peer-mints"},
     {Kind::peer_far_ahead, "peer-far-ahead"},
+    {Kind::peer_stays_far, "peer-stays-far"},
     {Kind::peer_late, "peer-late"},
     {Kind::model_put_back, "model-put-back"},
     {Kind::peer_spoils, "peer-spoils"},

@@ -48,6 +48,7 @@ struct SiteEvent {
     peer_confirms_nothing,  ///< a peer confirms nothing
     peer_mints,             ///< a peer's parcels hold more mass than they may
     peer_far_ahead,         ///< a peer says that it is many rounds ahead
+    peer_stays_far,         ///< a peer's model stays farther away than a parcel may pull
     peer_late,              ///< a peer is not waited for any more
     model_put_back,         ///< the model before the last intake is back
     peer_spoils,            ///< a peer's parcels were in a model that was put back

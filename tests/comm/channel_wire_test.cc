@@ -203,6 +203,24 @@ TEST_CASE("departing messages wait for an allowance, and arrive in chunks") {
   CHECK(out.empty());
 }
 
+TEST_CASE("a message is known as queued by its head and by where its body lies") {
+  const auto start = MessageSender::Clock::time_point();
+  MessageSender out(8s);
+  const SharedBytes body(message_of(1, 10'000));
+  out.add({.head = message_of(2, 20), .body = body});
+  out.add({.head = message_of(3, 20), .body = {}});
+  CHECK(out.holds({.head = message_of(2, 20), .body = body}));
+  CHECK_FALSE(out.holds({.head = message_of(4, 20), .body = body}));
+  CHECK_FALSE(out.holds({.head = message_of(2, 20), .body = message_of(1, 10'000)}));
+  CHECK_FALSE(out.holds({.head = message_of(3, 20), .body = {}}));
+  REQUIRE(out.take({0, cost_of(10'020)}, start).ok());
+  out.gone(start);
+  CHECK(out.holds({.head = message_of(2, 20), .body = body}));  // a part of it is out
+  for (; out.ready(); out.gone(start)) {
+  }
+  CHECK_FALSE(out.holds({.head = message_of(2, 20), .body = body}));
+}
+
 TEST_CASE("a message in two runs of bytes goes out as one, wherever its chunks end") {
   const auto start = MessageSender::Clock::time_point();
   constexpr std::size_t kChunk = ChunkSizer::kLeastChunkBytes;

@@ -130,6 +130,17 @@ TEST_CASE("a channel's queue is bounded while the peer takes nothing") {
   met.b.expect_message(0, message);
 }
 
+TEST_CASE("a message that is said again while it waits is queued once") {
+  const Sites sites(2);
+  MetSites met(sites.options(0), sites.options(1));
+  const Bytes message = message_of(7, Sites::kMostMessage);
+  const SharedBytes body(message);
+  for (int again = 0; again < 20; ++again) {  // the peer takes two, three wait here at most
+    REQUIRE(met.a.channels().hand_over(1, {.head = {}, .body = body}).ok());
+  }
+  met.b.expect_message(0, message);
+}
+
 TEST_CASE("messages that channels do not take") {
   const Sites sites(2);
   MetSites met(sites.options(0), sites.options(1));

@@ -102,6 +102,9 @@ Status Channel::send(ChannelMessage message) {
                                           message.size(), context_.options.max_message_bytes)};
   }
   const MessageSender& out = pair_->out;
+  if (out.holds(message)) {
+    return {};
+  }
   const auto most = context_.options.max_queued_bytes;
   if (out.queued_bytes() + message.size() > most ||
       out.queued_messages() * channel_wire::kMessageCost > most) {

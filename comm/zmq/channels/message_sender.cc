@@ -38,6 +38,14 @@ void ChunkSizer::arrived(std::uint64_t bytes, Clock::time_point now) {
   }
 }
 
+bool MessageSender::holds(const ChannelMessage& message) const {
+  const auto equal = [&](const ChannelMessage& queued) {
+    return queued.body.data() == message.body.data() && queued.body.size() == message.body.size() &&
+           queued.head == message.head;
+  };
+  return !message.body.empty() && std::ranges::any_of(queue_, equal);
+}
+
 bool MessageSender::ready() const {
   return !queue_.empty() &&
          (begun_ || channel_wire::cost_of(queue_.front().size()) <= receipt_.allowed - spent_);

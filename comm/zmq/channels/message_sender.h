@@ -51,6 +51,8 @@ class MessageSender {
     queued_bytes_ += message.size();
     queue_.push_back(std::move(message));
   }
+  /// Whether a message of an equal head and the very same body, which is not empty, is not out yet.
+  bool holds(const ChannelMessage& message) const;
   bool empty() const { return queue_.empty(); }
   /// Bytes of messages that are not yet sent whole.
   std::size_t queued_bytes() const { return queued_bytes_; }

@@ -260,7 +260,11 @@ TEST_CASE("core: sites that trained apart until they hardly moved find together 
       REQUIRE(std::abs(network.site(0).parameters()[0] - network.site(1).parameters()[0]) > 0.9F);
       network.connect(0, 1);
       network.deliver_all();
-      network.run_in_step(1500);
+      for (int round = 0; round < 1500; ++round) {
+        network.run_in_step(1);
+        REQUIRE(network.peers(0).front().habit == sites::PeerHabit::none);
+        REQUIRE(network.peers(1).front().habit == sites::PeerHabit::none);
+      }
       for (const std::size_t i : {0U, 1U}) {
         CHECK(network.peers(i).front().blamed == 0);
         CHECK(std::abs(network.site(i).parameters()[0] - 1.5F) < 0.25F);

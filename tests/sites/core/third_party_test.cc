@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/sites/core/far_pulls.h>
 #include <sotto/sites/core/punctuality.h>
 
 #include "optim/cluster.h"
@@ -211,6 +212,44 @@ TEST_CASE("core: absurd parcels move nothing, however many come") {
       CHECK(scene.seen(0, 2).offences == 0);
       scene.rounds(100);
       CHECK(away() < 32 * scene.network.state(0).longest_step);
+    }
+  }
+}
+
+TEST_CASE("core: a far model that stays is told, and of nobody else") {
+  for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
+    for (const float far : {0.9F, 2.5F}) {
+      CAPTURE(far);
+      // Steps of honest sites do not get longer where the third leads them, and it goes on ahead.
+      SiteNetworkOptions options = quadratic(3, 0.05);
+      options.exchange = exchange;
+      bool lying = false;
+      float to = far;
+      options.gradient = [&](std::size_t site, Round, std::span<const float> x,
+                             std::span<float> g) {
+        const bool lies = lying && site == 2;
+        to += lies ? 0.02F : 0.0F;
+        for (std::size_t k = 0; k < x.size(); ++k) {
+          g[k] = lies ? (x[k] - 1 - to) / 0.05F : std::clamp(x[k] - 1, -0.01F, 0.01F);
+        }
+      };
+      SiteNetwork network(options);
+      network.connect_all();
+      network.deliver_all();
+      const auto habit = [&](std::size_t by, std::size_t of) {
+        return network.peers(by)[network.place(by, of)].habit;
+      };
+      network.run_in_step(200);
+      CHECK(habit(0, 2) == PeerHabit::none);
+      lying = true;
+      network.run_in_step(2 * sites::FarPulls::kRounds + 2);
+      CHECK(habit(0, 2) == PeerHabit::stays_far);
+      CHECK(habit(0, 1) == PeerHabit::none);
+      CHECK(habit(1, 0) == PeerHabit::none);
+      CHECK(network.peers(0)[network.place(0, 2)].blamed == 0);
+      lying = false;
+      network.run_in_step(400);
+      CHECK(habit(0, 2) == PeerHabit::none);
     }
   }
 }

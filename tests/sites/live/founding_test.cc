@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/error.h>
 #include <sotto/base/philox.h>
 #include <sotto/sites/live/epoch_hello.h>
 #include <sotto/sites/live/epoch_optimizer.h>
@@ -254,6 +255,32 @@ TEST_CASE("live epochs: a run without a step gives way to another, and its node 
   const auto done = step.get();
   REQUIRE(done.ok());
   CHECK(done->left_out);
+}
+
+TEST_CASE("live epochs: a run is given up between two parts of a gradient") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<float> x(5);
+  EpochOptimizer node(first_of(seed, 2), x);
+  EpochOptions options = first_of(seed, 2);
+  options.name = "other";
+  Elsewhere other(options, x.size());
+  REQUIRE(node.connect().ok());
+  const std::vector<float> first(2);
+  const std::vector<float> rest(3);
+  REQUIRE(node.gradient_part(0, first).ok());
+  other.say(3);
+  while (node.report().epoch->standing != "joining") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  REQUIRE(node.gradient_part(2, rest).ok());
+  // With a gradient of the run that is gone the node waits to take part in the other one.
+  node.cancel();
+  CHECK(node.step_by_parts().status().fault() == Fault::stopped);
+  // A caller that does not come back with it may give another one.
+  node.cancel();
+  CHECK(node.gradient_part(0, first).fault() == Fault::stopped);
+  node.cancel();
+  CHECK(node.step(x).status().fault() == Fault::stopped);
 }
 
 TEST_CASE("live epochs: nodes and seeds that start in any order begin one run") {
