@@ -25,10 +25,11 @@ Status too_large(std::string_view what) {
 
 }  // namespace
 
-EpochDigest digest_of(const StepMean& mean, double learning_rate) {
+EpochDigest digest_of(const StepMean& mean, double learning_rate, std::uint64_t settings) {
   ByteBuffer all;
   all.write(mean.step);
   all.write(learning_rate);
+  all.write(settings);
   for (const MeanPart& part : mean.parts) {
     all.write(std::uint64_t{part.who.size()});
     all.write_span(std::span<const std::uint16_t>(part.who));

@@ -55,8 +55,9 @@ struct WholeMean {
   EpochDigest digest{};  ///< digest_of it
 };
 
-/// The digest of a mean and of the learning rate with which it is applied.
-EpochDigest digest_of(const StepMean& mean, double learning_rate);
+/// The digest of a mean, and of the learning rate and the further settings with which it is applied
+/// (EpochSetup::step_settings).
+EpochDigest digest_of(const StepMean& mean, double learning_rate, std::uint64_t settings = 0);
 
 /// Where in a run a member stands when it encodes.
 struct EpochPlace {

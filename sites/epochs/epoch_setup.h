@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +33,10 @@ struct EpochSetup {
   ParameterLayout layout{};               ///< tensors of x; empty: one
   std::unique_ptr<StepRule> step_rule{};  ///< from a mean gradient to the step
   double learning_rate = 0.1;             ///< of the step rule; part of each mean's digest
+  /// A number for the settings with which the rule makes the step of this number, from 0, where
+  /// they are no function of what all nodes have agreed on; it is part of that mean's digest. None:
+  /// there are no such settings.
+  std::function<std::uint64_t(Round)> step_settings{};
   /// C; `none`: `allreduce`, and else `qmean`, which compensates its errors.
   std::unique_ptr<Compressor> compressor{};
   std::uint64_t seed = 1;  ///< the run's, for rounding

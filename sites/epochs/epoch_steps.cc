@@ -17,6 +17,11 @@ EpochSteps::EpochSteps(const EpochSetup& setup, std::unique_ptr<Compressor> comp
       reducer_(setup.parameters.size(), std::move(compressor), setup.seed),
       log_(setup.join_memory) {}
 
+EpochDigest EpochSteps::digest(const StepMean& mean) const {
+  const auto& settings = setup_.step_settings;
+  return digest_of(mean, setup_.learning_rate, settings ? settings(mean.step - 1) : 0);
+}
+
 // -- what others say ------------------------------------------------------------------------------
 
 PartMessage EpochSteps::made_part(Round step, const MeanPart& part) const {
@@ -73,7 +78,7 @@ Result<std::optional<WholeMean>> EpochSteps::hear_held(const PartMessage& part, 
   if (!whole) {
     return whole;
   }
-  if (digest_of(whole->mean, setup_.learning_rate) != whole->digest) {
+  if (digest(whole->mean) != whole->digest) {
     if (replays) {
       return Status(Fault::unexpected,
                     fmt::format("step {}: the run's mean has another digest here: this node has "
@@ -202,7 +207,7 @@ void EpochSteps::complete() {
     return;
   }
   if (auto mean = works_[step_ + 1].mean(step_ + 1, place_.members.size())) {
-    const EpochDigest digest = digest_of(*mean, setup_.learning_rate);
+    const EpochDigest digest = this->digest(*mean);
     hold({*std::move(mean), digest});
   }
 }

@@ -129,6 +129,7 @@ class EpochSteps {
             .index = place_.index,
             .members = place_.members.size()};
   }
+  EpochDigest digest(const StepMean& mean) const;
   std::uint16_t own() const { return static_cast<std::uint16_t>(place_.index); }
   /// Whether messages of a step are taken in: those of the next two.
   bool is_near(Round step) const { return step > step_ && step <= step_ + 2; }

@@ -252,6 +252,7 @@ void EpochOptimizer::Run::make_member(bool founder) {
           .layout = layout_,
           .step_rule = local_ ? make_outer_step_rule(run_step_rule(options_)) : make_rule(),
           .learning_rate = run_step_rule(options_).learning_rate,
+          .step_settings = local_ ? nullptr : options_.own_step_settings,
           .compressor = std::move(compressor),
           .seed = options_.seed,
           .grace = options_.grace},

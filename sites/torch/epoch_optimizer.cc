@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include <sotto/base/error.h>
 #include <sotto/sites/torch/trained_node.h>
 #include <sotto/trainers/torch/early_gradient.h>
 
@@ -34,6 +35,7 @@ struct EpochOptimizer::Run : TrainedNode<sotto::EpochOptimizer> {
 
   /// Hands gradients over in the backward pass, once that was asked for.
   std::optional<EarlyGradient> early;
+  bool begun = false;
 };
 
 EpochOptimizer::EpochOptimizer(const ::torch::nn::Module& model, const EpochOptions& options,
@@ -51,7 +53,10 @@ EpochOptimizer::EpochOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
 
 EpochOptimizer::~EpochOptimizer() = default;
 
-void EpochOptimizer::connect() { run_->connect(); }
+void EpochOptimizer::connect() {
+  run_->begun = true;
+  run_->connect();
+}
 
 void EpochOptimizer::zero_grad() {
   if (run_->early) {
@@ -60,9 +65,13 @@ void EpochOptimizer::zero_grad() {
   run_->model().zero_grad();
 }
 
-void EpochOptimizer::start_in_backward() { run_->start_in_backward(); }
+void EpochOptimizer::start_in_backward() {
+  run_->begun = true;
+  run_->start_in_backward();
+}
 
 EpochStep EpochOptimizer::step(double loss) {
+  run_->begun = true;
   return run_->early && run_->early->started() ? run_->step_in_parts(loss) : run_->step(loss);
 }
 
@@ -72,8 +81,14 @@ EpochStep EpochOptimizer::wait() {
 
 void EpochOptimizer::finish() { run_->finish(); }
 
-std::vector<::torch::optim::OptimizerParamGroup>& EpochOptimizer::param_groups() {
-  return run_->model().groups();
+void EpochOptimizer::set_schedule(Schedule schedule) {
+  if (!run_->model().has_optimizer()) {
+    throw Error("schedule", "the step rule is sotto's, whose own setting is `schedule`");
+  }
+  if (run_->begun) {
+    throw Error("schedule", "the node has begun: set it before connect()");
+  }
+  run_->model().set_schedule(std::move(schedule));
 }
 
 sotto::EpochOptimizer& EpochOptimizer::node() { return run_->node(); }

@@ -12,8 +12,8 @@
 //
 // The step rule is sotto's, as the options say, or a torch optimizer, whose memory newcomers take
 // over with the model; with local steps (EpochOptions::communication_interval, DiLoCo) it makes
-// those, and each node's memory is its own. Buffers, e.g. running statistics of BatchNorm, stay
-// this node's own.
+// those, and each node's memory is its own. set_schedule() changes its rates. Buffers, e.g. running
+// statistics of BatchNorm, stay this node's own.
 //
 // Thread safety: one thread; between two calls a thread of its own answers the others.
 // Ownership: it moves the model's parameters into one flat vector, which lives as long as they do.
@@ -24,6 +24,7 @@
 // Inside namespace sotto::torch, write ::torch for the library.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -79,9 +80,19 @@ class EpochOptimizer {
   /// Leaves in good order; no step may follow.
   void finish();
 
-  /// The parameter groups of the torch optimizer, for schedulers of the caller's own, which all
-  /// nodes follow alike by node().next_step(); empty without one.
-  std::vector<::torch::optim::OptimizerParamGroup>& param_groups();
+  /// Sets rates and other options of the torch optimizer's groups for the step of this number, from
+  /// 0.
+  using Schedule =
+      std::function<void(Round step, std::vector<::torch::optim::OptimizerParamGroup>& groups)>;
+  /// Calls `schedule` before each step of the torch optimizer. It sets all that ever changes, and
+  /// depends on the number alone: newcomers make steps again that the others have made, and nodes
+  /// whose schedules differ end. It is called in calls of this class, and by the node's own thread,
+  /// one at a time. Before connect(); throws Error after that, and without a torch optimizer.
+  ///
+  ///     optimizer.set_schedule([](sotto::Round step, auto& groups) {
+  ///       groups[0].options().set_lr(step < 1000 ? 1e-3 : 1e-4);
+  ///     });
+  void set_schedule(Schedule schedule);
   /// The node itself: rounds, report, cancel().
   sotto::EpochOptimizer& node();
 

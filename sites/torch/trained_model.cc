@@ -1,9 +1,12 @@
 #include <sotto/sites/torch/trained_model.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <torch/types.h>
+
+#include <sotto/base/xxh3.h>
 
 namespace sotto::torch {
 namespace {
@@ -37,6 +40,16 @@ TrainedModel::TrainedModel(std::unique_ptr<::torch::optim::Optimizer> local,
   if (takes_sparse_gradients(*local_)) {
     flat_.take_sparse_gradients();
   }
+}
+
+std::uint64_t TrainedModel::settings_of(Round step) const {
+  if (!schedule_) {
+    return 0;
+  }
+  ParameterGroups groups = groups_;
+  schedule_(step, groups);
+  const std::string text = settings_text(optimizer_settings(*local_, groups));
+  return xxh3(std::as_bytes(std::span(text)));
 }
 
 std::span<const float> TrainedModel::gather_gradients() {

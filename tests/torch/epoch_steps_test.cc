@@ -188,6 +188,39 @@ TEST_CASE("a node that is told to stop while it waits leaves its loop, and in go
   CHECK(rounds[1] >= 6);
 }
 
+TEST_CASE("nodes whose schedules differ end before the step in which they do") {
+  if (!has_zmq()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto batches = make_batches(16, 4);
+  const std::string seed = "127.0.0.1:" + std::to_string(sotto::test::free_port());
+  std::array<sotto::Round, 2> rounds{};
+  const auto thrown = play(2, [&](int number) {
+    Net net = make_net();
+    sotto::EpochOptions options = node_of_run(number == 0 ? "a" : "b", seed);
+    options.listen = number == 0 ? seed : "127.0.0.1:0";
+    sotto::torch::EpochOptimizer optimizer(adam_of(net), options);
+    optimizer.set_schedule([number](sotto::Round step, auto& groups) {
+      groups[0].options().set_lr(number == 1 && step == 3 ? 0.02 : 0.01);
+    });
+    optimizer.connect();
+    CHECK_THROWS_AS(optimizer.set_schedule({}), sotto::Error);
+    try {
+      while (!optimizer.node().over()) {
+        rounds[static_cast<std::size_t>(number)] = optimizer.node().round();
+        optimizer.zero_grad();
+        const Batch& batch = batches[optimizer.node().round() % batches.size()];
+        torch::mse_loss(net->forward(batch.x), batch.y).backward();
+        optimizer.step();
+      }
+    } catch (const RunFault& fault) {
+      CHECK(fault.status().fault() == sotto::Fault::unexpected);
+    }
+  });
+  CHECK(thrown == std::vector<std::string>{"", ""});
+  CHECK(rounds == std::array<sotto::Round, 2>{3, 3});
+}
+
 TEST_CASE("a newcomer takes over the model and the memory of a torch optimizer") {
   if (!has_zmq()) {
     SOTTO_SKIP("built without ZeroMQ");
@@ -207,6 +240,9 @@ TEST_CASE("a newcomer takes over the model and the memory of a torch optimizer")
     options.listen = number == 0 ? seed : "127.0.0.1:0";
     options.stop = &done;
     sotto::torch::EpochOptimizer optimizer(adam_of(net), options);
+    optimizer.set_schedule([](sotto::Round step, auto& groups) {
+      groups[0].options().set_lr(0.01 / static_cast<double>(1 + step));
+    });
     optimizer.connect();
     auto& own = models[static_cast<std::size_t>(number)];
     try {

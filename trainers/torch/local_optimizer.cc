@@ -173,15 +173,30 @@ Status LocalOptimizer::step(const Tensors& tensors, std::span<const float> x,
   return status;
 }
 
-Status LocalOptimizer::next_model(Round /*round*/, std::span<const float> x,
-                                  std::span<const float> gradient, std::span<float> next,
-                                  const Ops& /*ops*/) {
-  return step(all(), x, gradient, next);
+Status LocalOptimizer::follow_schedule(Round round) {
+  if (!schedule_) {
+    return {};
+  }
+  try {
+    schedule_(round, *groups_);
+  } catch (const std::exception& exception) {
+    return {Fault::unexpected,
+            fmt::format("the schedule, in step {}: {}", round + 1, first_line(exception))};
+  }
+  return {};
 }
 
-Status LocalOptimizer::direction(Round /*round*/, std::span<const float> x,
+Status LocalOptimizer::next_model(Round round, std::span<const float> x,
+                                  std::span<const float> gradient, std::span<float> next,
+                                  const Ops& /*ops*/) {
+  const Status status = follow_schedule(round);
+  return status.ok() ? step(all(), x, gradient, next) : status;
+}
+
+Status LocalOptimizer::direction(Round round, std::span<const float> x,
                                  std::span<const float> gradient, std::span<float> d) {
-  return direction_part(0, x, gradient, d);
+  const Status status = follow_schedule(round);
+  return status.ok() ? direction_part(0, x, gradient, d) : status;
 }
 
 Status LocalOptimizer::direction_part(std::size_t first, std::span<const float> x,

@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <torch/optim/optimizer.h>
@@ -38,6 +39,12 @@ class LocalOptimizer final : public StepRule {
 
   /// Takes these groups and states from now on; the former have been moved to them.
   void follow(ParameterGroups& groups, ParameterStates& states);
+
+  /// Calls this before each step of all parameters, with its number from 0, to set what its groups
+  /// say.
+  void set_schedule(std::function<void(Round, ParameterGroups&)> schedule) {
+    schedule_ = std::move(schedule);
+  }
 
   /// Whether the optimizer is shown missing gradients as missing; otherwise as 0, which is the
   /// default.
@@ -65,6 +72,7 @@ class LocalOptimizer final : public StepRule {
     std::size_t begin;
     std::size_t end;
   };
+  Status follow_schedule(Round round);
   Tensors all() const { return {0, parameters_.size()}; }
   /// The tensors that make up `elements` elements from `first` on, which begin and end with
   /// tensors.
@@ -82,6 +90,7 @@ class LocalOptimizer final : public StepRule {
   const FlatParameters& flat_;
   bool separable_;
   bool skip_ = false;
+  std::function<void(Round, ParameterGroups&)> schedule_;  // none: groups say what the caller set
   std::vector<float> model_;                   // a next model, where it may not lie in its place
   std::vector<float> copy_;                    // copy of g, for an optimizer that may write to it
   std::vector<::torch::Tensor> parameters_;    // parameters, where the last step has put them
