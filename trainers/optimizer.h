@@ -92,7 +92,7 @@ class Optimizer {
   /// step() follows. From then on these parameters may move, and must not be read for other
   /// gradients; all others stay. Results and faults are those of step(gradient); a part that is
   /// refused for a NaN or an infinity may be given again. Throws Error for a part that does not
-  /// fit, and without takes_parts().
+  /// fit or cuts a tensor that the step rule takes whole, and without takes_parts().
   Status gradient_part(std::size_t first, std::span<const float> part);
   /// One round, after all parts of its gradient. Throws Error when some are missing.
   Status step();

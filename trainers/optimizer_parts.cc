@@ -8,6 +8,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
+#include <sotto/base/text.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/exchange/gradient_parts.h>
 #include <sotto/optim/registry.h>
@@ -15,6 +16,7 @@
 #include <sotto/trainers/driver.h>
 
 #include "internal/optimizer/checked_options.h"
+#include "internal/optimizer/step_settings.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {
@@ -75,11 +77,24 @@ void Optimizer::require_part(std::size_t first, std::size_t elements) const {
     refuse_part("this run takes gradients whole: parts need an algorithm with " +
                 mention("buckets") +
                 fmt::format(" ({}), another transport than nccl, no clipping, privacy or local "
-                            "steps, and no {}",
+                            "steps, and no {} or step rule of the program's own that takes them "
+                            "whole",
                             word_list(cut), word_list(whole)));
   }
   if (first > parameters_.size() || elements > parameters_.size() - first) {
     refuse_part(fmt::format("there are {} parameters", parameters_.size()));
+  }
+  if (!step_settings_->by_element()) {
+    const auto cuts = [&](const ParameterBlock& tensor) {
+      const auto inside = [&](std::size_t place) {
+        return place > tensor.offset && place < tensor.offset + tensor.size;
+      };
+      return elements > 0 && (inside(first) || inside(first + elements));
+    };
+    if (const auto cut = std::ranges::find_if(layout_, cuts); cut != layout_.end()) {
+      refuse_part(fmt::format("it cuts the tensor {}, and the step rule takes whole ones",
+                              excerpt(cut->name)));
+    }
   }
   if (parts_->overlap(first, elements)) {
     refuse_part("some of them have been in another part of this step's gradient");
@@ -88,7 +103,8 @@ void Optimizer::require_part(std::size_t first, std::size_t elements) const {
 
 void Optimizer::require_whole_step() const {
   if (!parts_->empty()) {
-    throw Error("gradient", "parts of it were given; end this step with step() first");
+    throw Error("gradient",
+                "parts of it were given; give the rest, and end this step by its parts first");
   }
 }
 

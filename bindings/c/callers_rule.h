@@ -7,6 +7,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -24,6 +26,8 @@ class StepFunction {
  public:
   /// Throws Error for a name that settings cannot hold.
   StepFunction(std::string name, sotto_next_model function, void* context);
+  /// A function that makes the step of some tensors alone. Throws Error likewise.
+  StepFunction(std::string name, sotto_next_tensors function, void* context);
 
   const std::string& name() const { return name_; }
   /// Whether a node has it now; the first that asks gets it.
@@ -31,17 +35,24 @@ class StepFunction {
   /// Gives it back.
   void release() { taken_.clear(std::memory_order_release); }
 
-  /// Calls the function; all spans have one length.
-  Status call(Round round, std::span<const float> x, std::span<const float> gradient,
-              std::span<float> next);
+  /// Whether it makes the step of some tensors alone.
+  bool by_tensor() const { return by_tensor_; }
+  /// Calls the function, for parameters from `first` on: for all of them unless by_tensor(). All
+  /// spans have one length.
+  Status call(Round round, std::size_t first, std::span<const float> x,
+              std::span<const float> gradient, std::span<float> next);
   /// Waits for a call that is under way. After it each call is a fault.
   void end();
 
  private:
+  using Function = std::function<const char*(Round round, std::size_t first, const float* x,
+                                             const float* gradient, float* next, std::size_t)>;
+  StepFunction(std::string name, Function function, bool by_tensor);
+
   const std::string name_;
-  std::mutex mutex_;           ///< held during a call
-  sotto_next_model function_;  ///< null once it was ended
-  void* const context_;
+  std::mutex mutex_;   ///< held during a call
+  Function function_;  ///< empty once it was ended
+  const bool by_tensor_;
   std::atomic_flag taken_;
 };
 

@@ -96,6 +96,27 @@ sotto_status sotto_epoch_optimizer_step(sotto_epoch_optimizer* optimizer, const 
   });
 }
 
+sotto_status sotto_epoch_optimizer_takes_parts(sotto_epoch_optimizer* optimizer, int* takes) {
+  return in_turn(optimizer, kKind, [&] {
+    need(takes, "takes");
+    *takes = optimizer->node.takes_parts() ? 1 : 0;
+    return SOTTO_OK;
+  });
+}
+
+sotto_status sotto_epoch_optimizer_gradient_part(sotto_epoch_optimizer* optimizer, size_t first,
+                                                 const float* part, size_t count) {
+  return in_turn(optimizer, kKind, [&] {
+    return optimizer->node.gradient_part(first, span_at(part, count, "part"));
+  });
+}
+
+sotto_status sotto_epoch_optimizer_step_by_parts(sotto_epoch_optimizer* optimizer, double loss,
+                                                 uint64_t* round, int* outcome) {
+  return in_turn(optimizer, kKind,
+                 [&] { return tell(optimizer->node.step_by_parts(loss), round, outcome); });
+}
+
 sotto_status sotto_epoch_optimizer_wait(sotto_epoch_optimizer* optimizer, uint64_t* round,
                                         int* outcome) {
   return in_turn(optimizer, kKind, [&] { return tell(optimizer->node.wait(), round, outcome); });

@@ -23,6 +23,14 @@ void check_unfinished(const sotto_optimizer& held) {
   }
 }
 
+/// Where a finite gradient overflowed, the step rule has taken in what it cannot give back.
+void note_overflow(sotto_optimizer& held, const Status& status, std::span<const float> gradient) {
+  if (!status.ok() && status.fault() == Fault::non_finite &&
+      host_ops().count_non_finite(gradient).count == 0) {
+    held.broken = status;
+  }
+}
+
 /// With the mean of all models where `mean` is not empty.
 Status finish(sotto_optimizer& held, std::span<float> mean, double* consensus_distance) {
   if (held.finished) {
@@ -105,9 +113,37 @@ sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradi
     Status status = optimizer->optimizer.step(given);
     // A gradient that is refused leaves the round open, and nothing to load may follow.
     optimizer->begun = !status.ok() && status.fault() != Fault::ended;
-    if (status.fault() == Fault::non_finite && host_ops().count_non_finite(given).count == 0) {
-      optimizer->broken = status;  // the step rule has taken in what it cannot give back
-    }
+    note_overflow(*optimizer, status, given);
+    return status;
+  });
+}
+
+sotto_status sotto_optimizer_takes_parts(sotto_optimizer* optimizer, int* takes) {
+  return in_turn(optimizer, "optimizer", [&] {
+    need(takes, "takes");
+    *takes = optimizer->optimizer.takes_parts() ? 1 : 0;
+    return SOTTO_OK;
+  });
+}
+
+sotto_status sotto_optimizer_gradient_part(sotto_optimizer* optimizer, size_t first,
+                                           const float* part, size_t count) {
+  return with(optimizer, [&] {
+    check_unfinished(*optimizer);
+    const auto given = span_at(part, count, "part");
+    Status status = optimizer->optimizer.gradient_part(first, given);
+    optimizer->begun = status.ok() || status.fault() != Fault::ended;
+    note_overflow(*optimizer, status, given);
+    return status;
+  });
+}
+
+sotto_status sotto_optimizer_step_by_parts(sotto_optimizer* optimizer) {
+  return with(optimizer, [&] {
+    check_unfinished(*optimizer);
+    Status status = optimizer->optimizer.step();
+    optimizer->begun = !status.ok() && status.fault() != Fault::ended;
+    note_overflow(*optimizer, status, {});  // all parts were finite
     return status;
   });
 }

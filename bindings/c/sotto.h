@@ -152,6 +152,14 @@ SOTTO_API void sotto_store_destroy(sotto_store* store);
 typedef const char* (*sotto_next_model)(void* context, uint64_t round, const float* x,
                                         const float* gradient, float* next, size_t count);
 
+// As sotto_next_model, of the parameters from number `first` on, `count` floats each of `x`,
+// `gradient` and `next`: of the whole model, or of one or more whole tensors that follow each
+// other. In the latter case it is called once for each part of a round's gradient, and the parts
+// have all parameters between them; sotto_optimizer_gradient_part calls it too.
+typedef const char* (*sotto_next_tensors)(void* context, uint64_t round, size_t first,
+                                          const float* x, const float* gradient, float* next,
+                                          size_t count);
+
 // A step rule that the program brings along, e.g. an optimizer of another library.
 typedef struct sotto_step_rule sotto_step_rule;
 
@@ -160,6 +168,11 @@ typedef struct sotto_step_rule sotto_step_rule;
 // makes the steps of one optimizer.
 SOTTO_API sotto_status sotto_step_rule_create(const char* name, sotto_next_model next_model,
                                               void* context, sotto_step_rule** out);
+// A rule whose step of a tensor depends on that tensor alone, so that gradients may be given in
+// parts (sotto_optimizer_gradient_part); else as sotto_step_rule_create.
+SOTTO_API sotto_status sotto_step_rule_create_by_tensor(const char* name,
+                                                        sotto_next_tensors next_tensors,
+                                                        void* context, sotto_step_rule** out);
 // Waits for a call that is under way; none follows: steps of an optimizer that still has it end the
 // run with SOTTO_STOPPED. Null is fine.
 SOTTO_API void sotto_step_rule_destroy(sotto_step_rule* rule);
@@ -219,6 +232,22 @@ SOTTO_API sotto_status sotto_optimizer_begin_step(sotto_optimizer* optimizer);
 // finished. The gradient is read until the call returns.
 SOTTO_API sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradient,
                                             size_t count);
+// *takes is 1 where the gradient of a step may be given in parts: with an algorithm in buckets
+// (setting "buckets"), a step rule that goes tensor by tensor (all but lars, lamb, clipping, and
+// rules of sotto_step_rule_create), gradients as they are, and another transport than nccl. Else 0.
+SOTTO_API sotto_status sotto_optimizer_takes_parts(sotto_optimizer* optimizer, int* takes);
+// The gradient of the `count` parameters from number `first` on, one or more whole tensors of the
+// layout, as soon as a backward pass has it: the exchanges of buckets that are complete begin. Each
+// parameter is in one part; sotto_optimizer_step_by_parts follows. From then on these parameters
+// may move, and must not be read for other gradients; all others stay. Results and faults are those
+// of sotto_optimizer_step; after SOTTO_NON_FINITE for a NaN or an infinity the part may be given
+// again. SOTTO_REFUSED for a part that does not fit or overlaps an earlier one, and where *takes is
+// 0. It is read until the call returns.
+SOTTO_API sotto_status sotto_optimizer_gradient_part(sotto_optimizer* optimizer, size_t first,
+                                                     const float* part, size_t count);
+// One round, after all parts of its gradient; SOTTO_REFUSED, which changes nothing, when some are
+// missing.
+SOTTO_API sotto_status sotto_optimizer_step_by_parts(sotto_optimizer* optimizer);
 // The base learning rate from the next step on; part of what is saved. All nodes change it after
 // the same step: where one does not, allreduce and all others that keep models equal end with
 // SOTTO_UNEXPECTED and both rates, and with gossip the report's warnings say so.
@@ -439,6 +468,27 @@ SOTTO_API sotto_status sotto_epoch_optimizer_connect(sotto_epoch_optimizer* opti
 SOTTO_API sotto_status sotto_epoch_optimizer_step(sotto_epoch_optimizer* optimizer,
                                                   const float* gradient, size_t count, double loss,
                                                   uint64_t* round, int* outcome);
+// *takes is 1 where the gradient of a step may be given in parts, and 0 with the setting
+// communication-interval: local steps send no gradient.
+SOTTO_API sotto_status sotto_epoch_optimizer_takes_parts(sotto_epoch_optimizer* optimizer,
+                                                         int* takes);
+// The gradient of the `count` parameters from number `first` on, as soon as a backward pass has it:
+// chunks that are complete go to the nodes that own them, while the caller computes the rest. Each
+// parameter is in one part; _step_by_parts follows, and until then all parameters stay as they are.
+// The first part waits as _connect does where this node does not take part yet; if the parameters
+// moved then nothing is sent, and the step is SOTTO_EPOCH_LEFT_OUT. With the setting grace, each
+// chunk has to come within it once more than half of all nodes have sent theirs. SOTTO_NON_FINITE
+// for a part that is not finite: nothing of it is sent, and it may be given again. SOTTO_REFUSED
+// for a part that is out of range or overlaps an earlier one, where *takes is 0, and while a step
+// is pending.
+SOTTO_API sotto_status sotto_epoch_optimizer_gradient_part(sotto_epoch_optimizer* optimizer,
+                                                           size_t first, const float* part,
+                                                           size_t count);
+// A step by the gradient whose parts were given, else as _step, which is refused between a part and
+// this call. SOTTO_REFUSED, which changes nothing, when some parts are missing.
+SOTTO_API sotto_status sotto_epoch_optimizer_step_by_parts(sotto_epoch_optimizer* optimizer,
+                                                           double loss, uint64_t* round,
+                                                           int* outcome);
 // Goes on with the wait of a step that ended early. SOTTO_REFUSED where none did.
 SOTTO_API sotto_status sotto_epoch_optimizer_wait(sotto_epoch_optimizer* optimizer, uint64_t* round,
                                                   int* outcome);

@@ -58,6 +58,7 @@ class EpochOptimizer::Run {
 
   Status connect();
   Result<EpochStep> step(std::span<const float> gradient, double loss);
+  bool takes_parts() const { return !local_; }
   Status gradient_part(std::size_t first, std::span<const float> part);
   Result<EpochStep> step_by_parts(double loss);
   Result<EpochStep> wait();
@@ -771,6 +772,7 @@ Status EpochOptimizer::connect() { return run_->connect(); }
 Result<EpochStep> EpochOptimizer::step(std::span<const float> gradient, double loss) {
   return run_->step(gradient, loss);
 }
+bool EpochOptimizer::takes_parts() const { return run_->takes_parts(); }
 Status EpochOptimizer::gradient_part(std::size_t first, std::span<const float> part) {
   return run_->gradient_part(first, part);
 }

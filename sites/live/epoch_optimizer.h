@@ -78,6 +78,8 @@ class EpochOptimizer {
   /// goes on with it. A local step waits for nobody.
   Result<EpochStep> step(std::span<const float> gradient,
                          double loss = std::numeric_limits<double>::quiet_NaN());
+  /// Whether gradient_part may be used: without local steps, which send no gradient.
+  bool takes_parts() const;
   /// The gradient of parameters from `first` on, as soon as a backward pass has it: chunks that are
   /// complete go to the members that own them, while the caller computes the rest. Each parameter
   /// is in one part; step_by_parts() follows. Until then all parameters stay as they are, also

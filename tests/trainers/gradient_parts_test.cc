@@ -171,3 +171,27 @@ TEST_CASE("bad input: parts of gradients that do not fit, are missing or come tw
   Optimizer whole(options, x);
   says([&] { return whole.gradient_part(0, g); }, "takes gradients whole");
 }
+
+TEST_CASE("bad input: a part that cuts a tensor, with a step rule that takes whole ones") {
+  auto options = options_for(1, make_memory_store());
+  options.algorithm = "choco";
+  options.buckets = 3;
+  options.step_rule.rule = "muon";
+  ParameterLayout layout;
+  append_block(layout, "first", {64, 96});
+  append_block(layout, "second", {96, 64});
+  std::vector<float> x(kLong);
+  const std::vector<float> g(kLong, 1);
+  Optimizer optimizer(options, x, layout);
+  REQUIRE(optimizer.takes_parts());
+  const auto part = [&](std::size_t first, std::size_t count) {
+    return optimizer.gradient_part(first, std::span(g).first(count));
+  };
+  CHECK_THROWS_WITH_AS(part(0, 96), doctest::Contains("it cuts the tensor first,"), Error);
+  CHECK_THROWS_WITH_AS(part(0, kLong - 1), doctest::Contains("cuts the tensor second,"), Error);
+  CHECK_THROWS_WITH_AS(part(kLong / 2 + 1, 1), doctest::Contains("second"), Error);
+  CHECK(part(kLong / 2, 0).ok());
+  REQUIRE(part(kLong / 2, kLong / 2).ok());
+  REQUIRE(part(0, kLong / 2).ok());
+  CHECK(optimizer.step().ok());
+}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 
+from ._errors import Refused
 from ._types import Array
 
 _FLOAT32 = "<f4" if sys.byteorder == "little" else ">f4"
@@ -91,6 +93,14 @@ def count(shape):
     for size in shape:
         length *= size
     return length
+
+
+def place_in(first):
+    """A number of an element, as the library takes it. Raises Refused for one that is none."""
+    number = operator.index(first)
+    if not 0 <= number <= sys.maxsize:
+        raise Refused(f"first: {number} is refused: it is the number of an element, from 0 on")
+    return number
 
 
 def floats(array: Array, what: str = "array", writable: bool = False) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import dataclasses
 import math
 from typing import Optional
 
-from ._arrays import count, place
+from ._arrays import count, place, place_in
 from ._elastic_node import ElasticNode
 from ._types import Array, Layout, Setting
 
@@ -82,6 +82,32 @@ class EpochOptimizer(ElasticNode):
         this node was not let in."""
         address, shape = place(gradient, "gradient")
         return self._stepped("step", address, count(shape), loss)
+
+    @property
+    def takes_parts(self) -> bool:
+        """Whether the gradient of a step may be given in parts: without local steps
+        (`communication_interval`), which send no gradient."""
+        takes = ctypes.c_int()
+        self._do("takes_parts", ctypes.byref(takes))
+        return bool(takes.value)
+
+    def gradient_part(self, first: int, part: Array) -> None:
+        """The gradient of the parameters from number `first` of the flat vector on, as soon as a
+        backward pass has it: chunks that are complete go to the nodes that own them, while the
+        caller computes the rest. Each parameter is in one part; step_by_parts() follows, and until
+        then all parameters stay as they are. The first part waits as connect() does where this node
+        does not take part yet; if the parameters moved then nothing is sent, and the step is
+        `left_out`. With `grace`, each chunk has to come within it once more than half of all nodes
+        have sent theirs. NonFinite for a part that is not finite: nothing of it is sent, and it may
+        be given again. Refused for one that is out of range or overlaps an earlier one, without
+        takes_parts, and while a step is pending."""
+        address, shape = place(part, "part")
+        self._wait("gradient_part", place_in(first), address, count(shape))
+
+    def step_by_parts(self, loss: float = math.nan) -> EpochStep:
+        """A step by the gradient whose parts were given, else as step(), which is refused between a
+        part and this call. Refused, and nothing changes, when some parts are missing."""
+        return self._stepped("step_by_parts", loss)
 
     def wait(self) -> EpochStep:
         """Goes on with the wait of a step() that ended early."""

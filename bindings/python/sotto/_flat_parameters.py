@@ -261,6 +261,12 @@ class FlatParameters:
                     f"that are to be trained later after the first step, or {_NEW_ONE}"
                 )
 
+    def has_gradients(self):
+        """Whether a parameter that is not frozen has a gradient."""
+        return any(
+            slot.parameter.grad is not None and slot.parameter.requires_grad for slot in self.slots
+        )
+
     def gather_gradients(self):
         """Collects the gradients; one that is missing, or of a frozen parameter, counts as 0."""
         for slot in self.slots:

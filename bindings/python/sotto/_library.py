@@ -31,6 +31,12 @@ _SIGNATURES = {
     "sotto_interrupt_raise": [_handle],
     # The function's type is that of the object that is given (_step_rule.py).
     "sotto_step_rule_create": [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, _handle_p],
+    "sotto_step_rule_create_by_tensor": [
+        ctypes.c_char_p,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        _handle_p,
+    ],
     "sotto_optimizer_create_with_rule": [
         _texts,
         c_float_p,
@@ -47,6 +53,9 @@ _SIGNATURES = {
     "sotto_optimizer_connect": [_handle],
     "sotto_optimizer_begin_step": [_handle],
     "sotto_optimizer_step": [_handle, c_float_p, ctypes.c_size_t],
+    "sotto_optimizer_takes_parts": [_handle, _int_p],
+    "sotto_optimizer_gradient_part": [_handle, ctypes.c_size_t, c_float_p, ctypes.c_size_t],
+    "sotto_optimizer_step_by_parts": [_handle],
     "sotto_optimizer_set_learning_rate": [_handle, ctypes.c_double],
     "sotto_optimizer_ask_to_stop": [_handle],
     "sotto_optimizer_evaluated": [_handle, ctypes.c_double, ctypes.c_double],
@@ -94,6 +103,14 @@ _SIGNATURES = {
         _uint64_p,
         _int_p,
     ],
+    "sotto_epoch_optimizer_takes_parts": [_handle, _int_p],
+    "sotto_epoch_optimizer_gradient_part": [
+        _handle,
+        ctypes.c_size_t,
+        c_float_p,
+        ctypes.c_size_t,
+    ],
+    "sotto_epoch_optimizer_step_by_parts": [_handle, ctypes.c_double, _uint64_p, _int_p],
     "sotto_epoch_optimizer_wait": [_handle, _uint64_p, _int_p],
     "sotto_epoch_optimizer_cancel": [_handle],
     "sotto_epoch_optimizer_evaluated": [_handle, ctypes.c_double, ctypes.c_double],

@@ -5,6 +5,7 @@ It steps on copies of x and g in float32, which the parameters show it for the t
 they hold is not touched before the algorithm has taken the step.
 """
 
+import bisect
 import contextlib
 import hashlib
 import inspect
@@ -138,6 +139,29 @@ def takes_sparse_gradients(optimizer):
     return isinstance(optimizer, (torch.optim.SGD, torch.optim.Adagrad))
 
 
+# Torch's own, which step each tensor by itself; a class that is derived from one may not.
+_BY_TENSOR = (
+    torch.optim.SGD,
+    torch.optim.Adam,
+    torch.optim.AdamW,
+    torch.optim.RMSprop,
+    torch.optim.Adagrad,
+)
+
+
+def _steps_by_tensor(optimizer, step):
+    """Whether step() may be called once for each of several parts of the parameters. `step` is what
+    it has in place of its class's, if anything: a scheduler's may count calls, and no other is
+    known."""
+    marks = ("_wrapped_by_lr_sched", "_with_counter")
+    scheduled = any(getattr(step, mark, False) for mark in marks)
+    hooked = any(
+        getattr(optimizer, hooks, None)
+        for hooks in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+    )
+    return type(optimizer) in _BY_TENSOR and (step is None or scheduled) and not hooked
+
+
 def names_of(optimizer, module):
     """Names of the parameters in the optimizer's order: as the module calls them, or as the optimizer was
     told, or their numbers."""
@@ -173,11 +197,18 @@ class LocalOptimizer:
         self._model, self._gradient = model.whole, gradient.whole
         self.skip_missing = False
         self._pieces = []
+        self._places = []  # first element of each parameter, and the end
         offset = 0
         for slot in flat.slots:
             shape = slot.values.shape
             self._pieces.append((model.piece(offset, shape), gradient.piece(offset, shape)))
+            self._places.append(offset)
             offset += slot.values.numel()
+        self._places.append(offset)
+
+    def by_tensor(self):
+        """Whether next_tensors() may be asked for the step of some parameters alone."""
+        return _steps_by_tensor(self._optimizer, self._own_step)
 
     def hold(self):
         """Has the optimizer's step() refused to all others."""
@@ -226,6 +257,48 @@ class LocalOptimizer:
                     model.copy_(slot.parameter.detach())
         with torch.no_grad():
             _tensor(following).copy_(self._model)
+
+    def next_tensors(self, round, first, x, gradient, following):
+        """The function of a sotto.StepRule that goes by tensor."""
+        count = len(following)
+        if count == self._places[-1]:
+            self.next_model(round, x, gradient, following)
+            return
+        begin = bisect.bisect_left(self._places, first)
+        end = bisect.bisect_left(self._places, first + count)
+        with torch.no_grad():
+            self._model[first : first + count].copy_(_tensor(x))
+            self._gradient[first : first + count].copy_(_tensor(gradient))
+        with self._replaced(range(begin, end)), torch.enable_grad():
+            self._step()
+        with torch.no_grad():
+            _tensor(following).copy_(self._model[first : first + count])
+
+    @contextlib.contextmanager
+    def _replaced(self, numbers):
+        """Inside the block the groups have copies in the place of some parameters, with what is
+        known of these, and no other ones: what a backward pass is using is not touched."""
+        groups, state = self._optimizer.param_groups, self._optimizer.state
+        copies = {}
+        for number in numbers:
+            slot, (model, gradient) = self._flat.slots[number], self._pieces[number]
+            model.grad = gradient if slot.parameter.requires_grad else None
+            copies[slot.parameter] = model
+        given = [group["params"] for group in groups]
+        try:
+            for group in groups:
+                group["params"] = [copies[p] for p in group["params"] if p in copies]
+            for parameter, model in copies.items():
+                if parameter in state:
+                    state[model] = state.pop(parameter)
+            yield
+        finally:
+            for parameter, model in copies.items():
+                if model in state:
+                    state[parameter] = state.pop(model)
+                model.grad = None
+            for group, parameters in zip(groups, given):
+                group["params"] = parameters
 
     def widen_state(self):
         """State that was made for a staged parameter gets the copy's type."""

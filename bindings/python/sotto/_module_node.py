@@ -8,6 +8,7 @@ from typing import Any, Optional, Union
 import torch
 
 from . import _epoch_optimizer, _site
+from ._early_gradient import EarlyGradient
 from ._epoch_optimizer import EpochStep
 from ._flat_parameters import FlatParameters
 from ._leaving import Leaving
@@ -32,6 +33,7 @@ class ModuleNode(Leaving):
         named = [(plain_name(name), p) for name, p in module.named_parameters()]
         self._flat = FlatParameters(named)
         self._watch = Members(module, self._flat.slots)
+        self._early: Optional[EarlyGradient] = None
 
     def _take(self, node):
         """Nothing of the module is changed when the settings are refused."""
@@ -50,6 +52,9 @@ class ModuleNode(Leaving):
         value = loss.item() if isinstance(loss, torch.Tensor) else float(loss)
         self._flat.require_unchanged()
         self._watch.require_same()
+        if self._early is not None and self._early.started:
+            self._stepped(self._early.finish)
+            return self._stepped(self.node.step_by_parts, value)
         self._flat.gather_gradients()
         return self._stepped(self.node.step, self._flat.gradient, value)
 
@@ -61,6 +66,8 @@ class ModuleNode(Leaving):
 
     def zero_grad(self) -> None:
         """Sets all gradients to 0, where steps read them: backward() adds to them there."""
+        if self._early is not None:
+            self._early.forget()
         self._flat.zero_gradients()
 
     def evaluated(self, loss: float, accuracy: float = math.nan) -> None:
@@ -95,6 +102,8 @@ class ModuleNode(Leaving):
 
     def close(self) -> None:
         """Leaves at once; see finish()."""
+        if self._early is not None:
+            self._early.close()
         self.node.close()
 
     @property
@@ -164,6 +173,22 @@ class EpochOptimizer(ModuleNode):
         super().__init__(module)
         flat = self._flat
         self._take(_epoch_optimizer.EpochOptimizer(flat.values, layout=flat.layout, **settings))
+
+    def start_in_backward(self) -> bool:
+        """Says that the next backward pass gives the whole gradient of the step: as soon as the
+        layers of a chunk (docs/epochs.md) have theirs, it is sent, while the pass goes on. Results
+        are the same. Call connect() first, as a pass in which the parameters become the run's is
+        left out. Gradients stay as they are until step(), which else raises Refused: no clipping,
+        no scaler. A batch cannot be skipped once some of its gradient has been sent; after
+        NonFinite step() may be called again with another gradient in the place of the rest. What
+        goes wrong during the pass is raised by step(). False, and nothing is done, with local
+        steps, which send no gradient."""
+        if not self.node.takes_parts:
+            return False
+        if self._early is None:
+            self._early = EarlyGradient(self._flat, self.node.gradient_part)
+        self._early.start()
+        return True
 
     def step(self, loss: _Loss = math.nan) -> EpochStep:
         """A step by the mean of all nodes' gradients, as that of sotto.EpochOptimizer."""

@@ -8,7 +8,7 @@ import os
 import warnings
 from typing import Any, Optional
 
-from ._arrays import count, place
+from ._arrays import count, place, place_in
 from ._errors import Error, Refused
 from ._handle import Handle, Interrupt, handle_of, layout_handle
 from ._library import call, call_for_json, encoded, library, setting_texts
@@ -139,6 +139,32 @@ class Optimizer(Handle, RunBlock):
         finish can."""
         address, length = self._like_parameters(gradient, "gradient")
         self._wait("step", address, length)
+        self._show_warnings()
+
+    @property
+    def takes_parts(self) -> bool:
+        """Whether the gradient of a step may be given in parts: with an algorithm in `buckets`, a
+        step rule that goes tensor by tensor (all but lars, lamb and clipping; a StepRule with
+        by_tensor=True), gradients as they are, and another transport than nccl."""
+        takes = ctypes.c_int()
+        self._do("takes_parts", ctypes.byref(takes))
+        return bool(takes.value)
+
+    def gradient_part(self, first: int, part: Array) -> None:
+        """The gradient of the parameters from number `first` of the flat vector on, one or more
+        whole tensors of the layout, as soon as a backward pass has it: the exchanges of buckets
+        that are complete begin. Each parameter is in one part; step_by_parts() follows. From then
+        on these parameters may move, and must not be read for other gradients; all others stay.
+        Results and errors are those of step(gradient); a part that is refused by NonFinite may be
+        given again. Refused for one that does not fit or overlaps an earlier one, and without
+        takes_parts."""
+        address, shape = place(part, "part")
+        self._wait("gradient_part", place_in(first), address, count(shape))
+
+    def step_by_parts(self) -> None:
+        """One round, after all parts of its gradient; Refused, and nothing changes, when some are
+        missing."""
+        self._wait("step_by_parts")
         self._show_warnings()
 
     def _show_warnings(self):

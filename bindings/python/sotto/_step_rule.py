@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, Literal, Optional, overload
 
 from ._handle import Handle
 from ._library import encoded
@@ -13,6 +13,16 @@ _NEXT_MODEL = ctypes.CFUNCTYPE(
     ctypes.c_void_p,  # a text's address, or none
     ctypes.c_void_p,
     ctypes.c_uint64,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+)
+_NEXT_TENSORS = ctypes.CFUNCTYPE(
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_uint64,
+    ctypes.c_size_t,
     ctypes.c_void_p,
     ctypes.c_void_p,
     ctypes.c_void_p,
@@ -28,10 +38,12 @@ class _Calls:
         self._said = None  # stays where it is until the next call
         self._next_model = next_model
 
-    def __call__(self, _, round, x, gradient, following, count):
+    def __call__(self, _, *arguments):
+        *numbers, x, gradient, following, count = arguments
         floats = ctypes.c_float * count
         try:
-            self._next_model(round, *(floats.from_address(at) for at in (x, gradient, following)))
+            vectors = (floats.from_address(at) for at in (x, gradient, following))
+            self._next_model(*numbers, *vectors)
             return None
         except BaseException as trouble:  # nothing may leave through the library
             self.trouble = trouble
@@ -46,16 +58,40 @@ class StepRule(Handle):
     for numpy.frombuffer(x, numpy.float32) and the like, and valid during the call alone. Algorithms
     move by x - next where their papers write the learning rate times the gradient.
 
-    It is called while the node's thread is inside `step` or `finish`, by that thread or another one,
-    and must not use the node's optimizer. What it raises ends the run, at all nodes, and is the
-    cause of what `step` then raises.
+    With `by_tensor` a tensor's step depends on that tensor alone, so that gradients may be given in
+    parts (Optimizer.gradient_part): `next_model(round, first, x, gradient, next)` then has the
+    parameters from number `first` on, all of them or one or more whole tensors, and is called once
+    for each part of a gradient.
+
+    It is called while the node's thread is inside `step`, `gradient_part` or `finish`, by that
+    thread or another one, and must not use the node's optimizer. What it raises ends the run, at
+    all nodes, and is the cause of what `step` then raises.
     """
 
-    def __init__(self, name: str, next_model: Callable[[int, Any, Any, Any], object]) -> None:
+    @overload
+    def __init__(
+        self,
+        name: str,
+        next_model: Callable[[int, Any, Any, Any], object],
+        *,
+        by_tensor: Literal[False] = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        name: str,
+        next_model: Callable[[int, int, Any, Any, Any], object],
+        *,
+        by_tensor: Literal[True],
+    ) -> None: ...
+    def __init__(
+        self, name: str, next_model: Callable[..., object], *, by_tensor: bool = False
+    ) -> None:
         self._calls = _Calls(next_model)
         # It outlives the handle, after whose end nothing is called any more.
-        self._entry = _NEXT_MODEL(self._calls)
-        super().__init__("step_rule", "step_rule_create", encoded("name", name), self._entry, None)
+        self._entry = (_NEXT_TENSORS if by_tensor else _NEXT_MODEL)(self._calls)
+        create = "step_rule_create_by_tensor" if by_tensor else "step_rule_create"
+        super().__init__("step_rule", create, encoded("name", name), self._entry, None)
 
     def take_trouble(self) -> Optional[BaseException]:
         """What the last call raised, once; None for nothing."""

@@ -27,6 +27,7 @@ from typing import Any, Optional, Union
 import torch
 
 from ._buffers import Buffers
+from ._early_gradient import EarlyGradient
 from ._errors import Refused
 from ._flat_parameters import FlatParameters, bytes_of, zeros
 from ._group_settings import GroupSettings
@@ -34,6 +35,7 @@ from ._local_optimizer import (
     LocalOptimizer,
     SottoRule,
     names_of,
+    options_of,
     parameters_of,
     rates_of,
     require_wrappable,
@@ -109,7 +111,7 @@ class DistributedOptimizer(torch.optim.Optimizer, RunBlock):
                 f"module: {type(module).__name__} is no torch.nn.Module; give the model"
             )
         self.optimizer = None  # type: ignore[assignment]
-        self._rule = self._watch = self._groups = None
+        self._rule = self._watch = self._groups = self._early = None
         self._started = False
         own_rule = isinstance(given, torch.nn.Module)
         model = given if own_rule else module
@@ -146,7 +148,11 @@ class DistributedOptimizer(torch.optim.Optimizer, RunBlock):
             **self._groups.compared,
             "torch-optimizer-state": state_text(local),
         }
-        rule = StepRule("torch", self._rule.next_model)
+        rule = (
+            StepRule("torch", self._rule.next_tensors, by_tensor=True)
+            if self._rule.by_tensor()
+            else StepRule("torch", self._rule.next_model)
+        )
         own = {"job": job, "own_step_rule": rule, "lr": self._groups.rate}
         self._make_node(store, {**settings, **own})
         # A single node can skip as torch does; several would have to agree on what they skip.
@@ -260,8 +266,45 @@ class DistributedOptimizer(torch.optim.Optimizer, RunBlock):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients, or sets them to zero, and says that the next ones are about to be
         computed: algorithms that send the model itself (dpsgd) send it meanwhile."""
+        self._forget_early()
         super().zero_grad(set_to_none)
         self._begin()
+
+    def start_in_backward(self) -> bool:
+        """Says that the next backward pass gives the whole gradient of the step: as soon as a
+        bucket's layers have theirs, it is encoded and sent, while the pass goes on. Results are the
+        same. The pass must read no parameter once it has its gradient, as torch's layers do not,
+        also where they share one; and gradients and the groups' options stay as they are until
+        step(), which else raises Refused: no clipping, no GradScaler. A batch cannot be skipped
+        once some of its gradient has been sent; after NonFinite step() may be called again with
+        another gradient in the place of the rest. What goes wrong during the pass is raised by
+        step().
+
+        False, and nothing is done, where the gradient is needed whole: on one node, where
+        Optimizer.takes_parts says so, and around other optimizers than torch's SGD, Adam, AdamW,
+        RMSprop and Adagrad, or one with hooks around its steps."""
+        self._begin()
+        whole = self._alone or not self.optimizer.takes_parts
+        if whole or (self._rule is not None and not self._rule.by_tensor()):
+            return False
+        if self._early is None:
+            self._early = EarlyGradient(self._flat, self.optimizer.gradient_part)
+        self._early.start()
+        self._options = self._options_now()
+        return True
+
+    def _options_now(self):
+        """What the groups step with."""
+        return rates_of(self.param_groups), options_of(self.param_groups, self.defaults)
+
+    def _early_gradient(self):
+        """That of this step, where start_in_backward() was called for it."""
+        return self._early if self._early is not None and self._early.started else None
+
+    def _forget_early(self):
+        """Takes start_in_backward() back, where nothing has been sent."""
+        if self._early is not None:
+            self._early.forget()
 
     def step(self, closure: Optional[Callable[[], Any]] = None, **scaler: Any) -> Any:
         """One round with the gradients that backward() left; what has none counts as zero, and on a
@@ -273,24 +316,42 @@ class DistributedOptimizer(torch.optim.Optimizer, RunBlock):
                 "over; call scaler.unscale_(optimizer), and then step(), or skip_step() where a "
                 "gradient is not finite"
             )
+        early = self._early_gradient()
+        if early is not None and self._options_now() != self._options:
+            raise Refused(
+                "the learning rate or another option was changed between start_in_backward() and "
+                "step(), when some parameters had been stepped with the old one: change it before "
+                "zero_grad()"
+            )
         self._begin()
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
             self._require_unchanged()
+            early = self._early_gradient()  # its zero_grad() takes that back
         overflowed = getattr(self, "found_inf", None)  # as a GradScaler says it
         if overflowed is not None and float(overflowed) > 0:
             self.skip_step()
             return loss
         scale = getattr(self, "grad_scale", None)
+        if early is not None and scale is not None:
+            raise Refused(
+                "step: the gradient that was sent during the backward pass is a GradScaler's scaled "
+                "one: leave start_in_backward() out"
+            )
+        if not self._flat.has_gradients():
+            raise RuntimeError(
+                "step: no parameter has a gradient: call backward() first, and make the optimizer "
+                "after the module was loaded; skip_step() is a round without data"
+            )
         with torch.no_grad():
+            if early is not None:
+                early.finish()
+                self.optimizer.step_by_parts()
+                self._flat.publish()
+                return loss
             self._flat.gather_gradients()
-            if not any(slot.has_gradient for slot in self._flat.slots):
-                raise RuntimeError(
-                    "step: no parameter has a gradient: call backward() first, and make the optimizer "
-                    "after the module was loaded; skip_step() is a round without data"
-                )
             if scale is not None:
                 self._flat.scale_gradients(scale.double().reciprocal().float())
             self._take_step()
@@ -299,7 +360,8 @@ class DistributedOptimizer(torch.optim.Optimizer, RunBlock):
     def skip_step(self) -> None:
         """One round with a zero gradient in place of what the parameters hold: for a batch that this
         node leaves out, while the others step. On a single node the wrapped optimizer does nothing.
-        """
+        Refused when some of the gradient has been sent (start_in_backward)."""
+        self._forget_early()
         self._begin()
         self._flat.drop_gradients()
         self._take_step()
@@ -444,6 +506,8 @@ class DistributedOptimizer(torch.optim.Optimizer, RunBlock):
 
     def _release(self):
         """The run is over: the wrapped optimizer is the program's again."""
+        if self._early is not None:
+            self._early.close()
         if self._rule is not None:
             self._rule.release()
 

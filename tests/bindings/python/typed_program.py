@@ -26,7 +26,12 @@ def takes_floats(_: NDArray[numpy.float32]) -> None: ...
 def train(x: NDArray[numpy.float32], folder: pathlib.Path) -> None:
     def descend(round: int, at: object, gradient: object, following: object) -> None: ...
 
+    def descend_part(
+        round: int, first: int, at: object, gradient: object, following: object
+    ) -> None: ...
+
     rule = sotto.StepRule("descent", descend)
+    sotto.StepRule("descent", descend_part, by_tensor=True).close()
     store = sotto.Store()
     layout = [("weight", (8, 100)), ("bias", (8,))]
     with sotto.Optimizer(
@@ -42,6 +47,9 @@ def train(x: NDArray[numpy.float32], folder: pathlib.Path) -> None:
         optimizer.connect()
         optimizer.begin_step()
         optimizer.step(x)
+        takes_number(int(optimizer.takes_parts))
+        optimizer.gradient_part(8, x[8:])
+        optimizer.step_by_parts()
         optimizer.set_learning_rate(0.05)
         optimizer.announce_settings(0.05, "others")
         takes_number(optimizer.mean(x))
@@ -85,6 +93,9 @@ def nodes(x: NDArray[numpy.float32], folder: pathlib.Path) -> None:
         node.connect()
         takes_number(node.step(x, loss=0.5).round + node.round)
         takes_number(int(node.wait().left_out))
+        takes_number(int(node.takes_parts))
+        node.gradient_part(0, x)
+        takes_number(node.step_by_parts(0.5).round)
         node.cancel()
         node.evaluated(0.5, accuracy=0.9)
         node.stop()
@@ -114,7 +125,8 @@ def mistakes(x: NDArray[numpy.float32], optimizer: sotto.Optimizer) -> None:
     sotto.Compressor(4)  # type: ignore[arg-type]
     sotto.Compressor("sign").decode("text", 3)  # type: ignore[arg-type]
     sotto.Topology("ring", "8")  # type: ignore[arg-type]
-    sotto.StepRule("descent", 3)  # type: ignore[arg-type]
+    sotto.StepRule("descent", 3)  # type: ignore[call-overload]
+    optimizer.gradient_part(0, 0.1)  # type: ignore[arg-type]
     sotto.simulate(3)  # type: ignore[arg-type]
     sotto.plan("ocean.toml", budget="many")  # type: ignore[arg-type]
     sotto.choices()  # type: ignore[call-arg]
