@@ -69,7 +69,7 @@ sotto_status sotto_site_create(const char* const* settings, float* parameters, s
     const SiteSettings read = read_site(settings);
     *out = new sotto_site(
         options_of(read), read.outputs, [&](const SiteOptions& options, SiteListener listener) {
-          return SiteOptimizer(options, read.state, model,
+          return SiteOptimizer(options, state_of(read), model,
                                layout == nullptr ? ParameterLayout() : layout->blocks,
                                std::move(listener));
         });
@@ -100,6 +100,10 @@ sotto_status sotto_site_evaluated(sotto_site* site, double loss, double accuracy
 
 sotto_status sotto_site_finish(sotto_site* site) {
   return in_turn(site, "site", [&] { return site->node.finish(); });
+}
+
+sotto_status sotto_site_leave(sotto_site* site) {
+  return in_turn(site, "site", [&] { return site->node.leave(); });
 }
 
 sotto_status sotto_site_stop(sotto_site* site) {

@@ -349,6 +349,10 @@ SOTTO_API sotto_status sotto_optimizer_load_file(sotto_optimizer* optimizer, con
 // begins anew from a neighbour's model. The file of peers may change while the site runs: who is
 // taken out of it is cut off.
 //
+// With the settings nodes and seeds ({"nodes", "2:16", "seeds", "10.0.0.1:9400", NULL}) it is a
+// node of a run whose nodes come and go, each with a model of its own: `key` is then the run's, and
+// there are no peers and no state.
+//
 // A site takes one thread at a time, but for sotto_site_stop, _report and _events. It has a thread
 // of its own, which serves the peers while no call is under way.
 
@@ -389,6 +393,10 @@ SOTTO_API sotto_status sotto_site_relay(sotto_site* site, int* outcome);
 SOTTO_API sotto_status sotto_site_evaluated(sotto_site* site, double loss, double accuracy);
 // Ends a round that is under way, and saves the state. No step may follow.
 SOTTO_API sotto_status sotto_site_finish(sotto_site* site);
+// sotto_site_finish for a node that ends before its run (the setting `nodes`): others are told, one
+// of them takes over what it holds, and it waits until what it sent has arrived, for `leave-within`
+// at most.
+SOTTO_API sotto_status sotto_site_leave(sotto_site* site);
 // Ends what waits within a tenth of a second; sotto_site_over is then 1. May be called from any
 // thread, or by a signal's handler, while another call is under way.
 SOTTO_API sotto_status sotto_site_stop(sotto_site* site);

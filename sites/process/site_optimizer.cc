@@ -169,6 +169,9 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
                 "a run whose nodes come and go keeps none: a node that is started again "
                 "is a newcomer; leave it out");
   }
+  if (options_.save_every > 1 && !folder_) {
+    throw Error("save-every", "there is no folder to save to: give `state`, or leave this out");
+  }
   site_.plan_steps(pace_.steps());
   reporter_.refresh(true);
 }

@@ -41,6 +41,18 @@ SettingGroup identity_settings(SiteSettings& o) {
        {"source", &o.source, "ADDRESSES", "Addresses to dial from; by default any"}}};
 }
 
+SettingGroup roster_settings(SiteSettings& o) {
+  return {"A run whose nodes come and go, in place of a list of peers and a state",
+          {{"nodes", &o.roster.nodes, "MIN:MAX",
+            "The fewest nodes with which training begins, and the most that are let in; one number "
+            "is both. Then `key` is the run's, and by default none"},
+           {"seeds", &o.roster.seeds, "HOST:PORT,…",
+            "Nodes that newcomers ask who is there, the same at all nodes"},
+           {"insecure", &o.roster.insecure, "", "Allow plain text beyond this host"},
+           {"leave-within", &o.roster.leave_within, "SECONDS",
+            "How long a node that leaves waits at most for what it sent to arrive"}}};
+}
+
 SettingGroup training_settings(SiteSettings& o) {
   SettingGroup group = {
       "What is computed, the same at every site",
@@ -119,6 +131,37 @@ void take_own_steps(const SiteSettings& o, SiteOptions& options) {
   }
 }
 
+bool is_by_roster(const SiteSettings& o) {
+  return !o.roster.nodes.empty() || !o.roster.seeds.empty();
+}
+
+void refuse_of_lists(const SiteSettings& o) {
+  const std::string state = state_of(o);
+  for (const auto& [setting, value] : {std::pair("peers", &o.names.peers),
+                                       {"state", &state},
+                                       {"source", &o.source},
+                                       {"audit", &o.outputs.audit}}) {
+    if (!value->empty()) {
+      refuse(setting, *value, "a run whose nodes come and go has none: leave it out");
+    }
+  }
+  if (o.observer) {
+    refuse("observer", "true", "each node of a run whose nodes come and go trains");
+  }
+}
+
+/// Options of a node of a run whose nodes come and go.
+SiteOptions options_by_roster(const SiteSettings& o) {
+  refuse_of_lists(o);
+  RosterSettings roster = o.roster;
+  roster.key = o.names.key;
+  SiteOptions options = options_by_roster(
+      options_of(roster), o.names.name.empty() ? default_node_name() : o.names.name);
+  options.listen = o.names.listen;
+  take_settings(o, options);
+  return options;
+}
+
 void require_identity(const SiteSettings& o) {
   for (const auto& [setting, value, what] :
        {std::tuple{"name", &o.names.name, "the site's name, as in the others' lists of peers"},
@@ -144,8 +187,8 @@ SettingGroup shared_settings_of(SiteSettings& settings) {
 }
 
 std::vector<SettingGroup> settings_of(SiteSettings& settings) {
-  return {identity_settings(settings), training_settings(settings), pace_settings(settings),
-          output_settings(settings)};
+  return {identity_settings(settings), roster_settings(settings), training_settings(settings),
+          pace_settings(settings), output_settings(settings)};
 }
 
 void take_shared_settings(const SiteSettings& o, SiteOptions& options) {
@@ -183,7 +226,14 @@ void take_settings(const SiteSettings& o, SiteOptions& options) {
   options.found_after = time_limit("found_after", o.found_after_s, kLongest);
 }
 
+std::string state_of(const SiteSettings& o) {
+  return o.state == kNoStateGiven ? std::string() : o.state;
+}
+
 SiteOptions options_of(const SiteSettings& o) {
+  if (is_by_roster(o)) {
+    return options_by_roster(o);
+  }
   require_identity(o);
   const SiteIdentity identity = read_site_identity(o.names);
   SiteOptions options{.security = identity.security};

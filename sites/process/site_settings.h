@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/sites/process/roster_settings.h>
 #include <sotto/sites/process/site_identity.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/sites/process/site_output_options.h>
@@ -29,6 +30,9 @@ inline constexpr std::string_view kNoStateGiven{"\0", 1};
 /// The values of the settings, given or default.
 struct SiteSettings {
   SiteNames names;
+  /// Where `nodes` or `seeds` is given the site is a node of a run whose nodes come and go: `key`
+  /// is the run's, or empty, there is no list of peers, and it keeps no state. Only these of them.
+  RosterSettings roster{};
   /// Folder; empty: it keeps no state, which is to be said.
   std::string state{kNoStateGiven};
   std::string source;  ///< addresses to dial from, with spaces between them; empty: any
@@ -75,8 +79,10 @@ void take_shared_settings(const SiteSettings& settings, SiteOptions& options);
 /// setting that is refused.
 void take_settings(const SiteSettings& settings, SiteOptions& options);
 
-/// Reads key and list of peers. The initial model is what SiteOptimizer is given. Throws Error for
-/// a setting that is missing or refused.
+/// Reads the key, and the list of peers if there is one. The initial model is what SiteOptimizer is
+/// given. Throws Error for a setting that is missing or refused.
 SiteOptions options_of(const SiteSettings& settings);
+/// The folder of the state that SiteOptimizer is given; empty: none.
+std::string state_of(const SiteSettings& settings);
 
 }  // namespace sotto

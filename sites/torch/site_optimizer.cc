@@ -10,20 +10,9 @@ struct SiteOptimizer::Run : TrainedNode<sotto::SiteOptimizer> {
   using TrainedNode::TrainedNode;
 };
 
-SiteOptimizer::SiteOptimizer(const ::torch::nn::Module& model, const SiteSettings& settings,
-                             SiteListener listener)
-    : SiteOptimizer(model.named_parameters(), options_of(settings), settings.state,
-                    std::move(listener)) {}
-
 SiteOptimizer::SiteOptimizer(const NamedParameters& parameters, const SiteOptions& options,
                              const std::string& state, SiteListener listener)
     : run_(std::make_unique<Run>(parameters, std::move(listener), options, state)) {}
-
-SiteOptimizer::SiteOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
-                             const SiteSettings& settings, const NamedParameters& names,
-                             SiteListener listener)
-    : SiteOptimizer(std::move(local), options_of(settings), settings.state, names,
-                    std::move(listener)) {}
 
 SiteOptimizer::SiteOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
                              const SiteOptions& options, const std::string& state,
@@ -43,6 +32,8 @@ SiteStep SiteOptimizer::relay() {
 }
 
 void SiteOptimizer::finish() { run_->finish(); }
+
+void SiteOptimizer::leave() { run_->end(run_->node().leave()); }
 
 std::vector<::torch::optim::OptimizerParamGroup>& SiteOptimizer::param_groups() {
   return run_->model().groups();

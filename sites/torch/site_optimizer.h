@@ -1,6 +1,8 @@
 // A libtorch model that is trained with those of sites that come and go (docs/sites.md).
 //
-//   sotto::torch::SiteOptimizer optimizer(*model, sotto::study::read_site_file("bank/site.toml"));
+//   const sotto::SiteSettings settings = sotto::study::read_site_file("bank/site.toml");
+//   sotto::torch::SiteOptimizer optimizer(model->named_parameters(), options_of(settings),
+//                                         settings.state);
 //   while (!optimizer.site().over()) {
 //     optimizer.zero_grad();
 //     … loss.backward();
@@ -8,8 +10,9 @@
 //   }
 //   optimizer.finish();
 //
-// The step rule is sotto's, as the site's settings say, or a torch optimizer. Buffers, e.g. running
-// statistics of BatchNorm, stay this site's own.
+// sotto::SiteOutputs shows operators what the settings' outputs name (docs/own_models.md). The step
+// rule is sotto's, as the options say, or a torch optimizer. Buffers, e.g. running statistics of
+// BatchNorm, stay this site's own.
 //
 // Thread safety: one thread; between two calls a thread of its own serves the peers.
 // Ownership: it moves the model's parameters into one flat vector, which lives as long as they do.
@@ -25,33 +28,25 @@
 #include <string>
 #include <vector>
 
-#include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
 #include <sotto/sites/process/site_optimizer.h>
-#include <sotto/sites/process/site_settings.h>
 #include <sotto/trainers/torch/distributed_optimizer.h>
 
 namespace sotto::torch {
 
 class SiteOptimizer {
  public:
-  /// A site of these settings, whose initial model is `model` as it is, equal at all sites. Frozen
-  /// parameters are left out. `listener` is told of events, on this thread and the site's own.
-  /// Throws Error for a setting that is refused, and for parameters that are not float32, float64,
-  /// half or bfloat16.
-  SiteOptimizer(const ::torch::nn::Module& model, const SiteSettings& settings,
-                SiteListener listener = {});
-  /// Takes parameters with names, options and the folder of the site's state.
+  /// A site with these options whose initial model is the parameters as they are, equal at all
+  /// sites, and the folder of its state. Frozen parameters are left out. `listener` is told of
+  /// events, on this thread and the site's own. Throws Error for an option that is refused, and for
+  /// parameters that are not float32, float64, half or bfloat16.
   SiteOptimizer(const NamedParameters& parameters, const SiteOptions& options,
                 const std::string& state, SiteListener listener = {});
   /// Steps by `local`, a new torch optimizer that is not to be stepped by itself any more, in place
-  /// of the settings' step rule: its class and the options of its groups as they are now, which
-  /// must be the same at all sites. What it remembers is part of the site's state. Throws Error for
-  /// one that evaluates the loss several times a step.
-  SiteOptimizer(std::unique_ptr<::torch::optim::Optimizer> local, const SiteSettings& settings,
-                const NamedParameters& names = NamedParameters(), SiteListener listener = {});
-  /// Likewise, with options and the folder of the site's state.
+  /// of options.step_rule: its class and the options of its groups as they are now, which must be
+  /// the same at all sites. What it remembers is part of the site's state. Throws Error for one
+  /// that evaluates the loss several times a step.
   SiteOptimizer(std::unique_ptr<::torch::optim::Optimizer> local, const SiteOptions& options,
                 const std::string& state, const NamedParameters& names = NamedParameters(),
                 SiteListener listener = {});
@@ -73,6 +68,9 @@ class SiteOptimizer {
   SiteStep relay();
   /// Saves the state; no step may follow.
   void finish();
+  /// finish() for a node that ends before its run: in a run by roster another one takes over what
+  /// it holds (sotto::SiteOptimizer::leave).
+  void leave();
 
   /// The parameter groups of the torch optimizer, for schedulers of the caller's own, which all
   /// sites follow alike by site().round(); empty without one.

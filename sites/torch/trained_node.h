@@ -47,8 +47,9 @@ class TrainedNode {
   }
   /// A step by the parameters' gradients.
   auto step(double loss) { return shown(node_.step(model_.gather_gradients(), loss)); }
-  void finish() {
-    const Status status = node_.finish();
+  void finish() { end(node_.finish()); }
+  /// What a last call of the node has come to.
+  void end(const Status& status) {
     model_.flat().publish();
     require_ok(status);
   }

@@ -117,6 +117,39 @@ TEST_CASE("C: two sites with models of their own train together") {
   CHECK(std::abs((x[0][0] + x[1][0]) / 2 - 1.5F) < 0.2F);
 }
 
+TEST_CASE("C: nodes that come and go train models of their own, and one leaves before the end") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<std::vector<float>> x(2, std::vector<float>(kDimension));
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 2; ++k) {
+    threads.emplace_back([&, k] {
+      std::vector<float>& own = x[static_cast<std::size_t>(k)];
+      const CSite site = c_site({"nodes", "2", "seeds", seed, "name", Two::name(k), "lr", "0.1",
+                                 "rounds", "80", "leave-within", "10"},
+                                own);
+      CHECK_MESSAGE(site != nullptr, std::string(sotto_last_error()));
+      if (site == nullptr) {
+        return;
+      }
+      CHECK(sotto_site_connect(site.get()) == SOTTO_OK);
+      uint64_t round = 0;
+      while (over(site.get()) == 0 && (k == 0 || round < 40)) {
+        step(site.get(), own, static_cast<float>(k + 1));
+        CHECK(sotto_site_round(site.get(), &round) == SOTTO_OK);
+      }
+      CHECK((k == 0 ? sotto_site_finish : sotto_site_leave)(site.get()) == SOTTO_OK);
+      char* text = nullptr;
+      CHECK(sotto_site_report(site.get(), &text) == SOTTO_OK);
+      CHECK(c_json(text)["phase"] == "done");
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  CHECK(x[1][0] > 1);  // a has no state of its own any more, and b had some of a's model
+  CHECK(x[1][0] < 2);
+}
+
 TEST_CASE("C: what a site is refused for") {
   const Two two;
   std::vector<float> x(kDimension);
@@ -125,6 +158,10 @@ TEST_CASE("C: what a site is refused for") {
     return site == nullptr ? std::string(sotto_last_error()) : "";
   };
   CHECK(refused({"name", "a"}).starts_with("key: it is missing"));
+  CHECK(refused({"nodes", "2"}).starts_with("seeds: "));
+  CHECK(refused({"nodes", "2", "seeds", "127.0.0.1:1", "state", "s"}).starts_with("state: "));
+  CHECK(refused({"nodes", "2", "seeds", "127.0.0.1:1", "observer", "true"})
+            .starts_with("observer: "));
   CHECK(refused(two.settings(0, {"no-such", "1"})).starts_with("no-such: there is no such"));
   CHECK(refused(two.settings(0, {"name", "a"})) == "name: it is given twice");
   CHECK(refused(two.settings(0, {"compressor", "quant:99"})).find("quant") != std::string::npos);

@@ -66,6 +66,7 @@ static const function kAll[] = {
     (function)sotto_site_relay,
     (function)sotto_site_evaluated,
     (function)sotto_site_finish,
+    (function)sotto_site_leave,
     (function)sotto_site_stop,
     (function)sotto_site_over,
     (function)sotto_site_round,

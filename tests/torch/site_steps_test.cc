@@ -143,6 +143,10 @@ TEST_CASE("sites compare the options of their torch optimizers, and a rate may b
 TEST_CASE("what cannot make a site's steps is refused") {
   const Alone site;
   Net net = make_net();
+  sotto::SiteOptions unsaved = site.options();
+  unsaved.save_every = 50;
+  CHECK_THROWS_WITH_AS(sotto::torch::SiteOptimizer(net->named_parameters(), unsaved, ""),
+                       doctest::Contains("save-every"), sotto::Error);
   CHECK_THROWS_WITH_AS(sotto::torch::SiteOptimizer(nullptr, site.options(), ""),
                        doctest::Contains("optimizer"), sotto::Error);
   CHECK_THROWS_WITH_AS(

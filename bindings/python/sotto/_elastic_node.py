@@ -74,7 +74,10 @@ class ElasticNode(Handle, Leaving):
 
     def finish(self) -> None:
         """Ends in good order. No step may follow."""
-        waiting(lambda: self._do("finish"), self._hurry)
+        self._end("finish")
+
+    def _end(self, name):
+        waiting(lambda: self._do(name), self._hurry)
         trained.give_back(self)
 
     def _hurry(self):

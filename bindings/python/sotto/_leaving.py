@@ -26,6 +26,10 @@ class Leaving:
     def close(self) -> None:
         raise NotImplementedError
 
+    def _leave_early(self) -> None:
+        """Ends in good order where the block was told to end."""
+        self.finish()
+
     def __enter__(self: _Self) -> _Self:
         return self
 
@@ -37,9 +41,10 @@ class Leaving:
     ) -> bool:
         stopped = kind is not None and issubclass(kind, Stopped) and self._told_to_stop
         try:
+            told = kind is not None or self._told_to_stop
             ends = kind is None or stopped or issubclass(kind, KeyboardInterrupt)
             if ends and self._may_finish():
-                self.finish()
+                self._leave_early() if told else self.finish()
         finally:
             self.close()
         return stopped

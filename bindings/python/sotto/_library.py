@@ -85,6 +85,7 @@ _SIGNATURES = {
     "sotto_site_connect": [_handle],
     "sotto_site_step": [_handle, c_float_p, ctypes.c_size_t, ctypes.c_double, _int_p],
     "sotto_site_relay": [_handle, _int_p],
+    "sotto_site_leave": [_handle],
     "sotto_site_evaluated": [_handle, ctypes.c_double, ctypes.c_double],
     "sotto_site_finish": [_handle],
     "sotto_site_stop": [_handle],

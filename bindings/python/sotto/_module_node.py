@@ -100,6 +100,9 @@ class ModuleNode(Leaving):
         may: bool = self.node._may_finish()
         return may
 
+    def _leave_early(self) -> None:
+        self._stepped(self.node._leave_early)
+
     def close(self) -> None:
         """Leaves at once; see finish()."""
         if self._early is not None:
@@ -149,6 +152,10 @@ class Site(ModuleNode):
         `dropped`, the module has other values than the gradients were taken at."""
         stepped: SiteStep = self._step(loss)
         return stepped
+
+    def leave(self) -> None:
+        """Ends before the run does, as that of sotto.Site."""
+        self._stepped(self.node.leave)
 
 
 class EpochOptimizer(ModuleNode):

@@ -47,9 +47,12 @@ class Site(ElasticNode):
     sotto.choices("site-settings") lists them. Spans of time are seconds. `monitor`, the file's or a port,
     is where `sotto status` and Prometheus ask; "" is none.
 
+    With `nodes`, "MIN:MAX", and `seeds` it is a node of a run whose nodes come and go, each with a
+    model of its own: `key` is then the run's, and there are no peers and no state.
+
     Ctrl-C ends a call that waits, and the site is then over. As a context manager it finishes at the
-    end of the block, also of one that Ctrl-C or stop() ends, and leaves at once when the block raised
-    anything else.
+    end of the block, and leaves as leave() does where Ctrl-C or stop() ended it; it is gone at once
+    when the block raised anything else.
     """
 
     def __init__(
@@ -89,6 +92,15 @@ class Site(ElasticNode):
     def finish(self) -> None:
         """Ends a round that is under way, and saves the state. No step may follow."""
         super().finish()
+
+    def leave(self) -> None:
+        """finish() for a node that ends before its run (the setting `nodes`): others are told, one of
+        them takes over what it holds, and it waits until what it sent has arrived, for `leave_within`
+        seconds at most."""
+        self._end("leave")
+
+    def _leave_early(self):
+        self.leave()
 
     @property
     def round(self) -> int:

@@ -56,6 +56,31 @@ def test_sites_come_to_the_minimum_of_their_sum(federation):
         assert "started" in [event["event"] for event in events]
 
 
+def test_nodes_that_come_and_go_have_models_of_their_own():
+    run = {"nodes": 2, "seeds": f"127.0.0.1:{nodes.free_port()}", "lr": 0.1, "leave_within": 10}
+    ends = {}
+
+    def train(name, centre, until):
+        x = numpy.zeros(DIMENSION, dtype=numpy.float32)
+        with sotto.Site(x, name=name, rounds=80, **run) as site:
+            site.connect()
+            while not site.over:
+                step(site, x, centre)
+                if site.round == until:
+                    site.stop()
+        ends[name] = (x, site)
+
+    threads = [
+        threading.Thread(target=train, args=arguments) for arguments in (("a", 1, 80), ("b", 2, 40))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(ends) == {"a", "b"}
+    assert 1 < ends["b"][0].mean() < 2
+
+
 def page(port, name):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/{name}", timeout=20) as answer:
         return answer.read().decode()
