@@ -121,7 +121,7 @@ bool EpochReducer::decodes(std::span<const std::byte> encoding, std::size_t inde
 
 void EpochReducer::drop_too_large(std::size_t elements,
                                   std::map<std::uint16_t, SharedBytes>& encodings) {
-  // As many of this size have a finite sum, with the chunk's error, too.
+  // The sum of all, each no larger than this, is finite, also with the chunk's error.
   const float most = std::numeric_limits<float>::max() / static_cast<float>(2 * encodings.size());
   room_.resize(elements);
   std::erase_if(encodings, [&](const auto& one) {

@@ -170,7 +170,7 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
                 "is a newcomer; leave it out");
   }
   if (options_.save_every > 1 && !folder_) {
-    throw Error("save-every", "there is no folder to save to: give `state`, or leave this out");
+    throw Error("save_every", "there is no folder to save to: give `state`, or leave this out");
   }
   site_.plan_steps(pace_.steps());
   reporter_.refresh(true);

@@ -43,7 +43,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"sites/live",
      {"base", "compress", "optim", "comm", "trainers", "sites/core", "sites/epochs",
       "sites/process", "sites/roster"}},
-    {"sites/torch", {"trainers", "sites/process", "sites/live"}},
+    {"sites/torch", {"base", "trainers", "sites/process", "sites/live"}},
     {"sites/simulated", {"base", "compress", "topology", "sim", "sites/core"}},
     {"observe", {"base", "optim", "comm", "trainers", "sites/core", "sites/process", "sites/live"}},
     {"study",

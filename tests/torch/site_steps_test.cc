@@ -146,7 +146,7 @@ TEST_CASE("what cannot make a site's steps is refused") {
   sotto::SiteOptions unsaved = site.options();
   unsaved.save_every = 50;
   CHECK_THROWS_WITH_AS(sotto::torch::SiteOptimizer(net->named_parameters(), unsaved, ""),
-                       doctest::Contains("save-every"), sotto::Error);
+                       doctest::Contains("save_every"), sotto::Error);
   CHECK_THROWS_WITH_AS(sotto::torch::SiteOptimizer(nullptr, site.options(), ""),
                        doctest::Contains("optimizer"), sotto::Error);
   CHECK_THROWS_WITH_AS(
