@@ -62,8 +62,13 @@ double of_all(Run run, double (*value)(const CompressionSample&)) {
   return run.compression ? value(*run.compression) : kNone;
 }
 
+/// A figure of a site; NaN of a run that is none, or has no such thing.
+double told(Run run, std::optional<double> SiteStanding::*figure) {
+  return run.site ? ((*run.site).*figure).value_or(kNone) : kNone;
+}
+
 double epsilon_of_run(Run run) {
-  return run.site ? run.site->epsilon.value_or(kNone) : extreme(run, epsilon_of, std::greater<>());
+  return run.site ? told(run, &SiteStanding::epsilon) : extreme(run, epsilon_of, std::greater<>());
 }
 
 double mean_staleness(Run run) {
@@ -99,7 +104,13 @@ constexpr std::array kRunFigures = {
                 return extreme(run, counted_by<&AlgorithmCounters::most_stale>, std::greater<>());
               }},
     RunFigure{{"mass", "health", "Push-sum weight of a site"},
-              [](Run run) { return run.site ? run.site->mass : kNone; }},
+              [](Run run) { return told(run, &SiteStanding::mass); }},
+    RunFigure{{"nodes_up", "health", "Nodes of a run whose nodes come and go that are up"},
+              [](Run run) { return told(run, &SiteStanding::nodes_up); }},
+    RunFigure{{"epoch", "health", "Epoch of a run with one model, of which each has other members"},
+              [](Run run) { return told(run, &SiteStanding::epoch); }},
+    RunFigure{{"epoch_members", "health", "Members of that epoch"},
+              [](Run run) { return told(run, &SiteStanding::epoch_members); }},
     RunFigure{{"mass_min", "health", "Smallest push-sum weight of a node"},
               [](Run run) { return extreme(run, mass_of, std::less<>()); }},
     RunFigure{{"mass_max", "health", "Largest push-sum weight of a node"},

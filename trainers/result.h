@@ -83,10 +83,13 @@ std::optional<CompressionSample> compression_of(std::span<const NodeStanding> no
 /// floats in whole vectors: 2 (n − 1)/n vectors a round (Patarasuk and Yuan 2009), without headers.
 double allreduce_bytes(int nodes, std::size_t dimension, Round rounds);
 
-/// The state of a site.
+/// The state of a site, or of a node of a run whose nodes come and go; none: it has no such thing.
 struct SiteStanding {
-  double mass = 0;                  ///< the site's own mass ω
-  std::optional<double> epsilon{};  ///< ε spent of its privacy budget
+  std::optional<double> mass{};           ///< the site's own mass ω
+  std::optional<double> epsilon{};        ///< ε spent of its privacy budget
+  std::optional<double> nodes_up{};       ///< nodes that are up, this one among them
+  std::optional<double> epoch{};          ///< number of the epoch, in a run with one model
+  std::optional<double> epoch_members{};  ///< members of that epoch
 };
 
 /// An evaluation, as observers see it.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/study/quality.h>
 #include <sotto/study/units.h>
@@ -124,6 +125,44 @@ void print_records(const console::Output& output, const Json& status, double now
   }
 }
 
+/// The nodes of a run whose nodes come and go.
+void print_nodes(const console::Output& output, const Json& roster) {
+  if (!roster.is_object()) {
+    return;
+  }
+  output.line("");
+  output.line(fmt::format("{} nodes are up; the run begins with {}, and lets in {} at most",
+                          roster.at("up").get<std::size_t>(), roster.at("least").get<std::size_t>(),
+                          roster.at("most").get<std::size_t>()));
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& node : roster.at("nodes")) {
+    rows.push_back({node.at("name").get<std::string>(), node.at("address").get<std::string>(),
+                    node.at("state").get<std::string>(),
+                    node.at("neighbour").get<bool>() ? "yes" : ""});
+  }
+  output.table({"node", "address", "state", "exchanges"}, rows);
+}
+
+/// How a node of a run with one model stands.
+void print_epoch(const console::Output& output, const Json& epoch) {
+  if (!epoch.is_object()) {
+    return;
+  }
+  output.line("");
+  output.line(fmt::format(
+      "{} in epoch {}, whose members are {}; put out {} times, {} gradients left "
+      "out",
+      epoch.at("standing").get<std::string>(), epoch.at("epoch").get<std::uint64_t>(),
+      fmt::join(epoch.at("members").get<std::vector<std::string>>(), ", "),
+      epoch.at("put_out").get<std::uint64_t>(), epoch.at("left_out").get<std::uint64_t>()));
+  if (const auto kind = epoch.at("waits_for").get<std::string>(); !kind.empty()) {
+    const auto lost = epoch.at("lost").get<std::vector<std::string>>();
+    output.line(fmt::format("THE RUN WAITS for {:.0f} s now: {}{}{}",
+                            epoch.at("waits_s").get<double>(), kind,
+                            lost.empty() ? "" : "; lost: ", fmt::join(lost, ", ")));
+  }
+}
+
 void print_peers(const console::Output& output, const Json& peers) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& peer : peers) {
@@ -148,8 +187,12 @@ void print_site(const console::Output& output, const Json& status, double now) {
   print_sums(output, status.at("sums"));
   print_limits(output, status);
   print_records(output, status, now);
-  output.line("");
-  print_peers(output, status.at("peers"));
+  print_nodes(output, status.at("roster"));
+  print_epoch(output, status.at("epoch"));
+  if (const Json& peers = status.at("peers"); !peers.empty()) {
+    output.line("");
+    print_peers(output, peers);
+  }
   print_refused_keys(output, status);
   print_crowd(output, status);
 }

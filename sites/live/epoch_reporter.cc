@@ -210,7 +210,15 @@ void EpochReporter::evaluated(const EpochNodeParts& parts, Round step, const Eva
       point.bytes_per_node += static_cast<double>(passed.bytes_sent);
     }
   }
-  history_.add(point, SiteStanding{}, options_.observer);
+  SiteStanding standing;
+  if (parts.roster != nullptr) {
+    standing.nodes_up = static_cast<double>(parts.roster->report().up);
+  }
+  if (parts.member != nullptr) {
+    standing.epoch = static_cast<double>(parts.member->epoch());
+    standing.epoch_members = static_cast<double>(parts.member->members().size());
+  }
+  history_.add(point, standing, options_.observer);
   refresh(parts);
 }
 

@@ -145,6 +145,9 @@ void SiteReporter::evaluated(const Evaluation& quality) {
   if (const auto privacy = parts_.gradients.privacy()) {
     standing.epsilon = privacy->epsilon;
   }
+  if (roster_ != nullptr) {
+    standing.nodes_up = static_cast<double>(roster_->report().up);
+  }
   history_.add(point, standing, parts_.options.observer);
   export_model();
   refresh(true);

@@ -56,6 +56,7 @@ class EpochsRun {
   }
   Process& operator[](const std::string& name) { return *processes_.at(name); }
   std::string result(const std::string& name) const { return scratch_.path() / (name + ".json"); }
+  std::string monitor(const std::string& name) const { return std::to_string(monitors_.at(name)); }
   std::string folder(const std::string& name) const { return scratch_.path() / (name + ".state"); }
 
   /// Asks until the node's status is as wanted; the test's time limit ends what never is.
@@ -214,6 +215,10 @@ TEST_CASE("train one model: a run that stands still says so, and a second signal
   const auto status =
       run.await("b", [](const auto& seen) { return seen.at("epoch").at("waits_for") == "quorum"; });
   CHECK(status.at("epoch").at("lost") == nlohmann::json::array({"a"}));
+  const std::string words = sotto::test::run({"status", run.monitor("b")}).out;
+  CHECK_MESSAGE(contains(words, "THE RUN WAITS"), words);
+  CHECK_MESSAGE(contains(words, "quorum; lost: a"), words);
+  CHECK_MESSAGE(contains(words, "whose members are a, b"), words);
   run.await_word("b", "run-waits");
   run["b"].send(SIGTERM);
   run.await_word("b", "stopping");
