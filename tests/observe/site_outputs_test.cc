@@ -121,8 +121,10 @@ TEST_CASE("a node of one model shows its epoch, and has no audit file") {
   if (!has_channels()) {
     SOTTO_SKIP("built without ZeroMQ");
   }
+  const Scratch scratch;
   const std::string port = fmt::to_string(free_port());
-  SiteOutputs outputs({.monitor = port});
+  const std::string board = (scratch.path() / "board").string();
+  SiteOutputs outputs({.monitor = port, .tensorboard = board});
   EpochOptions options;
   options.name = "one";
   options.roster.least = options.roster.most = 1;
@@ -135,11 +137,19 @@ TEST_CASE("a node of one model shows its epoch, and has no audit file") {
   REQUIRE(node.connect().ok());
   while (!node.over()) {
     REQUIRE(node.step(std::vector<float>(10, 1)).ok());
+    node.evaluated({.loss = 0.25});
   }
   CHECK(status_at(port).at("name") == "one");
   CHECK(ask_monitor(parse_monitor_address(port), "/metrics").find("sotto_epoch_members 1\n") !=
         std::string::npos);
   REQUIRE(node.finish().ok());
+  std::string scalars;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(board)) {
+    scalars += file.is_regular_file() ? contents(file.path()) : "";
+  }
+  CHECK(scalars.find("epoch_members") != std::string::npos);
+  CHECK(scalars.find("nodes_up") != std::string::npos);
+  CHECK(scalars.find("mass") == std::string::npos);  // which a node of one model does not have
   SiteOutputs audited({.audit = "audit"});
   CHECK_THROWS_WITH_AS(audited.attach(options),
                        "audit: 'audit' is refused: a run whose nodes come and go has no list of "
