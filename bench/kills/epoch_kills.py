@@ -12,8 +12,9 @@ are told to end, and their models are compared: the test losses of all steps tha
 evaluated, and the digests of those that ended at one step, must be equal.
 
 With --undisturbed N as many runs without a kill follow, of --compare-at steps: the test loss that
-the run with kills had after as many is to lie within their spread, from the least less their range
-to the most and their range.
+the run with kills had after as many is to lie where 95 of 100 such runs have theirs (the prediction
+interval of Student's t). It also fails where models differ, where the median of a kill's time is
+above --most-ms, and where memory or descriptors grew by more than a tenth.
 
 With --torch PROGRAM, build/bench/torch_member, a libtorch program trains a small network on the
 MNIST of --data, in place of `sotto train`.
@@ -333,13 +334,36 @@ def figures_of(options, folder):
     return figures
 
 
-def within(figures):
-    """Whether the loss lies within the spread of undisturbed runs."""
-    losses = figures["undisturbed"]
-    if not losses:
-        return True
-    room = max(losses) - min(losses)
-    return min(losses) - room <= figures["loss"] <= max(losses) + room
+# Student's t, two-sided, 95 %, by degrees of freedom from 1 on; the last serves for more.
+STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+def interval(losses):
+    """Where 95 of 100 further runs like these have their loss; two runs at least."""
+    count = len(losses)
+    t = STUDENT_T[min(count - 1, len(STUDENT_T)) - 1]
+    room = t * statistics.stdev(losses) * (1 + 1 / count) ** 0.5
+    middle = statistics.mean(losses)
+    return middle - room, middle + room
+
+
+def broken(figures, most_ms):
+    """What does not hold of all that should, in words."""
+    found = []
+    if figures["differ"]:
+        found.append("models of two nodes differ after one step")
+    if figures["step_ms"]["median"] > most_ms:
+        found.append(f"the median until the next step is above {most_ms:g} ms")
+    for name in ("memory_kib", "descriptors"):
+        first, last = figures[name]
+        if last > 1.1 * first:
+            found.append(f"{name} grew by more than a tenth")
+    if len(figures["undisturbed"]) > 1:
+        least, most = interval(figures["undisturbed"])
+        print(f"95 of 100 undisturbed runs have a loss of {least:.5f} to {most:.5f}")
+        if not least <= figures["loss"] <= most:
+            found.append("the loss is not that of an undisturbed run")
+    return found
 
 
 def show(figures):
@@ -376,6 +400,8 @@ def main():
                         help="the step after which the test loss is compared, or the last before")
     parser.add_argument("--undisturbed", type=int, default=0,
                         help="runs without kills whose test loss is compared")
+    parser.add_argument("--most-ms", type=float, default=500,
+                        help="fail where the median until the next step is longer")
     parser.add_argument("--json", help="file for all figures")
     options = parser.parse_args()
     if options.nodes < 3:
@@ -395,7 +421,10 @@ def main():
     if options.json:
         with open(options.json, "w", encoding="utf-8") as out:
             json.dump(figures, out, indent=1)
-    return 1 if figures["differ"] or not within(figures) else 0
+    found = broken(figures, options.most_ms)
+    for words in found:
+        print(f"DOES NOT HOLD: {words}")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
