@@ -148,9 +148,9 @@ class Channels {
   /// Queues a copy. Fault::peer_lost when the channel is down; Fault::backlog when the peer takes
   /// nothing and its queue is full; Fault::malformed for a message longer than max_message_bytes.
   virtual Status send(Rank peer, std::span<const std::byte> message) = 0;
-  /// Queues the message as send does, without a copy where the channels are over a network. One
-  /// with a body is not queued twice: while the same bytes, not equal ones, wait with an equal
-  /// head, nothing happens. A protocol that says again what may be lost so costs a slow link
+  /// Queues the message as send does, without a copy where the channels are over a network. Over
+  /// ZeroMQ one with a body is not queued twice: while the same bytes, not equal ones, wait with an
+  /// equal head, nothing happens. A protocol that says again what may be lost so costs a slow link
   /// nothing.
   virtual Status hand_over(Rank peer, ChannelMessage message);
   /// Shares a message that poll gave, so that its memory may serve for another one once nobody

@@ -48,7 +48,7 @@ sotto::Status train(const fs::path& folder, const std::string& name, float targe
   settings.training.lr = 0.05;
   settings.rounds = 200;
   settings.found_after_s = 10;
-  sotto::SiteOptimizer site(options_of(settings), settings.state, x);
+  sotto::SiteOptimizer site(options_of(settings), state_of(settings), x);
   sotto::Status status = site.connect();
   std::vector<float> gradient(x.size());
   while (status.ok() && !site.over()) {

@@ -4,7 +4,7 @@
 //
 //   sotto::SiteOutputs outputs(settings.outputs, sotto::print_events(stderr));
 //   outputs.attach(options);
-//   sotto::SiteOptimizer site(options, settings.state, x, outputs.listener());
+//   sotto::SiteOptimizer site(options, state_of(settings), x, outputs.listener());
 //
 // Thread safety: the listener is called as the optimizer calls listeners; all else by one thread.
 // Ownership: must outlive the optimizer.

@@ -13,6 +13,9 @@
 namespace sotto::cli {
 namespace {
 
+/// Seconds of a wait from which on a page tells of it.
+constexpr double kToldAfterS = 2;
+
 std::string ago(double then, double now) {
   if (then <= 0) {
     return "never";
@@ -77,10 +80,15 @@ void print_model(const console::Output& output, const Json& status) {
         quality_text(quality, study::number_or_nan(evaluation.value(quality.field, Json()))),
         evaluation.at("round").get<std::uint64_t>()));
   }
-  output.line(fmt::format(
-      "training loss {}, steps of a round {}, mass {}, resets {}",
-      number(status.at("training_loss"), "{:.4f}"), status.at("own_steps").get<std::uint64_t>(),
-      number(status.at("mass"), "{:.4f}"), status.at("resets").get<std::uint64_t>()));
+  const std::string loss = number(status.at("training_loss"), "{:.4f}");
+  if (status.at("epoch").is_object()) {
+    output.line(fmt::format("training loss {}", loss));
+    return;
+  }
+  output.line(fmt::format("training loss {}, steps of a round {}, mass {}, resets {}", loss,
+                          status.at("own_steps").get<std::uint64_t>(),
+                          number(status.at("mass"), "{:.4f}"),
+                          status.at("resets").get<std::uint64_t>()));
 }
 
 void print_sums(const console::Output& output, const Json& sums) {
@@ -145,20 +153,21 @@ void print_nodes(const console::Output& output, const Json& roster) {
 
 /// How a node of a run with one model stands.
 void print_epoch(const console::Output& output, const Json& epoch) {
-  if (!epoch.is_object()) {
-    return;
+  const auto members = epoch.at("members").get<std::vector<std::string>>();
+  std::string text = epoch.at("standing").get<std::string>();
+  if (!members.empty()) {
+    text += fmt::format(
+        " in epoch {}, whose members are {}; {} of its gradients were left out, and "
+        "it was put out {} times",
+        epoch.at("epoch").get<std::uint64_t>(), fmt::join(members, ", "),
+        epoch.at("left_out").get<std::uint64_t>(), epoch.at("put_out").get<std::uint64_t>());
   }
-  output.line("");
-  output.line(fmt::format(
-      "{} in epoch {}, whose members are {}; put out {} times, {} gradients left "
-      "out",
-      epoch.at("standing").get<std::string>(), epoch.at("epoch").get<std::uint64_t>(),
-      fmt::join(epoch.at("members").get<std::vector<std::string>>(), ", "),
-      epoch.at("put_out").get<std::uint64_t>(), epoch.at("left_out").get<std::uint64_t>()));
-  if (const auto kind = epoch.at("waits_for").get<std::string>(); !kind.empty()) {
+  output.line(text);
+  const auto kind = epoch.at("waits_for").get<std::string>();
+  const double waits_s = epoch.at("waits_s").get<double>();
+  if (!kind.empty() && waits_s >= kToldAfterS) {  // each step waits for others for a moment
     const auto lost = epoch.at("lost").get<std::vector<std::string>>();
-    output.line(fmt::format("THE RUN WAITS for {:.0f} s now: {}{}{}",
-                            epoch.at("waits_s").get<double>(), kind,
+    output.line(fmt::format("IT WAITS for {:.0f} s now: {}{}{}", waits_s, kind,
                             lost.empty() ? "" : "; lost: ", fmt::join(lost, ", ")));
   }
 }
@@ -184,11 +193,14 @@ void print_peers(const console::Output& output, const Json& peers) {
 
 void print_site(const console::Output& output, const Json& status, double now) {
   print_model(output, status);
-  print_sums(output, status.at("sums"));
-  print_limits(output, status);
-  print_records(output, status, now);
+  if (const Json& epoch = status.at("epoch"); epoch.is_object()) {
+    print_epoch(output, epoch);
+  } else {
+    print_sums(output, status.at("sums"));
+    print_limits(output, status);
+    print_records(output, status, now);
+  }
   print_nodes(output, status.at("roster"));
-  print_epoch(output, status.at("epoch"));
   if (const Json& peers = status.at("peers"); !peers.empty()) {
     output.line("");
     print_peers(output, peers);

@@ -22,7 +22,7 @@ void train(const char* folder, const char* file, Part part) {
   options.stop = &stop;
   sotto::SiteOutputs outputs(settings.outputs, sotto::print_events(stderr));
   outputs.attach(options);
-  sotto::torch::SiteOptimizer optimizer(model->named_parameters(), options, settings.state,
+  sotto::torch::SiteOptimizer optimizer(model->named_parameters(), options, state_of(settings),
                                         outputs.listener());
   optimizer.connect();
   while (!optimizer.site().over()) {

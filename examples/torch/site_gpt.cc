@@ -25,7 +25,7 @@ void train(const char* text_file, const char* file, Part part) {
   sotto::SiteOutputs outputs(settings.outputs, sotto::print_events(stderr));
   outputs.attach(options);
   sotto::torch::SiteOptimizer optimizer(
-      std::make_unique<torch::optim::AdamW>(model->parameters(), 3e-3), options, settings.state,
+      std::make_unique<torch::optim::AdamW>(model->parameters(), 3e-3), options, state_of(settings),
       model->named_parameters(), outputs.listener());
   optimizer.connect();
   while (!optimizer.site().over()) {

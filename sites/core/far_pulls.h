@@ -11,34 +11,38 @@ namespace sotto::sites {
 
 class FarPulls {
  public:
-  /// Rounds in a row with a cut pull after which it is asked whether the distance has shrunk.
+  /// Rounds with a pull after which it is asked whether the distance has shrunk, …
   static constexpr Round kRounds = 64;
+  /// … and how many of those pulls must have been cut for it not to have.
+  static constexpr Round kCut = 48;
   /// Part of the distance that is left at most, where the two come nearer.
   static constexpr double kNearer = 7.0 / 8;
 
   /// Notes a round in which the neighbour's model pulled: how far away it was, and whether the pull
   /// was cut.
   void note(double distance, bool cut) {
-    if (!cut) {
-      *this = {};
-      return;
+    if (cut) {
+      first_ = cut_ == 0 ? distance : first_;
+      last_ = distance;
+      ++cut_;
     }
-    if (rounds_ == 0) {
-      first_ = distance;
-    }
-    if (++rounds_ > kRounds) {
-      stays_ = distance > kNearer * first_;
-      first_ = distance;
-      rounds_ = 1;
+    if (++rounds_ == kRounds) {
+      *this = FarPulls(cut_ >= kCut && last_ > kNearer * first_);
     }
   }
-  /// Whether it was as far away at the end of the last kRounds rounds as at their beginning, and
-  /// each pull since has been cut.
+  /// Whether most pulls were cut in the latest kRounds rounds that are over, and the last of them
+  /// came from as far away as the first.
   bool stays() const { return stays_; }
 
+  FarPulls() = default;
+
  private:
-  Round rounds_ = 0;  ///< rounds in a row with a cut pull, since first_
-  double first_ = 0;  ///< distance in the first of them
+  explicit FarPulls(bool stays) : stays_(stays) {}
+
+  Round rounds_ = 0;  ///< rounds since it was asked last
+  Round cut_ = 0;     ///< rounds of these in which a pull was cut
+  double first_ = 0;  ///< distance in the first of those
+  double last_ = 0;   ///< distance in the last of them
   bool stays_ = false;
 };
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -119,36 +117,9 @@ bool EpochReducer::decodes(std::span<const std::byte> encoding, std::size_t inde
   return decode_one(encoding, room_);
 }
 
-void EpochReducer::drop_too_large(std::size_t elements,
-                                  std::map<std::uint16_t, SharedBytes>& encodings) {
-  // The sum of all, each no larger than this, is finite, also with the chunk's error.
-  const float most = std::numeric_limits<float>::max() / static_cast<float>(2 * encodings.size());
-  room_.resize(elements);
-  std::erase_if(encodings, [&](const auto& one) {
-    decode_one(one.second, room_);
-    return std::ranges::any_of(room_, [most](float value) { return std::abs(value) > most; });
-  });
-}
-
 Result<MeanPart> EpochReducer::make(const EpochPlace& place,
                                     const std::map<std::uint16_t, SharedBytes>& encodings) {
   fold(place);
-  auto made = mean_of(place, encodings);
-  if (made.status().fault() == Fault::non_finite) {
-    auto rest = encodings;
-    drop_too_large(chunk(place.index, place.members).size, rest);
-    if (!rest.empty() && rest.size() < encodings.size()) {
-      made = mean_of(place, rest);
-    }
-  }
-  if (made.ok()) {
-    made_ = place;
-  }
-  return made;
-}
-
-Result<MeanPart> EpochReducer::mean_of(const EpochPlace& place,
-                                       const std::map<std::uint16_t, SharedBytes>& encodings) {
   MeanPart part;
   std::vector<SharedBytes> in_order;
   in_order.reserve(encodings.size());
@@ -167,6 +138,7 @@ Result<MeanPart> EpochReducer::mean_of(const EpochPlace& place,
     return mean.status();
   }
   part.encoding = *std::move(mean);
+  made_ = place;
   return part;
 }
 

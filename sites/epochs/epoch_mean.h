@@ -85,9 +85,7 @@ class EpochReducer {
   /// Whether bytes are an encoding of chunk `index` of `members`.
   bool decodes(std::span<const std::byte> encoding, std::size_t index, std::size_t members);
 
-  /// The mean of the own chunk, of the encodings by place, which all decode. Where that overflows,
-  /// chunks whose elements are too large for a mean of so many are left out, as late ones are:
-  /// their members' gradients must not end this node. Fault::non_finite where all are too large.
+  /// The mean of the own chunk, of the encodings by place, which all decode. Fault::non_finite.
   Result<MeanPart> make(const EpochPlace& place,
                         const std::map<std::uint16_t, SharedBytes>& encodings);
   /// Writes a mean; false where a part does not decode.
@@ -113,13 +111,8 @@ class EpochReducer {
   /// Gives a chunk's error of an earlier epoch to the node's own.
   void fold(const EpochPlace& place);
   bool decode_one(std::span<const std::byte> encoding, std::span<float> y) const;
-  /// The mean of encodings, summed in one order.
-  Result<MeanPart> mean_of(const EpochPlace& place,
-                           const std::map<std::uint16_t, SharedBytes>& encodings);
   /// The mean of floats that are sent as they are, all finite, in this order.
   Result<SharedBytes> exact_mean(std::size_t elements, std::span<const SharedBytes> floats);
-  /// Drops the encodings of a chunk of so many elements that are too large for their mean.
-  void drop_too_large(std::size_t elements, std::map<std::uint16_t, SharedBytes>& encodings);
   /// C of the sum over the number of encodings, with the chunk's error.
   Result<SharedBytes> compressed_mean(const EpochPlace& place,
                                       std::span<const SharedBytes> encodings);

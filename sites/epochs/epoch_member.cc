@@ -175,10 +175,11 @@ void EpochMember::tell_end(const EpochNode& to, Epoch epoch) {
 // -- what the caller and the clock do -------------------------------------------------------------
 
 Status EpochMember::not_finite() const {
-  return {Fault::non_finite,
-          fmt::format("step {}: the gradient has elements that are not finite; lower the "
-                      "learning rate, or look at the data",
-                      step() + 1)};
+  return {
+      Fault::non_finite,
+      fmt::format("step {}: the gradient has elements that are not finite, or above 10^18; lower "
+                  "the learning rate, or look at the data",
+                  step() + 1)};
 }
 
 Status EpochMember::gradient_part(std::size_t first, std::span<const float> values, EpochTime now) {

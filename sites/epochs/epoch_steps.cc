@@ -17,6 +17,11 @@ EpochSteps::EpochSteps(const EpochSetup& setup, std::unique_ptr<Compressor> comp
       reducer_(setup.parameters.size(), std::move(compressor), setup.seed),
       log_(setup.join_memory) {}
 
+bool EpochSteps::is_moderate(std::span<const float> finite) {
+  const MinMax range = host_ops().min_max(finite);
+  return range.min >= -kLargest && range.max <= kLargest;
+}
+
 EpochDigest EpochSteps::digest(const StepMean& mean) const {
   const auto& settings = setup_.step_settings;
   return digest_of(mean, setup_.learning_rate, settings ? settings(mean.step - 1) : 0);
@@ -82,7 +87,7 @@ Result<std::optional<WholeMean>> EpochSteps::hear_held(const PartMessage& part, 
     if (replays) {
       return Status(Fault::unexpected,
                     fmt::format("step {}: the run's mean has another digest here: this node has "
-                                "another learning rate, or memory is damaged",
+                                "other rates or settings of the step, or memory is damaged",
                                 part.step));
     }
     return std::optional<WholeMean>();
@@ -110,14 +115,14 @@ void EpochSteps::answer(const EpochNode& from, const WantMessage& want, bool giv
 
 bool EpochSteps::take_gradient(std::span<const float> gradient) {
   gradient_.resize(gradient.size());
-  has_gradient_ = host_ops().combine({{1, gradient}}, gradient_);
+  has_gradient_ = host_ops().combine({{1, gradient}}, gradient_) && is_moderate(gradient_);
   return has_gradient_;
 }
 
 bool EpochSteps::take_part(std::size_t first, std::span<const float> values) {
   gradient_.resize(setup_.parameters.size());
   const auto taken = std::span(gradient_).subspan(first, values.size());
-  if (!host_ops().combine({{1, values}}, taken)) {
+  if (!host_ops().combine({{1, values}}, taken) || !is_moderate(taken)) {
     return false;
   }
   parts_given_.add(first, values.size());
@@ -227,8 +232,8 @@ Result<std::optional<WholeMean>> EpochSteps::committed() {
     if (digest != held_->digest) {
       return Status(
           Fault::unexpected,
-          fmt::format("step {}: {} has another mean than this node, {}: their learning rates "
-                      "differ, or memory is damaged; nobody has applied it",
+          fmt::format("step {}: {} has another mean than this node, {}: their rates or "
+                      "settings of the step differ, or memory is damaged; nobody has applied it",
                       step_ + 1, place_.members[place].name, place_.self.name));
     }
   }

@@ -63,10 +63,15 @@ class EpochSteps {
     return reducer_.decode(mean, gradient);
   }
 
-  /// Takes the gradient of the next step; false, and it has none, where that is not finite.
+  /// Largest magnitude of an element: squares of what is larger overflow, as step rules take them,
+  /// and a mean with it would end the nodes that it is sent to.
+  static constexpr float kLargest = 0x1p60F;
+
+  /// Takes the gradient of the next step; false, and it has none, where an element is not finite,
+  /// or larger than kLargest.
   bool take_gradient(std::span<const float> gradient);
   /// Takes a part of it, from element `first` on; no element is in two. False, and that part is not
-  /// taken, where it is not finite.
+  /// taken, where an element is not finite, or too large.
   bool take_part(std::size_t first, std::span<const float> values);
   /// Whether parts were taken, and the gradient is not whole.
   bool has_parts() const { return !parts_given_.empty(); }
@@ -130,6 +135,8 @@ class EpochSteps {
             .members = place_.members.size()};
   }
   EpochDigest digest(const StepMean& mean) const;
+  /// Whether no element of these finite ones is larger than kLargest.
+  static bool is_moderate(std::span<const float> finite);
   std::uint16_t own() const { return static_cast<std::uint16_t>(place_.index); }
   /// Whether messages of a step are taken in: those of the next two.
   bool is_near(Round step) const { return step > step_ && step <= step_ + 2; }

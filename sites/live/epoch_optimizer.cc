@@ -101,6 +101,7 @@ class EpochOptimizer::Run {
   void try_begin();
   /// The rule by which the caller's gradients make steps.
   std::unique_ptr<StepRule> make_rule() const;
+  std::function<std::uint64_t(Round)> step_settings() const;
   std::optional<EpochLocalSteps> make_local_steps() const;
   void make_member(bool founder);
   /// Whether the parameters stay as they are.
@@ -227,6 +228,12 @@ std::unique_ptr<StepRule> EpochOptimizer::Run::make_rule() const {
   return rule;
 }
 
+std::function<std::uint64_t(Round)> EpochOptimizer::Run::step_settings() const {
+  const auto& own = options_.own_step_settings;
+  const Round interval = options_.communication_interval;
+  return own ? [own, interval](Round step) { return own(step * interval); } : own;
+}
+
 std::optional<EpochLocalSteps> EpochOptimizer::Run::make_local_steps() const {
   const Round interval = options_.communication_interval;
   if (interval < 1) {
@@ -253,7 +260,7 @@ void EpochOptimizer::Run::make_member(bool founder) {
           .layout = layout_,
           .step_rule = local_ ? make_outer_step_rule(run_step_rule(options_)) : make_rule(),
           .learning_rate = run_step_rule(options_).learning_rate,
-          .step_settings = local_ ? nullptr : options_.own_step_settings,
+          .step_settings = step_settings(),
           .compressor = std::move(compressor),
           .seed = options_.seed,
           .grace = options_.grace},

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <sotto/sites/core/far_pulls.h>
-
 namespace sotto {
 
 using sites::PeerHabit;
@@ -97,10 +95,11 @@ PeerStanding habit_of(const PeerState& peer) {
       return with(PeerConcern::far_ahead,
                   fmt::format("it says that it has come to round {}", peer.round));
     case PeerHabit::stays_far:
-      return with(PeerConcern::stays_far,
-                  fmt::format("its model has stayed farther away than a parcel may pull, for {} "
-                              "rounds and more: {} pulls were cut",
-                              sites::FarPulls::kRounds, peer.cut));
+      return with(
+          PeerConcern::stays_far,
+          fmt::format("its model stays farther away than a parcel may pull: {} pulls were cut "
+                      "in all",
+                      peer.cut));
     case PeerHabit::none:
       break;
   }

@@ -170,7 +170,9 @@ SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
                 "is a newcomer; leave it out");
   }
   if (options_.save_every > 1 && !folder_) {
-    throw Error("save_every", "there is no folder to save to: give `state`, or leave this out");
+    throw Error("save_every", options_.roster
+                                  ? "a run whose nodes come and go saves nothing: leave it out"
+                                  : "there is no folder to save to: give `state`, or leave it out");
   }
   site_.plan_steps(pace_.steps());
   reporter_.refresh(true);

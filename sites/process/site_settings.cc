@@ -162,7 +162,19 @@ SiteOptions options_by_roster(const SiteSettings& o) {
   return options;
 }
 
+/// Settings that only a run whose nodes come and go has.
+void refuse_of_rosters(const SiteSettings& o) {
+  if (o.roster.insecure) {
+    refuse("insecure", "true", "a site's channels are encrypted, always: leave it out");
+  }
+  if (o.roster.leave_within != RosterSettings().leave_within) {
+    refuse("leave_within", fmt::to_string(o.roster.leave_within),
+           "it is for a run whose nodes come and go: give nodes and seeds, or leave it out");
+  }
+}
+
 void require_identity(const SiteSettings& o) {
+  refuse_of_rosters(o);
   for (const auto& [setting, value, what] :
        {std::tuple{"name", &o.names.name, "the site's name, as in the others' lists of peers"},
         {"key", &o.names.key, "the site's key, a file that `sotto keygen` makes"},

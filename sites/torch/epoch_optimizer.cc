@@ -12,13 +12,17 @@ namespace sotto::torch {
 struct EpochOptimizer::Run : TrainedNode<sotto::EpochOptimizer> {
   using TrainedNode::TrainedNode;
 
-  void start_in_backward() {
+  bool start_in_backward() {
+    if (!node().takes_parts()) {
+      return false;
+    }
     if (!early) {
       early.emplace(model().flat(), [this](std::size_t first, std::span<const float> part) {
         return node().gradient_part(first, part);
       });
     }
     early->start();
+    return true;
   }
   EpochStep step_in_parts(double loss) {
     try {
@@ -65,9 +69,9 @@ void EpochOptimizer::zero_grad() {
   run_->model().zero_grad();
 }
 
-void EpochOptimizer::start_in_backward() {
+bool EpochOptimizer::start_in_backward() {
   run_->begun = true;
-  run_->start_in_backward();
+  return run_->start_in_backward();
 }
 
 EpochStep EpochOptimizer::step(double loss) {

@@ -69,8 +69,8 @@ class EpochOptimizer {
   /// Gradients stay as they are until step(), which else throws Error: no clipping, no scaler. A
   /// batch cannot be skipped once some of its gradient has been sent: after a RunFault of one that
   /// is not finite, step() may be called again with another gradient in the place of the rest.
-  /// step() throws Error with local steps, which send no gradient.
-  void start_in_backward();
+  /// False, and nothing is done, with local steps, which send no gradient.
+  bool start_in_backward();
   /// A step by the mean of all nodes' gradients; one that is missing counts as 0. `loss` is that of
   /// the same batch. After a RunFault of a gradient that is not finite nothing has changed. Where
   /// options.stop has ended the wait, finish() may still make the step.
@@ -85,9 +85,10 @@ class EpochOptimizer {
   using Schedule =
       std::function<void(Round step, std::vector<::torch::optim::OptimizerParamGroup>& groups)>;
   /// Calls `schedule` before each step of the torch optimizer. It sets all that ever changes, and
-  /// depends on the number alone: newcomers make steps again that the others have made, and nodes
-  /// whose schedules differ end. It is called in calls of this class, and by the node's own thread,
-  /// one at a time. Before connect(); throws Error after that, and without a torch optimizer.
+  /// depends on the number alone: newcomers make steps that the others have made, and where two
+  /// schedules differ all nodes end. It is called in calls of this class, and by the node's own
+  /// thread, one at a time. Before connect(); throws Error after that, and without a torch
+  /// optimizer.
   ///
   ///     optimizer.set_schedule([](sotto::Round step, auto& groups) {
   ///       groups[0].options().set_lr(step < 1000 ? 1e-3 : 1e-4);

@@ -2,7 +2,7 @@
 //
 //   const sotto::SiteSettings settings = sotto::study::read_site_file("bank/site.toml");
 //   sotto::torch::SiteOptimizer optimizer(model->named_parameters(), options_of(settings),
-//                                         settings.state);
+//                                         state_of(settings));
 //   while (!optimizer.site().over()) {
 //     optimizer.zero_grad();
 //     … loss.backward();

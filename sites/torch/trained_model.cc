@@ -1,5 +1,6 @@
 #include <sotto/sites/torch/trained_model.h>
 
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,7 +48,11 @@ std::uint64_t TrainedModel::settings_of(Round step) const {
     return 0;
   }
   ParameterGroups groups = groups_;
-  schedule_(step, groups);
+  try {
+    schedule_(step, groups);
+  } catch (const std::exception&) {
+    return 0;  // the step itself tells it
+  }
   const std::string text = settings_text(optimizer_settings(*local_, groups));
   return xxh3(std::as_bytes(std::span(text)));
 }

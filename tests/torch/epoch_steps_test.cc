@@ -199,6 +199,7 @@ TEST_CASE("nodes whose schedules differ end before the step in which they do") {
     Net net = make_net();
     sotto::EpochOptions options = node_of_run(number == 0 ? "a" : "b", seed);
     options.listen = number == 0 ? seed : "127.0.0.1:0";
+    options.rounds = 6;
     sotto::torch::EpochOptimizer optimizer(adam_of(net), options);
     optimizer.set_schedule([number](sotto::Round step, auto& groups) {
       groups[0].options().set_lr(number == 1 && step == 3 ? 0.02 : 0.01);

@@ -201,6 +201,7 @@ TEST_CASE("live epochs: a node that is alone counts its steps, and ends after th
   EpochOptimizer node(options, x);
   REQUIRE(node.connect().ok());
   CHECK_THROWS_AS((void)node.step(std::vector<float>(2)), Error);
+  CHECK(node.step(std::vector<float>{0, -3e18F, 0}).status().fault() == Fault::non_finite);
   const std::vector<float> gradient(3, 1);
   for (Round round = 1; round <= kSteps; ++round) {
     CHECK(!node.over());
@@ -234,6 +235,8 @@ TEST_CASE("live epochs: a gradient comes in parts, each element in one") {
     CHECK_THROWS_AS((void)node.step(std::vector<float>(3)), Error);
     const std::vector<float> spoilt(1, std::numeric_limits<float>::infinity());
     CHECK(node.gradient_part(0, spoilt).fault() == Fault::non_finite);
+    const std::vector<float> huge(1, 3e18F);
+    CHECK(node.gradient_part(0, huge).fault() == Fault::non_finite);
     REQUIRE(node.gradient_part(0, one).ok());
     const auto done = node.step_by_parts(0.25);
     REQUIRE_MESSAGE(done.ok(), done.status().message());
