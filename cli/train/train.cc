@@ -93,7 +93,9 @@ void refuse_roster_settings(const RosterSettings& roster) {
         {"listen", !roster.listen.empty()},
         {"state", !roster.state.empty()},
         {"grace", roster.grace_s.has_value()},
-        {"wait_limit", roster.wait_limit_s.has_value()}}) {
+        {"wait_limit", roster.wait_limit_s.has_value()},
+        {"save_every", roster.save_every.has_value()},
+        {"begin_again_after", roster.begin_again_after_s.has_value()}}) {
     if (given) {
       throw Error(setting, "it is for a run whose nodes come and go: give " + mention("seeds"));
     }

@@ -219,8 +219,14 @@ EpochValue EpochEnding::founding_value() const {
   drawn.write(vote_.proposal()->number);
   EpochValue value{
       .members = {}, .base = 0, .carry = std::nullopt, .history = xxh3_128(drawn.bytes())};
+  for (const auto& [voter, promise] : vote_.promises()) {
+    value.base = std::max(value.base, promise.step);
+  }
   for (const EpochNode& founder : place_.voters()) {
-    if (const auto promise = vote_.promises().find(founder); promise != vote_.promises().end()) {
+    const auto promise = vote_.promises().find(founder);
+    // A founder with an older model takes the run's over, as a newcomer.
+    if (promise != vote_.promises().end() &&
+        (promise->second.step == value.base || !setup_.rules.founds_at_base)) {
       value.members.push_back(promise->second.by);
     }
   }

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
@@ -33,6 +34,10 @@ class EpochLocalSteps {
   /// A step in the run's round `round`: Δ_i ← Δ_i + d(g_i), x_i = s − Δ_i. Fault::non_finite: a
   /// gradient that is not finite changes nothing; another fault, says `spoilt`, is final.
   Status take(Round round, std::span<const float> gradient, double loss);
+  /// Writes what the rule remembers.
+  void save(ByteBuffer& out) const { rule_->save(out); }
+  /// Takes that back; Fault::malformed, or another for what another rule wrote.
+  Status load(ByteReader& in) { return rule_->load(in); }
   /// Whether the rule has taken in a gradient from which no finite step came.
   bool spoilt() const { return spoilt_; }
   /// Steps since begin().

@@ -13,7 +13,7 @@ namespace sotto::sites {
 namespace {
 
 EpochMembership before_all(const EpochSetup& setup, EpochTime now) {
-  EpochMembership place{.self = {setup.name, setup.incarnation, 0}, .since = now};
+  EpochMembership place{.self = {setup.name, setup.incarnation, setup.stay}, .since = now};
   for (const std::string& founder : setup.founders) {
     place.founders.push_back({founder, 0, 0});
     if (founder == setup.name) {
@@ -32,6 +32,14 @@ EpochMember::EpochMember(EpochSetup setup, EpochTime now)
       steps_(setup_, std::move(setup_.compressor), place_, post_),
       now_(now),
       said_(now) {}
+
+Status EpochMember::begin_from(Round step, std::span<const std::byte> snapshot) {
+  Status status = model_.restore(step, snapshot);
+  if (status.ok()) {
+    steps_.restart_at(step);
+  }
+  return status;
+}
 
 // -- what others say ------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/epochs/epoch_decisions.h>
@@ -67,6 +68,12 @@ class EpochMember {
   EpochMember(EpochSetup setup, EpochTime now);
   EpochMember(const EpochMember&) = delete;
   EpochMember& operator=(const EpochMember&) = delete;
+
+  /// The model and its rule are those of a snapshot after `step` steps: a run that this node founds
+  /// begins there. Before anything else. Fault::malformed leaves the parameters as they are.
+  Status begin_from(Round step, std::span<const std::byte> snapshot);
+  /// Writes a snapshot of model and rule after applied() steps.
+  void save(ByteBuffer& out) const { model_.save(out); }
 
   /// The processes that the roster knows, this one not among them. One that is missing is
   /// suspected.
@@ -126,6 +133,8 @@ class EpochMember {
   const std::vector<EpochNode>& members() const { return place_.members; }
   /// Steps that all had applied when the epoch began.
   Round base() const { return place_.base; }
+  /// Steps with which the run began, as far as this node knows.
+  Round begun() const { return decisions_.find(0) == nullptr ? 0 : decisions_.find(0)->base; }
   /// Steps that this node knows to be committed.
   Round step() const { return steps_.step(); }
   /// Steps that the parameters have had: step(), but for means that wait.

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/bytes.h>
 #include <sotto/kernels/ops.h>
 
 namespace sotto::sites {
@@ -38,9 +37,13 @@ Status EpochModel::apply(std::span<const float> mean) {
 
 std::vector<std::byte> EpochModel::snapshot() const {
   ByteBuffer out;
+  save(out);
+  return std::move(out).take();
+}
+
+void EpochModel::save(ByteBuffer& out) const {
   out.write_span(std::span<const float>(x_));
   rule_->save(out);
-  return std::move(out).take();
 }
 
 Status EpochModel::restore(Round step, std::span<const std::byte> snapshot) {

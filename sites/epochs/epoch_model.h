@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
@@ -33,6 +34,8 @@ class EpochModel {
   Status apply(std::span<const float> mean);
   /// Parameters and rule, as bytes: equal on all nodes after as many steps.
   std::vector<std::byte> snapshot() const;
+  /// Writes a snapshot.
+  void save(ByteBuffer& out) const;
   /// Takes over a snapshot after `step` steps; Fault::malformed leaves the parameters as they are.
   Status restore(Round step, std::span<const std::byte> snapshot);
 

@@ -36,6 +36,8 @@ struct EpochRules {
   bool carries_unless_one_lacks = true;  ///< a mean is carried though not all members are heard
   bool applies_kept = true;  ///< a member that kept the mean of the base applies it on entry
 
+  bool founds_at_base = true;  ///< the founders that are members have the model of the base
+
   // How a step commits.
   bool all_have_mean = true;  ///< all members have the mean, not more than half of them
   bool answers_have = true;   ///< a have for a step that is applied already is answered

@@ -24,6 +24,7 @@ inline constexpr EpochTime kEpochAgain{500};  ///< until something is said again
 struct EpochSetup {
   std::string name{};           ///< this node's name, unique in the run
   Incarnation incarnation = 0;  ///< drawn for this process, not 0
+  std::uint32_t stay = 0;       ///< above those of this process's members before it
   /// Names of the nodes that found a run by more than half of them, in one order on all; empty, or
   /// without this node: it only joins.
   std::vector<std::string> founders{};

@@ -5,6 +5,15 @@
 #include <sotto/base/bytes.h>
 
 namespace sotto {
+namespace {
+
+constexpr unsigned kMember = 1;
+constexpr unsigned kHears = 2;
+constexpr unsigned kGaveUp = 4;
+constexpr unsigned kFirstSeed = 8;
+constexpr unsigned kAllFlags = kMember | kHears | kGaveUp | kFirstSeed;
+
+}  // namespace
 
 bool is_hello(std::span<const std::byte> message) {
   return !message.empty() && message[0] == std::byte{kEpochHelloKind};
@@ -18,6 +27,10 @@ std::vector<std::byte> encode(const EpochHello& hello) {
   out.write(hello.history[0]);
   out.write(hello.history[1]);
   out.write(hello.steps);
+  out.write(hello.model);
+  out.write(static_cast<std::uint8_t>((hello.member ? kMember : 0) | (hello.hears ? kHears : 0) |
+                                      (hello.gave_up ? kGaveUp : 0) |
+                                      (hello.first_seed ? kFirstSeed : 0)));
   return std::move(out).take();
 }
 
@@ -30,7 +43,14 @@ std::optional<EpochHello> parse_hello(std::span<const std::byte> message) {
   hello.history[0] = in.read<std::uint64_t>();
   hello.history[1] = in.read<std::uint64_t>();
   hello.steps = in.read<Round>();
-  const bool ours = kind == kEpochHelloKind && protocol == kEpochHelloProtocol;
+  hello.model = in.read<Round>();
+  const unsigned flags = in.read<std::uint8_t>();
+  hello.member = (flags & kMember) != 0;
+  hello.hears = (flags & kHears) != 0;
+  hello.gave_up = (flags & kGaveUp) != 0;
+  hello.first_seed = (flags & kFirstSeed) != 0;
+  const bool ours =
+      kind == kEpochHelloKind && protocol == kEpochHelloProtocol && (flags & ~kAllFlags) == 0;
   return in.finished() && ours && hello.incarnation != 0 ? std::optional(hello) : std::nullopt;
 }
 

@@ -40,7 +40,7 @@ void EpochLinks::take(ChannelEvent event, EpochMember* member) {
     follow_list();
     Link& link = links_[event.peer];
     link = {.name = names_[event.peer], .hello = {}, .told_other = false, .said = {}};
-    say_hello(event.peer, link, member == nullptr ? 0 : member->step());
+    say_hello(event.peer, link, hello_of(member));
     return;
   }
   const auto link = links_.find(event.peer);
@@ -118,6 +118,7 @@ std::vector<EpochPeer> EpochLinks::peers_now() {
   std::erase_if(since_, [&](const auto& item) { return !suspected.contains(item.first); });
   std::erase_if(met_, [&](const Key& key) { return !suspected.contains(key); });
   std::vector<EpochPeer> peers;
+  peers.reserve(suspected.size());
   for (const auto& [key, is_suspected] : suspected) {
     peers.push_back({key.first, key.second, is_suspected});
   }
@@ -143,28 +144,46 @@ bool EpochLinks::is_elsewhere(const Link& link) const {
          link.hello->history != history_;
 }
 
-void EpochLinks::say_hello(Rank peer, Link& link, Round steps) {
-  link.said = parts_.clock();
-  // One that is lost before it arrives is said anew with the next channel.
-  static_cast<void>(parts_.channels.send(
-      peer,
-      encode(EpochHello{.incarnation = parts_.incarnation, .history = history_, .steps = steps})));
+EpochHello EpochLinks::hello_of(const EpochMember* member) const {
+  EpochHello hello{.incarnation = parts_.incarnation,
+                   .model = said_.model,
+                   .gave_up = said_.gave_up,
+                   .first_seed = said_.first_seed};
+  if (member != nullptr) {
+    hello.history = member->history();
+    hello.steps = member->step();
+    hello.member = member->standing() == sites::EpochStanding::member ||
+                   member->standing() == sites::EpochStanding::leaving;
+    hello.hears = !hello.member && hello.history != History{} && hears_member_of(hello.history);
+  }
+  return hello;
 }
 
-void EpochLinks::follow_run(const EpochMember& member) {
-  const bool changed = std::exchange(history_, member.history()) != member.history();
+void EpochLinks::say_hello(Rank peer, Link& link, const EpochHello& hello) {
+  link.said = parts_.clock();
+  // One that is lost before it arrives is said anew with the next channel.
+  static_cast<void>(parts_.channels.send(peer, encode(hello)));
+}
+
+void EpochLinks::follow_run(const EpochMember* member) {
+  const EpochHello hello = hello_of(member);
+  history_ = hello.history;
+  EpochHello news = hello;
+  news.steps = 0;
+  news.model = hello.member ? 0 : hello.model;  // of a run that goes on nobody asks
+  const bool changed = std::exchange(hello_, news) != news;
   for (auto& [rank, link] : links_) {
     const bool other = is_elsewhere(link);
     if (changed || (other && parts_.clock() - link.said >= kSayAgain)) {
-      say_hello(rank, link, member.step());
+      say_hello(rank, link, hello);
     }
-    if (other && !link.told_other) {
+    if (other && link.hello->member && !link.told_other) {
       tell(Level::warning, Kind::other_run,
            "it is in another run, which was begun apart from this one: neither hears the other, "
            "and the one that has made fewer steps ends",
            link.name);
     }
-    link.told_other = other;
+    link.told_other = other && (link.told_other || link.hello->member);
   }
 }
 
@@ -174,7 +193,7 @@ std::optional<std::string> EpochLinks::outrun_by(const EpochMember& member) cons
   }
   const auto ahead = [&](const auto& item) {
     const Link& link = item.second;
-    return is_elsewhere(link) &&
+    return is_elsewhere(link) && link.hello->member &&
            std::pair(member.step(), link.hello->history) < std::pair(link.hello->steps, history_);
   };
   const auto found = std::ranges::find_if(links_, ahead);
@@ -219,10 +238,10 @@ Status EpochLinks::pump(Deadline deadline, EpochMember* member) {
     }
     take(*std::move(event), member);
   }
+  follow_run(member);
   if (member == nullptr) {
     return {};
   }
-  follow_run(*member);
   move_clock(*member);
   return send(*member);
 }
@@ -244,8 +263,26 @@ bool EpochLinks::all_greeted() const {
 
 bool EpochLinks::hears_of_run() const {
   return std::ranges::any_of(links_, [](const auto& item) {
-    return item.second.hello && item.second.hello->history != History{};
+    const auto& hello = item.second.hello;
+    return hello && (hello->member || hello->hears);
   });
+}
+
+bool EpochLinks::hears_member_of(const History& run) const {
+  return std::ranges::any_of(links_, [&](const auto& item) {
+    const auto& hello = item.second.hello;
+    return hello && hello->member && hello->history == run;
+  });
+}
+
+std::map<std::string, EpochHello> EpochLinks::heard() const {
+  std::map<std::string, EpochHello> all;
+  for (const auto& [rank, link] : links_) {
+    if (link.hello) {
+      all.insert_or_assign(link.name, *link.hello);
+    }
+  }
+  return all;
 }
 
 }  // namespace sotto

@@ -38,6 +38,14 @@ struct KnownNode {
   auto operator<=>(const KnownNode&) const = default;
 };
 
+/// What a node says of itself beside its run.
+struct EpochSaid {
+  Round model = 0;          ///< steps that the model has had from which it could begin a run
+  bool gave_up = false;     ///< it has waited for a run that nobody is in, and gave that up
+  bool first_seed = false;  ///< it has the address of the first seed
+  auto operator<=>(const EpochSaid&) const = default;
+};
+
 class EpochLinks {
  public:
   /// A peer that breaks a rule is let in again after this time.
@@ -60,6 +68,13 @@ class EpochLinks {
 
   /// The nodes that the roster knows now, this one not among them.
   void set_nodes(std::vector<KnownNode> nodes) { nodes_ = std::move(nodes); }
+  /// What this node says of itself from now on; said anew where that matters to others.
+  void say(const EpochSaid& said) { said_ = said; }
+  /// The member that pump() is given is another one from now on.
+  void forget_member() {
+    told_.clear();
+    ticked_.reset();
+  }
   /// Sends what the member has released; takes in what has come, waiting for the first of it until
   /// `deadline`; moves the member's clock, and sends what that releases. `member` is null before
   /// this node has one: then channels open, hellos are said, and other messages are dropped.
@@ -68,8 +83,12 @@ class EpochLinks {
 
   /// Whether all nodes that the roster knows and does not suspect have said hello.
   bool all_greeted() const;
-  /// Whether one that has said hello is in a run.
+  /// Whether one that has said hello is in a run, or hears a member of one.
   bool hears_of_run() const;
+  /// Whether a member of this run has said hello.
+  bool hears_member_of(const sites::History& run) const;
+  /// What others have said of themselves, by name.
+  std::map<std::string, EpochHello> heard() const;
   /// The node of another run for which this member's is to end: that run has made more steps, or as
   /// many, and its number is the smaller one; none: there is none. As steps never go back, and what
   /// others say of theirs is from before, no two runs end for each other.
@@ -99,9 +118,11 @@ class EpochLinks {
   void refuse_peer(Rank peer, const std::string& why);
   /// Whether the peer is in another run than this node.
   bool is_elsewhere(const Link& link) const;
-  void say_hello(Rank peer, Link& link, Round steps);
-  /// Says hello again where this node's run has become known, and tells of peers in another one.
-  void follow_run(const sites::EpochMember& member);
+  /// What this node says of itself now.
+  EpochHello hello_of(const sites::EpochMember* member) const;
+  void say_hello(Rank peer, Link& link, const EpochHello& hello);
+  /// Says hello again where others are to know of a change, and tells of peers in another run.
+  void follow_run(const sites::EpochMember* member);
   /// Names of those with a channel, by what the list says now.
   void follow_list();
   void move_clock(sites::EpochMember& member);
@@ -119,7 +140,9 @@ class EpochLinks {
   std::map<Key, sites::EpochTime> since_;  ///< when the roster named a node first
   std::set<Key> met_;                      ///< those that have said hello since
   std::vector<sites::EpochPeer> told_;     ///< what the member knows
-  sites::History history_{};               ///< the run that was said in hellos
+  sites::History history_{};               ///< this node's run
+  EpochSaid said_;                         ///< what it says of itself
+  EpochHello hello_;                       ///< what it said last, as far as others are told anew
   std::optional<sites::EpochTime> ticked_;
 };
 

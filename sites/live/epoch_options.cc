@@ -1,5 +1,6 @@
 #include <sotto/sites/live/epoch_options.h>
 
+#include <algorithm>
 #include <span>
 
 #include <fmt/format.h>
@@ -12,12 +13,18 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t kDigestShown = 16;  // characters
+constexpr Round kGradientsUnsaved = 100;
 
 }  // namespace
 
 StepRuleOptions run_step_rule(const EpochOptions& options) {
   const StepRuleOptions as_it_is{.rule = "sgd", .learning_rate = 1};
   return has_local_steps(options) ? options.outer_step_rule.value_or(as_it_is) : options.step_rule;
+}
+
+Round save_every_of(const EpochOptions& options) {
+  const Round interval = std::max<Round>(options.communication_interval, 1);
+  return options.save_every.value_or((kGradientsUnsaved + interval - 1) / interval);
 }
 
 AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayout& layout) {
@@ -33,6 +40,10 @@ AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayou
       {"first-seed", options.roster.seeds.empty() ? options.listen : options.roster.seeds.front()},
       {"grace", options.grace ? fmt::format("{} ms", options.grace->count()) : "none"},
   };
+  if (options.begin_again_after) {
+    settings.emplace_back("begin-again-after",
+                          fmt::format("{} ms", options.begin_again_after->count()));
+  }
   const AgreedSettings steps = options.own_step_rule ? AgreedSettings{{"step-rule", "own"}}
                                                      : step_rule_settings(options.step_rule);
   settings.insert(settings.end(), steps.begin(), steps.end());

@@ -54,6 +54,10 @@ struct EpochOptions {
   /// none: for ever. What comes later is left out (EpochStep::left_out).
   std::optional<std::chrono::milliseconds> grace{};
 
+  /// Once a node has seen for so long that `least` nodes are up and none is in a run that makes
+  /// steps, a new run is begun from the newest model among them; none: never (docs/epochs.md).
+  std::optional<std::chrono::milliseconds> begin_again_after{};
+
   // This node's own.
   Round rounds = 0;  ///< after so many steps of the run this node ends; 0: it goes on
   std::chrono::milliseconds timeout{10'000};  ///< of silence, after which a peer is down
@@ -61,9 +65,14 @@ struct EpochOptions {
   std::chrono::milliseconds found_after{30'000};
   /// How long step() and connect() wait at most; none: for ever, as where no quorum is there.
   std::optional<std::chrono::milliseconds> wait_limit{};
-  /// Folder in which the node that begins the run keeps its votes, so that it never begins a second
-  /// one; made if it is absent, and held by one process. Empty: none (docs/epochs.md).
+  /// Folder in which the node keeps the run's model, and the one that begins the run its votes, so
+  /// that it never begins a second one; made if it is absent, and held by one process. Empty: none
+  /// (docs/epochs.md).
   std::string state{};
+  /// Steps of the run from one write of the model to `state` to the next; 0: it is not written.
+  /// None: as many as have 100 gradients of a node, so that copying the model, which a step waits
+  /// for, is a small part of the time, and 100 gradients are computed again at most.
+  std::optional<Round> save_every{};
   /// Once true, every wait ends; a signal handler may set it. Null: nobody does.
   const std::atomic<bool>* stop = nullptr;
   /// Once true, the node goes at once where it would still wait for others as it leaves, and tells
@@ -82,6 +91,9 @@ inline bool has_local_steps(const EpochOptions& options) {
 
 /// The rule of the run's steps, from the mean of what nodes give.
 StepRuleOptions run_step_rule(const EpochOptions& options);
+
+/// Steps of the run from one write of its model to the next; 0: it is not written.
+Round save_every_of(const EpochOptions& options);
 
 /// What nodes must share, in words. `layout` is the model's.
 AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayout& layout);

@@ -124,6 +124,9 @@ EpochWait EpochReporter::wait_now(const EpochNodeParts& parts) const {
                   .least = options_.roster.least,
                   .refused = parts.roster != nullptr ? parts.roster->refused() : 0,
                   .founded = parts.founded,
+                  .empty = parts.empty,
+                  .again_after = options_.begin_again_after,
+                  .state = options_.state,
                   .address = parts.roster != nullptr ? parts.roster->address() : "",
                   .asked = {parts.asked.begin(), parts.asked.end()},
                   .hears = [&](const EpochNode& node) {

@@ -33,6 +33,7 @@ struct EpochNodeParts {
   sites::Incarnation incarnation = 0;          ///< this process
   std::size_t up = 0;                          ///< nodes that are up, as the roster sees it
   bool founded = false;                        ///< it has begun a run in an earlier process
+  bool empty = false;                          ///< nobody that is heard is in its run, or in any
   std::span<const std::string> asked{};        ///< seeds that are not this node
 };
 
@@ -48,6 +49,11 @@ class EpochReporter {
   void follow(const EpochNodeParts& parts);
   /// Gradients that the member has seen left out, to be told at a bounded rate.
   void note(const sites::LeftOut& left_out);
+  /// The node is in no run any more: it was not put out of the one before.
+  void forget_run() {
+    was_member_ = false;
+    epoch_ = 0;
+  }
   /// What the node is at.
   void enter(SitePhase phase) { phase_ = phase; }
   /// A step has come to this: the loss of its batch, or NaN, and whether the gradient counts.

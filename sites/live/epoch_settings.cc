@@ -118,6 +118,12 @@ EpochOptions options_of(const EpochSettings& o) {
   options.seed = o.seed;
   options.rounds = o.rounds;
   options.state = o.roster.state;
+  options.save_every = o.roster.save_every;
+  if (o.roster.save_every && o.roster.state.empty()) {
+    refuse("save_every", fmt::to_string(*o.roster.save_every),
+           "without a folder for the state nothing is written: give state");
+  }
+  options.begin_again_after = limit_if_given("begin_again_after", o.roster.begin_again_after_s);
   options.timeout = time_limit("timeout", o.timeout_s, kMostSeconds, kLeastTimeout);
   options.found_after = time_limit("found_after", o.found_after_s, kMostSeconds);
   options.grace = limit_if_given("grace", o.roster.grace_s);

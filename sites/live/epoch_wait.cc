@@ -48,9 +48,10 @@ WaitKind in_epoch(const EpochMember& member, const EpochSight& sight,
 std::string words_of_nobody(const EpochWait& wait) {
   std::string words =
       wait.founded
-          ? "no other node is heard, and this one has begun a run before, beside which it begins "
-            "no second one: start one of that run's nodes, or where that is over give another "
-            "folder for the state"
+          ? fmt::format(
+                "no other node is heard, and this one has begun a run before, beside which "
+                "it begins no second one: start one of that run's nodes; {}",
+                wait.again)
           : fmt::format("no other node is heard; {}; a run that is over has none", wait.asking);
   if (wait.kind == WaitKind::key) {
     words += fmt::format(
@@ -59,6 +60,26 @@ std::string words_of_nobody(const EpochWait& wait) {
         wait.refused);
   }
   return words;
+}
+
+/// How a run begins anew that nobody is in.
+std::string words_of_again(const EpochSight& sight) {
+  if (sight.again_after) {
+    return fmt::format(
+        "once {} nodes are up, and in no run that makes steps, for {:g} s, another run begins from "
+        "the newest model among them",
+        sight.least, std::chrono::duration<double>(*sight.again_after).count());
+  }
+  const std::string files =
+      sight.founded && !sight.state.empty()
+          ? fmt::format("; where no process of that run is left, {}/votes may be removed instead",
+                        sight.state)
+          : "";
+  return fmt::format(
+      "with begin_again_after at all nodes another run begins from the "
+      "newest "
+      "model among them{}",
+      files);
 }
 
 }  // namespace
@@ -88,7 +109,8 @@ std::string_view name_of(WaitKind kind) {
 std::span<const WaitKind> epoch_wait_kinds() { return kKinds; }
 
 EpochWait wait_of(const EpochSight& sight) {
-  EpochWait wait{.members = sight.up, .least = sight.least};
+  EpochWait wait{
+      .members = sight.up, .least = sight.least, .founded = sight.founded, .empty = sight.empty};
   const EpochMember* const member = sight.member;
   constexpr auto kOut =
       std::to_array({EpochStanding::leaving, EpochStanding::left, EpochStanding::failed});
@@ -98,7 +120,7 @@ EpochWait wait_of(const EpochSight& sight) {
   if (member == nullptr || member->standing() != EpochStanding::member) {
     wait.kind = before_membership(sight);
     wait.refused = wait.kind == WaitKind::key ? sight.refused : 0;
-    wait.founded = sight.founded;
+    wait.again = words_of_again(sight);
     if (wait.kind == WaitKind::nobody || wait.kind == WaitKind::key) {
       wait.asking = words_of_asking(sight.address, sight.asked);
     }
@@ -115,6 +137,7 @@ EpochWait wait_of(const EpochSight& sight) {
     }
   }
   wait.kind = in_epoch(*member, sight, heard, !wait.lost.empty());
+  wait.again = wait.kind == WaitKind::quorum ? words_of_again(sight) : "";
   return wait;
 }
 
@@ -126,13 +149,21 @@ std::string words_of(const EpochWait& wait) {
     case WaitKind::key:
       return words_of_nobody(wait);
     case WaitKind::admission:
+      if (wait.empty) {
+        return fmt::format(
+            "{}: {}",
+            wait.founded ? "no node that is heard is in the run that this one has begun before"
+                         : "no node that is heard is in a run; the one that has the first seed's "
+                           "address begins one where no other's model is newer",
+            wait.again);
+      }
       return "this node is not let in yet: a run that goes on does so every ten seconds, or at "
              "once where nodes are missing; one that lacks a quorum lets nobody in";
     case WaitKind::quorum:
       return fmt::format(
           "of the {} members of epoch {} these are lost: {}; the run cannot go on without them: "
-          "bring them back in touch, or begin another one from this model",
-          wait.members, wait.epoch, fmt::join(wait.lost, ", "));
+          "bring them back in touch; {}",
+          wait.members, wait.epoch, fmt::join(wait.lost, ", "), wait.again);
     case WaitKind::nodes:
       return fmt::format("there are {} nodes, and a step needs {}: start more", wait.members,
                          wait.least);

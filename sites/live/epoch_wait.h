@@ -25,9 +25,13 @@ struct EpochSight {
   std::size_t up = 0;                          ///< nodes that are up, this one among them
   std::size_t least = 1;                       ///< MIN
   std::uint64_t refused = 0;                   ///< datagrams that the run's key did not open
-  bool founded = false;   ///< this node has begun a run before, and looks for that one alone
-  std::string address{};  ///< address of this node
-  std::vector<std::string> asked{};  ///< seeds that are not this node
+  bool founded = false;  ///< this node has begun a run before, and looks for that one alone
+  /// No node that is heard is in this node's run, or in any if it is in none.
+  bool empty = false;
+  std::optional<std::chrono::milliseconds> again_after{};  ///< EpochOptions::begin_again_after
+  std::string state{};                                     ///< EpochOptions::state
+  std::string address{};                                   ///< address of this node
+  std::vector<std::string> asked{};                        ///< seeds that are not this node
   /// Whether a node is in touch, which is not this one.
   std::function<bool(const sites::EpochNode&)> hears{};
 };
@@ -51,7 +55,9 @@ struct EpochWait {
   sites::Epoch epoch = 0;           ///< the epoch; 0: before the first
   std::uint64_t refused = 0;        ///< key: datagrams that it did not open
   bool founded = false;  ///< this node has begun a run before, and looks for that one alone
+  bool empty = false;    ///< no node that is heard is in the run, or in any
   std::string asking{};  ///< nobody, key: whom it asks, in words
+  std::string again{};   ///< how a run begins anew that nobody is in, in words
   auto operator<=>(const EpochWait&) const = default;
 };
 

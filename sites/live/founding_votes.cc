@@ -115,4 +115,15 @@ Status FoundingVotes::keep(std::span<const std::byte> votes) const {
   return write_durably(votes_file(*folder_), out.bytes(), FileReaders::owner);
 }
 
+Status FoundingVotes::drop() const {
+  std::error_code code;
+  if (folder_) {
+    std::filesystem::remove(end_file(*folder_), code);
+    std::filesystem::remove(votes_file(*folder_), code);
+  }
+  return code ? Status(Fault::io, fmt::format("{} cannot be removed: {}", votes_file(*folder_),
+                                              code.message()))
+              : Status();
+}
+
 }  // namespace sotto

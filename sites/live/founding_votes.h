@@ -42,6 +42,10 @@ class FoundingVotes {
   Status note(const RunEnd& end) const;
   /// Writes votes, durably, where there is a folder. Fault::io.
   Status keep(std::span<const std::byte> votes) const;
+  /// Removes the votes, and how their run ended: it was given up for another one. Fault::io.
+  Status drop() const;
+  /// The folder; null: there is none.
+  SiteFolder* folder() const { return folder_.get(); }
 
  private:
   std::string name_;

@@ -70,6 +70,8 @@ constexpr auto kNames = std::to_array<Named>({
     {Kind::run_waits, "run-waits"},
     {Kind::run_goes_on, "run-goes-on"},
     {Kind::gradients_left_out, "gradients-left-out"},
+    {Kind::run_given_up, "run-given-up"},
+    {Kind::state_not_saved, "state-not-saved"},
     {Kind::other_run, "other-run"},
     {Kind::undelivered, "undelivered"},
     {Kind::newer_process, "newer-process"},

@@ -83,6 +83,8 @@ struct SiteEvent {
     run_waits,              ///< … no step is made: for want of a quorum, of nodes, for a newcomer
     run_goes_on,            ///< … steps are made again
     gradients_left_out,     ///< … gradients came after `grace`, and are in no mean
+    run_given_up,           ///< … this node waits no more for a run that nobody is in
+    state_not_saved,        ///< … the model could not be written to the folder
     other_run,              ///< … a node is in a run that was begun apart from this one
     undelivered,            ///< the node left with what no other has confirmed
     newer_process,          ///< the site ends, as a newer process with its key runs

@@ -1,10 +1,6 @@
 #include <sotto/sites/process/site_state_writer.h>
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <chrono>
-#include <exception>
 #include <utility>
 #include <vector>
 
@@ -15,19 +11,6 @@ namespace sotto {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// `meanwhile` is called this often.
-constexpr std::chrono::milliseconds kLookEvery{10};
-
-/// No step waits for more memory than this that is new to the process.
-constexpr std::size_t kQuick = std::size_t{16} << 20;
-
-/// What this thread computes waits for other threads that want the core. A refusal changes nothing
-/// but times.
-void yield_to_training() {
-  constexpr int kNice = 10;
-  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
-}
 
 }  // namespace
 
@@ -73,53 +56,32 @@ Status SiteStateWriter::save(bool complete) {
 }
 
 Status SiteStateWriter::settle() {
-  while (writing_) {
-    writing_ = !thread_->wait(kLookEvery);
-    if (writing_) {
-      meanwhile_();
-    }
-  }
-  return written_;
+  thread_.settle(meanwhile_);
+  return thread_.written();
 }
 
 Status SiteStateWriter::keep() {
   if (!beside()) {
     return save(true);
   }
-  writing_ = writing_ && !thread_->wait({});
-  if (writing_) {
+  if (!thread_.idle()) {
     return {};
   }
-  if (!written_.ok() || source_.site.round() < round_ + source_.options.save_every) {
-    return written_;
-  }
-  if (!thread_) {
-    thread_.emplace("what is written");
+  if (!thread_.written().ok() || source_.site.round() < round_ + source_.options.save_every) {
+    return thread_.written();
   }
   bool room = has_room();
-  if (!room && size_ <= kQuick) {
+  if (!room && size_ <= StateThread::kQuick) {
     make_room();
     room = true;
   }
-  writing_ = true;
   if (!room) {
-    begin_job([this] { make_room(); });  // a step after this one copies
+    thread_.prepare([this] { make_room(); });  // a step after this one copies
     return {};
   }
   take_state(false);
-  begin_job([this] { written_ = source_.folder->write(state_); });
+  thread_.write([this] { return source_.folder->write(state_); });
   return {};
-}
-
-void SiteStateWriter::begin_job(std::function<void()> job) {
-  thread_->begin([this, job = std::move(job)] {
-    yield_to_training();
-    try {
-      job();
-    } catch (const std::exception& exception) {
-      written_ = Status(Fault::io, exception.what());
-    }
-  });
 }
 
 Status SiteStateWriter::save_new_incarnation() {

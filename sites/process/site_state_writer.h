@@ -6,16 +6,15 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 
 #include <sotto/base/ids.h>
-#include <sotto/base/job_thread.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_options.h>
+#include <sotto/sites/process/state_thread.h>
 
 namespace sotto {
 
@@ -57,8 +56,6 @@ class SiteStateWriter {
   void make_room();
   /// Copies the site's state to `state_`.
   void take_state(bool complete);
-  /// Begins a job of the thread; what it throws becomes the result of the write.
-  void begin_job(std::function<void()> job);
   /// The writes that were begun beside the training are over.
   Status settle();
 
@@ -69,9 +66,7 @@ class SiteStateWriter {
   Round round_ = 0;                     ///< round of the latest state
   SiteStateFile state_;                 ///< what is written
   std::size_t size_ = 0;                ///< bytes of the state that has_room() looked at
-  bool writing_ = false;                ///< whether the thread has a job, or its end is unseen
-  Status written_;                      ///< result of that write; its thread's while `writing_`
-  std::optional<JobThread> thread_;
+  StateThread thread_;                  ///< last: its job uses all members above
 };
 
 }  // namespace sotto

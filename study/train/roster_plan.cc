@@ -115,6 +115,14 @@ void refuse_of_one_model(const RosterSettings& roster) {
   if (!roster.state.empty()) {
     refuse("state", roster.state, "it is for allreduce and qmean: others keep nothing");
   }
+  if (roster.save_every) {
+    refuse("save_every", fmt::to_string(*roster.save_every),
+           "it is for allreduce and qmean: others keep nothing");
+  }
+  if (roster.begin_again_after_s) {
+    refuse("begin_again_after", fmt::to_string(*roster.begin_again_after_s),
+           "it is for allreduce and qmean: others outlive any of their nodes");
+  }
   if (roster.grace_s) {
     refuse("grace", fmt::to_string(*roster.grace_s),
            "it is for allreduce and qmean: others wait for nobody's gradient");

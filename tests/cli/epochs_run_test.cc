@@ -31,13 +31,14 @@ class EpochsRun {
   EpochsRun(std::string nodes, Arguments more)
       : nodes_(std::move(nodes)),
         more_(std::move(more)),
-        seed_("127.0.0.1:" + std::to_string(free_port())) {}
+        seed_("127.0.0.1:" + std::to_string(free_port())),
+        second_seed_("127.0.0.1:" + std::to_string(free_port())) {}
 
   void start(const std::string& name, const Arguments& own = {}) {
     monitors_[name] = free_port();
     Arguments words = {"train",      "--task",    "digits,train=600,test=200",
                        "--model",    "softmax",   "--nodes",
-                       nodes_,       "--seeds",   seed_,
+                       nodes_,       "--seeds",   seed_ + (second_ ? "," + second_seed_ : ""),
                        "--name",     name,        "--json",
                        result(name), "--metrics", std::to_string(monitors_[name])};
     if (std::ranges::find(more_, "--lr") == more_.end()) {
@@ -53,6 +54,11 @@ class EpochsRun {
     words.insert(words.end(), own.begin(), own.end());
     start(name, words);
     await(name, [](const auto& status) { return status.at("address") != ""; });
+  }
+  /// All nodes are given a second seed; the words of the one that has it.
+  Arguments with_second_seed() {
+    second_ = true;
+    return {"--listen", second_seed_};
   }
   Process& operator[](const std::string& name) { return *processes_.at(name); }
   std::string result(const std::string& name) const { return scratch_.path() / (name + ".json"); }
@@ -117,7 +123,9 @@ class EpochsRun {
   const std::string nodes_;
   const Arguments more_;
   const std::string seed_;
+  const std::string second_seed_;
   const Scratch scratch_;
+  bool second_ = false;
   std::map<std::string, int> monitors_;
   std::map<std::string, std::unique_ptr<Process>> processes_;
 };
@@ -252,6 +260,84 @@ TEST_CASE("train one model: the first node that comes back with its votes begins
   }
 }
 
+TEST_CASE("train one model: all nodes are killed, and go on from their folders when they return") {
+  const std::uint64_t seed = drawn_seed();
+  CAPTURE(seed);
+  sotto::RandomStream draw({.seed = seed, .purpose = sotto::Purpose::faults});
+  EpochsRun run(
+      "2:3", {"--algorithm", "allreduce", "--gradient-time", "4 ms", "--step-rule", "adam", "--lr",
+              "0.01", "--rounds", "700", "--save-every", "10", "--begin-again-after", "2"});
+  std::vector<std::string> names = {"a", "b", "c"};
+  const auto begin = [&] {
+    for (const std::string& name : names) {
+      const Arguments own = {"--state", run.folder(name)};
+      name == "a" ? run.begin(name, own) : run.start(name, own);
+    }
+    run.await_members("c", 3);
+  };
+  begin();
+  const int before = run.await_more("a", 100);
+  std::ranges::shuffle(names, draw);
+  for (const std::string& name : names) {
+    run[name].send(SIGKILL);
+  }
+  for (const std::string& name : names) {
+    CHECK(run[name].wait().status != 0);
+  }
+  int saved = 0;
+  for (const std::string& name : names) {
+    for (const std::string file : {"/state.a", "/state.b"}) {
+      const auto state =
+          sotto::test::run({"checkpoint", "inspect", run.folder(name) + file, "--json", "-"})
+              .json();
+      saved = std::max(saved, state.at("round").get<int>());
+    }
+  }
+  CHECK(saved > before / 2);
+  std::ranges::sort(names);
+  begin();
+  CHECK(run.await("a", [](const auto&) { return true; }).at("epoch").at("base") >= saved);
+  const std::string digest = run.finish("a").at("parameters_sha256");
+  for (const std::string name : {"b", "c"}) {
+    const auto result = run.finish(name);
+    CHECK(result.at("round") == 700);
+    CHECK(result.at("parameters_sha256") == digest);
+    CHECK(result.at("final").at("accuracy") > 0.8);
+  }
+}
+
+TEST_CASE("train one model: two of three are killed, and two new ones go on with the survivor") {
+  EpochsRun run("2:3", {"--algorithm", "allreduce", "--gradient-time", "4 ms", "--rounds", "500",
+                        "--begin-again-after", "1", "--timeout", "2"});
+  const Arguments survivor = run.with_second_seed();
+  run.begin("a");
+  run.start("b");
+  run.start("c", survivor);
+  run.await_members("c", 3);
+  run.await_more("c", 20);
+  for (const std::string name : {"a", "b"}) {
+    run[name].send(SIGKILL);
+  }
+  const int before =
+      run.await("c",
+                [](const auto& status) { return status.at("epoch").at("waits_for") == "quorum"; })
+          .at("round");
+  run.await_word("c", "another run begins from the newest model");
+  run.start("d");
+  run.start("e");
+  run.await_members("e", 3);
+  run.await_word("c", "run-given-up");
+  CHECK(run.await_more("c", 1) > before);
+  const auto base = run.await("e", [](const auto&) { return true; }).at("epoch").at("base");
+  CHECK(base >= before);
+  const std::string digest = run.finish("c").at("parameters_sha256");
+  for (const std::string name : {"d", "e"}) {
+    const auto result = run.finish(name);
+    CHECK(result.at("round") == 500);
+    CHECK(result.at("parameters_sha256") == digest);
+  }
+}
+
 TEST_CASE("train one model: settings that such a run does not have are refused, with the reason") {
   const auto refused = [](const Arguments& more) {
     Arguments words = {"train", "--nodes", "2:4", "--seeds", "127.0.0.1:9"};
@@ -269,6 +355,8 @@ TEST_CASE("train one model: settings that such a run does not have are refused, 
   names({"--algorithm", "allreduce", "--communication-interval", "4", "--fragments", "2"},
         "--fragments");
   names({"--algorithm", "pushsum", "--state", "folder"}, "--state");
+  names({"--algorithm", "pushsum", "--begin-again-after", "60"}, "--begin-again-after");
+  names({"--algorithm", "allreduce", "--save-every", "60"}, "--save-every");
   names({"--algorithm", "powersgd"}, "where nodes come and go");
   for (const std::string nodes : {"2:65", "65", "1:4097"}) {  // one rule, in one text
     const Ended ended =

@@ -119,6 +119,7 @@ TEST_CASE("examples/launch/elastic.sbatch trains one model, and goes on with it 
   const Scratch folder;
   Variables variables = batch_script(folder.path());
   variables["PORT"] = std::to_string(free_port());
+  variables["AGAIN"] = "1";
   const fs::path saved = folder.path() / "sotto-4711";
   const auto text_of = [](const fs::path& path) {
     std::ifstream in(path);
@@ -129,17 +130,22 @@ TEST_CASE("examples/launch/elastic.sbatch trains one model, and goes on with it 
         Process(script("elastic.sbatch", {"--rounds", rounds, "--quiet"}), variables).wait();
     CHECK_MESSAGE(ended.status == 0, ended.err);
   };
+  const auto model = [&](const std::string& task) {
+    return text_of(saved / ("node-4711-" + task + ".csv"));
+  };
   variables["LEAST"] = "4";  // all have the last step then
   submit("30");
-  const std::string model = text_of(saved / "model-4711-0.csv");
-  CHECK(!model.empty());
+  const std::string first = model("0");
+  CHECK(!first.empty());
   for (const std::string task : {"1", "2", "3"}) {
-    CHECK(text_of(saved / ("model-4711-" + task + ".csv")) == model);
+    CHECK(model(task) == first);
   }
-  variables["SLURM_RESTART_COUNT"] = "1";
-  submit("5");
-  CHECK(text_of(saved / "start-1.csv") == model);
-  CHECK(text_of(saved / "model-4711-0.csv") != model);
+  // Put back on other hosts: the first seed stays, as nodes of other jobs go by it.
+  variables["SLURM_JOB_NODELIST"] = "127.0.0.1,localhost";
+  submit("40");
+  CHECK(text_of(saved / "seeds") == "localhost\n127.0.0.1\n");
+  CHECK(model("0") != first);
+  CHECK(model("3") == model("0"));
 }
 
 TEST_CASE("the scripts of examples/launch are in order") {

@@ -50,6 +50,7 @@ TEST_CASE("epochs: no rule can be left out") {
                {.admits_at_base = false, .enters_at_base = false});
   check_needed("the mean of the base is applied on entry", 400, {.applies_kept = false});
   check_needed("a chunk is sent once all of it is given", 50, {.sends_what_is_given = false});
+  check_needed("founders that are members have one model", 50, {.founds_at_base = false});
   check_needed("a have for an applied step is answered", 600, {.answers_have = false});
 }
 

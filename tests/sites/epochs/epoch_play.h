@@ -38,6 +38,7 @@ class EpochPlay {
       options.founders.push_back(std::string(1, static_cast<char>('a' + k)));
     }
     options.parts = draw.below(2) == 0;
+    options.begin = draw.below(3) == 0 ? 5 : 0;
     return options;
   }
 

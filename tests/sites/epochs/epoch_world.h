@@ -68,6 +68,7 @@ class EpochWorld {
     std::vector<std::string> founders = {};
     std::size_t join_memory = 1 << 16;
     bool parts = false;  ///< compute() gives gradients in parts
+    Round begin = 0;     ///< nodes begin with models of so many steps, or two fewer, or with none
   };
   /// A gradient that is given in parts.
   struct Draft {
@@ -97,7 +98,8 @@ class EpochWorld {
   explicit EpochWorld(Options options)
       : options_(std::move(options)),
         random_({.seed = options_.seed, .purpose = Purpose::faults}),
-        parts_random_({.seed = options_.seed, .round = 1, .purpose = Purpose::faults}) {
+        parts_random_({.seed = options_.seed, .round = 1, .purpose = Purpose::faults}),
+        begin_random_({.seed = options_.seed, .round = 2, .purpose = Purpose::faults}) {
     RandomStream stream({.seed = 1, .purpose = Purpose::initialize});
     for (std::size_t k = 0; k < options_.dimension; ++k) {
       start_.push_back(static_cast<float>(stream.normal()));
@@ -105,6 +107,9 @@ class EpochWorld {
     reference_ = start_;
     oracle_ = std::make_unique<sites::EpochModel>(reference_, ParameterLayout(), rule());
     models_[0] = start_;
+    if (options_.begin > 0) {
+      make_states();
+    }
   }
 
   RandomStream& random() { return random_; }
@@ -135,6 +140,7 @@ class EpochWorld {
                           .join_memory = options_.join_memory,
                           .rules = options_.rules},
         now_);
+    begin(*process);
     if (const auto votes = votes_.find(name);
         votes != votes_.end() && options_.founders_remember &&
         !process->member->load_founding_votes(votes->second).ok()) {
@@ -339,7 +345,7 @@ class EpochWorld {
 
   // What became of the run.
   const std::map<Epoch, EpochValue>& decided() const { return decided_; }
-  Round committed() const { return committed_.empty() ? 0 : committed_.rbegin()->first; }
+  Round committed() const { return committed_.empty() ? begun_ : committed_.rbegin()->first; }
   std::uint64_t commits() const { return commits_; }
   std::uint64_t entries() const { return entries_; }
   std::uint64_t carried() const {
@@ -378,6 +384,55 @@ class EpochWorld {
   }
 
  private:
+  /// A model that a node begins with, and its rule.
+  struct State {
+    std::vector<float> x;
+    std::vector<std::byte> snapshot;
+  };
+  void make_states() {
+    for (const Round step : {options_.begin - 2, options_.begin}) {
+      std::vector<float> x = start_;
+      sites::EpochModel model(x, ParameterLayout(), rule());
+      for (Round k = 0; k < step; ++k) {
+        std::vector<float> mean(options_.dimension);
+        std::ranges::generate(mean, [&] { return static_cast<float>(begin_random_.normal()); });
+        if (!model.apply(mean).ok()) {
+          throw Violated("a model that nodes begin with is not made");
+        }
+      }
+      states_[step] = {x, model.snapshot()};
+    }
+  }
+  /// Gives a process the model that it begins with.
+  void begin(Process& process) {
+    const std::uint64_t drawn = options_.begin > 0 ? begin_random_.below(4) : 0;
+    if (drawn == 0) {
+      return;
+    }
+    const Round step = options_.begin - (drawn == 1 ? 2 : 0);
+    if (!process.member->begin_from(step, states_.at(step).snapshot).ok() ||
+        process.x != states_.at(step).x || process.member->applied() != step) {
+      throw Violated("a node does not begin with its model");
+    }
+    begins_[{process.name, process.incarnation}] = step;
+  }
+  /// The run was founded: it goes on from the model of its members.
+  void check_founding(const EpochValue& value) {
+    begun_ = value.base;
+    for (const EpochNode& member : value.members) {
+      const auto found = begins_.find({member.name, member.incarnation});
+      if ((found == begins_.end() ? 0 : found->second) != begun_) {
+        throw Violated(member.name + " begins a run with the model of another step");
+      }
+    }
+    if (begun_ > 0) {
+      const State& state = states_.at(begun_);
+      models_ = {{begun_, state.x}};
+      if (!oracle_->restore(begun_, state.snapshot).ok()) {
+        throw Violated("a state is not read");
+      }
+    }
+  }
   std::unique_ptr<StepRule> rule() const {
     return make_step_rule({.rule = options_.rule,
                            .learning_rate = 0.125,
@@ -471,6 +526,9 @@ class EpochWorld {
       const auto before = decided_.find(epoch - 1);
       if (news && epoch > 0 && before != decided_.end() && before->second.base > value.base) {
         throw Violated(who + "the base goes back");
+      }
+      if (news && epoch == 0) {
+        check_founding(value);
       }
     }
     for (Round step = process.step + 1; step <= member.step(); ++step) {
@@ -569,6 +627,10 @@ class EpochWorld {
   Options options_;
   RandomStream random_;
   RandomStream parts_random_;  ///< of gradients that are given in parts
+  RandomStream begin_random_;  ///< of models that nodes begin with
+  std::map<Round, State> states_;
+  std::map<Key, Round> begins_;  ///< steps of the models that processes began with
+  Round begun_ = 0;              ///< steps with which the run began
   std::vector<float> start_;
   std::vector<float> reference_;
   std::unique_ptr<sites::EpochModel> oracle_;

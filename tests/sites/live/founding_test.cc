@@ -193,7 +193,8 @@ class Elsewhere {
           (void)channels_->send(
               peer, encode(EpochHello{.incarnation = kIncarnation,
                                       .history = in_run ? sites::History{1, 1} : sites::History{},
-                                      .steps = in_run ? said : 0}));
+                                      .steps = in_run ? said : 0,
+                                      .member = in_run}));
         }
       }
     }
@@ -281,6 +282,31 @@ TEST_CASE("live epochs: a run is given up between two parts of a gradient") {
   CHECK(node.gradient_part(0, first).fault() == Fault::stopped);
   node.cancel();
   CHECK(node.step(x).status().fault() == Fault::stopped);
+}
+
+TEST_CASE("live epochs: a first seed whose run dies before it was let in begins one of its own") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  EpochOptions options = first_of(seed, 2);
+  options.roster.most = 4;
+  EpochOptions of_other = options;
+  of_other.name = "other";
+  std::vector<float> x(5);
+  EpochOptimizer node(options, x);
+  auto connected = std::async(std::launch::async, [&] { return node.connect(); });
+  {
+    Elsewhere other(of_other, x.size());
+    other.say(3);
+    while (!node.report().epoch || node.report().epoch->standing != "joining" ||
+           !node.report().roster || node.report().roster->up < 2) {
+      REQUIRE(connected.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
+    }
+  }
+  EpochOptions of_second = options;
+  of_second.name = "n1";
+  of_second.listen = "127.0.0.1:0";
+  const Node second(of_second);
+  const Status status = connected.get();
+  CHECK_MESSAGE(status.ok(), status.message());
 }
 
 TEST_CASE("live epochs: nodes and seeds that start in any order begin one run") {

@@ -1,0 +1,249 @@
+// How the node behind an EpochOptimizer comes into a run, begins one from its model, and gives one
+// up; and the model in its folder.
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/error.h>
+#include <sotto/sites/live/epoch_assembly.h>
+#include <sotto/sites/live/epoch_optimizer_run.h>
+#include <sotto/sites/process/site_folder.h>
+
+namespace sotto {
+namespace {
+
+using sites::EpochLocalSteps;
+using sites::EpochStanding;
+using Level = SiteEvent::Level;
+
+/// A member looks this often whether its run is to be given up.
+constexpr std::chrono::milliseconds kLookAtRunEvery{50};
+
+}  // namespace
+
+void EpochOptimizer::Run::make_member(bool founder) {
+  if (local_) {
+    local_->take_initial();
+  }
+  sites::EpochSetup setup =
+      member_setup(options_, founder, local_ ? local_->run_model() : parameters_, layout_);
+  setup.incarnation = incarnation_;
+  setup.stay = stay_;
+  member_.emplace(std::move(setup), now());
+  if (begin_) {
+    if (Status status = member_->begin_from(begin_->step, begin_->model); !status.ok()) {
+      throw Error("state", status.message());
+    }
+    begin_.reset();
+  }
+  if (links_) {
+    links_->forget_member();
+  }
+  member_->keep_parameters(kept_);
+}
+
+void EpochOptimizer::Run::keep_parameters(bool kept) {
+  kept_ = kept;
+  if (member_) {
+    member_->keep_parameters(kept);
+  }
+}
+
+Status EpochOptimizer::Run::open() {
+  if (links_) {
+    return {};
+  }
+  reporter_.enter(SitePhase::joining);
+  if (!roster_) {
+    search_began_ = now();
+    roster_ = std::make_unique<RunRoster>(options_.roster, options_.name, options_.listen,
+                                          incarnation_, SiteFolder::life_by_clock(), list_,
+                                          settings_, RosterReach::all);
+  }
+  auto made = make_channels(channels_for(options_, parameters_.size(), roster_->address(), list_));
+  if (!made.ok()) {
+    return made.status();
+  }
+  channels_ = std::move(*made);
+  links_.emplace(EpochLinks::Parts{
+      .name = options_.name,
+      .incarnation = incarnation_,
+      .channels = *channels_,
+      .list = *list_,
+      .connect_within = options_.timeout,
+      .clock = [this] { return now(); },
+      .keep = [this](std::span<const std::byte> votes) { return votes_.keep(votes); },
+      .listener = listener_});
+  reporter_.tell(Level::info, SiteEvent::Kind::listening, channels_->address());
+  tell_of_state();
+  roster_->list_again();
+  return {};
+}
+
+bool EpochOptimizer::Run::run_is_empty() const {
+  if (!links_ || (member_ && member_->standing() != EpochStanding::joining)) {
+    return false;
+  }
+  const bool unknown = !member_ || member_->history() == sites::History{};
+  return unknown ? !links_->hears_of_run() : !links_->hears_member_of(member_->history());
+}
+
+BeginningSight EpochOptimizer::Run::sight() const {
+  using Stand = BeginningSight::Stand;
+  Stand stand = Stand::free;
+  if (member_) {
+    const bool stuck = member_->standing() == EpochStanding::member && !member_->wants_gradient() &&
+                       reporter_.wait_now(parts()).kind == EpochWait::Kind::quorum;
+    stand = stuck ? Stand::stuck : run_is_empty() ? Stand::seeks : Stand::well;
+  }
+  const bool alone =
+      up_ == 1 && (options_.roster.seeds.empty() || now() >= search_began_ + options_.found_after);
+  return {.stand = stand,
+          .name = options_.name,
+          .model = model_steps(),
+          .first_seed = first_seed_,
+          .was_in = took_part_ || has_votes(),
+          .up = joined_,
+          .nodes_up = up_,
+          .least = options_.roster.least,
+          .all_greeted = links_->all_greeted(),
+          .alone = alone,
+          .heard = links_->heard()};
+}
+
+Status EpochOptimizer::Run::follow_beginning() {
+  links_->say({.model = model_steps(), .gave_up = beginning_.gave_up(), .first_seed = first_seed_});
+  // The parameters are the caller's now, or it has told the run to go on without this node.
+  const bool waits = member_ && Clock::now() - looked_ < kLookAtRunEvery;
+  if (leaves_ || waits || (kept_ && (member_ || begin_))) {
+    return {};
+  }
+  looked_ = Clock::now();
+  if (!member_ && first_seed_ && has_votes()) {
+    make_member(true);
+    const Status status = member_->load_founding_votes(votes_.found());
+    return status.ok() ? status : throw Error("state", status.message());
+  }
+  switch (beginning_.look(sight(), now())) {
+    case EpochBeginning::Move::none:
+      break;
+    case EpochBeginning::Move::join:
+      make_member(false);
+      break;
+    case EpochBeginning::Move::found:
+      return found_run();
+    case EpochBeginning::Move::give_up:
+      reporter_.tell(
+          Level::warning, SiteEvent::Kind::run_given_up,
+          fmt::format("gives up the run, as {}, and keeps the model of step {}",
+                      run_is_empty() ? "no member of it is heard" : "too many members are lost",
+                      model_steps()));
+      give_up_run();
+      break;
+  }
+  return {};
+}
+
+Status EpochOptimizer::Run::found_run() {
+  // The votes for a run that was given up are no votes for this one, which is another decision.
+  if (Status status = votes_.drop(); !status.ok()) {
+    return status;
+  }
+  votes_given_up_ = founded_ = true;
+  if (const Round step = model_steps(); step > 0) {
+    reporter_.tell(Level::info, SiteEvent::Kind::started,
+                   fmt::format("begins a run from the model of step {}", step));
+  }
+  make_member(true);
+  return {};
+}
+
+void EpochOptimizer::Run::give_up_run() {
+  votes_given_up_ = true;
+  founded_ = false;
+  if (const Round step = member_->applied(); step > 0) {
+    ByteBuffer model;
+    member_->save(model);
+    begin_ = {.step = step, .model = std::move(model).take()};
+  }
+  if (pending_) {
+    outcome_ = sites::EpochOutcome{.step = member_->applied(), .left_out = true};
+  }
+  misses_ = misses_ || !given_.empty();
+  stay_ = member_->self().stay + 1;
+  member_.reset();
+  reporter_.forget_run();
+}
+
+void EpochOptimizer::Run::keep_state(bool now) {
+  const EpochLocalSteps* const local = local_ ? &*local_ : nullptr;
+  const Status status = now ? state_.save(*member_, local) : state_.keep(*member_, local);
+  if (!status.ok() && !std::exchange(told_unsaved_, true)) {
+    reporter_.tell(Level::warning, SiteEvent::Kind::state_not_saved,
+                   fmt::format("the model is not written any more: {}", status.message()));
+  }
+}
+
+void EpochOptimizer::Run::load_state() {
+  if (votes_.folder() == nullptr) {
+    return;
+  }
+  begin_ = read_epoch_state(*votes_.folder(), options_, layout_, state_warning_);
+  if (begin_) {
+    state_.loaded(begin_->step);
+  }
+  if (begin_ && local_) {
+    ByteReader in(begin_->local_rule);
+    Status status = local_->load(in);
+    if (!status.ok() || !in.finished()) {
+      throw Error("state", fmt::format("what the rule of local steps remembers is not read: {}",
+                                       status.ok() ? "it is too long" : status.message()));
+    }
+  }
+}
+
+void EpochOptimizer::Run::tell_of_state() const {
+  if (!state_warning_.empty()) {
+    reporter_.tell(Level::warning, SiteEvent::Kind::state_damaged, state_warning_);
+  }
+  if (begin_) {
+    reporter_.tell(Level::info, SiteEvent::Kind::started,
+                   fmt::format("has a model of step {} in its folder", begin_->step));
+  }
+}
+
+Status EpochOptimizer::Run::take_part() {
+  if (takes_part()) {
+    return {};
+  }
+  Status status = node_.guarded([&] {
+    Status opened = open();
+    return opened.ok() ? opened : node_.fail(opened);
+  });
+  if (status.ok()) {
+    status = await([this] { return takes_part(); });
+  }
+  if (status.ok() && local_) {
+    local_->begin();
+  }
+  return status;
+}
+
+Status EpochOptimizer::Run::connect() {
+  const Visit visit(node_);
+  const Status& fault = node_.usable();
+  if (!fault.ok() || takes_part()) {
+    return fault;
+  }
+  Status status = take_part();
+  if (status.ok()) {
+    misses_ = !given_.empty();  // a gradient that begins now is at the run's model
+  }
+  return status;
+}
+
+}  // namespace sotto

@@ -1,0 +1,195 @@
+// What is behind an EpochOptimizer: one node of an all-reduce whose nodes come and go, over real
+// channels. epoch_optimizer.cc has its steps and waits, and epoch_optimizer_beginning.cc how it
+// comes into a run, begins one, and gives one up. Not for users.
+//
+// Thread safety: as EpochOptimizer.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/parameter_layout.h>
+#include <sotto/base/status.h>
+#include <sotto/comm/channels.h>
+#include <sotto/comm/trust/allow_list.h>
+#include <sotto/optim/exchange/gradient_parts.h>
+#include <sotto/sites/epochs/epoch_local_steps.h>
+#include <sotto/sites/epochs/epoch_member.h>
+#include <sotto/sites/live/epoch_beginning.h>
+#include <sotto/sites/live/epoch_links.h>
+#include <sotto/sites/live/epoch_optimizer.h>
+#include <sotto/sites/live/epoch_options.h>
+#include <sotto/sites/live/epoch_reporter.h>
+#include <sotto/sites/live/epoch_state.h>
+#include <sotto/sites/live/founding_votes.h>
+#include <sotto/sites/process/called_node.h>
+#include <sotto/sites/process/run_roster.h>
+#include <sotto/sites/process/site_of_options.h>
+
+namespace sotto {
+
+class EpochOptimizer::Run {
+ public:
+  /// As EpochOptimizer's.
+  Run(const EpochOptions& options, std::span<float> parameters, const ParameterLayout& layout,
+      SiteListener listener);
+  /// Leaves at once.
+  ~Run() {
+    const auto lock = node_.pause();
+    close();
+  }
+
+  // What EpochOptimizer does.
+  Status connect();
+  Result<EpochStep> step(std::span<const float> gradient, double loss);
+  bool takes_parts() const { return !local_; }
+  Status gradient_part(std::size_t first, std::span<const float> part);
+  Result<EpochStep> step_by_parts(double loss);
+  Result<EpochStep> wait();
+  void cancel() { cancelled_ = true; }
+  void evaluated(const Evaluation& quality);
+  Status finish();
+
+  bool over() const { return node_.over(round_); }
+  Round round() const { return round_; }
+  Round next_step() const {
+    return local_ ? round_ * local_->interval() + local_->taken() : round_;
+  }
+  SiteReport report() const { return reporter_.report(); }
+  SiteResult result() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Visit = CalledNode::Visit;
+
+  sites::EpochTime now() const {
+    return std::chrono::duration_cast<sites::EpochTime>(Clock::now() - began_);
+  }
+  EpochNodeParts parts() const {
+    return {.member = member_ ? &*member_ : nullptr,
+            .channels = channels_.get(),
+            .roster = roster_.get(),
+            .links = links_ ? &*links_ : nullptr,
+            .incarnation = incarnation_,
+            .up = up_,
+            .founded = has_votes(),
+            .empty = run_is_empty(),
+            .asked = asked_seeds_};
+  }
+
+  Status open();
+  bool takes_part() const { return member_ && member_->wants_gradient(); }
+  Status take_part();
+  /// take_part(), which notes whether it has moved the parameters from under a gradient.
+  Status take_part_with_gradient();
+  /// The gradient of the caller misses the run's model: it is left out.
+  EpochStep leave_out();
+  /// Whether this node has the votes of a run that it began before, and has not given up.
+  bool has_votes() const { return !votes_.found().empty() && !votes_given_up_; }
+  /// Whether no node that is heard is in this node's run, or in any if it is in none.
+  bool run_is_empty() const;
+  BeginningSight sight() const;
+  /// Joins a run, begins one, or gives one up, where it is time.
+  Status follow_beginning();
+  Status found_run();
+  /// This node is in no run any more, and keeps model and steps.
+  void give_up_run();
+  void make_member(bool founder);
+  /// Reads the model in the folder, and tells of it.
+  void load_state();
+  void tell_of_state() const;
+  /// Steps of the model from which this node could begin a run.
+  Round model_steps() const {
+    return member_ ? member_->applied() : begin_ ? begin_->step : Round{0};
+  }
+  /// Writes the model to the folder where it is time; `now`: as it is, and waits for that.
+  void keep_state(bool now);
+  /// Whether the parameters stay as they are.
+  void keep_parameters(bool kept);
+  /// Waits until `done` holds, as long as the caller wants to.
+  Status await(const std::function<bool()>& done);
+  Status pump(Clock::duration longest);
+  Status pump_once(Clock::duration longest);
+  void follow_roster();
+  /// Where this node's run has to end for another one: begins anew as a newcomer, if no step was
+  /// made that would be lost, and else is the fault.
+  Status keep_or_yield();
+  /// Fault::ended once the run is over for a node that is not in it.
+  Status run_goes_on() const;
+  Result<EpochStep> outcome();
+  /// Gives the run a gradient, or what local steps have come to, and waits for its step.
+  Result<EpochStep> offer(std::span<const float> gradient, double loss);
+  /// Waits for the step of a gradient, if the member has taken it.
+  Result<EpochStep> offered(const Status& taken, double loss);
+  /// A fault of the member: the gradient's alone, or else this node's.
+  Status refusal(const Status& status);
+  void require_none_pending() const;
+  /// Throws Error where a part of a gradient does not fit.
+  void require_part(std::size_t first, std::size_t elements) const;
+  Result<EpochStep> local_step(std::span<const float> gradient, double loss);
+  /// Says what is lost where this node goes before the others have let it go.
+  void tell_what_is_lost() const;
+  /// Where the run is over with this node, those that come too late are told.
+  Status note_end();
+  /// Looks after the others while the caller is away.
+  Status serve();
+  void report_failure();
+  /// Leaves the channels and the roster. Requires that the own thread is kept out.
+  void close();
+
+  const EpochOptions options_;
+  const std::span<float> parameters_;
+  const ParameterLayout layout_;
+  const SiteListener listener_;
+  const std::string settings_;
+  const sites::Incarnation incarnation_ = draw_incarnation();
+  const FoundingVotes votes_;
+  const std::shared_ptr<AllowList> list_;
+  const Clock::time_point began_ = Clock::now();
+  EpochReporter reporter_;
+  std::optional<sites::EpochLocalSteps> local_;  ///< none: each gradient is one of the run's
+  EpochStateWriter state_;
+  EpochBeginning beginning_;
+  std::optional<EpochState> begin_;  ///< the model for the next member; none: the parameters
+  std::string state_warning_;        ///< of what was read from the folder
+  bool votes_given_up_ = false;      ///< the votes in the folder are of a run that was given up
+  bool founded_ = false;             ///< this process has begun the run that it is in
+  bool told_unsaved_ = false;
+  std::uint32_t stay_ = 0;  ///< of the next member
+
+  std::unique_ptr<RunRoster> roster_;
+  std::unique_ptr<Channels> channels_;
+  std::optional<EpochLinks> links_;
+  std::optional<sites::EpochMember> member_;
+  sites::EpochTime search_began_{};  ///< when the roster was opened
+  std::size_t up_ = 0;               ///< nodes that are up, as the roster sees it
+  bool joined_ = false;              ///< the roster has let this node in
+  bool first_seed_ = false;          ///< it has the address of the first seed
+  bool leaves_ = false;              ///< it was told to finish
+  bool took_part_ = false;           ///< it has been a member
+  bool others_ended_ = false;        ///< nodes that were in touch have ended, and the run with them
+  std::vector<std::string> asked_seeds_;  ///< those that are not this node
+  Clock::time_point asked_{};
+  Clock::time_point looked_{};  // at the run, whether it is to be given up
+  Clock::time_point pumped_{};  // when messages were taken in last
+
+  bool kept_ = false;  ///< the caller is away, and the parameters stay as they are
+  std::atomic<bool> cancelled_{false};
+  GradientParts given_;  ///< parts of the gradient that the caller computes
+  bool misses_ = false;  ///< the gradient that the caller has is at another model than the run's
+  std::optional<double> pending_;  ///< the loss of the gradient that waits for its mean
+  std::optional<sites::EpochOutcome> outcome_;  ///< of that gradient
+  Round round_ = 0;
+  mutable CalledNode node_;  ///< last: it uses all members above
+};
+
+}  // namespace sotto

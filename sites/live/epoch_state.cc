@@ -1,0 +1,152 @@
+#include <sotto/sites/live/epoch_state.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view kEpochRunFormat = "epochs run 1";
+
+/// The settings without which a model, or what its rules remember, is another one. The others are
+/// of a run, and the next one may have others.
+std::string model_settings(const EpochOptions& options, const ParameterLayout& layout) {
+  constexpr auto kOfModels =
+      std::to_array<std::string_view>({"parameters", "layout", "exchange", "step-rule",
+                                       "communication-interval", "outer-step-rule"});
+  AgreedSettings settings = agreed_settings(options, layout);
+  std::erase_if(settings, [&](const auto& setting) {
+    return std::ranges::find(kOfModels, setting.first) == kOfModels.end();
+  });
+  return settings_text(settings);
+}
+
+/// Reads the section of the run; false where it breaks the format.
+bool read_run(std::span<const std::byte> section, std::span<const std::byte> site,
+              EpochState& state) {
+  ByteReader in(section);
+  const bool known = in.read_string(kEpochRunFormat.size()) == kEpochRunFormat;
+  state.run[0] = in.read<std::uint64_t>();
+  state.run[1] = in.read<std::uint64_t>();
+  const auto model_bytes = in.read<std::uint64_t>();
+  if (!known || !in.finished() || model_bytes > site.size()) {
+    return false;
+  }
+  const auto model = site.first(static_cast<std::size_t>(model_bytes));
+  const auto rest = site.subspan(model.size());
+  state.model.assign(model.begin(), model.end());
+  state.local_rule.assign(rest.begin(), rest.end());
+  return true;
+}
+
+}  // namespace
+
+std::optional<EpochState> read_epoch_state(SiteFolder& folder, const EpochOptions& options,
+                                           const ParameterLayout& layout, std::string& warning) {
+  const auto found = folder.read();
+  if (!found.ok()) {
+    throw Error("state", found.status().message());
+  }
+  if (!found->has_value()) {
+    return std::nullopt;
+  }
+  warning = (*found)->warning;
+  const SiteStateFile& file = (*found)->state;
+  if (const auto difference = first_difference(model_settings(options, layout), file.settings);
+      !difference.empty()) {
+    throw Error("state", fmt::format("the model in {} was kept under other settings: {}; give "
+                                     "these, or another folder",
+                                     (*found)->file, difference));
+  }
+  EpochState state{.step = file.round};
+  if (!read_run(file.run, file.site, state)) {
+    throw Error("state", fmt::format("{} breaks the format: remove it, or give another folder",
+                                     (*found)->file));
+  }
+  return state;
+}
+
+EpochStateWriter::EpochStateWriter(SiteFolder* folder, const EpochOptions& options,
+                                   const ParameterLayout& layout)
+    : folder_(folder),
+      every_(save_every_of(options)),
+      settings_(folder == nullptr ? std::string() : model_settings(options, layout)) {}
+
+bool EpochStateWriter::has_room(const sites::EpochMember& member,
+                                const sites::EpochLocalSteps* local) {
+  size_ = ByteBuffer::size_of([&](ByteBuffer& out) {
+    member.save(out);
+    if (local != nullptr) {
+      local->save(out);
+    }
+  });
+  return file_.site.capacity() >= size_;
+}
+
+void EpochStateWriter::make_room() {
+  file_.site = std::vector<std::byte>();  // before there is more
+  file_.site.resize(size_);  // what is new to the process comes page by page as it is written to
+}
+
+void EpochStateWriter::take(const sites::EpochMember& member, const sites::EpochLocalSteps* local) {
+  ByteBuffer site(std::move(file_.site));
+  member.save(site);
+  const std::uint64_t model_bytes = site.bytes().size();
+  if (local != nullptr) {
+    local->save(site);
+  }
+  ByteBuffer run;
+  run.write_string(kEpochRunFormat);
+  run.write(member.history()[0]);
+  run.write(member.history()[1]);
+  run.write(model_bytes);
+  step_ = member.applied();
+  file_ = {.round = step_,
+           .settings = settings_,
+           .site = std::move(site).take(),
+           .run = std::move(run).take()};
+}
+
+Status EpochStateWriter::keep(const sites::EpochMember& member,
+                              const sites::EpochLocalSteps* local) {
+  if (folder_ == nullptr || every_ == 0 || !thread_.idle()) {
+    return {};
+  }
+  const Round step = member.applied();
+  // One that is put out may come back to a run that has made fewer steps.
+  const bool due = step >= step_ + every_ || step < step_;
+  if (!thread_.written().ok() || !due) {
+    return thread_.written();
+  }
+  if (!has_room(member, local)) {
+    if (size_ > StateThread::kQuick) {
+      thread_.prepare([this] { make_room(); });  // a step after this one copies
+      return {};
+    }
+    make_room();
+  }
+  take(member, local);
+  thread_.write([this] { return folder_->write(file_); });
+  return {};
+}
+
+Status EpochStateWriter::save(const sites::EpochMember& member,
+                              const sites::EpochLocalSteps* local) {
+  if (folder_ == nullptr || every_ == 0) {
+    return {};
+  }
+  thread_.settle({});
+  if (!thread_.written().ok() || member.applied() == step_) {
+    return thread_.written();
+  }
+  take(member, local);
+  return folder_->write(file_);
+}
+
+}  // namespace sotto

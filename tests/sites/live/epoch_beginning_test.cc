@@ -1,0 +1,171 @@
+// When a node joins a run, begins one, and gives up one that nobody is in, by what it sees.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/philox.h>
+#include <sotto/sites/live/epoch_beginning.h>
+
+#include "support/seed.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+using Move = EpochBeginning::Move;
+using Stand = BeginningSight::Stand;
+using Time = EpochBeginning::Time;
+
+constexpr Time kAgain{10'000};
+
+/// A node that sees one other, which is in no run.
+BeginningSight two_nodes(Stand stand) {
+  BeginningSight sight;
+  sight.stand = stand;
+  sight.name = "b";
+  sight.up = true;
+  sight.nodes_up = 2;
+  sight.least = 2;
+  sight.all_greeted = true;
+  sight.heard["c"] = {.incarnation = 1};
+  return sight;
+}
+
+/// What the node does after `lasted`, in which all stays as it is.
+Move after(EpochBeginning& beginning, const BeginningSight& sight, Time lasted) {
+  (void)beginning.look(sight, Time(1));
+  return beginning.look(sight, Time(1) + lasted);
+}
+
+}  // namespace
+
+TEST_CASE("epoch beginnings: the first seed begins at once, and others never without the option") {
+  BeginningSight sight = two_nodes(Stand::free);
+  EpochBeginning other(std::nullopt);
+  CHECK(after(other, sight, Time(1'000'000)) == Move::none);
+  sight.first_seed = true;
+  EpochBeginning first(std::nullopt);
+  CHECK(first.look(sight, Time(0)) == Move::found);
+  sight.heard["c"].model = 7;  // what that one has would be lost
+  CHECK(after(first, sight, Time(1'000'000)) == Move::none);
+  sight.model = 8;
+  CHECK(first.look(sight, Time(0)) == Move::found);
+  sight.all_greeted = false;
+  CHECK(first.look(sight, Time(0)) == Move::none);
+  sight.all_greeted = true;
+  for (const bool member : {true, false}) {
+    sight.heard["c"].member = member;
+    sight.heard["c"].hears = !member;
+    CHECK(first.look(sight, Time(0)) == Move::join);
+  }
+}
+
+TEST_CASE("epoch beginnings: a node that was in no run forgets one of which it hears nobody") {
+  EpochBeginning beginning(std::nullopt);
+  BeginningSight sight = two_nodes(Stand::seeks);
+  CHECK(after(beginning, sight, EpochBeginning::kForgetAfter - Time(1)) == Move::none);
+  sight.all_greeted = false;  // one that is there has yet to answer
+  CHECK(beginning.look(sight, Time(100'000)) == Move::none);
+  sight.all_greeted = true;
+  CHECK(beginning.look(sight, Time(100'000)) == Move::none);
+  CHECK(beginning.look(sight, Time(100'000) + EpochBeginning::kForgetAfter) == Move::give_up);
+  CHECK_FALSE(beginning.gave_up());
+  sight.was_in = true;
+  EpochBeginning voter(std::nullopt);
+  CHECK(after(voter, sight, Time(1'000'000)) == Move::none);
+}
+
+TEST_CASE(
+    "epoch beginnings: with the option a run is given up once MIN nodes were up for so long") {
+  for (const Stand stand : {Stand::seeks, Stand::stuck}) {
+    BeginningSight sight = two_nodes(stand);
+    sight.was_in = true;
+    EpochBeginning beginning(kAgain);
+    CHECK(after(beginning, sight, kAgain - Time(1)) == Move::none);
+    CHECK(beginning.look(sight, Time(1) + kAgain) == Move::give_up);
+    CHECK(beginning.gave_up());
+    sight.least = 3;
+    EpochBeginning few(kAgain);
+    CHECK(after(few, sight, Time(1'000'000)) == Move::none);
+    sight.stand = Stand::well;
+    CHECK(beginning.look(sight, Time(0)) == Move::none);
+    CHECK_FALSE(beginning.gave_up());
+  }
+  // Where another run is there nothing is to be waited for.
+  BeginningSight sight = two_nodes(Stand::seeks);
+  sight.was_in = true;
+  sight.heard["c"].member = true;
+  EpochBeginning beginning(kAgain);
+  CHECK(after(beginning, sight, EpochBeginning::kForgetAfter) == Move::give_up);
+}
+
+TEST_CASE("epoch beginnings: of nodes that see each other the one with the newest model begins") {
+  const std::uint64_t seed = drawn_seed();
+  CAPTURE(seed);
+  RandomStream draw({.seed = seed, .purpose = Purpose::faults});
+  for (int play = 0; play < 200; ++play) {
+    const std::size_t nodes = 2 + draw.below(5);
+    std::map<std::string, EpochHello> hellos;
+    const std::uint64_t first = draw.below(nodes + 1);  // or none of them
+    for (std::size_t k = 0; k < nodes; ++k) {
+      hellos[std::string(1, static_cast<char>('a' + k))] = {.incarnation = k + 1,
+                                                            .model = draw.below(3),
+                                                            .gave_up = draw.below(3) == 0,
+                                                            .first_seed = k == first};
+    }
+    std::vector<std::string> founders;
+    for (const auto& [name, hello] : hellos) {
+      BeginningSight sight = two_nodes(Stand::free);
+      sight.name = name;
+      sight.model = hello.model;
+      sight.first_seed = hello.first_seed;
+      sight.nodes_up = nodes;
+      sight.heard = hellos;
+      sight.heard.erase(name);
+      EpochBeginning beginning(kAgain);
+      if (after(beginning, sight, kAgain) == Move::found) {
+        founders.push_back(name);
+      }
+    }
+    const bool any_model = std::ranges::any_of(
+        hellos, [](const auto& item) { return item.second.model > 0 || item.second.first_seed; });
+    REQUIRE(founders.size() == (any_model ? 1 : 0));
+    if (!any_model) {
+      continue;  // none of them is to begin anew what may be over
+    }
+    const EpochHello& founder = hellos[founders[0]];
+    for (const auto& [name, hello] : hellos) {
+      CHECK(hello.model <= founder.model);
+      const bool as_new = hello.model == founder.model;
+      CHECK((!as_new || founder.first_seed || !hello.first_seed));
+      CHECK((!as_new || founder.first_seed || founders[0] <= name));
+    }
+  }
+}
+
+TEST_CASE("epoch beginnings: one that has waited spares a newer one its own wait") {
+  BeginningSight sight = two_nodes(Stand::free);
+  sight.model = 9;
+  EpochBeginning fresh(kAgain);
+  CHECK(fresh.look(sight, Time(0)) == Move::none);
+  sight.heard["c"].gave_up = true;
+  CHECK(fresh.look(sight, Time(1)) == Move::found);
+  sight.heard["c"].model = 10;
+  CHECK(fresh.look(sight, Time(2)) == Move::none);
+}
+
+TEST_CASE("epoch beginnings: a hello says what was put into it, and nothing else is one") {
+  const EpochHello hello{
+      .incarnation = 7, .history = {1, 2}, .steps = 3, .model = 4, .member = true, .gave_up = true};
+  auto bytes = encode(hello);
+  CHECK(parse_hello(bytes) == hello);
+  bytes.back() |= std::byte{16};  // a flag of another version
+  CHECK(!parse_hello(bytes));
+  bytes.pop_back();
+  CHECK(!parse_hello(bytes));
+}
