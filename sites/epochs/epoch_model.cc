@@ -37,6 +37,7 @@ Status EpochModel::apply(std::span<const float> mean) {
 
 std::vector<std::byte> EpochModel::snapshot() const {
   ByteBuffer out;
+  out.reserve(ByteBuffer::size_of([&](ByteBuffer& counted) { save(counted); }));
   save(out);
   return std::move(out).take();
 }
