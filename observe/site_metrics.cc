@@ -72,6 +72,12 @@ void add_peers(MetricsText& metrics, const SiteReport& report) {
               [](Peer peer) { return peer.site.spoiled; });
   add_by_peer(metrics, report, "peer_barred", "gauge", "1 while its parcels do not count",
               [](Peer peer) { return peer.site.barred ? 1 : 0; });
+  metrics.begin("peer_key_end_time_seconds", "gauge", "When the key ends that the peer shows");
+  for (const SitePeerReport& peer : report.peers) {
+    if (peer.key_until) {
+      metrics.sample(static_cast<double>(*peer.key_until), metric_label("peer", peer.site.name));
+    }
+  }
   add_by_peer(metrics, report, "peer_waited_for", "gauge",
               "0 for a peer whose parcels, or answers about sums, were late again and again",
               [](Peer peer) { return peer.site.waited_for && peer.site.answers ? 1 : 0; });

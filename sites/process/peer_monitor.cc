@@ -57,6 +57,22 @@ std::optional<SiteEvent::Kind> event_of(PeerConcern concern) {
   return {};
 }
 
+/// SitePeerReport::key_until, of a peer with this line that proved this key.
+std::optional<std::int64_t> end_of_key(const TrustedPeer* line, std::string_view proved) {
+  const auto keys = line == nullptr ? std::vector<PeerKey>() : line->keys();
+  std::optional<std::int64_t> last;
+  for (const PeerKey& one : keys) {
+    if (one.key.text() == proved) {
+      return one.until;
+    }
+    if (!one.until) {
+      return {};
+    }
+    last = std::max(last, one.until);
+  }
+  return last;
+}
+
 }  // namespace
 
 PeerMonitor::PeerMonitor(const sites::Site& site, const Channels& channels, const SiteLinks& links,
@@ -281,6 +297,7 @@ std::vector<SitePeerReport> PeerMonitor::reports() const {
     report.offences += passed.offences;
     report.contested = passed.contested;
     report.key = passed.key;
+    report.key_until = end_of_key(line_of(link.rank), passed.key);
     report.one_connection = passed.one_connection;
     report.standing = standing_of(peer, link, passed);
   }

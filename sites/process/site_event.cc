@@ -43,6 +43,7 @@ constexpr auto kNames = std::to_array<Named>({
     {Kind::loss_jump, "loss-jump"},
     {Kind::peers_file, "peers-file"},
     {Kind::peers_refused, "peers-refused"},
+    {Kind::key_ending, "key-ending"},
     {Kind::trusts_nobody, "trusts-nobody"},
     {Kind::clock_behind, "clock-behind"},
     {Kind::setting, "setting"},

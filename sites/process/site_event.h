@@ -56,6 +56,7 @@ struct SiteEvent {
     loss_jump,              ///< the loss has jumped after an intake
     peers_file,             ///< the list has changed
     peers_refused,          ///< the list is malformed, and the one before stays
+    key_ending,             ///< a key of a peer holds for two weeks at most
     trusts_nobody,          ///< nobody in the list may send or is sent to
     clock_behind,           ///< the clock is behind that of the last start
     setting,                ///< a setting does not do what it seems to
