@@ -259,6 +259,7 @@ std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
   std::vector<Pull> pulls;
   const double length = length_of(setup_.parameters);
   const double longest = bound_.longest(length);
+  const double reach = bound_.reach(length);
   for (MixedPeer& peer : peers) {
     const Copy& copy = replicas_[peer.peer];
     if (!copy.held() || peer.barred || peer.part == 0) {
@@ -268,7 +269,7 @@ std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
     bound_.pulled(distance);
     const bool cut = distance > longest;
     const bool absurd = PullBound::absurd(distance, longest, length);
-    const double part = absurd ? 0 : peer.part * (cut ? longest / distance : 1);
+    const double part = absurd ? 0 : peer.part * (distance > reach ? reach / distance : 1);
     const float w = weight(degree, peer.degree);
     peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,
                       .distance = distance,

@@ -360,6 +360,90 @@ TEST_CASE("core: observers cost nobody anything, and follow") {
   }
 }
 
+namespace {
+
+/// Sites 0 and 1 are honest, 2 observes, and 3 lies from some round on; 2 tells nobody.
+SiteNetworkOptions observed(const std::string& spec) {
+  SiteNetworkOptions options = quadratic(4, 0.02);
+  options.compressor = spec;
+  options.edge = [](std::size_t from, std::size_t to) { return from != 2 && from != to; };
+  options.observer = [](std::size_t site) { return site == 2; };
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("core: an observer is not led away by absurd parcels, and bars who sends them") {
+  for (const std::string spec : {"none", "quant:8"}) {
+    for (const float value : {1e9F, 3e37F}) {
+      for (const int honest : {0, 20}) {  // from the beginning, and later
+        CAPTURE(spec);
+        CAPTURE(value);
+        CAPTURE(honest);
+        bool lying = honest == 0;
+        Liars scene(
+            observed(spec), {3}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+              if (lying && std::holds_alternative<Parcel>(message)) {
+                spec == "none" ? set_values(payload, value) : set_share(payload, 1, 0x1p-60);
+              }
+              return true;
+            });
+        scene.rounds(honest);
+        lying = true;
+        scene.rounds(100);
+        const auto model = scene.network.site(2).parameters();
+        CHECK(relative_distance(model, scene.network.site(0).parameters()) < 0.5);
+        CHECK(scene.seen(2, 3).blamed >= 2);
+        CHECK(scene.seen(2, 3).barred);
+        for (const std::size_t honest_site : {0U, 1U}) {
+          CHECK(scene.seen(2, honest_site).blamed == 0);
+          CHECK(scene.seen(2, honest_site).cut == 0);
+          CHECK(scene.seen(2, honest_site).habit == PeerHabit::none);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("core: an observer is not led on by pulls that are as long as it lets pass") {
+  // Whatever is far must not make the pulls of the others longer, and by them what passes.
+  for (const float value : {0.1F, 1.0F, 10.0F, 100.0F}) {
+    CAPTURE(value);
+    Liars scene(observed("none"), {3},
+                [&](sites::Message& message, std::vector<std::byte>& payload) {
+                  if (std::holds_alternative<Parcel>(message)) {
+                    set_values(payload, value);
+                  }
+                  return true;
+                });
+    scene.rounds(400);
+    const auto model = scene.network.site(2).parameters();
+    const auto honest = scene.network.site(0).parameters();
+    CHECK(relative_distance(model, honest) < 1);
+  }
+}
+
+TEST_CASE("core: an observer follows from a model of zeros, and one that is far away") {
+  for (const float first : {0.0F, 50.0F}) {
+    CAPTURE(first);
+    SiteNetworkOptions options = observed("none");
+    options.sites = 3;
+    SiteNetwork network(options);
+    network.connect(0, 1);
+    network.deliver_all();
+    std::ranges::fill(network.node(2).x, first);
+    network.run_in_step(1);  // it begins alone, at its own model
+    network.connect_all();
+    network.deliver_all();
+    network.run_in_step(300);
+    CHECK(relative_distance(network.site(2).parameters(), network.site(0).parameters()) < 0.2);
+    for (const PeerState& peer : network.peers(2)) {
+      CHECK(peer.blamed == 0);
+      CHECK(peer.habit == PeerHabit::none);
+    }
+  }
+}
+
 TEST_CASE("core: a late site is not taken to the end of its rounds by one neighbour") {
   for (const Round claimed : {Round{100}, Round{1} << 47}) {
     SiteNetworkOptions options = quadratic(4, 0.05);
