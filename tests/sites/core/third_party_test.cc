@@ -216,6 +216,42 @@ TEST_CASE("core: absurd parcels move nothing, however many come") {
   }
 }
 
+TEST_CASE("core: a rule takes no pull beyond the bound, and who pulls farther is told and barred") {
+  for (const std::string rule :
+       {"mean", "clipped:auto", "median", "trimmed-mean:1", "geometric-median"}) {
+    CAPTURE(rule);
+    for (const float value : {1e15F, 3e37F}) {
+      CAPTURE(value);
+      SiteNetworkOptions options = quadratic(4, 0.05);
+      options.exchange = sites::MixingKind::gossip;
+      options.rule = rule;
+      bool lying = false;
+      Liars scene(options, {3}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+        if (lying && std::holds_alternative<Parcel>(message)) {
+          payload[0] |= std::byte{1};  // a whole copy: a change would have to fit the one before
+          set_values(payload, value);
+        }
+        return true;
+      });
+      scene.rounds(20);
+      const std::vector<float> before(scene.network.site(0).parameters().begin(),
+                                      scene.network.site(0).parameters().end());
+      lying = true;
+      scene.round();
+      CHECK(sites::distance_between(scene.network.site(0).parameters(), before) <
+            4 * scene.network.state(0).longest_step);
+      CHECK(scene.seen(0, 3).cut == 1);
+      CHECK(scene.seen(0, 3).blamed == 1);
+      scene.round();
+      CHECK(scene.seen(0, 3).barred);
+      scene.rounds(30);
+      CHECK(scene.seen(0, 1).cut == 0);
+      CHECK(scene.seen(0, 1).blamed == 0);
+      CHECK(norm(scene.network.site(0).parameters()) < 2);
+    }
+  }
+}
+
 TEST_CASE("core: a far model that stays is told, and of nobody else") {
   for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
     for (const float far : {0.9F, 2.5F}) {
