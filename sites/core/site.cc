@@ -23,9 +23,13 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
 
 /// Blames the fewest peers of which each moved the model nine times as far as all that come after
 /// it together, nine tenths of what is left; where there are no others, one alone. `suspects`
-/// begins with the farthest.
-void blame(std::span<Suspect> suspects) {
+/// begins with the farthest, and `step` is the longest step of the site. What goes wrong may be the
+/// site's own learning rate: a peer alone is blamed only if the first step after its parcels went
+/// wrong, `at_once`, and they moved the model farther than steps do; several, if one of the two.
+void blame(std::span<Suspect> suspects, double step, bool at_once) {
   constexpr double kTimesTheRest = 9;
+  // An honest neighbour begins beside this site and steps as it does.
+  constexpr double kStepsAway = 4;
   double others = 0;
   for (const Suspect& suspect : suspects) {
     others += suspect.moved;
@@ -33,8 +37,11 @@ void blame(std::span<Suspect> suspects) {
   for (std::size_t k = 0; k < suspects.size(); ++k) {
     others = k + 1 == suspects.size() ? 0 : others - suspects[k].moved;
     if (suspects[k].moved >= kTimesTheRest * others && (others > 0 || k == 0)) {
-      for (Suspect& far : suspects.first(k + 1)) {
-        far.blamed = true;
+      const bool far = suspects[k].moved > kStepsAway * step;
+      if (others > 0 ? far || at_once : far && at_once) {
+        for (Suspect& suspect : suspects.first(k + 1)) {
+          suspect.blamed = true;
+        }
       }
       return;
     }
@@ -472,7 +479,7 @@ std::optional<std::vector<Suspect>> Site::put_back() {
   if (outer_) {
     outer_->put_back();
   }
-  blame(suspects);
+  blame(suspects, mixing_->longest_step(), steps_ == 0);
   for (Suspect& suspect : suspects) {
     Neighbour& peer = peers_[suspect.peer];
     peer.influence = {};

@@ -372,6 +372,56 @@ TEST_CASE("core: a model that is spoiled is put back, and who spoils it again is
   }
 }
 
+TEST_CASE("core: a site's own blow-up is not blamed on the only peer") {
+  for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
+    for (const bool good_step : {false, true}) {
+      CAPTURE(good_step);
+      SiteNetworkOptions options = quadratic(2, 0.05);
+      options.exchange = exchange;
+      options.communication_interval = 4;
+      SiteNetwork network(options);
+      network.connect_all();
+      network.deliver_all();
+      network.run_in_step(20);
+      for (int again = 0; again < 3; ++again) {
+        network.run_in_step(1);
+        Site& site = network.site(0);
+        REQUIRE(site.try_begin(true));
+        if (good_step) {
+          const std::vector<float> gradient(kDimension, 0.1F);
+          REQUIRE(site.step(gradient).ok());
+        }
+        const auto suspects = site.put_back();  // the model is put back, whoever is to blame
+        REQUIRE(suspects.has_value());
+        REQUIRE(suspects->size() == 1);
+        CHECK_FALSE(suspects->front().blamed);
+        CHECK_FALSE(site.put_back().has_value());  // and what fails again is the site's own
+        CHECK(network.peers(0)[0].blamed == 0);
+        CHECK_FALSE(network.peers(0)[0].barred);
+      }
+    }
+  }
+}
+
+TEST_CASE("core: the only peer is blamed where it led the model away at once") {
+  SiteNetworkOptions options = quadratic(2, 0.05);
+  options.pull = {.most = 1e9, .memory = 1};
+  bool lying = false;
+  Liars scene(options, {1}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+    if (lying && std::holds_alternative<Parcel>(message)) {
+      set_values(payload, 1e7F);
+    }
+    return true;
+  });
+  scene.rounds(20);
+  lying = true;
+  scene.round();
+  REQUIRE(scene.network.site(0).try_begin(true));
+  const auto suspects = scene.network.site(0).put_back();
+  REQUIRE(suspects.has_value());
+  CHECK(suspects->front().blamed);
+}
+
 TEST_CASE("core: observers cost nobody anything, and follow") {
   for (const std::string spec : {"none", "quant:8"}) {
     SiteNetworkOptions options = quadratic(4, 0.02);
