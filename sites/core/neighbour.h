@@ -55,6 +55,9 @@ struct PeerChannel {
 };
 
 struct Neighbour {
+  static constexpr Round kHeavyRound = 8;
+  static constexpr Round kMostHeavy = kHeavyRound * kLongWhile;
+
   SitePeer entry;
 
   // Durable.
@@ -83,6 +86,7 @@ struct Neighbour {
   Round heavy_rounds = 0;
   FarPulls far_pulls;
   bool takes = false;      ///< it has the habit PeerHabit::takes
+  bool gives = false;      ///< it has the habit PeerHabit::gives
   bool far_ahead = false;  ///< it has the habit PeerHabit::far_ahead
   Freshness freshness;
   double part = 0;  ///< part of its pull that counts in this collect; 0: nothing came
@@ -103,7 +107,9 @@ struct Neighbour {
   bool barred(Round round) const { return round < barred_until; }
   /// Whether the peer's parcels count as the site's own model: it is barred, or has claimed more
   /// mass than a site may for a long while.
-  bool ignored(Round round) const { return barred(round) || heavy_rounds >= kLongWhile; }
+  bool ignored(Round round) const { return barred(round) || heavy >= kMostHeavy; }
+  /// Notes the round's parcels, and whether one had more mass than it may.
+  void note_parcels(bool too_heavy);
 
   /// Blames the peer for harm to the model, done or tried, that no honest site does, in this round
   /// of the site. Once may be an accident; from the second time on the peer is barred for a while,
@@ -119,6 +125,8 @@ struct Neighbour {
   /// Takes a hello of the peer that fits, with verdict agreed or newcomer. Returns the mass
   /// that is written off.
   double meet(const Hello& hello, Verdict verdict, Incarnation self);
+  /// All parcels up to `applied` are durable there.
+  void confirmed(Sequence applied);
   /// This site has a new incarnation: nothing has gone between the two.
   void begin_anew();
   /// It left the list; what is remembered of it stays. Returns the mass that is written off.

@@ -248,7 +248,7 @@ Status Site::offer() {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     Neighbour& peer = peers_[k];
     const bool room = peer.out.items().size() < setup_.window;
-    peer.full_rounds = room || !peer.told() ? 0 : peer.full_rounds + 1;
+    peer.full_rounds += room || !peer.told() ? 0U : 1U;
     if (peer.told() && room && !peer.draining) {
       to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
     }
@@ -309,6 +309,7 @@ void Site::post(std::span<const Addressee> to) {
       continue;
     }
     any = reached[addressee.peer] = true;
+    peers_[addressee.peer].drawn += addressee.mass;
     const Sequence sequence = peers_[addressee.peer].out.push(
         {.round = offered_, .mass = addressee.mass, .payload = addressee.payload}, addressee.whole);
     outbox_.send(
@@ -421,6 +422,7 @@ void Site::begin_intake() {
     }
     const bool silent = peer.heard() && peer.in.pending().empty();
     peer.silent_rounds = silent ? peer.silent_rounds + 1 : 0;
+    peer.mute_rounds = peer.in.pending().empty() ? peer.mute_rounds + (silent ? 1U : 0U) : 0U;
   }
 }
 
@@ -439,21 +441,31 @@ void Site::end_intake(std::span<const MixedPeer> mixed) {
       peer.far_pulls.note(peer.influence.distance, peer.influence.cut > 0);
     }
   }
+  note_habits();
+}
+
+void Site::note_habits() {
   // Between honest sites, too, more mass goes one way than the other, by a few shares of 1 / (1 +
-  // k). A peer that took eight shares more than it gave, while this site is at its floor, is named.
-  constexpr double kSharesTaken = 8;
-  const double much = kSharesTaken / static_cast<double>(std::max<std::size_t>(tells(), 1));
-  const bool low =
-      setup_.exchange == MixingKind::push_sum && mixing_->mass() <= 2 * setup_.mass.least;
-  low_rounds_ = low ? low_rounds_ + 1 : 0;
+  // k). A peer that took eight shares more than it gave, while this site is at its floor, is named;
+  // and one that gave as much, in shares of half its mass, while this site's mass is high.
+  constexpr double kShares = 8;
+  constexpr double kHigh = 2;
+  constexpr double kForgets = 1.0 / 1024;
+  const double much = kShares / static_cast<double>(std::max<std::size_t>(tells(), 1));
+  const double mass = mixing_->mass();
+  const bool weighs = setup_.exchange == MixingKind::push_sum && !setup_.observer;
+  low_rounds_ = weighs && mass <= 2 * setup_.mass.least ? low_rounds_ + 1 : 0;
+  high_rounds_ = weighs && mass >= kHigh ? high_rounds_ + 1 : 0;
   for (Neighbour& peer : peers_) {
-    const bool heavy = peer.influence.excess > 0;
-    peer.heavy_rounds = heavy                        ? peer.heavy_rounds + 1
-                        : peer.influence.parcels > 0 ? 0
-                                                     : peer.heavy_rounds;
+    if (peer.influence.parcels > 0) {
+      peer.note_parcels(peer.influence.excess > 0);
+    }
     peer.far_ahead = peer.known.round > offered_ + kMostUnconfirmed;
-    peer.takes =
-        low_rounds_ >= kLongWhile && peer.out.given() - peer.in.taken() > much && !peer.observer;
+    peer.drawn -= kForgets * peer.drawn;
+    peer.takes = low_rounds_ >= kLongWhile && peer.drawn > much && !peer.observer;
+    // Along an edge that is used one way more goes that way, whoever is honest.
+    peer.gives =
+        high_rounds_ >= kLongWhile && peer.told() && peer.heard() && -peer.drawn > much * mass / 2;
   }
 }
 
@@ -525,6 +537,7 @@ void Site::take_in(std::size_t peer) {
       return;
     }
     from.influence.add(taken->influence);
+    from.drawn -= taken->mass - taken->influence.excess;
     from.part = part;
     from.freshness.note({.own = offered_, .theirs = theirs});
     from.in.apply_first(taken->mass);

@@ -258,6 +258,7 @@ class Site final {
   /// the late ones, and their habits.
   void begin_intake();
   void end_intake(std::span<const MixedPeer> mixed);
+  void note_habits();
   Status here(const Status& status) const;
 
   Status load_self(ByteReader& in);
@@ -291,6 +292,7 @@ class Site final {
   bool influenced_ = false;  // something was taken in since put_back, or ever
   SumRound sum_round_;
   Round low_rounds_ = 0;   // rounds in a row in which ω was near its floor
+  Round high_rounds_ = 0;  // … in which it was twice that of a site among its equals
   bool loaded_ = false;    // a state was loaded, and not given up
   bool outdated_ = false;  // the loaded state is too old
 };

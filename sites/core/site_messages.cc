@@ -229,7 +229,7 @@ Status Site::take(std::size_t peer, const Receipt& receipt) {
         fmt::format("{} steps in a round of {}", receipt.own_steps, setup_.communication_interval));
   }
   from.channel.own_steps = receipt.own_steps;
-  from.out.receipt(receipt.applied);
+  from.confirmed(receipt.applied);
   from.in.announce_no_more();
   if (receipt.wants_whole) {
     from.out.ask_whole(receipt.applied);

@@ -23,6 +23,8 @@ std::optional<SiteEvent::Kind> event_of(PeerConcern concern) {
   switch (concern) {
     case PeerConcern::takes:
       return SiteEvent::Kind::peer_takes;
+    case PeerConcern::gives:
+      return SiteEvent::Kind::peer_gives;
     case PeerConcern::confirms_nothing:
       return SiteEvent::Kind::peer_confirms_nothing;
     case PeerConcern::sends_nothing:

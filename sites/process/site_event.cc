@@ -31,6 +31,7 @@ constexpr auto kNames = std::to_array<Named>({
     {Kind::peer_given_up, "peer-given-up"},
     {Kind::send_only, "send-only"},
     {Kind::peer_takes, "peer-takes"},
+    {Kind::peer_gives, "peer-gives"},
     {Kind::peer_sends_nothing, "peer-sends-nothing"},
     {Kind::peer_confirms_nothing, "peer-confirms-nothing"},
     {Kind::peer_mints, "peer-mints"},

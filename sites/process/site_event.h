@@ -44,6 +44,7 @@ struct SiteEvent {
     peer_given_up,          ///< parcels under way to a peer are written off
     send_only,              ///< peers that are sent to, and may not send
     peer_takes,             ///< a peer takes more mass than it gives
+    peer_gives,             ///< a peer gives more mass than it takes
     peer_sends_nothing,     ///< a peer confirms, and sends nothing
     peer_confirms_nothing,  ///< a peer confirms nothing
     peer_mints,             ///< a peer's parcels hold more mass than they may

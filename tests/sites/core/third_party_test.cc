@@ -42,6 +42,14 @@ SiteNetworkOptions quadratic(std::size_t sites, double rate) {
 
 double norm(std::span<const float> x) { return sites::length_of(x); }
 
+/// Takes, and says so in no hello either.
+bool never_confirms(sites::Message& message, std::vector<std::byte>& payload) {
+  if (auto* hello = std::get_if<sites::Hello>(&message)) {
+    hello->applied = 0;
+  }
+  return swallows(message, payload);
+}
+
 }  // namespace
 
 TEST_CASE("core: two honest sites exchange for ever, whatever a third does or leaves") {
@@ -326,6 +334,90 @@ TEST_CASE("core: who mints for long is no longer heard, until a parcel of its is
   const std::uint64_t again = scene.seen(0, 2).cut;
   scene.rounds(20);
   CHECK(scene.seen(0, 2).cut == again);
+}
+
+TEST_CASE("core: who takes and comes back as another process is named, and so is who is silent") {
+  SiteNetworkOptions options = quadratic(3, 0.01);
+  Liars scene(options, {2}, only_takes);
+  for (int again = 0; again < 6; ++again) {  // before it is a habit of one meeting
+    scene.rounds(static_cast<int>(sites::kLongWhile) - 4);
+    scene.network.kill(2);
+    scene.network.node(2).durable.clear();
+    scene.network.start(2);
+  }
+  scene.rounds(2);
+  for (const std::size_t i : {0U, 1U}) {
+    CHECK(scene.network.state(i).drained);
+    CHECK(scene.seen(i, 2).habit == PeerHabit::takes);
+    CHECK(scene.seen(i, 1 - i).habit == PeerHabit::none);
+  }
+  for (const auto& [lie, habit] : std::vector<std::pair<Lie, PeerHabit>>{
+           {only_takes, PeerHabit::sends_nothing}, {never_confirms, PeerHabit::confirms_nothing}}) {
+    options.exchange = sites::MixingKind::gossip;
+    Liars silent(options, {2}, lie);
+    for (int again = 0; again < 6; ++again) {
+      silent.rounds(30);
+      silent.network.disconnect(0, 2);
+    }
+    silent.rounds(2);
+    CHECK(silent.seen(0, 2).habit == habit);
+    CHECK(silent.seen(0, 1).habit == PeerHabit::none);
+  }
+}
+
+TEST_CASE("core: who gives all that a parcel may hold is named, and nobody who passes it on") {
+  // 4 hears of it by way of 0 alone.
+  SiteNetworkOptions options = quadratic(5, 0.01);
+  options.edge = [](std::size_t from, std::size_t to) {
+    const std::size_t other = from == 4 ? to : from;
+    return from != to && (from != 4 && to != 4 ? true : other == 0);
+  };
+  bool lying = false;
+  Liars scene(options, {3}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+    if (lying && std::holds_alternative<Parcel>(message)) {
+      set_share(payload, 1, 1);
+    }
+    return true;
+  });
+  const auto accused = [&](std::size_t by) {
+    std::vector<std::size_t> found;
+    for (std::size_t k = 0; k < scene.network.listed(by).size(); ++k) {
+      if (scene.network.peers(by)[k].habit != PeerHabit::none) {
+        found.push_back(scene.network.listed(by)[k]);
+      }
+    }
+    return found;
+  };
+  scene.rounds(300);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(accused(i).empty());
+  }
+  lying = true;
+  scene.rounds(2000);
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    CHECK(scene.network.state(i).mass > 2);
+    CHECK(scene.seen(i, 3).habit == PeerHabit::gives);
+    CHECK(accused(i).size() == 1);
+  }
+  CHECK(accused(4).empty());
+}
+
+TEST_CASE("core: who mints in every second parcel is named, and not heard") {
+  SiteNetworkOptions options = quadratic(3, 0.05);
+  std::size_t parcels = 0;
+  Liars scene(options, {2}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+    if (std::holds_alternative<Parcel>(message) && (++parcels / 2) % 2 == 0) {  // one to each
+      set_share(payload, 0.25, 200);
+    }
+    return true;
+  });
+  scene.rounds(12);
+  CHECK(scene.seen(0, 2).habit == PeerHabit::mints);
+  CHECK(scene.seen(0, 1).habit == PeerHabit::none);
+  scene.rounds(4 * sites::kLongWhile);
+  const std::uint64_t cut = scene.seen(0, 2).cut;
+  scene.rounds(20);
+  CHECK(scene.seen(0, 2).cut >= cut + 18);
 }
 
 TEST_CASE("core: a model that is spoiled is put back, and who spoils it again is not heard") {
