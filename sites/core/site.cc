@@ -417,13 +417,14 @@ void Site::begin_intake() {
     peer.influence = {};
     peer.part = 0;
     if (peer.heard() && !peer.channel.joining) {
-      peer.punctuality.note(!outstanding(peer));
+      peer.punctuality.note(!outstanding(peer), time_);
       peer.lead.note(behind(peer), peer.punctuality.waited_for());
     }
     const bool silent = peer.heard() && peer.in.pending().empty();
     peer.silent_rounds = silent ? peer.silent_rounds + 1 : 0;
     peer.mute_rounds = peer.in.pending().empty() ? peer.mute_rounds + (silent ? 1U : 0U) : 0U;
   }
+  time_ = {};
 }
 
 void Site::end_intake(std::span<const MixedPeer> mixed) {
