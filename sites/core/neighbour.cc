@@ -130,6 +130,7 @@ PeerState Neighbour::state() const {
           .under_way = out.under_way(),
           .drawn = drawn,
           .offences = offences,
+          .models = models,
           .observer = observer,
           .moved = influence.moved,
           .cut = cut,

@@ -79,11 +79,16 @@ struct Neighbour {
   std::string trouble;
   std::string settings;  // the peer's own settings, where it refuses ours
   std::uint64_t offences = 0;
-  Influence influence;      ///< influence on the model in the last collect
-  Round full_rounds = 0;    ///< latest rounds in a row in which its window had no room
-  Round silent_rounds = 0;  ///< latest rounds in a row in which it sent no parcel
-  /// Latest rounds in a row in which its parcels had more mass than they may.
-  Round heavy_rounds = 0;
+  std::uint64_t models = 0;  ///< models that it was sent
+  Influence influence;       ///< influence on the model in the last collect
+  Round silent_rounds = 0;   ///< latest rounds in a row in which it was heard, and sent no parcel
+  // What it does over all its meetings and incarnations, so that it cannot begin anew.
+  Round full_rounds = 0;  ///< rounds in which its window had no room, since its latest receipt
+  Round mute_rounds = 0;  ///< rounds in which it was heard and sent no parcel, since its latest one
+  /// Eight for each round in which its parcels had more mass than they may, less one for others.
+  Round heavy = 0;
+  /// Mass that it was given less mass that it gave; what was long ago counts less and less.
+  double drawn = 0;
   FarPulls far_pulls;
   bool takes = false;      ///< it has the habit PeerHabit::takes
   bool gives = false;      ///< it has the habit PeerHabit::gives

@@ -114,6 +114,7 @@ void Site::answer(std::size_t peer, bool wants_model) {
         peer, encode(Model{
                   .incarnation = incarnation_, .round = offered_, .values = {z.begin(), z.end()}}));
     to.channel.joining = true;
+    ++to.models;
   }
 }
 

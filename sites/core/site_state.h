@@ -51,6 +51,7 @@ struct PeerState {
   /// Gossip: version of its public copy as followed here; 0: not followed.
   std::uint64_t version = 0;
   std::uint64_t offences = 0;  ///< messages that broke a rule
+  std::uint64_t models = 0;    ///< models that it was sent, to begin from
   bool observer = false;       ///< it only takes, and says so: no mass goes to it
   double moved = 0;            ///< distance by which it moved the model in the last collect
   std::uint64_t cut = 0;       ///< pulls of its parcels that were cut to the bound

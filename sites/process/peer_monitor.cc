@@ -174,14 +174,14 @@ void PeerMonitor::look_at(const PeerState& peer, const PeerLink& link, Seen& see
          fmt::format("it broke a rule: {}", peer.trouble), peer.name);
   }
   const PeerStanding standing = standing_of(peer, link, {});
-  if (peer.up && !seen.met) {
+  if (peer.up && !seen.met && !link.restless) {
     seen.trouble.clear();
     tell(Level::info, SiteEvent::Kind::peer_up,
          fmt::format("in touch{}; it has come to round {}{}{}", way_of(link.rank), peer.round,
                      standing.text.empty() ? "" : "; ", standing.text),
          peer.name, {{"peer_round", peer.round}});
   }
-  seen.met = peer.up;
+  seen.met = peer.up && !link.restless;
   look_at_habit(standing, peer.name, seen);
   if (standing.phase == PeerPhase::refused && !standing.text.empty() &&
       standing.text != seen.trouble) {
@@ -219,7 +219,8 @@ void PeerMonitor::look_at_channels() {
            "two processes have its key: one is in touch, and another one connects", peer.name);
     }
     seen.contested = channel.contested;
-    if (link.open || channel.up || channel.reason.empty() || channel.reason == seen.trouble) {
+    if (link.open || link.restless || channel.up || channel.reason.empty() ||
+        channel.reason == seen.trouble) {
       continue;
     }
     seen.trouble = channel.reason;

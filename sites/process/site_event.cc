@@ -26,6 +26,7 @@ constexpr auto kNames = std::to_array<Named>({
     {Kind::peer_refused, "peer-refused"},
     {Kind::key_refused, "key-refused"},
     {Kind::door_crowded, "door-crowded"},
+    {Kind::peer_restless, "peer-restless"},
     {Kind::peer_contested, "peer-contested"},
     {Kind::peer_offence, "peer-offence"},
     {Kind::peer_given_up, "peer-given-up"},

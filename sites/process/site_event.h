@@ -39,6 +39,7 @@ struct SiteEvent {
     peer_refused,           ///< a peer, or this site, refuses the other
     key_refused,            ///< a key that is not listed was refused
     door_crowded,           ///< connections of strangers were turned away
+    peer_restless,          ///< a peer connects again and again
     peer_contested,         ///< two processes show the key of one peer
     peer_offence,           ///< a peer has broken a rule of the protocol
     peer_given_up,          ///< parcels under way to a peer are written off
