@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -96,6 +97,15 @@ void add_sums(MetricsText& metrics, const sites::SumCounts& sums) {
               static_cast<double>(sums.clipped));
 }
 
+void add_privacy(MetricsText& metrics, const PrivacySpent& spent) {
+  metrics.one("privacy_epsilon", "gauge", "Spent of the privacy budget", spent.epsilon);
+  metrics.one("privacy_steps_total", "counter", "Steps that told of the data",
+              static_cast<double>(spent.steps));
+  metrics.one("privacy_steps_left", "gauge", "Steps that the privacy budget still allows",
+              spent.left == kUnlimitedSteps ? std::numeric_limits<double>::infinity()
+                                            : static_cast<double>(spent.left));
+}
+
 void add_roster(MetricsText& metrics, const SiteRosterReport& roster) {
   metrics.one("nodes_up", "gauge", "Nodes of the run that are up, as seen here, and this one",
               static_cast<double>(roster.up));
@@ -174,9 +184,7 @@ std::string site_metrics(const SiteReport& report, double now) {
               report.saved_at > 0 ? std::max(0.0, now - report.saved_at) : std::nan(""));
   metrics.one("start_time_seconds", "gauge", "When the process began", report.started_at);
   if (report.privacy) {
-    metrics.one("privacy_epsilon", "gauge", "Spent of the privacy budget", report.privacy->epsilon);
-    metrics.one("privacy_steps_total", "counter", "Steps that told of the data",
-                static_cast<double>(report.privacy->steps));
+    add_privacy(metrics, *report.privacy);
   }
   if (report.roster) {
     add_roster(metrics, *report.roster);
