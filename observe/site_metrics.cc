@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -72,6 +73,12 @@ void add_peers(MetricsText& metrics, const SiteReport& report) {
               [](Peer peer) { return peer.site.spoiled; });
   add_by_peer(metrics, report, "peer_barred", "gauge", "1 while its parcels do not count",
               [](Peer peer) { return peer.site.barred ? 1 : 0; });
+  metrics.begin("peer_key_end_time_seconds", "gauge", "When the key ends that the peer shows");
+  for (const SitePeerReport& peer : report.peers) {
+    if (peer.key_until) {
+      metrics.sample(static_cast<double>(*peer.key_until), metric_label("peer", peer.site.name));
+    }
+  }
   add_by_peer(metrics, report, "peer_waited_for", "gauge",
               "0 for a peer whose parcels, or answers about sums, were late again and again",
               [](Peer peer) { return peer.site.waited_for && peer.site.answers ? 1 : 0; });
@@ -88,6 +95,15 @@ void add_sums(MetricsText& metrics, const sites::SumCounts& sums) {
               static_cast<double>(sums.sites));
   metrics.one("secure_sum_clipped_total", "counter", "Elements of the model beyond the range",
               static_cast<double>(sums.clipped));
+}
+
+void add_privacy(MetricsText& metrics, const PrivacySpent& spent) {
+  metrics.one("privacy_epsilon", "gauge", "Spent of the privacy budget", spent.epsilon);
+  metrics.one("privacy_steps_total", "counter", "Steps that told of the data",
+              static_cast<double>(spent.steps));
+  metrics.one("privacy_steps_left", "gauge", "Steps that the privacy budget still allows",
+              spent.left == kUnlimitedSteps ? std::numeric_limits<double>::infinity()
+                                            : static_cast<double>(spent.left));
 }
 
 void add_roster(MetricsText& metrics, const SiteRosterReport& roster) {
@@ -168,9 +184,7 @@ std::string site_metrics(const SiteReport& report, double now) {
               report.saved_at > 0 ? std::max(0.0, now - report.saved_at) : std::nan(""));
   metrics.one("start_time_seconds", "gauge", "When the process began", report.started_at);
   if (report.privacy) {
-    metrics.one("privacy_epsilon", "gauge", "Spent of the privacy budget", report.privacy->epsilon);
-    metrics.one("privacy_steps_total", "counter", "Steps that told of the data",
-                static_cast<double>(report.privacy->steps));
+    add_privacy(metrics, *report.privacy);
   }
   if (report.roster) {
     add_roster(metrics, *report.roster);

@@ -23,6 +23,7 @@ Json peer_json(const SitePeerReport& peer) {
           {"refused", peer.standing.phase == PeerPhase::refused},
           {"contested", peer.contested},
           {"key", peer.key},
+          {"key_until", peer.key_until ? Json(*peer.key_until) : Json()},
           {"one_connection", peer.one_connection},
           {"hears", peer.hears},
           {"tells", peer.tells},

@@ -84,7 +84,7 @@ struct sotto_optimizer {
     }
     if (options.security) {
       watch.emplace(settings.shared.peers, options.security->peers,
-                    [this](const std::string& line) { notices.add(line); });
+                    [this](const sotto::PeersNews& news) { notices.add(news.text); });
     }
   }
 

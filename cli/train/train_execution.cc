@@ -103,7 +103,7 @@ Result<Json> run_as_planned(const study::TrainPlan& plan, TrainReport& report, O
     std::optional<PeersWatch> watch;
     if (plan.run.optimizer.security) {
       watch.emplace(plan.peers, plan.run.optimizer.security->peers,
-                    [](const std::string& line) { console::say(line); });
+                    [](const PeersNews& news) { console::say(news.text); });
     }
     return run_one(plan, plan.run, report,
                    {.observer = &observer, .stop = &console::stop_requested()});

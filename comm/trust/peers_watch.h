@@ -3,12 +3,14 @@
 // It reads the file five times a second, and puts its peers in force when it says something else
 // than before: whole, as times and sizes do not show every change. A file that is wrong is
 // reported, and the peers before stay in force until it is right. Keys whose end has come are taken
-// out of the peers in force, which is reported too.
+// out of the peers in force, whatever has become of the file; that is reported, and two weeks
+// before that it will be so.
 //
 // Thread safety: it has a thread of its own; any thread may end it.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,10 +23,22 @@
 
 namespace sotto {
 
+/// What a watch of the list of peers tells.
+struct PeersNews {
+  enum class Kind {
+    changed,     ///< other peers, or fewer keys, are in force
+    refused,     ///< the file is not taken, and the peers before stay in force
+    key_ending,  ///< a key of a peer holds for two weeks at most
+  };
+  Kind kind = Kind::changed;
+  std::string text{};  ///< a line for the operator
+  std::string peer{};  ///< the peer whose key it is; empty: none
+};
+
 class PeersWatch {
  public:
-  /// Called from a thread of the watch, with a line for the operator.
-  using Report = std::function<void(const std::string&)>;
+  /// Called from a thread of the watch.
+  using Report = std::function<void(const PeersNews&)>;
   /// Throws Error for peers that shall not be put in force.
   using Judge = std::function<void(const std::vector<TrustedPeer>&)>;
 
@@ -39,13 +53,17 @@ class PeersWatch {
  private:
   void watch();
   void look();
+  /// Takes keys out whose end has come, and tells of those that end soon.
+  void heed_ends(std::int64_t now);
 
   const std::string path_;
   const std::shared_ptr<AllowList> peers_;
   const Report report_;
   const PeerNumbers numbers_;
   const Judge judge_;
-  std::string seen_;  ///< text that the last look found
+  bool pipe_ = false;              ///< the list came through a pipe, and does not change
+  std::string seen_;               ///< text that the last look found
+  std::vector<PeerKey> warned_{};  ///< keys of which it was told that they end
   bool first_ = true;
   std::mutex mutex_;
   std::condition_variable stop_;

@@ -259,6 +259,7 @@ std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
   std::vector<Pull> pulls;
   const double length = length_of(setup_.parameters);
   const double longest = bound_.longest(length);
+  const double reach = bound_.reach(length);
   for (MixedPeer& peer : peers) {
     const Copy& copy = replicas_[peer.peer];
     if (!copy.held() || peer.barred || peer.part == 0) {
@@ -268,7 +269,7 @@ std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
     bound_.pulled(distance);
     const bool cut = distance > longest;
     const bool absurd = PullBound::absurd(distance, longest, length);
-    const double part = absurd ? 0 : peer.part * (cut ? longest / distance : 1);
+    const double part = absurd ? 0 : peer.part * (distance > reach ? reach / distance : 1);
     const float w = weight(degree, peer.degree);
     peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,
                       .distance = distance,
@@ -298,21 +299,51 @@ bool GossipMixing::average(const std::vector<Pull>& pulls) {
   });
 }
 
+/// The bound holds here, too: a rule withstands liars while they are few, and does not say which
+/// models it set aside.
 void GossipMixing::withstand(std::size_t degree, std::span<MixedPeer> peers) {
   const Ops& ops = *setup_.ops;
-  ops.subtract(setup_.parameters, start_, scratch_);
+  const std::span<const float> x = setup_.parameters;
+  ops.subtract(x, start_, scratch_);
+  const double length = length_of(x);
+  const double longest = bound_.longest(length);
+  const double reach = bound_.reach(length);
   std::vector<ReceivedModel> models;
+  models.reserve(peers.size());
   for (MixedPeer& peer : peers) {
     const Copy& copy = replicas_[peer.peer];
-    if (copy.held() && !peer.barred) {
-      peer.influence.moved = static_cast<double>(weight(degree, peer.degree)) *
-                             distance_between(copy.model, setup_.parameters);
-      std::vector<float>& model = received_[peer.peer];
-      ops.copy(copy.model, model);
-      models.push_back({model, weight(degree, peer.degree)});
+    if (!copy.held() || peer.barred) {
+      continue;
     }
+    const double distance = distance_between(copy.model, x);
+    const bool absurd = PullBound::absurd(distance, longest, length);
+    if (peer.part > 0) {  // told once for each parcel: a copy stays until the next one
+      bound_.pulled(distance);
+      peer.influence = {
+          .distance = distance, .cut = distance > longest ? 1U : 0U, .absurd = absurd};
+    }
+    if (absurd) {
+      continue;
+    }
+    const float w = weight(degree, peer.degree);
+    peer.influence.moved = static_cast<double>(w) * std::min(distance, reach);
+    std::vector<float>& model = received_[peer.peer];
+    cut_to(reach / distance, copy.model, model);
+    models.push_back({model, w});
   }
   rule_->aggregate({.own = setup_.parameters, .step = scratch_, .received = models}, next_);
+}
+
+/// out ← x + part (model − x), where part < 1; else model.
+void GossipMixing::cut_to(double part, std::span<const float> model, std::span<float> out) const {
+  if (!(part < 1)) {
+    setup_.ops->copy(model, out);
+    return;
+  }
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    const auto own = static_cast<double>(setup_.parameters[k]);
+    out[k] = static_cast<float>(own + part * (static_cast<double>(model[k]) - own));
+  }
 }
 
 Status GossipMixing::put_back() {

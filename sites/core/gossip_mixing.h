@@ -7,7 +7,8 @@
 //   take in  x̂_j ← x̂_j + q, or x̂_j as it came
 //   mix      x ← x + η Σ_j W_ij (x̂_j − x̂_i), over those who are there and followed, each pull cut
 //            to the bound (pull_bound.h), and W_ij = 1 / (1 + max(deg i, deg j));
-//            or x ← A(x; x̂_j), a robust rule (aggregation.h), which asks for an exact C
+//            or x ← A(x; x̂_j), a robust rule (aggregation.h), which asks for an exact C, of
+//            pulls x̂_j − x that are cut likewise
 // x̂_i is the model that the site begins with. A copy that has drifted, told by its version
 // (optim/exchange/replica.h), is not used until it came whole.
 //
@@ -87,6 +88,7 @@ class GossipMixing final : public Mixing {
   std::vector<Pull> weigh(std::size_t degree, std::span<MixedPeer> peers);
   bool average(const std::vector<Pull>& pulls);
   void withstand(std::size_t degree, std::span<MixedPeer> peers);
+  void cut_to(double part, std::span<const float> model, std::span<float> out) const;
 
   MixingSetup setup_;
   PullBound bound_;

@@ -35,7 +35,7 @@ double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
   known.round = hello.round;
   const bool knows_us = hello.yours == self;
   if (knows_us) {
-    out.receipt(hello.applied);
+    confirmed(hello.applied);
   }
   in.announce(knows_us ? hello.oldest : 1, knows_us ? hello.next : 1);
   channel.stage = ChannelStage::up;
@@ -46,12 +46,24 @@ double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
   channel.tells_us = hello.tells;
   observer = hello.observer;
   channel.degree = hello.degree;
-  full_rounds = silent_rounds = 0;
+  silent_rounds = 0;
   channel.model_due = channel.asked && hello.has_model && hello.tells;
   return written_off;
 }
 
+void Neighbour::confirmed(Sequence applied) {
+  if (applied > out.receipts()) {
+    full_rounds = 0;
+  }
+  out.receipt(applied);
+}
+
+void Neighbour::note_parcels(bool too_heavy) {
+  heavy = too_heavy ? std::min(heavy + kHeavyRound, kMostHeavy) : heavy - std::min<Round>(heavy, 1);
+}
+
 void Neighbour::begin_anew() {
+  drawn -= out.under_way();  // it never had that
   out = {};
   in = {};
   freshness = {};
@@ -62,7 +74,9 @@ double Neighbour::leave() {
   agreed = claims_newer = false;
   refused.reset();
   in.drop_pending();
-  return out.write_off();
+  const double written_off = out.write_off();
+  drawn -= written_off;
+  return written_off;
 }
 
 void Neighbour::take_blame(Round round) {
@@ -80,17 +94,18 @@ bool Neighbour::needs_receipt() const {
 }
 
 PeerHabit Neighbour::habit() const {
-  constexpr Round kHeavy = 3;  // no honest site makes one such parcel
-  if (!up() || draining) {     // while it is drained neither end sends
+  constexpr Round kMints = 3 * kHeavyRound;  // no honest site makes one such parcel
+  if (!up() || draining) {                   // while it is drained neither end sends
     return PeerHabit::none;
   }
-  return full_rounds >= kLongWhile     ? PeerHabit::confirms_nothing
-         : takes                       ? PeerHabit::takes
-         : heavy_rounds >= kHeavy      ? PeerHabit::mints
-         : silent_rounds >= kLongWhile ? PeerHabit::sends_nothing
-         : far_ahead                   ? PeerHabit::far_ahead
-         : far_pulls.stays()           ? PeerHabit::stays_far
-                                       : PeerHabit::none;
+  return full_rounds >= kLongWhile   ? PeerHabit::confirms_nothing
+         : takes                     ? PeerHabit::takes
+         : heavy >= kMints           ? PeerHabit::mints
+         : mute_rounds >= kLongWhile ? PeerHabit::sends_nothing
+         : far_ahead                 ? PeerHabit::far_ahead
+         : gives                     ? PeerHabit::gives
+         : far_pulls.stays()         ? PeerHabit::stays_far
+                                     : PeerHabit::none;
 }
 
 PeerState Neighbour::state() const {
@@ -113,7 +128,9 @@ PeerState Neighbour::state() const {
           .given = out.given(),
           .taken = in.taken(),
           .under_way = out.under_way(),
+          .drawn = drawn,
           .offences = offences,
+          .models = models,
           .observer = observer,
           .moved = influence.moved,
           .cut = cut,

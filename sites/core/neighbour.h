@@ -55,6 +55,9 @@ struct PeerChannel {
 };
 
 struct Neighbour {
+  static constexpr Round kHeavyRound = 8;
+  static constexpr Round kMostHeavy = kHeavyRound * kLongWhile;
+
   SitePeer entry;
 
   // Durable.
@@ -76,13 +79,19 @@ struct Neighbour {
   std::string trouble;
   std::string settings;  // the peer's own settings, where it refuses ours
   std::uint64_t offences = 0;
-  Influence influence;      ///< influence on the model in the last collect
-  Round full_rounds = 0;    ///< latest rounds in a row in which its window had no room
-  Round silent_rounds = 0;  ///< latest rounds in a row in which it sent no parcel
-  /// Latest rounds in a row in which its parcels had more mass than they may.
-  Round heavy_rounds = 0;
+  std::uint64_t models = 0;  ///< models that it was sent
+  Influence influence;       ///< influence on the model in the last collect
+  Round silent_rounds = 0;   ///< latest rounds in a row in which it was heard, and sent no parcel
+  // What it does over all its meetings and incarnations, so that it cannot begin anew.
+  Round full_rounds = 0;  ///< rounds in which its window had no room, since its latest receipt
+  Round mute_rounds = 0;  ///< rounds in which it was heard and sent no parcel, since its latest one
+  /// Eight for each round in which its parcels had more mass than they may, less one for others.
+  Round heavy = 0;
+  /// Mass that it was given less mass that it gave; what was long ago counts less and less.
+  double drawn = 0;
   FarPulls far_pulls;
   bool takes = false;      ///< it has the habit PeerHabit::takes
+  bool gives = false;      ///< it has the habit PeerHabit::gives
   bool far_ahead = false;  ///< it has the habit PeerHabit::far_ahead
   Freshness freshness;
   double part = 0;  ///< part of its pull that counts in this collect; 0: nothing came
@@ -103,7 +112,9 @@ struct Neighbour {
   bool barred(Round round) const { return round < barred_until; }
   /// Whether the peer's parcels count as the site's own model: it is barred, or has claimed more
   /// mass than a site may for a long while.
-  bool ignored(Round round) const { return barred(round) || heavy_rounds >= kLongWhile; }
+  bool ignored(Round round) const { return barred(round) || heavy >= kMostHeavy; }
+  /// Notes the round's parcels, and whether one had more mass than it may.
+  void note_parcels(bool too_heavy);
 
   /// Blames the peer for harm to the model, done or tried, that no honest site does, in this round
   /// of the site. Once may be an accident; from the second time on the peer is barred for a while,
@@ -119,6 +130,8 @@ struct Neighbour {
   /// Takes a hello of the peer that fits, with verdict agreed or newcomer. Returns the mass
   /// that is written off.
   double meet(const Hello& hello, Verdict verdict, Incarnation self);
+  /// All parcels up to `applied` are durable there.
+  void confirmed(Sequence applied);
   /// This site has a new incarnation: nothing has gone between the two.
   void begin_anew();
   /// It left the list; what is remembered of it stays. Returns the mass that is written off.

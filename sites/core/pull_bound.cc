@@ -28,6 +28,7 @@ double squared_distance(std::span<const float> x, std::span<const float> y) {
 }
 
 void PullBound::stepping(std::span<const float> z) {
+  steps_ = true;
   moved_.reset();
   if (!std::exchange(stepped_, true)) {
     from_.assign(z.begin(), z.end());
@@ -35,6 +36,7 @@ void PullBound::stepping(std::span<const float> z) {
 }
 
 void PullBound::stepped_from(std::vector<float>& z, double distance) {
+  steps_ = true;
   moved_.reset();
   if (!std::exchange(stepped_, true)) {
     from_.resize(z.size());
@@ -52,6 +54,9 @@ void PullBound::arrived(std::span<const float> z) {
 }
 
 double PullBound::longest(double length) const {
+  if (!steps_ && pulls_.size() >= kEnough) {
+    return std::max(kUsual * lower_median(pulls_), kResolved * length);
+  }
   if (!(step_ > 0)) {
     return std::numeric_limits<double>::infinity();
   }
@@ -67,8 +72,17 @@ double PullBound::longest(double length) const {
   return std::max(steps, kUsual * lower_median(pulls_));
 }
 
+double PullBound::reach(double length) const {
+  if (steps_) {
+    return longest(length);
+  }
+  const double medians = kept_ ? kUneven : 1;
+  return pulls_.size() < kEnough ? medians * length
+                                 : std::max(medians * lower_median(pulls_), kResolved * length);
+}
+
 void PullBound::pulled(double distance) {
-  if (!kept_) {
+  if (!kept_ && steps_) {
     return;
   }
   pulls_.push_back(distance);
@@ -79,6 +93,7 @@ void PullBound::pulled(double distance) {
 
 Status PullBound::load(ByteReader& in) {
   step_ = in.read<double>();
+  steps_ = step_ > 0;
   if (in.failed() || !std::isfinite(step_) || step_ < 0) {
     return {Fault::malformed, "checkpoint has a longest step that cannot be"};
   }

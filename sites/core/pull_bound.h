@@ -1,12 +1,18 @@
 // How far one parcel may pull a site's model: a multiple of the site's own steps.
 //
 // An honest neighbour is as far away as a few steps lead, since all step alike; one value of 3e37
-// is not. With S the longest step of the last rounds, a pull d is cut to K S in length. S = 0, of a
-// site that has not stepped, bounds nothing; and a pull may always be a few units in the last place
-// of the model's values long, or a model that stands still would never move again. What a
-// compressor makes of a model is no model: there a pull may also be as long as kUsual times the
-// median of the latest pulls, which a minority of liars cannot lift; until there are enough of
-// them, a multiple of the model's own length.
+// is not. With S the longest step of the last rounds, a pull d is cut to K S in length. A pull may
+// always be a few units in the last place of the model's values long, or a model that stands still
+// would never move again. What a compressor makes of a model is no model: there a pull may also be
+// as long as kUsual times the median of the latest pulls, which a minority of liars cannot lift;
+// until there are enough of them, a multiple of the model's own length.
+//
+// A site that never steps, as an observer, has that median alone. There a pull counts with the
+// median's length at most: could a liar pull K times as far as others, it would move the model,
+// their pulls and with them the median, without end, unless more than K honest ones pull back. A
+// pull is called too long only beyond kUsual medians, as half of all honest ones are beyond one.
+// Until there are enough pulls one counts with the model's own length, at most, and none is called
+// too long.
 //
 // Plain state, without clocks or files. One thread at a time.
 #pragma once
@@ -50,6 +56,9 @@ class PullBound {
   static constexpr double kFar = 16;
   /// Part of the model's length that a pull may always have: eight units in the last place.
   static constexpr double kResolved = 0x1p-20;
+  /// Medians with which a pull of a compressor's counts at a site that never stepped: those that
+  /// bring what others withheld are longer than usual.
+  static constexpr double kUneven = 2;
   /// Pulls of which the median is taken; and how many there must be.
   static constexpr std::size_t kRemembered = 64;
   static constexpr std::size_t kEnough = 8;
@@ -72,14 +81,16 @@ class PullBound {
   void arrived(std::span<const float> z);
   /// The round's steps so far do not count: they are taken again.
   void start_over() { stepped_ = false; }
-  /// The longest pull that is taken in whole at a model of this length; infinity: any.
+  /// The longest pull at a model of this length that is not called too long; infinity: any.
   double longest(double length) const;
-  /// Whether a pull of this length, at a model of `length` where `longest` is the longest that is
-  /// taken in whole, is none that an honest neighbour makes: it counts for nothing.
+  /// The length to which a longer pull is cut. Less than `longest` where the site never stepped.
+  double reach(double length) const;
+  /// Whether a pull of this length, at a model of `length` with that `longest` pull, is none that
+  /// an honest neighbour makes: it counts for nothing.
   static bool absurd(double distance, double longest, double length) {
     return distance > std::max(kAbsurd * longest, kFar * length);
   }
-  /// Notes a pull's length, before it was cut.
+  /// Notes a pull's length, before it was cut: once a round for each neighbour.
   void pulled(double distance);
   /// S
   double longest_step() const { return step_; }
@@ -93,6 +104,7 @@ class PullBound {
   PullLimits limits_;
   std::optional<double> kept_;
   double step_ = 0;
+  bool steps_ = false;           ///< a step was taken, ever
   bool stepped_ = false;         ///< there was a step in this round
   std::vector<float> from_;      ///< z before the round's first step
   std::optional<double> moved_;  ///< distance from there, where it is known already

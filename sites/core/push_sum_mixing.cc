@@ -386,7 +386,8 @@ double PushSumMixing::counts_of(double mass) const {
   return mints(mass) ? std::min(gave_, setup_.mass.parcel) : std::min(mass, setup_.mass.parcel);
 }
 
-Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, bool barred) {
+Result<Influence> PushSumMixing::add_share(std::size_t peer, std::span<const std::byte> payload,
+                                           bool barred) {
   const ShareHeader header = read_header(payload);
   const double whole = is_last(header) ? 1 : header.share;
   const double counts = counts_of(header.mass);
@@ -402,14 +403,15 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
   const auto [distance, length] = far;
   const double bound = bound_.longest(length);
   const bool absurd = !barred && PullBound::absurd(distance, bound, length);
-  const double longest = barred || absurd ? 0 : bound;
+  const bool counts_not = barred || absurd;
+  const double longest = counts_not ? 0 : bound_.reach(length);
   const bool cut = distance > longest;
-  if (!barred) {
+  if (!barred && std::exchange(noted_, peer) != peer) {
     bound_.pulled(distance);
   }
   Influence influence{.moved = std::min(distance, longest) * counts / (mass_ + counts),
                       .distance = distance,
-                      .cut = cut ? 1U : 0U,
+                      .cut = distance > (counts_not ? 0 : bound) ? 1U : 0U,
                       .absurd = absurd};
   if (floats) {
     if (!cut && counts == header.mass &&
@@ -488,10 +490,10 @@ Status PushSumMixing::pull_by(double mass) {
   return {};
 }
 
-Result<TakenIn> PushSumMixing::take_in(std::size_t /*peer*/, std::span<const std::byte> payload,
+Result<TakenIn> PushSumMixing::take_in(std::size_t peer, std::span<const std::byte> payload,
                                        bool barred) {
   const double given = read_header(payload).mass;
-  auto influence = add_share(payload, barred || mints(given));
+  auto influence = add_share(peer, payload, barred || mints(given));
   if (!influence) {
     return influence.status();
   }
@@ -504,6 +506,7 @@ Result<TakenIn> PushSumMixing::take_in(std::size_t /*peer*/, std::span<const std
 }
 
 Status PushSumMixing::mix(std::size_t /*degree*/, std::span<MixedPeer> /*peers*/) {
+  noted_ = kNobody;
   Status status = fold();
   return status.ok() ? give_back() : status;
 }

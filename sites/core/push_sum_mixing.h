@@ -103,7 +103,7 @@ class PushSumMixing final : public Mixing {
   Status read_values(std::span<const std::byte> payload, float whole);
   double distance_of(double mass) const;
   /// p ← p + the parcel's share of values, its mass and its pull cut to what counts.
-  Result<Influence> add_share(std::span<const std::byte> payload, bool barred);
+  Result<Influence> add_share(std::size_t peer, std::span<const std::byte> payload, bool barred);
   struct HowFar {
     double distance = 0;
     double length = 0;
@@ -121,6 +121,7 @@ class PushSumMixing final : public Mixing {
   MixingSetup setup_;
   bool exact_;  // parcels have the floats of x as they are, and δ is 0
   PullBound bound_;
+  std::size_t noted_ = kNobody;  // whose pull of this round the bound has noted last
   ModelSnapshot snapshot_;
   MassBalance balance_;
   double mass_ = 0;           // ω; 0 before begin

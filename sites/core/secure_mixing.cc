@@ -67,10 +67,11 @@ Status SecureMixing::mix(std::size_t /*degree*/, std::span<MixedPeer> peers) {
   const double parts = static_cast<double>(members.size());
   const double distance = distance_between(next_, setup_.parameters);
   const double one = distance * (parts + 1) / parts;
-  const double longest = bound_.longest(length_of(setup_.parameters));
+  const double length = length_of(setup_.parameters);
+  const double reach = bound_.reach(length);
+  const bool cut = one > bound_.longest(length);
+  const double part = one > reach ? reach / one : 1;
   bound_.pulled(one);
-  const bool cut = one > longest;
-  const double part = cut ? longest / one : 1;
   ops.subtract(next_, setup_.parameters, next_);
   ops.axpy(static_cast<float>(static_cast<double>(setup_.consensus_stepsize) * part), next_,
            setup_.parameters);

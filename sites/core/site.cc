@@ -23,9 +23,13 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
 
 /// Blames the fewest peers of which each moved the model nine times as far as all that come after
 /// it together, nine tenths of what is left; where there are no others, one alone. `suspects`
-/// begins with the farthest.
-void blame(std::span<Suspect> suspects) {
+/// begins with the farthest, and `step` is the longest step of the site. What goes wrong may be the
+/// site's own learning rate: a peer alone is blamed only if the first step after its parcels went
+/// wrong, `at_once`, and they moved the model farther than steps do; several, if one of the two.
+void blame(std::span<Suspect> suspects, double step, bool at_once) {
   constexpr double kTimesTheRest = 9;
+  // An honest neighbour begins beside this site and steps as it does.
+  constexpr double kStepsAway = 4;
   double others = 0;
   for (const Suspect& suspect : suspects) {
     others += suspect.moved;
@@ -33,8 +37,11 @@ void blame(std::span<Suspect> suspects) {
   for (std::size_t k = 0; k < suspects.size(); ++k) {
     others = k + 1 == suspects.size() ? 0 : others - suspects[k].moved;
     if (suspects[k].moved >= kTimesTheRest * others && (others > 0 || k == 0)) {
-      for (Suspect& far : suspects.first(k + 1)) {
-        far.blamed = true;
+      const bool far = suspects[k].moved > kStepsAway * step;
+      if (others > 0 ? far || at_once : far && at_once) {
+        for (Suspect& suspect : suspects.first(k + 1)) {
+          suspect.blamed = true;
+        }
       }
       return;
     }
@@ -241,7 +248,7 @@ Status Site::offer() {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     Neighbour& peer = peers_[k];
     const bool room = peer.out.items().size() < setup_.window;
-    peer.full_rounds = room || !peer.told() ? 0 : peer.full_rounds + 1;
+    peer.full_rounds += room || !peer.told() ? 0U : 1U;
     if (peer.told() && room && !peer.draining) {
       to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
     }
@@ -302,6 +309,7 @@ void Site::post(std::span<const Addressee> to) {
       continue;
     }
     any = reached[addressee.peer] = true;
+    peers_[addressee.peer].drawn += addressee.mass;
     const Sequence sequence = peers_[addressee.peer].out.push(
         {.round = offered_, .mass = addressee.mass, .payload = addressee.payload}, addressee.whole);
     outbox_.send(
@@ -409,12 +417,14 @@ void Site::begin_intake() {
     peer.influence = {};
     peer.part = 0;
     if (peer.heard() && !peer.channel.joining) {
-      peer.punctuality.note(!outstanding(peer));
+      peer.punctuality.note(!outstanding(peer), time_);
       peer.lead.note(behind(peer), peer.punctuality.waited_for());
     }
     const bool silent = peer.heard() && peer.in.pending().empty();
     peer.silent_rounds = silent ? peer.silent_rounds + 1 : 0;
+    peer.mute_rounds = peer.in.pending().empty() ? peer.mute_rounds + (silent ? 1U : 0U) : 0U;
   }
+  time_ = {};
 }
 
 void Site::end_intake(std::span<const MixedPeer> mixed) {
@@ -432,21 +442,31 @@ void Site::end_intake(std::span<const MixedPeer> mixed) {
       peer.far_pulls.note(peer.influence.distance, peer.influence.cut > 0);
     }
   }
+  note_habits();
+}
+
+void Site::note_habits() {
   // Between honest sites, too, more mass goes one way than the other, by a few shares of 1 / (1 +
-  // k). A peer that took eight shares more than it gave, while this site is at its floor, is named.
-  constexpr double kSharesTaken = 8;
-  const double much = kSharesTaken / static_cast<double>(std::max<std::size_t>(tells(), 1));
-  const bool low =
-      setup_.exchange == MixingKind::push_sum && mixing_->mass() <= 2 * setup_.mass.least;
-  low_rounds_ = low ? low_rounds_ + 1 : 0;
+  // k). A peer that took eight shares more than it gave, while this site is at its floor, is named;
+  // and one that gave as much, in shares of half its mass, while this site's mass is high.
+  constexpr double kShares = 8;
+  constexpr double kHigh = 2;
+  constexpr double kForgets = 1.0 / 1024;
+  const double much = kShares / static_cast<double>(std::max<std::size_t>(tells(), 1));
+  const double mass = mixing_->mass();
+  const bool weighs = setup_.exchange == MixingKind::push_sum && !setup_.observer;
+  low_rounds_ = weighs && mass <= 2 * setup_.mass.least ? low_rounds_ + 1 : 0;
+  high_rounds_ = weighs && mass >= kHigh ? high_rounds_ + 1 : 0;
   for (Neighbour& peer : peers_) {
-    const bool heavy = peer.influence.excess > 0;
-    peer.heavy_rounds = heavy                        ? peer.heavy_rounds + 1
-                        : peer.influence.parcels > 0 ? 0
-                                                     : peer.heavy_rounds;
+    if (peer.influence.parcels > 0) {
+      peer.note_parcels(peer.influence.excess > 0);
+    }
     peer.far_ahead = peer.known.round > offered_ + kMostUnconfirmed;
-    peer.takes =
-        low_rounds_ >= kLongWhile && peer.out.given() - peer.in.taken() > much && !peer.observer;
+    peer.drawn -= kForgets * peer.drawn;
+    peer.takes = low_rounds_ >= kLongWhile && peer.drawn > much && !peer.observer;
+    // Along an edge that is used one way more goes that way, whoever is honest.
+    peer.gives =
+        high_rounds_ >= kLongWhile && peer.told() && peer.heard() && -peer.drawn > much * mass / 2;
   }
 }
 
@@ -472,7 +492,7 @@ std::optional<std::vector<Suspect>> Site::put_back() {
   if (outer_) {
     outer_->put_back();
   }
-  blame(suspects);
+  blame(suspects, mixing_->longest_step(), steps_ == 0);
   for (Suspect& suspect : suspects) {
     Neighbour& peer = peers_[suspect.peer];
     peer.influence = {};
@@ -518,6 +538,7 @@ void Site::take_in(std::size_t peer) {
       return;
     }
     from.influence.add(taken->influence);
+    from.drawn -= taken->mass - taken->influence.excess;
     from.part = part;
     from.freshness.note({.own = offered_, .theirs = theirs});
     from.in.apply_first(taken->mass);

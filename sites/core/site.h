@@ -123,6 +123,10 @@ class Site final {
   bool complete() const { return awaited().empty(); }
   /// The peers that complete() waits for; before try_begin(), the peers that owe a model.
   std::vector<std::size_t> awaited() const;
+  /// How long the round has taken, and the wait for parcels, before ask_for_sum() or else
+  /// collect(): for who is late again and again (punctuality.h). A caller without a clock leaves it
+  /// out.
+  void note_time(const RoundTime& time) { time_ = time; }
   /// Takes in what has come, and ends the round. A parcel that does not decode costs its peer an
   /// offence and is not applied.
   Status collect();
@@ -258,6 +262,7 @@ class Site final {
   /// the late ones, and their habits.
   void begin_intake();
   void end_intake(std::span<const MixedPeer> mixed);
+  void note_habits();
   Status here(const Status& status) const;
 
   Status load_self(ByteReader& in);
@@ -290,7 +295,9 @@ class Site final {
   double settled_mass_ = 0;  // state()
   bool influenced_ = false;  // something was taken in since put_back, or ever
   SumRound sum_round_;
+  RoundTime time_;         // of the round that is offered
   Round low_rounds_ = 0;   // rounds in a row in which ω was near its floor
+  Round high_rounds_ = 0;  // … in which it was twice that of a site among its equals
   bool loaded_ = false;    // a state was loaded, and not given up
   bool outdated_ = false;  // the loaded state is too old
 };

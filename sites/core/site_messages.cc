@@ -114,6 +114,7 @@ void Site::answer(std::size_t peer, bool wants_model) {
         peer, encode(Model{
                   .incarnation = incarnation_, .round = offered_, .values = {z.begin(), z.end()}}));
     to.channel.joining = true;
+    ++to.models;
   }
 }
 
@@ -229,7 +230,7 @@ Status Site::take(std::size_t peer, const Receipt& receipt) {
         fmt::format("{} steps in a round of {}", receipt.own_steps, setup_.communication_interval));
   }
   from.channel.own_steps = receipt.own_steps;
-  from.out.receipt(receipt.applied);
+  from.confirmed(receipt.applied);
   from.in.announce_no_more();
   if (receipt.wants_whole) {
     from.out.ask_whole(receipt.applied);

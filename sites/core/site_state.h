@@ -16,6 +16,7 @@ namespace sotto::sites {
 enum class PeerHabit : std::uint8_t {
   none,
   takes,             ///< the peer has taken much more mass than it gave, and this site's is low
+  gives,             ///< the peer has given much more mass than it took, and this site's is high
   mints,             ///< the peer's parcels have long had more mass than a parcel may have
   far_ahead,         ///< it says that it has come to a round that it cannot have come to
   stays_far,         ///< its model has long been farther away than a parcel may pull
@@ -46,9 +47,11 @@ struct PeerState {
   double given = 0;
   double taken = 0;      ///< mass in all its parcels that are in our state
   double under_way = 0;  ///< mass in parcels without a receipt
+  double drawn = 0;  ///< mass lately given to the peer less mass that it gave, over all meetings
   /// Gossip: version of its public copy as followed here; 0: not followed.
   std::uint64_t version = 0;
   std::uint64_t offences = 0;  ///< messages that broke a rule
+  std::uint64_t models = 0;    ///< models that it was sent, to begin from
   bool observer = false;       ///< it only takes, and says so: no mass goes to it
   double moved = 0;            ///< distance by which it moved the model in the last collect
   std::uint64_t cut = 0;       ///< pulls of its parcels that were cut to the bound

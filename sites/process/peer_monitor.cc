@@ -23,6 +23,8 @@ std::optional<SiteEvent::Kind> event_of(PeerConcern concern) {
   switch (concern) {
     case PeerConcern::takes:
       return SiteEvent::Kind::peer_takes;
+    case PeerConcern::gives:
+      return SiteEvent::Kind::peer_gives;
     case PeerConcern::confirms_nothing:
       return SiteEvent::Kind::peer_confirms_nothing;
     case PeerConcern::sends_nothing:
@@ -55,6 +57,22 @@ std::optional<SiteEvent::Kind> event_of(PeerConcern concern) {
       return {};
   }
   return {};
+}
+
+/// SitePeerReport::key_until, of a peer with this line that proved this key.
+std::optional<std::int64_t> end_of_key(const TrustedPeer* line, std::string_view proved) {
+  const auto keys = line == nullptr ? std::vector<PeerKey>() : line->keys();
+  std::optional<std::int64_t> last;
+  for (const PeerKey& one : keys) {
+    if (one.key.text() == proved) {
+      return one.until;
+    }
+    if (!one.until) {
+      return {};
+    }
+    last = std::max(last, one.until);
+  }
+  return last;
 }
 
 }  // namespace
@@ -156,14 +174,14 @@ void PeerMonitor::look_at(const PeerState& peer, const PeerLink& link, Seen& see
          fmt::format("it broke a rule: {}", peer.trouble), peer.name);
   }
   const PeerStanding standing = standing_of(peer, link, {});
-  if (peer.up && !seen.met) {
+  if (peer.up && !seen.met && !link.restless) {
     seen.trouble.clear();
     tell(Level::info, SiteEvent::Kind::peer_up,
          fmt::format("in touch{}; it has come to round {}{}{}", way_of(link.rank), peer.round,
                      standing.text.empty() ? "" : "; ", standing.text),
          peer.name, {{"peer_round", peer.round}});
   }
-  seen.met = peer.up;
+  seen.met = peer.up && !link.restless;
   look_at_habit(standing, peer.name, seen);
   if (standing.phase == PeerPhase::refused && !standing.text.empty() &&
       standing.text != seen.trouble) {
@@ -201,7 +219,8 @@ void PeerMonitor::look_at_channels() {
            "two processes have its key: one is in touch, and another one connects", peer.name);
     }
     seen.contested = channel.contested;
-    if (link.open || channel.up || channel.reason.empty() || channel.reason == seen.trouble) {
+    if (link.open || link.restless || channel.up || channel.reason.empty() ||
+        channel.reason == seen.trouble) {
       continue;
     }
     seen.trouble = channel.reason;
@@ -281,6 +300,7 @@ std::vector<SitePeerReport> PeerMonitor::reports() const {
     report.offences += passed.offences;
     report.contested = passed.contested;
     report.key = passed.key;
+    report.key_until = end_of_key(line_of(link.rank), passed.key);
     report.one_connection = passed.one_connection;
     report.standing = standing_of(peer, link, passed);
   }

@@ -76,9 +76,14 @@ PeerStanding habit_of(const PeerState& peer) {
     case PeerHabit::takes:
       return with(
           PeerConcern::takes,
-          fmt::format("it has taken a mass of {:.1f} and returned {:.1f}: it is served, and "
+          fmt::format("it has taken a mass of {:.1f} more than it returned: it is served, and "
                       "pulls this site's weight down",
-                      peer.given, peer.taken));
+                      peer.drawn));
+    case PeerHabit::gives:
+      return with(PeerConcern::gives,
+                  fmt::format("it has given a mass of {:.1f} more than it took: the more, the "
+                              "shorter are this site's steps",
+                              -peer.drawn));
     case PeerHabit::confirms_nothing:
       return with(
           PeerConcern::confirms_nothing,
@@ -159,6 +164,7 @@ std::string_view name_of(PeerConcern concern) {
       "late",
       "barred",
       "takes",
+      "gives",
       "mints",
       "confirms-nothing",
       "sends-nothing",

@@ -40,6 +40,7 @@ enum class PeerConcern {
   late,              ///< up: rounds, or sums, do not wait for it
   barred,            ///< up: what it sends does not count for a while
   takes,             ///< up: it takes mass and does not return it
+  gives,             ///< up: it gives much more mass than it takes
   mints,             ///< up: its parcels have more mass than they may have
   confirms_nothing,  ///< up: it confirms no parcels
   sends_nothing,     ///< up: it may send, and does not

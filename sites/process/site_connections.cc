@@ -11,6 +11,18 @@ namespace {
 
 using Level = SiteEvent::Level;
 
+SiteEvent::Kind kind_of(PeersNews::Kind kind) {
+  switch (kind) {
+    case PeersNews::Kind::changed:
+      return SiteEvent::Kind::peers_file;
+    case PeersNews::Kind::refused:
+      return SiteEvent::Kind::peers_refused;
+    case PeersNews::Kind::key_ending:
+      return SiteEvent::Kind::key_ending;
+  }
+  return SiteEvent::Kind::peers_file;
+}
+
 }  // namespace
 
 Status SiteConnections::find_nodes() {
@@ -79,9 +91,9 @@ void SiteConnections::follow_list() {
   }
   watch_.emplace(
       options.peers_file, options.security.peers,
-      [this](const std::string& line) {
+      [this](const PeersNews& one) {
         const std::lock_guard lock(news_mutex_);  // and no other: a round may wait for long
-        list_news_.push_back(line);
+        list_news_.push_back(one);
       },
       PeerNumbers::of_names,
       [names = SiteNames{.name = options.name,
@@ -94,13 +106,14 @@ void SiteConnections::follow_list() {
 }
 
 void SiteConnections::tell_news() {
-  std::vector<std::string> news;
+  std::vector<PeersNews> news;
   {
     const std::lock_guard lock(news_mutex_);
     news.swap(list_news_);
   }
-  for (const std::string& line : news) {
-    parts_.reporter.tell(Level::warning, SiteEvent::Kind::peers_file, line);
+  for (PeersNews& one : news) {
+    parts_.listener({Level::warning, kind_of(one.kind), std::move(one.text), std::move(one.peer),
+                     parts_.site.round()});
   }
   for (SiteEvent& event : roster_ ? roster_->news() : std::vector<SiteEvent>()) {
     event.round = parts_.site.round();

@@ -74,8 +74,8 @@ class SiteConnections {
   std::unique_ptr<SiteLinks> links_;
   std::unique_ptr<PeerMonitor> monitor_;
   std::mutex news_mutex_;
-  std::vector<std::string> list_news_;  ///< news of the list, which news_mutex_ guards
-  std::optional<PeersWatch> watch_;     ///< watch of the list, whose thread uses the two above
+  std::vector<PeersNews> list_news_;  ///< news of the list, which news_mutex_ guards
+  std::optional<PeersWatch> watch_;   ///< watch of the list, whose thread uses the two above
 };
 
 }  // namespace sotto

@@ -39,11 +39,13 @@ struct SiteEvent {
     peer_refused,           ///< a peer, or this site, refuses the other
     key_refused,            ///< a key that is not listed was refused
     door_crowded,           ///< connections of strangers were turned away
+    peer_restless,          ///< a peer connects again and again
     peer_contested,         ///< two processes show the key of one peer
     peer_offence,           ///< a peer has broken a rule of the protocol
     peer_given_up,          ///< parcels under way to a peer are written off
     send_only,              ///< peers that are sent to, and may not send
     peer_takes,             ///< a peer takes more mass than it gives
+    peer_gives,             ///< a peer gives more mass than it takes
     peer_sends_nothing,     ///< a peer confirms, and sends nothing
     peer_confirms_nothing,  ///< a peer confirms nothing
     peer_mints,             ///< a peer's parcels hold more mass than they may
@@ -56,6 +58,7 @@ struct SiteEvent {
     loss_jump,              ///< the loss has jumped after an intake
     peers_file,             ///< the list has changed
     peers_refused,          ///< the list is malformed, and the one before stays
+    key_ending,             ///< a key of a peer holds for two weeks at most
     trusts_nobody,          ///< nobody in the list may send or is sent to
     clock_behind,           ///< the clock is behind that of the last start
     setting,                ///< a setting does not do what it seems to

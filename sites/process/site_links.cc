@@ -75,6 +75,7 @@ void SiteLinks::read_list() {
       links_[place] = before[old->second];
     } else {
       links_[place].offences = offences[rank->second];
+      links_[place].models = peers[place].models;
     }
     links_[place].rank = rank->second;
     places_[rank->second] = place;
@@ -124,9 +125,7 @@ void SiteLinks::take(ChannelEvent event) {
   Link& link = links_[*place];
   switch (event.kind) {
     case ChannelEvent::Kind::up:
-      link.open = true;
-      link.since = Deadline::Clock::now();
-      site_.peer_up(*place);
+      meet(*place);
       return;
     case ChannelEvent::Kind::message:
       (void)site_.receive(*place,
@@ -134,13 +133,73 @@ void SiteLinks::take(ChannelEvent event) {
       return;
     case ChannelEvent::Kind::down:
       if (link.open) {
-        link.open = false;
-        site_.peer_down(*place);
-        link.down_reason = event.reason;
-        note_offences();
-        tell(SiteEvent::Kind::peer_down, event.reason, site_.peers()[*place].name);
+        part(*place, event.reason);
       }
       return;
+  }
+}
+
+void SiteLinks::meet(std::size_t place) {
+  Link& link = links_[place];
+  link.open = true;
+  link.since = Deadline::Clock::now();
+  link.churn.meet(link.since);
+  ++link.meetings;
+  site_.peer_up(place);
+}
+
+void SiteLinks::part(std::size_t place, const std::string& reason) {
+  Link& link = links_[place];
+  const auto now = Deadline::Clock::now();
+  const PeerState peer = site_.peers()[place];
+  for (; link.models < peer.models; ++link.models) {
+    link.churn.sent_model(now);
+  }
+  link.open = false;
+  site_.peer_down(place);
+  link.down_reason = reason;
+  note_offences();
+  if (!link.restless) {
+    tell(SiteEvent::Kind::peer_down, reason, peer.name);
+  }
+  if (link.churn.restless(now)) {
+    if (!std::exchange(link.restless, true)) {
+      link.told = now - kTellEvery;
+    }
+    tell_of_meetings(link, peer.name);
+    hang_up(place, std::chrono::ceil<std::chrono::milliseconds>(link.churn.lasts(now)));
+  }
+}
+
+void SiteLinks::tell_of_meetings(Link& link, const std::string& name) {
+  const auto now = Deadline::Clock::now();
+  if (link.meetings == 0 || now - link.told < kTellEvery) {
+    return;
+  }
+  link.told = now;
+  tell(SiteEvent::Kind::peer_restless,
+       fmt::format("it has connected again and again, {} times since that was told: it has to wait "
+                   "for longer each time, and no single time is told any more; the last one: {}",
+                   std::exchange(link.meetings, 0), link.down_reason),
+       name);
+}
+
+void SiteLinks::look_at_restless() {
+  const auto now = Deadline::Clock::now();
+  for (std::size_t place = 0; place < links_.size(); ++place) {
+    Link& link = links_[place];
+    if (!link.restless) {
+      link.meetings = link.churn.settled(now) ? 0 : link.meetings;
+      continue;
+    }
+    const std::string name = site_.peers()[place].name;
+    tell_of_meetings(link, name);
+    if (!link.churn.restless(now) && now - link.since >= kTellEvery) {
+      link.restless = false;  // that it is up, if it is, the monitor tells
+      if (!link.open) {
+        tell(SiteEvent::Kind::peer_down, link.down_reason, name);
+      }
+    }
   }
 }
 
@@ -160,6 +219,7 @@ Status SiteLinks::pump(Deadline deadline) {
   if (look_due_.expired()) {
     look_due_ = Deadline::after(kLookEvery);
     note_offences();
+    look_at_restless();
   }
   return site_.alive();
 }
@@ -183,12 +243,14 @@ void SiteLinks::send() {
   }
 }
 
-void SiteLinks::hang_up(std::size_t peer) {
+void SiteLinks::hang_up(std::size_t peer) { hang_up(peer, {}); }
+
+void SiteLinks::hang_up(std::size_t peer, std::chrono::milliseconds at_least) {
   Link& link = links_[peer];
   if (Deadline::Clock::now() - link.since > 10 * link.pause) {
     link.pause = kFirstPause;
   }
-  channels_.close(link.rank, link.pause);
+  channels_.close(link.rank, std::max(link.pause, at_least));
   link.pause = std::min(2 * link.pause, kLongestPause);
 }
 

@@ -21,6 +21,7 @@
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/sites/process/link_churn.h>
 #include <sotto/sites/process/site_report.h>
 
 namespace sotto {
@@ -37,6 +38,8 @@ struct PeerLink {
   Rank rank = -1;             ///< the peer's number in the list; −1: not in the list
   bool open = false;          ///< whether the site was told that its channel is open
   std::string down_reason{};  ///< reason why the channel closed last, as the operator was told
+  /// Whether the two meet again and again: that is told now and then, and not each time.
+  bool restless = false;
 };
 
 class SiteLinks {
@@ -74,16 +77,29 @@ class SiteLinks {
   /// Events that are taken in before what they led to is sent.
   static constexpr int kBatch = 64;
 
+  /// It is told so often of a peer that is restless.
+  static constexpr std::chrono::minutes kTellEvery{1};
+
   struct Link : PeerLink {
     Deadline::Clock::time_point since{};  ///< time when the channel opened
     std::chrono::milliseconds pause = kFirstPause;
     std::uint64_t offences = 0;  ///< broken rules of the wire that the operator was told of
+    LinkChurn churn{};
+    std::uint64_t meetings = 0;  ///< meetings since the operator was told of them
+    std::uint64_t models = 0;    ///< models that it was sent, as counted
+    Deadline::Clock::time_point told{};
   };
 
   void follow_list();
   void read_list();
   void take(ChannelEvent event);
+  void meet(std::size_t place);
+  void part(std::size_t place, const std::string& reason);
+  /// Tells of those that meet the site again and again, and when that is over.
+  void look_at_restless();
+  void tell_of_meetings(Link& link, const std::string& name);
   void hang_up(std::size_t peer);
+  void hang_up(std::size_t peer, std::chrono::milliseconds at_least);
   /// Tells of the rules of the wire that the peers of channels broke since the last call, and has
   /// these peers wait.
   void note_offences();

@@ -114,6 +114,7 @@ class SiteOptimizer::Run {
   bool leaving_ = false;   ///< the site ends before the others
   bool disowned_ = false;  ///< what was loaded is not what others know last, and it begins anew
   Round steps_ = 0;        ///< in this round
+  Clock::time_point round_began_ = Clock::now();
   SitePace pace_;
   std::uint64_t resets_ = 0;
   SiteStateWriter writer_;
@@ -389,9 +390,14 @@ Status SiteOptimizer::Run::run_round() {
     return status;
   }
   reporter_.enter(trains() ? SitePhase::waiting : SitePhase::relaying);
+  const double before_s = node_.time().wait_s;
   if (Status status = wait_for_peers(patience_); !status.ok()) {
     return status;
   }
+  const auto now = Clock::now();
+  site_.note_time({.lasted = std::chrono::duration<double>(now - round_began_).count(),
+                   .waited = node_.time().wait_s - before_s});
+  round_began_ = now;
   if (pace_.adapts()) {
     pace_.end_round(connections_.monitor().reports(), site_.round());
   }

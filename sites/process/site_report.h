@@ -36,8 +36,10 @@ struct SitePeerReport {
   bool tells = false;  ///< whether this site sends to the peer
   bool connected = false;
   PeerStanding standing;
-  bool contested = false;       ///< whether another process with its key is there too
-  std::string key{};            ///< key that it proved last, as text; empty: none yet
+  bool contested = false;  ///< whether another process with its key is there too
+  std::string key{};       ///< key that it proved last, as text; empty: none yet
+  /// End of that key, or where none was proved of its last one, in seconds since 1970; unset: none.
+  std::optional<std::int64_t> key_until{};
   bool one_connection = false;  ///< whether the last channel had one connection for both ways
   /// Since its round changed last, as this process heard; NaN: not yet.
   double round_age_s = std::numeric_limits<double>::quiet_NaN();

@@ -7,6 +7,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -327,21 +328,61 @@ std::string page_of_one_model() {
 
 }  // namespace
 
+namespace {
+
+/// Each alarm of the tables of docs/operations.md has a rule.
+void check_documented_alarms(const std::string& rules) {
+  const std::string text = content(std::filesystem::path(SOTTO_DOCS) / "operations.md");
+  const std::regex name("`([a-z_]+)`");
+  const std::regex phase("`(?:phase=)?\"([a-z]+)\"`");
+  const auto each = [](const std::string& cell, const std::regex& what, const auto& check) {
+    for (std::sregex_iterator at(cell.begin(), cell.end(), what), end; at != end; ++at) {
+      check((*at)[1].str());
+    }
+  };
+  std::istringstream lines(text);
+  std::size_t alarms = 0;
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    inside = line.starts_with("| metric | alarm when |") || (inside && line.starts_with("|"));
+    if (!inside || line.starts_with("| metric") || line.starts_with("| ---")) {
+      continue;
+    }
+    const auto second = line.find(" | ", 1);
+    REQUIRE(second != std::string::npos);
+    each(line.substr(0, second), name, [&](const std::string& one) {
+      ++alarms;
+      CHECK_MESSAGE(contains(rules, "sotto_" + one), one);
+    });
+    if (line.starts_with("| `phase`")) {
+      each(line.substr(second), phase, [&](const std::string& one) {
+        CHECK_MESSAGE(contains(rules, fmt::format("sotto_phase{{phase=\"{}\"", one)), one);
+      });
+    }
+  }
+  CHECK(alarms > 30);
+}
+
+}  // namespace
+
 TEST_CASE("the alarms are rules that Prometheus takes, of figures that a site serves") {
   const std::filesystem::path sites_folder = SOTTO_FAULT_PLANS "/../sites";
   const std::string rules = content(sites_folder / "alerts.yml");
   Sites sites({"a", "b"});
-  sites.write_all("rounds = 0\neval-every = 20");
+  sites.write("a", "rounds = 0\neval-every = 20");
+  sites.write("b", "rounds = 0\neval-every = 20\nnoise-multiplier = 2\nclip-norm = 1");
   sites.start_all();
   sites.await_round("a", 40);
-  // Figures of runs with one model are on the page of such a run's node.
-  const std::string page = sites.ask("a", "/metrics") + page_of_one_model();
+  // Figures of privacy are on b's page, those of runs with one model on that of such a run's node.
+  const std::string page =
+      sites.ask("a", "/metrics") + sites.ask("b", "/metrics") + page_of_one_model();
   const std::regex figure("sotto_[a-z_]+");
   std::set<std::string> named;
   for (std::sregex_iterator at(rules.begin(), rules.end(), figure), end; at != end; ++at) {
     named.insert(at->str());
   }
   CHECK(named.size() > 15);
+  check_documented_alarms(rules);
   for (const std::string& name : named) {
     CHECK_MESSAGE(contains(page, "# TYPE " + name + " "), name);
   }

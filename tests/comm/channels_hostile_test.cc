@@ -132,6 +132,43 @@ TEST_CASE("authorised but malicious: small messages beyond the quota end the cha
   pair.expect_delivery();
 }
 
+TEST_CASE("authorised but malicious: small messages before both sides have accepted") {
+  // An acceptance of no session of this side's: the channel does not open, and nothing is used.
+  RawPair pair;
+  pair.raw.connect();
+  pair.raw.send(Greeting{7});
+  pair.raw.send(Accept{1});
+  const Bytes sign = write(Receipt{99, 99});
+  constexpr auto kFlood = static_cast<std::size_t>(20 * internal::FrameQuota::kBurst);
+  for (std::size_t sent = 0; sent < kFlood && pair.a.traffic(1).offences == 0; ++sent) {
+    pair.raw.send_bytes(sign);
+  }
+  pair.await_offences(1);
+  CHECK(pair.a.traffic(1).reason.find("more small messages") != std::string::npos);
+}
+
+TEST_CASE("authorised but malicious: small messages on a second connection of its key") {
+  RawPair pair;
+  pair.meet();
+  Outsider rival(fmt::format("tcp://{}", pair.sites.lines()[0].address), keys_of(1));
+  rival.send(write(Greeting{9}));
+  const Bytes sign = write(Receipt{0, 0});
+  constexpr std::size_t kEach = 4096;  // the one that was let in says that it lives
+  const auto deadline = generous();
+  std::size_t sent = 0;
+  for (int times = 0; times < 2; times += rival.times_let_in()) {  // and again after it was cut
+    REQUIRE_FALSE(deadline.expired());
+    for (std::size_t k = 0; k < kEach; ++k, ++sent) {
+      rival.try_send(sign);
+    }
+    pair.raw.send_bytes(sign);
+  }
+  CHECK(sent > static_cast<std::size_t>(internal::FrameQuota::kBurst));
+  pair.expect_delivery();  // the channel stands
+  CHECK(pair.a.traffic(1).ups == 1);
+  CHECK(pair.a.traffic(1).offences == 0);
+}
+
 TEST_CASE("a quota of small frames: who keeps to it is not slowed, who does not has to pause") {
   using internal::FrameQuota;
   const FrameQuota::Time begin{};

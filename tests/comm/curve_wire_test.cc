@@ -171,7 +171,7 @@ TEST_CASE("revoked key: taking its line out of the peers file is enough") {
   };
   auto lines = trio.node.peers->peers();
   put(lines);
-  const PeersWatch watch(path.string(), trio.node.peers, [](const std::string&) {});
+  const PeersWatch watch(path.string(), trio.node.peers, [](const PeersNews&) {});
   lines.erase(lines.begin() + 1);
   put(lines);
   trio.node.expect_loss(1, "does not trust it any more");

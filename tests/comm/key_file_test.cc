@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/unix_time.h>
 #include <sotto/comm/stores.h>
 
 #include "../../comm/internal/z85.h"
@@ -270,8 +271,8 @@ TEST_CASE("a list that changes on disk is in force, and one that is wrong change
   const auto list = std::make_shared<AllowList>(read_peers_file(path.string()));
   const auto heard = make_memory_store();
   int reports = 0;
-  const PeersWatch watch(path.string(), list, [&](const std::string& text) {
-    REQUIRE(heard->set(fmt::format("{}", reports++), std::as_bytes(std::span(text))).ok());
+  const PeersWatch watch(path.string(), list, [&](const PeersNews& news) {
+    REQUIRE(heard->set(fmt::format("{}", reports++), std::as_bytes(std::span(news.text))).ok());
   });
   const auto report = [&](int number) {
     const auto text = heard->get(fmt::format("{}", number), generous());
@@ -287,6 +288,46 @@ TEST_CASE("a list that changes on disk is in force, and one that is wrong change
   put("rank,key\nnonsense\n");
   CHECK(report(1).find("not taken") != std::string::npos);
   CHECK(list->peers().size() == 1);
+}
+
+TEST_CASE("a key whose end has come is taken out, whatever has become of the file of peers") {
+  const Scratch directory;
+  const auto path = directory.path() / "peers.csv";
+  const auto line = [](Rank rank, const char* name, std::optional<std::int64_t> until) {
+    return TrustedPeer{.rank = rank, .name = name, .key = keys_of(rank).public_key, .until = until};
+  };
+  const std::int64_t now = unix_seconds();
+  constexpr std::int64_t kDay = 24 * 60 * 60;
+  for (const bool exists : {false, true}) {
+    CAPTURE(exists);
+    if (exists) {
+      write(path, "rank,key\n");
+      fs::permissions(path, fs::perms::all);  // everybody can write it
+    }
+    const auto list = std::make_shared<AllowList>(
+        std::vector<TrustedPeer>{line(0, "lab", {}), line(1, "bank", now - 1),
+                                 line(2, "clinic", now + kDay), line(3, "shop", now + 30 * kDay)});
+    const auto heard = make_memory_store();
+    int reports = 0;
+    const PeersWatch watch(path.string(), list, [&](const PeersNews& news) {
+      const auto text = fmt::format("{}|{}|{}", static_cast<int>(news.kind), news.peer, news.text);
+      REQUIRE(heard->set(fmt::format("{}", reports++), std::as_bytes(std::span(text))).ok());
+    });
+    const auto report = [&](int number) {
+      const auto text = heard->get(fmt::format("{}", number), generous());
+      REQUIRE(text.ok());
+      return std::string(reinterpret_cast<const char*>(text->data()), text->size());
+    };
+    const std::string ended = report(0);
+    CHECK_MESSAGE(ended.starts_with("0|bank|"), ended);
+    CHECK_MESSAGE(ended.find("has come") != std::string::npos, ended);
+    const std::string ending = report(1);
+    CHECK_MESSAGE(ending.starts_with("2|clinic|"), ending);
+    CHECK_MESSAGE(ending.find("ends in 1.0 days") != std::string::npos, ending);
+    CHECK(report(2).starts_with("1||"));  // and the file is not taken
+    CHECK(list->peers().size() == 3);
+    CHECK_FALSE(list->admitted(keys_of(1).public_key.text()).has_value());
+  }
 }
 
 TEST_CASE("a list that calls a site otherwise, or that the caller refuses, is not taken") {
@@ -305,8 +346,8 @@ TEST_CASE("a list that calls a site otherwise, or that the caller refuses, is no
   int reports = 0;
   const PeersWatch watch(
       path.string(), list,
-      [&](const std::string& text) {
-        REQUIRE(heard->set(fmt::format("{}", reports++), std::as_bytes(std::span(text))).ok());
+      [&](const PeersNews& news) {
+        REQUIRE(heard->set(fmt::format("{}", reports++), std::as_bytes(std::span(news.text))).ok());
       },
       PeerNumbers::of_names,
       [](const std::vector<TrustedPeer>& peers) {

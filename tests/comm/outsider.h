@@ -42,6 +42,19 @@ class Outsider {
   void send(std::span<const std::byte> body) {
     REQUIRE(socket_.send(zmq::buffer(body.data(), body.size()), zmq::send_flags::none));
   }
+  /// Sends if it can at once.
+  void try_send(std::span<const std::byte> body) {
+    (void)socket_.send(zmq::buffer(body.data(), body.size()), zmq::send_flags::dontwait);
+  }
+  /// How often the server has taken this client since it was asked last: after a cut it connects
+  /// again.
+  int times_let_in() {
+    int times = 0;
+    while (const auto event = monitor_->next()) {
+      times += event->kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED ? 1 : 0;
+    }
+    return times;
+  }
   /// A whole frame in one chunk.
   void send_frame(Rank from, Round round, std::size_t payload) {
     const auto frame = make_frame(from, 0, {.round = round}, payload);

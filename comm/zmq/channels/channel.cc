@@ -36,6 +36,10 @@ constexpr const char* kNoWay =
     "neither side can dial: this site listens nowhere, and its list has no address for the peer; "
     "one of the two needs an address, its own or a forwarder's";
 
+std::string too_many() {
+  return fmt::format("more small messages than {} a second", FrameQuota::kPerSecond);
+}
+
 std::uint64_t draw_session() {
   std::uint64_t session = 0;
   while (session == 0) {
@@ -148,17 +152,21 @@ void Channel::handle(const Incoming& incoming, Time now) {
   const auto message = channel_wire::parse(view_of(incoming.body));
   switch (handshake_.speaker(incoming.route)) {
     case Handshake::Speaker::peer:
-      if (message.ok()) {
-        handle_message(*message, now);
-      } else {
-        punish(message.status().message(), now);
-      }
+      handle_message(message, now);
       return;
     case Handshake::Speaker::rival:
-      handshake_.rival_spoke();
+      if (within(others_, message, now)) {
+        handshake_.rival_spoke();
+      } else {
+        cut(handshake_.dismiss_rival());  // no offence: the peer that is in touch may be another
+      }
       return;
     case Handshake::Speaker::stranger:
       break;
+  }
+  if (up() && !within(others_, message, now)) {
+    context_.listener.cut(incoming.connection);
+    return;
   }
   const auto* greeting = message.ok() ? std::get_if<channel_wire::Greeting>(&*message) : nullptr;
   if (greeting != nullptr && welcome(now) && context_.listener.alive(incoming.connection)) {
@@ -218,10 +226,10 @@ bool Channel::handle_replies(Time now) {
     }
     const auto message = channel_wire::parse(view_of(body));
     const auto* greeting = message.ok() ? std::get_if<channel_wire::Greeting>(&*message) : nullptr;
-    if (!message.ok()) {
-      punish(message.status().message(), now);
-    } else if (handshake_.peer() != nullptr && handshake_.peer()->own) {
-      handle_message(*message, now);
+    if (!message.ok() || (handshake_.peer() != nullptr && handshake_.peer()->own)) {
+      handle_message(message, now);
+    } else if (!within(others_, message, now)) {
+      punish(too_many(), now);
     } else if (greeting != nullptr) {
       handshake_.note_reply();
       handle_reply_greeting(greeting->session, now);
@@ -242,14 +250,20 @@ void Channel::handle_reply_greeting(std::uint64_t session, Time now) {
   }
 }
 
-void Channel::handle_message(const channel_wire::Message& message, Time now) {
+void Channel::handle_message(const Result<channel_wire::Message>& message, Time now) {
   if (pair_) {
     pair_->heard = now;
-    if (!within_quota(message, now)) {
-      punish(fmt::format("more small messages than {} a second", FrameQuota::kPerSecond), now);
-      return;
-    }
   }
+  if (!message.ok()) {
+    punish(message.status().message(), now);
+  } else if (!within(quota_, message, now)) {
+    punish(too_many(), now);
+  } else {
+    act_on(*message, now);
+  }
+}
+
+void Channel::act_on(const channel_wire::Message& message, Time now) {
   if (std::holds_alternative<channel_wire::Greeting>(message)) {
     punish("it greeted twice", now);
   } else if (std::holds_alternative<channel_wire::Bye>(message)) {
@@ -274,16 +288,16 @@ void Channel::handle_message(const channel_wire::Message& message, Time now) {
   }
 }
 
-bool Channel::within_quota(const channel_wire::Message& message, Time now) {
-  const auto* chunk = std::get_if<channel_wire::Chunk>(&message);
+bool Channel::within(FrameQuota& quota, const Result<channel_wire::Message>& message, Time now) {
+  const auto* chunk = message.ok() ? std::get_if<channel_wire::Chunk>(&*message) : nullptr;
   if (chunk == nullptr || chunk->piece.bytes.size() < FrameQuota::kSmall) {
-    pair_->quota.take(now);
+    quota.take(now);
   }
-  return !pair_->quota.far_beyond();
+  return !quota.far_beyond();
 }
 
 std::uint64_t Channel::held(Time now) const {
-  return pair_->quota.spent(now) ? pair_->in.window() : context_.events.held(traffic_.peer);
+  return quota_.spent(now) ? pair_->in.window() : context_.events.held(traffic_.peer);
 }
 
 void Channel::handle_chunk(const channel_wire::Chunk& chunk, Time now) {

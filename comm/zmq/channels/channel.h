@@ -126,12 +126,10 @@ class Channel {
     Pair(const ChannelContext& context, Time now)
         : in(context.options.max_message_bytes, &context.pool),
           out(context.options.timeout),
-          quota(now),
           heard(now),
           receipted(now) {}
     MessageReceiver in;
     MessageSender out;
-    FrameQuota quota;
     Time heard;
     Time receipted;
     Time chunk_heard{};
@@ -157,13 +155,14 @@ class Channel {
   bool receipt_due(Time now) const;
   /// Cost of the peer's messages that wait here; all that it may have while its quota is spent.
   std::uint64_t held(Time now) const;
-  /// A frame of the pair's; false: it was one too many.
-  bool within_quota(const channel_wire::Message& message, Time now);
+  /// A frame counts against the quota; false: it was one too many.
+  static bool within(FrameQuota& quota, const Result<channel_wire::Message>& message, Time now);
 
   // Handling what came.
   void handle_greeting(const Incoming& incoming, std::uint64_t session, Time now);
   void handle_reply_greeting(std::uint64_t session, Time now);
-  void handle_message(const channel_wire::Message& message, Time now);
+  void handle_message(const Result<channel_wire::Message>& message, Time now);
+  void act_on(const channel_wire::Message& message, Time now);
   void handle_chunk(const channel_wire::Chunk& chunk, Time now);
   /// The peer broke a rule: it waits for a while.
   void punish(const std::string& what, Time now);
@@ -202,6 +201,8 @@ class Channel {
   Time barred_until_;
 
   Handshake handshake_;
+  FrameQuota quota_{Time()};   ///< of the peer that was let in, over all its connections
+  FrameQuota others_{Time()};  ///< of all else that shows its key, so that a copy costs it nothing
   std::optional<Pair> pair_;
   std::optional<Ending> ending_;  ///< end of the pair, once it is due
   Time unpaired_since_;     ///< time since which both connections are there, and the pair is not

@@ -1,9 +1,9 @@
 // How many small frames a peer may send: each costs the same work, however little is in it, and an
 // allowance in bytes does not bound it.
 //
-// A bucket of tokens that fills up evenly. An empty one gives the peer no more room for messages,
-// so that a peer that keeps the rules pauses; one that goes on is far beyond. Pure; not
-// thread-safe.
+// A bucket of tokens that fills up evenly, for all connections of a peer: a new one brings none. An
+// empty one gives the peer no more room for messages, so that a peer that keeps the rules pauses;
+// one that goes on is far beyond. Pure; not thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -222,6 +222,53 @@ TEST_CASE("a neighbour that is late in many rounds is given up, and one that sel
   }
 }
 
+TEST_CASE(
+    "a neighbour may use up a twentieth of the time by being late, and a few patiences more") {
+  struct Case {
+    int in_time;     // rounds for each in which it is late
+    double round_s;  // length of a round
+    bool given_up;
+  };
+  constexpr double kPatience = 1.9;
+  for (const Case& one :
+       {Case{8, 0.1, true}, Case{8, 1, true}, Case{20, 0.1, true}, Case{300, 0.1, true},
+        Case{450, 0.1, false}, Case{20, 2, false}, Case{40, 1, false}}) {
+    CAPTURE(one.in_time);
+    CAPTURE(one.round_s);
+    sites::Punctuality punctuality;
+    double late_s = 0;
+    double all_s = 0;
+    bool given_up = false;
+    for (int round = 0; round < 100'000; ++round) {
+      const bool in_time = round % (one.in_time + 1) != 0;
+      const bool waits = punctuality.waited_for() && !in_time;
+      const double waited = waits ? kPatience : 0;
+      punctuality.note(in_time, {.lasted = one.round_s + waited, .waited = waited});
+      late_s += waited;
+      all_s += one.round_s + waited;
+      given_up = given_up || !punctuality.waited_for();
+    }
+    CHECK(given_up == one.given_up);
+    CHECK(late_s / all_s < 0.06);
+  }
+}
+
+TEST_CASE("a loaded host that is late a few times close together is waited for") {
+  const std::uint64_t seed = drawn_seed();
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  sites::Punctuality punctuality;
+  // A hiccup of a patience now and then, a fiftieth of the time.
+  std::geometric_distribution<int> between(1.0 / 600);
+  for (int hiccups = 0; hiccups < 40; ++hiccups) {
+    punctuality.note(false, {.lasted = 2, .waited = 1.9});
+    for (int round = 30 + between(random); round > 0; --round) {
+      punctuality.note(true, {.lasted = 0.15, .waited = 0.05});
+    }
+    REQUIRE(punctuality.waited_for());
+  }
+}
+
 TEST_CASE("core: what waits for a peer that says nothing grows with the logarithm of the rounds") {
   SiteNetwork network(two_targets());
   network.connect(0, 1);

@@ -42,6 +42,14 @@ SiteNetworkOptions quadratic(std::size_t sites, double rate) {
 
 double norm(std::span<const float> x) { return sites::length_of(x); }
 
+/// Takes, and says so in no hello either.
+bool never_confirms(sites::Message& message, std::vector<std::byte>& payload) {
+  if (auto* hello = std::get_if<sites::Hello>(&message)) {
+    hello->applied = 0;
+  }
+  return swallows(message, payload);
+}
+
 }  // namespace
 
 TEST_CASE("core: two honest sites exchange for ever, whatever a third does or leaves") {
@@ -216,6 +224,42 @@ TEST_CASE("core: absurd parcels move nothing, however many come") {
   }
 }
 
+TEST_CASE("core: a rule takes no pull beyond the bound, and who pulls farther is told and barred") {
+  for (const std::string rule :
+       {"mean", "clipped:auto", "median", "trimmed-mean:1", "geometric-median"}) {
+    CAPTURE(rule);
+    for (const float value : {1e15F, 3e37F}) {
+      CAPTURE(value);
+      SiteNetworkOptions options = quadratic(4, 0.05);
+      options.exchange = sites::MixingKind::gossip;
+      options.rule = rule;
+      bool lying = false;
+      Liars scene(options, {3}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+        if (lying && std::holds_alternative<Parcel>(message)) {
+          payload[0] |= std::byte{1};  // a whole copy: a change would have to fit the one before
+          set_values(payload, value);
+        }
+        return true;
+      });
+      scene.rounds(20);
+      const std::vector<float> before(scene.network.site(0).parameters().begin(),
+                                      scene.network.site(0).parameters().end());
+      lying = true;
+      scene.round();
+      CHECK(sites::distance_between(scene.network.site(0).parameters(), before) <
+            4 * scene.network.state(0).longest_step);
+      CHECK(scene.seen(0, 3).cut == 1);
+      CHECK(scene.seen(0, 3).blamed == 1);
+      scene.round();
+      CHECK(scene.seen(0, 3).barred);
+      scene.rounds(30);
+      CHECK(scene.seen(0, 1).cut == 0);
+      CHECK(scene.seen(0, 1).blamed == 0);
+      CHECK(norm(scene.network.site(0).parameters()) < 2);
+    }
+  }
+}
+
 TEST_CASE("core: a far model that stays is told, and of nobody else") {
   for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
     for (const float far : {0.9F, 2.5F}) {
@@ -292,6 +336,90 @@ TEST_CASE("core: who mints for long is no longer heard, until a parcel of its is
   CHECK(scene.seen(0, 2).cut == again);
 }
 
+TEST_CASE("core: who takes and comes back as another process is named, and so is who is silent") {
+  SiteNetworkOptions options = quadratic(3, 0.01);
+  Liars scene(options, {2}, only_takes);
+  for (int again = 0; again < 6; ++again) {  // before it is a habit of one meeting
+    scene.rounds(static_cast<int>(sites::kLongWhile) - 4);
+    scene.network.kill(2);
+    scene.network.node(2).durable.clear();
+    scene.network.start(2);
+  }
+  scene.rounds(2);
+  for (const std::size_t i : {0U, 1U}) {
+    CHECK(scene.network.state(i).drained);
+    CHECK(scene.seen(i, 2).habit == PeerHabit::takes);
+    CHECK(scene.seen(i, 1 - i).habit == PeerHabit::none);
+  }
+  for (const auto& [lie, habit] : std::vector<std::pair<Lie, PeerHabit>>{
+           {only_takes, PeerHabit::sends_nothing}, {never_confirms, PeerHabit::confirms_nothing}}) {
+    options.exchange = sites::MixingKind::gossip;
+    Liars silent(options, {2}, lie);
+    for (int again = 0; again < 6; ++again) {
+      silent.rounds(30);
+      silent.network.disconnect(0, 2);
+    }
+    silent.rounds(2);
+    CHECK(silent.seen(0, 2).habit == habit);
+    CHECK(silent.seen(0, 1).habit == PeerHabit::none);
+  }
+}
+
+TEST_CASE("core: who gives all that a parcel may hold is named, and nobody who passes it on") {
+  // 4 hears of it by way of 0 alone.
+  SiteNetworkOptions options = quadratic(5, 0.01);
+  options.edge = [](std::size_t from, std::size_t to) {
+    const std::size_t other = from == 4 ? to : from;
+    return from != to && (from != 4 && to != 4 ? true : other == 0);
+  };
+  bool lying = false;
+  Liars scene(options, {3}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+    if (lying && std::holds_alternative<Parcel>(message)) {
+      set_share(payload, 1, 1);
+    }
+    return true;
+  });
+  const auto accused = [&](std::size_t by) {
+    std::vector<std::size_t> found;
+    for (std::size_t k = 0; k < scene.network.listed(by).size(); ++k) {
+      if (scene.network.peers(by)[k].habit != PeerHabit::none) {
+        found.push_back(scene.network.listed(by)[k]);
+      }
+    }
+    return found;
+  };
+  scene.rounds(300);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(accused(i).empty());
+  }
+  lying = true;
+  scene.rounds(2000);
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    CHECK(scene.network.state(i).mass > 2);
+    CHECK(scene.seen(i, 3).habit == PeerHabit::gives);
+    CHECK(accused(i).size() == 1);
+  }
+  CHECK(accused(4).empty());
+}
+
+TEST_CASE("core: who mints in every second parcel is named, and not heard") {
+  SiteNetworkOptions options = quadratic(3, 0.05);
+  std::size_t parcels = 0;
+  Liars scene(options, {2}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+    if (std::holds_alternative<Parcel>(message) && (++parcels / 2) % 2 == 0) {  // one to each
+      set_share(payload, 0.25, 200);
+    }
+    return true;
+  });
+  scene.rounds(12);
+  CHECK(scene.seen(0, 2).habit == PeerHabit::mints);
+  CHECK(scene.seen(0, 1).habit == PeerHabit::none);
+  scene.rounds(4 * sites::kLongWhile);
+  const std::uint64_t cut = scene.seen(0, 2).cut;
+  scene.rounds(20);
+  CHECK(scene.seen(0, 2).cut >= cut + 18);
+}
+
 TEST_CASE("core: a model that is spoiled is put back, and who spoils it again is not heard") {
   for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
     SiteNetworkOptions options = quadratic(3, 0.05);
@@ -336,6 +464,56 @@ TEST_CASE("core: a model that is spoiled is put back, and who spoils it again is
   }
 }
 
+TEST_CASE("core: a site's own blow-up is not blamed on the only peer") {
+  for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
+    for (const bool good_step : {false, true}) {
+      CAPTURE(good_step);
+      SiteNetworkOptions options = quadratic(2, 0.05);
+      options.exchange = exchange;
+      options.communication_interval = 4;
+      SiteNetwork network(options);
+      network.connect_all();
+      network.deliver_all();
+      network.run_in_step(20);
+      for (int again = 0; again < 3; ++again) {
+        network.run_in_step(1);
+        Site& site = network.site(0);
+        REQUIRE(site.try_begin(true));
+        if (good_step) {
+          const std::vector<float> gradient(kDimension, 0.1F);
+          REQUIRE(site.step(gradient).ok());
+        }
+        const auto suspects = site.put_back();  // the model is put back, whoever is to blame
+        REQUIRE(suspects.has_value());
+        REQUIRE(suspects->size() == 1);
+        CHECK_FALSE(suspects->front().blamed);
+        CHECK_FALSE(site.put_back().has_value());  // and what fails again is the site's own
+        CHECK(network.peers(0)[0].blamed == 0);
+        CHECK_FALSE(network.peers(0)[0].barred);
+      }
+    }
+  }
+}
+
+TEST_CASE("core: the only peer is blamed where it led the model away at once") {
+  SiteNetworkOptions options = quadratic(2, 0.05);
+  options.pull = {.most = 1e9, .memory = 1};
+  bool lying = false;
+  Liars scene(options, {1}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+    if (lying && std::holds_alternative<Parcel>(message)) {
+      set_values(payload, 1e7F);
+    }
+    return true;
+  });
+  scene.rounds(20);
+  lying = true;
+  scene.round();
+  REQUIRE(scene.network.site(0).try_begin(true));
+  const auto suspects = scene.network.site(0).put_back();
+  REQUIRE(suspects.has_value());
+  CHECK(suspects->front().blamed);
+}
+
 TEST_CASE("core: observers cost nobody anything, and follow") {
   for (const std::string spec : {"none", "quant:8"}) {
     SiteNetworkOptions options = quadratic(4, 0.02);
@@ -357,6 +535,90 @@ TEST_CASE("core: observers cost nobody anything, and follow") {
     const auto model = network.site(2).parameters();
     CHECK(relative_distance(model, network.site(0).parameters()) < 0.2);
     CHECK(network.state(2).mass == 1);
+  }
+}
+
+namespace {
+
+/// Sites 0 and 1 are honest, 2 observes, and 3 lies from some round on; 2 tells nobody.
+SiteNetworkOptions observed(const std::string& spec) {
+  SiteNetworkOptions options = quadratic(4, 0.02);
+  options.compressor = spec;
+  options.edge = [](std::size_t from, std::size_t to) { return from != 2 && from != to; };
+  options.observer = [](std::size_t site) { return site == 2; };
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("core: an observer is not led away by absurd parcels, and bars who sends them") {
+  for (const std::string spec : {"none", "quant:8"}) {
+    for (const float value : {1e9F, 3e37F}) {
+      for (const int honest : {0, 20}) {  // from the beginning, and later
+        CAPTURE(spec);
+        CAPTURE(value);
+        CAPTURE(honest);
+        bool lying = honest == 0;
+        Liars scene(
+            observed(spec), {3}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+              if (lying && std::holds_alternative<Parcel>(message)) {
+                spec == "none" ? set_values(payload, value) : set_share(payload, 1, 0x1p-60);
+              }
+              return true;
+            });
+        scene.rounds(honest);
+        lying = true;
+        scene.rounds(100);
+        const auto model = scene.network.site(2).parameters();
+        CHECK(relative_distance(model, scene.network.site(0).parameters()) < 0.5);
+        CHECK(scene.seen(2, 3).blamed >= 2);
+        CHECK(scene.seen(2, 3).barred);
+        for (const std::size_t honest_site : {0U, 1U}) {
+          CHECK(scene.seen(2, honest_site).blamed == 0);
+          CHECK(scene.seen(2, honest_site).cut == 0);
+          CHECK(scene.seen(2, honest_site).habit == PeerHabit::none);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("core: an observer is not led on by pulls that are as long as it lets pass") {
+  // Whatever is far must not make the pulls of the others longer, and by them what passes.
+  for (const float value : {0.1F, 1.0F, 10.0F, 100.0F}) {
+    CAPTURE(value);
+    Liars scene(observed("none"), {3},
+                [&](sites::Message& message, std::vector<std::byte>& payload) {
+                  if (std::holds_alternative<Parcel>(message)) {
+                    set_values(payload, value);
+                  }
+                  return true;
+                });
+    scene.rounds(400);
+    const auto model = scene.network.site(2).parameters();
+    const auto honest = scene.network.site(0).parameters();
+    CHECK(relative_distance(model, honest) < 1);
+  }
+}
+
+TEST_CASE("core: an observer follows from a model of zeros, and one that is far away") {
+  for (const float first : {0.0F, 50.0F}) {
+    CAPTURE(first);
+    SiteNetworkOptions options = observed("none");
+    options.sites = 3;
+    SiteNetwork network(options);
+    network.connect(0, 1);
+    network.deliver_all();
+    std::ranges::fill(network.node(2).x, first);
+    network.run_in_step(1);  // it begins alone, at its own model
+    network.connect_all();
+    network.deliver_all();
+    network.run_in_step(300);
+    CHECK(relative_distance(network.site(2).parameters(), network.site(0).parameters()) < 0.2);
+    for (const PeerState& peer : network.peers(2)) {
+      CHECK(peer.blamed == 0);
+      CHECK(peer.habit == PeerHabit::none);
+    }
   }
 }
 

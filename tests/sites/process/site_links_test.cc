@@ -3,6 +3,7 @@
 #include <sotto/sites/process/peer_monitor.h>
 #include <sotto/sites/process/site_links.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -125,6 +126,54 @@ TEST_CASE("an offence is told once and costs a pause that doubles, whoever notic
     CHECK(scene.channels.pauses[k] == SiteLinks::kFirstPause * (1 << k));
   }
   CHECK(scene.monitor->reports().at(0).offences == 6);
+}
+
+TEST_CASE("a peer that connects without end has to wait, and is told of once") {
+  Scene scene;
+  constexpr int kTimes = 40;
+  for (int k = 0; k < kTimes; ++k) {
+    scene.happens(ChannelEvent::Kind::up);
+    scene.happens(ChannelEvent::Kind::down, "its connection ended");
+  }
+  const auto told = [&](SiteEvent::Kind kind) {
+    return std::ranges::count_if(scene.events, [&](const SiteEvent& event) {
+      return event.kind == kind && event.peer == "b";
+    });
+  };
+  CHECK(told(SiteEvent::Kind::peer_restless) == 1);
+  CHECK(told(SiteEvent::Kind::peer_down) <= static_cast<int>(LinkChurn::kAMinute) + 1);
+  REQUIRE(scene.channels.pauses.size() >= kTimes - 10);
+  CHECK(scene.channels.pauses.front() >= SiteLinks::kFirstPause);
+  CHECK(scene.channels.pauses.back() >= std::chrono::minutes(1));
+  CHECK(std::ranges::is_sorted(scene.channels.pauses));
+}
+
+TEST_CASE("a peer may connect eight times a minute, or once where it is sent a model") {
+  using namespace std::chrono_literals;
+  const LinkChurn::Time begin{};
+  LinkChurn churn;
+  for (int k = 0; k < 1000; ++k) {
+    churn.meet(begin + 7500ms * k);
+    CHECK_FALSE(churn.restless(begin + 7500ms * k));
+  }
+  LinkChurn often;
+  for (int k = 0; k < 9; ++k) {
+    often.meet(begin);
+  }
+  CHECK(often.restless(begin));
+  CHECK(often.lasts(begin) == 7500ms);
+  CHECK_FALSE(often.restless(begin + 8s));
+  LinkChurn models;
+  for (int k = 0; k < 100; ++k) {
+    models.meet(begin + 1min * k);
+    models.sent_model(begin + 1min * k);
+    CHECK_FALSE(models.restless(begin + 1min * k));
+  }
+  models.meet(begin + 100min);
+  models.sent_model(begin + 100min);
+  models.meet(begin + 100min);
+  models.sent_model(begin + 100min);
+  CHECK(models.lasts(begin + 100min) == 60s);
 }
 
 TEST_CASE("what was told of a peer is not told again when it returns to the list") {

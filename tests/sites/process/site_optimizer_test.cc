@@ -603,12 +603,14 @@ TEST_CASE("a list that changes again while a site waits for others is in force a
   list_of(3);
   std::atomic<bool> stop = false;
   std::atomic<int> told = 0;
+  std::atomic<int> refused = 0;
   options.peers_file = file.string();
   options.found_after = std::chrono::hours(1);
   options.stop = &stop;
   std::vector<float> x(kDimension);
   SiteOptimizer site(options, all.folder(0), x, {}, [&](const SiteEvent& event) {
     told += event.kind == SiteEvent::Kind::peers_file ? 1 : 0;
+    refused += event.kind == SiteEvent::Kind::peers_refused ? 1 : 0;
   });
   Status status;
   std::thread waits([&] { status = site.connect(); });
@@ -628,8 +630,18 @@ TEST_CASE("a list that changes again while a site waits for others is in force a
   CHECK(in_force(3));
   list_of(2);
   CHECK(in_force(2));
+  // One that is wrong is refused, and has not changed what is in force.
+  std::ofstream(all.scratch().path() / "next.csv") << "nonsense\n";
+  std::filesystem::rename(all.scratch().path() / "next.csv", file);
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+       refused == 0 && std::chrono::steady_clock::now() < end;) {
+    std::this_thread::yield();
+  }
   stop = true;
   waits.join();
   CHECK(status.fault() == Fault::stopped);
   CHECK(told >= 1);
+  CHECK(told <= 3);
+  CHECK(refused == 1);
+  CHECK(options.security.peers->peers().size() == 2);
 }
