@@ -77,6 +77,8 @@ class Interrupted {
     REQUIRE(cluster.driver.run(rounds_ * now_.interval, gradient_).ok());
     return cluster.x[0];
   }
+  /// The members of the latest life, eldest first.
+  const std::vector<std::string>& order() const { return order_; }
   /// All nodes in one life, each from its own folder; what they have come to.
   std::vector<std::vector<float>> live(bool dies) {
     std::latch all(kNodes);
@@ -116,6 +118,7 @@ class Interrupted {
       {
         const std::lock_guard lock(mutex_);
         gradient_(static_cast<Rank>(place), node.next_step(), x, g);
+        order_ = members.size() == kNodes ? members : order_;
       }
       status = node.step(g).status();
     }
@@ -133,6 +136,7 @@ class Interrupted {
   const Quadratic task_{kNodes, kDimension, 3, 0.2};
   const GradientFunction gradient_ = task_;
   std::mutex mutex_;
+  std::vector<std::string> order_;
   std::vector<float> start_;
   const Scratch scratch_;
   const std::string seed_ = "127.0.0.1:" + std::to_string(free_port());
@@ -211,12 +215,21 @@ TEST_CASE("begin again: a run that was saved and begun again has the bits of an 
       .rule = "sgd", .learning_rate = 0.7, .momentum = 0.9, .nesterov = true};
   for (const Case& now : {Case{}, Case{3, diloco}}) {
     CAPTURE(now.interval);
-    Interrupted run(now, 6, 11);
-    const std::vector<float> reference = run.reference();
-    (void)run.live(true);
-    for (const auto& model : run.live(false)) {
-      CHECK(model == reference);
+    bool compared = false;
+    for (int tries = 0; tries < 20 && !compared; ++tries) {
+      Interrupted run(now, 6, 11);
+      const std::vector<float> reference = run.reference();
+      (void)run.live(true);
+      const auto order = run.order();
+      const auto models = run.live(false);
+      // Gradients go by places, and what a local rule remembers is a node's: let in in another
+      // order, they are other nodes.
+      compared = now.interval == 1 || run.order() == order;
+      for (const auto& model : models) {
+        CHECK((!compared || model == reference));
+      }
     }
+    CHECK(compared);
   }
 }
 
@@ -291,8 +304,12 @@ TEST_CASE("begin again: a node alone with votes and a model goes on from it, and
   for (int life = 0; life < 3; ++life) {
     Node node(options);
     node.await(saved + 7);
-    CHECK(node.first() > saved);
-    saved = node.round() - node.round() % 2 - 2;  // the write of the latest may be under way
+    CHECK(node.first() == saved + 1);
+    node.die();
+    const auto state = read_site_state(options.state);
+    REQUIRE(state.ok());
+    REQUIRE(state->has_value());
+    saved = (*state)->state.round;
   }
   // Another rule's memory is no model for it, and that is said.
   std::vector<float> x(kDimension);
