@@ -63,8 +63,7 @@ void Neighbour::note_parcels(bool too_heavy) {
 }
 
 void Neighbour::begin_anew() {
-  drawn -= out.under_way();  // it never had that
-  out = {};
+  out = {};  // what was under way is lost to the site, whether it had that or not
   in = {};
   freshness = {};
 }

@@ -24,8 +24,9 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
 /// Blames the fewest peers of which each moved the model nine times as far as all that come after
 /// it together, nine tenths of what is left; where there are no others, one alone. `suspects`
 /// begins with the farthest, and `step` is the longest step of the site. What goes wrong may be the
-/// site's own learning rate: a peer alone is blamed only if the first step after its parcels went
-/// wrong, `at_once`, and they moved the model farther than steps do; several, if one of the two.
+/// site's own learning rate, and a liar that moves the model by next to nothing must not make
+/// others look far: a peer is blamed only if its parcels moved the model farther than steps do, and
+/// one alone only if the first step after them went wrong, `at_once`.
 void blame(std::span<Suspect> suspects, double step, bool at_once) {
   constexpr double kTimesTheRest = 9;
   // An honest neighbour begins beside this site and steps as it does.
@@ -38,7 +39,7 @@ void blame(std::span<Suspect> suspects, double step, bool at_once) {
     others = k + 1 == suspects.size() ? 0 : others - suspects[k].moved;
     if (suspects[k].moved >= kTimesTheRest * others && (others > 0 || k == 0)) {
       const bool far = suspects[k].moved > kStepsAway * step;
-      if (others > 0 ? far || at_once : far && at_once) {
+      if (far && (others > 0 || at_once)) {
         for (Suspect& suspect : suspects.first(k + 1)) {
           suspect.blamed = true;
         }

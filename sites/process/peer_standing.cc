@@ -76,8 +76,8 @@ PeerStanding habit_of(const PeerState& peer) {
     case PeerHabit::takes:
       return with(
           PeerConcern::takes,
-          fmt::format("it has taken a mass of {:.1f} more than it returned: it is served, and "
-                      "pulls this site's weight down",
+          fmt::format("it, or a site behind it, has taken a mass of {:.1f} more than it returned: "
+                      "it is served, and pulls this site's weight down",
                       peer.drawn));
     case PeerHabit::gives:
       return with(PeerConcern::gives,

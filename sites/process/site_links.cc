@@ -163,6 +163,7 @@ void SiteLinks::part(std::size_t place, const std::string& reason) {
     tell(SiteEvent::Kind::peer_down, reason, peer.name);
   }
   if (link.churn.restless(now)) {
+    link.busy = now;
     if (!std::exchange(link.restless, true)) {
       link.told = now - kTellEvery;
     }
@@ -194,7 +195,7 @@ void SiteLinks::look_at_restless() {
     }
     const std::string name = site_.peers()[place].name;
     tell_of_meetings(link, name);
-    if (!link.churn.restless(now) && now - link.since >= kTellEvery) {
+    if (!link.churn.restless(now) && now - link.busy >= kTellEvery) {
       link.restless = false;  // that it is up, if it is, the monitor tells
       if (!link.open) {
         tell(SiteEvent::Kind::peer_down, link.down_reason, name);

@@ -88,6 +88,7 @@ class SiteLinks {
     std::uint64_t meetings = 0;  ///< meetings since the operator was told of them
     std::uint64_t models = 0;    ///< models that it was sent, as counted
     Deadline::Clock::time_point told{};
+    Deadline::Clock::time_point busy{};  ///< when it met the site too often last
   };
 
   void follow_list();

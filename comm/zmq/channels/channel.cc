@@ -228,7 +228,7 @@ bool Channel::handle_replies(Time now) {
     const auto* greeting = message.ok() ? std::get_if<channel_wire::Greeting>(&*message) : nullptr;
     if (!message.ok() || (handshake_.peer() != nullptr && handshake_.peer()->own)) {
       handle_message(message, now);
-    } else if (!within(others_, message, now)) {
+    } else if (!within(replies_, message, now)) {
       punish(too_many(), now);
     } else if (greeting != nullptr) {
       handshake_.note_reply();

@@ -201,8 +201,9 @@ class Channel {
   Time barred_until_;
 
   Handshake handshake_;
-  FrameQuota quota_{Time()};   ///< of the peer that was let in, over all its connections
-  FrameQuota others_{Time()};  ///< of all else that shows its key, so that a copy costs it nothing
+  FrameQuota quota_{Time()};    ///< of the peer that was let in, over all its connections
+  FrameQuota others_{Time()};   ///< of all else that shows its key, so that a copy costs it nothing
+  FrameQuota replies_{Time()};  ///< of greetings on the connection that this side opened
   std::optional<Pair> pair_;
   std::optional<Ending> ending_;  ///< end of the pair, once it is due
   Time unpaired_since_;     ///< time since which both connections are there, and the pair is not

@@ -25,9 +25,9 @@ class FrameQuota {
 
   explicit FrameQuota(Time now) : since_(now) {}
 
-  /// A small frame has come.
+  /// A small frame has come. However many do, kBurst and one more are owed at most.
   void take(Time now) {
-    left_ = left(now) - 1;
+    left_ = std::max(left(now) - 1, -kBurst - 1);
     since_ = now;
   }
   /// The peer gets no more room for now.

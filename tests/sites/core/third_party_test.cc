@@ -495,6 +495,34 @@ TEST_CASE("core: a site's own blow-up is not blamed on the only peer") {
   }
 }
 
+TEST_CASE("core: a third party that weighs nothing has nobody blamed for a site's own blow-up") {
+  SiteNetworkOptions options = quadratic(3, 0.05);
+  options.communication_interval = 4;
+  Liars scene(options, {2}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+    if (std::holds_alternative<Parcel>(message)) {  // share and mass, the first of a payload
+      for (std::size_t at = 0; at < 2 * sizeof(double); at += sizeof(double)) {
+        double value = 0;
+        std::memcpy(&value, payload.data() + at, sizeof value);
+        value *= 1e-4;
+        std::memcpy(payload.data() + at, &value, sizeof value);
+      }
+    }
+    return true;
+  });
+  scene.rounds(20);
+  for (int again = 0; again < 3; ++again) {
+    scene.round();
+    Site& site = scene.network.site(0);
+    REQUIRE(site.try_begin(true));
+    const auto suspects = site.put_back();
+    REQUIRE(suspects.has_value());
+    REQUIRE(suspects->size() == 2);
+    CHECK(suspects->back().moved < 0.01 * suspects->front().moved);
+    CHECK_FALSE(suspects->front().blamed);
+    CHECK(scene.seen(0, 1).blamed == 0);
+  }
+}
+
 TEST_CASE("core: the only peer is blamed where it led the model away at once") {
   SiteNetworkOptions options = quadratic(2, 0.05);
   options.pull = {.most = 1e9, .memory = 1};
