@@ -212,10 +212,11 @@ EpochValue EpochEnding::founding_value() const {
   if (before.history != History{}) {
     return before;  // somebody has accepted it
   }
-  // No two proposals have one ballot, and no two processes one incarnation.
+  // No two proposals of a member have one ballot, and no two members of a process one stay.
   ByteBuffer drawn;
   drawn.write_string(place_.self.name);
   drawn.write(place_.self.incarnation);
+  drawn.write(place_.self.stay);
   drawn.write(vote_.proposal()->number);
   EpochValue value{
       .members = {}, .base = 0, .carry = std::nullopt, .history = xxh3_128(drawn.bytes())};

@@ -485,6 +485,9 @@ void EpochMember::enter(Epoch epoch, const EpochValue& value) {
                       value.base, step())});
     return;
   }
+  if (place_.standing != EpochStanding::member && place_.standing != EpochStanding::leaving) {
+    begun_ = step();
+  }
   place_.standing = EpochStanding::member;
   place_.epoch = epoch;
   place_.members = value.members;

@@ -133,8 +133,8 @@ class EpochMember {
   const std::vector<EpochNode>& members() const { return place_.members; }
   /// Steps that all had applied when the epoch began.
   Round base() const { return place_.base; }
-  /// Steps with which the run began, as far as this node knows.
-  Round begun() const { return decisions_.find(0) == nullptr ? 0 : decisions_.find(0)->base; }
+  /// Steps of the run when this node came into it.
+  Round begun() const { return begun_; }
   /// Steps that this node knows to be committed.
   Round step() const { return steps_.step(); }
   /// Steps that the parameters have had: step(), but for means that wait.
@@ -225,6 +225,7 @@ class EpochMember {
   EpochDeparture departure_{setup_.rules, place_, post_};
 
   Status fault_;
+  Round begun_ = 0;              ///< steps of the run when it came into it
   std::deque<StepMean> parked_;  ///< committed means that wait for the caller
   std::vector<float> room_;
   std::optional<EpochOutcome> outcome_;

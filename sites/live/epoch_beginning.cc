@@ -9,7 +9,12 @@ namespace {
 using Stand = BeginningSight::Stand;
 using Move = EpochBeginning::Move;
 
-bool is_in_run(const EpochHello& hello) { return hello.member || hello.hears; }
+/// Whether a node is in a run that goes on, or may be. What others say of the run that this node
+/// has given up may be from before they gave it up, too: only members that go on count there.
+bool is_in_run(const BeginningSight& sight, const EpochHello& hello) {
+  const bool given_up = sight.run != sites::History{} && hello.history == sight.run;
+  return given_up ? hello.member && !hello.stuck : hello.member || hello.hears;
+}
 
 bool any_heard(const BeginningSight& sight, const auto& holds) {
   return std::ranges::any_of(sight.heard, [&](const auto& item) { return holds(item.second); });
@@ -32,27 +37,39 @@ bool are_enough(const BeginningSight& sight) {
 
 }  // namespace
 
-bool EpochBeginning::lasts(bool holds, Time time, Time now) {
+std::optional<EpochBeginning::Time> EpochBeginning::Span::note(bool holds, Time now) {
   if (!holds) {
     since_.reset();
-    return false;
+    return std::nullopt;
   }
   since_ = since_.value_or(now);
-  return now - *since_ >= time;
+  return now - *since_;
+}
+
+bool EpochBeginning::waited(const BeginningSight& sight, Time now) {
+  const bool in = sight.stand != Stand::free || sight.up;
+  const auto lasted = enough_.note(in && are_enough(sight), now);
+  return again_after_ && lasted && *lasted >= *again_after_ &&
+         (sight.all_greeted || *lasted >= 2 * *again_after_);
 }
 
 Move EpochBeginning::look(const BeginningSight& sight, Time now) {
   if (sight.stand != stand_) {
     stand_ = sight.stand;
-    since_.reset();
+    enough_.reset();
+    heard_none_.reset();
   }
+  // A run that goes on is better than one that cannot.
+  const bool elsewhere = any_heard(sight, [&](const EpochHello& hello) {
+    return hello.member && !hello.stuck && hello.history != sight.run;
+  });
   switch (sight.stand) {
     case Stand::free:
       return look_free(sight, now);
     case Stand::seeks:
       return look_seeking(sight, now);
     case Stand::stuck:
-      if (again_after_ && lasts(are_enough(sight), *again_after_, now)) {
+      if (waited(sight, now) || (again_after_ && elsewhere)) {
         gave_up_ = true;
         return Move::give_up;
       }
@@ -65,8 +82,8 @@ Move EpochBeginning::look(const BeginningSight& sight, Time now) {
 }
 
 Move EpochBeginning::look_free(const BeginningSight& sight, Time now) {
-  if (any_heard(sight, is_in_run)) {
-    since_.reset();
+  if (any_heard(sight, [&](const EpochHello& hello) { return is_in_run(sight, hello); })) {
+    enough_.reset();
     return Move::join;
   }
   // Where a model is there, others may have a newer one, and are given time to come.
@@ -76,26 +93,25 @@ Move EpochBeginning::look_free(const BeginningSight& sight, Time now) {
       first && is_newest(sight)) {
     return Move::found;
   }
-  const bool could = sight.up && sight.all_greeted && are_enough(sight);
-  if (again_after_ && lasts(could, *again_after_, now)) {
-    gave_up_ = true;
-  }
+  gave_up_ = waited(sight, now) || gave_up_;
   // One that has waited has seen what another one would wait for.
-  const bool waited =
+  const bool waited_for =
       gave_up_ || any_heard(sight, [](const EpochHello& hello) { return hello.gave_up; });
+  const bool could = sight.up && are_enough(sight) && (sight.all_greeted || gave_up_);
   // Nodes without a model may be those of a run that is over, started again: of these the first
   // seed alone begins a run, which knows by its votes.
   const bool may = sight.model > 0 || sight.first_seed;
-  return again_after_ && could && waited && may && is_newest(sight) ? Move::found : Move::none;
+  return again_after_ && could && waited_for && may && is_newest(sight) ? Move::found : Move::none;
 }
 
 Move EpochBeginning::look_seeking(const BeginningSight& sight, Time now) {
-  const bool lasted = lasts(sight.all_greeted, kForgetAfter, now);
-  const bool elsewhere = any_heard(sight, is_in_run);
-  if (lasted && (!sight.was_in || (again_after_ && elsewhere))) {
+  const auto lasted = heard_none_.note(sight.all_greeted, now);
+  const bool elsewhere =
+      any_heard(sight, [&](const EpochHello& hello) { return is_in_run(sight, hello); });
+  if (lasted && *lasted >= kForgetAfter && (!sight.was_in || (again_after_ && elsewhere))) {
     return Move::give_up;
   }
-  if (again_after_ && are_enough(sight) && lasts(sight.all_greeted, *again_after_, now)) {
+  if (waited(sight, now)) {
     gave_up_ = true;
     return Move::give_up;
   }

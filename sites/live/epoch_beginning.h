@@ -36,6 +36,7 @@ struct BeginningSight {
   std::size_t least = 1;     ///< MIN
   bool all_greeted = false;  ///< all that the roster names and does not suspect have said hello
   bool alone = false;        ///< no other node is up, and it has looked for others long enough
+  sites::History run{};      ///< the run that it is in, or that it gave up last; zeros: none
   std::map<std::string, EpochHello> heard{};  ///< what others say of themselves, by name
 };
 
@@ -64,14 +65,27 @@ class EpochBeginning {
   bool gave_up() const { return gave_up_; }
 
  private:
+  /// For how long something has held.
+  class Span {
+   public:
+    /// Notes whether it holds; says for how long it has; none: it does not hold.
+    std::optional<Time> note(bool holds, Time now);
+    void reset() { since_.reset(); }
+
+   private:
+    std::optional<Time> since_;
+  };
+
   Move look_free(const BeginningSight& sight, Time now);
   Move look_seeking(const BeginningSight& sight, Time now);
-  /// Whether `holds` has held since `time` ago.
-  bool lasts(bool holds, Time time, Time now);
+  /// Whether MIN nodes have been up for again_after_, and all of them have been heard; of one that
+  /// is up and cannot be reached nothing is asked after twice as long.
+  bool waited(const BeginningSight& sight, Time now);
 
   const std::optional<Time> again_after_;
   BeginningSight::Stand stand_ = BeginningSight::Stand::well;
-  std::optional<Time> since_;  ///< since when what is waited for holds
+  Span enough_;      ///< MIN nodes are up
+  Span heard_none_;  ///< all have been heard, and no member of the run that is sought
   bool gave_up_ = false;
 };
 

@@ -11,7 +11,8 @@ constexpr unsigned kMember = 1;
 constexpr unsigned kHears = 2;
 constexpr unsigned kGaveUp = 4;
 constexpr unsigned kFirstSeed = 8;
-constexpr unsigned kAllFlags = kMember | kHears | kGaveUp | kFirstSeed;
+constexpr unsigned kStuck = 16;
+constexpr unsigned kAllFlags = kMember | kHears | kGaveUp | kFirstSeed | kStuck;
 
 }  // namespace
 
@@ -28,9 +29,9 @@ std::vector<std::byte> encode(const EpochHello& hello) {
   out.write(hello.history[1]);
   out.write(hello.steps);
   out.write(hello.model);
-  out.write(static_cast<std::uint8_t>((hello.member ? kMember : 0) | (hello.hears ? kHears : 0) |
-                                      (hello.gave_up ? kGaveUp : 0) |
-                                      (hello.first_seed ? kFirstSeed : 0)));
+  out.write(static_cast<std::uint8_t>(
+      (hello.member ? kMember : 0) | (hello.hears ? kHears : 0) | (hello.gave_up ? kGaveUp : 0) |
+      (hello.first_seed ? kFirstSeed : 0) | (hello.stuck ? kStuck : 0)));
   return std::move(out).take();
 }
 
@@ -49,6 +50,7 @@ std::optional<EpochHello> parse_hello(std::span<const std::byte> message) {
   hello.hears = (flags & kHears) != 0;
   hello.gave_up = (flags & kGaveUp) != 0;
   hello.first_seed = (flags & kFirstSeed) != 0;
+  hello.stuck = (flags & kStuck) != 0;
   const bool ours =
       kind == kEpochHelloKind && protocol == kEpochHelloProtocol && (flags & ~kAllFlags) == 0;
   return in.finished() && ours && hello.incarnation != 0 ? std::optional(hello) : std::nullopt;

@@ -4,7 +4,7 @@
 // one, and now and then to a node that is in another run.
 //
 //   kind u8 (128), protocol u8, incarnation u64, history 2 × u64, steps u64, model u64, flags u8;
-//   little-endian; flags: 1 member, 2 hears a member, 4 gave up, 8 first seed
+//   little-endian; flags: 1 member, 2 hears a member, 4 gave up, 8 first seed, 16 stuck
 //
 // Parsing is bounded and pure; thread-safe.
 #pragma once
@@ -33,6 +33,7 @@ struct EpochHello {
   bool hears = false;       ///< it hears a member of that run
   bool gave_up = false;     ///< it has waited for a run that nobody is in, and gave that up
   bool first_seed = false;  ///< it has the address of the first seed
+  bool stuck = false;       ///< it is a member, and too many are lost for it to go on
   auto operator<=>(const EpochHello&) const = default;
 };
 

@@ -148,7 +148,8 @@ EpochHello EpochLinks::hello_of(const EpochMember* member) const {
   EpochHello hello{.incarnation = parts_.incarnation,
                    .model = said_.model,
                    .gave_up = said_.gave_up,
-                   .first_seed = said_.first_seed};
+                   .first_seed = said_.first_seed,
+                   .stuck = said_.stuck};
   if (member != nullptr) {
     hello.history = member->history();
     hello.steps = member->step();
@@ -193,7 +194,7 @@ std::optional<std::string> EpochLinks::outrun_by(const EpochMember& member) cons
   }
   const auto ahead = [&](const auto& item) {
     const Link& link = item.second;
-    return is_elsewhere(link) && link.hello->member &&
+    return is_elsewhere(link) && link.hello->member && !link.hello->stuck &&
            std::pair(member.step(), link.hello->history) < std::pair(link.hello->steps, history_);
   };
   const auto found = std::ranges::find_if(links_, ahead);

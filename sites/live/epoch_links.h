@@ -43,6 +43,7 @@ struct EpochSaid {
   Round model = 0;          ///< steps that the model has had from which it could begin a run
   bool gave_up = false;     ///< it has waited for a run that nobody is in, and gave that up
   bool first_seed = false;  ///< it has the address of the first seed
+  bool stuck = false;       ///< it is a member, and too many are lost for it to go on
   auto operator<=>(const EpochSaid&) const = default;
 };
 

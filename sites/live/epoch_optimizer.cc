@@ -124,6 +124,11 @@ Status EpochOptimizer::Run::run_goes_on() const {
                         "give another folder for the state",
                         end->steps)};
   }
+  if (!member_ && begin_ && node_.rounds_are_over(begin_->step)) {
+    return {Fault::ended, fmt::format("the model in {} has had all {} steps: give more rounds, or "
+                                      "another folder",
+                                      options_.state, begin_->step)};
+  }
   const bool newcomer = !member_ || member_->standing() == EpochStanding::joining;
   const bool heard = member_ ? member_->hears_members() : links_->hears_of_run();
   if (newcomer && !heard && (others_ended_ || (member_ && member_->run_is_over()))) {
@@ -138,7 +143,7 @@ Status EpochOptimizer::Run::run_goes_on() const {
 }
 
 Status EpochOptimizer::Run::keep_or_yield() {
-  const auto winner = links_->outrun_by(*member_);
+  const auto winner = leaves_ ? std::nullopt : links_->outrun_by(*member_);
   if (!winner) {
     return {};
   }
@@ -438,8 +443,8 @@ Status EpochOptimizer::Run::finish() {
       round_ = member_->applied();
     }
     tell_what_is_lost();
-    keep_state(true);
   }
+  keep_state(true);
   if (Status status = note_end(); !status.ok()) {
     return node_.fail(status);
   }

@@ -112,11 +112,15 @@ BeginningSight EpochOptimizer::Run::sight() const {
           .least = options_.roster.least,
           .all_greeted = links_->all_greeted(),
           .alone = alone,
+          .run = member_ ? member_->history() : run_given_up_,
           .heard = links_->heard()};
 }
 
 Status EpochOptimizer::Run::follow_beginning() {
-  links_->say({.model = model_steps(), .gave_up = beginning_.gave_up(), .first_seed = first_seed_});
+  links_->say({.model = model_steps(),
+               .gave_up = beginning_.gave_up(),
+               .first_seed = first_seed_,
+               .stuck = stuck_});
   // The parameters are the caller's now, or it has told the run to go on without this node.
   const bool waits = member_ && Clock::now() - looked_ < kLookAtRunEvery;
   if (leaves_ || waits || (kept_ && (member_ || begin_))) {
@@ -128,7 +132,9 @@ Status EpochOptimizer::Run::follow_beginning() {
     const Status status = member_->load_founding_votes(votes_.found());
     return status.ok() ? status : throw Error("state", status.message());
   }
-  switch (beginning_.look(sight(), now())) {
+  const BeginningSight seen = sight();
+  stuck_ = seen.stand == BeginningSight::Stand::stuck;
+  switch (beginning_.look(seen, now())) {
     case EpochBeginning::Move::none:
       break;
     case EpochBeginning::Move::join:
@@ -164,13 +170,17 @@ Status EpochOptimizer::Run::found_run() {
 
 void EpochOptimizer::Run::give_up_run() {
   votes_given_up_ = true;
-  founded_ = false;
+  founded_ = stuck_ = false;
+  run_given_up_ = member_->history();
   if (const Round step = member_->applied(); step > 0) {
     ByteBuffer model;
     member_->save(model);
-    begin_ = {.step = step, .model = std::move(model).take()};
+    begin_ = {.step = step, .run = run_given_up_, .model = std::move(model).take()};
   }
-  if (pending_) {
+  if (pending_ && !outcome_) {
+    outcome_ = member_->outcome();
+  }
+  if (pending_ && !outcome_) {
     outcome_ = sites::EpochOutcome{.step = member_->applied(), .left_out = true};
   }
   misses_ = misses_ || !given_.empty();
@@ -181,7 +191,12 @@ void EpochOptimizer::Run::give_up_run() {
 
 void EpochOptimizer::Run::keep_state(bool now) {
   const EpochLocalSteps* const local = local_ ? &*local_ : nullptr;
-  const Status status = now ? state_.save(*member_, local) : state_.keep(*member_, local);
+  Status status;
+  if (member_) {
+    status = now ? state_.save(*member_, local) : state_.keep(*member_, local);
+  } else if (begin_ && now) {
+    status = state_.save(*begin_, local);
+  }
   if (!status.ok() && !std::exchange(told_unsaved_, true)) {
     reporter_.tell(Level::warning, SiteEvent::Kind::state_not_saved,
                    fmt::format("the model is not written any more: {}", status.message()));

@@ -161,6 +161,8 @@ class EpochOptimizer::Run {
   EpochBeginning beginning_;
   std::optional<EpochState> begin_;  ///< the model for the next member; none: the parameters
   std::string state_warning_;        ///< of what was read from the folder
+  sites::History run_given_up_{};    ///< the run that it gave up last; zeros: none
+  bool stuck_ = false;               ///< it is a member, and too many are lost for it to go on
   bool votes_given_up_ = false;      ///< the votes in the folder are of a run that was given up
   bool founded_ = false;             ///< this process has begun the run that it is in
   bool told_unsaved_ = false;

@@ -95,18 +95,25 @@ void EpochStateWriter::make_room() {
 }
 
 void EpochStateWriter::take(const sites::EpochMember& member, const sites::EpochLocalSteps* local) {
+  take(
+      member.applied(), member.history(), [&](ByteBuffer& out) { member.save(out); }, local);
+}
+
+void EpochStateWriter::take(Round step, const sites::History& run_of,
+                            const std::function<void(ByteBuffer&)>& model,
+                            const sites::EpochLocalSteps* local) {
   ByteBuffer site(std::move(file_.site));
-  member.save(site);
+  model(site);
   const std::uint64_t model_bytes = site.bytes().size();
   if (local != nullptr) {
     local->save(site);
   }
   ByteBuffer run;
   run.write_string(kEpochRunFormat);
-  run.write(member.history()[0]);
-  run.write(member.history()[1]);
+  run.write(run_of[0]);
+  run.write(run_of[1]);
   run.write(model_bytes);
-  step_ = member.applied();
+  step_ = step;
   file_ = {.round = step_,
            .settings = settings_,
            .site = std::move(site).take(),
@@ -136,17 +143,29 @@ Status EpochStateWriter::keep(const sites::EpochMember& member,
   return {};
 }
 
-Status EpochStateWriter::save(const sites::EpochMember& member,
-                              const sites::EpochLocalSteps* local) {
+Status EpochStateWriter::save(Round step, const std::function<void()>& take) {
   if (folder_ == nullptr || every_ == 0) {
     return {};
   }
   thread_.settle({});
-  if (!thread_.written().ok() || member.applied() == step_) {
+  if (!thread_.written().ok() || step == step_) {
     return thread_.written();
   }
-  take(member, local);
+  take();
   return folder_->write(file_);
+}
+
+Status EpochStateWriter::save(const sites::EpochMember& member,
+                              const sites::EpochLocalSteps* local) {
+  return save(member.applied(), [&] { take(member, local); });
+}
+
+Status EpochStateWriter::save(const EpochState& state, const sites::EpochLocalSteps* local) {
+  return save(state.step, [&] {
+    take(
+        state.step, state.run,
+        [&](ByteBuffer& out) { out.append(std::span<const std::byte>(state.model)); }, local);
+  });
 }
 
 }  // namespace sotto

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,6 +51,8 @@ class EpochStateWriter {
   Status keep(const sites::EpochMember& member, const sites::EpochLocalSteps* local);
   /// Writes the model as it is, if it is newer than what was written last, and waits for that.
   Status save(const sites::EpochMember& member, const sites::EpochLocalSteps* local);
+  /// Writes a model of a run that was given up, likewise.
+  Status save(const EpochState& state, const sites::EpochLocalSteps* local);
   /// The folder has the model after so many steps.
   void loaded(Round step) { step_ = step; }
 
@@ -57,6 +60,11 @@ class EpochStateWriter {
   bool has_room(const sites::EpochMember& member, const sites::EpochLocalSteps* local);
   void make_room();
   void take(const sites::EpochMember& member, const sites::EpochLocalSteps* local);
+  /// Makes `file_` of a model after `step` steps of a run, which `model` writes.
+  void take(Round step, const sites::History& run, const std::function<void(ByteBuffer&)>& model,
+            const sites::EpochLocalSteps* local);
+  /// Writes what `take` makes, unless the folder has the model of this step; waits for that.
+  Status save(Round step, const std::function<void()>& take);
 
   SiteFolder* folder_;
   const Round every_;

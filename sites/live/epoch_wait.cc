@@ -76,9 +76,7 @@ std::string words_of_again(const EpochSight& sight) {
                         sight.state)
           : "";
   return fmt::format(
-      "with begin_again_after at all nodes another run begins from the "
-      "newest "
-      "model among them{}",
+      "with begin_again_after at all nodes another run begins from the newest model among them{}",
       files);
 }
 

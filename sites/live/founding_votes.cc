@@ -116,14 +116,18 @@ Status FoundingVotes::keep(std::span<const std::byte> votes) const {
 }
 
 Status FoundingVotes::drop() const {
-  std::error_code code;
-  if (folder_) {
-    std::filesystem::remove(end_file(*folder_), code);
-    std::filesystem::remove(votes_file(*folder_), code);
+  if (!folder_) {
+    return {};
   }
-  return code ? Status(Fault::io, fmt::format("{} cannot be removed: {}", votes_file(*folder_),
-                                              code.message()))
-              : Status();
+  // The end of a run is that of its votes: beside new ones it would be taken for theirs.
+  for (const std::string& file : {end_file(*folder_), votes_file(*folder_)}) {
+    std::error_code code;
+    std::filesystem::remove(file, code);
+    if (code) {
+      return {Fault::io, fmt::format("{} cannot be removed: {}", file, code.message())};
+    }
+  }
+  return {};
 }
 
 }  // namespace sotto

@@ -78,8 +78,7 @@ SettingGroup settings_of(RosterSettings& o) {
         "that begins the run its votes, so that it never begins a second one; by default none"},
        {"save-every", &o.save_every, "STEPS",
         "With a folder for the state: steps of the run from one write of the model to the next, "
-        "beside the "
-        "training; 0: none; by default as many as have 100 gradients of a node"},
+        "beside the training; 0: none; by default as many as have 100 gradients of a node"},
        {"begin-again-after", &o.begin_again_after_s, "SECONDS",
         "With allreduce and qmean, and the same at every node: once MIN nodes are up for so long, "
         "and none is in a run that makes steps, another run begins from the newest model among "

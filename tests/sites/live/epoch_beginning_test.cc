@@ -104,6 +104,50 @@ TEST_CASE(
   CHECK(after(beginning, sight, EpochBeginning::kForgetAfter) == Move::give_up);
 }
 
+TEST_CASE("epoch beginnings: the wait counts from when MIN nodes are up, and bears arrivals") {
+  for (const Stand stand : {Stand::seeks, Stand::free}) {
+    BeginningSight sight = two_nodes(stand);
+    sight.was_in = sight.up = true;
+    sight.model = 500;
+    sight.heard.clear();
+    sight.nodes_up = 1;
+    EpochBeginning beginning(kAgain);
+    CHECK(after(beginning, sight, 10 * kAgain) == Move::none);  // alone
+    sight.nodes_up = 2;
+    sight.heard["c"] = {.incarnation = 3, .model = 450};
+    CHECK(beginning.look(sight, 10 * kAgain) == Move::none);
+    sight.all_greeted = false;  // another one comes, and has yet to say hello
+    CHECK(beginning.look(sight, 10 * kAgain + kAgain / 2) == Move::none);
+    sight.all_greeted = true;
+    CHECK(beginning.look(sight, 11 * kAgain) != Move::none);
+    // One that answers the roster, and cannot be reached, is not waited for without end.
+    EpochBeginning other(kAgain);
+    sight.all_greeted = false;
+    CHECK(after(other, sight, 2 * kAgain - Time(1)) == Move::none);
+    CHECK(other.look(sight, 2 * kAgain + Time(1)) != Move::none);
+  }
+}
+
+TEST_CASE("epoch beginnings: a run that goes on is better than one that cannot") {
+  const sites::History own{1, 1};
+  const sites::History another{2, 2};
+  BeginningSight sight = two_nodes(Stand::stuck);
+  sight.run = own;
+  sight.heard["c"] = {.incarnation = 3, .history = another, .member = true, .stuck = true};
+  EpochBeginning beginning(kAgain);
+  CHECK(beginning.look(sight, Time(0)) == Move::none);
+  sight.heard["c"].stuck = false;
+  CHECK(beginning.look(sight, Time(0)) == Move::give_up);
+  // What is said of the run that it gave up may be from before: only who goes on in it counts.
+  sight.stand = Stand::free;
+  sight.heard["c"] = {.incarnation = 3, .history = own, .hears = true};
+  CHECK(beginning.look(sight, Time(0)) == Move::none);
+  sight.heard["c"] = {.incarnation = 3, .history = own, .member = true, .stuck = true};
+  CHECK(beginning.look(sight, Time(0)) == Move::none);
+  sight.heard["c"].stuck = false;
+  CHECK(beginning.look(sight, Time(0)) == Move::join);
+}
+
 TEST_CASE("epoch beginnings: of nodes that see each other the one with the newest model begins") {
   const std::uint64_t seed = drawn_seed();
   CAPTURE(seed);
