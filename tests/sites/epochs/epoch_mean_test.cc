@@ -249,6 +249,28 @@ TEST_CASE("epochs: the digest of a mean tells steps, members, bytes and learning
   CHECK(digest != digest_of(other, 0.1));
 }
 
+TEST_CASE("epochs: no two runs that one process founds have one number") {
+  std::vector<float> x(4);
+  std::vector<History> runs;
+  for (std::uint32_t stay = 0; stay < 3; ++stay) {
+    EpochMember node({.name = "a",
+                      .incarnation = 1,
+                      .stay = stay,
+                      .founders = {"a"},
+                      .parameters = x,
+                      .layout = {},
+                      .step_rule = make_step_rule({}),
+                      .compressor = make_compressor("none", ContractKind::any)},
+                     EpochTime(0));
+    for (EpochTime now{0}; !node.wants_gradient(); now += EpochTime(100)) {
+      REQUIRE(now < EpochTime(60'000));
+      node.tick(now);
+    }
+    CHECK(std::ranges::count(runs, node.history()) == 0);
+    runs.push_back(node.history());
+  }
+}
+
 TEST_CASE("epochs: a compressor that goes by tensors is refused") {
   ParameterLayout layout;
   append_block(layout, "w", {2, 3});
