@@ -234,15 +234,17 @@ SOTTO_API sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const fl
                                             size_t count);
 // *takes is 1 where the gradient of a step may be given in parts: with an algorithm in buckets
 // (setting "buckets"), a step rule that goes tensor by tensor (all but lars, lamb, clipping, and
-// rules of sotto_step_rule_create), gradients as they are, and another transport than nccl. Else 0.
+// rules of sotto_step_rule_create), gradients as they are (no privacy, no local steps), and another
+// transport than nccl. Else 0.
 SOTTO_API sotto_status sotto_optimizer_takes_parts(sotto_optimizer* optimizer, int* takes);
-// The gradient of the `count` parameters from number `first` on, one or more whole tensors of the
-// layout, as soon as a backward pass has it: the exchanges of buckets that are complete begin. Each
-// parameter is in one part; sotto_optimizer_step_by_parts follows. From then on these parameters
-// may move, and must not be read for other gradients; all others stay. Results and faults are those
-// of sotto_optimizer_step; after SOTTO_NON_FINITE for a NaN or an infinity the part may be given
-// again. SOTTO_REFUSED for a part that does not fit or overlaps an earlier one, and where *takes is
-// 0. It is read until the call returns.
+// The gradient of the `count` parameters from number `first` on, as soon as a backward pass has it:
+// the exchanges of buckets that are complete begin. A part is any range, and one of whole tensors
+// of the layout where the step rule needs these (muon, or one of sotto_step_rule_create_by_tensor).
+// Each parameter is in one part; sotto_optimizer_step_by_parts follows. From then on these
+// parameters may move, and must not be read for other gradients; all others stay. Results and
+// faults are those of sotto_optimizer_step; after SOTTO_NON_FINITE for a NaN or an infinity the
+// part may be given again. SOTTO_REFUSED for a part that does not fit or overlaps an earlier one,
+// and where *takes is 0. It is read until the call returns.
 SOTTO_API sotto_status sotto_optimizer_gradient_part(sotto_optimizer* optimizer, size_t first,
                                                      const float* part, size_t count);
 // One round, after all parts of its gradient; SOTTO_REFUSED, which changes nothing, when some are
