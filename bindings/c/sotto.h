@@ -397,10 +397,11 @@ SOTTO_API sotto_status sotto_site_evaluated(sotto_site* site, double loss, doubl
 SOTTO_API sotto_status sotto_site_finish(sotto_site* site);
 // sotto_site_finish for a node that ends before its run (the setting `nodes`): others are told, one
 // of them takes over what it holds, and it waits until what it sent has arrived, for `leave-within`
-// at most.
+// at most. A sotto_site_stop meanwhile ends that wait.
 SOTTO_API sotto_status sotto_site_leave(sotto_site* site);
-// Ends what waits within a tenth of a second; sotto_site_over is then 1. May be called from any
-// thread, or by a signal's handler, while another call is under way.
+// Ends what waits within a tenth of a second, but not the wait of a sotto_site_leave that begins
+// after it, which a second call ends: what has not arrived by then is lost. sotto_site_over is then
+// 1. May be called from any thread, or by a signal's handler, while another call is under way.
 SOTTO_API sotto_status sotto_site_stop(sotto_site* site);
 // 1 when the setting `rounds` is reached or the site is to stop, else 0.
 SOTTO_API sotto_status sotto_site_over(sotto_site* site, int* over);
@@ -510,10 +511,11 @@ SOTTO_API sotto_status sotto_epoch_optimizer_evaluated(sotto_epoch_optimizer* op
                                                        double loss, double accuracy);
 // Leaves in good order, within the setting leave-within: the others go on without this node, and
 // have what it alone may know. A step that was pending may still be made. _cancel ends that wait,
-// and so does _stop if it was not called before. No step may follow.
+// and so does a _stop meanwhile. No step may follow.
 SOTTO_API sotto_status sotto_epoch_optimizer_finish(sotto_epoch_optimizer* optimizer);
-// Ends what waits, and all later waits; sotto_epoch_optimizer_over is then 1. May be called from
-// any thread, or by a signal's handler, while another call is under way.
+// Ends what waits, and all later waits but that of a _finish that begins after it, which a second
+// call ends; sotto_epoch_optimizer_over is then 1. May be called from any thread, or by a signal's
+// handler, while another call is under way.
 SOTTO_API sotto_status sotto_epoch_optimizer_stop(sotto_epoch_optimizer* optimizer);
 // 1 when the setting `rounds` is reached or the node is to stop, else 0.
 SOTTO_API sotto_status sotto_epoch_optimizer_over(sotto_epoch_optimizer* optimizer, int* over);
